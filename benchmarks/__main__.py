@@ -1,6 +1,7 @@
 """The command line: ``python -m benchmarks [case ...]``, and what is done with result files."""
 
 import datetime
+import os
 import subprocess
 import sys
 import time
@@ -247,6 +248,52 @@ def run_soak(minutes: float, path: Path | None, commit: str | None) -> None:
     click.echo(f"written to {path}")
     if not written["flat"]:
         sys.exit(1)
+
+
+@main.command("tune")
+@click.option("--only", default="", help="Families or numbers, with commas between: reduce, sorting.window.")
+@click.option("--device", help="An index of vdlist or a part of a name, as VKDISPATCH_DEVICE.")
+@click.option("--quick", is_flag=True, help="Small arrays, one round: shows that it works, finds nothing.")
+@click.option(
+    "--allow-other-rounding",
+    "other_rounding",
+    is_flag=True,
+    help="Also numbers that change the order of floating-point sums, and so the last bits of results.",
+)
+@click.option("--show", is_flag=True, help="Print what is kept for the device, and measure nothing.")
+@click.option("--forget", is_flag=True, help="Drop what is kept for the device, and measure nothing.")
+def tune(only: str, device: str | None, quick: bool, other_rounding: bool, show: bool, forget: bool) -> None:
+    """Find the tuning numbers of functions on arrays for a device, and keep them in the cache folder.
+
+    Exit code 1: a number gave a wrong result.
+    """
+    if show and forget:
+        raise click.UsageError("--show and --forget exclude each other")
+    if device is not None:
+        os.environ["VKDISPATCH_DEVICE"] = device
+    from benchmarks.tuning import search  # makes a context and kernels, which no other command wants
+
+    words = [word.strip() for word in only.split(",") if word.strip()]
+    try:
+        search.require_cache()
+        numbers = search.select_numbers(words, other_rounding)
+    except ValueError as error:
+        raise click.ClickException(str(error)) from error
+    click.echo(search.name_device())
+    if show:
+        click.echo("\n".join(search.list_kept(words)) or "nothing is kept: all numbers are the defaults")
+        return
+    if forget:
+        click.echo(
+            "\n".join(f"{key:<40} forgotten" for key in search.forget_kept(words)) or "nothing was kept"
+        )
+        return
+    wrong = False
+    for finding in search.search(numbers, search.choose_effort(quick)):
+        click.echo(search.describe(finding))
+        wrong |= bool(finding.wrong)
+    if wrong:
+        raise click.ClickException("a number gave a wrong result; please report it")
 
 
 @main.command("docs")

@@ -1,8 +1,8 @@
 """The reference of the kernel language, made from the code: what each function takes, gives and becomes.
 
-Every function of `vkdispatch.codegen.functions` is called on a value of every type, in a trace of its own;
-what it refuses is left out, and what it records is the GLSL that is shown. `.. kernel-language::` puts it all
-on a page.
+Every function of `vkdispatch.codegen.functions` and `.execution` is called on a value of every type, in a
+trace of its own. What it refuses is left out; the GLSL that it records is shown. `.. kernel-language::` puts
+it all on a page.
 """
 
 import functools
@@ -25,23 +25,23 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import VkDispatchError
 
 SECTIONS = {
-    "common": "Numbers",
-    "trigonometry": "Powers, exponentials, angles",
-    "special": "Functions beyond GLSL",
-    "arithmetic": "Division, carries, parts of floats",
-    "bits": "Bits",
-    "packing": "Packing",
-    "geometry": "Vectors and matrices",
-    "complex_numbers": "Complex numbers",
-    "conversions": "Conversions",
-    "registers": "Registers and shared memory",
-    "control_flow": "Control flow",
-    "invocation": "Built-in values",
-    "index_raveling": "Indices",
-    "synchronization": "Barriers",
-    "subgroups": "Subgroups",
-    "atomics": "Atomics",
-    "printing": "Printing",
+    "functions.common": "Numbers",
+    "functions.trigonometry": "Powers, exponentials, angles",
+    "functions.special": "Functions beyond GLSL",
+    "functions.arithmetic": "Division, carries, parts of floats",
+    "functions.bits": "Bits",
+    "functions.packing": "Packing",
+    "functions.geometry": "Vectors and matrices",
+    "functions.complex_numbers": "Complex numbers",
+    "functions.conversions": "Conversions",
+    "execution.registers": "Registers and shared memory",
+    "execution.control_flow": "Control flow",
+    "execution.invocation": "Built-in values",
+    "functions.index_raveling": "Indices",
+    "execution.synchronization": "Barriers",
+    "execution.subgroups": "Subgroups",
+    "execution.atomics": "Atomics",
+    "execution.printing": "Printing",
 }
 KINDS: tuple[DType, ...] = (
     *(dt.bool_, dt.int16, dt.uint16, dt.int32, dt.uint32, dt.int64, dt.uint64),
@@ -181,7 +181,7 @@ class Row:
 def sections() -> Iterator[tuple[str, str, list[str]]]:
     """Title, introduction and public functions of each module of the language."""
     for module_name, title in SECTIONS.items():
-        module = importlib.import_module(f"vkdispatch.codegen.functions.{module_name}")
+        module = importlib.import_module(f"vkdispatch.codegen.{module_name}")
         names = [name for name in vc.__all__ if _home(name, module_name, vars(module))]
         yield title, inspect.getdoc(module) or "", names
 
@@ -191,8 +191,8 @@ def _home(name: str, module_name: str, members: dict[str, Any]) -> bool:
     if members.get(name) is not value or isinstance(value, type):
         return False
     # functions made by a maker elsewhere count for the module that names them
-    defined = value.__module__.rpartition(".")[2]
-    return defined in (module_name, "elementwise")
+    defined = value.__module__.removeprefix("vkdispatch.codegen.")
+    return defined in (module_name, "functions.elementwise")
 
 
 @dataclass

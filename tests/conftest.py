@@ -16,13 +16,13 @@ import pytest
 
 import vkdispatch_native as native
 from vkdispatch.arrays import facts
-from vkdispatch.base import context as base_context
 from vkdispatch.base import device_support
 from vkdispatch.base.context import get_context, is_context_initialized, queue_wait_idle
+from vkdispatch.base.contexts.current import find_current_context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.launch.features import SUBGROUP_BITS
-from vkdispatch.shader.launch.launcher import check_features
+from vkdispatch.shader.launch.requirements import check_features
 from vkdispatch.shader.launch.variants import find_lacks
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -116,7 +116,7 @@ class _Patch(pytest.MonkeyPatch):
 
 
 def _forget_calls() -> None:
-    current = base_context._chosen.context or base_context._context
+    current = find_current_context()
     if current is None:
         return
     current.calls.clear()

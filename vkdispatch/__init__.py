@@ -12,14 +12,14 @@ __version__ = "0.1.0"
 
 # Where each public name lives; `__init__.pyi` says the same to type checkers and editors.
 _NAMES = {
-    "base.allocators": (
+    "base.buffers.allocators": (
         "buffer_c64 buffer_dv2 buffer_dv3 buffer_dv4 buffer_f16 buffer_f32 buffer_f64 buffer_hv2 "
         "buffer_hv3 buffer_hv4 buffer_i16 buffer_i32 buffer_ihv2 buffer_ihv3 buffer_ihv4 buffer_iv2 "
         "buffer_iv3 buffer_iv4 buffer_u16 buffer_u32 buffer_uhv2 buffer_uhv3 buffer_uhv4 buffer_uv2 "
         "buffer_uv3 buffer_uv4 buffer_v2 buffer_v3 buffer_v4"
     ),
     "base.buffer": "Buffer OversizedBufferError asbuffer from_cuda_array",
-    "base.choosing": "select_queue_families",
+    "base.contexts.selection": "select_queue_families",
     "base.context": (
         "Context get_context get_context_handle is_context_initialized make_context "
         "make_context_from_handles queue_wait_idle use_context"
@@ -31,7 +31,7 @@ _NAMES = {
         "hvec2 hvec3 hvec4 ihvec2 ihvec3 ihvec4 int8 int16 int32 int64 ivec2 ivec3 ivec4 mat2 mat3 mat4 "
         "uhvec2 uhvec3 uhvec4 uint8 uint16 uint32 uint64 uvec2 uvec3 uvec4 vec2 vec3 vec4"
     ),
-    "base.dummy_context": "set_dummy_context_params",
+    "base.contexts.dummy_limits": "set_dummy_context_params",
     "base.errors": (
         "ArgumentIndexError ArgumentTypeError ArgumentValueError AxisError BackendUnavailableError "
         "BoundsError CheckError ComponentError DeviceLostError DeviceTimeoutError KernelAssertionError "
@@ -42,18 +42,17 @@ _NAMES = {
     "base.image": "Image Image1D Image2D Image2DArray Image3D Sampler",
     "base.images.format": "AddressMode BorderColor Filter image_format image_type image_view_type",
     "base.init": "get_backend get_devices initialize is_cuda is_dummy is_initialized is_opencl is_vulkan",
-    "base.interop": (
+    "base.contexts.vulkan_handles": (
         "ContextHandles DeviceHandles QueueHandle optional_device_features required_device_features"
     ),
     "base.process.logging": "LogLevel log log_error log_info log_verbose log_warning set_log_level",
     "base.host.pinned": "empty_pinned",
-    "base.rfft_buffer": "RFFTBuffer asrfftbuffer",
+    "base.buffers.rfft_buffer": "RFFTBuffer asrfftbuffer",
     "base.images.sampling": "HostSampler",
     "base.synchronization.signal": "Signal",
     "codegen": "ShaderSource",
-    "execution_pipeline.command_graph": (
-        "BufferBindInfo CommandGraph ImageBindInfo default_graph global_graph set_global_graph"
-    ),
+    "execution_pipeline.command_graph": "CommandGraph default_graph global_graph set_global_graph",
+    "execution_pipeline.recordable": "BufferBindInfo ImageBindInfo",
     "matrices.product": "matmul",
     "numpy.lazy": "explain",
     "rearrange": "concatenate flip pad put repeat roll stack take take_along_axis tile transpose where",

@@ -10,7 +10,8 @@ from vkdispatch import interpreter as interpreter
 from vkdispatch import kompute as kompute
 from vkdispatch import rewrite as rewrite
 from vkdispatch.arrays.evaluation import MappedArray, MappingFunction, OutputMap, map, mapped_index
-from vkdispatch.base.allocators import (
+from vkdispatch.base.buffer import Buffer, OversizedBufferError, asbuffer, from_cuda_array
+from vkdispatch.base.buffers.allocators import (
     buffer_c64,
     buffer_dv2,
     buffer_dv3,
@@ -41,8 +42,7 @@ from vkdispatch.base.allocators import (
     buffer_v3,
     buffer_v4,
 )
-from vkdispatch.base.buffer import Buffer, OversizedBufferError, asbuffer, from_cuda_array
-from vkdispatch.base.choosing import select_queue_families
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer, asrfftbuffer
 from vkdispatch.base.context import (
     Context,
     get_context,
@@ -52,6 +52,15 @@ from vkdispatch.base.context import (
     make_context_from_handles,
     queue_wait_idle,
     use_context,
+)
+from vkdispatch.base.contexts.dummy_limits import set_dummy_context_params
+from vkdispatch.base.contexts.selection import select_queue_families
+from vkdispatch.base.contexts.vulkan_handles import (
+    ContextHandles,
+    DeviceHandles,
+    QueueHandle,
+    optional_device_features,
+    required_device_features,
 )
 from vkdispatch.base.cuda_capture import CUDAGraphCapture, cuda_graph_capture, get_cuda_capture
 from vkdispatch.base.devices.information import DeviceInfo
@@ -98,7 +107,6 @@ from vkdispatch.base.dtype import (
     vec3,
     vec4,
 )
-from vkdispatch.base.dummy_context import set_dummy_context_params
 from vkdispatch.base.errors import (
     ArgumentIndexError,
     ArgumentTypeError,
@@ -145,13 +153,6 @@ from vkdispatch.base.init import (
     is_opencl,
     is_vulkan,
 )
-from vkdispatch.base.interop import (
-    ContextHandles,
-    DeviceHandles,
-    QueueHandle,
-    optional_device_features,
-    required_device_features,
-)
 from vkdispatch.base.process.logging import (
     LogLevel,
     log,
@@ -161,18 +162,16 @@ from vkdispatch.base.process.logging import (
     log_warning,
     set_log_level,
 )
-from vkdispatch.base.rfft_buffer import RFFTBuffer, asrfftbuffer
 from vkdispatch.base.synchronization.event import Event, ReadFuture, record_event, wait_event
 from vkdispatch.base.synchronization.signal import Signal
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.execution_pipeline.command_graph import (
-    BufferBindInfo,
     CommandGraph,
-    ImageBindInfo,
     default_graph,
     global_graph,
     set_global_graph,
 )
+from vkdispatch.execution_pipeline.recordable import BufferBindInfo, ImageBindInfo
 from vkdispatch.matrices.product import matmul
 from vkdispatch.numpy.lazy import explain
 from vkdispatch.rearrange import (

@@ -3,8 +3,8 @@
 import click
 
 from vkdispatch import __version__
-from vkdispatch.base.choosing import default_device, select_queue_families
 from vkdispatch.base.compilation import disk_cache
+from vkdispatch.base.contexts.selection import default_device, select_queue_families
 from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.errors import BackendUnavailableError, VkDispatchError
 from vkdispatch.base.init import get_devices, initialize, is_dummy
@@ -37,7 +37,8 @@ _NEAR_ZERO = ("sin", "cos", "tan", "asin", "acos", "log", "log2")
 @click.option("--cache", is_flag=True, help="Show what the disk cache holds, instead of devices.")
 @click.option("--clear", is_flag=True, help="With --cache: delete it all.")
 @click.version_option(__version__, prog_name="vdlist")
-def cli_entrypoint(
+# a parameter for each option of the command line
+def cli_entrypoint(  # noqa: PLR0913  public: each is an option of its own
     verbose: bool,
     measure: bool,
     log_info: bool,
@@ -89,9 +90,9 @@ def _show_accuracy(index: int, device: DeviceInfo, verbose: bool, measure: bool)
     """Print how far off the device's own functions are."""
     # what these import takes longer than all of `vdlist --cache`
     from vkdispatch.base.context import Context
-    from vkdispatch.shader.measurement.accuracy import known_accuracy, measure_accuracy
+    from vkdispatch.shader.measurement.accuracy import load_accuracy, measure_accuracy
 
-    known = known_accuracy(device)
+    known = load_accuracy(device)
     if known is None and measure:
         try:
             context = Context([index], [select_queue_families(index, 1)])

@@ -17,8 +17,9 @@ import vkdispatch.codegen as vc
 from vkdispatch.analyses.verify import verify
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32, u32
-from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.memory import Cells
+from vkdispatch.interpreter.program import Memory
+from vkdispatch.interpreter.run import run_kernel
 from vkdispatch.ir import Effect, Kernel, walk
 from vkdispatch.ir.variant import Variant
 from vkdispatch.passes.bounds import guard_effects, keeps_workgroups
@@ -56,7 +57,7 @@ def run_whole(kernel: Kernel, count: int, arrays: list[Any], values: dict[str, A
         for position, array in enumerate(arrays)
     }
     groups = (math.ceil(count / LOCAL[0]), 1, 1)
-    run_kernel("kernel", kernel, arguments, buffers, groups=groups, local_size=LOCAL, races=True)
+    run_kernel("kernel", kernel, Memory(arguments, buffers), groups=groups, local_size=LOCAL, races=True)
 
 
 # ---- kernels that are right, with the numbers they take ------------------------------------------
@@ -159,7 +160,7 @@ RIGHT = [_reversing, _halving, _deciding, _switching, _nested]
 @pytest.mark.parametrize("wide", [False, True])
 @pytest.mark.parametrize("count", [1, 3, 8, 13, 16, 23])
 @pytest.mark.parametrize("function", RIGHT, ids=lambda f: f.__name__)
-def test_whole_workgroups_do_what_those_within_do(
+def test_whole_workgroups_give_the_same_results(
     function: Callable[..., None], count: int, wide: bool
 ) -> None:
     kernel = traced(function, exec_size=count)
@@ -176,7 +177,7 @@ def test_whole_workgroups_do_what_those_within_do(
 
 
 @pytest.mark.parametrize("function", RIGHT, ids=lambda f: f.__name__)
-def test_no_invocation_returns_first(function: Callable[..., None]) -> None:
+def test_kernels_with_barriers_do_not_return_early(function: Callable[..., None]) -> None:
     kernel = traced(function)
     for variant in (Variant(), Variant(wide=True, addressed=True), Variant(folded=True)):
         text = text_of(kernel, variant)
@@ -185,7 +186,7 @@ def test_no_invocation_returns_first(function: Callable[..., None]) -> None:
 
 
 @pytest.mark.parametrize("function", [_reversing, _halving], ids=lambda f: f.__name__)
-def test_uniform_decisions_cost_no_barriers(function: Callable[..., None]) -> None:
+def test_uniform_conditions_add_no_barriers(function: Callable[..., None]) -> None:
     kernel = traced(function)
     before = sum(isinstance(each, Effect) for each in walk(kernel.shader_description.kernel.body))
     assert text_of(kernel).count("barrier();") == before
@@ -215,7 +216,7 @@ def _with_a_text_value(x: Buff[i32]) -> None:
 
 
 @pytest.mark.parametrize("function", [_without_barriers, _with_text, _with_a_text_value])
-def test_others_are_written_as_before(function: Callable[..., None]) -> None:
+def test_other_kernels_return_early(function: Callable[..., None]) -> None:
     kernel = traced(function)
     assert EARLY in text_of(kernel)
     assert "inside" not in text_of(kernel)
@@ -246,7 +247,7 @@ def test_computed_indices_are_guarded() -> None:
         assert "[gid_x]" not in line or lines[position - 1] == "if (inside) {"
 
 
-def test_names_of_the_user_stay_theirs() -> None:
+def test_generated_names_do_not_clash_with_the_users() -> None:
     @traced
     def kernel(x: Buff[f32]) -> None:
         inside = vc.new_register(f32, 1, var_name="inside")
@@ -423,7 +424,7 @@ def _run_plain(kernel: Kernel, count: int, arrays: list[Any]) -> None:
     }
     values = {"exec_count": np.array([[count, 1, 1]], np.uint32)}
     groups = (math.ceil(count / LOCAL[0]), 1, 1)
-    run_kernel("plain", kernel, values, buffers, groups=groups, local_size=LOCAL, races=True)
+    run_kernel("plain", kernel, Memory(values, buffers), groups=groups, local_size=LOCAL, races=True)
 
 
 @pytest.mark.parametrize("start", range(FIRST, FIRST + FLOWS, 20))

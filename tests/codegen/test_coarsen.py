@@ -14,7 +14,7 @@ from vkdispatch.base.compute_plan import compile_glsl
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i32, u8, u32, v4
 from vkdispatch.ir import Declare, Kernel, Store, walk
 from vkdispatch.ir.variant import Variant
-from vkdispatch.passes.coarsen import coarsen, coarsening
+from vkdispatch.passes.coarsen import choose_elements, coarsen
 
 
 def traced(function: Any, *annotations: Any) -> Any:
@@ -30,7 +30,7 @@ def plus_one(data: Any) -> None:
     ("kind", "elements"), [(u8, 16), (f16, 8), (f32, 4), (i32, 4), (f64, 2), (c64, 2), (v4, 1)]
 )
 def test_bytes_in_flight(kind: Any, elements: int) -> None:
-    assert coarsening(traced(plus_one, Buff[kind]).kernel) == elements
+    assert choose_elements(traced(plus_one, Buff[kind]).kernel) == elements
 
 
 def test_the_widest_buffer_decides() -> None:
@@ -38,7 +38,7 @@ def test_the_widest_buffer_decides() -> None:
         i = vc.global_invocation_id().x
         data[i] = small[i].to_dtype(vd.float64)
 
-    assert coarsening(traced(widen).kernel) == 2
+    assert choose_elements(traced(widen).kernel) == 2
 
 
 def barrier(data: Buff[f32]) -> None:
@@ -97,16 +97,16 @@ def only_y(data: Buff[f32]) -> None:
     "function",
     [barrier, shared, workgroup, subgroup, lane, loop, late_return, printed, without_id, only_y],
 )
-def test_what_is_left_alone(function: Any) -> None:
-    assert coarsening(traced(function).kernel) == 1
+def test_kernels_that_are_not_coarsened(function: Any) -> None:
+    assert choose_elements(traced(function).kernel) == 1
 
 
-def test_no_bound_no_coarsening() -> None:
+def test_kernels_without_bounds_are_not_coarsened() -> None:
     kernel = vd.shader(1, arg_type_annotations=[Buff[f32]], flags=vc.ShaderFlags.NO_EXEC_BOUNDS)
-    assert coarsening(kernel(plus_one).shader_description.kernel) == 1
+    assert choose_elements(kernel(plus_one).shader_description.kernel) == 1
 
 
-def test_long_programs_are_left_alone() -> None:
+def test_long_programs_are_not_coarsened() -> None:
     def long(data: Buff[f32]) -> None:
         i = vc.global_invocation_id().x
         value = data[i]
@@ -114,7 +114,7 @@ def test_long_programs_are_left_alone() -> None:
             value = value * (step + 0.5) + step
         data[i] = value
 
-    assert coarsening(traced(long).kernel) == 1
+    assert choose_elements(traced(long).kernel) == 1
 
 
 def coarse_body(function: Any, elements: int = 4) -> Kernel:
@@ -178,12 +178,12 @@ def test_forms_compile(function: Any) -> None:
             compile_glsl(source.with_line_directives(), "coarse")
 
 
-def test_registers_are_each_elements_own() -> None:
+def test_each_element_has_its_own_registers() -> None:
     names = [s.register.name for s in walk(coarse_body(guarded).body) if isinstance(s, Declare)]
     assert len(names) == len(set(names))
 
 
-def test_lines_stay_the_users() -> None:
+def test_statements_keep_their_source_lines() -> None:
     source = traced(saxpy).shader_source((64, 1, 1), Variant(coarse=4))
     line = saxpy.__code__.co_firstlineno + 2
     of_line = [text for text, loc in zip(source.code.splitlines(), source.line_map, strict=True) if loc]
@@ -191,7 +191,7 @@ def test_lines_stay_the_users() -> None:
     assert {loc.line for loc in source.line_map if loc} == {line}
 
 
-def test_interpreter_is_not_concerned() -> None:
+def test_interpreter_runs_the_original_kernel() -> None:
     data = np.arange(5, dtype=np.float32)
     vd.shader("data.size")(saxpy).interpret(data, np.ones(5, np.float32), 2.0)
     np.testing.assert_array_equal(data, np.arange(5) + 2)

@@ -32,7 +32,7 @@ def test_if_else_chain():
     ]  # fmt: skip
 
 
-def test_blocks_by_hand_write_the_same():
+def test_blocks_opened_by_hand_give_the_same_code():
     def by_hand(b, x):
         vc.if_statement(x > 3)
         b[0] = 1
@@ -82,17 +82,17 @@ def test_blocks_by_hand_write_the_same():
 
 @pytest.mark.parametrize("condition", [1, 0.0, None, "x", [True]])
 @pytest.mark.parametrize("block", ["if_block", "else_if_block", "while_block", "any", "all", "if_statement"])
-def test_conditions_that_are_none(block, condition):
+def test_wrong_conditions_are_refused(block, condition):
     with pytest.raises(TypeError, match=r"condition.*test_control_flow\.py"):
         trace(lambda b: getattr(vc, block)(condition), [Buff[f32]])
 
 
-def test_vectors_are_no_conditions():
+def test_vector_conditions_are_refused():
     with pytest.raises(TypeError, match=r"vc\.all"):
         trace(lambda v: vc.if_block(v), [Const[v3]])
 
 
-def test_numbers_hold_unless_zero():
+def test_numbers_are_true_unless_zero():
     def body(b, i, u):
         with vc.if_block(i):
             b[0] = 1
@@ -113,7 +113,7 @@ def test_any_and_all():
 
 
 @pytest.mark.parametrize("call", [vc.else_block, lambda: vc.else_if_block(True)])
-def test_else_needs_an_if_before(call):
+def test_else_without_if_is_refused(call):
     def alone(b):
         with call():
             b[0] = 1
@@ -138,17 +138,17 @@ def test_else_needs_an_if_before(call):
             trace(body, [Buff[f32]])
 
 
-def test_end_without_a_block():
+def test_end_without_a_block_is_refused():
     with pytest.raises(RuntimeError, match="no block is open"):
         trace(lambda b: vc.end(), [Buff[f32]])
 
 
-def test_block_left_open():
+def test_open_block_at_the_end_is_refused():
     with pytest.raises(RuntimeError, match=r"never closed \(test_control_flow\.py"):
         trace(lambda b: vc.if_statement(b[0] > 1), [Buff[f32]])
 
 
-def test_return_takes_nothing():
+def test_return_with_a_value_is_refused():
     with pytest.raises(TypeError):
         trace(lambda b: vc.return_statement(1), [Buff[f32]])
 
@@ -163,7 +163,7 @@ def test_registers_end_with_their_block():
         trace(body, [Buff[f32]])
 
 
-def test_values_of_another_kernel():
+def test_values_of_another_kernel_are_refused():
     kept = []
     trace(lambda b, x: kept.extend((b, x, b[0], x + 1)), [Buff[f32], Const[f32]])
     for value in kept[1:]:

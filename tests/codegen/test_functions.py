@@ -128,13 +128,13 @@ def test_other_numbers_are_folded():
 
 @pytest.mark.parametrize("name", [*UNARY_NAMES, "isnan", "length", "float_bits_to_int", "int_bits_to_float"])
 @pytest.mark.parametrize("bad", [None, "1", True, 1j, [1]])
-def test_unary_functions_refuse_other_things(name, bad):
+def test_unary_functions_refuse_wrong_arguments(name, bad):
     with pytest.raises(ValueError, match=rf"{name}: expected .*\(test_functions\.py:\d+\)\n"):
         getattr(vc, name)(bad)
 
 
 @pytest.mark.parametrize("name", [*BINARY_NAMES, "distance", "dot"])
-def test_binary_functions_refuse_other_things(name):
+def test_binary_functions_refuse_wrong_arguments(name):
     with pytest.raises(ValueError, match=name):
         getattr(vc, name)(1, "2")
     with pytest.raises(ValueError, match=name):
@@ -363,7 +363,7 @@ def test_unravel_index():
         lambda i, f: vc.ravel_index(i, (1, 2, 3, 4)),
     ],
 )
-def test_bad_indices(call):
+def test_wrong_indices_are_refused(call):
     with pytest.raises(ValueError, match=r"(index|shape): .*test_functions\.py"):
         trace(call, [Const[i32], Const[f32]])
 
@@ -384,6 +384,6 @@ def test_bad_indices(call):
         vc.else_statement,
     ],
 )
-def test_outside_of_tracing(call):
+def test_functions_outside_of_a_trace_raise(call):
     with pytest.raises(RuntimeError, match=r"traced|test_functions"):
         call()

@@ -12,17 +12,18 @@ from hypothesis import strategies as st
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.affine import Form, Space
+from vkdispatch.analyses.index_space import Space
+from vkdispatch.analyses.linear import Linear, linear
 from vkdispatch.analyses.verify import verify
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i32, m2, u8, u32, v3
 from vkdispatch.glsl.writer import write_kernel
-from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.memory import Cells
-from vkdispatch.interpreter.program import Checks
+from vkdispatch.interpreter.program import Checks, Memory
+from vkdispatch.interpreter.run import run_kernel
 from vkdispatch.ir import Argument, Expr, Kernel, Op, Return, Storage, Store, walk
-from vkdispatch.passes.elementwise import decided, decisions, elementwise
-from vkdispatch.passes.fuse import Fused, fuse
-from vkdispatch.passes.places import Part, is_kept_in_registers
+from vkdispatch.passes.fusion.elementwise import decide_branches, elementwise, resolve_branches
+from vkdispatch.passes.fusion.fuse import Fused, fuse
+from vkdispatch.passes.fusion.places import Part, is_kept_in_registers
 
 from .tracing import compile_glsl, trace
 
@@ -58,8 +59,8 @@ def space_of(kernel: Kernel, extent: tuple[int, int, int], values: dict[str, tup
     return Space(extent, value_of, element.definitions)
 
 
-def axes(constant: int, **factors: int) -> Form:
-    return Form(constant, frozenset((AXES.index(axis), factor) for axis, factor in factors.items()))
+def axes(constant: int, **factors: int) -> Linear:
+    return linear(constant, {("global", AXES.index(axis)): factor for axis, factor in factors.items()})
 
 
 def at() -> Any:
@@ -93,12 +94,12 @@ W = Const[u32]
         (lambda: vc.to_uint(vc.to_float(at().x)), None),
     ],
 )
-def test_forms(build: Callable[[], Any], expected: Form | None) -> None:
+def test_index_forms(build: Callable[[], Any], expected: Linear | None) -> None:
     kernel, index = index_of(build)
     assert space_of(kernel, (100, 7, 1), {}).form(index) == expected
 
 
-def test_forms_with_arguments() -> None:
+def test_index_forms_with_arguments() -> None:
     kernel, index = index_of(lambda w: at().y * w + at().x, [W])
     assert space_of(kernel, (10, 5, 1), {"param1": (10,)}).form(index) == axes(0, x=1, y=10)
     assert space_of(kernel, (10, 5, 1), {}).form(index) is None
@@ -123,10 +124,7 @@ def test_injective_forms_never_meet(
     space = space_of(kernel, extent, {})
     form = space.form(index)
     # divided and put together again is the same
-    assert form == Form(
-        300,
-        frozenset((axis, factors[axis]) for axis in range(3) if factors[axis] and extent[axis] > 1),
-    )
+    assert form == linear(300, {("global", axis): factors[axis] for axis in range(3) if extent[axis] > 1})
     x, y, z = np.meshgrid(*(np.arange(size) for size in extent), indexing="ij")
     values = (x * factors[0] + y * factors[1] + z * factors[2] + 300).ravel()
     assert space.limits(form) == (values.min(), values.max())
@@ -154,9 +152,9 @@ def test_conditions(build: Callable[[], Any], expected: bool | None) -> None:
 
     element = elementwise(trace(body, [Buff[i32]]).kernel)
     assert element is not None
-    known = decisions(element, Space((100, 7, 1), lambda _: None, element.definitions))
+    known = decide_branches(element, Space((100, 7, 1), lambda _: None, element.definitions))
     assert known == (expected,)
-    result = decided(element.kernel, known)
+    result = resolve_branches(element.kernel, known)
     assert result is not None
     assert len(result.conditions) == (expected is None)
     assert len(result.elements) == (expected is not False)
@@ -165,7 +163,7 @@ def test_conditions(build: Callable[[], Any], expected: bool | None) -> None:
 # -- kernels
 
 
-def test_what_is_no_element_wise_kernel() -> None:
+def test_kernels_that_are_not_element_wise() -> None:
     def barrier(a: Any) -> None:
         vc.barrier()
 
@@ -216,7 +214,7 @@ def test_returns_become_branches() -> None:
     assert left.returns
 
 
-def test_what_registers_can_hold() -> None:
+def test_values_passed_in_registers() -> None:
     assert all(map(is_kept_in_registers, (f32, f64, i32, v3, c64)))
     assert not any(map(is_kept_in_registers, (f16, u8, m2, vd.bool_, vd.int8, vd.bfloat16)))
 
@@ -230,7 +228,7 @@ def chain(
     """Fuse kernels that take buffers alone: (body, numbers of its buffers) each."""
     kernels: list[Kernel] = []
     parts: list[Part] = []
-    places: dict[tuple[int, Form], int] = {}
+    places: dict[tuple[int, Linear], int] = {}
     for body, numbers in calls:
         kernel = trace(body, [Buff[kinds[number]] for number in numbers]).kernel
         element = elementwise(kernel)
@@ -263,9 +261,13 @@ def run(kernel: Kernel, arrays: Sequence[Array], count: int) -> None:
     run_kernel(
         kernel.name,
         kernel,
-        values,
-        {number: Cells(str(number), array, array.shape, len(array)) for number, array in enumerate(arrays)},
-        {},
+        Memory(
+            values,
+            {
+                number: Cells(str(number), array, array.shape, len(array))
+                for number, array in enumerate(arrays)
+            },
+        ),
         groups=(-(-count // 8), 1, 1),
         local_size=(8, 1, 1),
         subgroup_size=8,
@@ -336,7 +338,7 @@ def test_each_element_is_loaded_and_stored_once() -> None:
     assert fused.kernel.name == "fused"
 
 
-def test_floats_are_sealed_where_they_are_passed_on() -> None:
+def test_passed_floats_are_rounded_to_their_type() -> None:
     arrays = [np.linspace(0, k + 1, 41, dtype=np.float32) for k in range(3)]
     fused = compare([(twice, (0, 1)), (twice, (1, 2))], [f32] * 3, arrays)
     text = "\n".join(write_kernel(fused.kernel).body)

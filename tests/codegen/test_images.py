@@ -110,7 +110,7 @@ def test_loads_are_not_moved_across_stores() -> None:
     assert sum("imageLoad" in line for line in texts(kernel, SImg1[f32], Buff[f32])) >= 2
 
 
-def test_names_of_images_are_not_given_away() -> None:
+def test_image_names_are_reserved() -> None:
     def kernel(tex: Any, img: Any, out: Any) -> None:
         register = tex.load((0, 0)).to_register("img1")
         other = register.to_register("tex0")
@@ -122,7 +122,7 @@ def test_names_of_images_are_not_given_away() -> None:
     assert lines[1].startswith("vec4 tex0_")
 
 
-def test_images_of_another_kernel() -> None:
+def test_images_of_another_kernel_are_refused() -> None:
     kept: list[Any] = []
     trace(lambda img: kept.append(img), [SImg2[f32]])
     with pytest.raises(RuntimeError, match=r"img0.*does not exist here.*test_images.py"):
@@ -217,6 +217,6 @@ def test_verify_stores() -> None:
     ("annotation", "message"),
     [(SImg2[v3], "three components"), (SImg2[f64], "float64"), (SImg2[i16], "int16"), (Img2[3], "dtype")],
 )
-def test_annotations_that_cannot_be(annotation: Any, message: str) -> None:
+def test_wrong_annotations_are_refused(annotation: Any, message: str) -> None:
     with pytest.raises((ValueError, TypeError), match=message):
         trace(lambda image: None, [annotation])

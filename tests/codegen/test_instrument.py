@@ -58,7 +58,7 @@ def _code(outcome: Instrumented) -> str:
     return "\n".join(write_kernel(outcome.kernel).body)
 
 
-def test_nothing_to_observe_is_nothing_changed() -> None:
+def test_kernel_without_checked_operations_is_unchanged() -> None:
     def body(x: Any, out: Any) -> None:
         out[0] = x
 
@@ -117,7 +117,7 @@ def test_every_kind_of_statement() -> None:
     assert outcome.kernel.arguments[-1].name == outcome.launch == "launch_number"
 
 
-def test_the_same_index_is_looked_at_once() -> None:
+def test_equal_indices_are_checked_once() -> None:
     def body(data: Any, out: Any, n: Any) -> None:
         i = vc.global_invocation_id().x
         out[i] = data[i] + data[i] * data[i]
@@ -137,7 +137,7 @@ def test_the_same_index_is_looked_at_once() -> None:
     ]
 
 
-def test_what_is_in_bounds_by_its_type_needs_no_check() -> None:
+def test_indices_in_bounds_by_type_are_not_checked() -> None:
     def body(out: Any, m: Any) -> None:
         tile = vc.shared_buffer(f32, 4)
         tile[3] = m[1][0]
@@ -177,7 +177,7 @@ def test_stores_are_guarded_and_reads_go_to_element_0() -> None:
     assert re.search(r"if \(check\d+\) \{ int check\d+ = atomicAdd\(buf1\.data\[PC\.param2\], 1\);", code)
 
 
-def test_lengths_are_no_reads_and_stores_no_loads() -> None:
+def test_lengths_and_stores_do_not_count_as_reads() -> None:
     def body(out: Any) -> None:
         out[vc.global_invocation_id().x] = 1
 
@@ -274,18 +274,18 @@ def test_nan_checks_of_every_type() -> None:
         (["loops=7", "bounds"], Checks(bounds=True, loops=True, rounds=7)),
     ],
 )
-def test_what_check_may_be(given: Any, expected: Checks) -> None:
+def test_accepted_values_of_check(given: Any, expected: Checks) -> None:
     assert parse_checks(given) == expected
     assert bool(expected) == bool(given and given != "0")
 
 
 @pytest.mark.parametrize("given", ["on", "bounds=2", "loops=", "loops=0", "loops=4294967296", [1], 3])
-def test_what_check_may_not_be(given: Any) -> None:
+def test_wrong_values_of_check_are_refused(given: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="option: expected a bool"):
         parse_checks(given, "option")
 
 
-def test_values_come_back_from_words() -> None:
+def test_values_are_decoded_from_words() -> None:
     def back(kind: Any, value: Any, stored: Any) -> Any:
         words = np.array(value, stored).reshape(-1).view(np.uint32)
         assert len(words) == word_count(kind)
@@ -304,7 +304,7 @@ def test_values_come_back_from_words() -> None:
 
 @pytest.mark.parametrize("real", [0.0, -0.0, 1.5, np.nan, np.inf, -3.0, 1e-30])
 @pytest.mark.parametrize("imag", [0.0, -0.0, 2.0, -np.inf, 0.1])
-def test_complex_numbers_look_like_pythons(real: float, imag: float) -> None:
+def test_complex_numbers_are_formatted_as_in_python(real: float, imag: float) -> None:
     assert str(host_value(c128, [real, imag])) == str(complex(real, imag))
     narrow = np.complex64(complex(real, imag))
     assert str(host_value(c64, [narrow.real, narrow.imag])) == str(narrow)

@@ -109,7 +109,7 @@ def test_comparisons_give_truth_values(kind):
 
 
 @pytest.mark.parametrize("kind", [v2, v3, dv3, iv3, uv3, ihv3, m2, m3, c64])
-def test_whole_values_compare_only_for_equality(kind):
+def test_vectors_and_matrices_compare_only_for_equality(kind):
     def body(x, y, out):
         with vc.if_block(x == y):
             out[0] = 1
@@ -184,7 +184,7 @@ def test_literal_text(kind, value, text):
 
 @pytest.mark.parametrize("other", [None, "2", [1], True, np.bool_(True), 1j, object()])
 @pytest.mark.parametrize("rule", [*ARITHMETIC, *COMPARISONS])
-def test_operands_that_are_no_numbers(rule, other):
+def test_wrong_operands_are_refused(rule, other):
     with pytest.raises(TypeError, match=r"\(test_operators\.py:\d+\)\n"):
         trace(lambda x: rule(x, other), [Const[f32]])
     with pytest.raises(TypeError):
@@ -405,7 +405,7 @@ def test_complex_algebra_compiles(kind):
     compiled(body, [Const[kind], Const[kind], Const[f32], Const[i32], Buff[kind]])
 
 
-def test_real_numbers_go_to_the_real_part():
+def test_real_numbers_are_stored_in_the_real_part():
     def body(a, out):
         out[0] = a + 1
         out[1] = 2 - a
@@ -496,7 +496,7 @@ def test_truth_values_combine():
 
 
 @pytest.mark.parametrize("misuse", [hash, len, int, float, lambda x: x(), iter])
-def test_python_protocols_that_make_no_sense(misuse):
+def test_unsupported_python_protocols_are_refused(misuse):
     with pytest.raises(TypeError):
         trace(misuse, [Const[f32]])
 
@@ -521,7 +521,7 @@ def test_numpy_functions_are_refused(function):
 
 
 @pytest.mark.parametrize("function", [int, float, complex, range, math.sin, "abc".__getitem__])
-def test_a_gpu_value_is_no_python_number(function):
+def test_conversion_to_a_python_number_is_refused(function):
     def body(b):
         function(b[0])
 
@@ -529,6 +529,6 @@ def test_a_gpu_value_is_no_python_number(function):
         trace(body, [Buff[i32]])
 
 
-def test_numpy_arrays_do_not_spread_over_gpu_values():
+def test_numpy_arrays_do_not_broadcast_over_gpu_values():
     with pytest.raises(TypeError, match="NumPy computes on the host"):
         trace(lambda b: np.arange(3) * b[0], [Buff[f32]])

@@ -56,7 +56,7 @@ _VALUES = st.sampled_from(
     ),
     st.lists(st.one_of(_VALUES, st.sampled_from(["@s", "@v", "@b", "@c"])), max_size=4),
 )
-def test_abuse_gives_our_errors_only(name, args):
+def test_wrong_calls_raise_documented_errors_only(name, args):
     skipped = {"shader_context", "set_builder", "get_builder", "set_codegen_backend", "get_codegen_backend"}
     if name in skipped or name.startswith("set_shader"):
         return

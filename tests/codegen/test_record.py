@@ -34,7 +34,7 @@ class Twin:
     y: int = 2
 
 
-def test_records_are_made_compared_and_shown_like_dataclasses() -> None:
+def test_records_behave_like_dataclasses() -> None:
     for args, kwargs in (((1,), {}), ((1, 5), {}), ((), {"y": 3, "x": 4})):
         point, twin = Point(*args, **kwargs), Twin(*args, **kwargs)
         assert repr(point) == repr(twin).replace("Twin", "Point")
@@ -93,7 +93,7 @@ def test_hidden_fields_and_sealed_records() -> None:
     assert replace(item, name="bc").length == 2
 
 
-def test_the_module_dataclasses_takes_them_for_its_own() -> None:
+def test_dataclasses_functions_accept_records() -> None:
     assert dataclasses.is_dataclass(Point) and dataclasses.is_dataclass(Sealed("a"))
     for kind, twin in ((Point, Twin), (Point(1), Twin(1))):
         ours, theirs = dataclasses.fields(kind), dataclasses.fields(twin)  # type: ignore[arg-type]
@@ -106,7 +106,7 @@ def test_the_module_dataclasses_takes_them_for_its_own() -> None:
     )
 
 
-def test_the_first_records_are_like_the_later_ones() -> None:
+def test_records_behave_the_same_before_and_after_compilation() -> None:
     @record
     class Some:
         name: str
@@ -122,7 +122,9 @@ def test_the_first_records_are_like_the_later_ones() -> None:
     ("args", "kwargs"),
     [((), {}), (("a", 1, 2), {}), (("a",), {"name": "b"}), (("a",), {"colour": 1}), ((), {"size": 1})],
 )
-def test_what_the_first_record_of_a_class_refuses(args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+def test_first_record_of_a_class_refuses_wrong_arguments(
+    args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> None:
     @record
     class Some:
         name: str
@@ -182,14 +184,14 @@ def test_comparisons_and_hashes_stay_the_same_once_they_are_compiled() -> None:
     assert some.__eq__.__qualname__ == f"{some.__qualname__}.__eq__"
 
 
-def test_a_record_that_is_compared_rarely_costs_no_compilation() -> None:
+def test_rarely_compared_records_are_not_compiled() -> None:
     some, _ = _compared()
     assert some("a", 1) == some("a", 1) and len({some("a", 1), some("a", 1)}) == 1
     assert not inspect.isfunction(vars(some)["__eq__"]) and not inspect.isfunction(vars(some)["__hash__"])
 
 
 @pytest.mark.parametrize("times", [1, 40])
-def test_a_value_without_hash_and_an_unequal_one_raise_as_they_do_in_tuples(times: int) -> None:
+def test_unhashable_fields_raise_as_in_tuples(times: int) -> None:
     class Odd:
         __hash__ = object.__hash__
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import vkdispatch.codegen as vc
+from vkdispatch.analyses.footprint import count_touched, digits_of
 from vkdispatch.analyses.launch_values import Launch
-from vkdispatch.analyses.linear import Linear, Ranges, digits_of, touched
+from vkdispatch.analyses.linear import Linear, Ranges, linear
 from vkdispatch.analyses.traffic import Known, Traffic, traffic
 from vkdispatch.base.dtype import float32, int32, ivec2, ivec3
 from vkdispatch.codegen.abbreviations import Buff, Const, SImg2, f32, f64, i32, u8, v4
@@ -95,7 +96,7 @@ def test_stencil_neighbours_count_once() -> None:
     assert count(body, Buff[f32], Buff[f32]) == exact(4 * 1002, 4000)
 
 
-def test_no_buffer_counts_more_than_it_has() -> None:
+def test_traffic_is_limited_by_the_buffer_size() -> None:
     def body(y: Any, x: Any) -> None:
         i = gid()
         y[i] = x[i - 1] + x[i] + x[i + 1]
@@ -164,7 +165,7 @@ def test_workgroup_indices() -> None:
     assert moved == exact(4 * 640, 4 * 10)
 
 
-def test_shared_memory_and_sizes_are_no_traffic() -> None:
+def test_shared_memory_and_sizes_are_not_counted() -> None:
     def body(y: Any) -> None:
         tile = vc.shared_buffer(f32, 64)
         tile[vc.local_invocation_id().x] = 1
@@ -188,7 +189,7 @@ def test_images() -> None:
 # ---- conditions
 
 
-def test_conditions_on_ids_confine() -> None:
+def test_conditions_on_ids_limit_the_traffic() -> None:
     def guarded(y: Any, x: Any) -> None:
         i = gid()
         with vc.if_block(vc.all(i > 0, i < 999)):
@@ -315,24 +316,24 @@ def test_asserts_do_not_count() -> None:
 def elements(forms: list[Linear], ranges: Ranges) -> set[int]:
     found = set()
     for form in forms:
-        spans = [range(ranges.of(variable)) for variable, _ in form.coefficients]
-        factors = [factor for _, factor in form.coefficients]
+        spans = [range(ranges.of(variable)) for variable, _ in form.terms]
+        factors = [factor for _, factor in form.terms]
         for values in itertools.product(*spans):
             found.add(form.constant + sum(f * v for f, v in zip(factors, values, strict=True)))
     return found
 
 
 @pytest.mark.parametrize("seed", range(200))
-def test_touched_is_what_python_counts(seed: int) -> None:
+def test_touched_bytes_agree_with_a_count_in_python(seed: int) -> None:
     rng = np.random.default_rng(seed)
     variables = [("global", axis) for axis in range(3)]
     ranges = Ranges({variable: int(rng.integers(1, 7)) for variable in variables})
     steps = [int(rng.integers(-12, 13)) for _ in variables]
-    terms = tuple((v, c) for v, c in zip(variables, steps, strict=True) if c)
-    forms = [Linear(int(rng.integers(-9, 10)), terms) for _ in range(int(rng.integers(1, 4)))]
+    terms = dict(zip(variables, steps, strict=True))
+    forms = [linear(int(rng.integers(-9, 10)), terms) for _ in range(int(rng.integers(1, 4)))]
     truth = len(elements(forms, ranges))
-    found, exactly = touched(forms, ranges)
-    single, single_exactly = touched(forms[:1], ranges)
+    found, exactly = count_touched(forms, ranges)
+    single, single_exactly = count_touched(forms[:1], ranges)
     if single_exactly:
         assert single == len(elements(forms[:1], ranges))
     if exactly:
@@ -341,16 +342,16 @@ def test_touched_is_what_python_counts(seed: int) -> None:
 
 
 @pytest.mark.parametrize("shift", [0, 1, 8, 9, 64, 65, -7, 500, 3])
-def test_shifts_overlap_as_sets_do(shift: int) -> None:
+def test_shifted_accesses_overlap_as_sets(shift: int) -> None:
     ranges = Ranges({("global", 0): 8, ("global", 1): 5})
-    form = Linear(0, ((("global", 0), 1), (("global", 1), 64)))
+    form = linear(0, {("global", 0): 1, ("global", 1): 64})
     first = elements([form], ranges)
     second = {value + shift for value in first}
     assert digits_of(form, ranges).overlap(shift) == len(first & second)
 
 
 def test_sums_and_multiples() -> None:
-    x, y = (Linear(0, ((("global", axis), 1),)) for axis in range(2))
+    x, y = (linear(0, {("global", axis): 1}) for axis in range(2))
     assert x.plus(y, 3).plus(x, -1) == y.times(3)
-    assert x.plus(x, -1).fixed
+    assert x.plus(x, -1).is_constant
     assert Ranges({("global", 0): 10}).bounds(x.times(-2).plus(Linear(5))) == (-13, 5)

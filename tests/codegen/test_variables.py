@@ -225,13 +225,13 @@ def test_store_broadcasts_to_every_entry():
 
 
 @pytest.mark.parametrize("value", [None, True, "1", [1], object()])
-def test_store_of_what_is_no_number(value):
+def test_store_of_wrong_values_is_refused(value):
     with pytest.raises(TypeError, match=r"cannot store .*test_variables\.py"):
         trace(lambda b: b.__setitem__(0, value), [Buff[f32]])
 
 
 @pytest.mark.parametrize(("kind", "value"), [(i32, 1.5), (u16, 70000), (i16, -40000), (u32, 1 << 32)])
-def test_store_of_numbers_that_do_not_fit(kind, value):
+def test_store_of_numbers_that_do_not_fit_is_refused(kind, value):
     with pytest.raises(ValueError, match=r"store|fit"):
         trace(lambda b: b.__setitem__(0, value), [Buff[kind]])
 
@@ -338,7 +338,7 @@ ALL = [
 
 
 @pytest.mark.parametrize("kind", ALL)
-def test_every_type_has_its_makers(kind):
+def test_every_type_has_constructors(kind):
     short = {"float32": "float", "int32": "int", "uint32": "uint"}.get(kind.name, kind.name)
 
     def body(x, i, y, _):

@@ -9,14 +9,14 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.analyses.verify import verify
 from vkdispatch.base.dtype import int64, uint64
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32, i64, u8, u32, u64
-from vkdispatch.interpreter.execution import run_kernel
 from vkdispatch.interpreter.memory import Cells
-from vkdispatch.ir import Kernel, Op, Storage, expressions_of, walk
+from vkdispatch.interpreter.program import Memory
+from vkdispatch.interpreter.run import run_kernel
+from vkdispatch.ir import Kernel, Op, Storage, expressions_of, nodes, walk
 from vkdispatch.ir.variant import Variant
 from vkdispatch.passes.widen import widen
 
@@ -62,7 +62,7 @@ def test_constant_indices_and_loaded_ones_stay_narrow() -> None:
     assert index_types(widen(kernel.shader_description.kernel)) <= {"uint32", "int32"}
 
 
-def test_what_is_stored_keeps_its_32_bits() -> None:
+def test_stored_values_keep_32_bits() -> None:
     @vd.shader("data.size")
     def kernel(data: Buff[u32]) -> None:
         tid = vc.global_invocation_id().x
@@ -72,7 +72,7 @@ def test_what_is_stored_keeps_its_32_bits() -> None:
     assert stored.split("=", 1)[1].strip() == "(gid_x * 747796405u + 3u) ^ (gid_x & 65535u);"
 
 
-def test_parts_of_ids_are_those_of_all_bits() -> None:
+def test_parts_of_ids_use_all_bits() -> None:
     @vd.shader("data.size")
     def kernel(data: Buff[u32], ramp: Buff[f32]) -> None:
         tid = vc.global_invocation_id().x
@@ -120,7 +120,7 @@ def test_conversions_of_an_id_have_all_of_it() -> None:
     assert "= float(long_gid_x);" in body
 
 
-def test_a_product_that_is_a_hash_wraps_around_as_ever() -> None:
+def test_hash_products_wrap_around_at_32_bits() -> None:
     @vd.shader("data.size")
     def kernel(data: Buff[u32]) -> None:
         tid = vc.global_invocation_id().x
@@ -153,7 +153,7 @@ def test_loops_over_a_shape_count_in_64_bits_and_others_in_32() -> None:
     assert re.search(r"for \(int \w+ = 0; \w+ < PC.count;", body)
 
 
-def test_the_limit_is_of_64_bits() -> None:
+def test_exec_size_limit_has_64_bits() -> None:
     @vd.shader(1)
     def kernel(data: Buff[f32]) -> None:
         data[0] = 1.0
@@ -165,7 +165,7 @@ def test_the_limit_is_of_64_bits() -> None:
     assert [layout.offset_of(f"exec_count_{axis}") - offset for axis in "yz"] == [8, 16]
 
 
-def test_what_raw_glsl_assigns_to_is_left_alone() -> None:
+def test_registers_assigned_in_raw_glsl_stay_narrow() -> None:
     @vd.shader("data.size")
     def kernel(data: Buff[f32]) -> None:
         place = vc.new_uint_register(var_name="place")
@@ -180,7 +180,7 @@ def test_what_raw_glsl_assigns_to_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("coarse", [1, 4])
-def test_no_compiler_knows_a_quotient(coarse: int) -> None:
+def test_quotients_are_hidden_from_compilers(coarse: int) -> None:
     @vd.shader("out.size")
     def kernel(out: Buff[f32], x: Buff[f32], n: Const[u32]) -> None:
         tid = vc.global_invocation_id().x
@@ -195,7 +195,7 @@ def test_no_compiler_knows_a_quotient(coarse: int) -> None:
     assert len(hidden) == quotients
 
 
-def test_quotients_that_no_compiler_mistakes_stay_as_they_are() -> None:
+def test_safe_quotients_are_unchanged() -> None:
     @vd.shader("out.size")
     def kernel(out: Buff[f32], x: Buff[f32]) -> None:
         tid = vc.global_invocation_id().x
@@ -207,7 +207,7 @@ def test_quotients_that_no_compiler_mistakes_stay_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("variant", [Variant(addressed=True), WIDE])
-def test_quotients_that_the_user_has_in_64_bits(variant: Variant) -> None:
+def test_quotients_of_64_bit_values(variant: Variant) -> None:
     @vd.shader("out.size")
     def kernel(out: Buff[f32], x: Buff[f32], n: Const[i64]) -> None:
         long = vc.global_invocation_id().x.to_dtype(vd.int64)
@@ -221,7 +221,7 @@ def test_quotients_that_the_user_has_in_64_bits(variant: Variant) -> None:
     assert f"+ 5l) / 12l) ^ {signed}" in lines
 
 
-def test_bound_buffers_have_no_address_to_hide_quotients_behind() -> None:
+def test_bound_buffers_leave_quotients_visible() -> None:
     @vd.shader("out.size")
     def kernel(out: Buff[f32], n: Const[i64]) -> None:
         place = vc.global_invocation_id().x.to_dtype(vd.int64).to_register()
@@ -263,8 +263,7 @@ def interpreted(kernel: Any, arrays: list[Any], values: dict[str, Any], count: i
     run_kernel(
         "kernel",
         replace(wide, exec_count=None),
-        arguments,
-        buffers,
+        Memory(arguments, buffers),
         groups=(-(-count // 64), 1, 1),
         local_size=(64, 1, 1),
     )
@@ -301,7 +300,7 @@ def _swapping(data: Buff[u32], gap: Const[u32]) -> None:  # type: ignore[valid-t
 
 @pytest.mark.parametrize("function", [_walking, _stencil, _swapping], ids=lambda f: f.__name__)
 @pytest.mark.parametrize("count", [1, 5, 64, 130])
-def test_the_widened_form_does_the_same(function: Callable[..., None], count: int) -> None:
+def test_widened_kernel_gives_the_same_results(function: Callable[..., None], count: int) -> None:
     kernel = vd.shader("data.size")(function)
     rng = np.random.default_rng(count)
     kinds = np.int32 if function is _stencil else np.uint32

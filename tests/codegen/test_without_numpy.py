@@ -87,7 +87,7 @@ def test_texts_do_not_depend_on_what_is_installed() -> None:
         "vd.Image2D((4, 4), vd.float32)",
     ],
 )
-def test_what_needs_a_device_says_what_is_missing(run_python: RunPython, use: str) -> None:
+def test_calls_that_need_a_device_name_what_is_missing(run_python: RunPython, use: str) -> None:
     done = run_python(
         BARE + f"try: {use}\n"
         "except vd.BackendUnavailableError as error:\n"
@@ -109,13 +109,13 @@ def test_what_needs_a_device_says_what_is_missing(run_python: RunPython, use: st
         "vd.fft",
     ],
 )
-def test_what_needs_numpy_says_so(run_python: RunPython, use: str) -> None:
+def test_calls_that_need_numpy_name_it(run_python: RunPython, use: str) -> None:
     done = run_python(BARE + f"try: {use}\nexcept ImportError as error: print(error)")
     assert done.stderr == ""
     assert "numpy" in done.stdout.lower()
 
 
-def test_the_dummy_backend_needs_neither(run_python: RunPython) -> None:
+def test_dummy_backend_needs_neither(run_python: RunPython) -> None:
     done = run_python(
         BARE + "vd.initialize(backend='dummy')\n"
         "vd.set_dummy_context_params(max_workgroup_size=(64, 1, 1))\n"
@@ -127,7 +127,7 @@ def test_the_dummy_backend_needs_neither(run_python: RunPython) -> None:
     assert (done.stdout.strip(), done.stderr) == ("True", "")
 
 
-def test_sources_that_were_not_built_are_no_native_module(run_python: RunPython) -> None:
+def test_unbuilt_sources_are_not_taken_for_the_native_module(run_python: RunPython) -> None:
     # Python takes a folder without Python files, as in a checkout, for a package that has nothing
     code = BARE.replace("import sys", "import sys, types").replace(
         'sys.modules["vkdispatch_native"] = None',
@@ -137,9 +137,7 @@ def test_sources_that_were_not_built_are_no_native_module(run_python: RunPython)
     assert (done.stdout.strip(), done.stderr) == ("good", "")
 
 
-def test_a_native_module_that_cannot_be_loaded_is_not_taken_for_missing(
-    run_python: RunPython, tmp_path: Path
-) -> None:
+def test_broken_native_module_is_not_taken_for_missing(run_python: RunPython, tmp_path: Path) -> None:
     (tmp_path / "vkdispatch_native.py").write_text("import a_library_that_is_missing")
     done = run_python(
         f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"

@@ -59,7 +59,7 @@ def test_text_of_another_backend(backend: "str | vc.CodeGenBackend") -> None:
             use()
 
 
-def test_what_only_cuda_has() -> None:
+def test_features_of_the_cuda_backend() -> None:
     for what, use in (
         ("cuda_graph_capture", lambda: vd.cuda_graph_capture(cuda_stream=None)),
         ("from_cuda_array", lambda: vd.from_cuda_array(obj=object())),

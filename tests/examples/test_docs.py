@@ -15,7 +15,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import dtype
-from vkdispatch.codegen import functions
+from vkdispatch.codegen import execution, functions
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.rst"))]
@@ -51,9 +51,10 @@ def test_reference_names_everything_public(module: object, prefix: str) -> None:
     reference = (ROOT / "docs/api/runtime.rst").read_text() + (ROOT / "docs/api/language.rst").read_text()
     reference += (ROOT / "docs/kernels.rst").read_text()
     # the page of the kernel language is made from the functions of these modules
-    for made in pkgutil.iter_modules(functions.__path__):
-        members = vars(importlib.import_module(f"{functions.__name__}.{made.name}"))
-        reference += "".join(f":: vkdispatch.codegen.{name}\n" for name in members if name in vc.__all__)
+    for room in (functions, execution):
+        for made in pkgutil.iter_modules(room.__path__):
+            members = vars(importlib.import_module(f"{room.__name__}.{made.name}"))
+            reference += "".join(f":: vkdispatch.codegen.{name}\n" for name in members if name in vc.__all__)
     name_of = module.__name__  # type: ignore[attr-defined]
     missing = []
     for name in module.__all__:  # type: ignore[attr-defined]

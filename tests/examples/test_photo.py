@@ -50,7 +50,7 @@ def test_scikit_image_agrees_with_its_own_window(photo: ModuleType) -> None:
     np.testing.assert_allclose(clean, photo.scikit_image_denoise(noisy), atol=2e-4)
 
 
-def test_wrong_results_fail_the_demo(photo: ModuleType) -> None:
+def test_demo_fails_on_wrong_results(photo: ModuleType) -> None:
     ones = np.ones((4, 4))
     assert photo.agrees("edges, SciPy", ones, ones)
     assert not photo.agrees("edges, SciPy", ones, ones + 1e-3)

@@ -32,7 +32,7 @@ reference = _load()
 NAMES = [name for _, _, names in reference.sections() for name in names]
 
 
-def test_every_function_has_one_place() -> None:
+def test_every_function_is_listed_once() -> None:
     assert len(NAMES) == len(set(NAMES)) > 250
     functions = {name for name in vc.__all__ if re.match("(to|new|subgroup|atomic|pack|bit|if|else)_", name)}
     assert functions <= set(NAMES)
@@ -48,7 +48,7 @@ def _register(name: str, kind: DType) -> vc.ShaderVariable:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_the_reference_shows_compiles(name: str) -> None:
+def test_examples_of_the_reference_compile(name: str) -> None:
     rows = reference.rows(name)
     assert rows, "it takes no type at all"
     assert reference.table(name)

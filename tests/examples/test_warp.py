@@ -26,19 +26,19 @@ def warp() -> Iterator[ModuleType]:
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 40), (33, 17), (64, 16)])
 @pytest.mark.parametrize(("angle", "scale"), [(0.0, 1.0), (0.3, 1.5), (-2.0, 3.0)])
-def test_turned(warp: ModuleType, shape: tuple[int, int], angle: float, scale: float) -> None:
+def test_rotation(warp: ModuleType, shape: tuple[int, int], angle: float, scale: float) -> None:
     picture = np.random.default_rng(0).random((37, 53, 3), np.float32)
     ours = warp.Warper(picture).run(shape, angle, scale)
     np.testing.assert_allclose(ours, warp.scipy_warp(picture, shape, angle, scale), atol=warp.TOLERANCE)
 
 
-def test_shrunk(warp: ModuleType) -> None:
+def test_reduction(warp: ModuleType) -> None:
     picture = np.random.default_rng(0).random((40, 64, 3), np.float32)
     ours = warp.Warper(picture).run((10, 16), 0.0, 1 / 4)
     np.testing.assert_allclose(ours, warp.block_means(picture, 4), atol=warp.TOLERANCE)
 
 
-def test_the_program(
+def test_program_runs(
     warp: ModuleType,
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,

@@ -10,12 +10,13 @@ import vkdispatch.codegen as vc
 from tests.fft.signals import bound, complex_signal, device_has, error, filled
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.fft.many import kernels, long
-from vkdispatch.fft.plan import columns, tuning
+from vkdispatch.fft.plan import columns
 from vkdispatch.fft.plan.grids import make_grid
 from vkdispatch.fft.plan.lines import plan_staged, suits_pairs
 from vkdispatch.fft.plan.long_lines import choose_factors
 from vkdispatch.fft.plan.passes import choose_registers, plan_pass
 from vkdispatch.fft.plan.stages import Split, choose_split, list_splits
+from vkdispatch.fft.plan.tuning import tuning
 
 # short lines through workgroup memory, padded and split exchanges, columns, passes that turn lines over
 SHAPES = [
@@ -135,7 +136,7 @@ def test_columns(
 ) -> None:
     if not columns.suits_columns(device_facts(), vd.complex64):
         pytest.skip("the device has no 64-bit words")
-    monkeypatch.setattr(tuning, "COLUMN_LEAST_VALUES", 1)
+    monkeypatch.setattr(tuning, "column_least_values", 1)
     monkeypatch.setattr(long, "choose_radices", lambda *_: radices)
     kernels.build_fft_kernel.cache_clear()
     vd.fft.cache_clear()

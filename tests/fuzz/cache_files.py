@@ -30,7 +30,8 @@ from tests.orders.here import missing
 from vkdispatch.base import compute_plan
 from vkdispatch.base.compilation import compiler, disk_cache
 from vkdispatch.codegen.abbreviations import Buff, Const, f32
-from vkdispatch.orders import Accel, Order, compilers, library
+from vkdispatch.orders import Accel, Order
+from vkdispatch.orders.compilation import compilers, library
 from vkdispatch.shader.launch import tuning as autotune
 from vkdispatch.shader.measurement import bandwidth
 
@@ -106,7 +107,7 @@ class World:
         self.asked = self.found = 0
         context = vd.get_context()
         compiler._program_noted = False
-        compiler.context_comes_up()
+        compiler.prepare_for_context()
 
         @vd.shader("data.size")
         def scale(data: Buff[f32], by: Const[f32]) -> None:
@@ -117,12 +118,12 @@ class World:
         scale(data, 3.0)
         assert data.read(0).tolist() == [4.0 * i for i in range(100)]
         assert scale.shader_description is not None
-        choice = autotune.recall(context, scale.shader_description, (100, 1, 1))
+        choice = autotune.load_size(context, scale.shader_description, (100, 1, 1))
         assert choice in (None, _SIZE)
         if choice is None:
-            autotune.remember(context, scale.shader_description, (100, 1, 1), _SIZE)
+            autotune.store_size(context, scale.shader_description, (100, 1, 1), _SIZE)
         bandwidth._measured.clear()
-        assert bandwidth.copy_bandwidth(context, 0) == _SPEED
+        assert bandwidth.measure_copy_bandwidth(context, 0) == _SPEED
         if self.orders:
             self._run_order()
         usage = disk_cache.entries()

@@ -16,8 +16,9 @@ import vkdispatch_native as native
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.device_support import check_features
 from vkdispatch.base.errors import VkDispatchError
+from vkdispatch.base.spirv.interface import Interface
 from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, read_module
-from vkdispatch.base.spirv.reflection import Interface, reflect
+from vkdispatch.base.spirv.reflection import reflect
 from vkdispatch.base.spirv.type_checks import check_types
 
 from .driving import main

@@ -14,7 +14,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType, bool_
 from vkdispatch.codegen.abbreviations import Buff, f32, f64, i32, u32, u64, uv4, v2
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op
 from vkdispatch.ir import expressions as ex
@@ -39,7 +39,7 @@ def atomic(function: str, place: Any, *operands: Any) -> ShaderVariable:
 @pytest.mark.parametrize("places", [1, 7, 250])
 @pytest.mark.parametrize("kind", [i32, u32, u64, f32, f64], ids=lambda kind: kind.name)
 @pytest.mark.parametrize("function", [*_RULES, "atomicCompSwap"])
-def test_each_invocation_finds_what_the_one_before_left(function: str, kind: DType, places: int) -> None:
+def test_atomics_return_the_previous_value(function: str, kind: DType, places: int) -> None:
     if dt.is_float_dtype(kind) and function in ("atomicAnd", "atomicOr", "atomicXor"):
         return
 
@@ -95,7 +95,7 @@ def test_atomics_on_shared_memory_and_components() -> None:
     assert out.tolist() == [[0, 4 * sum(range(0, 64, 2)), 0, sum(range(1, 64, 2))]]
 
 
-def test_an_atomic_out_of_range() -> None:
+def test_out_of_range_atomic_raises() -> None:
     @vd.shader(exec_size=4)
     def body(out: Buff[i32]) -> None:
         atomic("atomicAdd", out[vc.global_invocation_id().x], ShaderVariable(ex.literal(1, i32)))

@@ -33,8 +33,8 @@ from vkdispatch.codegen.abbreviations import (
     v3,
     v4,
 )
-from vkdispatch.interpreter.arithmetic import apply_binary, apply_comparison
-from vkdispatch.interpreter.functions import call_function
+from vkdispatch.interpreter.operations.arithmetic import apply_binary, apply_comparison
+from vkdispatch.interpreter.operations.functions import call_function
 from vkdispatch.interpreter.values import Array, construct, host_dtype, make_uniform
 
 # Domain, then Python's own function.
@@ -71,7 +71,7 @@ _OF_ONE: dict[str, tuple[float, float, Callable[[float], float]]] = {
 
 @pytest.mark.parametrize("kind", [f16, f32, f64, v3], ids=lambda kind: kind.name)
 @pytest.mark.parametrize("name", list(_OF_ONE))
-def test_functions_of_one_value(name: str, kind: DType) -> None:
+def test_unary_functions(name: str, kind: DType) -> None:
     low, high, rule = _OF_ONE[name]
     host = host_dtype(kind)
     shape = (30, *kind.true_numpy_shape)
@@ -99,7 +99,7 @@ _OF_MORE: dict[str, tuple[int, Callable[..., float]]] = {
 
 @pytest.mark.parametrize("kind", [f32, f64, v4], ids=lambda kind: kind.name)
 @pytest.mark.parametrize("name", list(_OF_MORE))
-def test_functions_of_more_values(name: str, kind: DType) -> None:
+def test_functions_of_several_values(name: str, kind: DType) -> None:
     count, rule = _OF_MORE[name]
     host = host_dtype(kind)
     generator = np.random.default_rng(2)
@@ -110,7 +110,7 @@ def test_functions_of_more_values(name: str, kind: DType) -> None:
     np.testing.assert_allclose(result.ravel(), expected, rtol=8 * float(np.finfo(host).eps), atol=1e-6)
 
 
-def test_edges_of_functions() -> None:
+def test_functions_at_the_edges_of_their_domain() -> None:
     def one(name: str, *numbers: float) -> float:
         with np.errstate(all="ignore"):
             return float(call_function(name, f32, [make_uniform(number, f32) for number in numbers], None)[0])
@@ -227,7 +227,7 @@ _CASTS: list[tuple[str, DType, DType, str, str]] = [
 
 
 @pytest.mark.parametrize("cast", _CASTS, ids=lambda cast: cast[0])
-def test_the_same_bits(cast: tuple[str, DType, DType, str, str]) -> None:
+def test_reinterpreting_keeps_the_bits(cast: tuple[str, DType, DType, str, str]) -> None:
     name, source, target, before, after = cast
     raw = [2, 5, 0x3C0040] if source is not f64 else [0.1, -2.5, 1e300]
     count = len(before)
@@ -297,7 +297,7 @@ def test_constructors() -> None:
     assert made(i32, (v2, [7, 8])).tolist() == [7]
 
 
-def test_comparisons_of_whole_values() -> None:
+def test_comparisons_of_vectors_and_matrices() -> None:
     a = np.array([[1, 2], [1, 3], [np.nan, 0]], np.float32)
     b = np.array([[1, 2], [1, 2], [np.nan, 0]], np.float32)
     assert apply_comparison("==", a, b).tolist() == [True, False, False]

@@ -118,7 +118,7 @@ def test_levels_of_detail(kind: str, filters: tuple[Filter, Filter, Filter]) -> 
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 0.0), (0.0, 1.5), (1.25, 2.0), (3.0, 9.0)])
-def test_bounds_and_bias(bounds: tuple[float, float]) -> None:
+def test_level_of_detail_bounds_and_bias(bounds: tuple[float, float]) -> None:
     settings = Sampling(min_lod=bounds[0], max_lod=bounds[1], mip_lod_bias=0.5)
     check("2D", texels_of("2D", f32, 1), settings, mips=True)
 
@@ -130,7 +130,7 @@ def enlarge(source: Img2[f32], target: SImg2[f32]) -> None:
     target[here.x, here.y] = source.sample(((x - 0.5) / 2, (y - 0.5) / 2)).x
 
 
-def test_arrays_images_and_samplers_are_the_same() -> None:
+def test_arrays_images_and_samplers_give_the_same_result() -> None:
     picture = np.random.default_rng(0).random((7, 11), np.float32)
     image, target = vd.Image2D(picture.shape), vd.Image2D((14, 22))
     image.write(picture)
@@ -205,7 +205,7 @@ def test_loads_stores_and_sizes_of_storage_images() -> None:
         kernel.interpret(line, plane, volume, pages, sizes, races=True)
 
 
-def test_loads_of_levels() -> None:
+def test_loads_from_mip_levels() -> None:
     @vd.shader("out.size")
     def kernel(image: Img2[i32], level: Const[i32], out: Buff[i32]) -> None:
         i = vc.global_invocation_id().x
@@ -227,7 +227,7 @@ def test_loads_of_levels() -> None:
         kernel.interpret(image.sample(), 4, out)
 
 
-def test_texels_beyond_the_edges() -> None:
+def test_out_of_range_texels() -> None:
     @vd.shader((4, 3), local_size=(2, 2))
     def shift(image: SImg2[f32], out: SImg2[f32], tex: Img2[f32], dx: Const[i32], dy: Const[i32]) -> None:
         gid = vc.global_invocation_id()
@@ -258,7 +258,7 @@ def test_texels_beyond_the_edges() -> None:
         )
 
 
-def test_what_a_condition_leaves_out_is_not_loaded() -> None:
+def test_texels_behind_a_false_condition_are_not_loaded() -> None:
     @vd.shader("out.size")
     def kernel(image: Img1[f32], out: Buff[f32], n: Const[i32]) -> None:
         i = vc.global_invocation_id().x.to_dtype(i32)
@@ -270,7 +270,7 @@ def test_what_a_condition_leaves_out_is_not_loaded() -> None:
     assert out.tolist() == [1, 1, 1, 0, 0, 0, 0, 0]
 
 
-def test_arguments_that_do_not_fit() -> None:
+def test_wrong_image_arguments_are_refused() -> None:
     good, out = np.zeros((4, 4), np.float32), np.zeros((4, 4), np.float32)
     read_only = np.zeros((4, 4), np.float32)
     read_only.flags.writeable = False
@@ -298,12 +298,12 @@ def test_arguments_that_do_not_fit() -> None:
     enlarge.interpret(read_only, out)
 
 
-def test_host_samplers_that_cannot_be() -> None:
+def test_invalid_host_samplers_are_refused() -> None:
     with pytest.raises(TypeError, match="data: expected a NumPy array, got list"):
         HostSampler([1.0])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="data: images are of float32, int32 or uint32, got float64"):
         HostSampler(np.zeros(3))
-    with pytest.raises(ValueError, match="mag_filter: there is nothing between integers"):
+    with pytest.raises(ValueError, match="mag_filter: integers cannot be interpolated"):
         HostSampler(np.zeros(3, np.int32), Filter.LINEAR)
     with pytest.raises(TypeError, match="address_mode"):
         HostSampler(np.zeros(3, np.float32), address_mode=2)  # type: ignore[arg-type]

@@ -43,7 +43,7 @@ from vkdispatch.codegen.abbreviations import (
     v2,
     v3,
 )
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.ir import expressions as ex
 
 
@@ -57,7 +57,7 @@ def scale(data: Buff[f32], alpha: Const[f32] = 3.0) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 7, 256, 257, 1000])
-def test_an_array_in_place(count: int) -> None:
+def test_arrays_change_in_place(count: int) -> None:
     data = np.arange(count, dtype=np.float32)
     assert scale.interpret(data, 2.0) is None
     np.testing.assert_array_equal(data, np.arange(count) * 2)
@@ -65,13 +65,13 @@ def test_an_array_in_place(count: int) -> None:
     np.testing.assert_array_equal(data, np.arange(count) * 6)
 
 
-def test_more_invocations_than_run_at_once() -> None:
+def test_grid_larger_than_a_batch() -> None:
     data = np.ones(1_000_003, np.float32)
     scale.interpret(data, 2.0)
     assert (data == 2).all()
 
 
-def test_it_needs_no_device() -> None:
+def test_interpreting_needs_no_device() -> None:
     code = (
         "import numpy as np, vkdispatch as vd, vkdispatch.codegen as vc\n"
         "@vd.shader('data.size')\n"
@@ -157,7 +157,7 @@ class Wave:
     count: i32
 
 
-def test_values_of_every_form() -> None:
+def test_arguments_of_every_form() -> None:
     @vd.shader(exec_size=1)
     def body(out: Buff[f32], matrix: Const[m2], wave: Wave, z: Var[c64], flag: Const[dt.bool_]) -> None:
         out[0] = matrix[1][0] * 100 + matrix[0][1]
@@ -239,7 +239,7 @@ def test_matrices_hold_columns() -> None:
         np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_small_types_are_stored_small() -> None:
+def test_small_types_are_stored_in_their_own_size() -> None:
     @vd.shader("a.size")
     def body(a: Buff[i8], b: Buff[u8], c: Buff[dt.bool_], d: Buff[bf16]) -> None:
         i = vc.global_invocation_id().x
@@ -258,7 +258,7 @@ def test_small_types_are_stored_small() -> None:
     assert d.tolist() == [0x4000, 0x3F80, 0x4040]
 
 
-def test_arrays_that_are_not_contiguous() -> None:
+def test_non_contiguous_arrays() -> None:
     whole = np.zeros((6, 4), np.float32)
     scale.interpret(whole[:, 1], 2.0)
     whole[:, 1] = 1
@@ -285,12 +285,12 @@ def test_buffers_of_a_device() -> None:
         (np.zeros((2, 2, 2, 2), np.float32), "'data'.*up to 3 axes, got 4"),
     ],
 )
-def test_bad_arrays(data: Any, message: str) -> None:
+def test_wrong_arrays_are_refused(data: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         scale.interpret(data)
 
 
-def test_other_bad_arguments() -> None:
+def test_wrong_arguments_are_refused() -> None:
     data = np.zeros(4, np.float32)
     with pytest.raises(TypeError, match=r"'alpha'.*expected a number"):
         scale.interpret(data, "two")
@@ -308,7 +308,7 @@ def test_other_bad_arguments() -> None:
         vectors.interpret(np.zeros((4, 2), np.float32))
 
 
-def test_text_of_glsl_runs_on_a_device_only() -> None:
+def test_raw_glsl_is_refused() -> None:
     @vd.shader(exec_size=1)
     def body(out: Buff[f32]) -> None:
         vc.if_statement(out[0] > 0, "return;")
@@ -329,7 +329,7 @@ def _line(function: Any, text: str) -> int:
 
 
 @pytest.mark.parametrize(("count", "size"), [(10, 11), (1, 2)])
-def test_an_index_past_the_end(count: int, size: int) -> None:
+def test_index_out_of_range_raises(count: int, size: int) -> None:
     data = np.zeros(count, np.float32)
     with pytest.raises(IndexError) as caught:
         scale.interpret(data, exec_size=size)
@@ -347,7 +347,7 @@ def test_an_index_past_the_end(count: int, size: int) -> None:
     scale.interpret(data, exec_size=size, check=False)
 
 
-def test_negative_indices_and_what_is_not_checked() -> None:
+def test_negative_indices_and_unchecked_accesses() -> None:
     @vd.shader(exec_size=(2, 3), local_size=(2, 3))
     def body(data: Buff[f32], out: Buff[f32]) -> None:
         gid = vc.global_invocation_id()
@@ -366,7 +366,7 @@ def test_negative_indices_and_what_is_not_checked() -> None:
     assert out.tolist() == [12, 13, 14, 1]
 
 
-def test_what_is_not_evaluated_is_not_checked() -> None:
+def test_operands_that_are_not_evaluated_are_not_checked() -> None:
     @vd.shader(exec_size=8)
     def body(data: Buff[i32], out: Buff[i32]) -> None:
         i = vc.global_invocation_id().x.to_dtype(i32)
@@ -380,7 +380,7 @@ def test_what_is_not_evaluated_is_not_checked() -> None:
 
 
 @pytest.mark.parametrize("far", [1 << 32, -(1 << 40), (1 << 32) + 1])
-def test_wide_indices_are_not_cut(far: int) -> None:
+def test_64_bit_indices_are_not_truncated(far: int) -> None:
     @vd.shader(exec_size=4)
     def body(out: Buff[i32], far: Const[i64]) -> None:
         out[vc.global_invocation_id().x.to_dtype(i64) + far] = 1
@@ -394,7 +394,7 @@ def test_wide_indices_are_not_cut(far: int) -> None:
     assert out.all()
 
 
-def test_buffers_seen_as_another_type() -> None:
+def test_buffers_viewed_as_another_type() -> None:
     data = vd.asbuffer(np.arange(5, dtype=np.float32))
 
     @vd.shader(exec_size=2)
@@ -430,7 +430,7 @@ def test_indices_of_shared_arrays_and_vectors() -> None:
 
 
 @pytest.mark.parametrize("stored", ["register", "buffer 'out' at index 3"])
-def test_nan(stored: str) -> None:
+def test_stored_nan_raises(stored: str) -> None:
     @vd.shader(exec_size=5)
     def body(out: Buff[v2], values: Buff[f32]) -> None:
         i = vc.global_invocation_id().x
@@ -445,7 +445,7 @@ def test_nan(stored: str) -> None:
         body.interpret(np.zeros((5, 2), np.float32), values, check="nan")
 
 
-def test_loops_that_take_too_long() -> None:
+def test_loop_limit_raises() -> None:
     @vd.shader(exec_size=4)
     def body(out: Buff[i32]) -> None:
         i = vc.global_invocation_id().x
@@ -477,14 +477,14 @@ def reverse(data: Buff[i32], waits: Const[i32]) -> None:
     data[i] = tile[63 - lane]
 
 
-def test_shared_memory_belongs_to_a_workgroup() -> None:
+def test_each_workgroup_has_its_own_shared_memory() -> None:
     data = np.arange(64 * 2000, dtype=np.int32)
     expected = data.reshape(-1, 64)[:, ::-1].ravel()
     reverse.interpret(data, 1, races=True)
     np.testing.assert_array_equal(data, expected)
 
 
-def test_a_forgotten_barrier_is_a_race() -> None:
+def test_missing_barrier_is_a_race() -> None:
     data = np.arange(128, dtype=np.int32)
     with pytest.raises(
         RuntimeError, match=r"shared buffer.*element \d+ is written by invocation .* and read by"
@@ -514,7 +514,7 @@ def test_races_between_workgroups() -> None:
     assert out[0] == 5
 
 
-def test_a_barrier_that_only_some_reach() -> None:
+def test_barrier_that_only_some_invocations_reach_raises() -> None:
     @vd.shader(exec_size=128, local_size=64)
     def body(out: Buff[i32], limit: Const[u32]) -> None:
         with vc.if_block(vc.global_invocation_id().x < limit):
@@ -530,7 +530,7 @@ def test_a_barrier_that_only_some_reach() -> None:
     body.interpret(np.zeros(1, np.int32), 128, exec_size=70)
 
 
-def test_a_barrier_after_some_returned() -> None:
+def test_barrier_after_a_return_raises() -> None:
     @vd.shader(exec_size=64, local_size=64)
     def body(out: Buff[i32]) -> None:
         with vc.if_block(vc.local_invocation_index() == 5):
@@ -572,7 +572,7 @@ def test_collatz() -> None:
 @pytest.mark.parametrize(
     "bounds", [(0, 5, 1), (5, 0, -2), (0, 5, 0), (3, 3, 1), (-4, 9, 3), (2, -9, 4), (-1, -8, -3)]
 )
-def test_loops_are_ranges(bounds: tuple[int, int, int]) -> None:
+def test_loops_run_as_often_as_range(bounds: tuple[int, int, int]) -> None:
     @vd.shader(exec_size=3)
     def body(out: Buff[i32], start: Const[i32], stop: Const[i32], step: Const[i32]) -> None:
         row = vc.global_invocation_id().x.to_dtype(i32)
@@ -634,7 +634,7 @@ def test_kernels_that_print(capsys: pytest.CaptureFixture[str]) -> None:
     assert lines == ["here 0 100%", "0 and 0.50", "1 and 0.50", "here 2 100%", "2 and 0.50"]
 
 
-def test_a_buffer_that_is_given_twice_is_the_same_memory() -> None:
+def test_buffer_given_twice_is_the_same_memory() -> None:
     @vd.shader(exec_size=4)
     def fill(first: Buff[v2], second: Buff[v2]) -> None:
         i = vc.global_invocation_id().x

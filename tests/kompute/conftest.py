@@ -1,4 +1,4 @@
-"""A manager for each test, and the kernels that many of them run."""
+"""A Manager for each test, and kernels for several tests."""
 
 from collections.abc import Iterator
 

@@ -1,4 +1,4 @@
-"""GLSL that several tests run."""
+"""GLSL for several tests."""
 
 ADD_ONE = """#version 450
 layout(local_size_x = 1) in;
@@ -6,7 +6,7 @@ layout(set = 0, binding = 0) buffer A { float a[]; };
 void main() { a[gl_GlobalInvocationID.x] += 1.0; }
 """
 
-# Each element takes its left neighbour's value of before: wrong unless dispatches wait for one another.
+# Each element takes the previous value of its left neighbor. Wrong unless dispatches wait for one another.
 DOUBLE_SUM = """#version 450
 layout(local_size_x = 64) in;
 layout(set = 0, binding = 0) readonly buffer A { float a[]; };
@@ -38,7 +38,7 @@ void main() { a[0] += x; a[1] += y; a[2] += z; }
 
 
 def typed(element: str, constant: str) -> str:
-    """Return a kernel that writes a specialization constant, and a push constant, of this type."""
+    """Return a kernel that writes a specialization constant and a push constant of a type."""
     return f"""#version 450
 #extension GL_EXT_shader_explicit_arithmetic_types : enable
 layout(local_size_x = 1) in;

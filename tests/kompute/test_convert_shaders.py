@@ -1,4 +1,4 @@
-"""The command line that turns shader files into SPIR-V, C++ headers and Python modules."""
+"""The command that compiles shader files to SPIR-V, C++ headers and Python modules."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_each_shader_gets_spirv_and_a_header(folder: Path) -> None:
         assert words(folder / f"{name}.spv")[:2] == [0x07230203, 0x00010300]  # of Vulkan 1.1
 
 
-def test_what_it_makes_runs(folder: Path) -> None:
+def test_compiled_shaders_run(folder: Path) -> None:
     assert convert("-p", folder).exit_code == 0
     for name, expected in (("double.comp", 14), ("sum-up.comp", 8), ("parts/whole.glsl", 21)):
         data = vd.asbuffer(np.full(5, 7, np.float32))
@@ -83,7 +83,9 @@ def test_what_it_makes_runs(folder: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
 @pytest.mark.parametrize("namespace", ["kp::shader_data", "mine", ""])
-def test_a_header_of_all_compiles_and_holds_the_words(folder: Path, tmp_path: Path, namespace: str) -> None:
+def test_a_common_header_compiles_and_contains_the_words(
+    folder: Path, tmp_path: Path, namespace: str
+) -> None:
     done = convert("-p", folder, "-c", tmp_path / "made" / "shaders.hpp", "--namespace", namespace)
     assert (done.exit_code, done.output, files(folder, ".hpp")) == (0, "", [])
     names = {
@@ -115,7 +117,7 @@ def test_a_header_of_all_compiles_and_holds_the_words(folder: Path, tmp_path: Pa
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="no g++")
-def test_single_headers_go_together(folder: Path, tmp_path: Path) -> None:
+def test_single_headers_can_be_included_together(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "include"
     assert convert("-p", folder, "-c", f"{out}/").exit_code == 0
     headers = files(out, ".hpp")
@@ -125,7 +127,7 @@ def test_single_headers_go_together(folder: Path, tmp_path: Path) -> None:
     subprocess.run(["g++", "-fsyntax-only", f"-I{out}", str(source)], check=True)
 
 
-def test_a_python_module_holds_the_bytes(folder: Path, tmp_path: Path) -> None:
+def test_a_python_module_contains_the_bytes(folder: Path, tmp_path: Path) -> None:
     (folder / "import.comp").write_text(DOUBLE)
     (folder / "3d.comp").write_text(DOUBLE)
     module = tmp_path / "data.py"
@@ -147,7 +149,7 @@ def test_the_version_of_vulkan(folder: Path, environment: str, version: int) -> 
     assert words(folder / "double.comp.spv")[1] == version
 
 
-def test_verbose_says_what_is_done(folder: Path) -> None:
+def test_verbose_prints_each_step(folder: Path) -> None:
     done = convert("-p", folder, "-v")
     assert f"compiling {folder / 'double.comp'}\n" in done.output
     assert f"writing {folder / 'double.comp.spv'}\n" in done.output
@@ -175,22 +177,22 @@ def test_errors_name_file_and_line_and_nothing_is_written(folder: Path) -> None:
         (lambda folder: (folder / "sum_up.comp").write_text(DOUBLE), "sum-up.comp and sum_up.comp"),
     ],
 )
-def test_wrong_folders(folder: Path, change: Callable[[Path], object], message: str | None) -> None:
+def test_invalid_folders(folder: Path, change: Callable[[Path], object], message: str | None) -> None:
     change(folder)
     done = convert("-p", folder)
     assert done.exit_code == (1 if message else 0), done.output
     assert (message or "") in done.output
 
 
-def test_wrong_options(folder: Path, tmp_path: Path) -> None:
+def test_invalid_options(folder: Path, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     (empty / "part.glsl").write_text("// void main is elsewhere")
     for arguments, code, message in (
         ((), 2, "--shader-path"),
         (("-p", tmp_path / "nothing"), 2, "does not exist"),
-        (("-p", empty), 1, "there is no *.comp"),
-        (("-p", folder, "--namespace", "a b"), 2, "no C++ namespace"),
+        (("-p", empty), 1, "no *.comp"),
+        (("-p", folder, "--namespace", "a b"), 2, "not a C++ namespace"),
         (("-p", folder, "--target-env", "vulkan9"), 2, "vulkan9"),
         (("-p", folder, "-s", tmp_path / "nothing"), 1, "cannot be run"),
         (("-p", folder, "-c", folder / "double.comp" / "x.hpp"), 1, "x.hpp"),

@@ -1,4 +1,4 @@
-"""The enumerations: numbered members that behave as those of Kompute."""
+"""The enumerations: members that behave as those of Kompute."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_members(kind: type[kp.MemoryTypes | kp.DataTypes]) -> None:
     assert len(set(kind.__members__.values())) == len(names)
 
 
-def test_wrong_use() -> None:
+def test_invalid_use_raises() -> None:
     for wrong in (-1, 4, "host", None, 0.5, kp.DataTypes.double):
         with pytest.raises(ValueError, match="MemoryTypes"):
             kp.MemoryTypes(wrong)

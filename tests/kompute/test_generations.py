@@ -1,4 +1,4 @@
-"""`kp.use`, and what it decides: lists or arrays, and what sequences of a name return and wait for."""
+"""`kp.use`: lists or arrays, and the results and waits of named sequences."""
 
 import subprocess
 from collections.abc import Callable, Iterator
@@ -27,7 +27,7 @@ def test_data_is_a_list_or_an_array(manager: kp.Manager, generation: str) -> Non
     kp.use(generation)
     tensors = [kp.Tensor([1, 2]), manager.build_tensor([1, 2])]
     kp.use()
-    for tensor in tensors:  # what a tensor gives is decided when it is made
+    for tensor in tensors:  # determined when a tensor is made
         data: Any = tensor.data()
         if generation[:3] in BEFORE_0_7:
             assert (data == [1.0, 2.0]) is True and type(data[0]) is float
@@ -37,7 +37,7 @@ def test_data_is_a_list_or_an_array(manager: kp.Manager, generation: str) -> Non
     assert isinstance(manager.tensor([1]).data(), np.ndarray)
 
 
-def test_generations_that_are_none() -> None:
+def test_unknown_generations_raise() -> None:
     kp.use("0.6")
     for wrong in ("0.4", "1.0", "0", "", "newer"):
         with pytest.raises(RuntimeError, match=r"generation: expected one of 0\.5, 0\.6, .*newest, got"):
@@ -49,7 +49,7 @@ def test_generations_that_are_none() -> None:
 
 
 @pytest.mark.parametrize("generation", BEFORE_0_7)
-def test_sequences_say_whether_they_did_something(
+def test_sequences_return_whether_they_had_an_effect(
     manager: kp.Manager, generation: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     kp.use(generation)
@@ -88,7 +88,7 @@ def test_asynchronous_evaluation_does_not_wait(manager: kp.Manager) -> None:
     assert sequence.eval_await(10**12) is True and tensor.data() == [6]
 
 
-def test_without_use_sequences_are_the_newest(manager: kp.Manager) -> None:
+def test_sequences_follow_the_newest_generation_by_default(manager: kp.Manager) -> None:
     tensor = manager.build_tensor([0])
     sequence = manager.create_sequence()
     assert sequence.begin().record_algo_data([tensor], ADD_ONE) is sequence
@@ -97,7 +97,7 @@ def test_without_use_sequences_are_the_newest(manager: kp.Manager) -> None:
     assert tensor.data().tolist() == [1]
 
 
-def test_evaluations_by_name_use_sequences_of_the_generation(manager: kp.Manager) -> None:
+def test_named_evaluations_use_sequences_of_the_generation(manager: kp.Manager) -> None:
     kp.use("0.5")
     tensor = kp.Tensor([1, 2])
     manager.eval_async_tensor_create([tensor], "name")
@@ -133,13 +133,13 @@ def test_a_whole_program(run_python: Callable[..., subprocess.CompletedProcess[s
     assert (done.stdout, done.stderr) == ("[2.0, 4.0, 6.0] MemoryTypes.device MemoryTypes.staging\n", "")
 
 
-def test_families_that_the_device_lacks(manager: kp.Manager) -> None:
+def test_missing_queue_families_raise(manager: kp.Manager) -> None:
     kp.use("0.6")
     with pytest.raises(RuntimeError, match=r"family_queue_indices: .* has no queue family 99"):
         kp.Manager(0, [99])
 
 
-def test_the_name_of_before(manager: kp.Manager) -> None:
+def test_the_earlier_name_of_a_memory_type(manager: kp.Manager) -> None:
     assert kp.TensorTypes.staging is kp.staging is not kp.host
     assert (repr(kp.staging), int(kp.staging)) == ("<MemoryTypes.staging: 1>", 1)
     assert kp.MemoryTypes(1) is kp.host and "staging" not in kp.MemoryTypes.__members__

@@ -1,4 +1,4 @@
-"""Native kernels in sequences: recorded by operations into the sequence's graph, or as algorithms."""
+"""Native kernels in sequences: recorded to the sequence's graph by operations, or as algorithms."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.kompute as kp
 from vkdispatch.codegen.abbreviations import Buff, Var, f32
-from vkdispatch.kompute import commands as recorded
+from vkdispatch.kompute.commands import commands
 
 from .kernels import ADD_ONE
 
@@ -22,7 +22,7 @@ def add(buf: Buff[f32], value: Var[f32]) -> None:
 
 
 class Native(kp.OpBase):
-    """Records a native kernel into the sequence's graph, and may fail after that."""
+    """Records a native kernel to the sequence's graph, and can fail afterwards."""
 
     def __init__(self, tensor: kp.Tensor, fails: bool = False) -> None:
         super().__init__()
@@ -49,10 +49,10 @@ def values(manager: kp.Manager, tensor: kp.Tensor) -> list[float]:
 
 
 @pytest.mark.parametrize("place", [0, 1, 3])
-def test_merging_keeps_what_an_operation_recorded_by_itself(
+def test_merging_keeps_commands_that_an_operation_adds_to_the_graph(
     manager: kp.Manager, tensor: kp.Tensor, monkeypatch: pytest.MonkeyPatch, place: int
 ) -> None:
-    monkeypatch.setattr(recorded, "_WORTH_MERGING", 1)
+    monkeypatch.setattr(commands, "_WORTH_MERGING", 1)
     dispatch = kp.OpAlgoDispatch(manager.algorithm([tensor], ADD_ONE))
     operations: list[kp.OpBase] = [dispatch, dispatch, dispatch]
     operations.insert(place, Native(tensor))
@@ -64,7 +64,7 @@ def test_merging_keeps_what_an_operation_recorded_by_itself(
     assert values(manager, tensor) == [309] * 5
 
 
-def test_an_operation_that_fails_leaves_nothing_of_its_own(manager: kp.Manager, tensor: kp.Tensor) -> None:
+def test_a_failed_operation_leaves_no_commands(manager: kp.Manager, tensor: kp.Tensor) -> None:
     dispatch = kp.OpAlgoDispatch(manager.algorithm([tensor], ADD_ONE))
     sequence = manager.sequence().record(Native(tensor)).record(dispatch)
     with pytest.raises(ZeroDivisionError):

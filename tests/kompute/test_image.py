@@ -1,4 +1,4 @@
-"""Images: types of texels and memory, sizes, what kernels read and store, copies from and to tensors."""
+"""Images: types of texels and memory, sizes, kernels, and copies from and to tensors."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ def random(dtype: str, size: int) -> Array:
 
 
 def add_one(dtype: str, channels: int) -> str:
-    """Return a kernel that stores each texel plus 1 at the place that mirrors its own."""
+    """Return a kernel that stores each texel plus 1 at the mirrored position."""
     _, bits, prefix = DTYPES[dtype]
     texel = f"{CHANNELS[channels]}{bits}"
     return f"""#version 450
@@ -99,7 +99,7 @@ def test_views(manager: kp.Manager, dtype: str) -> None:
         assert np.shares_memory(view, image.data())
 
 
-def test_device_memory_changes_with_a_sync_alone(manager: kp.Manager) -> None:
+def test_device_memory_changes_only_with_a_sync(manager: kp.Manager) -> None:
     image = manager.image(np.arange(6), 3, 2, 1)
     manager.sequence().eval(kp.OpSyncDevice([image]))
     image.data()[:] = 7
@@ -108,7 +108,7 @@ def test_device_memory_changes_with_a_sync_alone(manager: kp.Manager) -> None:
 
 
 @pytest.mark.parametrize("kind", [kp.MemoryTypes.host, kp.MemoryTypes.deviceAndHost])
-def test_the_host_reaches_the_memory_without_a_sync(manager: kp.Manager, kind: kp.MemoryTypes) -> None:
+def test_host_memory_needs_no_sync(manager: kp.Manager, kind: kp.MemoryTypes) -> None:
     source, target = manager.image([1, 2, 3, 4], 2, 2, 1, kind), manager.image(np.zeros(4), 2, 2, 1, kind)
     algorithm = manager.algorithm([source, target], add_one("float32", 1), (2, 2, 1))
     sequence = manager.sequence().record(kp.OpAlgoDispatch(algorithm))
@@ -150,23 +150,23 @@ def test_data_beyond_the_image_is_ignored(manager: kp.Manager) -> None:
         ((2**70, 2**70, 4), "data"),
     ],
 )
-def test_sizes_that_cannot_be(manager: kp.Manager, arguments: Any, match: str) -> None:
+def test_invalid_sizes_raise(manager: kp.Manager, arguments: Any, match: str) -> None:
     with pytest.raises(RuntimeError, match=match):
         manager.image(np.zeros(12), *arguments)
 
 
-def test_an_image_wider_than_the_device_takes(manager: kp.Manager) -> None:
+def test_an_image_wider_than_the_limit_raises(manager: kp.Manager) -> None:
     with pytest.raises(RuntimeError, match=r"width, height: 1000000 x 1 .* exceed the device.s limit"):
         manager.image(np.zeros(10**6), 10**6, 1, 1)
 
 
 @pytest.mark.parametrize("arguments", [(-1, 1, 1), (1.0, 1, 1), (1, "1", 1), (1, 1, None), (1, 1, 1, 0)])
-def test_arguments_of_the_wrong_type(manager: kp.Manager, arguments: Any) -> None:
+def test_invalid_arguments_raise_type_error(manager: kp.Manager, arguments: Any) -> None:
     with pytest.raises(TypeError, match=r"width|height|num_channels|memory_type"):
         manager.image(np.zeros(4), *arguments)
 
 
-def test_data_of_the_wrong_type(manager: kp.Manager) -> None:
+def test_invalid_data_raises(manager: kp.Manager) -> None:
     with pytest.raises(TypeError, match="data: expected numbers"):
         manager.image("abc", 1, 1, 1)
     with pytest.raises(TypeError, match="data: expected a NumPy array"):
@@ -178,7 +178,7 @@ def test_data_of_the_wrong_type(manager: kp.Manager) -> None:
     assert image.data().tolist() == [1, 2]
 
 
-def test_copies_that_do_not_fit(manager: kp.Manager) -> None:
+def test_mismatched_copies_raise(manager: kp.Manager) -> None:
     image = manager.image(np.zeros(4), 2, 2, 1)
     others: list[tuple[kp.Memory, str]] = [
         (manager.image(np.zeros(4), 4, 1, 1), "texels"),
@@ -187,7 +187,7 @@ def test_copies_that_do_not_fit(manager: kp.Manager) -> None:
         (manager.tensor(np.zeros(5)), "from 4 elements to 5"),
         (manager.tensor_t(np.zeros(4, np.int32)), "from elements of float to elements of int"),
         (manager.image_t(np.zeros(4, np.int32), 2, 2, 1), "from elements of float to elements of int"),
-        # types are looked at before sizes
+        # types are checked before sizes
         (manager.tensor_t(np.zeros(5, np.int32)), "from elements of float to elements of int"),
     ]
     for other, match in others:
@@ -195,13 +195,13 @@ def test_copies_that_do_not_fit(manager: kp.Manager) -> None:
             manager.sequence().record(kp.OpCopy([image, other]))
 
 
-def test_kernels_of_other_images(manager: kp.Manager) -> None:
+def test_kernels_for_other_images_raise(manager: kp.Manager) -> None:
     image, other = manager.image(np.zeros(4), 2, 2, 1), manager.image_t(np.zeros(4, np.int32), 2, 2, 1)
     for wrong in (add_one("float32", 2), add_one("int32", 1)):
         algorithm = manager.algorithm([image, image], wrong, (1, 1, 1))
         with pytest.raises(RuntimeError, match="binding 0: the shader declares an image with other"):
             manager.sequence().record(kp.OpAlgoDispatch(algorithm))
-    with pytest.raises(RuntimeError, match=r"tensors: to .* is a storage image, a kp\.Tensor was given"):
+    with pytest.raises(RuntimeError, match=r"tensors: to .* is a storage image, got a kp\.Tensor"):
         manager.algorithm([image, manager.tensor([1])], add_one("float32", 1))
     assert manager.algorithm([other, other], add_one("int32", 1)).get_workgroup() == (4, 1, 1)
 
@@ -222,8 +222,8 @@ def test_destroyed(manager: kp.Manager, kind: kp.MemoryTypes) -> None:
             call()
 
 
-def test_storage_has_no_view(manager: kp.Manager) -> None:
+def test_storage_has_no_host_view(manager: kp.Manager) -> None:
     stored = manager.image(np.zeros(4), 2, 2, 1, kp.MemoryTypes.storage)
-    with pytest.raises(RuntimeError, match=r"no view of a kp\.Image of type storage"):
+    with pytest.raises(RuntimeError, match=r"a kp\.Image of type storage has no host view"):
         stored.data()
     manager.sequence().record(kp.OpSyncDevice([stored])).record(kp.OpSyncLocal([stored])).eval()

@@ -1,4 +1,4 @@
-"""Tensors made without a Manager, as in 0.5 and 0.6."""
+"""Tensors made without a Manager, as in Kompute 0.5 and 0.6."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ def test_a_tensor_without_a_manager() -> None:
     assert kp.Tensor(data=np.arange(3), tensor_type=kp.staging).tensor_type() is kp.staging
 
 
-def test_data_that_is_none() -> None:
+def test_invalid_data_raises() -> None:
     for wrong in ("text", [None, "a"], object()):
         with pytest.raises(TypeError, match="data: expected numbers"):
             kp.Tensor(wrong)
@@ -34,7 +34,7 @@ def test_data_that_is_none() -> None:
 
 @pytest.fixture(params=["without memory", "with memory", "of a destroyed Manager"])
 def tensor(request: pytest.FixtureRequest, manager: kp.Manager) -> kp.ListTensor:
-    """Return one with the elements 1, 2, 3, 0.1."""
+    """Return a tensor with the elements 1, 2, 3, 0.1."""
     made = kp.Tensor([1, 2, 3, 0.1])
     if request.param != "without memory":
         manager.eval_tensor_create_def([made])
@@ -43,7 +43,7 @@ def tensor(request: pytest.FixtureRequest, manager: kp.Manager) -> kp.ListTensor
     return made
 
 
-def test_it_is_used_like_a_list(tensor: kp.ListTensor) -> None:
+def test_list_operations(tensor: kp.ListTensor) -> None:
     tenth = float(np.float32(0.1))
     wanted = [1.0, 2.0, 3.0, tenth]
     assert list(tensor) == [tensor[i] for i in range(4)] == tensor.vector() == wanted
@@ -86,7 +86,7 @@ def test_set_data(tensor: kp.ListTensor) -> None:
         tensor.set_data("text")
 
 
-def test_arrays_of_before_there_is_memory_are_read_only_copies(manager: kp.Manager) -> None:
+def test_arrays_without_device_memory_are_read_only_copies(manager: kp.Manager) -> None:
     tensor = kp.Tensor([1, 2])
     before = tensor.data()
     assert np.asarray(tensor).tolist() == [1, 2] and not before.flags.writeable
@@ -99,7 +99,7 @@ def test_arrays_of_before_there_is_memory_are_read_only_copies(manager: kp.Manag
     assert before.tolist() == [1, 2] and list(tensor) == [3, 4]
 
 
-def test_values_outlive_the_manager_and_go_to_another() -> None:
+def test_values_outlive_the_manager_and_move_to_another() -> None:
     def computed() -> kp.ListTensor:
         manager = kp.Manager()
         tensor = kp.Tensor([1, 2])
@@ -112,7 +112,7 @@ def test_values_outlive_the_manager_and_go_to_another() -> None:
     view = tensor.data()
     assert not tensor.is_init() and view.tolist() == [2, 3]
     with pytest.raises(
-        RuntimeError, match=r"has no device memory: give it some with manager.eval_tensor_create"
+        RuntimeError, match=r"has no device memory; allocate it with manager.eval_tensor_create"
     ):
         kp.Manager().eval_tensor_sync_local_def([tensor])
     manager = kp.Manager()
@@ -125,7 +125,7 @@ def test_values_outlive_the_manager_and_go_to_another() -> None:
     assert not tensor.is_init() and list(tensor) == [2, 3]
 
 
-def test_what_needs_device_memory_says_so(manager: kp.Manager) -> None:
+def test_calls_that_need_device_memory_raise(manager: kp.Manager) -> None:
     tensor = kp.Tensor([1])
     sequence = manager.create_sequence().begin()
     for call in (
@@ -143,7 +143,7 @@ def test_what_needs_device_memory_says_so(manager: kp.Manager) -> None:
             call()
 
 
-def test_creation_refuses_all_or_nothing(manager: kp.Manager) -> None:
+def test_creation_allocates_all_tensors_or_none(manager: kp.Manager) -> None:
     one, other = kp.Tensor([1]), kp.Tensor([2])
     gone = manager.tensor([1])
     gone.destroy()
@@ -153,7 +153,7 @@ def test_creation_refuses_all_or_nothing(manager: kp.Manager) -> None:
     for wrong, error, message in (
         ([fresh, other], RuntimeError, "number 1 has device memory already"),
         ([fresh, manager.tensor([1])], RuntimeError, "number 1 has device memory already"),
-        ([fresh, fresh], RuntimeError, "number 1 has device memory already, or is given twice"),
+        ([fresh, fresh], RuntimeError, "number 1 has device memory already, or occurs twice"),
         ([fresh, gone], RuntimeError, "number 1 was destroyed"),
         ([], RuntimeError, "expected at least one tensor"),
         ([fresh, 3], TypeError, "expected tensors"),
@@ -210,7 +210,7 @@ def test_staging(manager: kp.Manager) -> None:
     assert list(tensor) == list(other) == [5, 2]
 
 
-def test_storage_keeps_its_values_to_itself(manager: kp.Manager) -> None:
+def test_storage_is_not_copied(manager: kp.Manager) -> None:
     tensor = kp.Tensor([1, 2], kp.storage)
     device = manager.build_tensor([3, 4])
     manager.eval_tensor_create_def([tensor])
@@ -229,7 +229,7 @@ def test_storage_keeps_its_values_to_itself(manager: kp.Manager) -> None:
         tensor.map_data_from_host,
         tensor.map_data_into_host,
     ):
-        with pytest.raises(RuntimeError, match="tensors: one is of type storage"):
+        with pytest.raises(RuntimeError, match="tensors: a tensor of type storage"):
             call()
     tensor.rebuild([7, 8, 9])
     assert list(tensor) == [7, 8, 9]

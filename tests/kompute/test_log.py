@@ -1,4 +1,4 @@
-"""The lines of the levels TRACE and DEBUG: what is done."""
+"""The messages of the levels TRACE and DEBUG."""
 
 import logging
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from .kernels import ADD_ONE
 
 @pytest.fixture(autouse=True)
 def level() -> Iterator[None]:
-    """Put the logger's level back after the test."""
+    """Restore the logger's level after the test."""
     before = logging.getLogger("kp").level
     yield
     logging.getLogger("kp").setLevel(before)
@@ -21,7 +21,7 @@ def level() -> Iterator[None]:
 
 
 def program() -> None:
-    """Do some of everything."""
+    """Use each kind of object."""
     manager = kp.Manager()
     tensor = manager.tensor([1, 2, 3])
     algorithm = manager.algorithm([tensor], ADD_ONE, push_consts=[0.5])
@@ -61,7 +61,7 @@ TRACE = [
 
 @pytest.mark.parametrize("by", ["kp.log_level", "the logger"])
 @pytest.mark.parametrize("number", range(5))
-def test_what_is_said(number: int, by: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_messages_of_each_level(number: int, by: str, caplog: pytest.LogCaptureFixture) -> None:
     if by == "kp.log_level":
         kp.log_level(number)
     else:
@@ -76,7 +76,7 @@ def test_what_is_said(number: int, by: str, caplog: pytest.LogCaptureFixture) ->
     assert bool(said[20]) == (number <= 2)
 
 
-def test_a_level_counts_at_once_for_what_is_there(
+def test_a_new_level_applies_to_existing_objects(
     manager: kp.Manager, caplog: pytest.LogCaptureFixture
 ) -> None:
     tensor = manager.tensor([1])

@@ -1,4 +1,4 @@
-"""Managers: their arguments, what they make, and that all of it ends with them."""
+"""Managers: their arguments, their objects, and the destruction of these."""
 
 import gc
 import logging
@@ -33,18 +33,18 @@ def works(manager: kp.Manager, queue: int = 0) -> bool:
 
 
 @pytest.mark.parametrize("device", [0, np.int32(0), np.uint8(0), False])
-def test_devices_are_whole_numbers(device: Any) -> None:
+def test_devices_must_be_integers(device: Any) -> None:
     assert works(kp.Manager(device)) and works(kp.Manager(device=device))
 
 
 @pytest.mark.parametrize("device", [-1, 0.0, "0", None, [0]])
-def test_other_devices_are_refused(device: Any) -> None:
+def test_invalid_devices_raise(device: Any) -> None:
     with pytest.raises(TypeError, match="device: expected an int"):
         kp.Manager(device)
 
 
 @pytest.mark.parametrize("device", [99, 2**70])
-def test_a_device_that_is_not_there(device: int) -> None:
+def test_a_missing_device_raises(device: int) -> None:
     with pytest.raises(RuntimeError, match=r"device: expected 0 to \d+, got"):
         kp.Manager(device)
 
@@ -59,18 +59,18 @@ def test_queues_by_family(families: Any) -> None:
 
 
 @pytest.mark.parametrize("families", ["0", 0, None, [-1], [0.0], ["0"]])
-def test_families_of_the_wrong_type(families: Any) -> None:
+def test_invalid_families_raise(families: Any) -> None:
     with pytest.raises(TypeError, match="family_queue_indices"):
         kp.Manager(0, families)
 
 
 @pytest.mark.parametrize("families", [[99], [0, 99], [0] * 100])
-def test_families_that_are_not_there(families: Any) -> None:
+def test_missing_families_raise(families: Any) -> None:
     with pytest.raises(RuntimeError, match="family_queue_indices"):
         kp.Manager(0, families)
 
 
-def test_extensions_that_are_missing_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+def test_missing_extensions_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     offered = "VK_KHR_16bit_storage"
     manager = kp.Manager(0, [], [offered, "VK_NO_such"])
     (record,) = [each for each in caplog.records if each.levelno >= logging.ERROR]
@@ -79,7 +79,7 @@ def test_extensions_that_are_missing_are_logged(caplog: pytest.LogCaptureFixture
 
 
 @pytest.mark.parametrize("extensions", ["VK_KHR_16bit_storage", 3, None, [3], [None]])
-def test_extensions_of_the_wrong_type(extensions: Any) -> None:
+def test_invalid_extensions_raise(extensions: Any) -> None:
     with pytest.raises(TypeError, match="desired_extensions"):
         kp.Manager(0, [], extensions)
 
@@ -103,19 +103,19 @@ def test_properties(manager: kp.Manager) -> None:
 
 
 @pytest.mark.parametrize("arguments", [(-1,), (0.5,), ("0",), (None,), (0, -1), (0, 0.5), (0, None)])
-def test_sequences_of_the_wrong_type(manager: kp.Manager, arguments: Any) -> None:
+def test_invalid_arguments_of_sequence_raise(manager: kp.Manager, arguments: Any) -> None:
     with pytest.raises(TypeError, match="queue_index" if len(arguments) == 1 else "total_timestamps"):
         manager.sequence(*arguments)
 
 
-def test_a_queue_that_is_not_there(manager: kp.Manager) -> None:
+def test_a_missing_queue_raises(manager: kp.Manager) -> None:
     for queue in (manager.context.queue_count, 2**70):
         with pytest.raises(RuntimeError, match=f"queue_index: .* got {queue}"):
             manager.sequence(queue)
     assert manager.sequence(queue_index=0, total_timestamps=3).is_init()
 
 
-# -- the end
+# -- destruction
 
 
 def made_by(manager: kp.Manager) -> list[Any]:
@@ -125,7 +125,7 @@ def made_by(manager: kp.Manager) -> list[Any]:
     return [tensor, manager.image([1], 1, 1, 1), algorithm, sequence, manager.create_sequence("named")]
 
 
-def test_destroy_ends_all_objects() -> None:
+def test_destroy_destroys_all_objects() -> None:
     manager = kp.Manager()
     made = made_by(manager)
     assert all(each.is_init() for each in made)
@@ -156,18 +156,18 @@ def test_destroy_ends_all_objects() -> None:
             call()
 
 
-def test_dropping_the_last_reference_ends_all_objects() -> None:
+def test_deleting_a_manager_destroys_all_objects() -> None:
     manager = kp.Manager()
     made = made_by(manager)
     del manager
     gc.collect()
     assert not any(each.is_init() for each in made)
-    # not within an assert, where pytest keeps what is in between
+    # not in an assert, where pytest keeps intermediate objects alive
     sequence, tensor = kp.Manager().sequence(), kp.Manager(0, [0]).tensor([1])
     assert not sequence.is_init() and not tensor.is_init()
 
 
-def test_dropping_objects_ends_them_alone(manager: kp.Manager) -> None:
+def test_deleting_objects_affects_no_others(manager: kp.Manager) -> None:
     made = made_by(manager)
     gone = [weakref.ref(each) for each in made[:4]]
     del made
@@ -177,7 +177,7 @@ def test_dropping_objects_ends_them_alone(manager: kp.Manager) -> None:
     assert works(manager)
 
 
-def test_one_manager_ends_without_the_other() -> None:
+def test_managers_are_destroyed_independently() -> None:
     one, other = kp.Manager(), kp.Manager()
     kept = other.tensor([1])
     one.destroy()
@@ -185,7 +185,7 @@ def test_one_manager_ends_without_the_other() -> None:
     other.destroy()
 
 
-def test_destroy_waits_for_what_runs(manager: kp.Manager) -> None:
+def test_destroy_waits_for_running_work(manager: kp.Manager) -> None:
     tensor = manager.tensor(np.zeros(1 << 18))
     algorithm = manager.algorithm([tensor], ADD_ONE, (65535, 1, 1))
     sequence = manager.sequence().record(kp.OpAlgoDispatch(algorithm))
@@ -195,7 +195,7 @@ def test_destroy_waits_for_what_runs(manager: kp.Manager) -> None:
     assert not sequence.is_running() and not sequence.is_init()
 
 
-def test_what_runs_outlives_the_references_to_it(manager: kp.Manager) -> None:
+def test_running_work_outlives_its_references(manager: kp.Manager) -> None:
     kept = manager.tensor(np.zeros(1000), kp.host)
     for _ in range(5):
         dropped = manager.tensor(np.zeros(1000))
@@ -207,7 +207,7 @@ def test_what_runs_outlives_the_references_to_it(manager: kp.Manager) -> None:
     assert set(kept.data().tolist()) == {5}
 
 
-def test_the_interpreter_ends_with_all_of_it_alive(
+def test_the_interpreter_exits_with_live_objects(
     run_python: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     done = run_python(
@@ -227,7 +227,7 @@ def test_the_interpreter_ends_with_all_of_it_alive(
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
 
 
-# -- classes and contexts of one's own
+# -- derived classes and other contexts
 
 
 class Mine(kp.Manager):
@@ -244,7 +244,7 @@ class Forgetful(kp.Manager):
         pass
 
 
-def test_a_class_of_ones_own() -> None:
+def test_a_derived_manager() -> None:
     mine = Mine("mine")
     assert mine.name == "mine" and mine.ones(3).data().tolist() == [1, 1, 1]
     assert works(mine)
@@ -281,7 +281,7 @@ def test_a_manager_whose_context_was_closed() -> None:
     assert view.tolist() == [1, 2]
 
 
-def test_managers_of_other_queues_do_not_mix(manager: kp.Manager) -> None:
+def test_objects_of_managers_with_other_queues_raise(manager: kp.Manager) -> None:
     other = kp.Manager(0, [0])
     mine, foreign = manager.tensor([1]), other.tensor([1])
     algorithm = other.algorithm([foreign], ADD_ONE)
@@ -298,7 +298,7 @@ def test_managers_of_other_queues_do_not_mix(manager: kp.Manager) -> None:
             manager.sequence().record(operation)
 
 
-def test_managers_of_one_context_mix(manager: kp.Manager) -> None:
+def test_managers_of_one_context_share_objects(manager: kp.Manager) -> None:
     other = kp.Manager()
     assert manager.context is other.context
     tensor = other.tensor([1, 2])
@@ -331,7 +331,7 @@ def test_a_manager_on_the_handles_of_a_device() -> None:
     kept = manager.tensor([1])
     manager.destroy()
     assert not kept.is_init() and context.usable and works(kp.Manager(context=context))
-    with pytest.raises(RuntimeError, match="arrays still look at"):
+    with pytest.raises(RuntimeError, match="arrays still use"):
         context.close()  # the views lie in memory of that device
     del image, view, kept, sequence
     gc.collect()

@@ -1,4 +1,4 @@
-"""Tensors: types of memory, types of elements, views, what the operations copy, and buffers."""
+"""Tensors: types of memory and elements, host views, copies, and buffers."""
 
 import gc
 from typing import Any
@@ -36,15 +36,15 @@ def random(dtype: str, size: int) -> Array:
 
 
 def read(manager: kp.Manager, tensor: kp.Tensor) -> Array:
-    """Return what the device has."""
+    """Return the values on the device."""
     dtype = next(name for name, kind in DTYPES.items() if kind is tensor.data_type())
     copy = manager.tensor_t(np.zeros(len(tensor), dtype))
-    manager.sequence().eval(kp.OpCopy([tensor, copy]))  # which copies the host's view, too
+    manager.sequence().eval(kp.OpCopy([tensor, copy]))  # also copies the host view
     manager.sequence().eval(kp.OpSyncLocal([copy]))
     return copy.data().copy()
 
 
-# -- what becomes a tensor
+# -- data
 
 
 @pytest.mark.parametrize(
@@ -66,27 +66,27 @@ def read(manager: kp.Manager, tensor: kp.Tensor) -> Array:
     ],
     ids=lambda data: type(data).__name__,
 )
-def test_what_numpy_turns_into_floats(manager: kp.Manager, data: Any) -> None:
+def test_data_that_numpy_converts_to_floats(manager: kp.Manager, data: Any) -> None:
     tensor = manager.tensor(data)
     wanted = np.asarray(data).astype(np.float32).ravel()
     assert tensor.data().dtype == np.float32 and tensor.data_type() is kp.DataTypes.float
     np.testing.assert_array_equal(tensor.data(), wanted)
 
 
-def test_values_that_are_no_numbers_of_float32(manager: kp.Manager) -> None:
+def test_none_and_complex_numbers_as_data(manager: kp.Manager) -> None:
     assert np.isnan(manager.tensor(None).data()).tolist() == [True]
     with pytest.warns(np.exceptions.ComplexWarning):
         assert manager.tensor(np.array([1 + 2j])).data().tolist() == [1]
 
 
 @pytest.mark.parametrize("data", ["abc", ["a"], [[1], [1, 2]], {1: 2}, object(), b"abc", [10**400]])
-def test_what_is_no_number(manager: kp.Manager, data: Any) -> None:
+def test_data_that_is_not_numeric_raises(manager: kp.Manager, data: Any) -> None:
     with pytest.raises(TypeError, match="data: expected numbers"):
         manager.tensor(data)
 
 
 @pytest.mark.parametrize("data", [[], np.zeros((0, 3), np.float32), np.zeros(0, np.float32)])
-def test_no_elements(manager: kp.Manager, data: Any) -> None:
+def test_empty_data_raises(manager: kp.Manager, data: Any) -> None:
     for make in (manager.tensor, lambda given: manager.tensor_t(np.asarray(given, np.float32))):
         with pytest.raises(RuntimeError, match="data: a tensor needs at least one element"):
             make(data)
@@ -95,13 +95,13 @@ def test_no_elements(manager: kp.Manager, data: Any) -> None:
 @pytest.mark.parametrize(
     "dtype", ["int64", "uint64", "float16", "complex64", ">f4", ">i4", "U1", "i4,f4", "O", "M8[s]"]
 )
-def test_arrays_of_other_dtypes(manager: kp.Manager, dtype: str) -> None:
+def test_unsupported_dtypes_raise(manager: kp.Manager, dtype: str) -> None:
     with pytest.raises(RuntimeError, match=r"data: expected an array of bool, int32, .* got "):
         manager.tensor_t(np.zeros(3, dtype))
 
 
 @pytest.mark.parametrize("data", [[1.0], (1,), 3, None, memoryview(b"abcd"), np.float32(3)])
-def test_typed_tensors_are_made_of_arrays(manager: kp.Manager, data: Any) -> None:
+def test_typed_tensors_require_arrays(manager: kp.Manager, data: Any) -> None:
     with pytest.raises(TypeError, match="data: expected a NumPy array"):
         manager.tensor_t(data)
 
@@ -117,7 +117,7 @@ def test_strides(manager: kp.Manager) -> None:
 
 
 @pytest.mark.parametrize("kind", [0, 1, None, "host", kp.DataTypes.float, kp.MemoryTypes])
-def test_memory_types_are_members(manager: kp.Manager, kind: Any) -> None:
+def test_memory_types_must_be_members(manager: kp.Manager, kind: Any) -> None:
     for make in (manager.tensor, manager.tensor_t):
         with pytest.raises(TypeError, match=r"memory_type: expected a member of kp\.MemoryTypes"):
             make(np.zeros(1, np.float32), kind)
@@ -131,7 +131,7 @@ def test_both_spellings_of_the_memory_type(manager: kp.Manager) -> None:
         assert make(data, tensor_type=kp.MemoryTypes.storage).tensor_type() is kp.MemoryTypes.storage
 
 
-# -- what the operations copy
+# -- copies
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
@@ -151,7 +151,7 @@ def test_views(manager: kp.Manager, kind: kp.MemoryTypes, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
-def test_device_memory_changes_with_a_sync_alone(manager: kp.Manager, dtype: str) -> None:
+def test_device_memory_changes_only_with_a_sync(manager: kp.Manager, dtype: str) -> None:
     for size in SIZES:
         data = random(dtype, size)
         tensor = manager.tensor_t(data)
@@ -165,9 +165,7 @@ def test_device_memory_changes_with_a_sync_alone(manager: kp.Manager, dtype: str
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("kind", IN_PLACE)
-def test_memory_that_the_host_reaches_needs_no_sync(
-    manager: kp.Manager, kind: kp.MemoryTypes, dtype: str
-) -> None:
+def test_host_memory_needs_no_sync(manager: kp.Manager, kind: kp.MemoryTypes, dtype: str) -> None:
     for size in SIZES:
         data = random(dtype, size)
         tensor = manager.tensor_t(data, kind)
@@ -203,12 +201,12 @@ def test_storage_takes_and_gives_copies(manager: kp.Manager, dtype: str) -> None
         np.testing.assert_array_equal(read(manager, stored), data)
 
 
-def test_storage_has_no_view(manager: kp.Manager) -> None:
+def test_storage_has_no_host_view(manager: kp.Manager) -> None:
     stored = manager.tensor([1, 2], kp.MemoryTypes.storage)
     for refused in (stored.data, stored.vector, lambda: stored.set_data([1, 2])):
-        with pytest.raises(RuntimeError, match=r"no view of a kp\.Tensor of type storage"):
+        with pytest.raises(RuntimeError, match=r"a kp\.Tensor of type storage has no host view"):
             refused()
-    # neither of the two does anything, nor raises
+    # neither of them has an effect or raises
     manager.sequence().record(kp.OpSyncDevice([stored])).record(kp.OpSyncLocal([stored])).eval()
 
 
@@ -222,7 +220,7 @@ def test_a_large_tensor(manager: kp.Manager) -> None:
     np.testing.assert_array_equal(tensor.data(), data)
 
 
-# -- lives
+# -- lifetimes
 
 
 @pytest.mark.parametrize("kind", kp.MemoryTypes)
@@ -249,7 +247,7 @@ def test_destroyed(manager: kp.Manager, kind: kp.MemoryTypes) -> None:
             call()
 
 
-def test_a_view_outlives_everything() -> None:
+def test_a_view_outlives_its_manager() -> None:
     manager = kp.Manager(0, [0])
     views = [manager.tensor(np.arange(100), kind).data() for kind in VISIBLE]
     manager.destroy()
@@ -274,14 +272,14 @@ def test_set_data_and_vector(manager: kp.Manager) -> None:
 
 
 @pytest.mark.parametrize("kind", VISIBLE)
-def test_empty_tensors_show_zeros(manager: kp.Manager, kind: kp.MemoryTypes) -> None:
+def test_empty_tensors_have_zeros_in_the_host_view(manager: kp.Manager, kind: kp.MemoryTypes) -> None:
     for dtype in DTYPES:
-        manager.tensor_t(random(dtype, 1000), kind).destroy()  # memory that may be taken again
+        manager.tensor_t(random(dtype, 1000), kind).destroy()  # memory that may be reused
         made = manager.empty_tensor(1000, dtype, kind)
         assert made.data().dtype == dtype and not made.data().any()
 
 
-def test_empty_tensors_of_wrong_sizes(manager: kp.Manager) -> None:
+def test_empty_tensors_of_invalid_sizes_raise(manager: kp.Manager) -> None:
     for size in (-1, 2.5, "3", None):
         with pytest.raises(TypeError, match="size"):
             manager.empty_tensor(size)  # type: ignore[arg-type]
@@ -328,7 +326,7 @@ def test_buffers_have_the_dtype_of_their_tensor(manager: kp.Manager, dtype: str)
     np.testing.assert_array_equal(tensor.buffer.read(0), data)
 
 
-def test_what_the_host_wrote_is_not_in_the_buffer_before_a_sync(manager: kp.Manager) -> None:
+def test_host_writes_reach_the_buffer_with_a_sync(manager: kp.Manager) -> None:
     tensor = manager.tensor(np.zeros(5))
     manager.sequence().eval(kp.OpSyncDevice([tensor]))
     tensor.data()[:] = 7
@@ -365,7 +363,7 @@ def test_kernels_of_both_kinds_on_a_buffer(manager: kp.Manager) -> None:
     np.testing.assert_array_equal(buffer.read(0), wanted)
 
 
-def test_buffers_that_no_tensor_fits(manager: kp.Manager) -> None:
+def test_unsuitable_buffers_raise(manager: kp.Manager) -> None:
     other = kp.Manager(0, [0])
     foreign = other.tensor([1]).buffer
     with pytest.raises(RuntimeError, match="data: the buffer belongs to another context"):
@@ -383,7 +381,7 @@ def test_buffers_that_no_tensor_fits(manager: kp.Manager) -> None:
         manager.tensor(gone)
 
 
-def test_a_tensor_ends_without_its_buffer(manager: kp.Manager) -> None:
+def test_destroying_a_tensor_keeps_its_buffer(manager: kp.Manager) -> None:
     buffer = vd.asbuffer(np.arange(3, dtype=np.float32))
     tensor = manager.tensor(buffer)
     manager.destroy()

@@ -1,4 +1,4 @@
-"""Dispatches of a replayed sequence that become one: when they do, and that nobody sees the difference."""
+"""Merging of repeated dispatches: when it happens, and that results do not change."""
 
 from typing import Any
 
@@ -7,7 +7,8 @@ import pytest
 
 import vkdispatch.kompute as kp
 from vkdispatch.base.spirv.repeat import MOST
-from vkdispatch.kompute import commands as recorded
+from vkdispatch.kompute.algorithms import spirv
+from vkdispatch.kompute.commands import commands
 
 from .kernels import ADD_ONE
 
@@ -28,12 +29,12 @@ BODIES = {
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have dispatches merged before they are run at all."""
-    monkeypatch.setattr(recorded, "_WORTH_MERGING", 1)
+    """Merge dispatches before their first run."""
+    monkeypatch.setattr(commands, "_WORTH_MERGING", 1)
 
 
 def commands_of(sequence: kp.Sequence) -> int:
-    """Return how many commands an evaluation submits."""
+    """Return the number of commands of an evaluation."""
     commands: Any = sequence._commands
     return int(commands.graph._native.length)
 
@@ -41,7 +42,7 @@ def commands_of(sequence: kp.Sequence) -> int:
 def run(
     manager: kp.Manager, body: str, same: bool, groups: tuple[int, int, int] = (4, 1, 1)
 ) -> tuple[Any, int]:
-    """Return what 50 dispatches make of a tensor of 16, and how many commands that took."""
+    """Return a tensor of 16 elements after 50 dispatches, and the number of commands."""
     first = manager.tensor(np.arange(16) / 16)
     second = first if same else manager.tensor(np.arange(16))
     code = HEADER + "void main() { uint i = gl_GlobalInvocationID.x; " + body + "}"
@@ -66,17 +67,17 @@ def test_merging_changes_nothing(
     apart, many = run(manager, body, same)
     np.testing.assert_array_equal(merged, apart)
     assert many == 50
-    # What is written must not be bound once more.
+    # Written memory must not be bound twice.
     assert few == (1 if elementwise and not same else 50)
 
 
-def test_dispatches_of_several_rows_stay_apart(manager: kp.Manager) -> None:
+def test_dispatches_of_several_rows_are_not_merged(manager: kp.Manager) -> None:
     assert run(manager, "if (gl_GlobalInvocationID.y == 0) a[i] += p;", False, (4, 2, 1))[1] == 50
     assert run(manager, "if (gl_GlobalInvocationID.z == 0) a[i] += p;", False, (4, 1, 2))[1] == 50
 
 
 @pytest.mark.parametrize("count", [2, MOST, MOST + 1, 2 * MOST + 5])
-def test_long_runs_are_a_few_dispatches(manager: kp.Manager, count: int) -> None:
+def test_long_runs_become_few_dispatches(manager: kp.Manager, count: int) -> None:
     a = manager.tensor(np.zeros(3))
     algorithm = manager.algorithm([a], ADD_ONE)
     manager.sequence().eval(kp.OpSyncDevice([a]))
@@ -106,7 +107,7 @@ def test_runs_end_at_other_commands(manager: kp.Manager) -> None:
     assert commands_of(sequence) == 5
 
 
-def test_timed_dispatches_stay_apart(manager: kp.Manager) -> None:
+def test_timed_dispatches_are_not_merged(manager: kp.Manager) -> None:
     a = manager.tensor(np.zeros(5))
     sequence = manager.sequence(total_timestamps=20)
     algorithm = manager.algorithm([a], ADD_ONE)
@@ -117,9 +118,8 @@ def test_timed_dispatches_stay_apart(manager: kp.Manager) -> None:
     assert commands_of(sequence) >= 10
 
 
-def test_a_driver_may_refuse(manager: kp.Manager, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rejected_merge_keeps_the_dispatches(manager: kp.Manager, monkeypatch: pytest.MonkeyPatch) -> None:
     from vkdispatch.base.errors import VulkanError
-    from vkdispatch.kompute import building
 
     a = manager.tensor(np.zeros(5))
     algorithm = manager.algorithm([a], ADD_ONE)
@@ -129,7 +129,7 @@ def test_a_driver_may_refuse(manager: kp.Manager, monkeypatch: pytest.MonkeyPatc
     def refuse(*_: object, **__: object) -> None:
         raise VulkanError("no")
 
-    monkeypatch.setattr(building, "ComputePlan", refuse)
+    monkeypatch.setattr(spirv, "ComputePlan", refuse)
     sequence.eval()
     monkeypatch.undo()
     manager.sequence().eval(kp.OpSyncLocal([a]))

@@ -1,4 +1,4 @@
-"""What the module offers: names, enumerations, objects that are opaque, and the logger."""
+"""The module: names, enumerations, opaque objects, and the logger."""
 
 import copy
 import logging
@@ -23,7 +23,7 @@ MEMORY_TYPES = ["device", "host", "storage", "deviceAndHost"]
 
 @pytest.fixture
 def level() -> Iterator[None]:
-    """Put the logger's level back after the test."""
+    """Restore the logger's level after the test."""
     before = logging.getLogger("kp").level
     yield
     logging.getLogger("kp").setLevel(before)
@@ -78,7 +78,7 @@ def test_star_import_brings_the_members(run_python: Callable[..., subprocess.Com
 
 
 @pytest.mark.parametrize("name", ["OpBase", "Memory", "Image", "Algorithm", "Sequence"])
-def test_what_only_a_manager_makes_has_no_constructor(name: str) -> None:
+def test_objects_of_a_manager_have_no_constructor(name: str) -> None:
     for arguments in ((), (1, 2)):
         with pytest.raises(TypeError, match=f"kp.{name} has no constructor"):
             getattr(kp, name)(*arguments)
@@ -113,7 +113,7 @@ def test_objects_are_opaque(manager: kp.Manager) -> None:
                 refused(each)
 
 
-def test_tensors_of_a_manager_are_no_sequences(manager: kp.Manager) -> None:
+def test_tensors_of_a_manager_are_not_iterable(manager: kp.Manager) -> None:
     tensor = manager.tensor([1, 2, 3])
     for refused in (iter, memoryview, lambda given: given[0]):
         with pytest.raises(TypeError):
@@ -141,7 +141,7 @@ def test_an_array_keeps_its_tensor(manager: kp.Manager) -> None:
     assert not kept.base.is_init() and len(kept.base) == 0 and not kept.base
 
 
-def test_importing_it_makes_what_the_logger_says_visible(
+def test_importing_the_module_configures_the_logger(
     run_python: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     done = run_python(
@@ -170,7 +170,7 @@ def test_log_level(level: None, manager: kp.Manager, caplog: pytest.LogCaptureFi
     assert [(record.name, record.levelname) for record in caplog.records] == [("kp", "WARNING")]
 
 
-def test_wrong_log_levels(level: None) -> None:
+def test_invalid_log_levels_raise(level: None) -> None:
     for wrong in (-1, 5):
         with pytest.raises(RuntimeError, match=f"level: .* got {wrong}"):
             kp.log_level(wrong)

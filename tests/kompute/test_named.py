@@ -1,4 +1,4 @@
-"""The module as it was before 0.7: named sequences, `record_...`, `eval_...`, `eval_async_..._def`."""
+"""The interface before 0.7: named sequences, `record_...`, `eval_...`, `eval_async_..._def`."""
 
 import logging
 import sys
@@ -16,7 +16,7 @@ from .kernels import ADD_ONE, PRODUCT
 SUM = PRODUCT.replace("*", "+")
 
 
-# The documentation's blocks of code of that time, as they are.
+# Code blocks of the documentation of that version, unchanged.
 DOCUMENTED = """
 from kp import Manager
 
@@ -64,7 +64,7 @@ kp.log_level(1)
 
 @pytest.fixture
 def modules(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    """Have the modules that the documentation imports; return the one with the shaders."""
+    """Provide the modules that the documentation imports. Return the one with the shaders."""
     shaders: Any = ModuleType("my_spv_shader_data")
     shaders.mult_shader, shaders.sum_shader = kp.compile_glsl(PRODUCT), kp.compile_glsl(SUM)
     monkeypatch.setitem(sys.modules, "kp", kp)
@@ -73,7 +73,7 @@ def modules(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 def test_the_documented_program(modules: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    # the program names one shader add_shader that it imports as mult_shader
+    # the program uses add_shader for a shader that it imports as mult_shader
     exec(compile(DOCUMENTED, "documented", "exec"), {"add_shader": modules.mult_shader})
     t1, t2, t3 = np.array([2, 2, 2]), np.array([1, 2, 3]), np.array([1, 2, 3])
     for _ in range(10):
@@ -97,7 +97,7 @@ def test_the_documented_log_level(modules: Any) -> None:
 def test_named_sequences(manager: kp.Manager) -> None:
     one = manager.create_sequence("one")
     assert manager.get_create_sequence("one") is one
-    assert manager.create_sequence("one") is not one  # a name stays with the first
+    assert manager.create_sequence("one") is not one  # the name still refers to the first one
     assert manager.get_create_sequence("one") is one
     other = manager.get_create_sequence("other")
     assert other is not one and manager.get_create_sequence("other") is other
@@ -112,7 +112,7 @@ def test_named_sequences(manager: kp.Manager) -> None:
         manager.eval_await_def()
 
 
-def test_waiting_for_what_does_not_run(manager: kp.Manager, caplog: pytest.LogCaptureFixture) -> None:
+def test_waiting_without_an_evaluation(manager: kp.Manager, caplog: pytest.LogCaptureFixture) -> None:
     tensor = manager.build_tensor([1])
     manager.eval_tensor_sync_local_def([tensor])
     manager.eval_await_def(waitFor=1)
@@ -131,14 +131,14 @@ def test_begin_and_end(manager: kp.Manager) -> None:
     sequence.eval()
 
 
-def test_begin_drops_what_was_recorded_before(manager: kp.Manager) -> None:
+def test_begin_drops_the_previous_recording(manager: kp.Manager) -> None:
     a, b = manager.build_tensor([1, 2]), manager.build_tensor([3, 4])
     sequence = manager.create_sequence().begin()
     sequence.record_tensor_copy([a, b])
     sequence.end().eval()
     assert b.data().tolist() == [1, 2]
     b.set_data([5, 6])
-    sequence.begin().record_tensor_sync_device([b]).end().eval()  # the copy's part on the host is not done
+    sequence.begin().record_tensor_sync_device([b]).end().eval()  # without the host part of the copy
     assert b.data().tolist() == [5, 6]
     sequence.rerecord()
     sequence.eval()
@@ -156,7 +156,7 @@ def test_built_tensors_are_on_the_device(manager: kp.Manager) -> None:
         manager.build_tensor([1], 1)  # type: ignore[arg-type]
 
 
-def test_records(manager: kp.Manager, tmp_path: Path) -> None:
+def test_record_methods(manager: kp.Manager, tmp_path: Path) -> None:
     a, b, c = (manager.build_tensor(data) for data in ([2, 3], [5, 7], [0, 0]))
     d, e, f, g = (manager.build_tensor([0, 0]) for _ in range(4))
     (tmp_path / "sum.spv").write_bytes(kp.compile_glsl(SUM))
@@ -186,7 +186,7 @@ FORMS = ["eval_{}", "eval_{}_def", "eval_async_{}", "eval_async_{}_def"]
 
 
 def evaluate(manager: kp.Manager, form: str, operation: str, *arguments: Any) -> None:
-    """Call a method of the Manager, and wait if it does not."""
+    """Call a method of the Manager, and wait for it."""
     is_named, is_async = not form.endswith("_def"), "async" in form
     tensors, *others = arguments
     method = getattr(manager, form.format(operation))
@@ -201,7 +201,7 @@ def evaluate(manager: kp.Manager, form: str, operation: str, *arguments: Any) ->
 
 
 @pytest.mark.parametrize("form", FORMS)
-def test_evaluations(manager: kp.Manager, form: str, tmp_path: Path) -> None:
+def test_eval_methods(manager: kp.Manager, form: str, tmp_path: Path) -> None:
     a, b, c = (manager.tensor(data) for data in ([2, 3], [5, 7], [0, 0]))
     evaluate(manager, form, "tensor_sync_device", [a, b, c])
     evaluate(manager, form, "algo_data", [a, b, c], kp.compile_glsl(PRODUCT))
@@ -263,7 +263,7 @@ def test_left_right_out(manager: kp.Manager) -> None:
         manager.eval_algo_lro_def([a, b, c], 3)
 
 
-def test_an_evaluation_replaces_what_its_sequence_held(manager: kp.Manager) -> None:
+def test_an_evaluation_replaces_the_operations_of_its_sequence(manager: kp.Manager) -> None:
     tensor = manager.build_tensor([0])
     for _ in range(3):
         manager.eval_algo_data([tensor], "name", ADD_ONE)
@@ -272,7 +272,7 @@ def test_an_evaluation_replaces_what_its_sequence_held(manager: kp.Manager) -> N
     assert tensor.data().tolist() == [3]
 
 
-def test_calls_that_are_wrong(manager: kp.Manager, tmp_path: Path) -> None:
+def test_invalid_calls_raise(manager: kp.Manager, tmp_path: Path) -> None:
     tensor = manager.tensor([1])
     for operation in ("tensor_sync_device", "tensor_sync_local", "tensor_copy", "algo_data", "algo_mult"):
         for form in FORMS:
@@ -302,7 +302,7 @@ def test_calls_that_are_wrong(manager: kp.Manager, tmp_path: Path) -> None:
             call([tensor], tmp_path / "neither")
 
 
-def test_the_manager_keeps_its_named_sequences_alone(manager: kp.Manager) -> None:
+def test_the_manager_keeps_only_named_sequences(manager: kp.Manager) -> None:
     sequence = manager.create_sequence("name")
     other = kp.Manager().create_sequence("name")
     assert other is not sequence and not other.is_init() and sequence.is_init()
@@ -310,7 +310,7 @@ def test_the_manager_keeps_its_named_sequences_alone(manager: kp.Manager) -> Non
     assert not sequence.is_init()
 
 
-def test_a_refused_operation_makes_no_sequence_and_takes_none_away(manager: kp.Manager) -> None:
+def test_a_rejected_operation_leaves_the_named_sequences(manager: kp.Manager) -> None:
     a, b, c = manager.tensor([1, 2]), manager.tensor([0, 0]), manager.tensor([0])
     manager.eval_async_tensor_copy_def([a, b])
     for refused in (

@@ -1,4 +1,4 @@
-"""Operations: what they take, what they do, and classes of one's own."""
+"""Operations: their arguments, their effects, and derived classes."""
 
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +13,7 @@ from .kernels import ADD_ONE, PUSHED
 ON_MEMORY = (kp.OpSyncDevice, kp.OpSyncLocal, kp.OpCopy)
 
 
-# -- what they take
+# -- arguments
 
 
 @pytest.mark.parametrize("operation", ON_MEMORY)
@@ -29,7 +29,7 @@ def test_lists_of_memory(manager: kp.Manager, operation: Any) -> None:
             operation(*arguments, **keywords)
 
 
-def test_too_little_memory(manager: kp.Manager) -> None:
+def test_too_few_tensors_raise(manager: kp.Manager) -> None:
     for operation in (kp.OpSyncDevice, kp.OpSyncLocal):
         with pytest.raises(RuntimeError, match=f"{operation.__name__}: expected 1 or more"):
             operation([])
@@ -38,7 +38,7 @@ def test_too_little_memory(manager: kp.Manager) -> None:
             kp.OpCopy(few)
 
 
-def test_dispatches_of_what_is_no_algorithm(manager: kp.Manager) -> None:
+def test_dispatches_of_other_objects_raise(manager: kp.Manager) -> None:
     for wrong in (None, 3, manager.tensor([1]), ADD_ONE):
         with pytest.raises(TypeError, match=r"algorithm: expected a kp\.Algorithm"):
             kp.OpAlgoDispatch(wrong)  # type: ignore[arg-type]
@@ -61,7 +61,7 @@ def test_copies_to_many(manager: kp.Manager) -> None:
         assert target is stored or target.data().tolist() == [1, 2, 3]
 
 
-def test_a_copy_shows_the_view_of_its_source_and_copies_the_device(manager: kp.Manager) -> None:
+def test_a_copy_copies_the_host_view_and_device_memory(manager: kp.Manager) -> None:
     source, target = manager.tensor([1, 2]), manager.tensor([0, 0])
     manager.sequence().eval(kp.OpSyncDevice([source]))
     source.data()[:] = [3, 4]
@@ -77,14 +77,14 @@ def test_a_copy_onto_itself(manager: kp.Manager) -> None:
     assert tensor.data().tolist() == [1, 2]
 
 
-def test_copies_that_do_not_fit(manager: kp.Manager) -> None:
+def test_mismatched_copies_raise(manager: kp.Manager) -> None:
     tensor = manager.tensor([1, 2])
     for other, match in (
         (manager.tensor([1]), "OpCopy: from 2 elements to 1"),
         (manager.tensor_t(np.zeros(2, np.int32)), "OpCopy: from elements of float to elements of int"),
         (manager.tensor_t(np.zeros(4, np.uint8)), "OpCopy: from elements of float to elements of uchar"),
     ):
-        operation = kp.OpCopy([tensor, other])  # which is looked at when it is recorded
+        operation = kp.OpCopy([tensor, other])  # checked when it is recorded
         with pytest.raises(RuntimeError, match=match):
             manager.sequence().record(operation)
 
@@ -105,7 +105,7 @@ def test_multiplication(manager: kp.Manager, size: int) -> None:
     np.testing.assert_array_equal(product.data(), a * b)
 
 
-def test_multiplications_that_cannot_be(manager: kp.Manager) -> None:
+def test_invalid_multiplications_raise(manager: kp.Manager) -> None:
     a, b = manager.tensor([1, 2]), manager.tensor([1, 2])
     algorithm = manager.algorithm([], b"")
     for count in (0, 1, 2, 4):
@@ -116,7 +116,7 @@ def test_multiplications_that_cannot_be(manager: kp.Manager) -> None:
         manager.tensor_t(np.zeros(2, np.int32)),
         manager.image([1, 2], 2, 1, 1),
     ):
-        with pytest.raises(RuntimeError, match=r"OpMult: expected three tensors|kp\.Image was given"):
+        with pytest.raises(RuntimeError, match=r"OpMult: expected three tensors|got a kp\.Image"):
             kp.OpMult([a, b, third], algorithm)
     long = manager.tensor([1, 2, 3])
     for sizes in ([long, a, b], [a, long, b], [a, b, long]):
@@ -150,7 +150,7 @@ def test_barriers_among_dispatches(manager: kp.Manager) -> None:
         assert tensor.data().tolist() == [5 * turn] * 3
 
 
-def test_barriers_that_cannot_be(manager: kp.Manager) -> None:
+def test_invalid_barriers_raise(manager: kp.Manager) -> None:
     tensor = manager.tensor([1])
     for memories, masks in (([], (1, 1, 1, 1)), ([tensor], (-1, 1, 1, 1))):
         with pytest.raises(RuntimeError, match="OpMemoryBarrier: expected memory, and masks"):
@@ -164,13 +164,13 @@ def test_barriers_that_cannot_be(manager: kp.Manager) -> None:
         manager.sequence().record(barrier)
 
 
-# -- classes of one's own
+# -- derived classes
 
 STEPS = ("init", "record", "pre_eval", "post_eval")
 
 
 class Noted(kp.OpBase):
-    """Notes what is called, and adds 1 to a tensor; raises where it is told to."""
+    """Notes its calls, and adds 1 to a tensor. Raises in a chosen method."""
 
     def __init__(self, notes: list[str], name: str, algorithm: kp.Algorithm, fails: str = "") -> None:
         self.notes, self.name, self.algorithm, self.fails = notes, name, algorithm, fails
@@ -227,7 +227,7 @@ def test_the_order_of_calls(manager: kp.Manager, tensor: kp.Tensor, noted: Any) 
     assert taken() == before
     sequence.eval_await()
     assert taken() == after and tensor.data()[0] == 6
-    sequence.record(noted(notes, "c"))  # which is recorded anew, while the others are still held
+    sequence.record(noted(notes, "c"))  # recorded again, while the sequence keeps the others
     sequence.eval()
     assert taken() == ["c init", "c record", *before, "c pre_eval", *after, "c post_eval"]
     assert tensor.data()[0] == 7
@@ -283,7 +283,7 @@ def test_an_error_after_an_evaluation(manager: kp.Manager, tensor: kp.Tensor, no
 
 
 class Scaled(kp.OpAlgoDispatch):
-    """A dispatch that uploads and downloads what it works on, with constants of its own."""
+    """A dispatch that also uploads and downloads its memory, with its own constants."""
 
     def __init__(self, algorithm: kp.Algorithm, scale: float) -> None:
         super().__init__(algorithm, [scale, 2 * scale, 3 * scale])
@@ -329,7 +329,7 @@ def test_all_commands_of_an_operation(manager: kp.Manager) -> None:
     assert b.data().tolist() == [2, 3]
 
 
-def test_wrong_commands(manager: kp.Manager) -> None:
+def test_invalid_commands_raise(manager: kp.Manager) -> None:
     gone = manager.tensor([1])
     gone.destroy()
     calls: list[Callable[[Any], None]] = [
@@ -363,13 +363,13 @@ class ForgetfulDispatch(kp.OpAlgoDispatch):
         pass
 
 
-def test_classes_that_forget_to_initialize(manager: kp.Manager) -> None:
+def test_derived_operations_must_call_init(manager: kp.Manager) -> None:
     for kind in (ForgetfulSync, ForgetfulDispatch):
-        with pytest.raises(RuntimeError, match=f"{kind.__name__}: its __init__ has to call"):
+        with pytest.raises(RuntimeError, match=f"{kind.__name__}: its __init__ must call"):
             manager.sequence().record(kind())
 
 
-def test_an_operation_may_do_anything_to_its_sequence(manager: kp.Manager) -> None:
+def test_an_operation_can_change_its_sequence(manager: kp.Manager) -> None:
     tensor = manager.tensor([0], kp.MemoryTypes.host)
     dispatch = kp.OpAlgoDispatch(manager.algorithm([tensor], ADD_ONE))
 

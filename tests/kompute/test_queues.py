@@ -1,4 +1,4 @@
-"""Several queues: sequences on each, memory that they share, evaluations that overlap."""
+"""Several queues: sequences on each, shared memory, overlapping evaluations."""
 
 from collections.abc import Iterator
 from threading import Thread
@@ -19,7 +19,7 @@ QUEUES = 3
 
 @pytest.fixture
 def many() -> Iterator[kp.Manager]:
-    """Return a manager with several queues, which may be one queue of the driver."""
+    """Return a Manager with several queues, which may share a queue of the driver."""
     made = kp.Manager(0, [0] * QUEUES)
     yield made
     made.destroy()
@@ -31,7 +31,7 @@ def queues(many: kp.Manager) -> list[kp.Sequence]:
 
 
 @pytest.mark.parametrize("kind", [kp.MemoryTypes.device, kp.MemoryTypes.host, kp.MemoryTypes.deviceAndHost])
-def test_queues_see_what_the_others_did(
+def test_queues_see_writes_of_other_queues(
     many: kp.Manager, queues: list[kp.Sequence], kind: kp.MemoryTypes
 ) -> None:
     tensor = many.tensor(np.arange(1000), kind)
@@ -155,13 +155,13 @@ def test_native_kernels_on_shared_memory_run_once_and_in_order(
         double(tensor.buffer, graph=graph)
         for sequence in queues:
             sequence.eval_async(blocking=False)
-            double(tensor.buffer)  # on every queue, if each had memory of its own
+            double(tensor.buffer)  # would run on every queue if each had its own memory
             graph.submit()
             wanted = (wanted + 50) * 4
         np.testing.assert_array_equal(tensor.buffer.read(1), wanted)
 
 
-def test_threads_on_queues_of_their_own_take_turns_with_shared_memory(
+def test_threads_with_separate_queues_share_memory_in_order(
     many: kp.Manager, queues: list[kp.Sequence]
 ) -> None:
     data = np.zeros(5000)
@@ -169,7 +169,7 @@ def test_threads_on_queues_of_their_own_take_turns_with_shared_memory(
     many.sequence().eval(kp.OpSyncDevice([tensor]))
     add = kp.OpAlgoDispatch(many.algorithm([tensor], ADD_ONE))
     for sequence in queues:
-        # Somebody else's turn between the two copies would be lost.
+        # A write by another thread between the two copies would be lost.
         sequence.record(kp.OpCopy([tensor, other])).record(add)
 
     def work(sequence: kp.Sequence) -> None:

@@ -1,4 +1,4 @@
-"""`Tensor.rebuild`: other data, of other sizes, in a tensor that is there."""
+"""`Tensor.rebuild`: other data of other sizes in an existing tensor."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def add_one(a: Buff[f32]) -> None:  # type: ignore[valid-type]
 
 @pytest.mark.parametrize("kind", [kp.device, kp.host, kp.deviceAndHost], ids=str)
 @pytest.mark.parametrize("code", [ADD_ONE, add_one], ids=["GLSL", "traced"])
-def test_algorithms_follow(manager: kp.Manager, kind: kp.MemoryTypes, code: Any) -> None:
+def test_algorithms_use_the_new_memory(manager: kp.Manager, kind: kp.MemoryTypes, code: Any) -> None:
     tensor = manager.tensor([1, 2], kind)
     algorithm = manager.algorithm([tensor], code)
     operations = [kp.OpSyncDevice([tensor]), kp.OpAlgoDispatch(algorithm), kp.OpSyncLocal([tensor])]
@@ -40,7 +40,7 @@ def test_algorithms_follow(manager: kp.Manager, kind: kp.MemoryTypes, code: Any)
     assert view.tolist() == [2, 3] and view.base is tensor
 
 
-def test_constants_and_workgroups_stay(manager: kp.Manager) -> None:
+def test_constants_and_workgroups_are_kept(manager: kp.Manager) -> None:
     code = ADD_ONE.replace(
         "{ float a[]; };", "{ float a[]; };\nlayout(push_constant) uniform P { float p; };"
     )
@@ -53,14 +53,14 @@ def test_constants_and_workgroups_stay(manager: kp.Manager) -> None:
     assert tensor.data().tolist() == [4, 4, 0, 0]
 
 
-def test_dtype_stays_and_memory_type_may_change(manager: kp.Manager) -> None:
+def test_the_dtype_is_kept_and_the_memory_type_can_change(manager: kp.Manager) -> None:
     tensor = manager.tensor_t(np.array([1, 2], np.int32))
     tensor.rebuild([3.0, 4.0, 5.0], kp.host)
     assert tensor.data().dtype == np.int32 and tensor.data().tolist() == [3, 4, 5]
     assert tensor.memory_type() is kp.host and tensor.data_type() is kp.int
 
 
-def test_what_is_refused_changes_nothing(manager: kp.Manager) -> None:
+def test_a_failed_rebuild_changes_nothing(manager: kp.Manager) -> None:
     tensor = manager.tensor([1, 2])
     for data, kind, error, message in (
         ([], None, RuntimeError, "data: a tensor needs at least one element"),
@@ -71,7 +71,7 @@ def test_what_is_refused_changes_nothing(manager: kp.Manager) -> None:
             tensor.rebuild(data, kind)  # type: ignore[arg-type]
     assert tensor.data().tolist() == [1, 2]
     buffer = vd.Buffer(2, vd.float32, context=manager.context)
-    with pytest.raises(RuntimeError, match=r"rebuild: the memory of this kp.Tensor is that of a vd.Buffer"):
+    with pytest.raises(RuntimeError, match=r"rebuild: this kp.Tensor uses the memory of a vd.Buffer"):
         manager.tensor(buffer).rebuild([1])
     tensor.destroy()
     with pytest.raises(RuntimeError, match="was destroyed"):

@@ -57,7 +57,7 @@ def test_evaluating_again_runs_the_same_commands(manager: kp.Manager) -> None:
 
 
 @pytest.mark.parametrize("count", [1, 2, 100])
-def test_a_run_of_one_dispatch_is_merged_in_time(manager: kp.Manager, count: int) -> None:
+def test_repeated_dispatches_are_merged_after_some_runs(manager: kp.Manager, count: int) -> None:
     a = manager.tensor(np.arange(37))
     algorithm = manager.algorithm([a], ADD_ONE)
     sequence = manager.sequence().record(kp.OpSyncDevice([a]))
@@ -85,7 +85,7 @@ def test_dispatches_with_other_constants_are_not_merged(manager: kp.Manager) -> 
     assert a.data().tolist() == [1500, 3000, 6000]
 
 
-def test_eval_of_an_operation_drops_those_before(manager: kp.Manager) -> None:
+def test_eval_of_an_operation_drops_the_previous_ones(manager: kp.Manager) -> None:
     a = manager.tensor(np.zeros(4), kp.host)
     algorithm = manager.algorithm([a], ADD_ONE)
     sequence = manager.sequence().record(kp.OpAlgoDispatch(algorithm)).record(kp.OpAlgoDispatch(algorithm))
@@ -95,7 +95,7 @@ def test_eval_of_an_operation_drops_those_before(manager: kp.Manager) -> None:
     assert a.data().tolist() == [2] * 4
 
 
-def test_record_after_eval_starts_anew_and_rerecord_takes_all(manager: kp.Manager) -> None:
+def test_record_after_eval_starts_a_new_recording_and_rerecord_includes_all(manager: kp.Manager) -> None:
     a = manager.tensor(np.zeros(2), kp.host)
     algorithm = manager.algorithm([a], ADD_ONE)
     dispatch = kp.OpAlgoDispatch(algorithm)
@@ -110,7 +110,7 @@ def test_record_after_eval_starts_anew_and_rerecord_takes_all(manager: kp.Manage
     assert a.data()[0] == 6
 
 
-def test_clear_forgets_operations_but_not_what_can_be_evaluated(manager: kp.Manager) -> None:
+def test_clear_drops_operations_but_keeps_the_last_recording(manager: kp.Manager) -> None:
     a = manager.tensor(np.zeros(2), kp.host)
     sequence = manager.sequence().record(kp.OpAlgoDispatch(manager.algorithm([a], ADD_ONE)))
     sequence.clear()
@@ -122,7 +122,7 @@ def test_clear_forgets_operations_but_not_what_can_be_evaluated(manager: kp.Mana
     assert a.data()[0] == 1
 
 
-def test_dispatches_without_constants_take_those_set_last(manager: kp.Manager) -> None:
+def test_dispatches_without_constants_use_the_latest(manager: kp.Manager) -> None:
     a = manager.tensor(np.zeros(3), kp.host)
     algorithm = manager.algorithm([a], PUSHED, (1, 1, 1), [], [1, 1, 1])
     sequence = (
@@ -166,7 +166,7 @@ def test_asynchronous_evaluation(manager: kp.Manager) -> None:
     assert sequence.eval_await() is sequence  # nothing runs
 
 
-def test_without_an_operation_it_waits_unless_told_otherwise(manager: kp.Manager) -> None:
+def test_eval_async_without_an_operation_waits_by_default(manager: kp.Manager) -> None:
     sequence, _ = busy(manager)
     sequence.eval_async()
     assert not sequence.is_running()
@@ -175,10 +175,10 @@ def test_without_an_operation_it_waits_unless_told_otherwise(manager: kp.Manager
     sequence.eval_await()
 
 
-def test_an_evaluation_of_no_commands_ends_like_any_other(manager: kp.Manager) -> None:
+def test_an_evaluation_without_commands(manager: kp.Manager) -> None:
     source, target = (manager.tensor([value], kp.MemoryTypes.host) for value in (1, 2))
     sequence = manager.sequence().record(kp.OpCopy([source, target])).eval()
-    sequence.record(kp.OpSyncLocal([source]))  # nothing to do for memory of this type
+    sequence.record(kp.OpSyncLocal([source]))  # no effect for memory of this type
     target.data()[:] = 3
     sequence.eval_async(blocking=False)
     assert sequence.is_running()
@@ -188,7 +188,7 @@ def test_an_evaluation_of_no_commands_ends_like_any_other(manager: kp.Manager) -
     assert not sequence.is_running() and target.data().tolist() == [1]
 
 
-def test_while_it_runs_it_refuses(manager: kp.Manager) -> None:
+def test_a_running_sequence_rejects_calls(manager: kp.Manager) -> None:
     sequence, a = busy(manager)
     sequence.eval_async(blocking=False)
     for refused in (
@@ -205,12 +205,10 @@ def test_while_it_runs_it_refuses(manager: kp.Manager) -> None:
 
 
 def engine_of(manager: kp.Manager) -> native.Engine:
-    owned = manager._owned
-    assert owned is not None
-    return owned.context._native
+    return manager.context._native
 
 
-def test_a_timeout_leaves_it_running(manager: kp.Manager) -> None:
+def test_a_timeout_leaves_the_sequence_running(manager: kp.Manager) -> None:
     sequence, _ = busy(manager)
     with Gate(engine_of(manager)) as gate:
         gate.hold()
@@ -234,13 +232,13 @@ def test_other_threads_run_during_an_evaluation(manager: kp.Manager) -> None:
 @pytest.mark.parametrize(
     "wait", [0, 1, True, np.int64(5), 2**32, 2**64, 2**2000, None], ids=lambda wait: str(wait)[:9]
 )
-def test_any_time_can_be_waited_for(manager: kp.Manager, wait: Any) -> None:
+def test_all_timeouts(manager: kp.Manager, wait: Any) -> None:
     sequence = manager.sequence().eval_async(kp.OpSyncDevice([manager.tensor(np.zeros(1000))]))
     assert sequence.eval_await(wait) is sequence
     assert sequence.eval_await().is_running() is False
 
 
-def test_what_is_no_operation(manager: kp.Manager) -> None:
+def test_other_objects_than_operations_raise(manager: kp.Manager) -> None:
     sequence = manager.sequence()
     for wrong in (3, [], "op", kp.OpSyncDevice, manager.tensor([1])):
         for call in (sequence.eval, sequence.eval_async, sequence.record):
@@ -251,12 +249,12 @@ def test_what_is_no_operation(manager: kp.Manager) -> None:
 # -- timestamps
 
 
-def test_timestamps_of_what_was_not_evaluated_are_zero(manager: kp.Manager) -> None:
+def test_timestamps_before_an_evaluation_are_zero(manager: kp.Manager) -> None:
     tensor = manager.tensor(np.zeros(1000))
     sequence = manager.sequence(0, 2).record(kp.OpSyncDevice([tensor]))
     assert sequence.get_timestamps() == [0, 0]
     sequence.eval_async(blocking=False)
-    before = sequence.get_timestamps()  # which waits
+    before = sequence.get_timestamps()  # waits
     assert len(before) == 2 and all(before)
     sequence.eval_await()
     sequence.record(kp.OpSyncLocal([tensor]))
@@ -288,7 +286,7 @@ def test_timestamps(manager: kp.Manager) -> None:
     assert manager.timestamp_period > 0
 
 
-def test_timestamps_after_clear_are_of_the_operations_that_are_held(manager: kp.Manager) -> None:
+def test_timestamps_after_clear_are_those_of_new_operations(manager: kp.Manager) -> None:
     tensor = manager.tensor([1])
     sequence = manager.sequence(total_timestamps=3)
     sequence.record(kp.OpSyncDevice([tensor])).record(kp.OpSyncLocal([tensor])).eval()
@@ -300,7 +298,7 @@ def test_timestamps_after_clear_are_of_the_operations_that_are_held(manager: kp.
     assert len(sequence.get_timestamps()) == 2 and min(sequence.get_timestamps()) > 0
 
 
-def test_timestamps_that_were_not_asked_for(manager: kp.Manager) -> None:
+def test_timestamps_without_capacity_raise(manager: kp.Manager) -> None:
     with pytest.raises(RuntimeError, match="total_timestamps"):
         manager.sequence().get_timestamps()
     a = manager.tensor([1])
@@ -310,7 +308,7 @@ def test_timestamps_that_were_not_asked_for(manager: kp.Manager) -> None:
     sequence.eval()
 
 
-# -- lives
+# -- lifetimes
 
 
 def test_destroyed(manager: kp.Manager) -> None:
@@ -334,7 +332,7 @@ def test_destroyed(manager: kp.Manager) -> None:
             call()
 
 
-def test_what_an_operation_needs_lives_as_long(manager: kp.Manager) -> None:
+def test_an_operation_keeps_its_objects_alive(manager: kp.Manager) -> None:
     c = manager.tensor([0, 0, 0], kp.host)
     sequence = manager.sequence().record(
         kp.OpAlgoDispatch(
@@ -347,7 +345,7 @@ def test_what_an_operation_needs_lives_as_long(manager: kp.Manager) -> None:
     assert c.data().tolist() == [4, 10, 18]
 
 
-def test_memory_that_is_destroyed_is_not_replayed(manager: kp.Manager) -> None:
+def test_destroyed_memory_is_not_replayed(manager: kp.Manager) -> None:
     a = manager.tensor([1])
     sequence = manager.sequence().record(kp.OpSyncDevice([a]))
     sequence.eval()
@@ -357,11 +355,11 @@ def test_memory_that_is_destroyed_is_not_replayed(manager: kp.Manager) -> None:
     with pytest.raises(RuntimeError, match="destroyed"):
         sequence.rerecord()
     with pytest.raises(RuntimeError, match="destroyed"):
-        sequence.eval()  # not nothing, as what could not be recorded anew
+        sequence.eval()  # not empty, unlike a failed recording
 
 
 @pytest.mark.parametrize("blocking", [True, False])
-def test_a_context_that_is_closed(blocking: bool) -> None:
+def test_a_closed_context_raises(blocking: bool) -> None:
     manager = kp.Manager(0, [0])
     tensor = manager.tensor([1])
     sequence = manager.sequence().record(kp.OpSyncDevice([tensor])).eval()
@@ -373,7 +371,7 @@ def test_a_context_that_is_closed(blocking: bool) -> None:
 
 
 class Failing:
-    """An engine whose work fails, and whose waits are counted."""
+    """An engine with failing work, which counts its waits."""
 
     def __init__(self, engine: Any, error: BaseException) -> None:
         self.engine = engine
@@ -391,7 +389,7 @@ class Failing:
 def _running(
     monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> tuple[kp.Manager, kp.Sequence, Failing, kp.Tensor]:
-    """Return a manager with a sequence that was submitted, whose wait raises, and its tensor."""
+    """Return a Manager with a submitted sequence whose wait raises, and its tensor."""
     manager = kp.Manager(0, [0])
     tensor = manager.tensor([1])
     sequence = manager.sequence()
@@ -401,7 +399,7 @@ def _running(
     return manager, sequence, failing, tensor
 
 
-def test_a_sequence_whose_work_fails_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sequence_with_failed_work_is_not_running(monkeypatch: pytest.MonkeyPatch) -> None:
     manager, sequence, *_ = _running(monkeypatch, vd.OutOfDeviceMemoryError("none left"))
     with pytest.raises(vd.OutOfDeviceMemoryError, match="none left"):
         sequence.eval_await()
@@ -411,7 +409,7 @@ def test_a_sequence_whose_work_fails_is_over(monkeypatch: pytest.MonkeyPatch) ->
     manager.destroy()
 
 
-def test_a_sequence_whose_wait_is_interrupted_still_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_wait_leaves_the_sequence_running(monkeypatch: pytest.MonkeyPatch) -> None:
     manager, sequence, *_ = _running(monkeypatch, KeyboardInterrupt())
     with pytest.raises(KeyboardInterrupt):
         sequence.eval_await()
@@ -423,7 +421,7 @@ def test_a_sequence_whose_wait_is_interrupted_still_runs(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("error", [vd.VulkanError("it failed"), KeyboardInterrupt()])
-def test_a_manager_ends_whole_whatever_its_sequences_say(
+def test_a_manager_is_destroyed_despite_errors_of_its_sequences(
     monkeypatch: pytest.MonkeyPatch, error: BaseException
 ) -> None:
     manager, sequence, failing, tensor = _running(monkeypatch, error)
@@ -441,7 +439,7 @@ def test_nothing_recorded(manager: kp.Manager) -> None:
     assert not manager.sequence().eval_async(blocking=False).is_running()
 
 
-def test_a_failed_record_leaves_nothing_behind(manager: kp.Manager) -> None:
+def test_a_failed_record_changes_nothing(manager: kp.Manager) -> None:
     a, b = manager.tensor([1, 2]), manager.tensor([0, 0])
     c = manager.tensor([0, 0, 0])
     sequence = manager.sequence().record(kp.OpSyncDevice([a, b]))
@@ -456,7 +454,7 @@ def test_a_failed_record_leaves_nothing_behind(manager: kp.Manager) -> None:
 
 
 class Refused(kp.OpAlgoDispatch):
-    """A dispatch that is recorded, and refused behind that."""
+    """A dispatch that raises after it is recorded."""
 
     __slots__ = ()
 
@@ -466,7 +464,7 @@ class Refused(kp.OpAlgoDispatch):
 
 
 def refusals(manager: kp.Manager) -> list[tuple[Any, type[Exception]]]:
-    """Return operations that cannot be recorded, and what they raise."""
+    """Return operations that cannot be recorded, and their errors."""
     a, c = manager.tensor([1, 2]), manager.tensor([0, 0, 0])
     whole = manager.tensor_t(np.zeros(2, np.int32))
     pushed = manager.algorithm([c], PUSHED, push_consts=[1.0, 2.0, 3.0])
@@ -485,7 +483,7 @@ def refusals(manager: kp.Manager) -> list[tuple[Any, type[Exception]]]:
 
 @pytest.mark.parametrize("timestamps", [0, 3])
 @pytest.mark.parametrize("call", ["eval", "eval_async", "record"])
-def test_a_refused_operation_leaves_what_was_evaluated(
+def test_a_rejected_operation_keeps_the_evaluated_recording(
     manager: kp.Manager, call: str, timestamps: int
 ) -> None:
     a, b = manager.tensor([1, 2]), manager.tensor([0, 0])
@@ -498,7 +496,7 @@ def test_a_refused_operation_leaves_what_was_evaluated(
         assert not sequence.is_recording() and not sequence.is_running()
         a.data()[:] = count
         sequence.eval()
-        assert b.data().tolist() == [count] * 2  # by the copy on the host, which is done after the evaluation
+        assert b.data().tolist() == [count] * 2  # by the copy on the host after the evaluation
         sequence.rerecord()
         sequence.eval()
         if timestamps:
@@ -509,7 +507,7 @@ def test_a_refused_operation_leaves_what_was_evaluated(
 
 
 @pytest.mark.parametrize("call", ["eval", "eval_async", "record"])
-def test_a_refused_operation_leaves_what_is_being_recorded(manager: kp.Manager, call: str) -> None:
+def test_a_rejected_operation_keeps_the_current_recording(manager: kp.Manager, call: str) -> None:
     a, b = manager.tensor([1, 2]), manager.tensor([0, 0])
     sequence = manager.sequence().record(kp.OpSyncDevice([a]))
     for op, error in refusals(manager):
@@ -521,7 +519,7 @@ def test_a_refused_operation_leaves_what_is_being_recorded(manager: kp.Manager, 
 
 
 @pytest.mark.parametrize("call", ["eval", "eval_async", "record"])
-def test_an_operation_refused_by_a_running_sequence_leaves_it(manager: kp.Manager, call: str) -> None:
+def test_an_operation_rejected_by_a_running_sequence_changes_nothing(manager: kp.Manager, call: str) -> None:
     sequence, a = busy(manager)
     b = manager.tensor_t(np.zeros(a.size(), np.uint32))
     sequence.record(kp.OpSyncLocal([a])).record(kp.OpCopy([a, b]))
@@ -534,7 +532,7 @@ def test_an_operation_refused_by_a_running_sequence_leaves_it(manager: kp.Manage
 
 
 @pytest.mark.parametrize("call", ["eval", "eval_async", "record"])
-def test_a_refused_dispatch_leaves_the_push_constants(manager: kp.Manager, call: str) -> None:
+def test_a_rejected_dispatch_keeps_the_push_constants(manager: kp.Manager, call: str) -> None:
     a = manager.tensor([1, 2, 3])
     algorithm = manager.algorithm([a], PUSHED, push_consts=[1.0, 2.0, 3.0])
     sequence = manager.sequence()
@@ -545,7 +543,7 @@ def test_a_refused_dispatch_leaves_the_push_constants(manager: kp.Manager, call:
     assert algorithm.get_push_consts().tolist() == [7, 8, 9]
 
 
-def test_a_refused_rerecord_leaves_the_push_constants(manager: kp.Manager) -> None:
+def test_a_rejected_rerecord_keeps_the_push_constants(manager: kp.Manager) -> None:
     a, b = manager.tensor([1, 2, 3]), manager.tensor([1, 2])
     first = manager.algorithm([a], PUSHED, push_consts=[1.0, 2.0, 3.0])
     second = manager.algorithm([b], ADD_ONE)

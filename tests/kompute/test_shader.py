@@ -1,4 +1,4 @@
-"""`kp.Shader`, the compiler of 0.7."""
+"""`kp.Shader`, the compiler of Kompute 0.7."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ void main() { a[gl_GlobalInvocationID.x] += float(ADDED) * SCALE(2.0); }
 
 
 def result(manager: kp.Manager, spirv: bytes) -> float:
-    """Run a shader on one element, which is 10 at first."""
+    """Run a shader on one element with the initial value 10."""
     tensor = manager.tensor([10], kp.host)
     manager.sequence().eval(kp.OpAlgoDispatch(manager.algorithm([tensor], spirv)))
     return float(tensor.data()[0])
@@ -41,7 +41,7 @@ def test_definitions(manager: kp.Manager, version: str) -> None:
     assert result(manager, kp.Shader.compile_source(flagged, definitions=[("TWICE", "")])) == 12
 
 
-def test_lines_of_messages_are_those_of_the_source() -> None:
+def test_messages_have_the_lines_of_the_source() -> None:
     broken = COUNTED + "\nmistake;\n"
     for definitions in ([], [("ADDED", "1"), ("SCALE(x)", "x")]):
         with pytest.raises(RuntimeError, match=r"(?s)'shader' does not compile.*0:6: "):
@@ -75,7 +75,7 @@ def test_several_sources(manager: kp.Manager) -> None:
         kp.Shader.compile_sources(sources, files=files)
 
 
-def test_arguments_that_are_wrong() -> None:
+def test_invalid_arguments_raise() -> None:
     compile_source: Any = kp.Shader.compile_source
     compile_sources: Any = kp.Shader.compile_sources
     for call, error, message in (

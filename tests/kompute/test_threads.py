@@ -1,4 +1,4 @@
-"""Threads: sequences of their own on one Manager, and one sequence that several threads use."""
+"""Threads: separate sequences on one Manager, and a sequence used by several threads."""
 
 import threading
 from collections.abc import Callable
@@ -14,7 +14,7 @@ THREADS = 8
 
 
 def in_threads(work: Callable[[int], None], count: int = THREADS) -> list[BaseException]:
-    """Run in threads that start at once; return what they raised."""
+    """Run in threads that start together. Return their exceptions."""
     raised: list[BaseException] = []
     start = threading.Barrier(count)
 
@@ -22,7 +22,7 @@ def in_threads(work: Callable[[int], None], count: int = THREADS) -> list[BaseEx
         start.wait()
         try:
             work(index)
-        except BaseException as error:  # whatever it is, the test has to know
+        except BaseException as error:  # every exception is returned to the test
             raised.append(error)
 
     threads = [threading.Thread(target=run, args=(index,)) for index in range(count)]
@@ -35,7 +35,7 @@ def in_threads(work: Callable[[int], None], count: int = THREADS) -> list[BaseEx
 
 
 @pytest.mark.parametrize("families", [(), (0, 0)])
-def test_threads_with_sequences_of_their_own(families: tuple[int, ...]) -> None:
+def test_threads_with_separate_sequences(families: tuple[int, ...]) -> None:
     manager = kp.Manager(0, families)
     count = max(1, len(families))
 
@@ -91,7 +91,7 @@ def test_constants_of_threads(manager: kp.Manager) -> None:
 
 
 @pytest.mark.parametrize("families", [(), (0, 0)])
-def test_a_sequence_that_two_threads_use_raises_at_most(families: tuple[int, ...]) -> None:
+def test_a_sequence_used_by_two_threads_does_not_crash(families: tuple[int, ...]) -> None:
     manager = kp.Manager(0, families)
     tensor = manager.tensor(np.zeros(100))
     dispatch = kp.OpAlgoDispatch(manager.algorithm([tensor], ADD_ONE))
@@ -151,7 +151,7 @@ def test_destroy_while_threads_work() -> None:
         manager.sequence()
 
 
-def test_objects_dropped_by_threads(manager: kp.Manager) -> None:
+def test_objects_deleted_by_threads(manager: kp.Manager) -> None:
     def work(index: int) -> None:
         for _ in range(30):
             tensor = manager.tensor(np.zeros(64))

@@ -15,7 +15,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType, bool_, int32, uint32
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op
 from vkdispatch.ir import expressions as ex

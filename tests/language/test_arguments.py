@@ -121,7 +121,7 @@ def test_every_type(kind: DType, how: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.name)
-def test_between_others(kind: DType) -> None:
+def test_values_between_buffers(kind: DType) -> None:
     need(kind)
     annotations = [Const[f32], Var[kind], Const[v3], Const[kind], Var[u32], Const[kind]]
     check(annotations, [value_of(a.__args__[0], seed) for seed, a in enumerate(annotations)])
@@ -157,7 +157,7 @@ def test_all_types_at_once() -> None:
         check([Const[kind] for kind in kinds], [value_of(kind, seed) for seed, kind in enumerate(kinds)])
 
 
-def test_too_many_buffers_are_an_error_and_no_crash(run_python: RunPython) -> None:
+def test_too_many_buffers_raise(run_python: RunPython) -> None:
     code = """
 import numpy as np, vkdispatch as vd, vkdispatch.codegen as vc
 count = 100
@@ -341,7 +341,7 @@ class Endless:
     inner: Endless
 
 
-def test_dataclasses_without_end_are_refused() -> None:
+def test_recursive_dataclasses_are_refused() -> None:
     with pytest.raises(ValueError, match=r"'inner' of Endless must be a dtype .* or a dataclass of such"):
 
         @vd.shader("out.size")
@@ -366,7 +366,7 @@ def test_dataclasses_of_wide_fields_twice() -> None:
     same(out.read(0), [0.1, -5, 1, 2, 3, 1e300, 1 << 40, 4, 5, 6, 4])
 
 
-def test_values_of_each_call_and_of_graphs() -> None:
+def test_values_may_differ_between_calls_and_in_graphs() -> None:
     @vd.shader("out.size")
     def body(out: Buff[f32], place: Const[u32], a: Var[f32], m: Const[m4], b: Var[v3]) -> None:
         i = vc.global_invocation_id().x

@@ -152,7 +152,7 @@ def test_division_truncates_without_the_flag() -> None:
     same(quarter, a // 4)
 
 
-def test_division_of_python_numbers_and_misuse() -> None:
+def test_division_of_python_numbers_and_wrong_arguments() -> None:
     assert (vc.floor_divide(-7, 2), vc.floor_mod(-7, 2), vc.floor_divide(7.5, 2)) == (-4, 1, 3.0)
     with vc.shader_context() as context:
         x, z, m, n = context.declare_input_arguments([Const[f32], Const[c64], Const[m2], Const[i32]])
@@ -186,7 +186,7 @@ UNARY: dict[str, tuple[Any, Array]] = {
 
 @pytest.mark.parametrize("kind", [f32, f64, v3, f16, i32], ids=lambda kind: kind.name)
 @pytest.mark.parametrize("name", list(UNARY))
-def test_functions_of_one_value(name: str, kind: DType) -> None:
+def test_unary_functions(name: str, kind: DType) -> None:
     need(kind)
     rule, values = UNARY[name]
     if kind in (f16, i32):
@@ -260,7 +260,7 @@ def test_frexp_of_the_smallest_numbers(kind: DType) -> None:
     same(exponent, np.where(kept == 0, 0, power))
 
 
-def test_ldexp_of_numbers_and_misuse() -> None:
+def test_ldexp_of_python_numbers_and_wrong_arguments() -> None:
     x = np.array([1.5, -3, 0], np.float32)
     scaled, number, widened = evaluate(
         lambda v, n: [vc.ldexp(v, 3), vc.ldexp(0.5, n), vc.ldexp(v, vc.to_ivec2(n, 1))],

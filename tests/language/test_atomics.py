@@ -15,7 +15,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.analyses.contents import usage
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i8, i16, i32, i64, iv3, u32, u64
-from vkdispatch.shader.launch.features import atomic_feature, missing_operation
+from vkdispatch.shader.launch.features import find_atomic_feature, find_missing_operation
 
 from .running import Array, buffer_of, close, filled, host, integers, need, same
 
@@ -38,7 +38,7 @@ _GLSL["exchange"] = "atomicExchange"
 def has(operation: str, kind: DType, *, shared: bool) -> bool:
     """Whether the device has an atomic."""
     need(kind)
-    feature = atomic_feature(_GLSL.get(operation, operation), kind, shared=shared)
+    feature = find_atomic_feature(_GLSL.get(operation, operation), kind, shared=shared)
     return feature is None or feature in vd.get_context().device_infos[0].features
 
 
@@ -101,7 +101,7 @@ def test_floats(operation: str, kind: DType, shared: bool) -> None:
 
 
 @pytest.mark.parametrize("kind", [*INTEGERS, *FLOATS], ids=lambda kind: kind.name)
-def test_exchange_hands_every_value_on(kind: DType) -> None:
+def test_exchange_passes_each_value_to_exactly_one_invocation(kind: DType) -> None:
     if not has("exchange", kind, shared=False):
         pytest.skip("the device has no such atomic")
 
@@ -118,7 +118,7 @@ def test_exchange_hands_every_value_on(kind: DType) -> None:
 
 @pytest.mark.parametrize("relaxed", [False, True])
 @pytest.mark.parametrize("kind", INTEGERS, ids=lambda kind: kind.name)
-def test_loads_and_stores_that_all_workgroups_see(kind: DType, relaxed: bool) -> None:
+def test_atomic_loads_and_stores_are_visible_to_all_workgroups(kind: DType, relaxed: bool) -> None:
     if not has("exchange", kind, shared=False):
         pytest.skip("the device has no such atomic")
 
@@ -135,7 +135,7 @@ def test_loads_and_stores_that_all_workgroups_see(kind: DType, relaxed: bool) ->
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["buffer", "shared"])
-def test_a_flag_hands_on_what_was_written_before(shared: bool) -> None:
+def test_atomic_flag_publishes_earlier_writes(shared: bool) -> None:
     """One invocation waits for another of its workgroup, of a subgroup of its own."""
 
     @vd.shader(workgroups=1, local_size=256)
@@ -210,7 +210,7 @@ def test_components() -> None:
     same(v.read(0), [[2**31 - 1, 0, 99], [0, 4950, 0]])
 
 
-def test_operands_are_converted_and_results_are_what_was_there() -> None:
+def test_operands_are_converted_and_previous_values_returned() -> None:
     @vd.shader(exec_size=1)
     def kernel(out: Buff[i32], u: Buff[u32], n: Const[i16]) -> None:
         out[0] = vc.atomic_sub(out[1], n)
@@ -224,7 +224,7 @@ def test_operands_are_converted_and_results_are_what_was_there() -> None:
     same(u.read(0), [8, 2**32 - 1])
 
 
-def test_misuse() -> None:
+def test_wrong_arguments_are_refused() -> None:
     with vc.shader_context() as context:
         a, f, h, small, x, y = context.declare_input_arguments(
             [Buff[i32], Buff[f32], Buff[i16], Buff[i8], Const[i32], Const[f32]]
@@ -254,7 +254,7 @@ def test_misuse() -> None:
             vc.atomic_add(a[0], 1 << 40)
 
 
-def test_a_device_without_an_atomic_is_named_before_the_driver_sees_it() -> None:
+def test_missing_atomics_are_reported_before_compilation() -> None:
     bare = dataclasses.replace(vd.get_devices()[0], features=frozenset())
     for operation, kind, shared, feature in (
         ("add", f32, False, "shaderBufferFloat32AtomicAdd"),
@@ -268,7 +268,7 @@ def test_a_device_without_an_atomic_is_named_before_the_driver_sees_it() -> None
             (buffer,) = context.declare_input_arguments([Buff[kind]])
             target = vc.shared_buffer(kind, 2) if shared else buffer
             getattr(vc, f"atomic_{operation}")(target[0], 1)
-        found = missing_operation(usage(context.get_description().kernel), bare)
+        found = find_missing_operation(usage(context.get_description().kernel), bare)
         if feature is None:
             assert found is None
         else:
@@ -331,7 +331,7 @@ def test_order_in_loops_with_barriers() -> None:
 
 
 @pytest.mark.parametrize("way", ["load", "store", "memory_barrier", "group_memory_barrier"])
-def test_llvmpipe_warns_of_what_waits_in_loops(way: str) -> None:
+def test_llvmpipe_warns_about_loops_that_wait(way: str) -> None:
     @vd.shader(exec_size=64, local_size=64)
     def body(words: Buff[u32]) -> None:
         n = vc.new_register(u32, 0)

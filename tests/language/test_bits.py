@@ -82,7 +82,7 @@ def each(rule: Callable[[int], int], values: Array, kind: DType) -> Array:
 
 
 @pytest.mark.parametrize("kind", [*KINDS, *VECTORS], ids=lambda kind: kind.name)
-def test_counting_and_finding(kind: DType) -> None:
+def test_bit_counts_and_positions(kind: DType) -> None:
     need(kind)
     values = rows(kind, 300)
     count, turned, low, high = evaluate(
@@ -106,7 +106,7 @@ def inserted(base: int, field: int, start: int, length: int, kind: DType) -> int
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_fields(kind: DType) -> None:
+def test_bit_fields(kind: DType) -> None:
     need(kind)
     width = bits(kind)
     fields = [(start, length) for start in range(width + 1) for length in range(width + 1 - start)]
@@ -127,7 +127,7 @@ def test_fields(kind: DType) -> None:
 
 
 @pytest.mark.parametrize("kind", VECTORS, ids=lambda kind: kind.name)
-def test_fields_of_vectors(kind: DType) -> None:
+def test_bit_fields_of_vectors(kind: DType) -> None:
     need(kind)
     scalar = dt.component_type(kind)
     values, others = rows(kind, 100, 4), rows(kind, 100, 5)
@@ -244,7 +244,7 @@ def test_packed_infinities() -> None:
         ("snorm4x8", v4, 127, -1),
     ],
 )
-def test_packed_steps(name: str, kind: DType, step: int, low: int) -> None:
+def test_normalized_packing_steps(name: str, kind: DType, step: int, low: int) -> None:
     values = np.random.default_rng(2).uniform(-1.5, 1.5, (100, kind.child_count)).astype(np.float32)
     values[0] = 1
     pack, unpack = getattr(vc, f"pack_{name}"), getattr(vc, f"unpack_{name}")
@@ -343,7 +343,7 @@ def test_signed_products(kind: DType) -> None:
     same(low, product.astype(np.int32))
 
 
-def test_misuse() -> None:
+def test_wrong_arguments_are_refused() -> None:
     with vc.shader_context() as context:
         x, f, wide = context.declare_input_arguments([Buff[i32], Const[f32], Const[i64]])
         value = x[0]

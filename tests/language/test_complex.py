@@ -43,7 +43,7 @@ def check(kind: DType, found: list[Any], expected: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_algebra_of_two(kind: DType) -> None:
+def test_complex_operators(kind: DType) -> None:
     need(kind)
     a, b = complexes(kind, 257, 1), complexes(kind, 257, 2)
     rules = [operator.add, operator.sub, operator.mul, operator.truediv]
@@ -62,7 +62,7 @@ def test_algebra_of_two(kind: DType) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_algebra_with_numbers(kind: DType) -> None:
+def test_operators_with_python_numbers(kind: DType) -> None:
     need(kind)
     a = complexes(kind, 100, 1)
     numbers = (2, -0.5, 1, 3 - 4j)
@@ -77,7 +77,7 @@ def test_algebra_with_numbers(kind: DType) -> None:
 
 
 @pytest.mark.parametrize("real", [f32, i32], ids=lambda kind: kind.name)
-def test_algebra_with_real_values(real: DType) -> None:
+def test_operators_with_real_values(real: DType) -> None:
     a = complexes(c64, 100, 1)
     r = (integers(i32, 100, 2) % 50 + 1).astype(host(real))
     rules = [operator.add, operator.sub, operator.mul, operator.truediv]
@@ -89,7 +89,7 @@ def test_algebra_with_real_values(real: DType) -> None:
     check(c64, evaluate(forms, (c64, a), (real, r)), [v for rule in rules for v in (rule(a, r), rule(r, a))])
 
 
-def test_two_widths_meet_in_the_wider() -> None:
+def test_complex64_with_complex128_gives_complex128() -> None:
     need(c128)
     a, b, r = complexes(c64, 64, 1), complexes(c128, 64, 2), floats(f64, 64, 3)
 
@@ -117,7 +117,7 @@ def test_parts_and_magnitude(kind: DType) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
-def test_conjugates_hold_everywhere(kind: DType) -> None:
+def test_conjugates_are_applied_in_every_use(kind: DType) -> None:
     need(kind)
     a, b = complexes(kind, 64, 1), complexes(kind, 64, 2)
 

@@ -147,7 +147,7 @@ def test_loops_in_loops() -> None:
     same(out.read(0), np.cumsum(primes))
 
 
-def test_the_condition_is_evaluated_each_time() -> None:
+def test_while_condition_is_evaluated_each_round() -> None:
     @vd.shader("out.size")
     def body(out: Buff[i32], work: Buff[i32]) -> None:
         i = vc.global_invocation_id().x
@@ -334,7 +334,7 @@ def test_divisions_stay_inside_their_guard() -> None:
 # -- blocks opened and closed by hand
 
 
-def test_statements_by_hand() -> None:
+def test_statements_opened_and_closed_by_hand() -> None:
     @vd.shader("out.size")
     def body(out: Buff[i32]) -> None:
         i = vc.global_invocation_id().x.to_dtype(i32).to_register("i")

@@ -54,7 +54,7 @@ def conversions(kind: DType) -> Any:
 
 
 @pytest.mark.parametrize(("a", "b"), list(itertools.product(INTEGERS, INTEGERS)), ids=lambda kind: kind.name)
-def test_integers_keep_their_bits(a: DType, b: DType) -> None:
+def test_integer_conversions_keep_bits(a: DType, b: DType) -> None:
     need(a, b)
     x = integers(a, 257, 1)
     for actual in evaluate(conversions(b), (a, x)):
@@ -107,7 +107,7 @@ def test_large_floats_to_integers() -> None:
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.name)
-def test_registers_start_as_told(kind: DType) -> None:
+def test_registers_have_their_initial_value(kind: DType) -> None:
     need(kind)
     _, new_kind = TO[kind]
     x = np.arange(64).astype(host(kind))
@@ -168,7 +168,7 @@ def test_swapping_registers() -> None:
         same(actual, values)
 
 
-def test_a_value_does_not_see_later_stores() -> None:
+def test_values_do_not_change_by_later_stores() -> None:
     def forms(a: Any) -> list[Any]:
         doubled = a * 2
         a += 1

@@ -10,7 +10,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.base.compilation.bfloat16 import MARK, with_bfloat16
+from vkdispatch.base.compilation.bfloat16 import MARK, replace_float16
 from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, read_module
@@ -42,7 +42,7 @@ def product(kind: Any, total: Any, scope: str = "subgroup", window: Any = None) 
     return body
 
 
-def test_what_it_becomes() -> None:
+def test_generated_code() -> None:
     text = written(product(f16, f32), Buff[f32], Buff[f16], Buff[f16])
     assert "GL_KHR_cooperative_matrix" in text and "GL_NV_cooperative_matrix2" not in text
     assert "coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>" in text
@@ -65,7 +65,7 @@ def test_integers_and_words() -> None:
     read_module(compile_glsl(text, "body"), newest=NEWEST_OF_EXTENSIONS)
 
 
-def test_windows_of_workgroups() -> None:
+def test_workgroup_scope_loads_windows_of_a_buffer() -> None:
     text = written(product(f16, f32, "workgroup", (20, 30, 0, 16)), Buff[f32], Buff[f16], Buff[f16])
     assert "GL_NV_cooperative_matrix2" in text and "gl_ScopeWorkgroup" in text
     assert "coopMatLoadTensorNV(" in text and "setTensorLayoutDimensionNV(whole, 20u, 30u)" in text
@@ -93,7 +93,7 @@ def test_bfloat16() -> None:
     # capabilities come first, then extensions
     kinds = [each[0] & 0xFFFF for each in found]
     assert kinds[: len(capabilities) + 1] == [17] * len(capabilities) + [10]
-    again = instructions(with_bfloat16(code))
+    again = instructions(replace_float16(code))
     assert len(again) == len(found) + 3
 
 
@@ -146,12 +146,12 @@ REFUSED: list[tuple[type[Exception], str, Callable[[Any], Any]]] = [
 
 
 @pytest.mark.parametrize(("kind", "match", "call"), REFUSED, ids=range(len(REFUSED)))
-def test_refusals(kind: type[Exception], match: str, call: Callable[[Any], Any]) -> None:
+def test_wrong_arguments_are_refused(kind: type[Exception], match: str, call: Callable[[Any], Any]) -> None:
     with pytest.raises((kind, ArgumentTypeError), match=match):
         written(lambda x: call(x), Buff[f32])
 
 
-def test_devices_without_are_told_so() -> None:
+def test_device_without_cooperative_matrices_raises() -> None:
     body = product(f16, f32)
     if "cooperativeMatrix" in vd.get_devices()[0].features:
         pytest.skip("the device has cooperative matrices")

@@ -171,7 +171,7 @@ def test_infinities_of_halves() -> None:
 
 
 @pytest.mark.parametrize("kind", [f16, f32, f64], ids=lambda kind: kind.name)
-def test_numbers_by_name(kind: DType) -> None:
+def test_numbers_given_by_name(kind: DType) -> None:
     need(kind)
 
     @vd.shader(1)
@@ -224,7 +224,7 @@ def test_numbers_by_name(kind: DType) -> None:
         close(found, expected, 2 * np.finfo(host(kind)).eps, 0)
 
 
-def test_an_integer_meets_infinity() -> None:
+def test_integers_compared_with_infinity() -> None:
     @vd.shader(1)
     def kernel(out: Buff[f32], x: Buff[i32]):
         out[0] = vc.select(x[0] < out[3], 1.0, 2.0)
@@ -239,7 +239,7 @@ def test_an_integer_meets_infinity() -> None:
 
 
 @pytest.mark.parametrize("kind", [f32, f64], ids=lambda kind: kind.name)
-def test_literals_that_are_no_numbers(kind: DType) -> None:
+def test_infinity_and_nan_literals(kind: DType) -> None:
     need(kind)
     x = np.array([1, -1], host(kind))
     found = evaluate(lambda a: [a * math.inf, a - math.inf, a + math.nan, vc.isnan(a * math.nan)], (kind, x))
@@ -343,7 +343,7 @@ def test_modulo_has_the_sign_of_the_divisor(kind: DType) -> None:
     close(found[2][sure], (x - 2.5 * np.floor(x / 2.5))[sure], 1e-5, 1e-5)
 
 
-def test_mixed_arguments_meet() -> None:
+def test_mixed_arguments_are_promoted() -> None:
     need(f64)
     n, x, d = integers(i32, 64) % 10, floats(f32, 64, 1), floats(f64, 64, 2)
 
@@ -507,7 +507,7 @@ def test_folded_values_inside_a_kernel() -> None:
 
 
 @pytest.mark.parametrize("kind", [i16, u16, i64, u64], ids=lambda kind: kind.name)
-def test_floors_of_other_integers(kind: DType) -> None:
+def test_floor_and_sqrt_of_integers_of_other_sizes(kind: DType) -> None:
     real = dt.make_floating_dtype(kind)
     need(kind, real)
     x = np.arange(64).astype(host(kind))

@@ -180,7 +180,7 @@ def test_levels_of_detail(kind: str, filters: tuple[Filter, Filter, Filter]) -> 
 
 
 @pytest.mark.parametrize("bounds", [(0.0, 0.0), (0.0, 1.5), (1.25, 2.0), (3.0, 9.0)])
-def test_bounds_of_the_level_of_detail(bounds: tuple[float, float]) -> None:
+def test_limits_of_the_level_of_detail(bounds: tuple[float, float]) -> None:
     image = MAKERS["2D"](f32, 1, True)
     image.write(random_texels(image))
     check_sampling("2D", image, Sampling(min_lod=bounds[0], max_lod=bounds[1]), LODS)
@@ -371,7 +371,7 @@ def test_in_place_and_conversions() -> None:
     np.testing.assert_array_equal(pairs.read(), np.stack((3.0 + y, 6.0 + y), -1))
 
 
-def test_stores_beyond_the_edges_write_nothing() -> None:
+def test_out_of_range_stores_write_nothing() -> None:
     @vd.shader((40, 40), local_size=(8, 8), check=False)
     def mark(img: SImg2[u32], beside: SImg2[u32]) -> None:
         here = vc.global_invocation_id()
@@ -443,7 +443,7 @@ def test_graph_with_writes_between() -> None:
         np.testing.assert_array_equal(b.read(), np.roll(texels, (-2, -1), (0, 1)) + 1)
 
 
-def test_an_image_sampled_and_stored_at_once() -> None:
+def test_image_that_is_sampled_and_stored_in_one_kernel() -> None:
     @vd.shader(32)
     def copy_right(src: Img1[f32], dst: SImg1[f32]) -> None:
         x = vc.global_invocation_id().x
@@ -617,7 +617,7 @@ def test_destroyed_arguments() -> None:
     ("annotation", "message"),
     [(SImg2[v3], "three components; use four"), (SImg2[vd.float64], "float64"), (SImg1[vd.mat2], "mat2")],
 )
-def test_storage_texels_that_do_not_exist(annotation: Any, message: str) -> None:
+def test_out_of_range_storage_texels(annotation: Any, message: str) -> None:
     with pytest.raises(ValueError, match=rf"{message}.*test_images.py"):
         vd.shader(1, arg_type_annotations=[annotation])(lambda image: None)
 
@@ -651,7 +651,7 @@ def test_more_images_than_the_device_binds() -> None:
         kernel.build()
 
 
-def test_texels_keep_their_place_in_the_kernel() -> None:
+def test_texel_loads_are_not_moved_across_stores() -> None:
     """A load is not moved across the store that changes it."""
 
     @vd.shader(1)

@@ -127,7 +127,7 @@ def test_shared_arrays_of_three_axes_and_their_shape() -> None:
     same(out.read(0), [[2, 3, 4, 24], [5, 1, 1, 5]])
 
 
-def test_bad_indices() -> None:
+def test_wrong_indices_are_refused() -> None:
     with vc.shader_context() as context:
         a, f, x = context.declare_input_arguments([Buff[f32], Const[f32], Const[i32]])
         tile = vc.shared_buffer(f32, (4, 5))
@@ -179,7 +179,7 @@ def test_swizzles_as_attributes() -> None:
     same(spread, values[:, [2, 2, 2, 2]])
 
 
-def test_unknown_attributes_say_what_exists() -> None:
+def test_unknown_attributes_list_the_existing_ones() -> None:
     with vc.shader_context() as context:
         v, z, buffer, x = context.declare_input_arguments([Const[v3], Const[c64], Buff[v4], Const[f32]])
         for value, name, message in (
@@ -285,7 +285,7 @@ TRANSPOSED: list[tuple[str, Callable[[Any], Any]]] = [
 
 
 @pytest.mark.parametrize(("meant", "use"), TRANSPOSED)
-def test_a_position_as_index_warns(meant: str, use: Callable[[Any], Any]) -> None:
+def test_position_vector_as_index_warns(meant: str, use: Callable[[Any], Any]) -> None:
     with pytest.warns(vd.KernelWarning, match=re.escape(f"Write buf[{meant}]")) as caught:
         vd.shader((2, 2), arg_type_annotations=[Buff[f32]])(lambda x: [use(x), None][1])
     assert caught[0].filename == __file__
@@ -315,6 +315,6 @@ def test_positions_that_do_not_warn() -> None:
         *("subgroup_invocation_id", "subgroup_eq_mask", "subgroup_ge_mask"),
     ],
 )
-def test_ids_belong_to_kernels(name: str) -> None:
+def test_ids_cannot_be_used_in_another_kernel(name: str) -> None:
     with pytest.raises(RuntimeError, match=r"only possible while a kernel is traced.*\(test_indexing\.py"):
         getattr(vc, name)()

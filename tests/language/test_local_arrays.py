@@ -84,7 +84,7 @@ def test_sorting(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     "kind", [b8, i16, i32, u32, i64, f16, f32, f64, c64, v2, v3, m2], ids=lambda k: k.name
 )
-def test_every_kind(kind: DType) -> None:
+def test_every_element_type(kind: DType) -> None:
     need(kind)
 
     def kernel(x: Buff[kind], out: Buff[kind]) -> None:  # type: ignore[valid-type]
@@ -133,7 +133,7 @@ def test_reads_are_values() -> None:
 
 
 @pytest.mark.parametrize("rewrite", [True, False])
-def test_names_share_an_array(rewrite: bool) -> None:
+def test_two_names_refer_to_one_array(rewrite: bool) -> None:
     def squares(values: Any, count: int) -> Any:
         for k in range(count):
             values[k] = k * k
@@ -184,7 +184,7 @@ def test_filling(count: int) -> None:
     np.testing.assert_array_equal(out, np.concatenate(expected))
 
 
-def test_each_round_has_its_own() -> None:
+def test_array_in_a_loop_is_new_in_each_round() -> None:
     def kernel(out: Buff[i32]) -> None:
         i = gid().to_dtype(vd.int32)
         total = 0
@@ -380,12 +380,12 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 
 @pytest.mark.parametrize(("use", "error", "message"), REFUSED)
-def test_refused(use: Callable[[], Any], error: type[Exception], message: str) -> None:
+def test_wrong_arguments_are_refused(use: Callable[[], Any], error: type[Exception], message: str) -> None:
     with vc.shader_context(), pytest.raises(error, match=message) as caught:
         use()
     assert "test_local_arrays.py:" in str(caught.value)
 
 
-def test_arrays_belong_to_kernels() -> None:
+def test_arrays_cannot_be_used_in_another_kernel() -> None:
     with pytest.raises(RuntimeError, match="while a kernel is traced"):
         vc.local_array(f32, 4)

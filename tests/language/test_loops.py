@@ -59,7 +59,7 @@ def test_ranges_of_gpu_values() -> None:
     same(total.read(0), expected)
 
 
-def test_one_bound_is_the_stop_and_bounds_are_computed_once() -> None:
+def test_bounds_are_evaluated_once() -> None:
     @vd.shader(exec_size=1)
     def kernel(out: Buff[u32]) -> None:
         limit = vc.new_uint_register(4)
@@ -92,7 +92,7 @@ def test_counters_take_the_promoted_type() -> None:
                 assert n.var_type is kind, bounds
 
 
-def test_break_and_continue_mean_the_innermost_loop() -> None:
+def test_break_and_continue_apply_to_the_innermost_loop() -> None:
     @vd.shader(exec_size=1)
     def kernel(out: Buff[i32], limit: Const[i32]) -> None:
         with vc.for_block(limit) as i:
@@ -268,7 +268,9 @@ def _check_nothing(x: Any, f: Any, wide: Any) -> None:
         (TypeError, "join components", lambda x, f, wide: vc.select(vc.to_vec2(1, 2), x, 1)),
     ],
 )
-def test_misuse(error: type[Exception], message: str, misuse: Callable[..., Any]) -> None:
+def test_wrong_arguments_are_refused(
+    error: type[Exception], message: str, misuse: Callable[..., Any]
+) -> None:
     @in_kernel(Const[i32], Const[f32], Const[i64])
     def _body(x: Any, f: Any, wide: Any) -> None:
         with pytest.raises(error, match=message) as raised:

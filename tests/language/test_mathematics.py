@@ -56,7 +56,7 @@ def test_errors_over_the_whole_range(name: str, column: Column) -> None:
 
 
 @pytest.mark.parametrize("name", LACKING)
-def test_errors_of_what_glsl_lacks_in_single_precision(name: str) -> None:
+def test_errors_of_functions_missing_in_glsl(name: str) -> None:
     found = mathematics.errors_of(name, LOOSE, 150, seed=1)
     assert found.largest <= ALLOWED.get(name, 2.0), found.worst()
 
@@ -83,7 +83,7 @@ def test_huge_angles_are_reduced_exactly(kind: DType, worst: float) -> None:
     close(out.read(0), expected, rtol=2.0**-51 if kind is f64 else 2.0**-22)
 
 
-def test_the_measure_of_errors() -> None:
+def test_ulps_of_known_errors() -> None:
     limits = np.finfo(np.float64)
     assert mathematics.ulps(1.0 + 2.0**-52, mpmath.mpf(1), limits) == 1
     assert mathematics.ulps(1.0 - 2.0**-53, mpmath.mpf(1), limits) == 0.5
@@ -111,7 +111,7 @@ def operations_to_contract(spirv: bytes) -> int:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_no_operation_is_left_to_the_compiler(name: str) -> None:
+def test_precise_math_leaves_nothing_to_contract(name: str) -> None:
     def rule(a: Any) -> Any:
         return getattr(vc, name)(a, a) if FUNCTIONS[name].pairs else getattr(vc, name)(a)
 
@@ -183,7 +183,7 @@ def test_special_values(name: str, kind: DType) -> None:
 # ---- types ---------------------------------------------------------------------------------------
 
 
-def test_doubles_in_all_forms() -> None:
+def test_float64_in_every_form() -> None:
     need(f64, i64)
     x = np.linspace(0.1, 5, 33)
     n = np.arange(1, 34)
@@ -224,7 +224,7 @@ def test_vectors() -> None:
 @np_seterr
 @pytest.mark.parametrize("name", LACKING)
 @pytest.mark.parametrize("kind", [f16, v2, i32], ids=lambda kind: kind.name)
-def test_other_types_of_what_glsl_lacks(name: str, kind: DType) -> None:
+def test_functions_missing_in_glsl_for_other_types(name: str, kind: DType) -> None:
     need(kind)
     x = np.arange(1, 9).astype(host(kind)) / (1 if kind is i32 else 2)
     x = x.astype(host(kind)).reshape(-1, 2) if kind is v2 else x.astype(host(kind))
@@ -240,7 +240,7 @@ def test_other_types_of_what_glsl_lacks(name: str, kind: DType) -> None:
 
 
 @pytest.mark.parametrize("name", LACKING)
-def test_numbers_give_a_number(name: str) -> None:
+def test_python_numbers_give_a_python_number(name: str) -> None:
     arguments = (3.5, 2) if name == "hypot" else (3.5,)
     found = getattr(vc, name)(*arguments)
     assert type(found) is float
@@ -266,7 +266,7 @@ def glsl_of(rule: Any, kind: Any, **options: Any) -> str:
 
 
 @pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - set(LACKING)))
-def test_single_precision_is_the_device_s_own_unless_asked(name: str) -> None:
+def test_single_precision_uses_device_functions_by_default(name: str) -> None:
     def rule(a: Any) -> Any:
         return getattr(vc, name)(a, a) if FUNCTIONS[name].pairs else getattr(vc, name)(a)
 
@@ -299,7 +299,7 @@ def test_precise_halves() -> None:
     same(out.read(0), np.sin(x.astype(float)).astype(np.float16))
 
 
-def test_a_function_that_nobody_calls_is_not_written() -> None:
+def test_unused_functions_are_not_written() -> None:
     source = glsl_of(lambda a: vc.log(a), f64)
     assert "f64_log(" in source
     assert "f64_reduce" not in source and "f64_angle" not in source
@@ -325,7 +325,7 @@ def test_names_of_variables_do_not_hide_functions() -> None:
 @np_seterr
 @pytest.mark.parametrize("column", [PRECISE, DOUBLE], ids=lambda column: column.title)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_the_interpreter_computes_as_exactly(name: str, column: Column) -> None:
+def test_interpreter_is_as_accurate(name: str, column: Column) -> None:
     arguments = FUNCTIONS[name].arguments(column.host, 40, 2)
     if name == "lgamma":
         # near its zeros Python's own is worth less
@@ -346,7 +346,7 @@ def test_the_interpreter_computes_as_exactly(name: str, column: Column) -> None:
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_the_command_knows_ordinary_arguments(name: str) -> None:
+def test_ordinary_arguments_lie_in_their_range(name: str) -> None:
     low, high = FUNCTIONS[name].ordinary
     for values in FUNCTIONS[name].ordinary_arguments(ORDINARY.host, 50, 0):
         assert values.size == 200 and low <= values.min() < values.max() <= high
@@ -354,7 +354,7 @@ def test_the_command_knows_ordinary_arguments(name: str) -> None:
     assert found.largest < 2.0**13
 
 
-def test_the_command_prints_the_largest_errors() -> None:
+def test_accuracy_command_prints_the_largest_errors() -> None:
     result = CliRunner().invoke(mathematics.main, ["--functions", "log1p,cbrt", "--points", "20", "--where"])
     assert result.exit_code == 0, result.output
     lines = result.output.splitlines()

@@ -113,7 +113,7 @@ def on_both(rule: Callable[..., Any], *inputs: tuple[DType, Any]) -> list[Any]:
 
 @pytest.mark.filterwarnings(ALWAYS_OR_NEVER)
 @pytest.mark.parametrize("kind", INTEGERS, ids=lambda kind: kind.name)
-def test_ints_take_the_type_of_integers(kind: DType) -> None:
+def test_python_ints_take_the_type_of_integer_operands(kind: DType) -> None:
     need(kind)
     cases: list[tuple[str, Rule, Rule, int, bool]] = []
     rules = {name: (rule, rule) for name, rule in {**LINEAR, **BITWISE}.items()} | OTHERS
@@ -301,7 +301,7 @@ def test_a_float_makes_floats_of_integers() -> None:
 
 
 @pytest.mark.parametrize("kind", INTEGERS, ids=lambda kind: kind.name)
-def test_shifts_of_all_bits_and_more_are_refused(kind: DType) -> None:
+def test_shifts_by_the_width_or_more_are_refused(kind: DType) -> None:
     width = bits(kind)
     with vc.shader_context() as context:
         (x,) = context.declare_input_arguments([Const[kind]])
@@ -317,7 +317,7 @@ def test_shifts_of_all_bits_and_more_are_refused(kind: DType) -> None:
 
 
 @pytest.mark.parametrize("kind", [dt.int8, dt.uint8, *INTEGERS], ids=lambda kind: kind.name)
-def test_stores_take_what_fits(kind: DType) -> None:
+def test_stores_accept_numbers_that_fit(kind: DType) -> None:
     need(kind)
     taken = [number for number in edges(kind) if fits(number, kind)]
 
@@ -357,7 +357,7 @@ def test_conversions_keep_bits(kind: DType) -> None:
                 vc.to_dtype(kind, number)
 
 
-def test_choices_of_two_numbers_hold_both() -> None:
+def test_conditional_of_two_numbers_has_a_type_for_both() -> None:
     need(i64)
     large, small, wide = on_both(
         lambda x: [
@@ -455,7 +455,7 @@ def test_python_functions_of_integers_stay_exact() -> None:
     same(array, expected)
 
 
-def test_extremes_have_one_type_in_every_order() -> None:
+def test_min_and_max_have_one_type_in_every_order() -> None:
     for numbers in ((1, 2), (1, 2.5), (70000, 1), (2.5, 1.5, 2)):
         orders = list(itertools.permutations(["a", "b", *numbers]))
         rules = [
@@ -503,7 +503,7 @@ def test_joined_numbers_keep_their_values() -> None:
 @pytest.mark.parametrize(
     ("kind", "number"), [(u32, -1), (i32, 1 << 31), (u64, -1), (i64, 1 << 63), (u32, -(1 << 31))]
 )
-def test_joined_numbers_that_nothing_holds(kind: DType, number: int) -> None:
+def test_joined_numbers_without_a_common_type(kind: DType, number: int) -> None:
     with pytest.raises(NameError, match=f"{kind.name} and the number {number}, which does not fit in it"):
 
         @vd.shader("x.size")
@@ -558,7 +558,7 @@ def test_pointless_operations_warn_at_their_line(case: int) -> None:
     assert ("to_dtype(vd.int32)" in found) == ("i" in text)
 
 
-def test_differences_warn_behind_registers() -> None:
+def test_pointless_comparisons_warn_through_registers() -> None:
     def body(out: Any) -> None:
         i = vc.global_invocation_id().x
         d = i - 4
@@ -576,7 +576,7 @@ def test_differences_warn_behind_registers() -> None:
     assert "abs of uint32" in found[1]
 
 
-def test_nothing_warns_where_nothing_is_wrong() -> None:
+def test_correct_operations_do_not_warn() -> None:
     def body(out: Any, x: Any, n: Any) -> None:
         i = vc.global_invocation_id().x
         if 0 <= i < n and 2 * i + 1 >= 0:
@@ -590,7 +590,7 @@ def test_nothing_warns_where_nothing_is_wrong() -> None:
     assert warned(body, Buff[u32], Buff[u32], Const[i32]) == []
 
 
-def test_the_library_does_not_warn() -> None:
+def test_library_kernels_do_not_warn() -> None:
     rng = np.random.default_rng(0)
     with warnings.catch_warnings():
         warnings.simplefilter("error", vd.KernelWarning)

@@ -148,7 +148,7 @@ def test_floor_division_by_powers_of_two_floors(kind: DType, number: int) -> Non
 
 
 @pytest.mark.parametrize("kind", INTEGERS, ids=lambda kind: kind.name)
-def test_powers_of_two_divided(kind: DType) -> None:
+def test_quotients_of_powers_of_two(kind: DType) -> None:
     need(kind)
     y = integers(kind, 257, 1)
     y[y == 0] = 5
@@ -157,7 +157,7 @@ def test_powers_of_two_divided(kind: DType) -> None:
 
 
 @pytest.mark.parametrize("kind", INTEGERS, ids=lambda kind: kind.name)
-def test_modulo_of_what_is_not_negative(kind: DType) -> None:
+def test_modulo_of_nonnegative_values(kind: DType) -> None:
     need(kind)
     half = np.iinfo(host(kind)).max
     x = integers(kind, 257, 1) & half
@@ -344,7 +344,7 @@ def small(kind: DType, seed: int) -> Any:
     list(itertools.product([f16, *SCALARS], repeat=2)),
     ids=lambda kind: kind.name,
 )
-def test_mixed_types_meet_in_their_promoted_type(a: DType, b: DType) -> None:
+def test_mixed_types_are_promoted(a: DType, b: DType) -> None:
     kind = dt.cross_type(a, b)
     real = dt.make_floating_dtype(kind)
     need(a, b, kind, real)
@@ -485,7 +485,7 @@ def test_elements_of_buffers_change_in_place(kind: DType) -> None:
     same(out.read(0), ((x + y) * 3 - 1) * 2)
 
 
-def test_using_a_value_twice_gives_the_same() -> None:
+def test_value_used_twice_is_the_same() -> None:
     @vd.shader("out.size")
     def body(out: Buff[i32], log: Buff[i32]) -> None:
         i = vc.global_invocation_id().x

@@ -42,7 +42,7 @@ def _values(host: Any, size: int, seed: int = 0) -> Any:
 
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize(("kind", "host"), KINDS)
-def test_elements_come_and_go(kind: Any, host: Any, size: int) -> None:
+def test_elements_are_loaded_and_stored(kind: Any, host: Any, size: int) -> None:
     need(kind)
     values = _values(host, size)
 
@@ -61,7 +61,7 @@ def test_elements_come_and_go(kind: Any, host: Any, size: int) -> None:
 
 @pytest.mark.parametrize("step", [2, 3, 5])
 @pytest.mark.parametrize(("kind", "host"), KINDS)
-def test_neighbours_stay(kind: Any, host: Any, step: int) -> None:
+def test_neighbouring_elements_are_unchanged(kind: Any, host: Any, step: int) -> None:
     need(kind)
     old, new = _values(host, 1031), _values(host, 1031, seed=1)
 
@@ -76,7 +76,7 @@ def test_neighbours_stay(kind: Any, host: Any, step: int) -> None:
     np.testing.assert_array_equal(b.read(0), np.where(np.arange(1031) % step == 1, new, old))
 
 
-def test_one_of_two_values_that_meet_is_stored() -> None:
+def test_concurrent_stores_to_one_element_keep_one_value() -> None:
     @vd.shader(4096)
     def meet(out: Buff[u8]) -> None:
         t = vc.global_invocation_id().x
@@ -88,7 +88,7 @@ def test_one_of_two_values_that_meet_is_stored() -> None:
         assert set(out.read(0).tolist()) <= {0x55, 0xAA}
 
 
-def test_bfloat16_is_rounded_as_ever(monkeypatch: pytest.MonkeyPatch, _words: bool) -> None:
+def test_bfloat16_is_rounded_to_even(monkeypatch: pytest.MonkeyPatch, _words: bool) -> None:
     if not _words:
         pytest.skip("the device has no storage of 16 bits")
     values = np.random.default_rng(0).integers(0, 1 << 32, 4099, dtype=np.uint64).astype(np.uint32)
@@ -185,7 +185,7 @@ def test_checks_know_the_length(size: int) -> None:
         beyond(flags, out)
 
 
-def test_code_in_glsl_says_what_the_device_lacks() -> None:
+def test_raw_glsl_names_the_missing_feature() -> None:
     @vd.shader(1)
     def raw(a: Buff[u8], b: Buff[u32]) -> None:
         vc.get_builder().append_contents("buf1.data[0] = uint(buf0.data[0]);")
@@ -316,7 +316,7 @@ print(sorted({word for word in ("int64_t", "int16_t", "float16_t", "uint16_t") i
 """
 
 
-def test_types_that_are_lacking_are_computed(
+def test_missing_types_are_emulated(
     run_python: Callable[..., subprocess.CompletedProcess[str]],
 ) -> None:
     ran = run_python(ARITHMETIC, VKDISPATCH_FORCE_VARIANT="packed")

@@ -199,7 +199,9 @@ def test_a_tiled_product_of_matrices(shape: tuple[int, int, int]) -> None:
 
 
 @grids
-def test_effects_of_every_kind_are_left_out(grid: tuple[int, ...], local: tuple[int, int, int]) -> None:
+def test_invocations_beyond_the_bound_have_no_effects(
+    grid: tuple[int, ...], local: tuple[int, int, int]
+) -> None:
     size = math.prod(grid)
 
     def body(x: Buff[u32], counts: Buff[u32], last: Buff[u32]) -> None:
@@ -231,7 +233,7 @@ def test_effects_of_every_kind_are_left_out(grid: tuple[int, ...], local: tuple[
 
 
 @pytest.mark.parametrize("size", [1, 7, 8, 61, 64, 100, 1009])
-def test_subgroups_count_who_is_within(size: int) -> None:
+def test_subgroup_operations_count_invocations_within_bounds(size: int) -> None:
     def body(x: Buff[i32], sums: Buff[i32], counts: Buff[i32]) -> None:
         shared = vc.shared_buffer(i32, 128)
         lid, i = vc.local_invocation_id().x, vc.global_invocation_id().x
@@ -266,7 +268,7 @@ def test_subgroups_count_who_is_within(size: int) -> None:
 
 
 @pytest.mark.parametrize("size", [1, 5, 64, 69])
-def test_decisions_from_memory_are_those_of_who_is_within(size: int) -> None:
+def test_loop_conditions_read_from_shared_memory(size: int) -> None:
     def body(x: Buff[i32], limit: Buff[i32], out: Buff[i32]) -> None:
         shared = vc.shared_buffer(i32, 2)
         lid, i = vc.local_invocation_id().x, vc.global_invocation_id().x
@@ -324,7 +326,7 @@ def test_decisions_from_memory_are_those_of_who_is_within(size: int) -> None:
         np.testing.assert_array_equal(out[size:], -1)
 
 
-def test_jumps_behind_the_last_barrier_are_everyones_own() -> None:
+def test_jumps_after_the_last_barrier_may_diverge() -> None:
     def body(x: Buff[i32], out: Buff[i32]) -> None:
         shared = vc.shared_buffer(i32, 64)
         lid, i = vc.local_invocation_id().x, vc.global_invocation_id().x
@@ -349,7 +351,7 @@ def test_jumps_behind_the_last_barrier_are_everyones_own() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 5, 63, 70])
-def test_a_return_that_all_take_leaves_before_the_barriers(size: int) -> None:
+def test_uniform_return_before_the_barriers(size: int) -> None:
     def body(x: Buff[i32], out: Buff[i32], stop: Const[i32] = 1) -> None:
         shared = vc.shared_buffer(i32, 64)
         lid, i = vc.local_invocation_id().x, vc.global_invocation_id().x
@@ -367,7 +369,7 @@ def test_a_return_that_all_take_leaves_before_the_barriers(size: int) -> None:
         np.testing.assert_array_equal(out, 0 if first == 3 else 4)
 
 
-def test_checks_look_at_who_is_within(capfd: pytest.CaptureFixture[str]) -> None:
+def test_checks_apply_to_invocations_within_bounds(capfd: pytest.CaptureFixture[str]) -> None:
     @vd.shader(exec_size=3, local_size=(64, 1, 1), check=True)
     def kernel(x: Buff[i32], y: Buff[i32]) -> None:
         shared = vc.shared_buffer(i32, 3)
@@ -386,7 +388,7 @@ def test_checks_look_at_who_is_within(capfd: pytest.CaptureFixture[str]) -> None
     assert capfd.readouterr().out == "first 5\n"
 
 
-def test_checks_still_find_mistakes() -> None:
+def test_checks_find_index_errors_within_bounds() -> None:
     @vd.shader(exec_size=3, local_size=(64, 1, 1), check=True)
     def kernel(x: Buff[i32]) -> None:
         shared = vc.shared_buffer(i32, 64)
@@ -455,7 +457,7 @@ def test_random_kernels(start: int) -> None:
         check_random(seed)
 
 
-def test_registers_used_behind_a_subgroup_operation() -> None:
+def test_registers_used_after_a_subgroup_operation() -> None:
     @vd.shader((7, 4), local_size=(8, 2))
     def kernel(out: Buff[i32], source: Buff[i32]) -> None:
         i = vc.global_invocation_id().to_dtype(vd.ivec3)

@@ -37,7 +37,7 @@ def run(source: str, data: list[int], exec_size: tuple[int, ...], local_size: tu
     return source_model.run(source, [("i32", data)], [0], exec_size, local_size)[0]
 
 
-def test_the_model_waits_at_barriers() -> None:
+def test_model_waits_at_barriers() -> None:
     source = """
 def first(tile, lane, value):
     tile[lane] = value
@@ -60,7 +60,7 @@ def kernel(p):
     assert run(source, [1, 2, 3, 4], (4,), (4,))[0] == again + 1 + 4 * first
 
 
-def test_the_model_refuses_what_is_undefined() -> None:
+def test_model_refuses_undefined_behaviour() -> None:
     with pytest.raises(source_model.ModelError, match="index 4 of 4"):
         run("def kernel(p):\n    p[vc.global_invocation_id().x] = 0", [0] * 4, (5,), (8,))
     with pytest.raises(source_model.ModelError, match="2147483648 is no i32"):
@@ -69,7 +69,7 @@ def test_the_model_refuses_what_is_undefined() -> None:
         run("def kernel(p):\n    if vc.local_invocation_index() > 0:\n        vc.barrier()", [0], (2,), (2,))
 
 
-def test_programs_become_smaller() -> None:
+def test_failing_programs_are_minimized() -> None:
     """Everything goes that the failure, here a store of 7, does not need."""
     inner = Block(
         [Clause(["if p[0] == 3:"], [Line([["p[1] = 2"]]), Line([["p[0] = 7"]])]), Clause(["else:"], [])]

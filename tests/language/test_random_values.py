@@ -68,7 +68,7 @@ def scalar_parts(value: Any, kind: DType) -> list[Any]:
 
 
 @pytest.mark.parametrize("start", range(FIRST, FIRST + KERNELS, 10))
-def test_three_ways(start: int) -> None:
+def test_device_interpreter_and_python_agree(start: int) -> None:
     for seed in range(start, min(start + 10, FIRST + KERNELS)):
         check(seed)
 

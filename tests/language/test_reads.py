@@ -211,7 +211,7 @@ def test_texels_are_read_when_python_reads_them() -> None:
     assert out.read(0).tolist() == list(range(16))
 
 
-def test_registers_still_write() -> None:
+def test_explicit_registers_are_written() -> None:
     @vd.shader(1)
     def kernel(out: Buff[f32]) -> None:
         r = vc.new_float_register(1)
@@ -228,7 +228,7 @@ def test_registers_still_write() -> None:
     assert out.read(0).tolist() == [2, 5, 5, 15]
 
 
-def test_what_an_atomic_returns_is_a_value() -> None:
+def test_result_of_an_atomic_is_a_value() -> None:
     def change(u: Any) -> Any:
         u += 1
         return u
@@ -366,7 +366,7 @@ def test_components(change: Any, memory: Any, value: Any, branches: bool) -> Non
     assert out.tolist() == [value(row) for row in data.tolist()]
 
 
-def test_a_component_of_a_value_that_the_gpu_chose() -> None:
+def test_component_of_a_value_chosen_by_the_gpu() -> None:
     @vd.shader("p.size")
     def kernel(p: Buff[v2], out: Buff[v2]) -> None:
         i = vc.global_invocation_id().x
@@ -419,7 +419,7 @@ def test_parts_of_complex_numbers_are_local() -> None:
 
 
 @pytest.mark.parametrize("branches", [False, True])
-def test_an_update_that_goes_nowhere_warns(branches: bool) -> None:
+def test_unused_update_of_a_copy_warns(branches: bool) -> None:
     def kernel(p: Buff[i32]) -> None:
         i = vc.global_invocation_id().x
         if not branches or p[i] > 0:
@@ -431,14 +431,14 @@ def test_an_update_that_goes_nowhere_warns(branches: bool) -> None:
 
 
 @pytest.mark.parametrize("function", PROGRAMS)
-def test_updates_that_are_used_do_not_warn(function: Callable[..., Any]) -> None:
+def test_used_updates_do_not_warn(function: Callable[..., Any]) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         run(function, 5, False)
         run(function, 5, True)
 
 
-def test_without_the_rewrite_names_are_places() -> None:
+def test_names_refer_to_elements_without_the_rewrite() -> None:
     @vd.shader("p.size", rewrite=False)
     def kernel(p: Buff[i32], q: Buff[i32]) -> None:
         i = vc.global_invocation_id().x

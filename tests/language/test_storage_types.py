@@ -30,7 +30,7 @@ def bfloat16_of(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
 @pytest.mark.parametrize(
     ("kind", "host", "seen"), [(i8, np.int8, np.int32), (u8, np.uint8, np.uint32), (b8, np.bool_, np.bool_)]
 )
-def test_small_types_come_and_go(kind: Any, host: Any, seen: Any, size: int) -> None:
+def test_small_types_are_loaded_and_stored(kind: Any, host: Any, seen: Any, size: int) -> None:
     values = np.random.default_rng(size).integers(0, 256, size).astype(np.uint8).view(np.int8).astype(host)
 
     @vd.shader(
@@ -68,7 +68,7 @@ def test_arithmetic_is_wide_and_stores_keep_the_low_bits(kind: Any, host: Any) -
     np.testing.assert_array_equal(a.read(0), ((values.astype(np.int64) + 100) * 3).astype(host))
 
 
-def test_neighbours_are_left_alone() -> None:
+def test_neighbouring_elements_are_unchanged() -> None:
     @vd.shader(exec_size=300)
     def every_third(a: Buff[u8], b: Buff[b8], c: Buff[bf16]) -> None:
         t = vc.global_invocation_id().x * 3
@@ -88,7 +88,7 @@ def test_neighbours_are_left_alone() -> None:
     np.testing.assert_array_equal(c.read(0), np.where(hit, bfloat16_of(index.astype(np.float32)), -1))
 
 
-def test_truth_values_join_and_steer() -> None:
+def test_truth_values_in_operators_and_conditions() -> None:
     a = np.array([0, 0, 1, 1, 1], np.bool_)
     b = np.array([0, 1, 0, 1, 1], np.bool_)
 
@@ -240,6 +240,8 @@ def test_numpy_mapping() -> None:
         (lambda a, b: vc.atomic_add(a[0], 1), TypeError, "atomic_add"),
     ],
 )
-def test_mistakes(body: Callable[[Any, Any], None], error: type[Exception], text: str) -> None:
+def test_wrong_arguments_are_refused(
+    body: Callable[[Any, Any], None], error: type[Exception], text: str
+) -> None:
     with pytest.raises(error, match=text):
         vd.shader(1, arg_type_annotations=[Buff[i8], Buff[bf16]])(body)

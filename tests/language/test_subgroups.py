@@ -32,7 +32,7 @@ from vkdispatch.codegen.abbreviations import (
     uv4,
     v3,
 )
-from vkdispatch.shader.launch.features import missing_operation
+from vkdispatch.shader.launch.features import find_missing_operation
 
 from .running import Array, buffer_of, close, filled, host, need, same
 
@@ -245,7 +245,7 @@ def test_ballots() -> None:
         same(found, expected, name)
 
 
-def test_a_sum_is_taken_where_it_is_called() -> None:
+def test_reduction_runs_where_it_is_called() -> None:
     """Inside the branch only one invocation is active."""
     size = device().sub_group_size
     values = np.arange(ROWS, dtype=np.int32)
@@ -264,7 +264,7 @@ def test_a_sum_is_taken_where_it_is_called() -> None:
     same(out.read(0), values.reshape(-1, size).sum(1))
 
 
-def test_a_while_loop_asks_anew_each_round() -> None:
+def test_while_condition_with_a_vote_is_evaluated_each_round() -> None:
     size = device().sub_group_size
 
     @vd.shader("rounds.size", local_size=LOCAL)
@@ -358,7 +358,7 @@ def few_operations(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("few_operations")
 @pytest.mark.parametrize("kind", [i32, f32, i64, u16, v3], ids=lambda kind: kind.name)
-def test_operations_that_are_lacking_go_by_lanes(kind: DType) -> None:
+def test_missing_operations_use_shuffles(kind: DType) -> None:
     test_reductions(kind)
     test_scans(kind)
     test_clusters(kind, 4)
@@ -366,9 +366,9 @@ def test_operations_that_are_lacking_go_by_lanes(kind: DType) -> None:
 
 
 @pytest.mark.usefixtures("few_operations")
-def test_votes_that_are_lacking() -> None:
+def test_missing_votes_are_emulated() -> None:
     test_votes()
-    test_a_while_loop_asks_anew_each_round()
+    test_while_condition_with_a_vote_is_evaluated_each_round()
     test_sums_of_workgroups_of_any_shape((3, 5, 7))
 
 
@@ -403,7 +403,7 @@ def test_reductions_in_a_branch(few: bool, request: pytest.FixtureRequest) -> No
     same(found, expected)
 
 
-def test_misuse() -> None:
+def test_wrong_arguments_are_refused() -> None:
     with vc.shader_context() as context:
         x, f, m, ballot = context.declare_input_arguments([Const[i32], Const[f32], Const[m2], Const[uv4]])
         for error, message, misuse in (
@@ -429,7 +429,7 @@ def test_misuse() -> None:
             assert "test_subgroups.py:" in str(raised.value)
 
 
-def test_a_device_without_an_operation_is_named_before_the_driver_sees_it() -> None:
+def test_missing_operations_are_reported_before_compilation() -> None:
     info = vd.get_devices()[0]
     every = frozenset({"shaderSubgroupExtendedTypes"})
     for rule, kind, changes, message in (
@@ -445,7 +445,7 @@ def test_a_device_without_an_operation_is_named_before_the_driver_sees_it() -> N
             (buffer,) = context.declare_input_arguments([Buff[kind]])
             rule(buffer[0]).to_register()
         have: dict[str, Any] = {"supported_operations": 0xFF, "supported_stages": 0x20, "features": every}
-        found = missing_operation(
+        found = find_missing_operation(
             usage(context.get_description().kernel), dataclasses.replace(info, **(have | changes))
         )
         assert (found is None) if message is None else (message in str(found))

@@ -237,7 +237,7 @@ def test_stores_of_components(kind: DType, count: int) -> None:
 
 
 @pytest.mark.parametrize("count", SIZES)
-def test_neighbours_of_unpadded_elements_stay(count: int) -> None:
+def test_neighbours_of_unpadded_elements_are_unchanged(count: int) -> None:
     @vd.shader("out.size // 2 + 1")
     def body(out: Buff[v3]) -> None:
         i = vc.global_invocation_id().x * 2

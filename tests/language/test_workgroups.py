@@ -84,7 +84,7 @@ def test_ids_of_every_invocation(grid: tuple[int, ...], local: tuple[int, int, i
 
 
 @pytest.mark.parametrize("local", [1, 7, 32, 64, 256])
-def test_no_invocation_beyond_the_limit(local: int) -> None:
+def test_no_invocation_runs_beyond_exec_size(local: int) -> None:
     @vd.shader(exec_size=100, local_size=local)
     def body(out: Buff[i32]) -> None:
         out[vc.global_invocation_id().x] += 1
@@ -94,7 +94,7 @@ def test_no_invocation_beyond_the_limit(local: int) -> None:
     same(out.read(0), [1] * 100 + [0] * 412)
 
 
-def test_workgroups_without_bounds() -> None:
+def test_launches_by_workgroup_count() -> None:
     @vd.shader(workgroups=3, local_size=64, flags=vc.ShaderFlags.NO_EXEC_BOUNDS)
     def body(out: Buff[i32]) -> None:
         out[vc.global_invocation_id().x] += 1
@@ -356,7 +356,7 @@ def test_histogram(count: int, kind: DType) -> None:
     same(bins.read(0), np.bincount(data % 13, minlength=13))
 
 
-def test_atomics_return_what_was_there() -> None:
+def test_atomics_return_the_previous_value() -> None:
     count = 4099
 
     @vd.shader(exec_size=count)
@@ -512,7 +512,7 @@ def test_subgroup_sums_of_vectors(kind: DType) -> None:
 # -- memory
 
 
-def test_all_barriers_do_no_harm() -> None:
+def test_every_barrier_function_runs() -> None:
     @vd.shader("out.size", local_size=64)
     def body(out: Buff[i32]) -> None:
         i = vc.global_invocation_id().x

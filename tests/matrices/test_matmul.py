@@ -294,7 +294,7 @@ def test_refusals() -> None:
     cases: list[tuple[type[Exception], str, Any]] = [
         (ArgumentTypeError, "a: expected", lambda: vd.matmul(np.zeros((4, 4)), square)),  # type: ignore[arg-type]
         (ArgumentTypeError, "b: matmul multiplies", lambda: vd.matmul(square, vd.Buffer((4, 4), vd.vec2))),
-        (ArgumentValueError, "a: a number", lambda: vd.matmul(number, square)),
+        (ArgumentValueError, "a: expected a matrix or a vector", lambda: vd.matmul(number, square)),
         (ArgumentValueError, "transpose_a: a has one axis", lambda: vd.matmul(row, square, transpose_a=True)),
         (ArgumentTypeError, "transpose_b: expected", lambda: vd.matmul(row, square, transpose_b=1)),  # type: ignore[arg-type]
         (ArgumentValueError, "rows of 4", lambda: vd.matmul(square, vd.Buffer((5, 4), f32))),

@@ -88,7 +88,7 @@ def test_two_queues_and_replays() -> None:
     assert native.take_messages() == []
 
 
-def test_the_checker_sees_buffers_that_are_not_bound(engine: native.Engine) -> None:
+def test_checker_sees_buffers_used_by_address(engine: native.Engine) -> None:
     launcher, array = make_launcher(engine), Array(engine, np.zeros(8, np.float32))
     engine.set_barriers_enabled(False)
     for _ in range(3):

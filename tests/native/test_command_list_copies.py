@@ -68,7 +68,7 @@ class Loop:
 
 
 @pytest.mark.parametrize("size", [1, 64, 997, 100_003])
-def test_a_loop_through_the_device(engine: native.Engine, size: int) -> None:
+def test_round_trip_through_the_device(engine: native.Engine, size: int) -> None:
     loop = Loop(engine, size)
     assert (loop.commands.length, loop.commands.instance_size) == (5, 48)
     for turn in range(5):  # streamed, recorded, replayed
@@ -102,7 +102,7 @@ def test_many_instances_stream_in_order(engine: native.Engine) -> None:
     np.testing.assert_array_equal(array.read(), value)
 
 
-def test_parts_between_all_kinds_of_memory(engine: native.Engine) -> None:
+def test_partial_copies_between_all_kinds_of_memory(engine: native.Engine) -> None:
     """For each pair of memories, copy bytes 4 to 20 of one to bytes 8 to 24 of the other."""
 
     def device() -> End:

@@ -83,7 +83,7 @@ def test_copies_keep_their_order_among_transfers(engine: native.Engine) -> None:
     assert set(array.read(1)) == {-1.0}
 
 
-def test_copies_far_ahead(engine: native.Engine) -> None:
+def test_copies_recorded_far_ahead_of_the_device(engine: native.Engine) -> None:
     """More parts than may wait for their submit, after work that takes long."""
     plan = native.Plan(engine, native.compile_glsl(SPIN), [1], 4, "spin")
     slots = [native.BufferSlot(binding=0), native.ScalarSlot(offset=0, code="I")]

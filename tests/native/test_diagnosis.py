@@ -155,7 +155,9 @@ engine.flush(0, engine.last_value(0))
         ("fault", "1", FAULT, "VK_EXT_device_fault,deviceFault,"),
     ],
 )
-def test_without_marks(diagnose: Diagnose, gives: str, setting: str, more: str, enabled: str) -> None:
+def test_device_without_checkpoints(
+    diagnose: Diagnose, gives: str, setting: str, more: str, enabled: str
+) -> None:
     lines = diagnose(LAUNCHES + "print('text:', lose())", gives, VKDISPATCH_CHECKPOINTS=setting)
     assert lines == {"text": f"; queue 0: {PENDING}{more}", "enabled": enabled}
 
@@ -172,7 +174,7 @@ RUNNING = {
 }
 
 
-def test_nvidia(diagnose: Diagnose) -> None:
+def test_nvidia_checkpoints(diagnose: Diagnose) -> None:
     code = f"""
 end()
 for begun, passed in {[*RUNNING, (None, None)]}:
@@ -204,7 +206,7 @@ def test_debug_mode_leaves_marks(diagnose: Diagnose) -> None:
 
 
 # The layer writes AMD's marks when the device reaches them, so these are real.
-def test_amd(diagnose: Diagnose) -> None:
+def test_amd_buffer_markers(diagnose: Diagnose) -> None:
     code = """
 import time
 
@@ -224,7 +226,7 @@ print("text:", lose())
     assert "it was running 'hold', launch " in lines["text"]
 
 
-def test_replays(diagnose: Diagnose) -> None:
+def test_marks_of_replays(diagnose: Diagnose) -> None:
     code = """
 import struct
 

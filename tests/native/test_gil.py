@@ -75,7 +75,7 @@ def make_spinning_work(engine: native.Engine) -> tuple[native.Plan, native.Launc
 
 
 @pytest.mark.skipif(not getattr(sys, "_is_gil_enabled", lambda: True)(), reason="there is no lock to hold")
-def test_a_ticker_tells_who_holds_the_lock() -> None:
+def test_ticker_detects_a_held_lock() -> None:
     numbers = np.ones(3_000_000, object)
     assert not lets_others_run(numbers.sum, tries=3)
     assert lets_others_run(lambda: time.sleep(0.05))
@@ -85,7 +85,7 @@ def test_a_ticker_tells_who_holds_the_lock() -> None:
         assert gate.is_holding()
 
 
-def test_waits(plain_engine: native.Engine) -> None:
+def test_waits_release_the_lock(plain_engine: native.Engine) -> None:
     def read(held: Array) -> None:
         held.read()
 
@@ -106,21 +106,21 @@ def test_waits(plain_engine: native.Engine) -> None:
             assert releases_the_lock(gate, lambda: work(held)), work.__name__  # noqa: B023
 
 
-def test_copies(plain_engine: native.Engine) -> None:
+def test_copies_release_the_lock(plain_engine: native.Engine) -> None:
     buffer = native.Buffer(plain_engine, BIG)
     host = np.ones(BIG, np.uint8)
     assert lets_others_run(lambda: buffer.write(0, host))
     assert lets_others_run(lambda: buffer.read_into(0, host))
 
 
-def test_copies_of_images(plain_engine: native.Engine) -> None:
+def test_copies_of_images_release_the_lock(plain_engine: native.Engine) -> None:
     image = native.Image(plain_engine, 1, 109, (2048, 4096, 1), 1, 1, False)  # of four floats
     host = np.ones(4 * 2048 * 4096, np.float32)
     assert lets_others_run(lambda: image.write(0, host))
     assert lets_others_run(lambda: image.read_into(0, host))
 
 
-def test_copies_of_strided_arrays() -> None:
+def test_copies_of_strided_arrays_release_the_lock() -> None:
     buffer = vd.Buffer(BIG // 4, vd.float32)
     pairs = np.ones((BIG // 4, 2), np.float32)
     assert lets_others_run(lambda: buffer.write(pairs[:, 0]))
@@ -137,7 +137,7 @@ def long_source(statements: int) -> str:
     )
 
 
-def test_compiling(plain_engine: native.Engine) -> None:
+def test_compiling_releases_the_lock(plain_engine: native.Engine) -> None:
     source = long_source(2000)
     assert lets_others_run(lambda: native.compile_glsl(source))
     made = 0
@@ -173,14 +173,14 @@ def test_recording_while_another_thread_submits(plain_engine: native.Engine) -> 
     assert commands.length == 1001
 
 
-def test_closing() -> None:
+def test_closing_releases_the_lock() -> None:
     engine = native.Engine([first_device()], [[0]], False, False)
     with Gate(engine) as gate:
         gate.hold()
         assert releases_the_lock(gate, engine.close)
 
 
-def test_graphs_that_are_far_ahead() -> None:
+def test_graphs_far_ahead_release_the_lock() -> None:
     data = vd.asbuffer(np.zeros(1, np.float32))
     engine = vd.get_context()._native
     _, launcher = affine_launcher(engine)

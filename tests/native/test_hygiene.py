@@ -128,7 +128,7 @@ def test_replaying_a_list_allocates_nothing(quiet_engine: native.Engine) -> None
 
 
 @counted
-def test_the_counter_counts(quiet_engine: native.Engine) -> None:
+def test_allocation_counter_counts(quiet_engine: native.Engine) -> None:
     kept = []
     assert least_allocations(lambda: kept.append(native.Buffer(quiet_engine, 64))) > 0
     assert least_allocations(lambda: native.compile_glsl("#version 450\nvoid main() {}")) > 0
@@ -297,7 +297,7 @@ def test_dropped_objects_are_freed(make: Callable[[], object]) -> None:
     assert count_leftovers(make) == 0
 
 
-def test_a_leak_is_noticed() -> None:
+def test_leak_is_detected() -> None:
     kept = []
 
     def make() -> object:

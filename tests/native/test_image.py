@@ -314,7 +314,7 @@ def test_garbage_in_a_cycle(engine: native.Engine, kind: str) -> None:
     engine.wait_idle()
 
 
-def test_destroyed(engine: native.Engine) -> None:
+def test_destroyed_images_are_refused(engine: native.Engine) -> None:
     picture = Picture(engine, np.zeros((4, 4)))
     seen, add, rotate = SampledPicture(picture), addition(engine), rotation(engine)
     commands = native.CommandList(engine)

@@ -16,7 +16,7 @@ def layer(path: str) -> int:
 
 
 @pytest.mark.skipif(not NATIVE.is_dir(), reason="the sources are not beside the tests")
-def test_includes_point_down() -> None:
+def test_includes_only_lower_layers() -> None:
     sources = [*NATIVE.rglob("*.hpp"), *NATIVE.rglob("*.cpp")]
     assert sources
     for source in sources:

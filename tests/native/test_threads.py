@@ -80,7 +80,7 @@ def test_more_commands_than_may_be_gathered() -> None:
     engine.close()
 
 
-def test_destroying_what_others_launch(engine: native.Engine) -> None:
+def test_destroying_objects_while_other_threads_launch(engine: native.Engine) -> None:
     _, launcher = affine_launcher(engine)
     slots = [Array(engine, np.zeros(64, np.float32)) for _ in range(4)]
 

@@ -1,4 +1,4 @@
-"""A stand-in for nvcc and hipcc: a script that builds their sources with g++, for two GPUs made of memory.
+"""A replacement for nvcc and hipcc: a script that builds their sources with g++ for two emulated GPUs.
 
 What the models for GPUs write and do is then run for real, on any machine: kernels one thread after another,
 memory of a device apart from that of the other one and of the host.
@@ -107,7 +107,7 @@ exec g++ -O1 -std=c++17 -fPIC -shared -w -x c++ -I"FOLDER" accelpy.cu -o accelpy
 
 
 def make_compiler(folder: Path, runtime: str) -> str:
-    """Write the stand-in of "cuda" or "hip" into a folder, and return the compiler's path."""
+    """Write the replacement for "cuda" or "hip" to a folder, and return its path."""
     text = _RUNTIME.replace("GPU", runtime)
     if runtime == "cuda":
         text = text.replace("cudaDeviceProp_t", "cudaDeviceProp")

@@ -1,4 +1,4 @@
-"""Orders that several tests use, each in all models that a compiler builds."""
+"""Orders for several tests, each in all compiled models."""
 
 from __future__ import annotations
 

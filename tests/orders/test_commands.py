@@ -12,13 +12,14 @@ from click.testing import CliRunner, Result
 
 from tests.orders.here import missing, require
 from vkdispatch.base.compilation import disk_cache
-from vkdispatch.orders import Accel, Order, commands, library, storage
+from vkdispatch.orders import Accel, Order, command_line
+from vkdispatch.orders.compilation import library, storage
 from vkdispatch.orders.models import TABLE
 
 
 @pytest.fixture(autouse=True)
 def _home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start with the settings, the cache and the process of a new user."""
+    """Start with empty settings, caches and process state."""
     monkeypatch.delenv("VKDISPATCH_CACHE")
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
@@ -33,7 +34,7 @@ def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def _call(*words: str) -> Result:
-    return CliRunner().invoke(commands.main, words)
+    return CliRunner().invoke(command_line.main, words)
 
 
 def _said(*words: str) -> str:
@@ -77,7 +78,7 @@ def test_config_sets_the_folder_of_libraries(tmp_path: Path, monkeypatch: pytest
     assert _run(5) == 5
     assert disk_cache.entries()["orders"].count == in_cache
     assert len(list(chosen.iterdir())) >= 2
-    # what is there is used, and not compiled again; what is damaged is
+    # stored libraries are not compiled again, unless they are damaged
     _forget(monkeypatch)
     with monkeypatch.context() as context:
         context.setattr(library, "compile_library", None)
@@ -86,23 +87,23 @@ def test_config_sets_the_folder_of_libraries(tmp_path: Path, monkeypatch: pytest
         path.write_bytes(path.read_bytes()[:-7])
     _forget(monkeypatch)
     assert _run(5) == 5
-    # another process finds the setting; the environment goes before it
-    script = "from vkdispatch.orders import storage; print(storage.folder())"
+    # another process uses the setting; the environment has precedence
+    script = "from vkdispatch.orders.compilation import storage; print(storage.find_folder())"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == f"{chosen}\n"
     monkeypatch.setenv("VKDISPATCH_CACHE", str(tmp_path / "other"))
     assert f"libraries: {tmp_path}/other/orders (named by VKDISPATCH_CACHE)\n" in _said("config")
     monkeypatch.setenv("VKDISPATCH_CACHE", "off")
-    assert "libraries: none are kept (VKDISPATCH_CACHE)\n" in _said("config")
-    assert "kept: 0 files, 0 bytes\ndeleted: 0 files\n" in _said("cache", "--clear-all")
+    assert "libraries: not stored (VKDISPATCH_CACHE)\n" in _said("config")
+    assert "stored: 0 files, 0 bytes\ndeleted: 0 files\n" in _said("cache", "--clear-all")
     monkeypatch.delenv("VKDISPATCH_CACHE")
-    # accelpy's --dir has libraries below a folder; and back to the cache
+    # accelpy's --dir uses a subfolder; --default returns to the cache
     folder = tmp_path / "accelpy"
     assert f"libraries: {folder}/lib (set by config)\n" in _said("config", "-d", str(folder))
     assert "(in the disk cache)\n" in _said("config", "--default")
 
 
-def test_a_folder_that_others_write_to_is_not_used(
+def test_a_folder_writable_by_others_is_not_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     require("cpp")
@@ -127,7 +128,7 @@ def test_a_folder_that_others_write_to_is_not_used(
     assert "other users may write to" in refused.output
     refused = _call("config", "-l", str(chosen))
     assert refused.exit_code == 1
-    # settings that others could have written name no folder
+    # settings that others could have written are ignored
     chosen.chmod(0o700)
     assert "(set by config)" in _said("config")
     (tmp_path / "settings" / "vkdispatch").chmod(0o777)
@@ -135,13 +136,13 @@ def test_a_folder_that_others_write_to_is_not_used(
 
 
 @pytest.mark.parametrize("place", ["cache", "set"])
-def test_cache_shows_and_empties_the_folder(place: str, tmp_path: Path) -> None:
+def test_cache_shows_and_clears_the_folder(place: str, tmp_path: Path) -> None:
     require("cpp")
     folder = tmp_path / "cache" / "vkdispatch" / "orders"
     if place == "set":
         folder = tmp_path / "libraries"
         _said("config", "-l", str(folder))
-    assert "kept: 0 files, 0 bytes\n" in _said("cache")
+    assert "stored: 0 files, 0 bytes\n" in _said("cache")
     assert _run(7) == 7
     files = list(folder.iterdir())
     (folder / "mine.txt").write_text("this stays")
@@ -150,32 +151,32 @@ def test_cache_shows_and_empties_the_folder(place: str, tmp_path: Path) -> None:
     size = sum(path.stat().st_size for path in files)
     said = _said("cache")
     assert f"libraries: {folder} (" in said
-    assert f"kept: {len(files)} files, {size:,} bytes\n" in said
+    assert f"stored: {len(files)} files, {size:,} bytes\n" in said
     assert f"deleted: {len(files)} files\n" in _said("cache", "--clear-all")
     assert [path.name for path in folder.iterdir()] == ["mine.txt"]
     assert disk_cache.load("other", "key") == b"this stays"
-    assert "kept: 0 files, 0 bytes\n" in _said("cache")
+    assert "stored: 0 files, 0 bytes\n" in _said("cache")
 
 
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("config", "-d", "a", "-l", "b"), "give one of them"),
+        (("config", "-d", "a", "-l", "b"), "exclude one another"),
         (("config", "-l", ""), "libdir: expected the path of a folder"),
         (("config", "-d", ""), "--dir: expected the path of a folder"),
         (("config", "-l", "/dev/null/folder"), "Not a directory"),
         (("cashe",), "No such command 'cashe'"),
     ],
 )
-def test_wrong_words(words: tuple[str, ...], said: str) -> None:
+def test_invalid_arguments_of_commands(words: tuple[str, ...], said: str) -> None:
     result = _call(*words)
     assert result.exit_code != 0
     assert said in result.output
     assert "Traceback" not in result.output
 
 
-def test_the_module_is_the_command() -> None:
+def test_the_module_runs_the_command() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "vkdispatch.orders", "cache"], capture_output=True, text=True, check=True
     )
-    assert "kept: 0 files, 0 bytes" in done.stdout
+    assert "stored: 0 files, 0 bytes" in done.stdout

@@ -1,4 +1,4 @@
-"""Sections of one order against one another: swap, verify and race."""
+"""Comparisons of the sections of an order: swap, verify and race."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.orders.here import available, other_model
 from tests.orders.tasks import ADD, ADD_3D, NATIVE
 from vkdispatch.base.process.logging import LogLevel, set_log_level
 from vkdispatch.orders import Accel, Order, OrderBuildError, OrderMismatchError, OrderRunError
-from vkdispatch.orders.comparing import find_tolerance
+from vkdispatch.orders.running.comparison import find_tolerance
 
 COUNT = """
 set_argnames("x", ("y", "log"))
@@ -35,22 +35,22 @@ set_argnames("x", ("y", "log"))
 
 @pytest.fixture
 def other() -> str:
-    """Name the model that is compared with `cpp`."""
+    """Return the model that is compared with `cpp`."""
     return other_model()
 
 
-def test_a_running_task_goes_on_in_another_model(other: str) -> None:
+def test_a_task_continues_in_another_model(other: str) -> None:
     x, y, log = np.arange(100.0), np.zeros(100), np.zeros(9, np.int32)
     accel = Accel(x, Order(COUNT), y, log, kind="cpp")
     accel.run()
-    placement = accel._placement
+    placement = accel._placed.placement
     accel.swap("openmp_cpp")
     assert accel.model == "openmp_cpp"
     accel.run(4)
     accel.swap(["hip", other])
     accel.run()
-    # nothing has been moved, and nothing was waited for
-    assert accel._placement is placement
+    # no data was moved, and there was no wait
+    assert accel._placed.placement is placement
     accel.swap("cpp")
     accel.run()
     accel.stop()
@@ -58,28 +58,28 @@ def test_a_running_task_goes_on_in_another_model(other: str) -> None:
     np.testing.assert_array_equal(y, 4 * x)
 
 
-def test_a_swap_takes_arrays_along_that_have_to_be_laid_out_anew() -> None:
+def test_a_swap_copies_arrays_to_another_layout() -> None:
     x, z = np.arange(60.0).reshape(3, 4, 5), np.zeros((3, 4, 5))
     accel = Accel(x, x, 1.0, Order(ADD_3D), z, kind="cpp")
     accel.run()
     for kind in available("fortran", "openmp_cpp", "cuda", "openmp_cpp", "fortran"):
         accel.swap(kind)
         assert accel.model == kind
-        np.testing.assert_array_equal(z, 2 * x)  # what was computed has come back
+        np.testing.assert_array_equal(z, 2 * x)  # the results were copied back
         z[...] = 0
         accel.run(5, (3, 4))
         np.testing.assert_array_equal(accel.output, 2 * x)
     accel.stop()
 
 
-def test_a_swap_that_fails_changes_nothing() -> None:
+def test_a_failed_swap_changes_nothing() -> None:
     x, y, log = np.arange(5.0), np.zeros(5), np.zeros(9, np.int32)
     accel = Accel(x, Order(COUNT), y, log, kind="cpp")
     with pytest.raises(
         OrderBuildError, match=r"hip \(section of line 16\): compile: there is no program no-"
     ):
         accel.swap("hip")
-    with pytest.raises(ValueError, match="openmp_fortran is switched off"):
+    with pytest.raises(ValueError, match="openmp_fortran is disabled"):
         accel.swap("openmp_fortran")
     accel.run()
     accel.stop()
@@ -102,7 +102,7 @@ def test_sections_check_one_another() -> None:
     assert {attempt.model for attempt in found.missing} == set(NATIVE) - set(found.models)
 
 
-def test_what_adds_up_is_verified_run_by_run(other: str) -> None:
+def test_accumulated_outputs_are_verified_in_each_run(other: str) -> None:
     x, y, log = np.arange(10.0), np.zeros(20)[::2], np.zeros(9, np.int32)
     accel = Accel(x, Order(COUNT.replace("= 2;", "= 1;").replace("= 3", "= 1")), y, log, verify=True)
     for _ in range(3):
@@ -150,7 +150,7 @@ WRONG_AS = {
         ("c16", 1e-5, True, True),
     ],
 )
-def test_wrong_numbers_are_found_rounded_ones_not(
+def test_verify_finds_wrong_numbers_and_accepts_rounding(
     dtype: str, delta: float, verify: Any, differs: bool, other: str
 ) -> None:
     x = np.arange(20).reshape(4, 5).astype(dtype)
@@ -159,7 +159,7 @@ def test_wrong_numbers_are_found_rounded_ones_not(
     run_id = accel.run()
     if not differs:
         accel.stop()
-        np.testing.assert_array_equal(y, x)  # of the chosen section
+        np.testing.assert_array_equal(y, x)  # the result of the chosen section
         return
     with pytest.raises(OrderMismatchError, match=rf"cpp and {other} disagree: y\(1, 2\) is") as caught:
         accel.wait(run_id)
@@ -180,7 +180,9 @@ def test_wrong_numbers_are_found_rounded_ones_not(
         ("0.0", "1e-300", "1d-300", False),
     ],
 )
-def test_numbers_that_are_none(value: str, theirs: str, in_fortran: str, agree: bool, other: str) -> None:
+def test_verification_of_nan_and_infinity(
+    value: str, theirs: str, in_fortran: str, agree: bool, other: str
+) -> None:
     body = f"use ieee_arithmetic\ny = {in_fortran}" if other == "fortran" else f"y = {theirs};"
     text = f'set_argnames((), "y")\n[cpp]\ny = {value};\n[{other}]\n{body}\n'
     y = np.zeros(())
@@ -199,7 +201,7 @@ def test_tolerances() -> None:
     assert find_tolerance(np.dtype("f4")) == find_tolerance(np.dtype("c8")) == pytest.approx(2.0**-11.5)
 
 
-def test_large_integers_are_compared_as_they_are(other: str) -> None:
+def test_large_integers_are_compared_exactly(other: str) -> None:
     body = "y(2) = 9007199254740992_8" if other == "fortran" else "y(1) = 9007199254740992;"
     text = f'set_argnames((), "y")\n[cpp]\ny(1) = 9007199254740993;\n[{other}]\n{body}\n'
     accel = Accel(Order(text), np.zeros(3, np.int64), kind="cpp", verify=True)
@@ -216,10 +218,10 @@ def test_a_section_that_fails_fails_the_verification() -> None:
         accel.stop()
 
 
-def test_one_section_alone_is_said_to_be_alone(capsys: pytest.CaptureFixture[str]) -> None:
+def test_verification_of_a_single_section_warns(capsys: pytest.CaptureFixture[str]) -> None:
     set_log_level(LogLevel.WARNING)
     accel = Accel(Order("[cpp]\n"), np.zeros(1), verify=True)
-    assert "nothing to compare cpp with" in capsys.readouterr().out
+    assert "cannot compare cpp with another section" in capsys.readouterr().out
     accel.run()
     accel.stop()
     assert accel.verification is not None
@@ -244,7 +246,7 @@ def test_the_fastest_wins_a_race(other: str) -> None:
     assert next(iter(times)) == accel.model == fastest
     assert list(times.values()) == sorted(times.values())
     assert all(0 < seconds < 60 for seconds in times.values())
-    # runs of before are over, and those of the race have left nothing
+    # earlier runs have ended, and the race left no runs
     before = y.copy()
     assert (before > 0).all()
     accel.run()

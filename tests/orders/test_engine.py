@@ -1,4 +1,4 @@
-"""Orders on our own engine: the models glsl and vkdispatch against NumPy, and against native code."""
+"""The models glsl and vkdispatch against NumPy and native code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from vkdispatch.orders import Accel, Order, OrderBuildError, OrderMismatchError
 Array = npt.NDArray[Any]
 
 ENGINE = ("glsl", "vkdispatch")
-# Then calls of traced kernels copy their buffers, and the interpreter knows of none that are empty.
+# In this mode traced kernels copy their buffers, and the interpreter does not support empty ones.
 INTERPRETED = os.environ.get("VKDISPATCH_INTERPRET") == "1"
 DTYPES = ("?", "i1", "u1", "i2", "u2", "i4", "u4", "i8", "u8", "f2", "f4", "f8", "c8", "c16")
 
@@ -92,7 +92,7 @@ def test_sum_of_vectors(kind: str, size: int) -> None:
     x, y, z = _numbers(size), _numbers(size) + np.float32(0.5), np.full(size, np.nan, np.float32)
     accel = Accel(x, y, Order(ADD), z, kind=kind)
     assert accel.model == kind
-    # as one team, of more members than a workgroup has; and as several, some of whose members have nothing
+    # as one team with more members than a workgroup supports, and as several with idle members
     for workers in ((size,), (64, size // 64 + 1), (100, 5000)):
         z[:] = np.nan
         accel.run(*workers)
@@ -187,13 +187,13 @@ set_argnames("x", "n")
 
 @pytest.mark.parametrize("kind", ENGINE)
 @pytest.mark.parametrize("shape", [(7,), (2, 3), (2, 3, 5), (2, 0, 5), (2, 3, 5, 7)])
-def test_what_arrays_know_of_themselves(kind: str, shape: tuple[int, ...]) -> None:
+def test_attributes_of_arrays(kind: str, shape: tuple[int, ...]) -> None:
     if INTERPRETED and 0 in shape:
         pytest.skip("empty buffers")
     x, n = np.zeros(shape, np.float32), np.zeros(12, np.int32)
     order = Order(ATTRIBUTES)
     if kind == "vkdispatch" and len(shape) > 3:
-        with pytest.raises(OrderBuildError, match="x has 4 dimensions, and buffers have 3 at most"):
+        with pytest.raises(OrderBuildError, match="x has 4 dimensions, but buffers have at most 3"):
             Accel(x, order, n, kind=kind)
         return
     with Accel(x, order, n, kind=kind) as accel:
@@ -219,7 +219,7 @@ set_argnames((), ("n", "run"))
 
 
 @pytest.mark.parametrize("kind", ENGINE)
-def test_bodies_know_how_they_are_run(kind: str) -> None:
+def test_grid_macros(kind: str) -> None:
     n, run = np.zeros(9, np.int32), np.full((), -1, np.int32)
     accel = Accel(Order(GRID), n, run, kind=kind)
     calls: list[tuple[tuple[Any, ...], list[int]]] = [
@@ -255,7 +255,7 @@ set_argnames((), ("seen", "groups"))
 
 
 @pytest.mark.parametrize("kind", ENGINE)
-def test_teams_are_workgroups_where_the_body_looks_at_them(kind: str) -> None:
+def test_teams_are_workgroups_in_bodies_that_use_them(kind: str) -> None:
     seen, groups = np.zeros(60, np.int32), np.zeros((), np.int32)
     accel = Accel(Order(GROUPS), seen, groups, kind=kind)
     for members, teams in ((60, 1), (12, 5), (1, 60), (7, 8)):
@@ -271,18 +271,18 @@ def test_teams_are_workgroups_where_the_body_looks_at_them(kind: str) -> None:
         accel.run(most + 1)
     limits = vd.get_context().max_workgroup_count
     for axis, limit in enumerate(limits):
-        if limit < 2**31 - 1:  # which are more than an order may have
+        if limit < 2**31 - 1:  # the limit of an order
             teams = tuple(limit + 1 if axis == i else 1 for i in range(3))
             with pytest.raises(ValueError, match=rf"teams: {re.escape(str(teams))} are more than"):
                 accel.run(1, teams)
-    with pytest.raises(ValueError, match=r"device: .* has 1 of them in this context, got 1"):
+    with pytest.raises(ValueError, match=r"device: .* has 1 devices in this context, counted from 0, got 1"):
         accel.run(device=len(vd.get_context().device_infos))
     accel.run((3, 2), 5)
     accel.stop()
 
 
 @pytest.mark.parametrize("kind", ENGINE)
-def test_buffers_are_used_where_they_are(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_buffers_are_not_copied(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     values, quarter = _numbers(1000), np.float32(0.25)
     x, y = vd.asbuffer(values), vd.asbuffer(values + quarter)
     z, total = (vd.asbuffer(np.zeros(1000, np.float32)) for _ in range(2))
@@ -300,19 +300,19 @@ def test_buffers_are_used_where_they_are(kind: str, monkeypatch: pytest.MonkeyPa
         vd.Buffer, "write", lambda self, *args: copied.append(self.mem_size) or write(self, *args)
     )
     run = accel.run(1000)
-    # in the order in which they were given to the queue, with nobody waiting in between
+    # in the order of submission, without a wait in between
     take(total, z)
     np.testing.assert_array_equal(total.read(0), 3 * values + quarter)
     accel.wait(run)
     assert accel.output == z
     accel.stop()
     np.testing.assert_array_equal(z.read(0), 2 * values + quarter)
-    # shapes and the like
+    # shapes, strides and sizes
     assert INTERPRETED or sum(copied) < 1000
 
 
 @pytest.mark.parametrize("kind", [*ENGINE, "cpp"])
-def test_an_output_may_be_an_input(kind: str) -> None:
+def test_an_output_can_be_an_input(kind: str) -> None:
     x = vd.asbuffer(_numbers(333))
     accel = Accel(x, x, Order(ADD), x, kind=kind)
     for _ in range(3):
@@ -323,9 +323,9 @@ def test_an_output_may_be_an_input(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", [*ENGINE, "cpp", "fortran"])
 @pytest.mark.parametrize("step", [1, -2])
-def test_an_array_of_numpy_stays_one_wherever_it_is_copied(kind: str, step: int) -> None:
+def test_an_array_that_is_two_arguments_is_copied_once(kind: str, step: int) -> None:
     require(kind)
-    # each element once: not as threads would, all of which have the whole of that body
+    # each element once, unlike threads that all run the whole body
     order = Order(ADD.replace(", openmp_cpp", "") + "[fortran]\nz = x + y\n")
     x = _numbers(333 * abs(step))[::step]
     before = x.copy()
@@ -333,7 +333,7 @@ def test_an_array_of_numpy_stays_one_wherever_it_is_copied(kind: str, step: int)
         for _ in range(3):
             accel.run(333)
     np.testing.assert_array_equal(x, 8 * before)
-    # as it does for those that it is compared with
+    # also for the compared sections
     with Accel(x, x, order, x, kind=kind, verify=True) as accel:
         accel.run(333)
         accel.run(333)
@@ -362,7 +362,7 @@ set_argnames(("x", "by"), ("y", "sum"))
 
 
 @pytest.mark.parametrize("kind", [*ENGINE, "cpp"])
-def test_vectors_in_buffers_are_rows_of_numbers(kind: str) -> None:
+def test_buffers_of_vectors_are_arrays_of_scalars(kind: str) -> None:
     values = np.arange(15, dtype=np.float32).reshape(5, 3) + 1
     x = vd.Buffer((5,), vd.vec3)
     x.write(values)
@@ -389,7 +389,7 @@ set_argnames(("x", "by"), "y")
 
 
 @pytest.mark.parametrize("kind", ENGINE)
-def test_recorded_into_a_graph(kind: str) -> None:
+def test_record_to_a_graph(kind: str) -> None:
     x, y = vd.asbuffer(np.arange(100, dtype=np.float32)), vd.asbuffer(np.zeros(100, np.float32))
     accel = Accel(x, 2, Order(ACCUMULATE.replace("by *", "float(by) *")), y, kind="glsl")
     if kind == "vkdispatch":
@@ -410,7 +410,7 @@ def test_recorded_into_a_graph(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ENGINE)
-def test_only_what_a_graph_can_follow_is_recorded(kind: str) -> None:
+def test_invalid_recordings_raise(kind: str) -> None:
     x, y = np.arange(10, dtype=np.float32), vd.asbuffer(np.ones(10, np.float32))
     graph = vd.CommandGraph()
     order, by = Order(ACCUMULATE), np.float32(3)
@@ -424,7 +424,7 @@ def test_only_what_a_graph_can_follow_is_recorded(kind: str) -> None:
         Accel(y, by, order, y, kind=kind, verify=True).run(10, graph=graph)
     with pytest.raises(TypeError, match=r"graph: expected a vd\.CommandGraph, got str"):
         Accel(y, by, order, y, kind=kind).run(10, graph="here")  # type: ignore[arg-type]
-    # what kernels are recorded into otherwise is left alone
+    # the graph of the thread is not changed
     vd.set_global_graph(graph)
     try:
         with Accel(y, by, order, x, kind=kind) as accel:
@@ -435,12 +435,12 @@ def test_only_what_a_graph_can_follow_is_recorded(kind: str) -> None:
     np.testing.assert_array_equal(x, np.arange(10) + 3)
 
 
-def test_swapped_in_the_middle() -> None:
+def test_swap_between_runs() -> None:
     x, y, by = np.arange(64, dtype=np.float32), np.zeros(64, np.float32), np.float32(1)
     accel = Accel(x, by, Order(ACCUMULATE), y, kind="glsl")
     accel.run(64)
     accel.wait(0)
-    x[:] = 0  # which is on the device, and stays there
+    x[:] = 0  # the data stays on the device
     accel.swap("vkdispatch")
     accel.run(64)
     accel.wait(1)
@@ -499,7 +499,7 @@ set_argnames(("a", "b"), "c")
 """
 
 
-def test_one_more_section_for_an_old_order() -> None:
+def test_an_engine_section_added_to_an_order() -> None:
     if not _has("i8"):
         pytest.skip("the device has no 64-bit integers")
     a, b, c = np.arange(100), np.arange(100)[::-1] * 3, np.zeros(100, dtype=np.int64)
@@ -511,7 +511,7 @@ def test_one_more_section_for_an_old_order() -> None:
 
 
 @pytest.mark.parametrize("devices", ["two queues", "two devices"])
-def test_arguments_are_on_the_device_that_runs(
+def test_arguments_are_on_the_chosen_device(
     devices: str, tmp_path: Path, run_python: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     environment, context = {"VKDISPATCH_DEBUG": "1"}, f"device_ids={vd.get_context().device_ids[0]}"
@@ -540,12 +540,12 @@ for kind in ("glsl", "vkdispatch"):
     last = len(context.device_infos) - 1
     with Accel(x, by, Order(text), z, kind=kind) as accel:
         accel.run(300, device=last)
-    # on the first queue of that device alone: each has two
+    # only on the first queue of the device: each device has two
     assert [(row == 4 * x).all() for row in z.read()] == [queue == 2 * last for queue in range(2 * last + 2)]
 assert not native.take_messages()
 print(len(context.device_infos), "good")
 """
     done = run_python(code, **environment)
     assert done.returncode == 0, done.stderr
-    # before it there may be the warning that the validation layer is not installed
+    # a warning about a missing validation layer may precede it
     assert done.stdout.splitlines()[-1] == ("2 good" if devices == "two devices" else "1 good")

@@ -1,4 +1,4 @@
-"""The model glsl: what is special about GLSL, and what its compiler says."""
+"""The model glsl: features of GLSL, and compiler messages."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ set_argnames(("a", "b"), "c")
 """
 
 
-def test_a_body_with_a_main_of_its_own() -> None:
+def test_a_body_with_its_own_main() -> None:
     rng = np.random.default_rng(3)
     a = rng.integers(0, 9, (13, 10)).astype(np.float32)
     b = rng.integers(0, 9, (10, 7)).astype(np.float32)
@@ -45,7 +45,7 @@ def test_a_body_with_a_main_of_its_own() -> None:
     np.testing.assert_array_equal(c, a @ b)
 
 
-def test_workers_beyond_the_last_do_nothing() -> None:
+def test_additional_invocations_do_nothing() -> None:
     count, last = np.zeros((), np.int32), np.zeros((), np.int32)
     text = """
     set_argnames((), ("count", "last"))
@@ -62,7 +62,7 @@ def test_workers_beyond_the_last_do_nothing() -> None:
         assert (count, last) == (np.prod(workers), np.prod(workers) - 1)
 
 
-def test_names_may_be_those_of_components() -> None:
+def test_arguments_named_like_components() -> None:
     text = """
     set_argnames(("x", "y", "z", "s"), ("r", "w"))
     [glsl]
@@ -106,7 +106,7 @@ def test_extensions_and_bools() -> None:
         ("y(0, 0) = x(0);", 4, "Too many args in macro y"),
         ("#extension GL_EXT_no_such : require", 4, "GL_EXT_no_such"),
         ("/* an own one:\n*/ void main() {\n  y(0) = z; }", 6, "'z' : undeclared identifier"),
-        ("shared float s[4];", 4, "above a void main"),
+        ("shared float s[4];", 4, "above your own void main"),
     ],
 )
 def test_messages_show_lines_of_the_order(body: str, line: int, said: str, tmp_path: Path) -> None:
@@ -124,15 +124,15 @@ def test_messages_show_lines_of_the_order(body: str, line: int, said: str, tmp_p
 
 
 @pytest.mark.parametrize("name", ["input", "sample", "vec3", "gl_x", "a__b"])
-def test_names_of_glsl_are_refused(name: str) -> None:
+def test_reserved_names_of_glsl_raise(name: str) -> None:
     order = Order(f'set_argnames((), "{name}")\n[glsl]\n')
-    with pytest.raises(OrderBuildError, match=f"argument's name {name} is kept by GLSL"):
+    with pytest.raises(OrderBuildError, match=f"argument's name {name} is reserved in GLSL"):
         Accel(order, np.zeros(3))
 
 
-def test_other_wrong_uses() -> None:
+def test_other_invalid_uses_raise() -> None:
     out = np.zeros(3, np.float32)
-    with pytest.raises(OrderBuildError, match=r"compile: g\+\+ was named, and this model"):
+    with pytest.raises(OrderBuildError, match=r"compile: g\+\+ was named, but this model"):
         Accel(Order("[glsl]\n"), out, compile="g++")
     with pytest.raises(ValueError, match="there is no option 'check'"):
         Accel(Order("[glsl: check=True]\n"), out)

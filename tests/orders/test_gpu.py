@@ -1,4 +1,4 @@
-"""CUDA and HIP: run on emulated GPUs anywhere, and on real ones by nvcc and hipcc where there are such."""
+"""CUDA and HIP on emulated GPUs, and on real ones if nvcc or hipcc and a device exist."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tests.orders.tasks import ADD, ADD_3D, PRODUCT
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
 from vkdispatch.orders import Accel, Order, OrderBuildError, OrderRunError
-from vkdispatch.orders.arguments import Parameter
-from vkdispatch.orders.compilers import BuildFailure, Compiler, compile_library, find_compilers
+from vkdispatch.orders.arguments.argument import Parameter
+from vkdispatch.orders.compilation.compilers import BuildFailure, Compiler, compile_library, find_compilers
 from vkdispatch.orders.models import TABLE, Task, cuda_hip
 from vkdispatch.orders.models.native import NativeModel
 
@@ -41,7 +41,7 @@ def _arguments(size: int) -> tuple[list[Any], list[Any]]:
     return [a, z, h, b, 3], outputs
 
 
-Gpu = tuple[str, str | None]  # a model, and a compiler for it; None: those that are found
+Gpu = tuple[str, str | None]  # a model, and a compiler for it, or None for the search
 
 
 @pytest.fixture(scope="module")
@@ -50,10 +50,10 @@ def emulators(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 
 def _emulated(kind: str, emulators: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> Gpu:
-    """Make a model believe, for one test, that its device is there: the next one may use a real one."""
+    """Make a model available for one test, as if its device existed."""
     model = TABLE[kind]
     assert isinstance(model, NativeModel)
-    monkeypatch.setitem(TABLE, kind, replace(model, ready=lambda: None, target=tuple))
+    monkeypatch.setitem(TABLE, kind, replace(model, find_obstacle=lambda: None, find_device_flags=tuple))
     return kind, emulators[kind]
 
 
@@ -61,7 +61,7 @@ def _emulated(kind: str, emulators: dict[str, str], monkeypatch: pytest.MonkeyPa
 def emulated(
     request: pytest.FixtureRequest, emulators: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> Gpu:
-    """Return a model and a compiler for two GPUs that are emulated."""
+    """Return a model and a compiler for two emulated GPUs."""
     return _emulated(request.param, emulators, monkeypatch)
 
 
@@ -109,7 +109,7 @@ def test_kernels_of_a_gpu(gpu: Gpu) -> None:
     with Accel(m, n, Order(PRODUCT), product, kind=kind, compile=compiler) as accel:
         accel.run(5, 3)
     np.testing.assert_array_equal(product, m @ n)
-    twice = np.ones(60)[::2]  # an array that is input and output stays one
+    twice = np.ones(60)[::2]  # an array that is input and output
     with Accel(twice, twice, Order(ADD), twice, kind=kind, compile=compiler) as accel:
         accel.run(30)
         accel.run(30)
@@ -119,12 +119,12 @@ def test_kernels_of_a_gpu(gpu: Gpu) -> None:
         accel.run(1)
 
 
-def test_launches_that_are_too_large(gpu: Gpu) -> None:
+def test_too_large_launches_raise(gpu: Gpu) -> None:
     kind, compiler = gpu
     x, z = np.arange(30.0), np.zeros(30)
     accel = Accel(x, x, Order(ADD), z, kind=kind, compile=compiler)
     for workers, said in (
-        # more than emulated GPUs have, and than real ones
+        # beyond the limits of emulated and real GPUs
         ((1025,), r"members: \(1025, 1, 1\) are more than the \(\d+, \d+, \d+\) of the device"),
         (((64, 64),), r"members: 4096 in a team are more than the \d+ of the device; run\(members, teams\)"),
         (((1, 1, 1025),), r"members: \(1, 1, 1025\) are more"),
@@ -138,7 +138,7 @@ def test_launches_that_are_too_large(gpu: Gpu) -> None:
     np.testing.assert_array_equal(z, 2 * x)
 
 
-def test_another_device_gets_the_data_and_memory_is_given_back(emulated: Gpu) -> None:
+def test_moving_to_another_device_frees_memory(emulated: Gpu) -> None:
     kind, compiler = emulated
     text = f'set_argnames("x", "y")\n[{kind}]\ny(threadIdx.x) += x(threadIdx.x);\n'
     x, y = np.arange(5.0), np.zeros(5)
@@ -150,7 +150,7 @@ def test_another_device_gets_the_data_and_memory_is_given_back(emulated: Gpu) ->
     accel.stop()
     np.testing.assert_array_equal(y, 4 * x)
     assert loaded.emulated_allocations() == 0
-    with pytest.raises(ArgumentValueError, match=f"device: {kind} has 2 of them here, got 2"):
+    with pytest.raises(ArgumentValueError, match=f"device: {kind} has 2 devices here, counted from 0, got 2"):
         accel.run(5, device=2)
     large = Accel(np.zeros(3_000_000), Order(text), y, kind=kind, compile=compiler)
     with pytest.raises(OrderRunError, match=f"{kind}, device 0: {kind}Malloc: out of memory"):
@@ -159,7 +159,7 @@ def test_another_device_gets_the_data_and_memory_is_given_back(emulated: Gpu) ->
     accel.run(5, device=1)
     accel.stop()
     np.testing.assert_array_equal(y, 5 * x)
-    # one that is dropped, and was not stopped
+    # deleted without a stop
     dropped = Accel(x, Order(text), y, kind=kind, compile=compiler)
     dropped.wait(dropped.run(5))
     assert loaded.emulated_allocations() == 2
@@ -174,7 +174,7 @@ _ADDED = {
 }
 
 
-def test_a_task_moves_between_processor_and_gpu(gpu: Gpu) -> None:
+def test_a_task_moves_between_cpu_and_gpu(gpu: Gpu) -> None:
     kind, compiler = gpu
     other = other_model()
     text = f"""
@@ -215,7 +215,7 @@ def _task(text: str) -> Task:
 
 
 def _nvcc() -> Compiler:
-    """Return the compiler that the package finds, or skip: it needs no GPU."""
+    """Return the compiler that the package finds, or skip. It does not need a GPU."""
     model = TABLE["cuda"]
     assert isinstance(model, NativeModel)
     try:
@@ -224,14 +224,14 @@ def _nvcc() -> Compiler:
         pytest.skip(str(failure))
 
 
-def test_nvcc_compiles_what_is_written_for_cuda() -> None:
+def test_nvcc_compiles_cuda_sources() -> None:
     compiler, model = _nvcc(), TABLE["cuda"]
     assert isinstance(model, NativeModel)
     flags = model.find_flags(compiler)
-    assert compile_library(compiler, flags, model.source(_task(EVERYTHING)))[:4] == b"\x7fELF"
+    assert compile_library(compiler, flags, model.make_source(_task(EVERYTHING)))[:4] == b"\x7fELF"
     if available("cuda"):
-        return  # and is run, by the tests above
-    with pytest.raises(OrderBuildError, match=r"nvcc .* is here, but there is no CUDA device"):
+        return  # the tests above run it
+    with pytest.raises(OrderBuildError, match=r"nvcc .* is available, but there is no CUDA device"):
         Accel(Order("[cuda]\n"), kind="cuda")
 
 
@@ -241,8 +241,8 @@ _HIP_NAMES = (
 )
 
 
-def test_nvcc_compiles_what_is_written_for_hip(tmp_path: Path) -> None:
-    """HIP's functions are CUDA's by other names, which is what its headers do for NVIDIA's GPUs."""
+def test_nvcc_compiles_hip_sources(tmp_path: Path) -> None:
+    """The functions of HIP are those of CUDA under other names, as in its headers for NVIDIA GPUs."""
     compiler = _nvcc()
     (tmp_path / "hip").mkdir()
     defines = "".join(f"#define hip{name} cuda{name}\n" for name in _HIP_NAMES.split())
@@ -252,4 +252,4 @@ def test_nvcc_compiles_what_is_written_for_hip(tmp_path: Path) -> None:
     model = TABLE["hip"]
     assert isinstance(model, NativeModel)
     flags = ("-x", "cu", *cuda_hip._NVCC, f"-I{tmp_path}")
-    assert compile_library(compiler, flags, model.source(_task(EVERYTHING)))[:4] == b"\x7fELF"
+    assert compile_library(compiler, flags, model.make_source(_task(EVERYTHING)))[:4] == b"\x7fELF"

@@ -1,4 +1,4 @@
-"""The text of orders: headers, preambles, sections, and what is wrong with them."""
+"""The text of orders: headers, preambles, sections, and errors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import vkdispatch as vd
 from vkdispatch.orders import Order
-from vkdispatch.orders.order import MODELS
+from vkdispatch.orders.text.order import MODELS
 
 models = st.lists(st.sampled_from(MODELS), min_size=1, max_size=4, unique=True)
 words = st.text(alphabet="ab]\"'#[:,\n\\é", max_size=5)
@@ -23,13 +23,13 @@ values = st.recursive(
     max_leaves=5,
 )
 options = st.dictionaries(st.sampled_from(["alpha", "beta", "local_size", "_x1"]), values, max_size=3)
-# what may stand between two tokens, and change nothing
+# separators of tokens, which change nothing
 gaps = st.sampled_from(["", " ", "  ", "\n", "\n  ", " # ], [: = note\n", "\n\n\t", "\\\n "])
 
 
 @settings(derandomize=True, deadline=None)
 @given(data=st.data())
-def test_headers_mean_the_same_however_they_are_laid_out(data: st.DataObject) -> None:
+def test_headers_in_any_layout(data: st.DataObject) -> None:
     named, given_options = data.draw(models), data.draw(options)
     body = data.draw(st.sampled_from(["", "int x;\n", "  [1]\n# [\n y(i) = 0;\n"]))
     words = ["[", *", ".join(named).split(" ")]
@@ -50,7 +50,7 @@ def test_headers_mean_the_same_however_they_are_laid_out(data: st.DataObject) ->
 
 @settings(derandomize=True, deadline=None)
 @given(st.text(alphabet="[]():,=#\"'\\ \n\tabcp+{}é$\0", max_size=40))
-def test_no_text_does_more_than_raise_value_error(text: str) -> None:
+def test_invalid_texts_raise_only_value_error(text: str) -> None:
     for whole in (f"[{text}", f"[cpp: {text}]\n", f"{text}\n[cpp]\n"):
         try:
             Order(whole)
@@ -58,7 +58,7 @@ def test_no_text_does_more_than_raise_value_error(text: str) -> None:
             assert "<order>" in str(error) or "set_argnames" in str(error)
 
 
-def test_the_preamble_computes_and_names() -> None:
+def test_the_preamble_defines_names() -> None:
     order = Order("""
         # a note
         set_argnames(("a", "b"), "c")
@@ -80,7 +80,7 @@ def test_the_preamble_computes_and_names() -> None:
     assert (first.line, first.body_line, second.line) == (6, 7, 8)
 
 
-def test_an_order_comes_from_a_text_a_file_or_an_order(tmp_path: Path) -> None:
+def test_orders_from_text_files_and_orders(tmp_path: Path) -> None:
     text = 'set_argnames("a", "b")\r\n[cpp]\r\nb() = a();\r\n'
     path = tmp_path / "copy.ord"
     path.write_bytes(text.encode())
@@ -88,7 +88,7 @@ def test_an_order_comes_from_a_text_a_file_or_an_order(tmp_path: Path) -> None:
         order = Order(source)
         assert order.path == str(path)
         assert order.sections[0].body == "b() = a();\n"
-    path.write_bytes(b"\xef\xbb\xbf" + text.encode())  # as editors of Windows do
+    path.write_bytes(b"\xef\xbb\xbf" + text.encode())  # as written by editors on Windows
     assert Order(path).inputs == ("a",)
     again = Order(Order(path))
     assert (again.path, again.inputs) == (str(path), ("a",))
@@ -104,23 +104,23 @@ def test_an_order_comes_from_a_text_a_file_or_an_order(tmp_path: Path) -> None:
         ("x = 1\n", "no section"),
         (" [cpp]\nx", "no section"),
         ("[]\n", "<order>:1: this header names no model"),
-        ("\n[cpp\nint x;\n", "<order>:2: this header has no"),
-        ("[cpp,,fortran]\n", "',' where the name of a model"),
-        ("[cpp fortran]\n", "'fortran' where a comma"),
+        ("\n[cpp\nint x;\n", "<order>:2: this header does not end"),
+        ("[cpp,,fortran]\n", "expected the name of a model, got ','"),
+        ("[cpp fortran]\n", "expected a comma, a colon or \\], got 'fortran'"),
         ("[cpp, cpp]\n", "cpp is named twice"),
         ("[cpp: 3]\n", "an option without a name"),
         ("[cpp: **{}]\n", "[*][*] among the options"),
-        ("[cpp: a=]\n", "<order>:1: the options are no Python"),
-        ("[cpp: a=1, a=2]\n", "<order>:1: the option a is given twice"),
-        ("[cpp: a=(1]\n", "<order>:1: ] where [)] was expected"),
+        ("[cpp: a=]\n", "<order>:1: the options are not valid Python"),
+        ("[cpp: a=1, a=2]\n", "<order>:1: the option a occurs twice"),
+        ("[cpp: a=(1]\n", "<order>:1: expected [)], got ]"),
         ("[cpp] int x;\n", "'int x;' after the header's ]"),
-        ("[[nodiscard]]\n", "where the name of a model"),
+        ("[[nodiscard]]\n", "expected the name of a model"),
         ("[cpu]\n", "no model 'cpu'; did you mean cpp?"),
         ("\n\n[zzzzzz]\n", "<order>:3: there is no model 'zzzzzz'; there are cuda, hip"),
         ("[cpp: enable=nothing]\n", "<order>:1: the option enable failed: NameError"),
         ("[cpp: enable='no']\n", "enable: expected True or False, got 'no'"),
         ("[cpp: compile=3]\n", "compile: expected a compiler command"),
-        ("[cpp: compile=[]]\n", "compile: there is no command"),
+        ("[cpp: compile=[]]\n", "compile: expected a command"),
         ("[cpp: compile='\"']\n", "<order>:1: compile: .* [Nn]o closing quotation"),
         ("a = 1\nb = 1 / 0\n[cpp]\n", "<order>:2: the preamble failed: ZeroDivisionError"),
         ("a = 1\nb =\n[cpp]\n", "<order>:2: the preamble failed: SyntaxError"),
@@ -130,14 +130,14 @@ def test_an_order_comes_from_a_text_a_file_or_an_order(tmp_path: Path) -> None:
             "set_argnames('b')\n[cpp]\n",
             r"<order>:1: the preamble failed: TypeError: set_argnames\(\) missing",
         ),
-        ("[cpp: compile='\"']\n", "<order>:1: compile: .* is no command: no closing quotation"),
-        ("set_argnames('a b', ())\n[cpp]\n", "inputs: 'a b' is no name"),
-        ("set_argnames('ä', ())\n[cpp]\n", "inputs: 'ä' is no name"),
-        ("set_argnames('a', 'a')\n[cpp]\n", "'a' is given twice"),
-        ("set_argnames('accelpy_x', 'a')\n[cpp]\n", "'accelpy_x' are kept"),
+        ("[cpp: compile='\"']\n", "<order>:1: compile: .* is not a valid command: no closing quotation"),
+        ("set_argnames('a b', ())\n[cpp]\n", "inputs: expected a name .* 'a b'"),
+        ("set_argnames('ä', ())\n[cpp]\n", "inputs: expected a name .* 'ä'"),
+        ("set_argnames('a', 'a')\n[cpp]\n", "'a' occurs twice"),
+        ("set_argnames('accelpy_x', 'a')\n[cpp]\n", "'accelpy_x' is reserved"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(text: str, said: str) -> None:
+def test_errors_have_their_line(text: str, said: str) -> None:
     with pytest.raises((vd.ArgumentValueError, vd.ArgumentTypeError), match=said):
         Order(text)
 
@@ -148,19 +148,19 @@ def test_what_is_wrong_is_said_with_its_line(text: str, said: str) -> None:
         (3, TypeError, "source: expected the text"),
         (None, TypeError, "source: expected the text"),
         (b"[cpp]\n", TypeError, "source: expected the text"),
-        ("", ValueError, "is no file"),
-        ("nowhere.ord", ValueError, "'nowhere.ord' is no file"),
+        ("", ValueError, "is neither a file"),
+        ("nowhere.ord", ValueError, "'nowhere.ord' is neither a file"),
         (Path("nowhere.ord"), FileNotFoundError, "nowhere.ord"),
-        ("a\0b", ValueError, "is no file"),
+        ("a\0b", ValueError, "is neither a file"),
     ],
 )
-def test_what_no_order_comes_from(source: Any, kind: type[Exception], said: str) -> None:
+def test_invalid_sources_raise(source: Any, kind: type[Exception], said: str) -> None:
     with pytest.raises(kind, match=said):
         Order(source)
 
 
-def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+def test_a_binary_file_raises(tmp_path: Path) -> None:
     path = tmp_path / "x.ord"
     path.write_bytes(b"[cpp]\n\xff\xfe\n")
-    with pytest.raises(vd.ArgumentValueError, match="no text in UTF-8"):
+    with pytest.raises(vd.ArgumentValueError, match="not UTF-8 text"):
         Order(path)

@@ -1,4 +1,4 @@
-"""Every model that a compiler builds, for real: what its bodies compute is what NumPy computes.
+"""All compiled models against NumPy.
 
 A model is left out only where it has no compiler, and CUDA where there is no GPU: `test_gpu.py` has more of
 that, HIP and emulated ones.
@@ -18,8 +18,8 @@ import pytest
 from tests.orders.here import available, missing, require
 from tests.orders.tasks import ADD, ADD_3D, HOST, PRODUCT
 from vkdispatch.orders import Accel, Order
-from vkdispatch.orders.models.cuda_hip import cuda_capability
-from vkdispatch.orders.order import MODELS
+from vkdispatch.orders.models.cuda_hip import find_cuda_capability
+from vkdispatch.orders.text.order import MODELS
 
 Array = npt.NDArray[Any]
 
@@ -40,7 +40,7 @@ def test_sum_of_vectors(kind: str, size: int) -> None:
     x, y, z = _numbers(size), _numbers(size) + 0.5, np.full(size, np.nan)
     accel = Accel(x, y, Order(ADD), z, kind=kind)
     assert accel.model == kind
-    accel.run(64, -(-size // 64))  # what a GPU has no limit below
+    accel.run(64, -(-size // 64))  # within the limits of any GPU
     accel.stop()
     np.testing.assert_array_equal(z, x + y)
 
@@ -106,7 +106,7 @@ def test_every_dtype(kind: str, dtype: str) -> None:
         accel.run(23)
     np.testing.assert_array_equal(y, x)
     np.testing.assert_array_equal(z, by)
-    # nothing is rebuilt for other bytes and another size
+    # other values and sizes need no new build
     swapped = x.astype(x.dtype.newbyteorder())
     wide = np.zeros(46, swapped.dtype)[::-2]
     with Accel(swapped, by, Order(COPY), wide, z, kind=kind) as accel:
@@ -169,7 +169,7 @@ set_argnames("x", "n")
 
 
 @pytest.mark.parametrize("kind", ["cpp", "fortran", "cuda"])
-def test_what_arrays_know_of_themselves(kind: str) -> None:
+def test_attributes_of_arrays(kind: str) -> None:
     require(kind)
     x, n = np.zeros((2, 3, 5), np.float32), np.zeros(9, np.int32)
     strides = (1, 2, 6) if kind == "fortran" else (15, 5, 1)
@@ -179,9 +179,9 @@ def test_what_arrays_know_of_themselves(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", ["cpp", "fortran"])
-def test_strides_are_those_of_the_layout_where_nobody_steps(kind: str) -> None:
+def test_strides_of_axes_of_length_0_and_1(kind: str) -> None:
     require(kind)
-    # NumPy has others for these, and calls them contiguous
+    # NumPy has other strides here for contiguous arrays
     for x in (np.zeros((8, 5), np.float32)[::3][2:], np.zeros((0, 3), np.float32)):
         m, n = x.shape
         out = np.zeros(7, np.int32)
@@ -208,7 +208,7 @@ set_argnames((), ("n", "run"))
 
 
 @pytest.mark.parametrize("kind", ["cpp", "fortran", "cuda"])
-def test_bodies_know_how_they_are_run(kind: str) -> None:
+def test_grid_macros(kind: str) -> None:
     require(kind)
     n, run = np.zeros(9, np.int32), np.full((), -1)
     accel = Accel(Order(GRID), n, run, kind=kind)
@@ -257,7 +257,7 @@ def test_members_are_threads(kind: str) -> None:
         accel.run(*workers)
         accel.stop()
         wanted = int(np.prod([np.prod(item) for item in workers], dtype=np.int64))
-        # no more than the machine has, or OMP_NUM_THREADS says
+        # at most the number of processors, or OMP_NUM_THREADS
         assert count == min(wanted, available)
         assert seen.tolist() == [1] * int(count) + [0] * (4096 - int(count))
 
@@ -287,7 +287,7 @@ set_argnames("x", "y")
 
 
 @pytest.mark.parametrize("kind", ["cpp", "openmp_cpp", "fortran", "cuda"])
-def test_bodies_bring_what_they_need(kind: str) -> None:
+def test_bodies_with_includes_and_functions(kind: str) -> None:
     require(kind)
     x, y = _numbers(100), np.zeros(())
     with Accel(x, Order(INCLUDE), y, kind=kind) as accel:
@@ -332,7 +332,7 @@ set_argnames("x", "total")
 
 
 @pytest.mark.parametrize("kind", [model for model in [*HOST, "cuda"] if model not in ("cpp", "fortran")])
-def test_outputs_without_dimensions_are_summed_into(kind: str) -> None:
+def test_scalar_outputs(kind: str) -> None:
     require(kind)
     x, total = np.arange(1001), np.array(5)
     accel = Accel(x, Order(REDUCTION), total, kind=kind)
@@ -350,11 +350,11 @@ def test_default_names_and_lists() -> None:
     assert out.tolist() == [7, 14, 21]
 
 
-def test_the_library_has_an_order_of_its_own() -> None:
+def test_the_default_order_of_models() -> None:
     assert sorted(HOST) == sorted(model for model in MODELS if model in HOST)
     names = [model for model in MODELS if model in available(*HOST)]
     out = np.zeros(3)
-    # those further down of the accelerators are what stands in for them
+    # later models replace those that are not available
     for first, second in itertools.pairwise(names):
         text = "".join(f"\n[{model}]\n" for model in (second, first))
         assert Accel(Order(text), out).model == first
@@ -372,8 +372,8 @@ def test_the_library_has_an_order_of_its_own() -> None:
         ("nvcc", ("cuda",)),
     ],
 )
-def test_no_model_is_left_out_where_its_compiler_is(program: str, models: tuple[str, ...]) -> None:
+def test_every_model_with_a_compiler_is_tested(program: str, models: tuple[str, ...]) -> None:
     if shutil.which(program) is None:
         pytest.skip(f"there is no {program} here")
-    no_device = program == "nvcc" and cuda_capability() is None
+    no_device = program == "nvcc" and find_cuda_capability() is None
     assert {missing(model) for model in models} == {"there is no CUDA device" if no_device else None}

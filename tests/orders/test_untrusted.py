@@ -1,4 +1,4 @@
-"""Libraries in a cache that others could have written are not executed; those that are loaded are private."""
+"""Libraries that others could have written are not executed, and loaded copies are private."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import pytest
 
 from tests.orders.here import require
 from vkdispatch.base.compilation import disk_cache
-from vkdispatch.orders import Accel, Order, library
+from vkdispatch.orders import Accel, Order
+from vkdispatch.orders.compilation import library
 
 SOMEBODY = 54321
 
@@ -35,7 +36,7 @@ def _run(value: int) -> int:
 
 @functools.cache
 def _plant_library() -> tuple[str, bytes]:
-    """Return the key of the library of the order of 4, and the library of the order of 666."""
+    """Return the key of the library for the order of 4, and the contents of that for 666."""
     made: list[tuple[str, bytes]] = []
     with pytest.MonkeyPatch.context() as context:
         context.setattr(library, "_loaded", {})
@@ -70,7 +71,7 @@ def test_a_planted_library(
     if what == "owner" and os.geteuid() != 0:
         pytest.skip("only the superuser gives files away")
     change[what]()
-    # Where nobody else could have written, the entry is the user's word: that is what planting is worth.
+    # In a private folder the planted library is executed, which shows that it is effective.
     assert _run(4) == (666 if what == "nothing" else 4)
     said = capsys.readouterr().out
     assert said.count("[WARNING ") == (0 if what in ("nothing", "link") else 1)
@@ -83,17 +84,17 @@ def test_libraries_are_loaded_from_memory(monkeypatch: pytest.MonkeyPatch) -> No
 
     def spy(path: str) -> ctypes.CDLL:
         paths.append(path)
-        # as another process of the user would find it
+        # as another process of the user would load it
         assert str(Path(path).readlink()).startswith("/memfd:vkdispatch-order-")
         return load(path)
 
     monkeypatch.setattr(ctypes, "CDLL", spy)
     before = len(list(Path("/proc/self/fd").iterdir()))
-    # The loader takes a name that it knows for the library that it has, and numbers of files come back.
+    # The loader takes a known path for the same library, and file descriptors are reused.
     assert [_run(value) for value in (71, 72, 73, 71)] == [71, 72, 73, 71]
     assert len(set(paths)) == len(paths) == 3
     assert len(list(Path("/proc/self/fd").iterdir())) == before
-    # from the cache as well
+    # also from the cache
     monkeypatch.setattr(library, "_loaded", {})
     assert [_run(value) for value in (73, 72, 71)] == [73, 72, 71]
     assert len(set(paths)) == len(paths) == 6

@@ -1,4 +1,4 @@
-"""The model vkdispatch: bodies in Python, traced into kernels."""
+"""The model vkdispatch: Python bodies that are traced to kernels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import vkdispatch as vd
 from vkdispatch.orders import Accel, Order, OrderBuildError
 
 
-def test_control_flow_and_all_that_is_in_scope() -> None:
+def test_control_flow_and_names_in_scope() -> None:
     text = '''
     set_argnames(("x", "limit"), ("y", "count"))
     STEP = 3
@@ -81,7 +81,7 @@ def test_shared_memory_of_a_team() -> None:
         ("import math\ny[0] = math.sqrt('a')", 5, "TypeError: must be real number"),
     ],
 )
-def test_errors_of_python_show_lines_of_the_order(body: str, line: int, said: str, tmp_path: Path) -> None:
+def test_python_errors_show_lines_of_the_order(body: str, line: int, said: str, tmp_path: Path) -> None:
     text = f'set_argnames("x", "y")\n[vkdispatch:\n]\n{body}\n[cpp: enable=False]\n'
     path = tmp_path / "task.order"
     path.write_text(text)
@@ -95,7 +95,7 @@ def test_errors_of_python_show_lines_of_the_order(body: str, line: int, said: st
 
 
 @pytest.mark.parametrize("indentation", ["", "    "])
-def test_errors_of_the_trace_have_a_caret(indentation: str, tmp_path: Path) -> None:
+def test_tracing_errors_have_a_caret(indentation: str, tmp_path: Path) -> None:
     lines = ["i = vc.global_invocation_id().x", "", "y[i] = x[i] + x[i, 1, 2, 3]"]
     text = 'set_argnames("x", "y")\n[vkdispatch]\n' + "".join(f"{indentation}{line}\n" for line in lines)
     path = tmp_path / "task.order"
@@ -110,10 +110,10 @@ def test_errors_of_the_trace_have_a_caret(indentation: str, tmp_path: Path) -> N
                 f"a buffer takes one to three indices, got 4 ({label}:5)\n"
                 f"    {lines[2]}\n    {' ' * lines[2].index('x[i, 1')}^^^^^^^^^^^^^"
             )
-            linecache.checkcache()  # as tracebacks do: the lines stay
+            linecache.checkcache()  # as tracebacks do: the lines are kept
 
 
-def test_checks_of_the_header() -> None:
+def test_the_option_check() -> None:
     text = """
     set_argnames("x", "y")
     [vkdispatch: check={"bounds"}]
@@ -132,11 +132,11 @@ def test_checks_of_the_header() -> None:
         Accel(x, Order("[vkdispatch: check='no such']\n"), y)
 
 
-def test_other_wrong_uses() -> None:
+def test_other_invalid_uses_raise() -> None:
     out = np.zeros(3, np.float32)
-    with pytest.raises(OrderBuildError, match="argument's name lambda is a word of Python"):
+    with pytest.raises(OrderBuildError, match="argument's name lambda is a keyword of Python"):
         Accel(Order('set_argnames((), "lambda")\n[vkdispatch]\n'), out)
-    with pytest.raises(OrderBuildError, match="buffers have 3 at most"):
+    with pytest.raises(OrderBuildError, match="buffers have at most 3"):
         Accel(Order("[vkdispatch]\n"), np.zeros((1, 1, 1, 1)))
     with pytest.raises(ValueError, match="there is no option 'chekc'; there are enable, compile, check"):
         Accel(Order("[vkdispatch: chekc=True]\n"), out)
@@ -147,7 +147,7 @@ def test_other_wrong_uses() -> None:
     for body in ("x[0] = 1", "x[0] += y[0]", "vc.atomic_add(x[0], 1)"):
         with pytest.raises(OrderBuildError, match="the body writes to x, an input"):
             Accel(out, Order(f'set_argnames("x", "y")\n[vkdispatch]\n{body}\n'), out)
-    # a body of nothing does nothing
+    # an empty body has no effect
     for body in ("", "\n  # nothing\n\n"):
         accel = Accel(Order(f"[vkdispatch]\n{body}"), out)
         accel.run(3)

@@ -144,8 +144,8 @@ def test_neighbouring_axes_are_merged() -> None:
 @pytest.mark.parametrize("most", [128, 256])
 def test_workgroups_are_no_larger_than_the_device_has(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     forms: list[Any] = []
-    made = transposing.tile_kernel
-    monkeypatch.setattr(transposing, "tile_kernel", lambda form: forms.append(form) or made(form))
+    made = transposing.make_tile_kernel
+    monkeypatch.setattr(transposing, "make_tile_kernel", lambda form: forms.append(form) or made(form))
     monkeypatch.setattr(transposing, "tuning", replace(transposing.tuning, narrow=0))
     monkeypatch.setattr(transposing, "device_facts", lambda: replace(device_facts(), max_group=most))
     for run in (1, 2, 3, 17, 31):

@@ -157,7 +157,7 @@ def test_one_launch_or_two(
         results = [reduction(buffer) for _ in range(6)]
         expected = data.sum(axis=None if axes is None else tuple(axes)).ravel()
         assert all((answer(each) == expected).all() for each in results)
-        launches = reduction._launches_for(reduction._operand((buffer,)))
+        launches = reduction._find_launches(reduction._parse_operand((buffer,)))
         assert launches.form.is_segmented
         assert (launches.second is None) == bool(finishing)
         # the counters are as they were
@@ -170,12 +170,12 @@ def test_checks_switched_on_between_calls_ignore_earlier_calls(
 ) -> None:
     monkeypatch.setenv("VKDISPATCH_PLAN", "gpu")
     reduction, buffer = plain(SubgroupAdd, vd.float32), vd.asbuffer(np.ones(300_007, np.float32))
-    x = reduction._operand((buffer,))
+    x = reduction._parse_operand((buffer,))
     for checks, finishing in (("", True), ("1", False), ("", True)):
         monkeypatch.setenv("VKDISPATCH_CHECK", checks)
         assert answer(reduction(buffer)) == 300_007
         # a check that ends invocations would leave the counters of a single launch wrong
-        assert reduction._launches_for(x).form.is_finishing == finishing
+        assert reduction._find_launches(x).form.is_finishing == finishing
 
 
 def test_launches_are_kept_for_a_limited_number_of_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -360,16 +360,16 @@ def test_single_stage() -> None:
 
 def test_kernels_are_shared_by_shapes() -> None:
     reduction = plain(SubgroupAdd, vd.float32)
-    before = kernels.stage_kernel.cache_info().misses  # type: ignore[attr-defined]
+    before = kernels.make_stage_kernel.cache_info().misses  # type: ignore[attr-defined]
     for size in range(5000, 5100):
         assert answer(reduction(vd.asbuffer(np.ones(size, np.float32)))) == size
-    assert kernels.stage_kernel.cache_info().misses <= before + 2  # type: ignore[attr-defined]
+    assert kernels.make_stage_kernel.cache_info().misses <= before + 2  # type: ignore[attr-defined]
 
 
 def test_steps_that_need_more_than_32_bits_are_refused() -> None:
     reduction = plain(SubgroupAdd, vd.float32, [0])
-    x = reduction._operand((vd.Buffer((1, 1), vd.float32),))
-    planner = reduction._planner(x.source, x.context)
+    x = reduction._parse_operand((vd.Buffer((1, 1), vd.float32),))
+    planner = reduction._make_planner(x.source, x.context)
     plan = planner.plan(Shape("columns", 1 << 36, 4, 1 << 36))
     with pytest.raises(ValueError, match="axes"):
         plan.first.params.as_arguments()

@@ -136,10 +136,10 @@ def test_group_size_is_respected_on_cpus() -> None:
     x = parse_operand(vd.asbuffer(np.ones(4, np.float32)))
     accumulator = make_sum(vd.float32, vd.float32, vd.float32)
     size = 2 * device_facts().subgroup_size
-    planner = cpu_planning.planner_for(x.source, accumulator, x.context, size)
+    planner = cpu_planning.make_planner(x.source, accumulator, x.context, size)
     assert type(planner) is Planner
     assert planner.group == size
-    assert type(cpu_planning.planner_for(x.source, accumulator, x.context, None)) is CpuPlanner
+    assert type(cpu_planning.make_planner(x.source, accumulator, x.context, None)) is CpuPlanner
 
 
 def test_wide_workgroups_of_short_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from vkdispatch.arrays.maps.output import plain_output
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
 from vkdispatch.ir.variant import Variant
 from vkdispatch.reduce import SubgroupAdd, SubgroupMax, mapped_io_index
-from vkdispatch.reduce.kernels import stage_kernel
+from vkdispatch.reduce.kernels import make_stage_kernel
 from vkdispatch.reduce.layouts import Plan, find_shape
 
 from .reductions import answer, plain
@@ -65,15 +65,15 @@ def test_buffers_larger_than_a_binding() -> None:
 
 def _planned(reduction: vd.reduce.ReduceFunction, shape: tuple[int, ...]) -> Plan:
     """Plan for a buffer that need not exist."""
-    source = reduction._operand((vd.Buffer(1, vd.uint8),)).source
-    planner = reduction._planner(source, vd.get_context())
+    source = reduction._parse_operand((vd.Buffer(1, vd.uint8),)).source
+    planner = reduction._make_planner(source, vd.get_context())
     return planner.plan(find_shape(shape, reduction._axes))
 
 
 def _wide_source(plan: Plan, reduction: vd.reduce.ReduceFunction) -> str:
-    x = reduction._operand((vd.Buffer(1, vd.uint8),))
+    x = reduction._parse_operand((vd.Buffer(1, vd.uint8),))
     sink = plain_output(reduction.out_type).sink
-    kernel = stage_kernel(plan.first.form, x.source, reduction._accumulator(x.context), sink)
+    kernel = make_stage_kernel(plan.first.form, x.source, reduction._find_accumulator(x.context), sink)
     form = Variant(addressed=True, wide=True)
     return kernel.shader_description.shader_source((plan.first.form.group, 1, 1), form).code
 

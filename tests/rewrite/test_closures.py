@@ -186,13 +186,13 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("function", EXAMPLES)
-def test_closure(function: Any) -> None:
+def test_closures_agree_with_python(function: Any) -> None:
     agree(function, COUNT)
 
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + PROGRAMS))
 @pytest.mark.parametrize("program", [closures.program, rounds.program], ids=["closures", "rounds"])
-def test_random_program(program: Callable[[int], str], seed: int, tmp_path: Path) -> None:
+def test_random_programs_with_closures(program: Callable[[int], str], seed: int, tmp_path: Path) -> None:
     path = tmp_path / f"closures_{seed}.py"
     path.write_text(program(seed))
     spec = importlib.util.spec_from_file_location(path.stem, path)

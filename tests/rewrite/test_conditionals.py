@@ -77,7 +77,7 @@ def shader_of(function: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
-def test_values(function: Any) -> None:
+def test_conditional_expressions_give_pythons_values(function: Any) -> None:
     expected = [int(function(DATA.tolist(), i)) for i in range(COUNT)]
     out = vd.Buffer(COUNT, vd.int32)
     run = shader_of(function)
@@ -87,7 +87,7 @@ def test_values(function: Any) -> None:
     assert len(str(run)) < 10_000
 
 
-def test_values_of_the_interpreter() -> None:
+def test_interpreter_gives_the_same_values() -> None:
     for function in FUNCTIONS:
         expected = [int(function(DATA.tolist(), i)) for i in range(COUNT)]
         out = np.zeros(COUNT, np.int32)
@@ -112,7 +112,7 @@ def test_select() -> None:
     assert len(str(kernel)) < 10_000
 
 
-def test_only_what_matters_is_evaluated() -> None:
+def test_only_the_chosen_operand_is_evaluated() -> None:
     """A large operand behind `and` may read beyond the end of a buffer where it is not evaluated."""
 
     @vd.shader("out.size", flags=vc.ShaderFlags.PYTHON_DIVISION, check=True)
@@ -127,7 +127,7 @@ def test_only_what_matters_is_evaluated() -> None:
     assert out.read(0).tolist() == expected
 
 
-def test_small_conditionals_stay() -> None:
+def test_small_conditionals_become_selects() -> None:
     @vd.shader("out.size")
     def kernel(out: Buff[i32], p: Buff[i32]) -> None:
         i = vc.global_invocation_id().x.to_dtype(i32)

@@ -21,7 +21,7 @@ def index() -> Any:
     return vc.global_invocation_id().x.to_dtype(i32)
 
 
-def one_way(out: Any) -> None:
+def one_path(out: Any) -> None:
     if index() > 3:
         y = 5
     out[0] = y  # HERE
@@ -230,7 +230,7 @@ def compared_tuples(out: Any) -> None:
         out[0] = 1
 
 
-def text_on_one_way(out: Any) -> None:
+def text_on_one_path(out: Any) -> None:
     mode = "a"
     for k in range(4):
         if index() > k:
@@ -329,8 +329,8 @@ def declared_in_a_manual_block(out: Any) -> None:
 
 
 CASES: list[tuple[Callable[..., Any], type[Exception], str]] = [
-    (one_way, NameError, "'y' has a value only on one way through the if"),
-    (two_types, NameError, r"'y' is 'text' \(str\) on one way .* and 0 \(int\) on the other"),
+    (one_path, NameError, "'y' has a value only on one path through the if"),
+    (two_types, NameError, r"'y' is 'text' \(str\) on one path .* and 0 \(int\) on the other"),
     (vector_or_number, TypeError, "vec3 and the number 1.0 have no common type"),
     (changed_list, RuntimeError, "the list 'found' changes inside the if"),
     (changed_dict_in_a_loop, RuntimeError, "the dict 'found' changes inside the for loop"),
@@ -343,7 +343,7 @@ CASES: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (kernel_returns, TypeError, "a kernel returns no value"),
     (kernel_returns_what_it_reads, TypeError, "a kernel returns no value, got a GPU value of type int32"),
     (kernel_returns_a_number, TypeError, r"a kernel returns no value, got 1 \(int\)"),
-    (sometimes_nothing, TypeError, "returns a value on some of the ways"),
+    (sometimes_nothing, TypeError, "returns a value on some of the paths"),
     (returned_text, TypeError, "returns 'many'"),
     (chosen_text, TypeError, "decides between 'many'"),
     (break_out_of_a_block, RuntimeError, "break: it would leave the if block"),
@@ -359,12 +359,12 @@ CASES: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (element_of_a_list, TypeError, "Python cannot choose an element of a list"),
     (key_of_a_dict, TypeError, "a GPU value has no hash"),
     (compared_tuples, ValueError, "comparisons of whole tuples"),
-    (text_on_one_way, NameError, r"'mode' is 'b' \(str\) on one way through the if"),
+    (text_on_one_path, NameError, r"'mode' is 'b' \(str\) on one path through the if"),
     (recursive_lambda, RuntimeError, "call one another too deeply"),
     (long_while, RuntimeError, "has taken 65536 rounds while the kernel is traced"),
     (generator, ValueError, "'numbers' is a generator"),
     (caught_outside, RuntimeError, "was caught outside of it"),
-    (recursive, RuntimeError, "calls itself again and again"),
+    (recursive, RuntimeError, "calls itself as often as the GPU decides"),
     (zero_step, ValueError, "step must not be zero"),
     (wide_range, TypeError, "int64, but loops of the GPU count in 32 bits"),
     (unpacked_range, ValueError, "one plain variable"),
@@ -400,7 +400,7 @@ def test_error_names_the_line(function: Callable[..., Any], kind: type[Exception
     trace(lambda out: None)
 
 
-def test_part_of_what_a_loop_carries_cannot_be_assigned() -> None:
+def test_component_of_a_carried_variable_cannot_be_assigned() -> None:
     def kernel(out: Buff[v4]) -> None:
         v = out[0]
         for _ in range(index()):
@@ -416,7 +416,7 @@ def needs_rewriting(out: Any) -> None:
         out[0] = 1
 
 
-def test_what_a_kernel_may_return() -> None:
+def test_kernel_with_a_return_value_is_refused() -> None:
     def nothing(out: Any) -> Any:
         out[0] = 1
         return None
@@ -436,7 +436,7 @@ def test_what_a_kernel_may_return() -> None:
         trace(kernel_returns_what_it_reads, rewrite=False)
 
 
-def test_maps_return_what_they_say() -> None:
+def test_map_with_a_wrong_return_type_is_refused() -> None:
     def trace_map(mapping: Any) -> None:
         with vc.shader_context() as context:
             mapping.callback(*context.declare_input_arguments([Buff[i32]]))
@@ -465,7 +465,7 @@ def test_exception_raised_by_the_kernel() -> None:
     assert "code that the GPU decides about (test_errors.py" in caught.value.__notes__[0]
 
 
-def test_generators_are_no_kernels() -> None:
+def test_generator_kernels_are_refused() -> None:
     def generator(out: Buff[i32]) -> Iterator[int]:
         out[0] = 1
         yield 1
@@ -485,7 +485,7 @@ def test_rewriting_can_be_turned_off() -> None:
     trace(needs_rewriting)
 
 
-def test_no_source() -> None:
+def test_function_without_source_explains_the_error() -> None:
     names: dict[str, Any] = {"index": index}
     exec("def kernel(out):\n    if index() > 3:\n        out[0] = 1\n", names)
     with pytest.raises(ValueError, match="the source of 'kernel' was not found"):
@@ -494,7 +494,7 @@ def test_no_source() -> None:
     trace(names["simple"])
 
 
-def test_an_edited_file_is_not_used(tmp_path: Any) -> None:
+def test_edited_source_file_is_not_used(tmp_path: Any) -> None:
     import importlib.util
 
     path = tmp_path / "edited.py"

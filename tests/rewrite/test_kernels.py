@@ -288,7 +288,7 @@ def test_return_ends_an_invocation() -> None:
     assert out.read(0).tolist() == [1 if i % 3 == 0 else (i - 1 + 100 if i <= 5 else 4) for i in range(20)]
 
 
-def test_and_or_evaluate_only_what_matters() -> None:
+def test_and_or_evaluate_only_needed_operands() -> None:
     @vd.shader("out.size")
     def kernel(out: Buff[i32], counter: Buff[i32]) -> None:
         i = vc.global_invocation_id().x
@@ -401,7 +401,7 @@ def test_maps_are_rewritten() -> None:
     assert out.read(0).tolist() == [max(0.0, i - 5.0) for i in range(12)]
 
 
-def test_known_values_act_while_tracing() -> None:
+def test_python_values_decide_while_tracing() -> None:
     seen: list[int] = []
 
     @vd.shader("out.size", check=False)
@@ -444,12 +444,12 @@ def _shared_text(rewrite: bool) -> str:
     )
 
 
-def test_kernels_of_context_managers_stay_the_same() -> None:
+def test_kernels_with_context_managers_are_unchanged() -> None:
     assert _shared_text(True) == _shared_text(False)
 
 
-def test_a_rewritten_function_is_the_users() -> None:
-    from vkdispatch.rewrite.functions import callee
+def test_rewritten_function_keeps_the_attributes_of_the_original() -> None:
+    from vkdispatch.rewrite.callees import choose_callee
 
     def outer() -> Any:
         cell = 5
@@ -467,7 +467,7 @@ def test_a_rewritten_function_is_the_users() -> None:
         return function, change
 
     function, change = outer()
-    new = callee(function)
+    new = choose_callee(function)
     assert new is not function
     assert new.__name__ == function.__name__
     assert new.__qualname__ == function.__qualname__
@@ -478,9 +478,9 @@ def test_a_rewritten_function_is_the_users() -> None:
     assert new(1, 2, 3, c=4, d=5) == function(1, 2, 3, c=4, d=5) == 15
     change()
     assert new(9) == function(9) == 6
-    assert callee(new) is new
-    assert callee(np.sum) is np.sum
-    assert callee(len) is len
+    assert choose_callee(new) is new
+    assert choose_callee(np.sum) is np.sum
+    assert choose_callee(len) is len
 
 
 @pytest.mark.parametrize("count", [0, 1, 7])
@@ -557,7 +557,7 @@ def test_swap_of_elements_in_a_branch() -> None:
     assert (data.read(0).reshape(-1, 2) == np.sort(values.reshape(-1, 2), axis=1)[:, ::-1]).all()
 
 
-def test_parameters_that_are_places_stay_places() -> None:
+def test_buffer_elements_passed_to_functions_remain_references() -> None:
     def raise_by(place: Any, amount: int) -> None:
         place[:] = place + amount
 

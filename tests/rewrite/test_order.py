@@ -340,7 +340,7 @@ def update_of_what_the_operand_changes(i: Any, state: Any) -> Any:
     return state[i]
 
 
-def test_update_of_what_the_operand_changes() -> None:
+def test_augmented_assignment_whose_operand_changes_the_target() -> None:
     check(update_of_what_the_operand_changes, COUNT)
 
 

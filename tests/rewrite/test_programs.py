@@ -505,5 +505,5 @@ def dead_at_continue(i: Any) -> Any:
 
 
 @pytest.mark.parametrize("function", [dead_at_break, dead_at_break_of_rounds, dead_at_continue])
-def test_variables_that_no_longer_matter(function: Any) -> None:
+def test_dead_variables_may_change_type(function: Any) -> None:
     agree(function, 64)

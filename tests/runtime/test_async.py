@@ -51,7 +51,7 @@ def filled(value: float) -> Any:
     return vd.asbuffer(np.full(SIZE, value, np.float32))
 
 
-def test_later_launches_do_not_show() -> None:
+def test_asynchronous_read_ignores_later_launches() -> None:
     buffer = filled(0)
     futures = []
     for _ in range(30):
@@ -66,7 +66,7 @@ def test_later_launches_do_not_show() -> None:
 
 
 @pytest.mark.parametrize("pinned", [False, True])
-def test_writes_come_between(pinned: bool) -> None:
+def test_writes_are_ordered_between_reads(pinned: bool) -> None:
     buffer = filled(0)
     events = []
     futures = []
@@ -83,7 +83,7 @@ def test_writes_come_between(pinned: bool) -> None:
     assert all(event.wait(100) and event.done() for event in events)
 
 
-def test_neither_waits_for_the_device() -> None:
+def test_asynchronous_calls_do_not_wait_for_the_device() -> None:
     buffer = filled(1)
     with Gate(vd.get_context()._native) as gate:
         gate.hold()
@@ -96,7 +96,7 @@ def test_neither_waits_for_the_device() -> None:
     assert event.done()
 
 
-def test_own_memory() -> None:
+def test_read_into_own_memory() -> None:
     buffer = filled(3)
     block = vd.empty_pinned((3, SIZE))
     block[...] = 0
@@ -115,7 +115,7 @@ def test_own_memory() -> None:
         (vd.int8, np.array([-1, 5], np.int8)),
     ],
 )
-def test_the_same_as_read(kind: Any, values: np.ndarray[Any, Any]) -> None:
+def test_result_equals_read(kind: Any, values: np.ndarray[Any, Any]) -> None:
     buffer = vd.Buffer((2,), kind)
     buffer.write_async(values)
     like = buffer.read(0)
@@ -125,7 +125,7 @@ def test_the_same_as_read(kind: Any, values: np.ndarray[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("kind", [vd.complex32, vd.bfloat16])
-def test_what_numpy_lacks_is_widened(kind: Any) -> None:
+def test_dtypes_that_numpy_lacks_are_widened(kind: Any) -> None:
     buffer: Any = vd.Buffer((5,), kind)
     buffer.write(
         np.arange(10, dtype=np.float16) if kind is vd.complex32 else np.arange(5.0, dtype=np.float32)
@@ -164,7 +164,7 @@ def test_timeouts() -> None:
     assert "done" in repr(future)
 
 
-def test_what_is_dropped_is_done_all_the_same() -> None:
+def test_dropped_futures_still_run() -> None:
     vd.queue_wait_idle()
     gc.collect()
     engine = vd.get_context()._native
@@ -217,7 +217,7 @@ def test_asyncio() -> None:
     asyncio.run(main())
 
 
-def test_cancelled_waits_leave_the_rest_alone() -> None:
+def test_cancelled_waits_do_not_affect_others() -> None:
     async def main() -> None:
         with Gate(vd.get_context()._native) as gate:
             busy = gate.hold(vd.asbuffer(np.zeros(2, np.uint32)))
@@ -278,7 +278,7 @@ def test_callbacks() -> None:
     assert [(moment, name.startswith("vkdispatch")) for moment, name in called] == [(future, True)]
 
 
-def test_callbacks_come_as_things_are_done_not_as_they_were_asked_for() -> None:
+def test_callbacks_run_in_order_of_completion() -> None:
     order: list[str] = []
     one = threading.Semaphore(0)
     keep_busy(1000)
@@ -373,7 +373,7 @@ future = start(); future.add_done_callback(print)  # pending at exit
     assert lines[:4] == ["True True {100.0} True", "True", "{100.0}", "{100.0}"], done.stderr
 
 
-def test_asking_does_not_wait_for_a_place_in_the_queue(run_python: Run) -> None:
+def test_request_does_not_wait_for_space_in_the_queue(run_python: Run) -> None:
     # More batches than may be in flight: each copy is one of its own.
     done = run_python(
         """
@@ -475,7 +475,7 @@ for i in range(20):
     assert done.stdout.splitlines() == expected
 
 
-def test_a_failure_that_the_watcher_saw_reaches_everyone_who_waits() -> None:
+def test_failure_reaches_every_waiting_thread() -> None:
     class Engine:
         calls = 0
 
@@ -502,7 +502,7 @@ def test_a_failure_that_the_watcher_saw_reaches_everyone_who_waits() -> None:
                 ask()
 
 
-def test_threads_that_ask_get_the_same_array() -> None:
+def test_threads_get_the_same_array() -> None:
     made = []
 
     def slow(array: Any) -> Any:
@@ -516,7 +516,7 @@ def test_threads_that_ask_get_the_same_array() -> None:
     assert len(made) == 1 and all(result is made[0] for result in results)
 
 
-def test_no_thread_left_for_callbacks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_callbacks_without_a_free_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 
@@ -533,7 +533,7 @@ def test_no_thread_left_for_callbacks(monkeypatch: pytest.MonkeyPatch) -> None:
     assert called.wait(100)
 
 
-def test_fork_while_somebody_watches(run_python: Run) -> None:
+def test_fork_while_a_future_is_pending(run_python: Run) -> None:
     if not vd.get_devices()[0].is_cpu():
         pytest.skip("what drivers of GPUs do in a forked child that ends is theirs")
     done = run_python(

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from vkdispatch.base import allocators, dtype
+from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, from_cuda_array
+from vkdispatch.base.buffers import allocators
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer, asrfftbuffer
 from vkdispatch.base.context import get_context
-from vkdispatch.base.rfft_buffer import RFFTBuffer, asrfftbuffer
 
 HOST_DTYPES = [
     np.int16,
@@ -179,7 +180,7 @@ def test_write_to_queue(queue: int | None) -> None:
         (2**62, (ValueError, MemoryError), "shape|memory"),
     ],
 )
-def test_bad_shapes(shape: Any, error: Any, text: str) -> None:
+def test_wrong_shapes_are_refused(shape: Any, error: Any, text: str) -> None:
     with pytest.raises(error, match=text):
         Buffer(shape, dtype.float32)
 
@@ -187,7 +188,7 @@ def test_bad_shapes(shape: Any, error: Any, text: str) -> None:
 @pytest.mark.parametrize(
     "kind", [float, int, None, 3, "bogus", np.longdouble, np.str_, dtype.dtype, object()]
 )
-def test_bad_dtypes(kind: Any) -> None:
+def test_wrong_dtypes_are_refused(kind: Any) -> None:
     with pytest.raises((TypeError, ValueError), match=r"dtype|stored"):
         Buffer(3, kind)
 
@@ -207,14 +208,14 @@ def test_bad_dtypes(kind: Any) -> None:
         (np.array([None], object), TypeError),
     ],
 )
-def test_bad_writes(data: Any, error: Any) -> None:
+def test_wrong_writes_are_refused(data: Any, error: Any) -> None:
     buffer = Buffer(2, dtype.float32)
     with pytest.raises(error, match="data"):
         buffer.write(data)
 
 
 @pytest.mark.parametrize("index", [-1, 99, 1.0, "0", True])
-def test_bad_queue(index: Any) -> None:
+def test_wrong_queue_is_refused(index: Any) -> None:
     buffer = asbuffer(np.zeros(2, np.float32))
     with pytest.raises(ValueError, match="index"):
         buffer.write(bytes(4), index)
@@ -232,7 +233,7 @@ def test_bad_queue(index: Any) -> None:
         np.empty((1, 2)),
     ],
 )
-def test_bad_out(out: Any) -> None:
+def test_wrong_out_is_refused(out: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="out"):
         asbuffer(np.zeros(2, np.float32)).read(0, out=out)
     frozen = np.zeros(2, np.float32)

@@ -51,14 +51,14 @@ def test_numbers_of_other_dtypes() -> None:
             wrong(vd.asbuffer(np.array([1j], np.complex64)))
 
 
-def test_conditions_see_values() -> None:
+def test_truth_value_of_a_buffer() -> None:
     x = vd.asbuffer(np.array([0, 0, 3], np.float32))
     assert vd.any(x) and not vd.all(x)
     assert not vd.any(vd.asbuffer(np.zeros(3, np.float32)))
 
 
 @pytest.mark.parametrize("shape", [(2,), (1, 3), (0,), (0, 3)])
-def test_several_elements_have_no_value(shape: tuple[int, ...]) -> None:
+def test_several_elements_have_no_truth_value(shape: tuple[int, ...]) -> None:
     buffer = floats(*shape)
     with pytest.raises(ValueError, match=r"truth value .*vd\.any\(buf\) or vd\.all\(buf\)"):
         bool(buffer)
@@ -69,7 +69,7 @@ def test_several_elements_have_no_value(shape: tuple[int, ...]) -> None:
             convert(buffer)
 
 
-def test_a_vector_is_not_one_number() -> None:
+def test_vector_element_is_not_a_number() -> None:
     buffer = vd.Buffer(1, vd.vec3)
     buffer.write(np.ones((1, 3), np.float32))
     for ask in (bool, float, lambda each: each.item()):
@@ -77,14 +77,14 @@ def test_a_vector_is_not_one_number() -> None:
             ask(buffer)
 
 
-def test_lengths_are_numpys() -> None:
+def test_len_agrees_with_numpy() -> None:
     for shape in ((3,), (2, 5), (0, 4), (4, 0), (1, 1, 1)):
         assert len(vd.Buffer(shape, vd.vec2)) == len(np.zeros(shape))
     with pytest.raises(TypeError, match="len"):
         len(vd.Buffer((), vd.float32))
 
 
-def test_elements_are_on_the_device() -> None:
+def test_iteration_and_membership_are_refused() -> None:
     buffer = floats(3)
     uses: tuple[Callable[[], Any], ...] = (
         lambda: list(buffer),
@@ -99,7 +99,7 @@ def test_elements_are_on_the_device() -> None:
             use()
 
 
-def test_a_buffer_equals_itself_alone() -> None:
+def test_buffer_equals_only_itself() -> None:
     one, other = vd.asbuffer(np.ones(1, np.float32)), vd.asbuffer(np.ones(1, np.float32))
     assert one == one and one != other and one != 1.0
     assert len({one, other, one}) == 2 and [one, other].index(other) == 1
@@ -132,7 +132,7 @@ def test_destroyed_buffers_have_no_value() -> None:
         *((name, "a kernel or map") for name in ("sin", "add", "log", "equal", "linalg.solve", "interp")),
     ],
 )
-def test_functions_of_numpy_name_ours(name: str, ours: str) -> None:
+def test_numpy_functions_name_the_vkdispatch_function(name: str, ours: str) -> None:
     buffer = floats(3, 3)
     function: Any = np
     for part in name.split("."):
@@ -171,7 +171,7 @@ def test_operators_with_arrays_do_not_run_on_the_host() -> None:
             plain()
 
 
-def test_asking_for_an_array_gives_one() -> None:
+def test_np_asarray_reads_the_buffer() -> None:
     buffer = floats(2, 3)
     for array in (np.asarray(buffer), np.array(buffer), np.asanyarray(buffer), np.array([buffer])[0]):
         np.testing.assert_array_equal(array, buffer.read(0))
@@ -205,7 +205,7 @@ KINDS = ["float32", "int8", "bool_", "uint64", "vec3", "mat3", "complex64", "com
 @COPIES
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", [(), (5,), (2, 3, 7), (0, 3)])
-def test_copies_have_values_of_their_own(copied: Any, kind: str, shape: tuple[int, ...]) -> None:
+def test_copies_are_independent(copied: Any, kind: str, shape: tuple[int, ...]) -> None:
     buffer: Any = vd.Buffer(shape, getattr(vd, kind))
     octets = bytes(number % (2 if kind == "bool_" else 50) for number in range(buffer.mem_size))
     buffer.write(octets)
@@ -220,7 +220,7 @@ def test_copies_have_values_of_their_own(copied: Any, kind: str, shape: tuple[in
 
 
 @COPIES
-def test_copies_of_work_under_way(copied: Any) -> None:
+def test_copies_of_pending_results(copied: Any) -> None:
     buffer = vd.asbuffer(np.zeros(1000, np.float32))
     for _ in range(5):
         increment(buffer)
@@ -300,7 +300,7 @@ def test_copies_of_several_queues(run_python: RunPython) -> None:
     assert "different contents on 2 queues, and the current context has 1" in error
 
 
-def test_what_belongs_to_a_device_is_not_copied() -> None:
+def test_device_objects_are_not_copied() -> None:
     buffer, image = floats(4), vd.Image2D((2, 2))
     graph = vd.CommandGraph()
     future, event = buffer.read_async(), vd.record_event()

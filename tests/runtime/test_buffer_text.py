@@ -33,7 +33,9 @@ def fetched(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 @pytest.mark.parametrize("shape", [(), (1,), (6,), (7,), (1000,), (6, 6), (7, 3), (3, 7), (1024, 64), (0, 3)])
 @pytest.mark.parametrize("host", [np.float32, np.int64, np.complex64, np.bool_])
-def test_values_are_numpys(shape: tuple[int, ...], host: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_of_values_agrees_with_numpy(
+    shape: tuple[int, ...], host: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     array = (np.random.default_rng(1).random(shape) * 1000).astype(host)
     buffer = vd.asbuffer(np.asarray(array))
     expected = np.array2string(array, separator=", ", prefix="Buffer(", threshold=0, edgeitems=3)
@@ -70,13 +72,13 @@ def test_other_dtypes() -> None:
     assert "real_shape=(2, 5), shape=(2, 3), dtype=vd.complex64" in repr(signal)
 
 
-def test_numpys_settings_hold() -> None:
+def test_numpy_print_options_apply() -> None:
     buffer = vd.asbuffer(np.array([1 / 3, 2 / 3], np.float64))
     with np.printoptions(precision=2):
         assert repr(buffer).startswith("Buffer([0.33, 0.67]")
 
 
-def test_text_of_what_cannot_be_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_of_unreadable_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
     buffer = vd.asbuffer(np.ones((2, 3), np.float32))
     facts = f"shape=(2, 3), dtype=vd.float32, device={device()!r})"
 

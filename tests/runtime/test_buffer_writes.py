@@ -47,7 +47,7 @@ def test_another_shape_is_refused(writer: Write, shape: tuple[int, ...]) -> None
         writer(buffer, np.zeros(shape, np.float32))
 
 
-def test_what_would_do_is_said() -> None:
+def test_refusals_name_an_alternative() -> None:
     buffer = vd.Buffer(SHAPE, vd.float32)
     for data, advice in (
         (np.zeros(SHAPE, np.int32), r'casting="same_kind" converts it, and data\.tobytes\(\) writes'),
@@ -74,7 +74,7 @@ def test_byte_order_is_converted(writer: Write, host: str) -> None:
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("casting", ["no", "equiv", "safe", "same_kind"])
 @pytest.mark.parametrize("kind", ["i2", "u4", "i8", "f2", "f4", "f8", "c8", "c16", "?"])
-def test_castings_are_numpys(writer: Write, casting: Any, kind: str) -> None:
+def test_casting_rules_are_numpys(writer: Write, casting: Any, kind: str) -> None:
     buffer: Any = vd.Buffer(SHAPE, np.dtype(kind))
     for host in ("i1", "u2", "i4", "i8", "f2", "f4", ">f8", "c8", "c16", "?"):
         values = (np.arange(6).reshape(SHAPE) % 2 + 1).astype(host)
@@ -88,7 +88,7 @@ def test_castings_are_numpys(writer: Write, casting: Any, kind: str) -> None:
 
 @pytest.mark.parametrize("writer", WRITERS)
 @pytest.mark.parametrize("casting", ["unsafe", "bogus", None, 3])
-def test_castings_that_there_are_not(writer: Write, casting: Any) -> None:
+def test_unknown_castings_are_refused(writer: Write, casting: Any) -> None:
     buffer = vd.Buffer(SHAPE, vd.float32)
     for data in (np.zeros(SHAPE, np.float32), np.zeros(SHAPE, np.int32), bytes(24)):
         with pytest.raises(ValueError, match=r"casting: expected one of .*astype"):
@@ -159,7 +159,7 @@ def test_complex_numbers_are_pairs(writer: Write) -> None:
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_what_is_read_can_be_written(writer: Write) -> None:
+def test_read_arrays_can_be_written_back(writer: Write) -> None:
     """Of complex32 and bfloat16, which NumPy lacks, it is rounded again."""
     step = 2.0**-7
     floats = np.array([[1, 1 + step / 2, 1 + step * 1.5], [-2, 2.0**127, 1 + 0.6 * step]], np.float32)
@@ -191,7 +191,7 @@ def test_bfloat16_of_another_package() -> None:
 
 
 @pytest.mark.parametrize("writer", WRITERS)
-def test_what_is_no_numbers(writer: Write) -> None:
+def test_data_that_is_not_numeric_is_refused(writer: Write) -> None:
     buffer = vd.Buffer(SHAPE, vd.float32)
     for data in ([[0.0] * 3] * 2, 1.0, np.float32(1), None, "text", vd.Buffer(SHAPE, vd.float32)):
         with pytest.raises(TypeError, match=r"data: expected a NumPy array or bytes.*np\.asarray"):
@@ -205,7 +205,7 @@ def test_what_is_no_numbers(writer: Write) -> None:
         vd.asbuffer(masked)
 
 
-def test_bytes_are_bytes() -> None:
+def test_bytes_are_written_as_bytes() -> None:
     values = np.arange(6, dtype=np.float32)
     buffer = vd.Buffer(SHAPE, vd.float32)
     for data in (values.tobytes(), bytearray(values), memoryview(values), memoryview(values.view(np.int32))):
@@ -277,7 +277,7 @@ def test_images() -> None:
         np.empty((2, 6), np.float32)[:, ::2],
     ],
 )
-def test_what_is_read_into_fits_as_well(out: Any) -> None:
+def test_read_checks_its_out_array(out: Any) -> None:
     buffer = vd.asbuffer(np.zeros(SHAPE, np.float32))
     for read in (lambda: buffer.read(0, out=out), lambda: buffer.read_range(0, 4, 0, out=out)):
         with pytest.raises(ValueError, match="out: expected"):
@@ -308,7 +308,7 @@ def test_empty_buffers(shape: Any, kind: Any) -> None:
         buffer.write(np.zeros(1, np.float32))
 
 
-def test_asbuffer_of_nothing_is_the_same() -> None:
+def test_asbuffer_of_empty_arrays() -> None:
     array = np.zeros((0, 3), np.float32)
     for buffer in (vd.asbuffer(array), vd.Buffer((0, 3), vd.float32)):
         assert vd.sum(buffer).read(0) == 0

@@ -64,7 +64,7 @@ def _compiles(source: str) -> tuple[bytes, int]:
     return code, native.compile_count() - before
 
 
-def test_the_second_time_nothing_is_compiled() -> None:
+def test_second_build_uses_the_cache() -> None:
     code, compiles = _compiles(SOURCE)
     assert compiles == 1
     assert _compiles(SOURCE) == (code, 0)
@@ -75,14 +75,14 @@ def test_the_second_time_nothing_is_compiled() -> None:
     assert (other != code, compiles) == (True, 1)
 
 
-def test_a_source_that_asks_for_its_line() -> None:
+def test_source_that_uses_its_line_number() -> None:
     source = SOURCE.replace("1.0", "float(__LINE__)")
     code, _ = _compiles(source)
     other, compiles = _compiles(source.replace("#line 7", "#line 8"))
     assert (other != code, compiles) == (True, 1)
 
 
-def test_what_does_not_compile_is_not_kept() -> None:
+def test_sources_that_do_not_compile_are_not_cached() -> None:
     for _ in range(2):
         with pytest.raises(vd.ShaderBuildError, match="mine"):
             compiler.compile_glsl(SOURCE.replace("+= 1.0", "+= missing"), "kernel")
@@ -90,7 +90,7 @@ def test_what_does_not_compile_is_not_kept() -> None:
 
 
 @pytest.mark.parametrize("change", [b"", b"\0" * 64, b"junk"])
-def test_damaged_code_is_compiled_anew(change: bytes, folder: Path) -> None:
+def test_damaged_cache_entries_are_recompiled(change: bytes, folder: Path) -> None:
     code, _ = _compiles(SOURCE)
     (path,) = (folder / "spirv").glob("*.vkd")
     path.write_bytes(path.read_bytes()[: -len(change) - 9] + change)
@@ -98,7 +98,7 @@ def test_damaged_code_is_compiled_anew(change: bytes, folder: Path) -> None:
     assert _compiles(SOURCE) == (code, 0)
 
 
-def test_another_compiler_compiles_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_compiler_version_recompiles(monkeypatch: pytest.MonkeyPatch) -> None:
     _compiles(SOURCE)
     monkeypatch.setattr(compiler, "_identity", "glslang 99")
     assert _compiles(SOURCE)[1] == 1
@@ -130,7 +130,7 @@ def test_processes_at_once_on_an_empty_cache() -> None:
 KEYS = {"binding_types": [1], "push_constant_size": 16, "entry_point": "main", "specialization": ()}
 
 
-def test_keys_name_all_that_a_pipeline_follows_from(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_keys_cover_every_input_of_a_pipeline(monkeypatch: pytest.MonkeyPatch) -> None:
     devices = vd.get_devices()[:1]
 
     def key(spirv: bytes = b"code", **changes: object) -> str:
@@ -152,7 +152,7 @@ def test_keys_name_all_that_a_pipeline_follows_from(monkeypatch: pytest.MonkeyPa
     assert compiler.pipeline_keys(devices, b"code", **KEYS) == []  # type: ignore[arg-type]
 
 
-def test_pipelines_come_back() -> None:
+def test_pipelines_are_loaded_from_the_cache() -> None:
     keys = ["a", "b"]
     assert compiler.load_pipelines(keys) == [b"", b""]
     compiler.store_pipelines(keys, [b"of a", b""])
@@ -162,7 +162,7 @@ def test_pipelines_come_back() -> None:
 
 
 @pytest.mark.parametrize("given", [b"", b"junk", bytes(32), bytes(4096), b"\x20\0\0\0\1\0\0\0" + bytes(4096)])
-def test_a_driver_is_not_shown_what_is_not_its_own(given: bytes) -> None:
+def test_a_driver_does_not_get_pipelines_of_another(given: bytes) -> None:
     engine = vd.get_context()._native
     code = native.compile_glsl(SOURCE)
     plan = native.Plan(engine, code, [1], 0, "add", "main", (), [given])
@@ -174,7 +174,7 @@ def test_a_driver_is_not_shown_what_is_not_its_own(given: bytes) -> None:
     assert native.Plan(engine, code, [1], 0, "add").new_cache_data() == []
 
 
-def test_a_plan_that_was_kept_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cached_plan_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: list[list[bytes]] = []
     load = compiler.load_pipelines
 
@@ -224,41 +224,39 @@ native.prepare_compiler()
     ],
     ids=["end", "hard end", "exit", "compile", "fork", "threads", "twice"],
 )
-def test_getting_ready_is_safe(then: str, run_python: RunPython) -> None:
+def test_preparing_the_compiler_is_safe(then: str, run_python: RunPython) -> None:
     done = run_python(PREPARING.format(then=then))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
 
-def test_the_compiler_gets_ready_for_new_programs_only(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
+def test_compiler_is_prepared_for_new_programs_only(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     calls: list[int] = []
     monkeypatch.setattr(native, "prepare_compiler", lambda: calls.append(1))
     main = tmp_path / "main.py"
     main.write_text("")
     monkeypatch.setattr("__main__.__file__", str(main), raising=False)
-    monkeypatch.setattr(compiler, "_program_noted", False)
-    monkeypatch.setattr(compiler, "_kernels_expected", False)
-    compiler.vulkan_comes_up()
+    monkeypatch.setattr(compiler, "_program_is_stored", False)
+    monkeypatch.setattr(compiler, "_expects_kernels", False)
+    compiler.prepare_while_loading()
     assert calls == []  # a look at the devices
-    compiler.context_comes_up()
+    compiler.prepare_for_context()
     assert calls == [1]
     calls.clear()
-    monkeypatch.setattr(compiler, "_kernels_expected", True)
-    compiler.vulkan_comes_up()
+    monkeypatch.setattr(compiler, "_expects_kernels", True)
+    compiler.prepare_while_loading()
     assert calls == [1]
     compiler.compile_glsl(SOURCE, "kernel")
-    compiler.vulkan_comes_up()
+    compiler.prepare_while_loading()
     assert calls == [1]  # it has run before
     os.utime(main, (1, 1))
-    compiler.vulkan_comes_up()
+    compiler.prepare_while_loading()
     assert calls == [1, 1]  # it was changed
     monkeypatch.setenv("VKDISPATCH_CACHE", "off")
-    compiler.vulkan_comes_up()
+    compiler.prepare_while_loading()
     assert calls == [1, 1, 1]
 
 
-def test_a_context_that_compiles_nothing_leaves_the_compiler_alone(run_python: RunPython) -> None:
+def test_a_context_that_compiles_nothing_does_not_start_the_compiler(run_python: RunPython) -> None:
     done = run_python(
         "import vkdispatch_native as native, vkdispatch as vd\n"
         "calls = []\n"

@@ -13,9 +13,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from vkdispatch.base import choosing as choosing_module
 from vkdispatch.base import init
-from vkdispatch.base.choosing import default_device, find_device, select_queue_families
 from vkdispatch.base.context import (
     get_context,
     get_context_handle,
@@ -23,6 +21,8 @@ from vkdispatch.base.context import (
     make_context,
     queue_wait_idle,
 )
+from vkdispatch.base.contexts import selection
+from vkdispatch.base.contexts.selection import default_device, find_device, select_queue_families
 from vkdispatch.base.devices import information as devices_module
 from vkdispatch.base.devices.information import DeviceInfo, by_preference
 from vkdispatch.base.errors import BackendUnavailableError, UnsupportedError, VkDispatchError
@@ -62,10 +62,10 @@ def _device(kind: int, name: str, **changes: Any) -> DeviceInfo:
 
 
 def _with_devices(monkeypatch: pytest.MonkeyPatch, devices: list[DeviceInfo]) -> None:
-    monkeypatch.setattr(choosing_module, "get_devices", lambda: devices)
+    monkeypatch.setattr(selection, "get_devices", lambda: devices)
 
 
-def test_preference() -> None:
+def test_order_of_preferred_devices() -> None:
     devices = [_device(kind, str(kind)) for kind in (4, 3, 1, 2, 0)]
     assert [devices[index].device_type for index in by_preference(devices)] == [2, 1, 3, 0, 4]
     devices[3].missing = ["timeline semaphores"]
@@ -89,7 +89,7 @@ def test_default_device(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_automatic_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    choose = choosing_module.automatic_devices
+    choose = selection.choose_devices
     monkeypatch.delenv("VKDISPATCH_DEVICE", raising=False)
     _with_devices(monkeypatch, [_device(4, "cpu"), _device(2, "a"), _device(2, "b")])
     assert choose(None, False, True) == [1, 2]
@@ -114,7 +114,7 @@ def test_a_device_that_lacks_something_is_refused(monkeypatch: pytest.MonkeyPatc
     _with_devices(monkeypatch, [old])
     assert default_device() == 0
     with pytest.raises(UnsupportedError, match=r"Old GPU.*timeline semaphores"):
-        choosing_module.refuse_unusable([0])
+        selection.refuse_unusable([0])
 
 
 def test_find_device_prefers_usable_ones() -> None:
@@ -217,7 +217,7 @@ def test_queue_wait_idle() -> None:
         ("device_ids=0, queue_counts=0", "queue_count"),
     ],
 )
-def test_bad_contexts(run_python: RunPython, arguments: str, text: str) -> None:
+def test_invalid_context_arguments_are_refused(run_python: RunPython, arguments: str, text: str) -> None:
     done = run_python(
         "from vkdispatch.base.context import make_context, get_context\n"
         f"try: make_context({arguments})\n"
@@ -232,7 +232,7 @@ def test_bad_contexts(run_python: RunPython, arguments: str, text: str) -> None:
 @pytest.mark.parametrize(
     "arguments", ["", "device_ids=0", "device_ids=[0]", "use_cpu=True", "multi_queue=True", "queue_counts=1"]
 )
-def test_good_contexts(run_python: RunPython, arguments: str) -> None:
+def test_valid_context_arguments(run_python: RunPython, arguments: str) -> None:
     done = run_python(
         "import numpy as np\n"
         "from vkdispatch.base.context import make_context, queue_wait_idle\n"
@@ -427,7 +427,7 @@ def test_logging(capsys: pytest.CaptureFixture[str]) -> None:
         set_log_level(2)  # type: ignore[arg-type]
 
 
-def test_the_cpu_driver_is_named_aloud(run_python: RunPython) -> None:
+def test_cpu_driver_is_logged(run_python: RunPython) -> None:
     done = run_python("import vkdispatch as vd\nvd.initialize(log_level=vd.LogLevel.INFO)\nvd.get_context()")
     cpu = "CPU driver" in done.stdout
     assert "using device" in done.stdout
@@ -522,7 +522,7 @@ def test_vdlist_levels(vdlist: RunPython, flags: list[str], said: str) -> None:
 
 
 @pytest.mark.parametrize("flag", ["--loader_debug", "--vulkan_loader_debug_logs", "--debug"])
-def test_the_loader_speaks(vdlist: RunPython, flag: str) -> None:
+def test_loader_messages_are_logged(vdlist: RunPython, flag: str) -> None:
     assert len(vdlist(flag).stderr.splitlines()) > len(vdlist().stderr.splitlines()) + 5
 
 
@@ -535,12 +535,12 @@ def test_vdlist_with_other_backends(vdlist: RunPython) -> None:
     assert done.returncode == 2 and "one backend" in done.stderr
 
 
-def test_unavailable_backends_are_said_in_red() -> None:
+def test_vdlist_marks_unavailable_backends_in_red() -> None:
     # In this process another backend is active, which is said the same way.
     done = CliRunner().invoke(cli_entrypoint, ["--cuda"], color=True)
     assert "already initialised" in str(done.exception) or "\x1b[31m" in done.output
 
 
-def test_errors_share_a_base() -> None:
+def test_errors_share_a_base_class() -> None:
     for error in (BackendUnavailableError, UnsupportedError):
         assert issubclass(error, VkDispatchError)

@@ -308,7 +308,7 @@ def test_kernels_go_on_in_other_contexts() -> None:
 
 
 @pytest.mark.parametrize("kept", ["buffer", "graph", "event", "future", "generator"])
-def test_what_users_hold_keeps_their_context(kept: str) -> None:
+def test_objects_of_users_keep_their_context_alive(kept: str) -> None:
     context = vd.Context([0], [[0]])
     weak = weakref.ref(context)
     with vd.use_context(context):
@@ -336,7 +336,7 @@ def test_what_users_hold_keeps_their_context(kept: str) -> None:
     assert weak() is None
 
 
-def test_a_kernel_forgets_what_it_built_in_a_context_that_is_gone() -> None:
+def test_a_kernel_forgets_plans_of_a_dropped_context() -> None:
     @vd.shader("b.size")
     def local(b: Buff[f32]) -> None:
         b[vc.global_invocation_id().x] = 1.0
@@ -352,7 +352,7 @@ def test_a_kernel_forgets_what_it_built_in_a_context_that_is_gone() -> None:
     assert local.ready and (b.read(0) == 1).all()
 
 
-def test_a_kernel_that_is_gone_leaves_nothing_in_its_context() -> None:
+def test_a_dropped_kernel_leaves_nothing_in_its_context() -> None:
     def run() -> weakref.ref[Any]:
         @vd.shader("b.size")
         def local(b: Buff[f32]) -> None:
@@ -399,7 +399,7 @@ def test_a_context_may_end_in_any_thread_with_work_in_flight() -> None:
     assert len(done) == 4 and not any(left() for left in done)
 
 
-def test_threads_take_their_scratch_memory_along() -> None:
+def test_scratch_memory_is_freed_with_its_thread() -> None:
     context = vd.Context([0], [[0]])
     buffers: list[Any] = []
 
@@ -463,7 +463,7 @@ print("done")
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="threads are counted in /proc")
-def test_threads_and_memory_stay_as_they_are(run_python: RunPython) -> None:
+def test_thread_and_memory_counts_do_not_grow(run_python: RunPython) -> None:
     result = run_python(_MANY, str(Path(__file__).parent), timeout=600)
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[-1] == "done"

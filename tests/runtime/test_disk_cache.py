@@ -35,7 +35,7 @@ def _all_files(root: Path) -> list[Path]:
     return sorted(path for path in root.glob("*/*") if path.is_file())
 
 
-def test_what_was_stored_comes_back(root: Path) -> None:
+def test_stored_data_is_loaded(root: Path) -> None:
     assert disk_cache.load("spirv", "a") is None
     for data in (b"", b"x", bytes(range(256)) * 99):
         disk_cache.store("spirv", "a", data)
@@ -52,7 +52,7 @@ def test_what_was_stored_comes_back(root: Path) -> None:
 
 
 @pytest.mark.parametrize("value", ["off", "0", " OFF "])
-def test_off(value: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_cache_can_be_switched_off(value: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     disk_cache.store("spirv", "a", b"there")
     monkeypatch.setenv("VKDISPATCH_CACHE", value)
     assert disk_cache.folder() is None
@@ -63,7 +63,7 @@ def test_off(value: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert disk_cache.load("spirv", "a") == b"there"
 
 
-def test_the_variable_moves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variable_moves_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "xdg"))
     monkeypatch.setenv("VKDISPATCH_CACHE", "~/mine")
@@ -78,7 +78,7 @@ def test_the_variable_moves_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("damage", ["cut", "flipped", "longer", "empty", "head", "foreign", "other kind"])
-def test_damage_is_absence(damage: str, root: Path) -> None:
+def test_damaged_entries_count_as_absent(damage: str, root: Path) -> None:
     disk_cache.store("spirv", "a", b"some data" * 100)
     (path,) = _entry_files(root)
     content = path.read_bytes()
@@ -107,7 +107,7 @@ def test_damage_is_absence(damage: str, root: Path) -> None:
     assert disk_cache.load("spirv", "a") == b"anew"
 
 
-def test_the_oldest_go_first(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_oldest_entries_are_removed_first(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk_cache, "LIMIT", 1 << 20)
     disk_cache.store("spirv", "kept", b"in use")
     most = 0
@@ -124,7 +124,7 @@ def test_the_oldest_go_first(root: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert disk_cache.load("spirv", "huge") is None
 
 
-def test_unfinished_files_go(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unfinished_files_are_removed(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(disk_cache, "LIMIT", 1 << 20)
     disk_cache.store("spirv", "a", b"data")
     fresh = root / "spirv" / f"{'a' * 40}-{'0' * 12}.vkd~"
@@ -140,7 +140,7 @@ def test_unfinished_files_go(root: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert _all_files(root) == []
 
 
-def test_clear_leaves_what_is_not_ours(root: Path) -> None:
+def test_clear_keeps_foreign_files(root: Path) -> None:
     disk_cache.store("spirv", "a", b"data")
     theirs = [root / "spirv" / "notes.txt", root / "letters" / "mine.vkd", root / "letter.vkd"]
     for path in theirs:
@@ -150,7 +150,7 @@ def test_clear_leaves_what_is_not_ours(root: Path) -> None:
     assert all(path.read_text() == "dear" for path in theirs)
 
 
-def test_a_disk_that_refuses(
+def test_failing_disk(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(disk_cache, "_reported", False)
@@ -160,7 +160,7 @@ def test_a_disk_that_refuses(
         disk_cache.store("spirv", "a", b"data")
         assert disk_cache.load("spirv", "a") is None
     assert (disk_cache.size(), disk_cache.clear()) == (0, 0)
-    assert capsys.readouterr().out.count("working without it") == 1  # said once
+    assert capsys.readouterr().out.count("continuing without it") == 1  # said once
     root.unlink()
 
     def full(*_: object, **__: object) -> None:
@@ -172,7 +172,7 @@ def test_a_disk_that_refuses(
     monkeypatch.undo()
 
 
-def test_a_folder_that_may_only_be_read(root: Path) -> None:
+def test_read_only_folder(root: Path) -> None:
     disk_cache.store("spirv", "a", b"data")
     (root / "spirv").chmod(0o500)
     root.chmod(0o500)
@@ -240,7 +240,7 @@ def test_processes_at_once(root: Path) -> None:
     assert 0 < disk_cache.size() <= 8 << 20
 
 
-def test_killed_in_the_middle(root: Path) -> None:
+def test_process_killed_while_writing(root: Path) -> None:
     for number in range(4):
         writer = _writer(number, 1 << 30)
         assert writer.stdout is not None
@@ -271,7 +271,7 @@ def _replace(path: Path, what: str, victim: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["pipe", "folder", "link", "/dev/zero"])
-def test_things_that_are_no_files(what: str, root: Path, tmp_path: Path) -> None:
+def test_entries_that_are_not_files(what: str, root: Path, tmp_path: Path) -> None:
     disk_cache.store("spirv", "a", b"data")
     (entry,) = _entry_files(root)
     victim = tmp_path / "victim"
@@ -319,9 +319,7 @@ def test_no_home_and_no_current_folder(tmp_path: Path, monkeypatch: pytest.Monke
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="elsewhere platformdirs itself is asked")
 @pytest.mark.parametrize("home", ["/home/somebody", "relative"])
 @pytest.mark.parametrize("chosen", ["", " ", "/somewhere/else", "relative", "~/no", "/trailing/"])
-def test_the_folder_is_the_one_that_platformdirs_names(
-    chosen: str, home: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_folder_agrees_with_platformdirs(chosen: str, home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VKDISPATCH_CACHE", "")
     monkeypatch.setattr(disk_cache, "_roots", {})
     monkeypatch.setenv("XDG_CACHE_HOME", chosen)
@@ -330,6 +328,6 @@ def test_the_folder_is_the_one_that_platformdirs_names(
     assert str(disk_cache.folder()) == platformdirs.user_cache_dir("vkdispatch", appauthor=False)
 
 
-def test_the_hash_is_that_of_hashlib() -> None:
+def test_hash_agrees_with_hashlib() -> None:
     expected = hashlib.blake2b(b"some data", digest_size=16).digest()
     assert disk_cache._hash(b"some ", b"data", size=16) == expected

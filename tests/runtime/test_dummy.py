@@ -119,7 +119,7 @@ def test_dummy_parameters_need_the_dummy_backend() -> None:
 # -- CUDA
 
 
-def test_cuda_is_said_to_be_missing() -> None:
+def test_cuda_backend_is_reported_missing() -> None:
     for use in (
         vd.cuda_graph_capture,
         lambda: vd.from_cuda_array(object()),
@@ -135,7 +135,7 @@ def test_cuda_is_said_to_be_missing() -> None:
     assert (capture.cuda_stream, capture.uniform_buffers) == (7, ["kept"])
 
 
-def test_errors_are_not_kept() -> None:
+def test_errors_do_not_remain_pending() -> None:
     with pytest.raises(RuntimeError):
         vd.set_dummy_context_params(subgroup_size=16)
     errors.check_for_errors()
@@ -183,7 +183,7 @@ vkdispatch.execution_pipeline.buffer_builder.BufferedStructEntry
 """
 
 
-def test_every_name_is_there() -> None:
+def test_every_public_name_exists() -> None:
     assert [name for name in VD_NAMES.split() if not hasattr(vd, name)] == []
     assert [name for name in (VC_NAMES + ABBREVIATIONS).split() if not hasattr(vc, name)] == []
     assert [name for name in ALLOCATORS.split() if not hasattr(vd, f"buffer_{name}")] == []
@@ -192,7 +192,7 @@ def test_every_name_is_there() -> None:
         assert list(module.__all__) == list(dict.fromkeys(module.__all__))
 
 
-def test_every_path_is_there(run_python: RunPython) -> None:
+def test_every_module_path_exists(run_python: RunPython) -> None:
     lines = [f"from {path.rpartition('.')[0]} import {path.rpartition('.')[2]}" for path in PATHS.split()]
     lines += [
         f"from {module} import *\n{' '.join(ABBREVIATIONS.split()).replace(' ', '; ')}"

@@ -60,7 +60,7 @@ def _manifest(folder: Path, library: str) -> str:
         ("empty folder", "holds no manifest"),
     ],
 )
-def test_a_broken_manifest_is_named(
+def test_broken_driver_manifest_is_named(
     run_python: RunPython, tmp_path: Path, variable: str, what: str, fault: str
 ) -> None:
     path = tmp_path / "driver.json"
@@ -84,7 +84,7 @@ def test_a_broken_manifest_is_named(
     )
 
 
-def test_a_broken_manifest_that_is_added(run_python: RunPython, tmp_path: Path) -> None:
+def test_broken_additional_manifest_is_named(run_python: RunPython, tmp_path: Path) -> None:
     path = tmp_path / "driver.json"
     path.write_text("no JSON")
     done = run_python(START, VK_ADD_DRIVER_FILES=str(path))
@@ -148,7 +148,7 @@ Function vkGetInstanceProcAddr(void* instance, const char* name) {
     ],
 )
 @pytest.mark.parametrize("debug", ["0", "1"])
-def test_a_loader_that_is_none(
+def test_unusable_loaders_are_reported(
     run_python: RunPython, tmp_path: Path, changes: dict[str, str] | None, words: str, debug: str
 ) -> None:
     good = {"HANDLE": "memory", "RESULT": "0", "CREATE": "(Function)create", "FUNCTIONS": "(Function)nothing"}
@@ -161,7 +161,7 @@ def test_a_loader_that_is_none(
     assert done.stdout.endswith("vulkan\n")
 
 
-def test_a_loader_that_is_no_library(run_python: RunPython, tmp_path: Path) -> None:
+def test_invalid_loader_is_reported(run_python: RunPython, tmp_path: Path) -> None:
     for name in ("libvulkan.so.1", "libvulkan.so"):
         (tmp_path / name).write_text(
             "this is no library, whatever it is called, and it is long enough to be one"
@@ -195,7 +195,7 @@ def test_a_loader_that_is_no_library(run_python: RunPython, tmp_path: Path) -> N
         ("VKDISPATCH_PRINT_BUFFER", "\N{SUPERSCRIPT TWO}"),
     ],
 )
-def test_values_that_mean_nothing(run_python: RunPython, variable: str, value: str) -> None:
+def test_invalid_values_of_variables_are_refused(run_python: RunPython, variable: str, value: str) -> None:
     code = WORK.replace("except ValueError", "except (ValueError, vd.BackendUnavailableError)")
     done = run_python(code, **{"VKDISPATCH_DEVICE": "", "VKDISPATCH_CHECK": "", variable: value})
     assert done.returncode == 0, done.stderr
@@ -203,7 +203,7 @@ def test_values_that_mean_nothing(run_python: RunPython, variable: str, value: s
 
 
 @pytest.mark.parametrize("value", ["0", "off", "False", "no", "", " 1 ", "on", "TRUE", "yes"])
-def test_switches(run_python: RunPython, value: str) -> None:
+def test_boolean_variables(run_python: RunPython, value: str) -> None:
     names = ("VKDISPATCH_DEBUG", "VKDISPATCH_FORCE_STAGING", "VKDISPATCH_KOMPUTE_MERGE")
     code = """
 import sys
@@ -216,7 +216,7 @@ print([read_switch(name) for name in sys.argv[1:]], read_switch("VKDISPATCH_UNKN
 
 
 @pytest.mark.parametrize("value", ["llvmpipe", "NVIDIA", "7", "0"])
-def test_the_dummy_backend_has_no_devices_to_choose_from(run_python: RunPython, value: str) -> None:
+def test_dummy_backend_refuses_a_device_choice(run_python: RunPython, value: str) -> None:
     done = run_python(
         START + "print(vd.get_context().device_infos[0].device_name)",
         VKDISPATCH_BACKEND="dummy",

@@ -41,7 +41,7 @@ def fresh(size: int) -> Array:
     return fresh_array((size,), np.dtype(np.uint8))
 
 
-def test_small_arrays_are_numpys() -> None:
+def test_small_results_are_plain_numpy_arrays() -> None:
     array = fresh(LARGE - 1)
     assert array.flags.owndata
     del array
@@ -74,7 +74,7 @@ def test_taken_over() -> None:
     assert native.spare_pages() == 2 * LARGE
 
 
-def test_views_keep_it() -> None:
+def test_views_keep_the_memory_alive() -> None:
     array = fresh(LARGE)
     array[:] = 3
     view = array[5:9].reshape(2, 2)
@@ -85,7 +85,7 @@ def test_views_keep_it() -> None:
     assert (view == 3).all() and native.spare_pages() == 0
 
 
-def test_few_are_kept() -> None:
+def test_few_blocks_are_cached() -> None:
     arrays = [fresh(LARGE) for _ in range(MOST + 3)]
     assert len({address(array) for array in arrays}) == MOST + 3
     del arrays
@@ -95,7 +95,7 @@ def test_few_are_kept() -> None:
     assert native.spare_pages() == MOST * 3 * LARGE  # the last ones are kept
 
 
-def test_more_than_there_is() -> None:
+def test_allocation_larger_than_memory() -> None:
     for size in (1 << 62, 1 << 50):
         with pytest.raises(MemoryError):
             fresh(size)

@@ -16,7 +16,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch_native as native
-from vkdispatch.base.interop import as_handle
+from vkdispatch.base.contexts.vulkan_handles import as_handle
 from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, f64
 
 from .by_hand import REQUIRED, Foreign, device_name, get_queue, has_validation, vk
@@ -62,7 +62,7 @@ def numbers(count: int = 1009) -> np.ndarray[Any, np.dtype[np.float32]]:
 # ---- handles out
 
 
-def test_own_handles_are_vulkans() -> None:
+def test_handles_are_vulkan_handles() -> None:
     context = vd.get_context()
     handles = context.handles
     assert len(handles.devices) == len(context.device_infos)
@@ -78,7 +78,7 @@ def test_own_handles_are_vulkans() -> None:
     assert count.value == len(vd.get_devices())
 
 
-def test_what_is_on() -> None:
+def test_enabled_features_and_extensions() -> None:
     context = vd.get_context()
     for device, info in zip(context.handles.devices, context.device_infos, strict=True):
         assert device.features == info.features
@@ -103,7 +103,7 @@ def test_handles_of_a_closed_context() -> None:
 # ---- extensions
 
 
-def test_extensions_are_switched_on() -> None:
+def test_requested_extensions_are_enabled() -> None:
     usual = vd.get_context().handles.devices[0].extensions
     candidates = ("VK_KHR_shader_clock", "VK_EXT_scalar_block_layout", "VK_KHR_8bit_storage")
     extra = [name for name in candidates if name in vd.get_devices()[0].extensions and name not in usual]
@@ -117,11 +117,11 @@ def test_extensions_are_switched_on() -> None:
         native.Engine([0], [[0]], False, False, ["VK_nobody_has_this"])
     native.take_messages()
     if "VK_EXT_buffer_device_address" in vd.get_devices()[0].extensions:
-        with pytest.raises(ValueError, match="beside bufferDeviceAddress"):
+        with pytest.raises(ValueError, match="together with bufferDeviceAddress"):
             vd.Context([0], [[0]], ["VK_EXT_buffer_device_address"])
 
 
-def test_contexts_that_cannot_be_made() -> None:
+def test_invalid_foreign_contexts_are_refused() -> None:
     count = len(vd.get_devices())
     for devices, families, extensions, kind, message in (
         ([count], [[0]], [], ValueError, "device_ids"),
@@ -279,7 +279,7 @@ def test_constants_prints_and_images(foreign: vd.Context, capsys: pytest.Capture
     np.testing.assert_array_equal(image.read(), texels)
 
 
-def test_features_are_used_when_named() -> None:
+def test_named_features_are_enabled() -> None:
     info = vd.get_context().device_infos[0]
     lacking = {*SOME, "VK_KHR_push_descriptor"} - {*info.features, *info.extensions}
     if lacking:
@@ -331,7 +331,7 @@ def test_several_contexts_share_a_queue(maker: Foreign) -> None:
         context.close()
 
 
-def test_own_handles_come_back_in() -> None:
+def test_own_handles_are_accepted() -> None:
     own = vd.get_context()
     device = own.handles.devices[0]
     context = vd.make_context_from_handles(
@@ -358,7 +358,7 @@ def test_own_handles_come_back_in() -> None:
 # ---- the end
 
 
-def test_what_a_closed_context_leaves(maker: Foreign) -> None:
+def test_memory_after_a_context_is_closed(maker: Foreign) -> None:
     context = vd.make_context_from_handles(**maker.handles)
     buffer, graph = vd.asbuffer(numbers(), context=context), vd.CommandGraph(context=context)
     triple(buffer, 1, graph=graph)
@@ -504,7 +504,7 @@ assert vd.get_context().make_current() is vd.get_context()
 
 
 @pytest.mark.parametrize("end", _ENDS)
-def test_ends(run_python: RunPython, end: str) -> None:
+def test_every_order_of_ending_is_silent(run_python: RunPython, end: str) -> None:
     code = f"{_PROGRAM}{_ENDS[end]}\nassert native.take_messages() == []\nprint('done')"
     result = run_python(code, str(Path(__file__).parent))
     assert result.returncode == 0, result.stderr
@@ -539,9 +539,9 @@ def test_wrong_handles(maker: Foreign) -> None:
         ("queues", [], ValueError, "queues: at least one"),
         ("queues", 0, TypeError, r"queues: expected a list of \(family, queue\)"),
         ("queues", [5], TypeError, "queues: expected pairs"),
-        ("queues", [(99, 0)], ValueError, "queues: .* has the families 0 to"),
-        ("queues", [(-1, 0)], ValueError, "queues: .* has the families 0 to"),
-        ("queues", [(0, 65000)], ValueError, "queues: family 0 of .* has the queues 0 to"),
+        ("queues", [(99, 0)], ValueError, "queues: .* has families 0 to"),
+        ("queues", [(-1, 0)], ValueError, "queues: .* has families 0 to"),
+        ("queues", [(0, 65000)], ValueError, "queues: family 0 of .* has queues 0 to"),
         ("queues", [(0, None)], TypeError, "queues: expected a Vulkan handle"),
         ("queues", [(0, maker.device)], ValueError, "given as device"),
         ("queues", [(0, maker.physical)], ValueError, "given as physical_device"),
@@ -549,7 +549,7 @@ def test_wrong_handles(maker: Foreign) -> None:
         ("extensions", ["VK_nobody_has_this"], vd.UnsupportedError, "has no VK_nobody_has_this"),
         ("extensions", "VK_KHR_push_descriptor", TypeError, "extensions: expected names"),
         ("features", [1], TypeError, "features: expected names, got 1"),
-        ("features", ["wideLines"], ValueError, "'wideLines' is none that vkdispatch uses"),
+        ("features", ["wideLines"], ValueError, "'wideLines' is not a feature that vkdispatch uses"),
         ("features", ["shaderBufferFloat32AtomicAdd"], ValueError, "belongs to VK_EXT_shader_atomic_float"),
     ]
     for name, value, kind, message in cases:
@@ -594,7 +594,7 @@ def test_handles_of_cffi(maker: Foreign) -> None:
 
 
 @pytest.mark.skipif(not has_validation(), reason="the Khronos validation layer is not installed")
-def test_the_foreign_layer_is_heard(run_python: RunPython) -> None:
+def test_foreign_layer_messages_are_reported(run_python: RunPython) -> None:
     """In debug mode what a foreign instance's layer says is noted, such as of a feature that is off."""
     result = run_python(
         f"""{_PROGRAM}
@@ -612,7 +612,7 @@ context.close()
     assert result.stdout.split() == ["True", "True"]
 
 
-def test_the_dummy_backend_has_none(run_python: RunPython) -> None:
+def test_dummy_backend_has_no_handles(run_python: RunPython) -> None:
     result = run_python(
         """
 import vkdispatch as vd

@@ -85,7 +85,7 @@ def test_enumerations() -> None:
     assert [member.value for member in vd.BorderColor] == list(range(6))
 
 
-def test_what_can_be_written() -> None:
+def test_data_that_can_be_written() -> None:
     image = vd.Image2D((4, 6), vd.float32, 2)
     big = np.random.default_rng(0).random((12, 8, 2), np.float32)
     for data in (big[::3, 1:7], big[:6, :4].transpose(1, 0, 2), big[::-2, ::-1][:4, :6]):
@@ -127,7 +127,7 @@ def test_what_can_be_written() -> None:
         (np.ma.zeros((4, 6), np.float32), TypeError),
     ],
 )
-def test_what_cannot_be_written(data: Any, error: type[Exception]) -> None:
+def test_data_that_cannot_be_written(data: Any, error: type[Exception]) -> None:
     image = vd.Image2D((4, 6))
     image.write(np.ones((4, 6), np.float32))
     with pytest.raises(error, match="data: "):
@@ -136,7 +136,7 @@ def test_what_cannot_be_written(data: Any, error: type[Exception]) -> None:
 
 
 @pytest.mark.parametrize("index", [1, -2, 1.0, "0", None, True])
-def test_queues_that_do_not_exist(index: Any) -> None:
+def test_unknown_queues_are_refused(index: Any) -> None:
     image = vd.Image2D((4, 6))
     with pytest.raises(ValueError, match="device_index"):
         image.write(np.ones((4, 6), np.float32), index)
@@ -185,13 +185,13 @@ def test_sizes_may_be_numpy_ints() -> None:
         (lambda: vd.Image((3, 4), 1, vd.float32, 1, vd.image_view_type.VIEW_TYPE_3D), "shape"),
     ],
 )
-def test_images_that_cannot_be(make: Callable[[], Any], name: str) -> None:
+def test_invalid_images_are_refused(make: Callable[[], Any], name: str) -> None:
     with pytest.raises(ValueError, match=name):
         make()
 
 
 @pytest.mark.parametrize("name", ["Image1D", "Image2D", "Image2DArray", "Image3D"])
-def test_the_image_is_no_annotation(name: str) -> None:
+def test_image_as_annotation_is_refused(name: str) -> None:
     with pytest.raises(RuntimeError, match=f"vc.{name}"):
         getattr(vd, name)[vd.float32]
     assert getattr(vc, name)[vd.float32].__args__ == (vd.float32,)
@@ -310,7 +310,7 @@ def test_samplers() -> None:
         ({"max_lod": None}, TypeError),
     ],
 )
-def test_samplers_that_cannot_be(settings: dict[str, Any], error: type[Exception]) -> None:
+def test_invalid_samplers_are_refused(settings: dict[str, Any], error: type[Exception]) -> None:
     image = vd.Image2D((4, 4))
     (name,) = settings
     with pytest.raises(error, match=name):
@@ -336,7 +336,7 @@ def test_lifetimes() -> None:
     assert kept.image.read().shape == (4, 4)
 
 
-def test_memory_comes_back() -> None:
+def test_memory_is_freed() -> None:
     engine = vd.get_context()._native
     vd.Image2D((256, 256)).write(np.zeros((256, 256), np.float32))
     vd.queue_wait_idle()
@@ -388,7 +388,7 @@ def test_descriptor_sets() -> None:
     assert commands.destroyed
 
 
-def test_descriptor_sets_check_what_they_get() -> None:
+def test_descriptor_sets_check_their_arguments() -> None:
     plan = ComputePlan(SOURCE, [5, 4, 1], 0, "sum")
     image = vd.Image2D((4, 4))
     bound = DescriptorSet(plan)
@@ -409,7 +409,7 @@ def test_descriptor_sets_check_what_they_get() -> None:
         bound.bind_image(image, 1)
 
 
-def test_descriptor_sets_want_the_image_that_the_code_declares() -> None:
+def test_descriptor_sets_require_the_declared_image() -> None:
     plan = ComputePlan(SOURCE, [5, 4, 1], 0, "sum")
     source, target, out = vd.Image2D((4, 4)), vd.Image2D((4, 4)), vd.Buffer(16, vd.float32)
     wrong = [

@@ -33,7 +33,7 @@ def public(thing: object) -> set[str]:
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.__name__)
-def test_modules_show_their_public_names(module: ModuleType) -> None:
+def test_dir_of_modules_lists_public_names(module: ModuleType) -> None:
     named = {name for name in module.__all__ if not name.startswith("__")}
     if module is vd:
         named = {*vd._HOMES, "codegen", "fft", "kompute", "orders", "random", "reduce", "vkfft"}
@@ -93,7 +93,7 @@ HIDDEN = {
 }
 
 
-def test_objects_show_what_is_documented() -> None:
+def test_dir_lists_documented_names() -> None:
     for name, thing in make_objects().items():
         shown = public(thing)
         assert set(SHOWN[name].split()) <= shown, name
@@ -103,13 +103,13 @@ def test_objects_show_what_is_documented() -> None:
         assert missing == [], name
 
 
-def test_what_is_hidden_goes_on_working() -> None:
+def test_hidden_members_still_work() -> None:
     data = make_objects()["buffer"]
     assert data.parents == {} and len(data.children_dict) == 0 and data.is_external is False
     assert public(type(data)) > {"read", "children_dict"}  # classes are shown whole
 
 
-def test_repr_is_a_line_that_says_what_and_where() -> None:
+def test_repr_is_one_line_with_kind_and_device() -> None:
     things = make_objects()
     device = things["context"].device_infos[0].device_name
     for name in ("graph", "context", "image", "sampler"):
@@ -122,7 +122,7 @@ def test_repr_is_a_line_that_says_what_and_where() -> None:
     assert repr(things["output_map"]) == "<'shifted' for an output: 2 arguments beyond the value>"
 
 
-def test_repr_of_what_is_no_more() -> None:
+def test_repr_of_destroyed_objects() -> None:
     with vd.use_context(vd.Context([0], [[0]])) as context:
         things = make_objects()
         things["image"].destroy()

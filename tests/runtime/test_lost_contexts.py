@@ -66,11 +66,11 @@ def lose(context: vd.Context, *, abandoned: bool = False) -> None:
 def _no_global_context(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have a test begin without a global context, and put that of the other tests back."""
     with monkeypatch.context() as changed:
-        changed.setattr(contexts, "_context", None)
+        changed.setattr(contexts.Context, "_global", None)
         changed.delenv("VKDISPATCH_TIMEOUT", raising=False)
         yield
-        if contexts._context is not None:
-            contexts._context._end()
+        if contexts.Context._global is not None:
+            contexts.Context._global._end()
 
 
 def extra_extensions() -> list[str]:
@@ -95,9 +95,7 @@ def facts(context: vd.Context) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("make", [vd.get_context, vd.make_context, lambda: vd.Buffer(3, f32).context])
 @pytest.mark.parametrize("closed", [False, True])
-def test_the_next_context_is_made_as_the_one_that_was_lost(
-    make: Callable[[], vd.Context], closed: bool
-) -> None:
+def test_next_context_has_the_arguments_of_the_lost_one(make: Callable[[], vd.Context], closed: bool) -> None:
     extra = extra_extensions()
     context = vd.make_context(queue_counts=2, extensions=extra, timeout=600)
     wanted = facts(context)
@@ -116,7 +114,7 @@ def test_the_next_context_is_made_as_the_one_that_was_lost(
         np.testing.assert_array_equal(buffer.read(), np.ones((2, 5)))
 
 
-def test_what_the_environment_says_later_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_later_environment_variables_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     context = vd.make_context()
     wanted = facts(context)
     monkeypatch.setenv("VKDISPATCH_TIMEOUT", "500")
@@ -125,7 +123,7 @@ def test_what_the_environment_says_later_does_not_count(monkeypatch: pytest.Monk
     assert facts(vd.get_context()) == wanted
 
 
-def test_a_context_made_current_is_made_again_as_it_was() -> None:
+def test_a_lost_context_that_was_made_current_is_recreated() -> None:
     context = vd.Context([0], [[0, 0, 0]], timeout=300)
     context.make_current()
     wanted = facts(context)
@@ -147,7 +145,7 @@ def test_a_context_made_current_is_made_again_as_it_was() -> None:
         ({"device_count": 1}, 2, 600),
     ],
 )
-def test_what_is_named_takes_the_place_of_what_was(
+def test_arguments_override_the_settings_of_the_lost_context(
     arguments: dict[str, Any], queues: int, timeout: float | None
 ) -> None:
     context = vd.make_context(device_ids=0, queue_counts=2, timeout=600)
@@ -156,14 +154,14 @@ def test_what_is_named_takes_the_place_of_what_was(
     assert (context.queue_count, context.timeout) == (queues, timeout)
 
 
-def test_extensions_are_added_to_those_of_before() -> None:
+def test_extensions_are_added_to_earlier_ones() -> None:
     extra = extra_extensions()
     context = vd.make_context(extensions=extra[:1])
     lose(context)
     assert {*extra} <= set(vd.make_context(extensions=extra[1:]).handles.devices[0].extensions)
 
 
-def test_a_context_that_cannot_be_made_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failed_recreation_is_retried(monkeypatch: pytest.MonkeyPatch) -> None:
     context = vd.make_context(queue_counts=2, timeout=600)
     wanted = facts(context)
     lose(context)
@@ -180,20 +178,20 @@ def test_a_context_that_cannot_be_made_is_not_forgotten(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("end", [destroy_context, lambda: vd.get_context().close()])
-def test_a_context_that_was_ended_is_not_made_again(end: Callable[[], None]) -> None:
+def test_closed_context_is_not_recreated(end: Callable[[], None]) -> None:
     vd.make_context(queue_counts=2, timeout=600)
     end()
     assert (vd.get_context().queue_count, vd.get_context().timeout) == (1, None)
 
 
-def test_a_lost_context_that_was_destroyed_is_not_made_again() -> None:
+def test_destroyed_lost_context_is_not_recreated() -> None:
     lose(vd.make_context(queue_counts=2, timeout=600))
     destroy_context()
     assert not is_context_initialized()
     assert (vd.get_context().queue_count, vd.get_context().timeout) == (1, None)
 
 
-def test_threads_make_one_context_together() -> None:
+def test_threads_recreate_one_context() -> None:
     lose(vd.make_context(queue_counts=2))
     barrier = threading.Barrier(8)
     found = []
@@ -218,12 +216,12 @@ def test_threads_make_one_context_together() -> None:
         (True, "longer than the timeout of its context, 9 se"),
     ],
 )
-def test_the_user_is_told(capsys: pytest.CaptureFixture[str], abandoned: bool, said: str) -> None:
+def test_the_loss_is_logged(capsys: pytest.CaptureFixture[str], abandoned: bool, said: str) -> None:
     set_log_level(LogLevel.WARNING)
     lose(vd.make_context(timeout=9), abandoned=abandoned)
     vd.get_context()
     told = capsys.readouterr()
-    assert said in told.out + told.err and "making one like it" in told.out + told.err
+    assert said in told.out + told.err and "a new context replaces it" in told.out + told.err
 
 
 # ---- what they say
@@ -248,7 +246,7 @@ OBJECTS: list[tuple[str, Callable[[Any], object]]] = [
         (600, True, vd.DeviceTimeoutError),
     ],
 )
-def test_what_belonged_to_it_says_so(
+def test_objects_of_a_lost_context_raise(
     kind: str,
     use: Callable[[Any], object],
     timeout: float | None,
@@ -286,7 +284,7 @@ def test_the_context_of_a_thread_is_not_replaced(abandoned: bool) -> None:
     own.close()
 
 
-def test_work_that_was_not_done_is_not_taken_for_done() -> None:
+def test_unfinished_work_is_not_reported_as_done() -> None:
     context = vd.Context([0], [[0]], timeout=600)
     with vd.use_context(context):
         buffer = vd.asbuffer(np.zeros(3, np.float32))
@@ -299,7 +297,7 @@ def test_work_that_was_not_done_is_not_taken_for_done() -> None:
                 wait()
 
 
-def test_work_that_may_have_failed_before_the_close_is_not_taken_for_done() -> None:
+def test_possibly_failed_work_is_not_reported_as_done() -> None:
     class Failed(Stopped):
         failures = 1
 
@@ -321,7 +319,7 @@ def test_work_that_may_have_failed_before_the_close_is_not_taken_for_done() -> N
     assert known.done() and known.wait()
 
 
-def test_what_the_error_is() -> None:
+def test_the_types_of_the_error() -> None:
     error = vd.DeviceTimeoutError("late")
     for kind in (vd.VkDispatchError, vd.DeviceLostError, vd.VulkanError, TimeoutError, RuntimeError):
         assert isinstance(error, kind)
@@ -349,7 +347,7 @@ def borrowed(owner: vd.Context) -> vd.Context:
 
 
 @pytest.mark.parametrize("abandoned", [False, True])
-def test_a_borrowed_context_is_not_made_again(abandoned: bool) -> None:
+def test_borrowed_context_is_not_recreated(abandoned: bool) -> None:
     owner = vd.Context([0], [[0]])
     context = borrowed(owner)
     assert vd.get_context() is context and context.timeout == 600
@@ -364,7 +362,7 @@ def test_a_borrowed_context_is_not_made_again(abandoned: bool) -> None:
     owner.close()
 
 
-def test_a_device_that_is_named_takes_the_place_of_a_borrowed_one() -> None:
+def test_a_named_device_replaces_a_borrowed_one() -> None:
     owner = vd.Context([0], [[0]])
     context = borrowed(owner)
     lose(context)
@@ -388,7 +386,7 @@ def test_an_interrupted_close_closes() -> None:
     with pytest.raises(vd.UsageError, match="destroyed"):
         buffer.read(0)
     for wait in (event.wait, event.done):
-        with pytest.raises(vd.UsageError, match="interrupted, before the work was done"):
+        with pytest.raises(vd.UsageError, match="interrupted before the work was done"):
             wait()
     # it was not lost: the next one has the defaults
     assert vd.get_context().queue_count == 1
@@ -487,7 +485,7 @@ def test_the_limit_of_a_borrowed_device_reaches_the_engine(limit: Callable[..., 
         (np.ones(2), TypeError),
     ],
 )
-def test_limits_that_are_none(timeout: Any, error: type[Exception]) -> None:
+def test_invalid_limits_are_refused(timeout: Any, error: type[Exception]) -> None:
     owner = vd.Context([0], [[0]])
     handles = owner.handles
     (device,) = handles.devices
@@ -508,7 +506,7 @@ def test_limits_that_are_none(timeout: Any, error: type[Exception]) -> None:
 @pytest.mark.parametrize(
     ("text", "seconds"), [("", None), (" ", None), ("2", 2.0), (" 0.5 ", 0.5), ("1e3", 1000.0), ("inf", None)]
 )
-def test_the_variable(monkeypatch: pytest.MonkeyPatch, text: str, seconds: float | None) -> None:
+def test_timeout_variable(monkeypatch: pytest.MonkeyPatch, text: str, seconds: float | None) -> None:
     monkeypatch.setenv("VKDISPATCH_TIMEOUT", text)
     assert vd.make_context().timeout == seconds
     assert vd.Context([0], [[0]]).timeout == seconds
@@ -517,7 +515,7 @@ def test_the_variable(monkeypatch: pytest.MonkeyPatch, text: str, seconds: float
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "nan", "soon", "1 s", "0x10", "1,5", "-inf"])
-def test_a_variable_that_means_nothing(run_python: RunPython, text: str) -> None:
+def test_invalid_timeout_variable_is_refused(run_python: RunPython, text: str) -> None:
     done = run_python(
         "import vkdispatch as vd\n"
         "try: vd.get_context()\n"
@@ -530,7 +528,7 @@ def test_a_variable_that_means_nothing(run_python: RunPython, text: str) -> None
     assert second == "3.0" and done.returncode == 0
 
 
-def test_the_dummy_backend_checks_it_as_well(run_python: RunPython) -> None:
+def test_dummy_backend_checks_the_timeout(run_python: RunPython) -> None:
     done = run_python(
         "import vkdispatch as vd\n"
         "try: vd.make_context(timeout=-3)\n"

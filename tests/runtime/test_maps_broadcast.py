@@ -91,7 +91,7 @@ def test_maps_of_maps(one: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(combined(inner, a).read(0), expected, err_msg=str(other))
 
 
-def test_an_index_in_a_map_of_one_element_is_its_own() -> None:
+def test_broadcast_map_uses_its_own_index() -> None:
     # the table is loaded ahead for the outer map, whose index is another
     table = vd.asbuffer(np.arange(5, 21, dtype=np.float32))
     one = vd.asbuffer(np.float32([1]))
@@ -196,7 +196,7 @@ def test_output_maps_of_every_family(shape: tuple[int, ...]) -> None:
         np.testing.assert_array_equal(got.read(0), (values + bias).astype(np.float32))
 
 
-def test_arguments_of_output_maps_that_do_not_fit() -> None:
+def test_wrong_arguments_of_output_maps_are_refused() -> None:
     x = vd.asbuffer(filled((6, 7)))
     wrong = added(vd.asbuffer(filled((6,))))
     larger = added(vd.asbuffer(filled((3, 6, 7))))
@@ -257,7 +257,7 @@ def test_kernels_do_not_depend_on_sizes() -> None:
     assert len(same.arguments) == 2
 
 
-def test_a_map_that_looks_at_its_index() -> None:
+def test_map_that_uses_its_index() -> None:
     @vd.map
     def indexed(x: f32, y: f32, by: Const[u32]) -> f32:
         return (vd.mapped_index() + by).to_dtype(f32) + x * y
@@ -267,7 +267,7 @@ def test_a_map_that_looks_at_its_index() -> None:
     np.testing.assert_array_equal(indexed(vd.asbuffer(x), vd.asbuffer(y), 4).read(0), expected)
 
 
-def test_shapes_that_do_not_broadcast() -> None:
+def test_shapes_that_do_not_broadcast_are_refused() -> None:
     with pytest.raises(
         vd.ArgumentValueError, match=r"'combined': argument 2: expected 'y' .*\(5, 7\).* \(5,\)"
     ):

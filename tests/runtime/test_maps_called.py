@@ -68,7 +68,7 @@ def test_values_of_buffers_numbers_and_maps():
     np.testing.assert_array_equal(evaluate(clipped(clipped(x))), np.minimum(VALUES, 1))
 
 
-def test_arrays_of_one_element_serve_all():
+def test_arrays_of_one_element_broadcast():
     x, one = vd.asbuffer(VALUES), vd.asbuffer(np.float32([3]))
     assert weighted(one, x).shape == x.shape
     np.testing.assert_array_equal(evaluate(weighted(one, x)), 3 * VALUES)
@@ -195,7 +195,7 @@ def test_buffers_of_no_elements():
             fill(made)
 
 
-def test_types_that_lie_in_buffers_only():
+def test_storage_only_types():
     @vd.map
     def narrow(x: i8, y: u32) -> i8:
         return x + y.to_dtype(i32)
@@ -205,7 +205,7 @@ def test_types_that_lie_in_buffers_only():
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16"])
-def test_small_integers_wrap_around_whether_they_are_stored_or_not(kind: str) -> None:
+def test_small_integers_wrap_around_stored_or_not(kind: str) -> None:
     dtype: Any = getattr(vd, kind)
     info = np.iinfo(kind)
     host = np.array([info.max, info.max - 3, info.min, 1], kind)
@@ -274,7 +274,7 @@ def test_maps_are_precise_wherever_they_are_traced() -> None:
     check(out, EXPONENTIALS[:, None])
 
 
-def test_a_precise_map_leaves_the_rest_of_a_kernel_alone() -> None:
+def test_precise_map_does_not_affect_the_rest_of_a_kernel() -> None:
     @vd.shader("x.size")
     def both(y: Buff[f32], x: Buff[f32]):
         i = vc.global_invocation_id().x
@@ -290,7 +290,7 @@ def test_a_precise_map_leaves_the_rest_of_a_kernel_alone() -> None:
     assert "f32_cos(" in precise.get_src().code
 
 
-def test_what_the_options_of_a_map_take() -> None:
+def test_options_of_a_map() -> None:
     with pytest.raises(TypeError, match="precise_math: expected True or False, got 1"):
         vd.map(precise_math=1)  # type: ignore[call-overload]
     made = vd.map(return_type=f32, input_types=[f32])(lambda x: x * 2)

@@ -84,7 +84,7 @@ def test_every_dtype(kind: DType) -> None:
         assert made.read(0).tobytes() == buffer.read(0).tobytes()
 
 
-def test_a_truth_value_and_a_number_for_each() -> None:
+def test_boolean_and_number_arguments() -> None:
     @vd.map
     def larger(x: f32, limit: f32) -> b8:
         return x > limit
@@ -95,7 +95,7 @@ def test_a_truth_value_and_a_number_for_each() -> None:
     assert made.read(0).dtype == np.bool_
 
 
-def test_it_is_computed_when_asked_and_kept_from_then_on() -> None:
+def test_value_is_computed_once_on_demand() -> None:
     buffer = vd.asbuffer(np.float32([1, 2, 3]))
     mapped = scaled(buffer, 2)
     made = vd.asbuffer(mapped)
@@ -139,7 +139,7 @@ def test_the_context_is_that_of_the_arguments() -> None:
         other.close()
 
 
-def test_what_is_refused() -> None:
+def test_wrong_uses_are_refused() -> None:
     buffer = vd.asbuffer(np.float32([1, 2]))
     mapped = scaled(buffer, 2)
     with pytest.raises(ValueError, match="copy: "):
@@ -210,9 +210,9 @@ def test_one_kernel_for_all_arrays_of_a_map() -> None:
         vd.asbuffer(scaled(vd.asbuffer(np.ones(size, np.float32)), 2))
 
     evaluate(5)
-    before = evaluation._store_kernel.cache_info()  # type: ignore[attr-defined]
+    before = evaluation._make_store_kernel.cache_info()  # type: ignore[attr-defined]
     evaluate(1021)
-    after = evaluation._store_kernel.cache_info()  # type: ignore[attr-defined]
+    after = evaluation._make_store_kernel.cache_info()  # type: ignore[attr-defined]
     assert (after.misses, after.hits) == (before.misses, before.hits + 1)
 
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.base.buffer import Buffer, function_buffer, layout_of
+from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.host.layout import layout_of
 
 ROUNDS = 1000
 FIRST = 20
@@ -38,7 +39,7 @@ def test_a_loop_allocates_nothing(size: int, waits: bool) -> None:
     np.testing.assert_array_equal(y.read(0), np.cumsum(values))
 
 
-def test_a_chain_of_results_keeps_apart_what_is_alive() -> None:
+def test_a_chain_of_results_keeps_live_results_apart() -> None:
     values = np.random.default_rng(5).integers(0, 10, 5000).astype(np.int64)
     x = vd.asbuffer(values)
     kept, expected = [], []
@@ -64,7 +65,7 @@ def test_small_buffers_cost_no_allocation() -> None:
     assert statistics()["allocations"] == before
 
 
-def test_many_at_once_are_back_when_dropped() -> None:
+def test_many_buffers_are_freed_when_dropped() -> None:
     gc.collect()
     vd.queue_wait_idle()
     before = statistics()
@@ -77,7 +78,7 @@ def test_many_at_once_are_back_when_dropped() -> None:
     assert statistics()["allocations"] <= before["allocations"] + 300
 
 
-def test_a_graph_is_made_of_memory_that_was_used_before() -> None:
+def test_graph_reuses_memory() -> None:
     """Results that a graph's calls make are its own while it lasts, wherever their memory comes from."""
     values = np.arange(3000, dtype=np.int32)
     x = vd.asbuffer(values)
@@ -93,7 +94,7 @@ def test_a_graph_is_made_of_memory_that_was_used_before() -> None:
         np.testing.assert_array_equal(other.read(0), np.cumsum(values))
 
 
-def test_a_layout_is_what_a_buffer_has() -> None:
+def test_layout_of_matches_the_attributes_of_a_buffer() -> None:
     context = vd.get_context()
     for shape in ((), 5, (4,), [2, 3], (2, 3, 4), np.int64(3), (0, 2)):
         made: Buffer[vd.float32] = Buffer(shape, vd.float32)  # type: ignore[arg-type]

@@ -95,7 +95,7 @@ def test_errors_show_the_cells(run_python: RunPython, tmp_path: Path) -> None:
     assert "Cell In[4], line 4, in scatter(data)" in written["index"][0]
 
 
-def test_all_frames_are_there_if_asked_for(run_python: RunPython, tmp_path: Path) -> None:
+def test_all_frames_are_shown_on_request(run_python: RunPython, tmp_path: Path) -> None:
     written = run_cells(run_python, VKDISPATCH_TRACEBACK="full", IPYTHONDIR=str(tmp_path))
     lines, _ = written["call"]
     assert len(lines) > 30 and any("shader_function.py" in line for line in lines)

@@ -24,7 +24,7 @@ def test_scalars(kind: Any, value: Any) -> None:
     assert plain_scalar(kind, value, "x") == expected.item()
 
 
-def test_numbers_that_would_change_are_refused() -> None:
+def test_inexact_numbers_are_refused() -> None:
     for kind, value in (
         (dtype.int32, 3.9),
         (dtype.int32, -0.5),
@@ -111,7 +111,7 @@ def test_rows() -> None:
         (dtype.complex64, (1, 2), ValueError),
     ],
 )
-def test_refused(kind: Any, value: Any, error: type[Exception]) -> None:
+def test_wrong_values_are_refused(kind: Any, value: Any, error: type[Exception]) -> None:
     with pytest.raises(error, match="argument 'x'") as caught:
         pack(kind, value, "argument 'x'")
     assert isinstance(caught.value, VkDispatchError)
@@ -146,7 +146,7 @@ JUNK = st.recursive(
     kind=st.sampled_from([*REALS, dtype.complex64, dtype.vec3, dtype.ivec2, dtype.mat2]),
     rows=st.integers(1, 3),
 )
-def test_junk_packs_or_is_refused(value: Any, kind: Any, rows: int) -> None:
+def test_random_values_pack_or_are_refused(value: Any, kind: Any, rows: int) -> None:
     try:
         packed = pack_rows(kind, value, rows, "x")
     except VkDispatchError:

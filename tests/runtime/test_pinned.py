@@ -27,7 +27,7 @@ def block_of(array: np.ndarray[Any, Any]) -> object:
 
 @pytest.mark.parametrize("shape", [(), 1, 7, (3, 5), (2, 3, 4, 5), [2, 2], np.int64(3)])
 @pytest.mark.parametrize("dtype", [np.float32, np.uint8, "c16", ">i4"])
-def test_it_is_an_array(shape: Any, dtype: Any) -> None:
+def test_pinned_memory_is_an_array(shape: Any, dtype: Any) -> None:
     array = vd.empty_pinned(shape, dtype)
     like = np.empty(shape, dtype)
     assert (array.shape, array.dtype, array.strides) == (like.shape, like.dtype, like.strides)
@@ -63,13 +63,13 @@ def test_wrong_arguments(arguments: tuple[Any, ...], error: type[Exception], wor
     assert isinstance(raised.value, vd.VkDispatchError)
 
 
-def test_more_than_there_is() -> None:
+def test_allocation_larger_than_memory() -> None:
     with pytest.raises(MemoryError):
         vd.empty_pinned(1 << 60, np.uint8)
 
 
 @pytest.mark.parametrize("size", [1, 63, 4099, 300_007])
-def test_written_and_read_as_any_other(size: int) -> None:
+def test_written_and_read_like_other_arrays(size: int) -> None:
     source = vd.empty_pinned(size)
     source[:] = np.arange(size)
     buffer = vd.Buffer((size,), vd.float32)
@@ -99,7 +99,7 @@ def test_parts_of_a_block() -> None:
     assert (columns.read(0) == block[:, 5]).all()
 
 
-def test_part_in_and_part_out() -> None:
+def test_partial_writes_and_reads() -> None:
     """A range that only begins in a block is not the block's."""
     block = vd.empty_pinned(64, np.uint8)
     buffer = vd.Buffer((64,), vd.uint8)
@@ -117,7 +117,7 @@ def test_images_take_pinned_arrays_too() -> None:
     assert (image.read().reshape(8, 4, 4) == texels).all()
 
 
-def test_memory_comes_back() -> None:
+def test_memory_is_freed() -> None:
     vd.queue_wait_idle()
     engine = vd.get_context()._native
     gc.collect()

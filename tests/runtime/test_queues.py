@@ -163,7 +163,7 @@ refused(lambda: vd.cumsum(x, segments=places(4, 2, -6)), ValueError, "segments",
 """)
 
 
-def test_where_a_graph_runs(run: Run) -> None:
+def test_queue_of_a_graph(run: Run) -> None:
     run("""
 data = vd.asbuffer(np.zeros(77, np.float32))
 graph = vd.CommandGraph()
@@ -185,7 +185,7 @@ for bad in (2, -3, 1.5, "0", None):
 """)
 
 
-def test_any_queue_is_one_that_is_not_busy(run: Run) -> None:
+def test_any_queue_selects_an_idle_queue(run: Run) -> None:
     run("""
 @vd.shader(64)
 def spin(data: Buff[f32], rounds: Const[u32]):
@@ -350,7 +350,7 @@ def test_signals() -> None:
     assert (data.read(0) == 300).all()
 
 
-def test_a_signal_stands_for_what_was_given_before_it() -> None:
+def test_a_signal_stands_for_earlier_work() -> None:
     data = vd.asbuffer(np.zeros(64, np.float32))
     graph = vd.CommandGraph()
     for _ in range(2000):
@@ -367,7 +367,7 @@ def test_a_signal_stands_for_what_was_given_before_it() -> None:
     assert (data.read(0) == 6000).all()
 
 
-def test_bad_signals() -> None:
+def test_invalid_signals_are_refused() -> None:
     signal = vd.Signal()
     for bad in (-1, 99, 1.5, "0"):
         with pytest.raises(ValueError, match="queue_index"):

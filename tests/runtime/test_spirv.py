@@ -15,7 +15,7 @@ import vkdispatch as vd
 from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.spirv import opcodes as op
 from vkdispatch.base.spirv.module import LAST_KNOWN, read_module, text, validate
-from vkdispatch.base.spirv.reflection import rebound, reflect
+from vkdispatch.base.spirv.reflection import rebind, reflect
 from vkdispatch.base.spirv.type_checks import check_types
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, u32, v4
 
@@ -61,7 +61,7 @@ def changed(seed: int) -> bytes:
     return words.tobytes()
 
 
-def test_a_good_module() -> None:
+def test_valid_module() -> None:
     module = read_module(CODE.tobytes())
     check_types(module)
     validate(CODE.tobytes())
@@ -75,11 +75,11 @@ def test_a_good_module() -> None:
     assert block is not None and [member[:2] for member in block.members] == [("alpha", 0), ("n", 4)]
     assert [(c.id, c.name, c.kind) for c in found.spec_constants.values() if c.name] == [(0, "N", "int")]
     assert found.shared_bytes == 8 * (1 + 3 * 4) * 4
-    moved = reflect(read_module(rebound(module, {(0, 0): 1, (1, 3): 0}, found)))
+    moved = reflect(read_module(rebind(module, {(0, 0): 1, (1, 3): 0}, found)))
     assert [(r.set, r.binding, r.name) for r in moved.resources] == [(0, 0, "result"), (0, 1, "A")]
 
 
-def test_instructions_of_extensions_are_let_through() -> None:
+def test_extension_instructions_are_accepted() -> None:
     code = compile_glsl(
         """#version 450
         #extension GL_EXT_shader_atomic_float : enable
@@ -157,7 +157,7 @@ def test_entry_points() -> None:
         (op.NAME, 0, 1 << 20, "not defined"),
     ],
 )
-def test_instructions_that_make_no_sense(opcode: int, operand: int, value: int, text: str) -> None:
+def test_invalid_instructions_are_refused(opcode: int, operand: int, value: int, text: str) -> None:
     words = CODE.copy()
     instruction = next(read_module(CODE.tobytes()).of(opcode))
     words[instruction.at + 1 + operand] = value
@@ -294,7 +294,9 @@ def beyond(code: Code) -> None:
 
 
 @pytest.mark.parametrize(("edit", "text"), [each[1:] for each in EDITS], ids=[each[0] for each in EDITS])
-def test_what_drivers_crash_on_is_refused(edit: Callable[[Code, dict[str, int]], object], text: str) -> None:
+def test_modules_that_crash_drivers_are_refused(
+    edit: Callable[[Code, dict[str, int]], object], text: str
+) -> None:
     with pytest.raises(ValueError, match=text):
         check_types(read_module(edited(edit)))
 
@@ -322,7 +324,7 @@ def nested(depth: int) -> str:
     )
 
 
-def test_functions_that_call_themselves() -> None:
+def test_recursive_functions_are_refused() -> None:
     words = np.frombuffer(compile_glsl(calling(2), "test"), np.uint32).copy()
     module = read_module(words.tobytes())
     check_types(module)
@@ -356,7 +358,7 @@ def test_random_modules_are_read_or_refused() -> None:
     assert 0 < read < 1500
 
 
-def test_spirv_val_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spirv_val_is_used_if_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     if shutil.which("spirv-val") is None:
         pytest.skip("spirv-val is not installed")
     words = CODE.copy()
@@ -368,7 +370,7 @@ def test_spirv_val_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     vd.spirv_kernel(words.tobytes(), ARGUMENTS)
 
 
-def test_drivers_survive_what_passes(
+def test_drivers_accept_modules_that_pass(
     tmp_path: Path, run_python: Callable[..., subprocess.CompletedProcess[str]]
 ) -> None:
     if not vd.get_context().device_infos[0].is_cpu():

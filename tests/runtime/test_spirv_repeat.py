@@ -15,7 +15,7 @@ from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.spirv import opcodes as op
 from vkdispatch.base.spirv.module import read_module, validate
 from vkdispatch.base.spirv.reflection import reflect
-from vkdispatch.base.spirv.repeat import MOST, Repeated, repeated
+from vkdispatch.base.spirv.repeat import MOST, Repeated, repeat_kernel
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, u32
 
 HEADER = """#version 450
@@ -38,7 +38,7 @@ def module(body: str, local: str = "8", before: str = "") -> bytes:
 
 def accepted(code: bytes, fence: bool = True) -> Repeated:
     """Return the repeated kernel, which `spirv-val` finds nothing in."""
-    made = repeated(code, fence=fence)
+    made = repeat_kernel(code, fence=fence)
     assert made is not None
     validate(made.spirv)
     return made
@@ -210,7 +210,7 @@ SHARED = {
 @pytest.mark.parametrize("name", SHARED)
 def test_other_kernels_are_not(name: str) -> None:
     body, before = SHARED[name]
-    assert repeated(module(body, before=before)) is None
+    assert repeat_kernel(module(body, before=before)) is None
 
 
 @pytest.mark.parametrize(
@@ -226,18 +226,18 @@ def test_other_kernels_are_not(name: str) -> None:
     ],
 )
 def test_workgroups_lie_along_x(local: str, taken: bool) -> None:
-    assert (repeated(module("a[i] += 1;", local)) is not None) is taken
+    assert (repeat_kernel(module("a[i] += 1;", local)) is not None) is taken
 
 
 @pytest.mark.parametrize(("size", "taken"), [("gl_WorkGroupSize.x", True), ("8", False), ("0", False)])
 def test_groups_of_a_size_that_is_replaced(size: str, taken: bool) -> None:
     body = f"a[gl_WorkGroupID.x * {size} + gl_LocalInvocationID.x] += 1;"
-    assert (repeated(module(body, "8, local_size_x_id = 3")) is not None) is taken
+    assert (repeat_kernel(module(body, "8, local_size_x_id = 3")) is not None) is taken
 
 
 def test_a_kernel_that_writes_nothing_is_left_alone() -> None:
-    assert repeated(module("float x = a[i];")) is None
-    assert repeated(module("void main() {}")) is None
+    assert repeat_kernel(module("float x = a[i];")) is None
+    assert repeat_kernel(module("void main() {}")) is None
 
 
 def test_the_constant_takes_a_free_id() -> None:
@@ -275,16 +275,16 @@ def test_old_blocks_are_storage_buffers() -> None:
     assert (made.written, made.read) == ({0}, {0, 2})
 
 
-def test_modules_that_are_none_are_refused() -> None:
+def test_invalid_modules_are_refused() -> None:
     with pytest.raises(TypeError, match="expected the bytes of a SPIR-V module"):
-        repeated("x")  # type: ignore[arg-type]
+        repeat_kernel("x")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no SPIR-V module"):
-        repeated(bytes(40))
+        repeat_kernel(bytes(40))
     with pytest.raises(ValueError, match="no compute entry point 'other'"):
-        repeated(module("a[i] += 1;"), "other")
+        repeat_kernel(module("a[i] += 1;"), "other")
 
 
-def test_changed_words_are_harmless() -> None:
+def test_modules_with_changed_words_are_harmless() -> None:
     """A broken module is refused, left alone, or made into a module again; nothing else comes of it."""
     code = np.frombuffer(
         module(*ELEMENTWISE["structures"][:1], before=ELEMENTWISE["structures"][1]), np.uint32
@@ -298,7 +298,7 @@ def test_changed_words_are_harmless() -> None:
                 [choice.randrange(150), choice.randrange(2**32)]
             )
         try:
-            made = repeated(words.tobytes())
+            made = repeat_kernel(words.tobytes())
         except ValueError:
             outcomes.add("refused")
             continue
@@ -312,11 +312,11 @@ def test_long_ways_end() -> None:
     """Values that come a long way, or many ways, are given up, not followed for ever."""
     names = [f"j{k}" for k in range(300)]
     steps = "".join(f"uint {b} = {a};" for a, b in zip(["i", *names], names, strict=False))
-    assert repeated(module(f"{steps} a[{names[-1]}] += 1;")) is None
+    assert repeat_kernel(module(f"{steps} a[{names[-1]}] += 1;")) is None
     levels = "void f0(uint j) { a[j] += 1; }" + "".join(
         f"void f{k}(uint j) {{ f{k - 1}(j); f{k - 1}(j); }}" for k in range(1, 18)
     )
-    assert repeated(module("f17(i);", before=levels)) is not None
+    assert repeat_kernel(module("f17(i);", before=levels)) is not None
 
 
 # -- results
@@ -492,4 +492,4 @@ def test_random_kernels(seed: int, rounds: int, fence: bool) -> None:
     st.sampled_from(["t = {};", "{} = t;", "if (pc.n > 99) t += {};", "add(copy, {});"]),
 )
 def test_random_kernels_with_one_bad_access(seed: int, access: str, statement: str) -> None:
-    assert repeated(Writer(seed).kernel(statement.format(access))) is None
+    assert repeat_kernel(Writer(seed).kernel(statement.format(access))) is None

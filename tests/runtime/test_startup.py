@@ -37,12 +37,12 @@ print(sorted(new & set({HEAVY + SELDOM!r})), compiled)
 """
 
 
-def test_an_import_brings_nothing_heavy_along(run_python: RunPython) -> None:
+def test_import_loads_no_heavy_modules(run_python: RunPython) -> None:
     done = run_python(IMPORT)
     assert (done.stdout, done.stderr) == ("[] []\n", "")
 
 
-def test_what_is_imported_late_is_there(run_python: RunPython) -> None:
+def test_late_imports_are_available(run_python: RunPython) -> None:
     done = run_python("import vkdispatch as vd; print(all(hasattr(vd, name) for name in vd.__all__))")
     assert (done.stdout, done.stderr) == ("True\n", "")
 
@@ -118,14 +118,14 @@ def test_kompute_imports_what_a_manager_needs(run_python: RunPython) -> None:
         "import sys, gc; import numpy; before = set(sys.modules)\n"
         "import vkdispatch.kompute as kp\n"
         "heavy = ('logging', 'pathlib', 'threading', 'vkdispatch.base.dtype', 'vkdispatch.base.buffer',\n"
-        "         'vkdispatch.base.image', 'vkdispatch.execution_pipeline', 'vkdispatch.kompute.sequence')\n"
+        "         'vkdispatch.base.image', 'vkdispatch.execution_pipeline', 'vkdispatch.kompute.sequences')\n"
         "print([name for name in heavy if name in set(sys.modules) - before])\n"
         "print('Manager' in vars(kp), gc.isenabled())"
     )
     assert (done.stdout, done.stderr) == ("[]\nTrue True\n", "")
 
 
-def test_kompute_leaves_collections_off_where_they_are(run_python: RunPython) -> None:
+def test_kompute_import_keeps_garbage_collection_disabled(run_python: RunPython) -> None:
     done = run_python("import gc; gc.disable(); import vkdispatch.kompute; print(gc.isenabled())")
     assert (done.stdout, done.stderr) == ("False\n", "")
 
@@ -154,7 +154,7 @@ kp.Manager()
 
 
 @pytest.mark.parametrize("first", ["", "import logging"])
-def test_the_logger_is_kp_and_is_shown(first: str, run_python: RunPython) -> None:
+def test_kompute_logger_is_named_kp(first: str, run_python: RunPython) -> None:
     level = "logging.getLogger('kp').setLevel(logging.INFO)"
     for then, lines in (("", 0), (level, 1), ("kp.log_level(2)", 1), ("kp.log_level(3)", 0)):
         done = run_python(LOGGED.format(first=first, then=then))
@@ -163,7 +163,7 @@ def test_the_logger_is_kp_and_is_shown(first: str, run_python: RunPython) -> Non
         assert done.stderr.startswith("INFO:kp:using device 0") == bool(lines)
 
 
-def test_every_name_comes_from_where_the_table_says_and_is_kept(run_python: RunPython) -> None:
+def test_lazy_names_come_from_the_listed_modules(run_python: RunPython) -> None:
     done = run_python(
         "import vkdispatch as vd, importlib\n"
         "for name, home in vd._HOMES.items():\n"
@@ -181,7 +181,7 @@ def test_every_name_comes_from_where_the_table_says_and_is_kept(run_python: RunP
     assert (done.stdout, done.stderr) == ("module 'vkdispatch' has no attribute 'nothing'\n", "")
 
 
-def test_the_decorator_is_not_hidden_by_the_folder_of_its_name(run_python: RunPython) -> None:
+def test_decorator_is_not_hidden_by_the_folder(run_python: RunPython) -> None:
     # The import system sets a folder as an attribute of the package, at the latest moment.
     done = run_python(
         "import vkdispatch.shader.map, vkdispatch.reduce, vkdispatch as vd\n"
@@ -209,7 +209,7 @@ def test_modules_are_reached_as_attributes(run_python: RunPython) -> None:
     assert (done.stdout, done.stderr) == ("CommandList\nCommandGraph\nFalse True False\n", "")
 
 
-def test_threads_may_ask_for_names_at_once(run_python: RunPython) -> None:
+def test_threads_may_load_names_at_once(run_python: RunPython) -> None:
     done = run_python(
         "import vkdispatch as vd, threading\n"
         "start, found = threading.Barrier(8), []\n"

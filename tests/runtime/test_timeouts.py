@@ -123,7 +123,7 @@ expect(lambda: data.read(0))
     )
 
 
-def test_work_that_is_in_time_is_not_disturbed(run_python: RunPython) -> None:
+def test_work_within_the_limit_is_not_disturbed(run_python: RunPython) -> None:
     """However long all of it takes, and however long the program does nothing."""
     _run(
         run_python,
@@ -159,7 +159,7 @@ assert vd.get_context().timeout is None
     )
 
 
-def test_a_borrowed_device_is_left_alone(run_python: RunPython) -> None:
+def test_a_borrowed_device_is_not_destroyed(run_python: RunPython) -> None:
     _run(
         run_python,
         """

@@ -46,13 +46,13 @@ def _warning(capsys: pytest.CaptureFixture[str]) -> str:
     """Return the one line that was logged."""
     (line,) = capsys.readouterr().out.splitlines()
     assert line.startswith("[WARNING ")
-    assert "VKDISPATCH_CACHE can name another folder" in line
+    assert "Set VKDISPATCH_CACHE to another folder" in line
     return line
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o775, 0o702, 0o1777])
 @pytest.mark.parametrize("what", ["", "spirv"])
-def test_folders_that_others_may_write_to(
+def test_folders_writable_by_others_are_refused(
     what: str, mode: int, root: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = root / what
@@ -73,7 +73,7 @@ def test_folders_that_others_may_write_to(
     assert disk_cache.load("spirv", "a") == b"data"
 
 
-def test_files_that_others_may_write_to(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_writable_by_others_are_refused(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     _entry(root).chmod(0o666)
     assert _load_both() == (None, b"other data")
     assert f"other users may write to {str(_entry(root))!r}" in _warning(capsys)
@@ -86,7 +86,7 @@ def test_files_that_others_may_write_to(root: Path, capsys: pytest.CaptureFixtur
     assert capsys.readouterr().out == ""
 
 
-def test_modes_that_leave_others_out_are_fine(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_modes_without_access_by_others_are_accepted(root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for mode in (0o755, 0o711, 0o2755, 0o700):
         root.chmod(mode)
         (root / "spirv").chmod(mode)
@@ -96,7 +96,7 @@ def test_modes_that_leave_others_out_are_fine(root: Path, capsys: pytest.Capture
     assert capsys.readouterr().out == ""
 
 
-def test_the_user_runs_as_somebody_else(
+def test_process_runs_as_another_user(
     root: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     before = _content(root)
@@ -113,7 +113,7 @@ def test_the_user_runs_as_somebody_else(
 
 
 @pytest.mark.parametrize("what", ["root", "kind", "entry", "tally"])
-def test_what_belongs_to_somebody_else(what: str, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_files_of_other_users_are_ignored(what: str, root: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if os.geteuid() != 0:
         pytest.skip("only the superuser gives files away")
     path = {
@@ -203,7 +203,7 @@ def test_folders_above(
         assert _load_both() == (b"data", b"other data")
 
 
-def test_what_was_checked_is_what_is_read(root: Path, tmp_path: Path) -> None:
+def test_the_checked_file_is_the_file_that_is_read(root: Path, tmp_path: Path) -> None:
     name = _entry(root).name
     theirs = tmp_path / "theirs"
     theirs.mkdir()
@@ -224,7 +224,7 @@ def test_what_was_checked_is_what_is_read(root: Path, tmp_path: Path) -> None:
     assert list(root.iterdir()) == []
 
 
-def test_what_is_made_is_for_the_user_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_files_are_private(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VKDISPATCH_CACHE", str(tmp_path / "new" / "folders" / "cache"))
     before = os.umask(0)
     try:
@@ -239,7 +239,9 @@ def test_what_is_made_is_for_the_user_alone(tmp_path: Path, monkeypatch: pytest.
 
 
 @pytest.mark.parametrize("owners", [False, True])
-def test_systems_without_such_descriptors(owners: bool, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_systems_without_directory_descriptors(
+    owners: bool, root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(private_folder, "_DESCRIPTORS", False)
     monkeypatch.setattr(private_folder, "_OWNERS", owners)
     if not owners:

@@ -21,7 +21,7 @@ def double(data: Buff[f32]) -> None:
 
 @pytest.mark.parametrize("shape", [(8,), (3, 4), (2, 3, 12), (5, 0)])
 @pytest.mark.parametrize("kind", [np.int16, np.uint32, np.float32, np.float64, np.complex64, np.uint8])
-def test_as_numpys(shape: Any, kind: Any) -> None:
+def test_views_agree_with_numpy(shape: Any, kind: Any) -> None:
     host = np.random.default_rng(1).integers(0, 1 << 30, shape).astype(np.int32)
     buffer = vd.asbuffer(host)
     expected = host.view(kind)
@@ -59,7 +59,7 @@ def test_memory_is_shared_both_ways() -> None:
         ((4,), 3, TypeError),
     ],
 )
-def test_what_does_not_fit(shape: Any, kind: Any, error: Any) -> None:
+def test_invalid_views_are_refused(shape: Any, kind: Any, error: Any) -> None:
     with pytest.raises(error, match="var_type"):
         vd.Buffer(shape, vd.float32).view(kind)
 
@@ -89,7 +89,7 @@ def test_lifetimes() -> None:
     assert whole.read(0)[0] == 6
 
 
-def test_graphs_know_that_it_is_one_memory() -> None:
+def test_graphs_order_work_on_views_of_one_buffer() -> None:
     @vd.shader("out.size")
     def shift(x: Buff[u32], out: Buff[u32]) -> None:
         i = vc.global_invocation_id().x

@@ -71,14 +71,14 @@ def test_kernels_of_rows_have_no_barriers(monkeypatch: pytest.MonkeyPatch) -> No
     ):
         pytest.skip("invocations exchange values by workgroup memory here")
     made: list[str] = []
-    rows_kernel = launching.rows_kernel
+    make_rows_kernel = launching.make_rows_kernel
 
     def noted(*args: Any) -> Any:
-        kernel = rows_kernel(*args)
+        kernel = make_rows_kernel(*args)
         made.append(str(kernel))
         return kernel
 
-    monkeypatch.setattr(launching, "rows_kernel", noted)
+    monkeypatch.setattr(launching, "make_rows_kernel", noted)
     with tuned(few_cpu=2):
         vd.cumsum(vd.asbuffer(np.ones(20_011, np.float32)))
         vd.cumsum(vd.asbuffer(np.ones((700, 4), np.float32)), 1)

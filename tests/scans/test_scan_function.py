@@ -172,7 +172,7 @@ def test_invalid_functions() -> None:
         vd.scan(truth)
     with pytest.raises(TypeError, match="return annotation"):
         vd.scan(other)
-    with pytest.raises(TypeError, match="identity goes by name"):
+    with pytest.raises(TypeError, match="pass the identity by name"):
         vd.scan(0)  # type: ignore[call-overload]
 
 

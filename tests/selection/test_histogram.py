@@ -221,7 +221,7 @@ def test_invalid_arguments() -> None:
         vd.histogram(x, 0)
     with pytest.raises(TypeError, match="bins"):
         vd.histogram(x, 2.5)
-    with pytest.raises(ValueError, match="rise"):
+    with pytest.raises(ValueError, match="ascending edges"):
         vd.histogram(x, [3, 2, 1])
     with pytest.raises(ValueError, match="finite"):
         vd.histogram(x, 3, (0, np.inf))

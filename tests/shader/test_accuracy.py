@@ -69,11 +69,11 @@ def test_a_function_that_is_off_is_told(monkeypatch: pytest.MonkeyPatch) -> None
     right = accuracy._Function(lambda x, y: x, lambda x, y: x, 1.0, 2.0)
     functions = dict.fromkeys(accuracy._FUNCTIONS, right) | {"cos": off, "exp": bad}
     monkeypatch.setattr(accuracy, "_FUNCTIONS", functions)
-    accuracy._kernel.cache_clear()
+    accuracy._make_kernel.cache_clear()
     try:
         found = vd.measure_accuracy()
     finally:
-        accuracy._kernel.cache_clear()
+        accuracy._make_kernel.cache_clear()
     assert found["cos"].absolute == pytest.approx(0.5, rel=1e-5)
     assert found["cos"].ulp == pytest.approx(0.5 / 2**-23, rel=1e-5)
     assert found["exp"].ulp == found["exp"].absolute == np.inf
@@ -89,11 +89,11 @@ def test_it_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     real = accuracy._measure
     monkeypatch.setattr(accuracy, "_measure", lambda *arguments: runs.append(arguments) or real(*arguments))
     info = vd.get_context().device_infos[0]
-    assert accuracy.known_accuracy(info) is None
+    assert accuracy.load_accuracy(info) is None
     first = vd.measure_accuracy()
-    assert vd.measure_accuracy() == first == accuracy.known_accuracy(info) and len(runs) == 1
+    assert vd.measure_accuracy() == first == accuracy.load_accuracy(info) and len(runs) == 1
     accuracy._measured.clear()  # as in another process
-    assert accuracy.known_accuracy(info) == first and vd.measure_accuracy() == first and len(runs) == 1
+    assert accuracy.load_accuracy(info) == first and vd.measure_accuracy() == first and len(runs) == 1
     (key,) = (key for key in kept if key[0] == "measured")
     assert info.device_name in key[1] and str(info.driver_version) in key[1]
     kept[key] = b"x"

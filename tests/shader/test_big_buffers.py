@@ -126,8 +126,8 @@ def test_small_and_large_take_turns() -> None:
     np.testing.assert_array_equal(large.read_range(large.size - 8, large.size, 0), expected)
     assert _forms(count_up) == {Variant(), Variant(addressed=True)}
     # both are launched without a look at the arguments from now on
-    assert count_up._latest().fast_paths["exec_size"].run((large, 1), count_up._size, None)
-    assert count_up._latest().fast_paths["exec_size"].run((small, 1), count_up._size, None)
+    assert count_up._kernel.latest().fast_paths["exec_size"].run((large, 1), count_up._kernel.size, None)
+    assert count_up._kernel.latest().fast_paths["exec_size"].run((small, 1), count_up._kernel.size, None)
     np.testing.assert_array_equal(
         large.read_range(large.size - 8, large.size, 0), expected + np.arange(8) + 1
     )
@@ -379,7 +379,7 @@ def test_parts_that_do_not_fit() -> None:
     buffer = vd.asbuffer(np.zeros(8, np.float32))
     with pytest.raises(ValueError, match="start, stop"):
         buffer.write_range(np.zeros(3, np.float32), 6)
-    with pytest.raises(ValueError, match="whole elements"):
+    with pytest.raises(ValueError, match="not a whole number of"):
         buffer.write_range(b"12345")
     with pytest.raises(TypeError, match="data"):
         buffer.write_range([1.0, 2.0])  # type: ignore[arg-type]
@@ -449,7 +449,7 @@ def test_kernels_of_unsigned_indices_count_further_in_32_bits() -> None:
     def form(elements: int, *, unsigned: bool) -> Variant:
         kernel = trace_kernel("mark", _mark, [("data", buffer[u8])], 64, "1", unsigned=unsigned)
         value = SimpleNamespace(mem_size=elements, shader_shape=(elements, 1, 1, elements))
-        return variants.reach("mark", kernel._slots, [value], context, own=True)
+        return variants.choose_addressing("mark", kernel._kernel.slots, [value], context, is_traced=True)
 
     wide, addressed = Variant(addressed=True, wide=True), Variant(addressed=True)
     for elements, plainly, unsigned in (

@@ -172,7 +172,7 @@ def test_workgroups_count_plain_groups() -> None:
 
     data = vd.asbuffer(np.zeros(100_000, np.float32))
     mark(data, workgroups=3)
-    local_x = mark._choose_group(True, vd.get_context(), mark._latest())[0]
+    local_x = mark._kernel.choose_group(True, vd.get_context(), mark._kernel.latest())[0]
     assert int(data.read(0).sum()) == 3 * local_x
     assert built(mark) == {1}
 
@@ -191,7 +191,7 @@ def test_both_forms_serve_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
         calls.append((size, built(kernel)))
     assert calls[1][1] == {1}
     assert calls[2][1] == {1, 4}
-    assert len(kernel._fast()._kernels) == 2
+    assert len(kernel._kernel.fast()._kernels) == 2
 
 
 @pytest.mark.parametrize("processor", [False, True])

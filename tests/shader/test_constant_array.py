@@ -252,10 +252,10 @@ def test_later_calls_take_the_fast_path() -> None:
     table, out = floats(10), vd.Buffer(COUNT, vd.float32)
     kernel: Any = gather(table)
     kernel.build()
-    assert kernel._fast().run((out,), kernel._size, None)
+    assert kernel._kernel.fast().run((out,), kernel._kernel.size, None)
     np.testing.assert_array_equal(out.read(0), gathered(table))
     graph = vd.CommandGraph()
-    assert kernel._fast().run((out,), kernel._size, graph)
+    assert kernel._kernel.fast().run((out,), kernel._kernel.size, graph)
     out.write(np.zeros(COUNT, np.float32))
     graph.submit()
     np.testing.assert_array_equal(out.read(0), gathered(table))
@@ -335,7 +335,7 @@ def test_graphs_keep_the_arrays_alive(check: bool) -> None:
         kernel(out)
     finally:
         vd.set_global_graph(None)
-    array, copy = weakref.ref(kernel._constants[0]), weakref.ref(copies(kernel._constants[0]))
+    array, copy = weakref.ref(kernel._kernel.constants[0]), weakref.ref(copies(kernel._kernel.constants[0]))
     del kernel
     gc.collect()
     assert copy() is not None

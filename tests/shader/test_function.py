@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, f64, i32, v3
-from vkdispatch.shader.launch import launcher as launcher_module
+from vkdispatch.shader.launch.build import explain_log
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -322,7 +322,7 @@ def test_compiler_messages_lead_to_python() -> None:
     number, name = re.match(r'#line (\d+) "(.*)"', before[begin:]).groups()  # type: ignore[union-attr]
     assert name == loc.file and int(number) + before[begin:].count("\n") - 1 == loc.line
     log = f"ERROR: {loc.file}:{loc.line}: 'x' : unknown\nERROR: GLSL:1: no\nERROR: 2 errors.\n\n"
-    explained = launcher_module.explain_log(source, log)
+    explained = explain_log(source, log)
     assert explained.startswith(f"test_function.py:{loc.line}: 'x' : unknown\n    ")
     assert f"    GLSL: {text.strip()}\n" in explained
     assert "line 1 of the GLSL: no\n    GLSL: #version 450\nERROR: 2 errors." in explained

@@ -183,9 +183,7 @@ def test_one_vector_per_instance() -> None:
     assert (data.read(0) == 21).all()
     value = (1, 2, 3)
     graph.set_var("v", value)
-    with pytest.raises(
-        ValueError, match=r"variable 'v'.*\(2, 3\).*\[value\] \* 2 gives each of the 2 the same"
-    ):
+    with pytest.raises(ValueError, match=r"variable 'v'.*\(2, 3\).*pass \[value\] \* 2 to use it for all 2"):
         graph.submit(2)
     graph.submit(1)
     assert (data.read(0) == 342).all()

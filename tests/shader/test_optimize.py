@@ -36,6 +36,7 @@ from vkdispatch.codegen.abbreviations import (
     v4,
 )
 from vkdispatch.shader.launch import variants
+from vkdispatch.shader.launchable import LaunchableKernel
 
 Array = np.ndarray[Any, Any]
 Record = Callable[[vd.CommandGraph, list[Any]], object]
@@ -939,8 +940,8 @@ def test_a_refused_kernel_leaves_the_recording_as_it_was(monkeypatch: pytest.Mon
             raise vd.ShaderBuildError("no", shader_source=None)
         return compile_(*args, **kwargs)
 
-    compile_ = vd.ShaderFunction._check_and_call
-    monkeypatch.setattr(vd.ShaderFunction, "_check_and_call", refuse)
+    compile_ = LaunchableKernel.check_and_call
+    monkeypatch.setattr(LaunchableKernel, "check_and_call", refuse)
     with pytest.raises(vd.ShaderBuildError):
         graph.optimize()
     monkeypatch.undo()

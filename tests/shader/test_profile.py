@@ -440,7 +440,7 @@ def test_table() -> None:
     assert row.mean == pytest.approx(sum(times) / 3)
     assert row.least == min(times)
     assert row.bandwidth == pytest.approx((3 * 12 << 16) / sum(times))
-    limit = bandwidth.copy_bandwidth(vd.get_context(), 0)
+    limit = bandwidth.measure_copy_bandwidth(vd.get_context(), 0)
     assert limit is not None
     assert row.share == pytest.approx(row.bandwidth / limit)
     text = str(p)
@@ -497,19 +497,19 @@ def test_copy_bandwidth_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> Non
     context = vd.get_context()
     monkeypatch.setattr(bandwidth, "_measured", {})
     runs = []
-    real = bandwidth._fastest_copy
+    real = bandwidth._time_fastest_copy
 
     def fastest(*arguments: Any) -> float:
         runs.append(arguments)
         return real(*arguments)
 
-    monkeypatch.setattr(bandwidth, "_fastest_copy", fastest)
-    first = bandwidth.copy_bandwidth(context, 0)
+    monkeypatch.setattr(bandwidth, "_time_fastest_copy", fastest)
+    first = bandwidth.measure_copy_bandwidth(context, 0)
     assert first is not None
     assert 1e6 < first < 1e14
-    assert bandwidth.copy_bandwidth(context, 0) == first
+    assert bandwidth.measure_copy_bandwidth(context, 0) == first
     bandwidth._measured.clear()  # as in another process
-    assert bandwidth.copy_bandwidth(context, 0) == first
+    assert bandwidth.measure_copy_bandwidth(context, 0) == first
     assert len(runs) == 1
 
 
@@ -528,7 +528,7 @@ def test_no_room_to_measure(monkeypatch: pytest.MonkeyPatch) -> None:
         raise MemoryError
 
     monkeypatch.setattr(bandwidth, "_measured", {})
-    monkeypatch.setattr(bandwidth, "_fastest_copy", full)
+    monkeypatch.setattr(bandwidth, "_time_fastest_copy", full)
     y, x = buffers()
     with vd.profile() as p:
         saxpy(y, x, 1.0)

@@ -11,7 +11,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch_native as native
-from vkdispatch.base.process import surroundings
+from vkdispatch.base.compilation import includes
 from vkdispatch.base.untrusted import compiler as untrusted
 from vkdispatch.codegen.abbreviations import Buff, f32
 
@@ -186,7 +186,7 @@ def test_bad_includes(tmp_path: Path) -> None:
 
 
 def test_too_much(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]) -> None:
-    monkeypatch.setattr(surroundings, "_MOST_INCLUDED", 100)
+    monkeypatch.setattr(includes, "_MOST_INCLUDED", 100)
     with pytest.raises(vd.ShaderBuildError, match="the GLSL of 'big' includes more than"):
         run(MAIN, {"lib/scale.glsl": "\n" * 101}, name="big", **options)
     monkeypatch.undo()

@@ -31,9 +31,9 @@ ARGUMENTS = [("a", Buff[f32]), ("n", Const[u32])]
 def without_cache(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Have every test start child processes."""
     monkeypatch.setenv("VKDISPATCH_CACHE", "off")
-    untrusted._passed.clear()
+    untrusted._checked_digests.clear()
     yield
-    untrusted._passed.clear()
+    untrusted._checked_digests.clear()
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Random arrays, and how far a result is from the truth."""
+"""Random arrays, and the error of a result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def reals(shape: Any, kind: Any = np.float32, seed: int = 0) -> Any:
 
 
 def distance(result: Any, truth: Any) -> float:
-    """Return the relative L2 error. NaN counts as far."""
+    """Return the relative L2 error. NaN is an error of infinity."""
     assert result.shape == truth.shape
     error = float(np.linalg.norm(result - truth) / max(float(np.linalg.norm(truth)), 1e-30))
     return error if error == error else float("inf")

@@ -1,4 +1,4 @@
-"""Convolutions against the convolution theorem by NumPy, and padding."""
+"""Convolutions against the convolution theorem with NumPy, and padding."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def convolved(image: Any, kernel: Any, conjugate: bool = False) -> Any:
     return np.fft.ifft2(np.fft.fft2(image) * (spectrum.conj() if conjugate else spectrum))
 
 
-# VkFFT's own convolution does smooth sizes; the others go by transforms and a product.
+# VkFFT convolves smooth sizes itself; other sizes use transforms and a product.
 @pytest.mark.parametrize("shape", [(8, 8), (3, 4, 16), (2, 5, 7), (17, 6), (1, 8), (8, 1), (1, 1)])
 def test_convolve(shape: tuple[int, ...]) -> None:
     image, kernel = complexes(shape), complexes(shape, seed=1)
@@ -143,7 +143,7 @@ def test_separate_input_images(shape: tuple[int, ...], kind: Any) -> None:
     given = image.astype(np.complex64) if kind is np.complex64 else image.real.astype(kind)
     ready, source = vd.asbuffer(kernel), vd.asbuffer(given)
     vkfft.transpose_kernel2D(ready)
-    # any shape with room for it, and what is behind stays
+    # any shape with enough elements; those behind the result do not change
     result = vd.asbuffer(np.full((2, given.size), 5, np.complex64))
     vkfft.convolve2D(result, ready, normalize=True, input_buffer=source)
     assert distance(result.read(0)[0].reshape(shape), convolved(given, kernel)) < CLOSE

@@ -1,4 +1,4 @@
-"""Plans: graphs, padding, inputs of another shape, the cache, threads, and what is refused."""
+"""Plans: graphs, padding, inputs of another shape, the cache, threads, and errors."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_scratch_memory_of_graphs_and_calls_is_not_shared() -> None:
 
 
 @pytest.mark.parametrize("resets", [True, False])
-def test_graphs_that_submit_what_they_record(resets: bool) -> None:
+def test_graphs_with_submit_on_record(resets: bool) -> None:
     signal = complexes((65536,))
     buffer = vd.asbuffer(signal)
     graph = vd.CommandGraph(reset_on_submit=resets, submit_on_record=True)
@@ -104,7 +104,7 @@ def test_padding(shape: tuple[int, ...], padding: Any) -> None:
     for axis, pad in enumerate(padding):
         if pad:
             zeroed[(slice(None),) * axis + (slice(*pad),)] = 0
-    buffer = vd.asbuffer(signal)  # not zero where it is padded
+    buffer = vd.asbuffer(signal)  # not zero in the padding
     plan = VkFFTPlan(shape, padding=padding, normalize=True)
     plan.record_forward(None, buffer)
     assert distance(buffer.read(0), np.fft.fftn(zeroed)) < CLOSE

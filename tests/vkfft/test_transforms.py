@@ -1,4 +1,4 @@
-"""Transforms by VkFFT against NumPy: lengths, axes, dtypes, out of place, reals."""
+"""Transforms with VkFFT against NumPy: lengths, axes, dtypes, separate inputs, real data."""
 
 from __future__ import annotations
 

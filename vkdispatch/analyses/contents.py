@@ -1,11 +1,8 @@
-"""What a writer wants to know about a kernel.
-
-Its contents, accesses, types in use, and scopes. `naming` chooses the names.
-"""
+"""Contents of a kernel: its statements and expressions, accesses, types and scopes."""
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from vkdispatch.base.dtype import DType, component_type, compute_type, is_cooperative
@@ -37,16 +34,18 @@ from vkdispatch.ir import (
     Value,
     While,
     blocks_of,
+    evaluated,
     expressions_of,
     is_encoded,
     is_place,
+    nodes,
     root_of,
     walk,
 )
 from vkdispatch.ir.location import Loc, located
 
 _RESOURCE_NAME = r"\b(?:buf|tex|img)(\d+)\b"
-# Operations whose value is the same wherever they are computed from the same operands.
+# Operations whose value depends on their operands only.
 PURE = frozenset(
     (
         Op.LITERAL,
@@ -68,46 +67,11 @@ PURE = frozenset(
 )
 
 
-def nodes(roots: Iterable[Expr]) -> Iterable[Expr]:
-    """Every expression reachable from the roots, each object once."""
-    stack = list(roots)
-    found: dict[int, Expr] = {}
-    while stack:
-        expr = stack.pop()
-        if id(expr) not in found:
-            found[id(expr)] = expr
-            if expr.args:
-                stack += expr.args
-    return found.values()
-
-
-def place_operands(place: Expr) -> Iterator[Expr]:
-    """Expressions that are evaluated to find a place: its indices."""
-    while place.op in (Op.INDEX, Op.COMPONENT):
-        yield from place.args[1:]
-        place = place.args[0]
-    yield from place.args
-
-
-def evaluated(statement: Statement) -> tuple[Expr, ...]:
-    """Expressions whose value a statement itself uses; of a place these are its indices."""
-    if isinstance(statement, Store):
-        return (*place_operands(statement.place), statement.value)
-    if isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
-        place, *operands = statement.value.args
-        return (*place_operands(place), *operands)
-    if isinstance(statement, MatrixLoad):
-        return (statement.source, statement.stride, *statement.window)
-    if isinstance(statement, MatrixStore):
-        return (*place_operands(statement.place), statement.value, statement.stride, *statement.window)
-    return expressions_of(statement)
-
-
 _Fact = TypeVar("_Fact")
 
 
-def remembered(find: Callable[[Kernel], _Fact]) -> Callable[[Kernel], _Fact]:
-    """Keep what a function finds out about a kernel with the kernel. Nobody is to change it."""
+def remember(find: Callable[[Kernel], _Fact]) -> Callable[[Kernel], _Fact]:
+    """Cache the result of a function of a kernel with the kernel. Callers must not change the result."""
 
     @functools.wraps(find)
     def known(kernel: Kernel) -> _Fact:
@@ -124,7 +88,7 @@ def remembered(find: Callable[[Kernel], _Fact]) -> Callable[[Kernel], _Fact]:
 class Contents:
     """All statements of a kernel in program order, and its expressions, each object once.
 
-    `evaluated` are those whose value is used, `places` the others: what is only stored to.
+    `evaluated` are the expressions whose value is used, `places` those that are only stored to.
     """
 
     statements: tuple[Statement, ...]
@@ -137,7 +101,7 @@ class Contents:
         return self.evaluated + self.places
 
 
-@remembered
+@remember
 def contents(kernel: Kernel) -> Contents:
     """Take a kernel apart."""
     statements = tuple(walk(kernel.body))
@@ -169,9 +133,9 @@ class Access:
     writes: set[int] = field(factory=set)
 
 
-@remembered
+@remember
 def resource_access(kernel: Kernel) -> Access:
-    """Find what a kernel reads and writes; what raw GLSL mentions counts as both."""
+    """Return what a kernel reads and writes; resources that raw GLSL mentions count as both."""
     access = Access(set(kernel.reads), set(kernel.writes))
     found = contents(kernel)
     for expr in found.evaluated:
@@ -190,7 +154,7 @@ def resource_access(kernel: Kernel) -> Access:
             named = mentioned(statement.text)
             access.reads |= named
             access.writes |= named
-    # Nothing is ever written through a sampler or to a constant array, whatever raw code mentions.
+    # Sampled images and constant arrays are never written, even if raw GLSL mentions them.
     access.writes -= {r.index for r in kernel.resources if isinstance(r, ImageBinding) and not r.storage}
     access.writes -= {r.index for r in kernel.resources if isinstance(r, Storage) and r.constant is not None}
     return access
@@ -201,7 +165,7 @@ def mentioned(text: str) -> set[int]:
     return {int(number) for number in re.findall(_RESOURCE_NAME, text)}
 
 
-# Most expressions; the others may read a resource, or their text may.
+# Most expressions. All others may read a resource, or their raw text may.
 _READ_NOTHING = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BUILTIN, Op.REGISTER, Op.BINARY, Op.CALL, Op.COMPARE))
 
 
@@ -231,12 +195,22 @@ def _note_written(place: Expr, access: Access, *, also_read: bool) -> None:
 
 @record(eq=False, frozen=False)
 class Usage:
-    """Types, functions and features that a kernel uses, which decide on GLSL extensions.
+    """Types, functions and features that a kernel uses; GLSL extensions follow from them.
 
-    `dtypes` are those it computes with, `stored` those that lie in its buffers. `subgroup_dtypes` are the
-    scalar types that subgroup functions exchange; `atomics` holds (GLSL function, type, whether in workgroup
-    memory); `addresses` says whether buffers are reached by address, `windows` whether cooperative matrices
-    are windows of larger ones, `hints` whether loops tell compilers how to treat them.
+    Attributes
+    ----------
+    dtypes, stored
+        Types that it computes with, and types in its buffers.
+    subgroup_functions, subgroup_dtypes
+        Subgroup functions, and the scalar types that they exchange.
+    atomics
+        (GLSL function, type, whether in workgroup memory) of atomic operations.
+    addresses
+        Whether buffers are accessed by device address.
+    windows
+        Whether cooperative matrices are windows of larger matrices.
+    hints
+        Whether loops have hints for compilers.
     """
 
     dtypes: set[DType] = field(factory=set)
@@ -249,7 +223,7 @@ class Usage:
     hints: bool = False
 
 
-@remembered
+@remember
 def usage(kernel: Kernel) -> Usage:
     """Collect what a kernel uses."""
     found = Usage()
@@ -292,9 +266,9 @@ _OF_WORKGROUPS = frozenset(
 )
 
 
-@remembered
+@remember
 def depends_on_workgroups(kernel: Kernel) -> bool:
-    """Whether what a kernel does may depend on how many invocations a workgroup has; raw GLSL may."""
+    """Whether results may depend on the size of workgroups; with raw GLSL they may."""
     if kernel.shared or kernel.exec_count is None:
         return True
     found = contents(kernel)
@@ -316,13 +290,13 @@ def _is_shared(place: Expr) -> bool:
 
 
 def check_scopes(kernel: Kernel) -> None:
-    """Raise RuntimeError where a register, argument or buffer is used that does not exist there."""
+    """Raise RuntimeError if a register, argument or buffer is used where it does not exist."""
     known: set[int] = {id(thing) for thing in (*kernel.arguments, *kernel.resources, *kernel.shared)}
     _check_block(kernel.body, known, set())
 
 
 def _check_block(block: Block, outer: set[int], right: set[int]) -> tuple[set[int], set[int]]:
-    """Check a block in which `outer` exists, and the expressions `right` are so."""
+    """Check a block in which the things `outer` exist and the expressions `right` have been checked."""
     known, right = set(outer), set(right)
     for statement in block:
         if isinstance(statement, Assert):
@@ -345,7 +319,7 @@ def _check_block(block: Block, outer: set[int], right: set[int]) -> tuple[set[in
 
 
 def _check_expressions(roots: Iterable[Expr], known: set[int], right: set[int], statement: Statement) -> None:
-    """Check what a statement uses, and add it to what is `right`."""
+    """Check the expressions of a statement, and add them to `right`."""
     stack = list(roots)
     while stack:
         expr = stack.pop()

@@ -1,20 +1,13 @@
-"""What the invocations of a workgroup do together: the control flow around barriers, and values they share.
+"""Joint control flow, around barriers, and uniform values, which are the same in a whole workgroup.
 
-Vulkan wants every barrier to be reached by all invocations of a workgroup or by none. So a program's way from
-barrier to barrier is the same for all of them, and only between barriers may they part. A statement is
-`joint` if that way depends on it: a barrier, control flow around one, and jumps past one.
+In Vulkan either all invocations of a workgroup reach a barrier or none. So the control flow around barriers
+is the same for all of them, and they may diverge only between barriers. A statement is `joint` if it is a
+barrier, control flow around one, or a jump past one.
 """
 
 from collections.abc import Iterable, Iterator
 
-from vkdispatch.analyses.contents import (
-    PURE,
-    contents,
-    nodes,
-    place_operands,
-    remembered,
-    resource_access,
-)
+from vkdispatch.analyses.contents import PURE, contents, remember, resource_access
 from vkdispatch.base.record import record, replace
 from vkdispatch.ir import (
     Block,
@@ -36,6 +29,9 @@ from vkdispatch.ir import (
     Switch,
     While,
     blocks_of,
+    expressions_of,
+    nodes,
+    place_operands,
     root_of,
     walk,
 )
@@ -51,7 +47,7 @@ _SHARED_BUILTINS = frozenset(
         Builtin.SUBGROUP_SIZE,
     )
 )
-# Builtins that differ within a workgroup, but for the axes along which it has one invocation.
+# Builtins that differ within a workgroup, except along axes on which it has one invocation.
 _OWN_BUILTINS = frozenset((Builtin.GLOBAL_INVOCATION_ID, Builtin.LOCAL_INVOCATION_ID))
 _OWN_NUMBERS = frozenset((Builtin.LOCAL_INVOCATION_INDEX, Builtin.SUBGROUP_INVOCATION_ID))
 _QUOTIENTS = frozenset(("/", ">>"))
@@ -60,34 +56,24 @@ Path = tuple[Statement, ...]
 
 
 def is_barrier(statement: Statement) -> bool:
-    """Whether a statement makes the workgroup wait."""
+    """Whether a statement is a barrier of the workgroup."""
     return isinstance(statement, Effect) and statement.function in _BARRIERS
 
 
-@remembered
+@remember
 def has_barriers(kernel: Kernel) -> bool:
-    """Whether workgroups wait anywhere in a kernel."""
+    """Whether a kernel has barriers of the workgroup."""
     return any(map(is_barrier, contents(kernel).statements))
 
 
 def decisions(statement: Statement) -> tuple[Expr, ...]:
-    """Expressions that decide where control flow goes."""
-    if isinstance(statement, If):
-        return tuple(condition for condition, _ in statement.branches)
-    if isinstance(statement, While):
-        return (statement.condition,)
-    if isinstance(statement, For):
-        return (statement.start, statement.stop, statement.step)
-    return (statement.value,) if isinstance(statement, Switch) else ()
+    """Return the expressions that decide on control flow."""
+    return expressions_of(statement) if isinstance(statement, (If, While, For, Switch)) else ()
 
 
 @record
 class _Ahead:
-    """What lies ahead of a statement.
-
-    `returns` and `continues` say whether a return or a `continue` would skip something joint, `breaks`
-    whether a `break` would.
-    """
+    """Whether a return, a `continue` or a `break` at a statement would skip something joint."""
 
     returns: bool = False
     continues: bool = False
@@ -96,7 +82,7 @@ class _Ahead:
 
 @record(eq=False)
 class _Assignment:
-    """One of the places where a register gets a value: what of, and within which statements."""
+    """An assignment to a register: the values it depends on, and the statements around it."""
 
     statement: Statement
     register: Register
@@ -115,8 +101,8 @@ class _Jump:
 class JointFlow:
     """The joint statements of a kernel, and what is uniform: the same in all invocations of a workgroup.
 
-    `joint` has the identities of the joint statements, and of the assignments that they depend on: what all
-    invocations have to do, if only some of them have anything else to do.
+    `joint` has the identities of the joint statements, and of the assignments that they depend on. All
+    invocations have to run these, even if only some run the rest.
     """
 
     def __init__(self, kernel: Kernel) -> None:
@@ -156,7 +142,7 @@ class JointFlow:
             waits = id(statement) in self._barriers
             round_ahead = _Ahead(returns=waits or ahead.returns, breaks=waits)
             if self._mark(statement.body, round_ahead) and not waits:
-                # it is a return that makes the loop joint, and so its other jumps
+                # a return makes the loop joint, and with it the other jumps of the loop
                 self._mark(statement.body, replace(round_ahead, breaks=True))
                 return True
             return waits

@@ -1,9 +1,18 @@
-"""What the values of a kernel are in one launch: integers as sums of its ids and loop counters."""
+"""Values of a kernel in one launch: integers as linear forms of ids and loop counters."""
 
 from collections.abc import Callable, Iterator, Mapping
 
-from vkdispatch.analyses.contents import nodes
-from vkdispatch.analyses.linear import Linear, Ranges, Variable
+from vkdispatch.analyses.linear import (
+    Extent,
+    Linear,
+    Ranges,
+    Variable,
+    can_shift,
+    combine,
+    compare_with_zero,
+    linear,
+    pair_components,
+)
 from vkdispatch.base.dtype import component_type, is_float_dtype
 from vkdispatch.base.record import field, record
 from vkdispatch.ir import (
@@ -16,13 +25,13 @@ from vkdispatch.ir import (
     Register,
     Storage,
     Store,
+    nodes,
     root_of,
     walk,
 )
 
-Extent = tuple[int, int, int]
 Environment = dict[Variable, Linear]
-"""Variables that the conditions around a place confine, by what is left of them."""
+"""For variables that the conditions around a place restrict: their form within the restriction."""
 
 
 @record
@@ -67,16 +76,16 @@ _NEGATED = {"<": ">=", ">=": "<", ">": "<=", "<=": ">", "==": "!=", "!=": "=="}
 
 
 class LaunchValues:
-    """What is known of the values of one kernel.
+    """What is known of the values of a kernel.
 
     Attributes
     ----------
     ranges
         How many values each variable has.
     counters
-        What the loop counters seen so far are, by identity; None where that is not known.
+        Forms of the loop counters so far, by identity of the register; None if unknown.
     about
-        Whether a condition was met that `confined` could not make use of.
+        Whether there was a condition that `confine` could not use.
     """
 
     def __init__(self, body: Block, launch: Launch) -> None:
@@ -145,7 +154,7 @@ class LaunchValues:
                 return _ALL
             elif isinstance(expr.value, Register) and expr.value.counter:
                 form = self.counters.get(id(expr.value))
-                found.update(variable for variable, _ in form.coefficients) if form else None
+                found.update(form.variables if form else ())
             elif isinstance(expr.value, Builtin) and "SUBGROUP" in expr.value.name:
                 return _ALL
             elif expr.value is Builtin.LOCAL_INVOCATION_INDEX:
@@ -160,10 +169,10 @@ class LaunchValues:
     def constant(self, expr: Expr, env: Environment) -> int | None:
         """Return the value of an integer that is the same everywhere, or None."""
         form = self.linear(expr, env)
-        return form.constant if form is not None and form.fixed else None
+        return form.constant if form is not None and form.is_constant else None
 
     def linear(self, expr: Expr, env: Environment, depth: int = 100) -> Linear | None:
-        """Return an integer expression as a sum, or None."""
+        """Return an integer expression as a linear form, or None."""
         if depth == 0 or is_float_dtype(component_type(expr.dtype)):
             return None
         if expr.op is Op.LITERAL:
@@ -194,7 +203,7 @@ class LaunchValues:
             return None if form is None else form.times(-1)
         if expr.op is Op.BINARY:
             left, right = (self.linear(arg, env, depth - 1) for arg in expr.args)
-            return None if left is None or right is None else _combined(str(expr.value), left, right)
+            return None if left is None or right is None else _combine(str(expr.value), left, right)
         if expr.op is Op.CALL and expr.value in ("min", "max") and len(expr.args) == 2:
             left, right = (self.linear(arg, env, depth - 1) for arg in expr.args)
             return None if left is None or right is None else self._extreme(str(expr.value), left, right)
@@ -207,7 +216,7 @@ class LaunchValues:
         return left if (low >= 0) == (function == "max") else right
 
     def axes(self, expr: Expr, env: Environment, depth: int = 100) -> list[Linear] | None:
-        """Return the components of a vector as sums, or None."""
+        """Return the components of a vector as linear forms, or None."""
         if depth == 0:
             return None
         if expr.op is Op.BUILTIN:
@@ -234,7 +243,7 @@ class LaunchValues:
             sides = [self.axes(arg, env, depth - 1) for arg in expr.args]
             if sides[0] is None or sides[1] is None:
                 return None
-            found = [_combined(str(expr.value), a, b) for a, b in _paired(sides[0], sides[1])]
+            found = [_combine(str(expr.value), a, b) for a, b in pair_components(sides[0], sides[1])]
             return None if None in found else found  # type: ignore[return-value]
         if expr.op is Op.CONSTRUCT and len(expr.args) == 1:
             return self.axes(expr.args[0], env, depth - 1)
@@ -252,7 +261,7 @@ class LaunchValues:
     def _variable(self, variable: Variable, env: Environment) -> Linear:
         if variable in env:
             return env[variable]
-        return Linear(0, ((variable, 1),)) if self.ranges.of(variable) > 1 else Linear(0)
+        return linear(0, {variable: 1}) if self.ranges.of(variable) > 1 else Linear(0)
 
     # -- conditions
 
@@ -279,31 +288,32 @@ class LaunchValues:
         if form is None:
             return None
         low, high = self.ranges.bounds(form)
-        return _compared(str(expr.value), low, high)
+        return compare_with_zero(str(expr.value), low, high)
 
-    def confined(self, expr: Expr, env: Environment, holds: bool) -> Environment:
-        """Return the environment of a place that is reached where a condition holds, or does not.
+    def confine(self, expr: Expr, env: Environment, holds: bool) -> Environment:
+        """Return the environment of a place that is reached if a condition is true, or false.
 
-        Doubts where it cannot tell.
+        Sets `about` if the condition cannot be used.
         """
         if self.truth(expr, env) is holds:
             return env
         if expr.op is Op.UNARY and expr.value == "!":
-            return self.confined(expr.args[0], env, not holds)
+            return self.confine(expr.args[0], env, not holds)
         if expr.op is Op.LOGICAL and (expr.value == "&&") is holds:
             for arg in expr.args:
-                env = self.confined(arg, env, holds)
+                env = self.confine(arg, env, holds)
             return env
         form = self._difference(expr, env) if expr.op is Op.COMPARE else None
-        if form is None or len(form.coefficients) != 1:
+        if form is None or len(form.terms) != 1:
             if not self.is_data(expr):
                 self.about = True
             return env
         operator = str(expr.value) if holds else _NEGATED[str(expr.value)]
-        return self._narrowed(form, operator, env)
+        return self._narrow(form, operator, env)
 
-    def _narrowed(self, form: Linear, operator: str, env: Environment) -> Environment:
-        ((variable, factor),) = form.coefficients
+    def _narrow(self, form: Linear, operator: str, env: Environment) -> Environment:
+        ((variable, factor),) = form.terms
+        assert isinstance(variable, tuple)
         count = self.ranges.of(variable)
         inside = [0, count - 1]
         # factor * v + constant OP 0, for v in 0 ... count - 1
@@ -329,53 +339,27 @@ class LaunchValues:
             return env
         narrow: Variable = (f"{variable[0]}, {low} to {high}", variable[1])
         self.ranges.sizes[narrow] = high - low + 1
-        value = Linear(low, ((narrow, 1),)) if high > low else Linear(low)
-        narrowed = {known: _substituted(form, variable, value) for known, form in env.items()}
+        value = linear(low, {narrow: int(high > low)})
+        narrowed = {known: _substitute(form, variable, value) for known, form in env.items()}
         narrowed.setdefault(variable, value)
         return narrowed
 
 
-def _substituted(form: Linear, variable: Variable, value: Linear) -> Linear:
-    factor = dict(form.coefficients).get(variable, 0)
-    rest = Linear(form.constant, tuple(term for term in form.coefficients if term[0] != variable))
-    return rest.plus(value, factor) if factor else form
+def _substitute(form: Linear, variable: Variable, value: Linear) -> Linear:
+    terms = dict(form.terms)
+    factor = terms.pop(variable, 0)
+    return linear(form.constant, terms).plus(value, factor) if factor else form
 
 
-def _combined(operator: str, left: Linear, right: Linear) -> Linear | None:
-    if operator in ("+", "-"):
-        return left.plus(right, 1 if operator == "+" else -1)
-    if operator == "*" and (left.fixed or right.fixed):
-        return left.times(right.constant) if right.fixed else right.times(left.constant)
-    if not (left.fixed and right.fixed):
-        return left.times(1 << right.constant) if operator == "<<" and _shifts(right) else None
-    if operator == "<<":
-        return Linear(left.constant << right.constant) if _shifts(right) else None
-    function = _ARITHMETIC.get(operator)
-    if function is None or (operator in "/%" and right.constant == 0):
-        return None
-    if operator == ">>" and not _shifts(right):
+def _combine(symbol: str, left: Linear, right: Linear) -> Linear | None:
+    combined = combine(symbol, left, right)
+    if combined is not None or not (left.is_constant and right.is_constant):
+        return combined
+    function = _ARITHMETIC.get(symbol)
+    if (
+        function is None
+        or (symbol in "/%" and not right.constant)
+        or (symbol == ">>" and not can_shift(right))
+    ):
         return None
     return Linear(function(left.constant, right.constant))
-
-
-def _shifts(form: Linear) -> bool:
-    return form.fixed and 0 <= form.constant < 64
-
-
-def _paired(left: list[Linear], right: list[Linear]) -> Iterator[tuple[Linear, Linear]]:
-    """Return the components of two vectors side by side; a scalar goes with each."""
-    size = max(len(left), len(right))
-    return zip(
-        left * size if len(left) == 1 else left, right * size if len(right) == 1 else right, strict=False
-    )
-
-
-def _compared(operator: str, low: int, high: int) -> bool | None:
-    """Whether all numbers from low to high compare so with 0 (True), none does, or some do."""
-    if operator in (">", ">=", "!="):
-        negated = _compared(_NEGATED[operator], low, high)
-        return None if negated is None else not negated
-    if operator == "==":
-        return True if low == high == 0 else False if low > 0 or high < 0 else None
-    edge = 0 if operator == "<=" else -1
-    return True if high <= edge else False if low > edge else None

@@ -1,11 +1,11 @@
-"""Where each host value lies in a kernel's argument block."""
+"""Layout of the argument block of a kernel, and bindings of its resources."""
 
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.analyses.packed_buffers import packed_buffers
 from vkdispatch.base.dtype import DType, component_type, scalar_layout, uint64, uvec2, uvec3
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import field, record
-from vkdispatch.ir import ImageBinding, Kernel, Op, Storage, expressions_of, walk
+from vkdispatch.ir import ImageBinding, Kernel, Op, Storage, expressions_in
+from vkdispatch.ir.names import FreshNames
 from vkdispatch.ir.variant import PLAIN, SHORT_ARGUMENTS, Variant
 
 # Every device takes push constants of this size.
@@ -27,12 +27,21 @@ class StructElement:
 class ArgumentLayout:
     """The argument block of a kernel.
 
-    `size` is in bytes. `uniform` says that it is a uniform block at binding 0 instead of push constants.
-    `exec_offset` and `group_count_offset` are those of the execution limit and of a folded kernel's count of
-    workgroups (both uvec3), or None. `addresses` and `lengths` name the members (uint64, where buffers are
-    bound uvec2) that take a buffer's device address and bytes, by its position among the resources. `halves`
-    has the members of 16 bits that are packed in words at the end of the block, and how many halves in each
-    begins.
+    Attributes
+    ----------
+    members, size
+        The members, and the bytes of the block.
+    uniform
+        Whether it is a uniform block at binding 0 instead of push constants.
+    exec_offset, group_count_offset
+        Byte offsets of the execution limit and of the count of workgroups of a folded kernel (both uvec3), or
+        None.
+    addresses, lengths
+        Names of the members that hold a buffer's device address (uint64) and its size in bytes (uint64, or
+        uvec2 if buffers are bound), by position of the buffer among the resources.
+    halves
+        Members of 16 bits that are packed in words at the end of the block, with the number of the first half
+        of each.
     """
 
     members: tuple[StructElement, ...]
@@ -56,16 +65,17 @@ class ArgumentLayout:
 def argument_layout(kernel: Kernel, variant: Variant = PLAIN) -> ArgumentLayout:
     """Lay out a kernel's arguments: largest components first, so that no padding is needed."""
     fields: list[tuple[str, DType]] = [(argument.name, argument.dtype) for argument in kernel.arguments]
+    names = FreshNames.of_arguments(kernel)
     addresses: dict[int, str] = {}
     lengths: dict[int, str] = {}
     if variant.addressed:
-        taken = {name for name, _ in fields}
-        addresses = {index: _free(f"buf{index}_address", taken) for index in _buffers(kernel)}
-        lengths = {index: _free(f"buf{index}_bytes", taken) for index in _measured(kernel)}
+        addresses = {index: names.claim(f"buf{index}_address") for index in _buffers(kernel)}
+        lengths = {index: names.claim(f"buf{index}_bytes") for index in _find_measured(kernel)}
         fields += [(name, uint64) for name in (*addresses.values(), *lengths.values())]
     elif packed := packed_buffers(kernel, variant):
-        taken = {name for name, _ in fields}
-        lengths = {index: _free(f"buf{index}_bytes", taken) for index in _measured(kernel) if index in packed}
+        lengths = {
+            index: names.claim(f"buf{index}_bytes") for index in _find_measured(kernel) if index in packed
+        }
         fields += [(name, uvec2) for name in lengths.values()]
     # The folded form must bind like the plain one, so the larger of them decides.
     total = sum(kind.item_size for _, kind in fields) + uvec3.item_size
@@ -93,25 +103,18 @@ def _buffers(kernel: Kernel) -> list[int]:
     return [resource.index for resource in kernel.resources if isinstance(resource, Storage)]
 
 
-def _measured(kernel: Kernel) -> list[int]:
-    """Positions of the buffers whose length the kernel asks for."""
+def _find_measured(kernel: Kernel) -> list[int]:
+    """Return the positions of the buffers whose length the kernel reads."""
     found = {
         expr.value.index
-        for statement in walk(kernel.body)
-        for expr in nodes(expressions_of(statement))
+        for expr in expressions_in(kernel.body)
         if expr.op is Op.LENGTH and isinstance(expr.value, Storage)
     }
     return sorted(found)
 
 
-def _free(name: str, taken: set[str]) -> str:
-    while name in taken:
-        name += "_"
-    return name
-
-
 def resource_bindings(kernel: Kernel, layout: ArgumentLayout) -> dict[int, int]:
-    """Where each resource that is bound at all is bound, by its position."""
+    """Return the binding of each bound resource, by its position."""
     first = 1 if layout.uniform else 0
     # a view has the index of its buffer
     bound = dict.fromkeys(

@@ -1,43 +1,123 @@
-"""Indices as sums: an integer expression as `constant + sum(coefficient * variable)` over a launch.
+"""Integers as linear forms: `constant + sum(coefficient * variable)` over the invocations of a launch.
 
 A variable runs over 0, 1, ... up to, without it, its range: an axis of the invocations, a workgroup's, or the
-rounds of a loop. How many elements such an index touches follows without running anything: variables whose
-steps do not fit between those of the others are like the digits of a number.
+rounds of a loop. `index_space` and `launch_values` write the expressions of a kernel as such forms.
 """
 
-import math
-from collections.abc import Sequence
+import operator
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
 
 from vkdispatch.base.record import field, record
 
+Extent = tuple[int, int, int]
 Variable = tuple[str, int]
 """A kind such as "global", and an axis or the identity of a loop."""
 
 
 @record
+class Quotient:
+    """A form that is never negative, divided by a positive number and rounded down."""
+
+    of: "Linear"
+    by: int
+
+
+@record
+class Remainder:
+    """What the division of a `Quotient` leaves."""
+
+    of: "Linear"
+    by: int
+
+
+Atom = Variable | Quotient | Remainder
+Term = tuple[Atom, int]
+
+
+@record
 class Linear:
-    """`constant` plus each variable times its coefficient, which is never 0."""
+    """`constant` plus each atom times its coefficient, which is never 0."""
 
     constant: int
-    coefficients: tuple[tuple[Variable, int], ...] = ()
+    terms: frozenset[Term] = frozenset()
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether it is the same for every invocation and round."""
+        return not self.terms
+
+    @property
+    def variables(self) -> frozenset[Variable]:
+        """Variables of its terms, apart from those of divided forms."""
+        return frozenset([atom for atom, _ in self.terms if isinstance(atom, tuple)])
 
     def plus(self, other: "Linear", factor: int = 1) -> "Linear":
         """Return the sum of this and `factor` times another."""
-        terms = dict(self.coefficients)
-        for variable, coefficient in other.coefficients:
-            terms[variable] = terms.get(variable, 0) + factor * coefficient
-        return Linear(
-            self.constant + factor * other.constant, tuple(sorted((v, c) for v, c in terms.items() if c))
-        )
+        terms = dict(self.terms)
+        for atom, coefficient in other.terms:
+            terms[atom] = terms.get(atom, 0) + factor * coefficient
+        return _join_divided(self.constant + factor * other.constant, terms)
 
     def times(self, factor: int) -> "Linear":
         """Return a multiple of this."""
-        return Linear(0).plus(self, factor)
+        return linear(self.constant * factor, {atom: each * factor for atom, each in self.terms})
 
-    @property
-    def fixed(self) -> bool:
-        """Whether it is the same for every invocation and round."""
-        return not self.coefficients
+
+def linear(constant: int, terms: Mapping[Atom, int]) -> Linear:
+    """Make a form of a constant and coefficients, some of which may be 0."""
+    return Linear(constant, frozenset([term for term in terms.items() if term[1]]))
+
+
+def quotient(form: Linear, by: int) -> Quotient:
+    """Divide a form; a quotient of a quotient is one."""
+    if not form.constant and len(form.terms) == 1:
+        ((atom, coefficient),) = form.terms
+        if isinstance(atom, Quotient) and coefficient == 1:
+            return Quotient(atom.of, atom.by * by)
+    return Quotient(form, by)
+
+
+def _join_divided(constant: int, terms: dict[Atom, int]) -> Linear:
+    """Put divided numbers together again: n * (e / n) + e % n is e."""
+    for remainder, factor in terms.items():
+        if not isinstance(remainder, Remainder) or not factor:
+            continue
+        of, by = remainder.of, remainder.by
+        whole = quotient(of, by)
+        if terms.get(whole) == factor * by:
+            rest = {atom: each for atom, each in terms.items() if atom not in (remainder, whole)}
+            return linear(constant, rest).plus(of, factor)
+    return linear(constant, terms)
+
+
+def combine(symbol: str, left: Linear, right: Linear) -> Linear | None:
+    """Return `left symbol right` for a sum, a difference, a product with a constant, or a shift to the left.
+
+    None for all other operations.
+    """
+    if symbol in ("+", "-"):
+        return left.plus(right, 1 if symbol == "+" else -1)
+    if symbol == "*" and right.is_constant:
+        return left.times(right.constant)
+    if symbol == "*" and left.is_constant:
+        return right.times(left.constant)
+    return left.times(1 << right.constant) if symbol == "<<" and can_shift(right) else None
+
+
+def can_shift(form: Linear) -> bool:
+    """Whether a form is a constant that integers can be shifted by."""
+    return form.is_constant and 0 <= form.constant < 64
+
+
+_Item = TypeVar("_Item")
+
+
+def pair_components(left: Sequence[_Item], right: Sequence[_Item]) -> list[tuple[_Item, _Item]]:
+    """Return the components of two vectors side by side; a scalar goes with each."""
+    size = max(len(left), len(right))
+    first, second = ([*side] * size if len(side) == 1 else side for side in (left, right))
+    return list(zip(first, second, strict=False))
 
 
 @record(eq=False, frozen=False)
@@ -46,112 +126,39 @@ class Ranges:
 
     sizes: dict[Variable, int] = field(factory=dict)
 
-    def of(self, variable: Variable) -> int:
-        """Return how many values a variable has."""
-        return self.sizes.get(variable, 1)
+    def of(self, atom: Atom) -> int:
+        """Return how many values a variable has; of a divided form at most."""
+        if isinstance(atom, tuple):
+            return self.sizes.get(atom, 1)
+        low, high = self._ends(atom)
+        return high - low + 1
 
     def bounds(self, form: Linear) -> tuple[int, int]:
-        """Return the least and the greatest value of a sum."""
+        """Return bounds of a form; of one of variables alone they are its least and its greatest value."""
         low = high = form.constant
-        for variable, coefficient in form.coefficients:
-            reach = coefficient * (self.of(variable) - 1)
-            low, high = low + min(reach, 0), high + max(reach, 0)
+        for atom, coefficient in form.terms:
+            least, greatest = self._ends(atom)
+            ends = coefficient * least, coefficient * greatest
+            low, high = low + min(ends), high + max(ends)
         return low, high
 
-
-@record
-class Digits:
-    """The values of a sum: digits of (step, count), each step beyond what the smaller digits reach.
-
-    `exact` tells whether they are all its values and no others.
-    """
-
-    digits: tuple[tuple[int, int], ...]
-    exact: bool
-
-    @property
-    def count(self) -> int:
-        """How many different values there are."""
-        return math.prod(count for _, count in self.digits)
-
-    def overlap(self, shift: int) -> int:
-        """Return how many values are still values when `shift` is added."""
-        common, rest = 1, shift
-        for step, count in reversed(self.digits):
-            moved = round(rest / step)
-            rest -= moved * step
-            common *= max(0, count - abs(moved))
-        return common if rest == 0 else 0
+    def _ends(self, atom: Atom) -> tuple[int, int]:
+        if isinstance(atom, tuple):
+            return 0, self.of(atom) - 1
+        low, high = self.bounds(atom.of)
+        if isinstance(atom, Quotient):
+            return low // atom.by, high // atom.by
+        return 0, min(high, atom.by - 1)
 
 
-def digits_of(form: Linear, ranges: Ranges) -> Digits:
-    """Return the values of a sum, but for its constant."""
-    terms = sorted((abs(c), ranges.of(variable)) for variable, c in form.coefficients)
-    digits: list[tuple[int, int]] = []
-    reach = 0  # from the least to the greatest value so far
-    exact = True
-    for step, count in terms:
-        if count < 2:
-            continue
-        if step > reach:
-            digits.append((step, count))
-        elif len(digits) == 1 and step % digits[0][0] == 0:
-            # Runs that overlap, such as those of a convolution, make one longer run.
-            (smallest, _), span = digits[0], reach + step * (count - 1)
-            digits = [(smallest, span // smallest + 1)]
-        else:
-            exact = False
-            smallest = math.gcd(step, *(other for other, _ in digits))
-            span = reach + step * (count - 1)
-            most = math.prod(size for _, size in digits) * count
-            digits = [(smallest, min(most, span // smallest + 1))]
-        reach += step * (count - 1)
-    return Digits(tuple(digits), exact)
+_ORDER = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
 
 
-def touched(forms: Sequence[Linear], ranges: Ranges) -> tuple[int, bool]:
-    """Return how many elements several indices touch together, and whether that is exact.
-
-    Those of a stencil differ by a constant: what they share counts once.
-    """
-    runs: list[tuple[int, int]] = []  # without gaps
-    others: list[tuple[int, int, int]] = []  # (least, greatest, elements)
-    exact = True
-    groups: dict[tuple[tuple[Variable, int], ...], set[int]] = {}
-    for form in forms:
-        groups.setdefault(form.coefficients, set()).add(form.constant)
-    for coefficients, constants in groups.items():
-        values = digits_of(Linear(0, coefficients), ranges)
-        exact &= values.exact
-        low, high = ranges.bounds(Linear(0, coefficients))
-        if high - low + 1 == values.count:
-            runs += [(low + constant, high + constant) for constant in constants]
-            continue
-        total, seen = 0, list[int]()
-        for constant in sorted(constants):
-            total += values.count - max((values.overlap(constant - other) for other in seen), default=0)
-            seen.append(constant)
-        low, high = low + min(constants), high + max(constants)
-        if high - low + 1 == total:
-            runs.append((low, high))
-        else:
-            others.append((low, high, total))
-    merged = _merged(runs)
-    loose = [
-        elements
-        for low, high, elements in others
-        if not any(begin <= low and high <= end for begin, end in merged)
-    ]
-    count = sum(end - begin + 1 for begin, end in merged) + sum(loose)
-    return count, exact and len(loose) + bool(merged) < 2
-
-
-def _merged(runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return runs of integers, ends included, joined where they meet."""
-    joined: list[tuple[int, int]] = []
-    for low, high in sorted(runs):
-        if joined and low <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(high, joined[-1][1]))
-        else:
-            joined.append((low, high))
-    return joined
+def compare_with_zero(symbol: str, low: int, high: int) -> bool | None:
+    """Return whether all numbers from low to high compare so with 0, or none does (False); None for some."""
+    if symbol in ("==", "!="):
+        if low == high == 0:
+            return symbol == "=="
+        return symbol == "!=" if low > 0 or high < 0 else None
+    ends = {_ORDER[symbol](end, 0) for end in (low, high)}
+    return ends.pop() if len(ends) == 1 else None

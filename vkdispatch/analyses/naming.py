@@ -1,16 +1,16 @@
-"""Which expressions of a kernel are equal, and which deserve a name."""
+"""Equal expressions of a kernel, and which of them get a name in the generated code."""
 
 from collections.abc import Iterator
 
-from vkdispatch.analyses.contents import PURE, evaluated
+from vkdispatch.analyses.contents import PURE
 from vkdispatch.base.record import record
-from vkdispatch.ir import Block, Expr, If, Kernel, Op, Statement, While, blocks_of
+from vkdispatch.ir import Block, Expr, If, Kernel, Op, Statement, While, blocks_of, evaluated
 
 _SELECTIONS = frozenset((Op.INDEX, Op.COMPONENT, Op.SWIZZLE))
 _NEVER_NAMED = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BUILTIN, Op.REGISTER, Op.RAW, Op.ATOMIC))
 # Operations that evaluate their first operand, and others only if they matter.
 _CONDITIONAL = frozenset((Op.LOGICAL, Op.SELECT))
-# Deeper trees are cut in pieces: compilers and Python limit recursion.
+# Deeper trees are cut into pieces, since compilers and Python limit recursion.
 _DEEPEST = 40
 
 
@@ -45,7 +45,7 @@ class Numbering:
                 number = by_id.get(id(arg))
                 if number is None:
                     if arg.args:
-                        # again when this one is known
+                        # visited again when the number of this one is known
                         stack.append(arg)
                         break
                     number = self._intern(arg, ())
@@ -76,7 +76,7 @@ _Path = tuple[tuple[int, int], ...]
 
 
 def _common(a: _Path | None, b: _Path) -> _Path:
-    """Last place that comes before both and whose block encloses both."""
+    """Return the last place that comes before both and whose block contains both."""
     if a is None or a == b:
         return b
     shared: list[tuple[int, int]] = []
@@ -94,8 +94,8 @@ def _common(a: _Path | None, b: _Path) -> _Path:
 class NamingPlan:
     """Expressions to compute once.
 
-    `before` maps (block identity, statement index) to numbers, operands first. `tall` tells whether there are
-    trees so deep that statements have to cut them.
+    `before` maps (block identity, statement index) to numbers, operands first. `tall` is whether some trees
+    are so deep that statements have to cut them.
     """
 
     numbering: Numbering
@@ -105,7 +105,7 @@ class NamingPlan:
 
 
 def plan_names(kernel: Kernel) -> NamingPlan:
-    """Choose the pure expressions that are worth a name, and where each is declared.
+    """Choose the pure expressions that get a name, and where each is declared.
 
     A name is declared just before the first statement that uses it, in the innermost block around all its
     uses.
@@ -149,7 +149,7 @@ def _roots(block: Block, outer: _Path) -> Iterator[tuple[Expr, _Path]]:
 
 
 def _is_trivial(numbering: Numbering, number: int) -> bool:
-    """Whether an expression reads as well as a name would."""
+    """Whether an expression is as short as a name."""
     expr = numbering.exprs[number]
     if expr.op in _NEVER_NAMED:
         return True
@@ -173,8 +173,8 @@ def _worth_a_name(numbering: Numbering, number: int) -> bool:
 def local_names(plan: NamingPlan, statement: Statement) -> list[int]:
     """Choose what one statement should compute once, before it: repeated loads and what is built on them.
 
-    Only what the statement evaluates in any case is taken, so the right sides of && and || and the two values
-    of a choice are left alone.
+    Only unconditionally evaluated expressions are chosen, not the right operands of && and || or the two
+    values of a SELECT.
     """
     if isinstance(statement, While):
         return []
@@ -205,7 +205,7 @@ def local_names(plan: NamingPlan, statement: Statement) -> list[int]:
 
 
 def _repeats(plan: NamingPlan, roots: list[int]) -> bool:
-    """Whether trees hold anything twice, apart from what has no operands."""
+    """Whether trees contain an expression with operands twice."""
     args, exprs, named = plan.numbering.args, plan.numbering.exprs, plan.named
     found: set[int] = set()
     stack = list(roots)
@@ -238,7 +238,7 @@ def _unconditional(plan: NamingPlan, number: int) -> tuple[int, ...]:
 
 
 def _reachable(plan: NamingPlan, roots: list[int]) -> list[int]:
-    """Numbers that are evaluated unconditionally and not named yet, operands first."""
+    """Return the numbers that are evaluated unconditionally and have no name yet, operands first."""
     found: set[int] = set()
     stack = [number for number in roots if number not in plan.named]
     while stack:
@@ -250,7 +250,7 @@ def _reachable(plan: NamingPlan, roots: list[int]) -> list[int]:
 
 
 def _measure(plan: NamingPlan, order: list[int]) -> tuple[dict[int, int], dict[int, int]]:
-    """Sizes of the trees as written out, and heights above the last cut."""
+    """Return the sizes of trees as written out, and their heights above the last cut."""
     sizes: dict[int, int] = {}
     heights: dict[int, int] = {}
     for number in order:

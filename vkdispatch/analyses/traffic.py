@@ -1,19 +1,20 @@
-"""How much memory a launch moves, read off the kernel's accesses.
+"""Memory traffic of a launch, derived from the accesses of the kernel.
 
-Counted are the bytes of the elements that a launch touches, once as read and once as written: what has to
-move even with a perfect cache. An index that is the same for all invocations counts one element, the
-neighbours of a stencil count once, a loop counts what its rounds touch, and no buffer counts more than it
-has. Elements of vectors count whole; an atomic operation reads and writes.
+Each element that a launch accesses counts once as read and once as written, as with a perfect cache. So an
+index that is the same in all invocations counts one element, the neighbours of a stencil count once, a loop
+counts what its rounds touch, and no buffer counts more than its size. Elements of vectors count whole. An
+atomic operation reads and writes.
 
-What the kernel's data decide is not known: an access there counts if it happens whatever they are, and else
-not at all. An index that is data counts one element for each invocation.
+Control flow that depends on data is not known: an access counts if it happens on every path, and otherwise
+not at all. An index that depends on data counts one element for each invocation.
 """
 
 from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
+from vkdispatch.analyses.footprint import count_touched
 from vkdispatch.analyses.launch_values import Environment, Launch, LaunchValues
-from vkdispatch.analyses.linear import Linear, Variable, touched
+from vkdispatch.analyses.linear import Linear, Variable, linear
 from vkdispatch.base.record import record
 from vkdispatch.ir import (
     Block,
@@ -61,14 +62,14 @@ class Traffic:
 
 @record
 class _Access:
-    """`form` is None where the index is no sum; then `variables` are those that it depends on."""
+    """`form` is None if the index is not linear; `variables` are those that it depends on."""
 
     resource: Storage | ImageBinding
     writes: bool
     form: Linear | None
     variables: frozenset[Variable]
     data: bool  # whether the index depends on data
-    expr: int  # tells indices that are no sums apart
+    expr: int  # distinguishes indices that are not linear
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -77,13 +78,13 @@ class _Access:
 
 @record
 class _Flow:
-    """How a block is left: `env` holds behind it, or is None if nobody gets there; `data` may decide."""
+    """How a block ends: `env` is valid after it, None if its end is not reached; `data` may decide that."""
 
     env: Environment | None
     data: bool = False
 
 
-# Apart, so that the axes of an image never mix.
+# Larger than any image, so that axes do not overlap.
 _IMAGE_AXIS = 1 << 40
 
 
@@ -111,7 +112,7 @@ class _Counter:
 
     @property
     def known(self) -> Known:
-        """How well what was counted so far is known."""
+        """How well the bytes counted so far are known."""
         return max(self._doubts, Known.ABOUT if self._values.about else Known.EXACT)
 
     def _doubt(self, known: Known) -> None:
@@ -120,7 +121,7 @@ class _Counter:
     # -- statements
 
     def walk(self, block: Block, env: Environment) -> _Flow:
-        """Note what a block accesses."""
+        """Count the accesses of a block."""
         for position, statement in enumerate(block):
             flow = self._statement(statement, env)
             if flow.env is None:
@@ -155,18 +156,18 @@ class _Counter:
             truth = self._values.truth(condition, inner)
             if truth is not False:
                 plain = all(isinstance(only, (Return, Break, Continue)) for only in body)
-                remaining.append((body, inner if plain else self._values.confined(condition, inner, True)))
+                remaining.append((body, inner if plain else self._values.confine(condition, inner, True)))
             if truth is True:
                 break
             if len(statement.branches) > 1 or statement.orelse or _leaves(body):
-                inner = self._values.confined(condition, inner, False)
+                inner = self._values.confine(condition, inner, False)
         else:
             remaining.append((statement.orelse or (), inner))
         data = any(self._values.is_data(condition) for condition, _ in statement.branches)
         return self._choose(remaining, env, data=data and len(remaining) > 1)
 
     def _choose(self, choices: list[tuple[Block, Environment]], env: Environment, *, data: bool) -> _Flow:
-        """Note several blocks, one of which runs; if data choose, what is accessed in any case."""
+        """Count several blocks, one of which runs; if `data` decides, only their common accesses."""
         outer, found, flows = self.accesses, [], []
         for body, inner in choices:
             self.accesses = []
@@ -207,7 +208,7 @@ class _Counter:
     def _loop(self, statement: For, env: Environment) -> None:
         bounds = (statement.start, statement.stop, statement.step)
         start, stop, step = (self._values.linear(expr, env) for expr in bounds)
-        if start is None or stop is None or step is None or not step.fixed:
+        if start is None or stop is None or step is None or not step.is_constant:
             self._values.counters[id(statement.counter)] = None
             self._perhaps(statement.body, env)
             return
@@ -223,7 +224,7 @@ class _Counter:
             rounds = 1
         variable = ("loop", id(statement.counter))
         self._values.ranges.sizes[variable] = rounds
-        counter = start.plus(Linear(0, ((variable, by),))) if rounds > 1 else start
+        counter = start.plus(linear(0, {variable: by})) if rounds > 1 else start
         self._values.counters[id(statement.counter)] = counter
         self.walk(statement.body, env)
 
@@ -269,7 +270,7 @@ class _Counter:
             self._doubt(Known.AT_LEAST)
 
     def _read(self, roots: Iterable[Expr], env: Environment) -> None:
-        """Note what expressions read. Of a choice only what is read whatever it is."""
+        """Count what expressions read; of conditional operands only reads that happen in any case."""
         perhaps: list[Expr] = []
         stack, seen = list(roots), set[int]()
         while stack:
@@ -299,7 +300,7 @@ class _Counter:
             for axis, part in enumerate(axes or ()):
                 form = form.plus(part, _IMAGE_AXIS**axis) if form is not None else None
         data = form is None and self._values.is_data(index)
-        variables = frozenset(v for v, _ in form.coefficients) if form else self._values.variables(index)
+        variables = form.variables if form else self._values.variables(index)
         self.accesses.append(_Access(resource, writes, form, variables, data, id(index)))
 
     # -- bytes
@@ -318,7 +319,7 @@ class _Counter:
         else:
             size = self.launch.texels.get(resource.index, resource.texel.item_size)
         most = self.launch.sizes.get(resource.index)
-        count, exact = touched([a.form for a in accesses if a.form is not None], self._values.ranges)
+        count, exact = count_touched([a.form for a in accesses if a.form is not None], self._values.ranges)
         others = {access.expr: access for access in accesses if access.form is None}
         for access in others.values():
             count += self._combinations(access.variables)

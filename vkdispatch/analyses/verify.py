@@ -1,8 +1,8 @@
-"""The specification of the intermediate representation, in a form that can be run over any kernel."""
+"""The executable specification of the intermediate representation."""
 
 from collections.abc import Callable
 
-from vkdispatch.analyses.contents import check_scopes, nodes, stored_to
+from vkdispatch.analyses.contents import check_scopes, stored_to
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -55,6 +55,7 @@ from vkdispatch.ir import (
     expressions_of,
     is_encoded,
     is_place,
+    nodes,
     walk,
 )
 from vkdispatch.ir.location import Loc, located
@@ -75,7 +76,7 @@ _ATOMICS = {
 
 
 def verify(kernel: Kernel) -> None:
-    """Check every node of a kernel. Raises ValueError or RuntimeError at the first one that is not legal."""
+    """Check every node of a kernel. Raises ValueError or RuntimeError at the first illegal one."""
     check_scopes(kernel)
     _check_jumps(kernel.body, in_loop=False)
     for statement in walk(kernel.body):

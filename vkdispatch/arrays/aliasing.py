@@ -99,7 +99,7 @@ def _check_array(written: Sequence[tuple[str, Any]], array: Operand, *, apart: b
                 continue
             together = not apart and array.size == buffer.size
             if not together or not _is_safe(argument, buffer, accesses_of(array.source)[position]):
-                raise _overlap_error(name, _name_of(array, position))
+                raise _make_overlap_error(name, _name_of(array, position))
 
 
 def _check_target(written: Sequence[tuple[str, Any]], target: Output, first: bool) -> None:
@@ -109,7 +109,7 @@ def _check_target(written: Sequence[tuple[str, Any]], target: Output, first: boo
                 continue
             together = first and number == 0
             if not together or not _is_safe(argument, buffer, accesses_of_sink(target.sink)[position]):
-                raise _overlap_error(name, _name_of(target, position))
+                raise _make_overlap_error(name, _name_of(target, position))
 
 
 def _is_safe(argument: Any, buffer: Any, access: Access) -> bool:
@@ -124,7 +124,7 @@ def _is_aligned(argument: Any, buffer: Any) -> bool:
     return same
 
 
-def _overlap_error(name: str, other: str) -> OverlapError:
+def _make_overlap_error(name: str, other: str) -> OverlapError:
     return OverlapError(
         f"{name}: it is the same memory as {other}, which is read while {name} is written; give another "
         "buffer"
@@ -148,7 +148,7 @@ def accesses_of(source: Source) -> tuple[Access, ...]:
 
 @record(eq=False)
 class _Part:
-    """A buffer of a call: its name in messages, the buffer, its use, and what it is an argument of."""
+    """A buffer of a call: its name in messages, the buffer, how it is used, and what it is an argument of."""
 
     name: str
     buffer: Any
@@ -161,7 +161,7 @@ def _check_maps_that_write(
 ) -> None:
     """Raise OverlapError if a map writes to a buffer that the rest of the call uses."""
     parts = [_Part(name, buffer, Access(), written) for name, buffer in written]
-    parts += _parts(arrays, target)
+    parts += _list_parts(arrays, target)
     for part in parts:
         if not part.access.written:
             continue
@@ -176,14 +176,14 @@ def _check_maps_that_write(
                 )
 
 
-def _parts(arrays: Iterable[Operand], target: Output | None) -> Iterator[_Part]:
+def _list_parts(arrays: Iterable[Operand], target: Output | None) -> Iterator[_Part]:
     for array in arrays:
-        yield from _parts_of(array, accesses_of(array.source))
+        yield from _list_parts_of(array, accesses_of(array.source))
     if target is not None:
-        yield from _parts_of(target, accesses_of_sink(target.sink))
+        yield from _list_parts_of(target, accesses_of_sink(target.sink))
 
 
-def _parts_of(owner: Operand | Output, accesses: Sequence[Access]) -> Iterator[_Part]:
+def _list_parts_of(owner: Operand | Output, accesses: Sequence[Access]) -> Iterator[_Part]:
     for position, (argument, access) in enumerate(zip(owner.arguments, accesses, strict=True)):
         if isinstance(argument, Buffer):
             yield _Part(_name_of(owner, position), argument, access, owner)

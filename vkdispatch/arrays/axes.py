@@ -63,7 +63,7 @@ def split_shape(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
 
 
 def check_rank(count: int, name: str) -> int:
-    """Return how many axes a result has. Raises ValueError if buffers have fewer."""
+    """Return the number of axes of a result. Raises ValueError if buffers cannot have so many."""
     if count > _MOST_AXES:
         raise ArgumentValueError(
             f"{name}: the result would have {count} axes; buffers have at most {_MOST_AXES}"

@@ -3,7 +3,8 @@
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any, ParamSpec, TypeVar, cast
+from types import FunctionType
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from vkdispatch.arrays.repeated_calls import call_repeatedly
 from vkdispatch.base import dtype
@@ -14,7 +15,7 @@ from vkdispatch.base.dtype import DType, component_type, is_dtype
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.init import is_dummy
-from vkdispatch.codegen.trace.recording import is_tracing
+from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.map import MappedArray
 
@@ -22,6 +23,7 @@ from vkdispatch.shader.map import MappedArray
 MOST_AXES = 3
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
+_Variant = TypeVar("_Variant")
 # The dtype to give if a device does not compute with a dtype.
 _INSTEAD = {
     dtype.float64: dtype.float32,
@@ -98,6 +100,36 @@ def _call_with_arrays(
             if not has_maps:
                 raise  # else: one of them has to be a buffer
     raise AssertionError
+
+
+def define_variant(
+    template: Callable[Concatenate[_Variant, _P], _R], variant: _Variant, name: str, doc: str
+) -> Callable[_P, _R]:
+    """Return the function on arrays `name`: a template whose first argument is bound.
+
+    Functions of one signature, such as `min` and `max`, share a template.
+    """
+    return array_function(bind_variant(template, variant, name, doc))
+
+
+def bind_variant(
+    template: Callable[Concatenate[_Variant, _P], _R], variant: _Variant, name: str, doc: str
+) -> Callable[_P, _R]:
+    """Return the callable that `define_variant` decorates, a partial object."""
+    # a copy with the name of the function, which Python's own messages about arguments tell
+    named: Any = FunctionType(
+        template.__code__, template.__globals__, name, template.__defaults__, template.__closure__
+    )
+    named.__kwdefaults__ = template.__kwdefaults__
+    bound: Any = functools.partial(named, variant)
+    first, *_ = template.__code__.co_varnames
+    bound.__module__ = template.__module__
+    bound.__name__ = bound.__qualname__ = named.__qualname__ = name
+    bound.__doc__ = doc
+    named.__annotations__ = template.__annotations__
+    bound.__annotations__ = {key: kind for key, kind in template.__annotations__.items() if key != first}
+    result: Callable[_P, _R] = bound
+    return result
 
 
 def _raise_naming(function: Callable[..., Any], args: Any, kwargs: Any, error: UnsupportedError) -> None:

@@ -17,14 +17,14 @@ def clear_buffer(buffer: Buffer[Any], graph: CommandGraph | None) -> None:
     """Fill a buffer of numbers with zeros: as words of 32 bits unless elements are smaller."""
     size = buffer.var_type.item_size
     if size % 4 == 0:
-        _clear_kernel(uint32)(buffer, graph=graph, exec_size=buffer.size * size // 4)
+        _make_clear_kernel(uint32)(buffer, graph=graph, exec_size=buffer.size * size // 4)
     else:
-        _clear_kernel(buffer.var_type)(buffer, graph=graph, exec_size=buffer.size)
+        _make_clear_kernel(buffer.var_type)(buffer, graph=graph, exec_size=buffer.size)
 
 
 @memoize
-def _clear_kernel(kind: DType) -> ShaderFunction:
-    def clear(words: Any) -> None:
+def _make_clear_kernel(kind: DType) -> ShaderFunction:
+    def clear(words: vc.BufferVariable) -> None:
         words[vc.global_invocation_id().x] = vc.to_dtype(kind, 0)
 
     return trace_kernel(

@@ -21,7 +21,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, int64, is_signed_dtype, uint32, uint64
 from vkdispatch.base.errors import VkDispatchError, describe_place
 from vkdispatch.base.native_module import native
-from vkdispatch.shader.observation import checks_of
+from vkdispatch.shader.observation import parse_check
 
 if TYPE_CHECKING:
     from threading import Thread
@@ -75,7 +75,7 @@ def take_ticket(context: Context, check: Check) -> int:
     A ticket belongs to one call; repeated calls take their own. The kernel has to be launched at once, with
     `journal_of` as another argument.
     """
-    engine, findings = context._native, _state_of(context).findings
+    engine, findings = context._native, _find_state(context).findings
 
     def take() -> int:
         frame = sys._getframe(1)
@@ -93,19 +93,24 @@ def take_ticket(context: Context, check: Check) -> int:
 
 def journal_of(context: Context) -> Buffer[Any]:
     """Return the buffer of uint32 in which kernels note errors."""
-    return _state_of(context).journal
+    return _find_state(context).journal
 
 
 def raise_if_checked(context: Context) -> None:
     """Wait for the device and raise errors, if checks are on (VKDISPATCH_CHECK)."""
-    if checks_of(None):
+    if parse_check(None):
         context._native.wait_idle()
 
 
 # ---- in kernels
 
 
-def note_error(journal: Any, ticket: Any, place: Any, values: list[Any]) -> None:
+def note_error(
+    journal: vc.BufferVariable,
+    ticket: vc.ShaderVariable,
+    place: vc.ShaderVariable,
+    values: list[vc.ShaderVariable],
+) -> None:
     """Note, in a kernel being traced, a wrong place with up to three integers in registers."""
     position = place.to_dtype(uint32).to_register()
     with vc.if_block(position < journal[ticket]):
@@ -149,7 +154,7 @@ class _ContextState:
 _states_lock = RLock()
 
 
-def _state_of(context: Context) -> _ContextState:
+def _find_state(context: Context) -> _ContextState:
     found: _ContextState | None = context.kept.get(_STATE_KEY)
     if found is None:
         with _states_lock:

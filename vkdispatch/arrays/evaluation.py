@@ -25,7 +25,7 @@ def asbuffer(array: MappedArray) -> Buffer[Any]:
     values = parse_operand(array, "array")
     buffer = prepare_result(None, values.shape, values.var_type, values.context)
     if buffer.size:
-        _store_kernel(values.source.elementwise())(buffer, *values.arguments)
+        _make_store_kernel(values.source.elementwise())(buffer, *values.arguments)
     return buffer
 
 
@@ -33,10 +33,10 @@ evaluate_with(asbuffer)
 
 
 @memoize
-def _store_kernel(source: Source) -> ShaderFunction:
+def _make_store_kernel(source: Source) -> ShaderFunction:
     sink = parse_output(None, source.out_type).sink
 
-    def body(result: Any, *variables: Any) -> None:
+    def body(result: vc.BufferVariable, *variables: Any) -> None:
         index = vc.global_invocation_id().x
         sink.store(result, (), index, source.value(variables, index))
 

@@ -15,7 +15,7 @@ NVIDIA, AMD, INTEL = 0x10DE, 0x1002, 0x8086
 _WHOLE_SUBGROUPS = (NVIDIA, AMD)
 
 
-# A key of plans, of which each context has one; so it is compared and hashed by identity.
+# Plans are memoized by these facts. Each context has one object, so it is compared and hashed by identity.
 @record(eq=False)
 class DeviceFacts:
     """What all devices of a context can do.
@@ -76,7 +76,7 @@ def device_facts(context: Context | None = None) -> DeviceFacts:
     return context._keep(_STATE_KEY, lambda: _gather_facts(context)) if found is None else found
 
 
-def _plans_for_cpu(context: Context) -> bool:
+def _is_planned_for_cpu(context: Context) -> bool:
     chosen = read_choices(_PLAN_VARIABLE, ("cpu", "gpu"))
     if len(chosen) > 1:
         raise ArgumentValueError(f"{_PLAN_VARIABLE}: expected cpu or gpu, got both")
@@ -89,7 +89,7 @@ def _gather_facts(context: Context) -> DeviceFacts:
     for info in infos:
         operations &= info.supported_operations
     return DeviceFacts(
-        _plans_for_cpu(context),
+        _is_planned_for_cpu(context),
         frozenset(info.vendor_id for info in infos),
         context.subgroup_size,
         len({info.sub_group_size for info in infos}) == 1,

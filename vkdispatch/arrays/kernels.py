@@ -5,9 +5,10 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.maps.source import make_distinct
-from vkdispatch.arrays.values.annotations import buffer as buffer
-from vkdispatch.arrays.values.annotations import constant as constant
-from vkdispatch.rewrite.functions import kernel
+from vkdispatch.codegen.annotations import Annotation
+from vkdispatch.codegen.annotations import buffer as buffer
+from vkdispatch.codegen.annotations import constant as constant
+from vkdispatch.rewrite.functions import prepare_kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
 Extent = int | Sequence[int]
@@ -16,7 +17,7 @@ Extent = int | Sequence[int]
 def trace_kernel(
     name: str,
     body: Callable[..., None],
-    arguments: Sequence[tuple[str, Any]],
+    arguments: Sequence[tuple[str, Annotation]],
     local_size: Extent,
     workgroups: Any = None,
     exec_size: Any = None,
@@ -56,13 +57,13 @@ def trace_kernel(
     names = make_distinct([each for each, _ in arguments])
     with vc.shader_context(flags) as context:
         variables = context.declare_input_arguments([kind for _, kind in arguments], names)
-        kernel(body, rewrite=True)(*variables)
+        prepare_kernel(body, rewrite=True)(*variables)
     # buffers of any dtype are moved as words; maps check the buffers that they are called with
-    description = context.get_description(_identifier(name)).reinterpreting()
+    description = context.get_description(_make_identifier(name)).reinterpreting()
     if unsigned:
         description = description.counting_unsigned()
     return ShaderFunction(description, extent, workgroups, exec_size, origin=origin)
 
 
-def _identifier(text: str) -> str:
+def _make_identifier(text: str) -> str:
     return "".join(letter if letter.isalnum() and letter.isascii() else "_" for letter in text)

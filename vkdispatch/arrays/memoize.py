@@ -2,12 +2,13 @@
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
-from typing import Any, TypeVar, cast
+from functools import lru_cache, wraps
+from typing import Any, ParamSpec, TypeVar, cast
 
+_P = ParamSpec("_P")
 _Result = TypeVar("_Result")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
-# Results kept of each function. Those of maps that a program makes again and again are dropped at last.
+# The maximum number of results stored for each function, so that those of short-lived maps are dropped.
 _MOST = 1024
 
 
@@ -16,15 +17,20 @@ def memoize(function: _Function) -> _Function:
     return cast(_Function, lru_cache(_MOST)(function))
 
 
-def memoize_by_type(function: _Function) -> _Function:
-    """Do so for equal arguments of the same type: 1, 1.0 and True differ. See `call_memoized`."""
-    return cast(_Function, lru_cache(_MOST, typed=True)(function))
+def memoize_numbers(function: Callable[_P, _Result]) -> Callable[_P, _Result]:
+    """Decorate a function of numbers and types, which is called once for equal arguments of the same type.
 
+    It may be called with any arguments: those that == does not tell apart from others, such as -0.0, and
+    those that may not be hashable are passed on to the function.
+    """
+    known = lru_cache(_MOST, typed=True)(function)
 
-def call_memoized(function: Callable[..., _Result], *args: Any) -> _Result:
-    """Call a memoized function with any arguments. Values that == does not tell apart are not memoized."""
-    for each in args:
-        plain = type(each) is int or isinstance(each, type) or (type(each) is float and each != 0)
-        if not plain and not (type(each) is float and math.copysign(1.0, each) > 0):
-            return getattr(function, "__wrapped__", function)(*args)
-    return function(*args)
+    @wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _Result:
+        for each in args:
+            plain = type(each) is int or isinstance(each, type) or (type(each) is float and each != 0)
+            if not plain and not (type(each) is float and math.copysign(1.0, each) > 0):
+                return function(*args, **kwargs)
+        return known(*args, **kwargs)  # type: ignore[arg-type]
+
+    return call

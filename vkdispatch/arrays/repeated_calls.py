@@ -11,10 +11,11 @@ from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
-from vkdispatch.base.buffer import Buffer, layout_of
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.context import Context
+from vkdispatch.base.host.layout import layout_of
 from vkdispatch.base.native_module import native
-from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap
 
@@ -51,7 +52,7 @@ def call_repeatedly(
     try:
         with found:
             result = function(*args, **kwargs)
-        _keep(found, result)
+        _bind(found, result)
         return result
     finally:
         found.drop()
@@ -72,33 +73,36 @@ def call_with_parameters(
     try:
         with found:
             result = function(*args, *found.parameters)
-        _keep(found, result)
+        _bind(found, result)
         return result
     finally:
         found.drop()
 
 
-def _keep(recorder: native.CallRecorder, result: Any) -> None:
+def _bind(recorder: native.CallRecorder, result: Any) -> None:
     """Bind a recorded call, if its result can be made again."""
     made: list[Buffer[Any]] = []
     parts = [
-        _part(each, recorder.arguments, made) for each in (result if isinstance(result, tuple) else (result,))
+        _find_finish(each, recorder.arguments, made)
+        for each in (result if isinstance(result, tuple) else (result,))
     ]
     finishes = [part for part in parts if part is not None]
     if len(finishes) < len(parts):
         native.refuse_repeating(recorder)
-    finish = _finish_tuple(type(result), finishes) if isinstance(result, tuple) else (*finishes, _nothing)[0]
+    finish = (
+        _finish_tuple(type(result), finishes) if isinstance(result, tuple) else (*finishes, _return_none)[0]
+    )
     recorder.keep([each._native for each in made], finish)
 
 
-def _nothing(*_: object) -> None:
+def _return_none(*_: object) -> None:
     """Return None, the result of a function without one."""
 
 
-def _part(result: Any, arguments: Sequence[Any], made: list[Buffer[Any]]) -> _Finish | None:
+def _find_finish(result: Any, arguments: Sequence[Any], made: list[Buffer[Any]]) -> _Finish | None:
     """Return the function that makes a part of a result; None if there is none."""
     if result is None:
-        return _nothing
+        return _return_none
     for position, argument in enumerate(arguments):
         if argument is result:
             return lambda context, given, memory: given[position]

@@ -66,15 +66,15 @@ def note_bad_starts(function: str, starts: Buffer[Any], length: int | None = Non
     most = (1 << 8 * kind.item_size - (kind in (int32, int64))) - 1
     numbers = () if length is None else (min(length, most),)
     check = _StartsCheck(function, kind, length, context.queue_count)
-    _check_kernel(kind, length is not None)(
+    _make_check_kernel(kind, length is not None)(
         journal_of(context), starts, *numbers, take_ticket(context, check)
     )
     raise_if_checked(context)
 
 
 @memoize
-def _check_kernel(kind: DType, ascending: bool) -> ShaderFunction:
-    def body(journal: Any, starts: Any, *numbers: Any) -> None:
+def _make_check_kernel(kind: DType, ascending: bool) -> ShaderFunction:
+    def body(journal: vc.BufferVariable, starts: vc.BufferVariable, *numbers: vc.ShaderVariable) -> None:
         position = vc.global_invocation_id().x
         start = starts[position].to_register()
         values = [start]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 
 def submodules_of(package: str) -> Callable[[str], ModuleType]:
-    """Return a `__getattr__` for a package whose modules programs reach as attributes, imported or not."""
+    """Return a `__getattr__` for a package that imports its submodules when they are used as attributes."""
 
     def get(name: str) -> ModuleType:
         if not name.startswith("_"):
@@ -22,5 +22,20 @@ def submodules_of(package: str) -> Callable[[str], ModuleType]:
     return get
 
 
-if not TYPE_CHECKING:  # which then finds no name that is not there
+def names_elsewhere(module: str, homes: dict[str, str]) -> Callable[[str], object]:
+    """Return a `__getattr__` for a module of 0.1.0 whose names have moved to other modules.
+
+    `homes` maps each module, relative to `vkdispatch`, to the names that it defines, separated by spaces.
+    """
+    places = {name: home for home, names in homes.items() for name in names.split()}
+
+    def find(name: str) -> object:
+        if name not in places:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        return getattr(import_module(f"vkdispatch.{places[name]}"), name)
+
+    return find
+
+
+if not TYPE_CHECKING:  # type checkers would accept any name
     __getattr__ = submodules_of(__name__)

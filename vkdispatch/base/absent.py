@@ -1,8 +1,8 @@
-"""What takes the place of a library that is not installed.
+"""Stand-ins for libraries that are not installed.
 
-The text of a kernel needs neither NumPy nor the native module. Where one is missing, each of its names is a
-class that has no instances, so that type checks work as they are; calling one raises an error that says what
-to install.
+Tracing a kernel to text needs neither NumPy nor the native module. If one is missing, each of its names is a
+class without instances, so that `isinstance` checks keep working. Calling such a class raises an error that
+says what to install.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 
 class _Absent(type):
-    """Class of what stands for the names of a library that is not installed."""
+    """Class of the stand-ins for the names of a missing library."""
 
     _error: Callable[[], Exception]
 
@@ -30,25 +30,25 @@ class _Absent(type):
 
 
 def import_or_stand_in(name: str, error: Callable[[], Exception]) -> Any:
-    """Import a module, or return what stands for one that is missing: `error` makes what its uses raise."""
+    """Import a module, or return a stand-in if it is missing. Uses of the stand-in raise `error()`."""
     try:
         module = import_module(name)
     except ModuleNotFoundError as missing:
         if missing.name != name:
-            raise  # it is there, and lacks something itself
+            raise  # the module exists, but one of its own imports is missing
     else:
-        # a folder of sources that were not built is imported as a package of nothing
+        # A folder of unbuilt sources is imported as an empty namespace package.
         if getattr(module, "__file__", None) is not None:
             return module
     return _Absent(name, (), {"_error": staticmethod(error)})
 
 
 def is_absent(library: object) -> bool:
-    """Whether something stands in the place of a library."""
+    """Whether `library` is a stand-in."""
     return isinstance(library, _Absent)
 
 
 def require(library: Any) -> None:
-    """Raise the library's error where it is not installed."""
+    """Raise the error of the library if it is not installed."""
     if is_absent(library):
         library()

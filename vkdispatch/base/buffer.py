@@ -1,64 +1,43 @@
 """Typed arrays in device memory."""
 
-import math
-import operator
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, overload
 
-from vkdispatch.base import dtype
-from vkdispatch.base.aliases import names_elsewhere
-from vkdispatch.base.context import Context, as_int, parse_queue
+from vkdispatch.base import dtype, names_elsewhere
+from vkdispatch.base.context import Context, parse_queue
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    OutOfDeviceMemoryError,
-)
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OutOfDeviceMemoryError
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.host.data import (
-    DIRECT,
-    WIDENED,
-    Casting,
-    check_out,
-    layout_in_memory,
-    octets_of,
-    plain_array,
+from vkdispatch.base.host.data import plain_array
+from vkdispatch.base.host.layout import (
+    MAX_AXES,
+    Layout,
+    OversizedBufferError,
+    Shape,
+    layout_of,
+    parse_dtype,
 )
-from vkdispatch.base.host.fresh import fresh_array
-from vkdispatch.base.host.pinned import pinned_array
-from vkdispatch.base.host.protocols import HostProtocols
 from vkdispatch.base.host.text import describe_buffer
+from vkdispatch.base.host.transfers import Transfers
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process.listing import internal
-from vkdispatch.base.structures import is_dataclass, structure_from_numpy, structure_of
-from vkdispatch.base.synchronization.event import Event, ReadFuture
+from vkdispatch.base.structures import structure_from_numpy
 from vkdispatch.base.synchronization.signal import Signal
 
-Shape = int | Sequence[int]
 Array = np.ndarray[Any, Any]
-# Of a buffer: var_type, shape, size, mem_size and shader_shape.
-Layout = tuple[DType, tuple[int, ...], int, int, tuple[int, ...]]
 _D = TypeVar("_D", bound=dtype.dtype)
 
-_MAX_DIMENSIONS = 3
-_PADDING = ((1, 1, 1), (1, 1), (1,), ())  # by the number of axes
-_MAX_BYTES = 1 << 62
 _new = object.__new__
 _USUAL_ELEMENTS = 1 << 30
 
 
-class OversizedBufferError(OutOfDeviceMemoryError, ValueError):
-    """A buffer of more than 2**30 elements was asked for, and the device cannot hold it."""
-
-
-class Buffer(HostProtocols, Handle, Generic[_D]):
+class Buffer(Transfers, Generic[_D]):
     """An array of 0 to 3 dimensions in device memory, one copy for each queue of the context.
 
-    Its contents are undefined until written. `copy.copy` and `copy.deepcopy` return a buffer with memory of
-    its own in the same context. A pickle holds the contents of every queue's copy; loading it makes a buffer
-    in the current context.
+    Its contents are undefined until written. `copy.copy` and `copy.deepcopy` return a new buffer in the same
+    context. A pickle holds the contents of the copies of all queues; loading it makes a buffer in the current
+    context.
 
     Attributes
     ----------
@@ -71,23 +50,22 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
     mem_size
         Bytes of one copy.
     shader_shape
-        What kernels see as `.shape`: the axes padded with 1 to three, then `size`.
+        The value of `.shape` in kernels: the axes, padded with 1 to three, then `size`.
     """
 
     if TYPE_CHECKING:
-        # `Buff[D]` tells by these that a kernel's argument is a buffer of dtype D
+        # the protocol by which type checkers match a buffer with the annotation `Buff[D]`
         def __getitem__(self, index: Any, /) -> NoReturn: ...
         def __setitem__(self, index: Any, value: Any, /) -> NoReturn: ...
         def _element(self) -> _D: ...
 
     is_external = False
     owns_memory = True
-    is_writable = True
     cuda_ptr = None
     cuda_source = None
     cuda_array_stream = None
-    _base: "Buffer[Any] | None" = None  # whose memory a view shows
-    _order: object = None  # where elements do not lie by `shape`: what calls tell that by, hashable
+    _base: "Buffer[Any] | None" = None  # of a view: the buffer that owns the memory
+    _order: object = None  # hashable: differs where the order of elements does not follow from `shape`
 
     @overload
     def __init__(
@@ -124,21 +102,20 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         shape
             An int or up to 3 ints. Lengths may be 0.
         var_type
-            A dtype such as `vd.float32` (a NumPy dtype is understood too), or a dataclass whose fields are
-            dtypes.
+            A dtype such as `vd.float32`, a NumPy dtype, or a dataclass whose fields are dtypes.
         external_buffer
-            Memory to be aliased; only the CUDA backend could do that, so it must be None.
+            Must be None. 0.1.0's CUDA backend aliased the memory that is passed here.
         context
-            Where; None: the current context.
+            The context of the buffer. None means the current context.
 
         Raises
         ------
         TypeError
-            `var_type` is no dtype, or `shape` holds something that is no int.
+            `var_type` is not a dtype, or `shape` is neither an int nor a sequence of ints.
         ValueError
             `shape` has more than 3 axes, or a negative length.
         MemoryError
-            The device has no room. Beyond 2**30 elements it is a ValueError as well.
+            The device does not have enough memory. For more than 2**30 elements it is also a ValueError.
         RuntimeError
             `external_buffer` is given, or the backend is the dummy one.
         """
@@ -152,7 +129,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         self.var_type, self.shape, self.size, self.mem_size, self.shader_shape = layout_of(shape, var_type)
 
     def _allocate(self, for_device: bool) -> None:
-        # bindings need memory, even of no elements
+        # A binding needs memory even if there are no elements.
         size = self.mem_size or self.var_type.item_size
         try:
             self._native = native.Buffer(self.context._native, size, False, for_device)
@@ -166,7 +143,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
     def of_memory(
         cls, context: Context, memory: native.Buffer, shape: Shape, var_type: "DType | np.dtype[Any]"
     ) -> "Buffer[Any]":
-        """Return a buffer on device memory that is there already; both are freed together.
+        """Return a buffer on existing device memory, which is freed together with the buffer.
 
         Raises
         ------
@@ -177,12 +154,12 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
 
     @classmethod
     def _of_result(cls, context: Context, memory: native.Buffer, layout: Layout) -> "Buffer[Any]":
-        """Return a buffer on device memory that is there already, whose layout was made before."""
-        made: Buffer[Any] = _new(cls)
-        made.var_type, made.shape, made.size, made.mem_size, made.shader_shape = layout
-        Handle.__init__(made, context)
-        made._native = memory
-        return made
+        """Return a buffer of a known layout on existing device memory."""
+        buffer: Buffer[Any] = _new(cls)
+        buffer.var_type, buffer.shape, buffer.size, buffer.mem_size, buffer.shader_shape = layout
+        Handle.__init__(buffer, context)
+        buffer._native = memory
+        return buffer
 
     def view(self, var_type: "DType | np.dtype[Any] | type[Any]") -> "Buffer[Any]":
         """Return a buffer on the same memory, with elements of another dtype.
@@ -200,7 +177,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         Raises
         ------
         TypeError
-            `var_type` is no dtype.
+            `var_type` is not a dtype.
         ValueError
             The last axis does not hold a whole number of such elements.
         RuntimeError
@@ -213,7 +190,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
             octets = (shape[-1] if shape else 1) * self.var_type.item_size
             if not shape or octets % kind.item_size:
                 raise ArgumentValueError(
-                    f"var_type: the last axis of shape {shape}, of {octets} bytes, is no whole number of "
+                    f"var_type: the last axis of shape {shape}, of {octets} bytes, is not a whole number of "
                     f"{kind.name}, of {kind.item_size} bytes"
                 )
             shape = (*shape[:-1], octets // kind.item_size)
@@ -227,7 +204,7 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
 
     @property
     def signals(self) -> list[Signal]:
-        """One signal per queue, for the last work given to it so far that writes this buffer."""
+        """One signal per queue, for the last submitted work of the queue that writes this buffer."""
         self.require_alive()
         memory = self._native
         return [
@@ -235,12 +212,11 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         ]
 
     def copy_between_queues(self, source: int, target: int | None = None) -> None:
-        """Copy what queue `source` has of this buffer to queue `target`, or with None to every other queue.
+        """Copy the contents from queue `source` to queue `target`, or with None to every other queue.
 
-        It takes its place in the work of both queues: it comes after what was given to `source` and to
-        `target` before, and before what is given to either of them later. It returns at once. Between devices
-        the copy goes through pinned host memory, in parts: where many are under way, or the devices cannot
-        share such memory, this call waits for some of them.
+        The copy runs after all earlier work of both queues and before all later work. This call returns at
+        once. Between devices, the copy goes through pinned host memory in parts; if many parts are pending,
+        or the devices cannot share such memory, this call waits for some of them.
 
         Raises
         ------
@@ -256,282 +232,6 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         for end in ends:
             self._native.copy_between(start, end)
 
-    def write(
-        self,
-        data: "Array | bytes | bytearray | memoryview",
-        index: int | None = None,
-        *,
-        casting: Casting = "equiv",
-    ) -> None:
-        """Copy host data in, after the work already given to the queue; `data` may be reused on return.
-
-        Parameters
-        ----------
-        data
-            An array or bytes.
-
-            An array must have the buffer's shape and dtype, or one axis with all elements in C order. Byte
-            order and memory layout are free. Vectors and matrices add their own axes after the buffer's. For
-            complex dtypes and vectors of two components, an array may hold complex numbers, or their
-            components in a last axis of length 2. A bfloat16 buffer takes float32, which is rounded, or
-            uint16, which holds its bits. A complex32 buffer takes complex64, which is rounded, or float16
-            with a last axis of length 2. For a buffer of structures, a structured array must have the same
-            fields, at any offsets.
-
-            Bytes, and the bytes of a memoryview of any format, are copied unchanged to the start of the
-            buffer; there may be at most `mem_size` of them.
-        index
-            The queue whose copy is written; None writes every copy.
-        casting
-            Which conversions are allowed, as in `numpy.can_cast`: "no", "equiv" (byte order), "safe" or
-            "same_kind".
-
-        Raises
-        ------
-        TypeError
-            `data` is neither an array nor bytes, holds Python objects, has a mask, or has other fields than
-            the buffer.
-        ValueError
-            `data` has another shape or dtype, or too many bytes; `index` or `casting` has no such value; or
-            the buffer is read-only.
-        """
-        queue = self._writable_queue(index)
-        self._native.write(queue, self._parse_bytes(data, casting))
-
-    def write_async(
-        self,
-        data: "Array | bytes | bytearray | memoryview",
-        index: int | None = None,
-        *,
-        casting: Casting = "equiv",
-    ) -> Event:
-        """Copy host data in without waiting for the device, in the order of the work given to the queue.
-
-        It comes after all that was given to the queue before and uses the buffer, and before what is given to
-        it later. Where the device has a queue of its own for copies, it runs beside other work.
-
-        Parameters
-        ----------
-        data, index, casting
-            As for `write`. An array in pinned memory (`vd.empty_pinned`) is copied from where it is: leave it
-            alone until the event is done. Any other data is copied to pinned memory first, and may be reused
-            on return.
-
-        Returns
-        -------
-        An event that is done when the buffer has the data.
-
-        Raises
-        ------
-        TypeError, ValueError
-            As `write`.
-        MemoryError
-            There is no pinned memory left for the data.
-        """
-        queue = self._writable_queue(index)
-        return Event._of(self.context, self._native.write_async(queue, self._parse_bytes(data, casting)))
-
-    def _writable_queue(self, index: int | None) -> int:
-        self.require_alive()
-        if not self.is_writable:
-            raise ArgumentValueError("the buffer is read-only memory of another library")
-        return -1 if index is None else parse_queue(index, self.context, "index")
-
-    def _parse_bytes(self, data: object, casting: str) -> Any:
-        usual = DIRECT.get(self.var_type)
-        if (
-            usual is not None
-            and type(data) is np.ndarray
-            and data.dtype is usual[0]
-            and data.shape == self.shape + usual[1]
-            and data.flags.c_contiguous
-            and casting == "equiv"
-        ):
-            return data  # without detours
-        octets = octets_of(self.var_type, data, self.shape, casting)
-        length = memoryview(octets).nbytes
-        if length > self.mem_size:
-            raise ArgumentValueError(
-                f"data: expected at most {self.mem_size} bytes ({self._summary()}), got {length}"
-            )
-        return octets
-
-    def read(self, index: int | None = None, out: "Array | None" = None) -> Array:
-        """Wait for the work that writes this buffer, and return its contents.
-
-        Parameters
-        ----------
-        index
-            The queue whose copy is read; None stacks every queue's copy along a new leading axis.
-        out
-            A C-contiguous, writable array of the result's shape and dtype to fill and return
-            (complex32: float16 with a last axis of 2; bfloat16: uint16).
-
-        Returns
-        -------
-        An array of shape `shape` plus the element's own axes; complex32 is widened to complex64, bfloat16 to
-        float32. Structures give a structured array.
-
-        Raises
-        ------
-        ValueError
-            There is no such queue, or `out` does not match.
-        """
-        self.require_alive()
-        return self._read(0, self.shape, index, out)
-
-    def _read(
-        self,
-        start: int,
-        elements: tuple[int, ...],
-        index: int | None,
-        out: "Array | None" = None,
-        tells: bool = True,
-    ) -> Array:
-        """Read elements of this shape, from the flat index `start` on.
-
-        With `tells`, errors that the device has found until then are raised, once in each thread.
-        """
-        shape, component = layout_in_memory(self.var_type, elements)
-        queues: Sequence[int]
-        if index is None:
-            queues = range(self.context.queue_count)
-            shape = (len(queues), *shape)
-        else:
-            queues = (parse_queue(index, self.context, "index"),)
-        host = fresh_array(shape, component) if out is None else check_out(out, shape, component)
-        if host.size:
-            offset = start * self.var_type.item_size
-            for queue in queues:
-                memory: Any = host if index is not None else host[queue : queue + 1]
-                self._native.read_into(queue, memory, offset, tells)
-        # What NumPy lacks is widened, unless the caller's own memory was filled.
-        widened = WIDENED.get(self.var_type) if out is None else None
-        return host if widened is None else widened(host)
-
-    def read_async(self, index: int = 0, out: "Array | None" = None) -> ReadFuture:
-        """Have the contents copied to the host, and return at once.
-
-        They are those of now, so to speak: what is given to the queue later does not show. Where the device
-        has a queue of its own for copies, the copy runs beside other work.
-
-        Parameters
-        ----------
-        index
-            The queue whose copy is read.
-        out
-            A C-contiguous array in pinned memory (`vd.empty_pinned`, or a part of one) of the result's shape
-            and dtype, to be filled; leave it alone until the future is done. None makes one.
-
-        Returns
-        -------
-        A future of what `read(index)` returns: `future.result()`, or `await future` in an asyncio program.
-
-        Raises
-        ------
-        TypeError, ValueError
-            There is no such queue, or `out` does not match or is not pinned.
-        MemoryError
-            There is no pinned memory left.
-        """
-        self.require_alive()
-        queue = parse_queue(index, self.context, "index")
-        shape, component = layout_in_memory(self.var_type, self.shape)
-        if out is None:
-            host = pinned_array(self.context, queue, shape, component)
-        else:
-            host = check_out(out, shape, component)
-        memory: Any = host.reshape(-1).view(np.uint8)
-        try:
-            points = self._native.read_async(queue, memory)
-        except ValueError as error:
-            raise ArgumentValueError(str(error)) from None
-        convert = WIDENED.get(self.var_type) if out is None else None
-        if convert is None and out is None and self.context.borrowed:
-            convert = np.copy  # pinned memory ends with a device that is somebody else's
-        return ReadFuture(self.context, points, host, convert)
-
-    def write_range(
-        self,
-        data: "Array | bytes | bytearray | memoryview",
-        start: int = 0,
-        index: int | None = None,
-        *,
-        casting: Casting = "equiv",
-    ) -> None:
-        """Copy host data into a part of the buffer, after the work already given to the queue.
-
-        Parameters
-        ----------
-        data
-            An array of the buffer's dtype, as for `write`, of any shape; its elements are written in C order.
-            Or the bytes of whole elements.
-        start
-            The flat index of the first element to write.
-        index, casting
-            As for `write`.
-
-        Raises
-        ------
-        TypeError
-            As for `write`, or `start` is not an int.
-        ValueError
-            `data` has another dtype, does not consist of whole elements, or reaches beyond the buffer; or
-            `index` or `casting` has no such value.
-        """
-        queue = self._writable_queue(index)
-        octets = octets_of(self.var_type, data, None, casting)
-        size = memoryview(octets).nbytes
-        if size % self.var_type.item_size:
-            raise ArgumentValueError(
-                f"data: {size} bytes are no whole elements of {self.var_type.name}, which take "
-                f"{self.var_type.item_size} each"
-            )
-        flat = as_int(start)
-        if flat is None:
-            raise ArgumentTypeError(f"start: expected an int, got {start!r}")
-        first, _ = self._parse_range(flat, flat + size // self.var_type.item_size)
-        if size:
-            self._native.write(queue, octets, first * self.var_type.item_size)
-
-    def read_range(
-        self, start: int, stop: int, index: int | None = None, out: "Array | None" = None
-    ) -> Array:
-        """Wait for the work that writes this buffer, and return a part of its contents.
-
-        Parameters
-        ----------
-        start, stop
-            Flat indices: the first element to read, and the one after the last.
-        index, out
-            As in `read`.
-
-        Returns
-        -------
-        As of `read`, with `stop - start` elements in place of `shape`.
-
-        Raises
-        ------
-        TypeError
-            `start` or `stop` is no int.
-        ValueError
-            They are no range of the buffer's elements, there is no such queue, or `out` does not match.
-        """
-        self.require_alive()
-        start, stop = self._parse_range(start, stop)
-        return self._read(start, (stop - start,), index, out)
-
-    def _parse_range(self, start: int, stop: int) -> tuple[int, int]:
-        try:
-            first, last = operator.index(start), operator.index(stop)
-        except TypeError:
-            raise ArgumentTypeError(f"start, stop: expected ints, got {start!r} and {stop!r}") from None
-        if not 0 <= first <= last <= self.size:
-            raise ArgumentValueError(
-                f"start, stop: elements {first} to {last} are no range of a buffer of {self.size}"
-            )
-        return first, last
-
     def destroy(self) -> None:
         """Free the device memory as soon as the device has finished with it. Never blocks. Idempotent.
 
@@ -541,15 +241,12 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
             self._native.settle()
         super().destroy()
 
-    def _summary(self) -> str:
-        return f"shape {self.shape}, {self.var_type.name}"
-
     @property
     def _memory_handle(self) -> int:
         return self._handle if self._base is None else self._base._handle
 
     def _release(self) -> None:
-        # Absent when the allocation failed.
+        # It is missing if the allocation failed.
         memory = getattr(self, "_native", None)
         if self._base is not None:
             del self._native
@@ -558,9 +255,9 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
 
     def __copy__(self) -> Self:
         self.require_alive()
-        made = type(self)(*self._list_arguments(), context=self.context)
-        made._native.copy_from(self._native)
-        return made
+        copy = type(self)(*self._list_arguments(), context=self.context)
+        copy._native.copy_from(self._native)
+        return copy
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self.__copy__()
@@ -576,11 +273,11 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
         return _restore, (type(self), self._list_arguments(), copies)
 
     def _list_arguments(self) -> tuple[Any, ...]:
-        """Return the arguments that make such a buffer."""
+        """Return the arguments of the class for an equal buffer."""
         return self.shape, self.var_type
 
-    def _extents(self) -> tuple[str, ...]:
-        """Return what its text says of its shape."""
+    def _describe_shape(self) -> tuple[str, ...]:
+        """Return the parts of `repr` about the shape."""
         return (f"shape={self.shape}",)
 
     def __repr__(self) -> str:
@@ -588,109 +285,37 @@ class Buffer(HostProtocols, Handle, Generic[_D]):
 
 
 def _restore(cls: type[Buffer[Any]], arguments: tuple[Any, ...], copies: "list[Array]") -> Buffer[Any]:
-    """Make a buffer of what its pickle has: one content for all queues, or one for each."""
-    made = cls(*arguments)
-    if len(copies) not in (1, made.context.queue_count):
+    """Make a buffer from its pickle, which has one content for all queues or one for each."""
+    buffer = cls(*arguments)
+    if len(copies) not in (1, buffer.context.queue_count):
         raise ArgumentValueError(
             f"the pickled buffer has different contents on {len(copies)} queues, and the current context has "
-            f"{made.context.queue_count}: make a context of as many, or pickle buf.read(0)"
+            f"{buffer.context.queue_count}: make a context of as many queues, or pickle buf.read(0)"
         )
     for queue, octets in enumerate(copies):
         memory: Any = octets
-        made._native.write(queue if len(copies) > 1 else -1, memory)
-    return made
+        buffer._native.write(queue if len(copies) > 1 else -1, memory)
+    return buffer
 
 
 def function_buffer(
     shape: Shape, var_type: "DType | np.dtype[Any]", context: Context | None = None, *, steady: bool = False
 ) -> Buffer[Any]:
-    """Return a buffer for a function on arrays: for its result, or for it to work in. Raises as `Buffer`.
+    """Return a buffer for a result or for scratch memory of a function on arrays. Raises as `Buffer`.
 
-    After a failure, a graph that was recorded with it recovers by itself, as it writes the buffer before it
-    reads it; where it is `steady`, it leaves the buffer as it was.
+    A graph that was recorded with the buffer recovers after a failure, as it writes the buffer before it
+    reads it. If the buffer is `steady`, the graph leaves its contents as they were.
     """
-    made: Buffer[Any] = _new(Buffer)
-    made._set_shape(shape, var_type)
-    Handle.__init__(made, context)
-    made._allocate(True)  # kernels fill it: that may be behind what still works on its memory
-    made._native.mark(steady)
-    return made
-
-
-def layout_of(shape: Shape, var_type: "DType | np.dtype[Any]") -> Layout:
-    """Return what a buffer of this shape and dtype is like: see `Buffer._of_result`. Raises as `Buffer`."""
-    kind = parse_dtype(var_type)
-    axes = parse_shape(shape)
-    size = math.prod(axes)
-    octets = size * kind.item_size
-    if octets > _MAX_BYTES:
-        raise OversizedBufferError(f"shape: {octets} bytes are more memory than any device has")
-    return kind, axes, size, octets, axes + _PADDING[len(axes)] + (size,)
-
-
-def parse_dtype(value: object, name: str = "var_type") -> DType:
-    """Return a dtype that memory can hold, from a dtype or a NumPy dtype; `name` is what messages call it.
-
-    Raises
-    ------
-    TypeError
-        `value` is neither.
-    ValueError
-        There is no matching dtype.
-    """
-    if isinstance(value, type) and issubclass(value, dtype.dtype):
-        if not hasattr(value, "name"):
-            raise ArgumentTypeError(
-                f"{name}: {value.__name__} cannot be stored in memory; use vd.float32 or the like"
-            )
-        return value
-    if is_dataclass(value):
-        return structure_of(value)
-    if isinstance(value, np.dtype) and value.names is not None:
-        return structure_from_numpy(value)
-    if isinstance(value, (np.dtype, str)) or (isinstance(value, type) and issubclass(value, np.generic)):
-        return dtype.from_numpy_dtype(value, name)
-    raise ArgumentTypeError(f"{name}: expected a vkdispatch dtype such as vd.float32, got {value!r}")
-
-
-def parse_shape(shape: object) -> tuple[int, ...]:
-    """Return a shape as a tuple of ints.
-
-    Raises
-    ------
-    TypeError
-        It is neither an int nor a sequence of ints.
-    ValueError
-        It has more than 3 axes or a negative one.
-    """
-    if type(shape) is int and shape >= 0:
-        return (shape,)
-    if type(shape) is tuple and len(shape) <= _MAX_DIMENSIONS:
-        for axis in shape:
-            if type(axis) is not int or axis < 0:
-                break
-        else:
-            return shape
-    if isinstance(shape, (str, bytes)):
-        raise ArgumentTypeError(f"shape: expected an int or up to 3 ints, got {shape!r}")
-    try:
-        axes = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
-        if any(isinstance(axis, (bool, np.bool_)) for axis in axes):
-            raise TypeError
-        result = tuple(operator.index(axis) for axis in axes)
-    except TypeError:
-        raise ArgumentTypeError(f"shape: expected an int or up to 3 ints, got {shape!r}") from None
-    if len(result) > _MAX_DIMENSIONS:
-        raise ArgumentValueError(
-            f"shape: a buffer has at most {_MAX_DIMENSIONS} axes, got {len(result)} in {result}"
-        )
-    if any(axis < 0 for axis in result):
-        raise ArgumentValueError(f"shape: sizes cannot be negative, got {result}")
-    return result
+    buffer: Buffer[Any] = _new(Buffer)
+    buffer._set_shape(shape, var_type)
+    Handle.__init__(buffer, context)
+    buffer._allocate(True)  # kernels write it first, perhaps after pending work on reused memory
+    buffer._native.mark(steady)
+    return buffer
 
 
 class Computed(Protocol):
-    """An array that the device computes when it is read, such as a map called with its arguments."""
+    """An array that the device computes on demand, such as a map called with its arguments."""
 
     def __vkdispatch_buffer__(self, context: Context | None) -> "Buffer[Any]": ...
 
@@ -701,17 +326,17 @@ def asbuffer(array: "Array | Computed", *, context: Context | None = None) -> "B
     Parameters
     ----------
     array
-        A NumPy array; or a map called with its arguments, which one kernel computes on the device. If a
-        global graph is set, that kernel is recorded.
+        A NumPy array, or a map called with its arguments, which one kernel computes on the device. If a
+        global graph is set, the kernel is recorded.
     context
-        Where; None: the current context, or for maps that of their arguments.
+        The context of the buffer. None means the current context, or that of the arguments of a map.
 
     Raises
     ------
     TypeError
         `array` is neither, or has a mask.
     ValueError
-        No dtype matches that of the array, it has more than 3 axes, or a map's arguments are in another
+        No dtype matches that of the array, it has more than 3 axes, or the arguments of a map are in another
         context.
     """
     compute = getattr(type(array), "__vkdispatch_buffer__", None)
@@ -730,9 +355,9 @@ def asbuffer(array: "Array | Computed", *, context: Context | None = None) -> "B
     else:
         kind = dtype.from_numpy_dtype(array.dtype.newbyteorder("="), "array")
     array = plain_array(array, "array")
-    if array.ndim > _MAX_DIMENSIONS:
+    if array.ndim > MAX_AXES:
         raise ArgumentValueError(
-            f"array: a buffer has at most {_MAX_DIMENSIONS} axes, got {array.ndim} in {array.shape}"
+            f"array: a buffer has at most {MAX_AXES} axes, got {array.ndim} in {array.shape}"
         )
     buffer: Buffer[Any] = Buffer(array.shape, kind, context=context)
     buffer.write(array)
@@ -746,7 +371,7 @@ def from_cuda_array(
     writable: bool | None = None,
     keepalive: bool = True,
 ) -> "Buffer[Any]":
-    """Alias memory of a CUDA array as a buffer; the CUDA backend alone can do so.
+    """Alias the memory of a CUDA array as a buffer. Only 0.1.0's CUDA backend can do this.
 
     Raises
     ------
@@ -756,10 +381,21 @@ def from_cuda_array(
     raise require_cuda("from_cuda_array", "copy with vd.asbuffer(array.get())")
 
 
+__all__ = [
+    "Array",
+    "Buffer",
+    "Computed",
+    "OversizedBufferError",
+    "Shape",
+    "asbuffer",
+    "from_cuda_array",
+    "function_buffer",
+]
+
 if not TYPE_CHECKING:
     __getattr__ = names_elsewhere(
         __name__,
         {
-            "base.rfft_buffer": "RFFTBuffer asrfftbuffer",
+            "base.buffers.rfft_buffer": "RFFTBuffer asrfftbuffer",
         },
     )

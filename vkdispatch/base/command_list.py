@@ -1,49 +1,50 @@
-"""Recorded dispatches that are submitted again and again."""
+"""Lists of recorded dispatches, to submit many times."""
 
 import operator
 from collections.abc import Callable, Sequence
 
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import Context, as_int, parse_queue, wrong_context
+from vkdispatch.base.context import Context, parse_queue, wrong_context
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.handle import Handle
+from vkdispatch.base.integers import parse_positive
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process.listing import internal
 
 ALL_QUEUES = -2
 ANY_QUEUE = -1
 Rows = bytes | bytearray | memoryview
-# The source or target of a copy.
+# A source or target of copies.
 Copied = native.Buffer | native.HostBlock
 
 
 class CommandList(Handle):
-    """Dispatches in order. A submit takes a snapshot: the list may be changed or reset at once."""
+    """Dispatches in order. `submit` takes a snapshot: the list may be changed or reset right afterwards."""
 
     _instead = "record the calls in another one"
 
     def __init__(self, context: Context | None = None) -> None:
-        """Make an empty list, in the current context unless another is given."""
+        """Make an empty list in a context. None means the current context."""
         super().__init__(context)
         self._native = native.CommandList(self.context._native)
 
     @internal
     def get_instance_size(self) -> int:
-        """Return the bytes of push constants that one run of the list takes."""
+        """Return the bytes of push constants of one run of the list."""
         return self._native.instance_size
 
     @property
     def length(self) -> int:
-        """How many commands were recorded."""
+        """The number of recorded commands."""
         return self._native.length
 
     @internal
     def record_compute_plan(
         self, plan: ComputePlan, descriptor_set: DescriptorSet, blocks: Sequence[int]
     ) -> None:
-        """Append a dispatch of `blocks` (x, y, z) workgroups; a graph gives it push constants of zeros.
+        """Append a dispatch of `blocks` (x, y, z) workgroups. In a graph, its push constants are zeros.
 
         Raises
         ------
@@ -62,11 +63,11 @@ class CommandList(Handle):
                 f"descriptor_set: expected a DescriptorSet, got {type(descriptor_set).__name__}"
             )
         plan.require_alive()
-        for name, given in (("plan", plan), ("descriptor_set", descriptor_set)):
-            if given.context is not self.context:
-                raise wrong_context(f"{name}: it", given.context)
+        for name, item in (("plan", plan), ("descriptor_set", descriptor_set)):
+            if item.context is not self.context:
+                raise wrong_context(f"{name}: it", item.context)
         if len(plan.binding_list) != len(descriptor_set.compute_plan.binding_list):
-            raise ArgumentValueError("descriptor_set: it was made for a plan with other bindings")
+            raise ArgumentValueError("descriptor_set: it belongs to a plan with other bindings")
         groups = self._parse_blocks(blocks)
         bindings = descriptor_set.bindings()
 
@@ -105,38 +106,38 @@ class CommandList(Handle):
 
     @internal
     def record_texel_copy(self, image: native.Image, other: Copied, *, to_image: bool) -> None:
-        """Append a copy between the mip level 0 of an image and a buffer or pinned memory, without gaps."""
+        """Append a copy between mip level 0 of an image and a buffer or pinned memory, tightly packed."""
         self._append(lambda: self._native.record_image_copy(image, other, 0, to_image))
 
     @internal
     def record_image_copy(self, source: native.Image, target: native.Image) -> None:
-        """Append a copy between the mip levels 0 of two images of one shape and size of texels."""
+        """Append a copy of mip level 0 between two images of the same shape and texel size."""
         self._append(lambda: self._native.record_image_to_image(source, target))
 
     @internal
     def record_barrier(self) -> None:
-        """Append a barrier between all that was recorded before and all that comes after.
+        """Append a barrier between all earlier and all later commands.
 
-        What is recorded needs none: barriers stand where two commands ask for one.
+        Recorded commands do not need it: barriers are inserted wherever two commands conflict.
         """
         self._append(self._native.record_barrier)
 
     @internal
     def record_timestamp(self) -> None:
-        """Append a timestamp, taken when all that was recorded before is done; see `timestamps`."""
+        """Append a timestamp, taken when all earlier commands are done; see `timestamps`."""
         self._append(self._native.record_timestamp)
 
     @internal
     def timestamps(self, queue_index: int = 0) -> list[int]:
-        """Return the timestamps, in ticks, of the last submit to a queue. The caller has waited for it."""
+        """Return the timestamps, in ticks, of the last submit to a queue, for which the caller has waited."""
         return self._native.timestamps(queue_index)
 
     def _append(self, record: Callable[[], object], resources: Sequence[Handle] = ()) -> None:
-        """Append a command with `record`. Graphs note which `resources` a dispatch binds."""
+        """Append a command by calling `record`. Graphs also note the `resources` of a dispatch."""
         record()
 
     def reset(self) -> None:
-        """Forget every recorded dispatch. Work already submitted goes on."""
+        """Remove every recorded dispatch. Submitted work continues."""
         self.require_alive()
         self._native.reset()
         self.clear_parents()
@@ -148,23 +149,23 @@ class CommandList(Handle):
         instance_count: int | None = None,
         cuda_stream: object = None,
     ) -> None:
-        """Queue the whole list `instance_count` times. Returns at once.
+        """Submit the whole list `instance_count` times. Returns at once.
 
         Parameters
         ----------
         data
-            Push constants: of every recorded dispatch in order, once per instance.
+            The push constants of all recorded dispatches in order, once per instance.
         queue_index
-            -2 every queue, -1 any one queue, else that queue.
+            A queue; -2 means every queue, -1 any one queue.
         instance_count
-            How many times to run the list; None: once per instance in `data`.
+            How many times to run the list. None means once per instance in `data`.
 
         Raises
         ------
         ValueError
-            Both `data` and `instance_count` are None, the sizes do not agree, or there is no such queue.
+            Both `data` and `instance_count` are None, the sizes do not match, or there is no such queue.
         RuntimeError
-            `cuda_stream` is given; only the cuda backend has streams.
+            `cuda_stream` is not None; only 0.1.0's CUDA backend has streams.
         """
         self.require_alive()
         if cuda_stream is not None:
@@ -198,7 +199,4 @@ class CommandList(Handle):
 
 def parse_instances(instance_count: object) -> int:
     """Return an instance count as an int. Raises ValueError if it is not a positive int."""
-    count = as_int(instance_count)
-    if count is None or count < 1:
-        raise ArgumentValueError(f"instance_count: expected a positive int, got {instance_count!r}")
-    return count
+    return parse_positive("instance_count", instance_count)

@@ -1,4 +1,4 @@
-"""A compiled kernel: GLSL to SPIR-V to a compute pipeline."""
+"""Compiled kernels: from GLSL to SPIR-V to a compute pipeline."""
 
 import operator
 from collections.abc import Sequence
@@ -29,13 +29,13 @@ class ComputePlan(Handle):
     pc_size
         Bytes of push constants.
     shader_name
-        What tools and messages call it.
+        Its name in tools and messages.
     """
 
-    # What profiles know of it: kept here for as long as it lives.
+    # data of profiles about the plan, which live as long as it does
     facts: object = None
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  public: each is an option of its own
         self,
         shader_source: str,
         binding_type_list: Sequence[int],
@@ -50,7 +50,7 @@ class ComputePlan(Handle):
         place: str | None = None,
         uniform_blocks: Sequence[tuple[int, int, int]] = (),
     ) -> None:
-        """Compile `shader_source`, or take it as compiled already.
+        """Compile `shader_source`, or use compiled code.
 
         Parameters
         ----------
@@ -61,34 +61,34 @@ class ComputePlan(Handle):
         pc_size
             Bytes of push constants.
         shader_name
-            What tools and messages call the plan.
+            The name of the plan in tools and messages.
         spirv
-            The compiled code; `shader_source` is then only shown.
+            Compiled code to use. `shader_source` is then for display only.
         checked
-            Whether `spirv` is known to be sound: it is not looked at again.
+            Whether `spirv` is known to be valid. If not, it is checked.
         entry_point
-            The function of the code that is run.
+            The function to run.
         specialization
-            Specialization constants to be replaced: id and bytes of each.
+            Specialization constants to set: id and bytes of each.
         context
-            Where it is to run; None: the current context.
+            The context of the plan. None means the current context.
         place
             Where the kernel is defined, such as "kernel.py:12", for errors.
         uniform_blocks
-            Binding, offset and bytes of uniform blocks whose values come with each launch, behind the push
-            constants in one block of arguments.
+            Binding, offset and bytes of uniform blocks whose values are passed with each launch, after the
+            push constants in one block of arguments.
 
         Raises
         ------
         TypeError
-            The source is no text.
+            `shader_source` is not text.
         ValueError
-            A binding type is unknown, `pc_size` is negative, or the device takes less of either; or `spirv`
-            is broken.
+            A binding type is unknown, `pc_size` is negative, the limits of the device are exceeded, or
+            `spirv` is invalid.
         ShaderBuildError
-            The compiler refused the source; its log is in the message and in `compiler_log`.
+            The source does not compile. The log is in the message and in `compiler_log`.
         VulkanError
-            The driver refused the pipeline.
+            The driver failed to create the pipeline.
         """
         if not isinstance(shader_source, str):
             raise ArgumentTypeError(f"shader_source: expected GLSL text, got {type(shader_source).__name__}")
@@ -99,11 +99,11 @@ class ComputePlan(Handle):
         if not 0 <= self.pc_size < 1 << 32:
             raise ArgumentValueError(f"pc_size: expected bytes, 0 or more and less than 4 GiB, got {pc_size}")
         module: Module | None = None
-        # Compiled before anything touches the device: a mistake in the text leaves nothing behind.
+        # Compile before anything touches the device, so that a mistake in the text leaves nothing behind.
         if spirv is None:
             spirv = compile_glsl(shader_source, self.shader_name)
         elif not checked:
-            module = _sound(spirv, f"{self.shader_name}: spirv")
+            module = _check_spirv(spirv, f"{self.shader_name}: spirv")
         super().__init__(context)
         if module is not None:
             _check_limits(module, entry_point, specialization, f"{self.shader_name}: spirv", self.context)
@@ -128,14 +128,14 @@ class ComputePlan(Handle):
         store_pipelines(keys, self._native.new_cache_data())
 
     def _release(self) -> None:
-        # Absent when the driver refused the pipeline.
+        # It is missing if the driver failed to create the pipeline.
         pipeline = getattr(self, "_native", None)
         if pipeline is not None:
             pipeline.destroy()
 
 
-def _sound(spirv: bytes, argument: str) -> "Module":
-    # here, as few programs need them
+def _check_spirv(spirv: bytes, argument: str) -> "Module":
+    # imported here, as few programs need them
     from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, read_module
     from vkdispatch.base.spirv.type_checks import check_types
 
@@ -155,7 +155,7 @@ def _check_limits(
     from vkdispatch.base.spirv.reflection import reflect
 
     interface = reflect(module, entry_point, argument=argument)
-    if not specialization:  # which sizes may follow from
+    if not specialization:  # sizes may depend on it
         check_features(argument, interface, context)
         check_workgroup(argument, interface, context)
 

@@ -1,4 +1,4 @@
-"""Capturing submissions into a CUDA graph: part of the interface, and only the CUDA backend could do it."""
+"""CUDA graph capture: part of 0.1.0's interface, which needs its CUDA backend."""
 
 from contextlib import AbstractContextManager
 from typing import Any
@@ -9,14 +9,14 @@ from vkdispatch.base.record import field, record
 
 @record(frozen=False)
 class CUDAGraphCapture:
-    """A capture under way.
+    """A capture in progress.
 
     Attributes
     ----------
     cuda_stream
-        The stream that submissions go to.
+        The stream of the submissions.
     uniform_buffers
-        Buffers that the captured graph needs as long as it lives.
+        Buffers that the captured graph uses.
     """
 
     cuda_stream: Any = None
@@ -28,12 +28,12 @@ class CUDAGraphCapture:
 
 
 def require_cuda(what: str, instead: str) -> UsageError:
-    """Return the error for a use of CUDA; there is no CUDA backend, whatever else is active."""
+    """Return the error for a use of CUDA, for which there is no backend."""
     return UsageError(f"{what}: {explain_backend('cuda')}; {instead}")
 
 
 def cuda_graph_capture(cuda_stream: Any = None) -> AbstractContextManager[CUDAGraphCapture]:
-    """Capture what is submitted inside the `with` block into a CUDA graph.
+    """Capture the submissions of a `with` block in a CUDA graph.
 
     Raises
     ------
@@ -44,5 +44,5 @@ def cuda_graph_capture(cuda_stream: Any = None) -> AbstractContextManager[CUDAGr
 
 
 def get_cuda_capture() -> CUDAGraphCapture | None:
-    """Return this thread's capture, or None: without the CUDA backend there never is one."""
+    """Return the capture of this thread: always None, as there is no CUDA backend."""
     return None

@@ -1,4 +1,4 @@
-"""Which buffer or image lies at which binding of a plan."""
+"""The buffers and images at the bindings of a plan."""
 
 import operator
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageE
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.native_module import native
 
-# Only who has images imports them.
+# Only programs with images import their modules.
 if TYPE_CHECKING:
     from vkdispatch.base.image import Image, Sampler
 
@@ -24,7 +24,7 @@ class DescriptorSet(Handle):
     """The buffers and images that a dispatch of a plan reads and writes."""
 
     def __init__(self, compute_plan: ComputePlan) -> None:
-        """Make an empty set for a plan. Raises TypeError if `compute_plan` is no `ComputePlan`."""
+        """Make an empty set for a plan. Raises TypeError if `compute_plan` is not a `ComputePlan`."""
         if not isinstance(compute_plan, ComputePlan):
             raise ArgumentTypeError(
                 f"compute_plan: expected a ComputePlan, got {type(compute_plan).__name__}"
@@ -45,23 +45,23 @@ class DescriptorSet(Handle):
         read_access: bool = True,
         write_access: bool = True,
     ) -> None:
-        """Put `range` bytes of `buffer` from byte `offset` on (0: all the rest) at a binding of set 0.
+        """Bind `range` bytes of `buffer`, from byte `offset` on, at a binding of set 0; 0 means all the rest.
 
         Parameters
         ----------
         uniform
             The binding is a uniform block.
         read_access
-            The kernel reads through it.
+            The kernel reads through the binding.
         write_access
-            The kernel writes through it. Barriers follow from these two.
+            The kernel writes through the binding. Barriers depend on these two.
 
         Raises
         ------
         TypeError
-            `buffer` is no buffer.
+            `buffer` is not a buffer.
         ValueError
-            The plan has no such binding, it is of another type, or the bytes lie outside the buffer.
+            The plan has no such binding, the binding has another type, or the bytes lie outside the buffer.
         """
         self._check_usable(buffer, Buffer, "buffer")
         if write_access and not uniform and not buffer.is_writable:
@@ -80,21 +80,21 @@ class DescriptorSet(Handle):
     def bind_sampler(
         self, sampler: "Sampler", binding: int, read_access: bool = True, write_access: bool = True
     ) -> None:
-        """Put an image, seen through a sampler, at a binding of set 0.
+        """Bind a sampler and its image at a binding of set 0.
 
         Parameters
         ----------
         read_access
-            The kernel samples it. Barriers follow from this.
+            The kernel samples the image. Barriers depend on this.
         write_access
-            Taken for the sake of likeness to `bind_buffer`; nothing is written through a sampler.
+            Ignored; it is there for consistency with `bind_buffer`.
 
         Raises
         ------
         TypeError
-            `sampler` is no sampler.
+            `sampler` is not a sampler.
         ValueError
-            The plan has no such binding, or it is of another type.
+            The plan has no such binding, or the binding has another type.
         """
         from vkdispatch.base.image import Sampler
 
@@ -108,19 +108,20 @@ class DescriptorSet(Handle):
     def bind_image(
         self, image: "Image", binding: int, read_access: bool = True, write_access: bool = True
     ) -> None:
-        """Put an image at a binding of set 0 as a storage image.
+        """Bind an image at a binding of set 0 as a storage image.
 
         Parameters
         ----------
         read_access, write_access
-            The kernel loads from it, stores to it. Barriers follow from these two.
+            The kernel loads from it or stores to it. Barriers depend on these two.
 
         Raises
         ------
         TypeError
-            `image` is no image.
+            `image` is not an image.
         ValueError
-            The plan has no such binding, it is of another type, or the image cannot be stored to.
+            The plan has no such binding, the binding has another type, or the device cannot store to the
+            image.
         """
         from vkdispatch.base.image import Image
 
@@ -132,13 +133,13 @@ class DescriptorSet(Handle):
         self._bindings[binding] = (image._native, binding, 0, 0, bool(read_access), bool(write_access))
         self.register_parent(image)
 
-    def _check_usable(self, given: Handle, kind: type[Handle], name: str) -> None:
+    def _check_usable(self, value: Handle, kind: type[Handle], name: str) -> None:
         self.require_alive()
-        if not isinstance(given, kind):
-            raise ArgumentTypeError(f"{name}: expected a vd.{kind.__name__}, got {type(given).__name__}")
-        given.require_alive()
-        if given.context is not self.context:
-            raise wrong_context(f"{name}: it", given.context)
+        if not isinstance(value, kind):
+            raise ArgumentTypeError(f"{name}: expected a vd.{kind.__name__}, got {type(value).__name__}")
+        value.require_alive()
+        if value.context is not self.context:
+            raise wrong_context(f"{name}: it", value.context)
 
     def _check_binding(self, binding: int, wanted: int) -> None:
         kinds = self.compute_plan.binding_list
@@ -150,11 +151,11 @@ class DescriptorSet(Handle):
             raise ArgumentValueError(f"binding: {binding} is {_KINDS[kinds[binding]]}, not {_KINDS[wanted]}")
 
     def set_inline_uniform_payload(self, payload: bytes) -> None:
-        """Pass uniform data within the launch, on the CUDA backend. Raises RuntimeError on all others."""
+        """Raise RuntimeError: 0.1.0 passed uniform data with a launch on the CUDA backend only."""
         raise require_cuda("set_inline_uniform_payload", "bind a buffer with uniform=True")
 
     def bindings(self, without: int = -1) -> tuple[Binding, ...]:
-        """Return what is bound. Raises RuntimeError if a binding other than `without` is still empty."""
+        """Return the bindings. Raises RuntimeError if one other than `without` is empty."""
         self.require_alive()
         missing = [
             index

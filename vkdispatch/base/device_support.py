@@ -1,13 +1,13 @@
-"""What a SPIR-V module asks of a device."""
+"""Checks that the devices of a context support a SPIR-V module."""
 
 import math
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 from vkdispatch.base.spirv.capabilities import Capability
-from vkdispatch.base.spirv.reflection import Interface
+from vkdispatch.base.spirv.interface import Interface
 
-# SPIR-V capability -> the attribute of a device that says whether it has it, and what to call it.
+# SPIR-V capability -> the attribute of a device that tells whether it is supported, and its name in messages.
 _FEATURES: dict[int, tuple[str, str]] = {
     Capability.FLOAT16: ("float_16_support", "float16"),
     Capability.FLOAT64: ("float_64_support", "float64"),
@@ -27,14 +27,14 @@ _FEATURES: dict[int, tuple[str, str]] = {
 
 
 def check_features(who: str, interface: Interface, context: Context) -> None:
-    """Raise where a device of the context lacks what a module needs.
+    """Check that the devices of the context support the capabilities and shared memory of a module.
 
     Raises
     ------
     UnsupportedError
-        A capability of the module.
+        A device lacks a capability of the module.
     ValueError
-        Memory for its shared arrays.
+        The shared arrays of the module are too large.
     """
     for device in context.device_infos:
         for capability, (attribute, what) in _FEATURES.items():
@@ -48,13 +48,13 @@ def check_features(who: str, interface: Interface, context: Context) -> None:
 
 
 def check_workgroup(who: str, interface: Interface, context: Context) -> None:
-    """Raise ValueError where a module's workgroups are more than the context's devices hold."""
+    """Raise ValueError if the workgroups of a module exceed the limits of the devices."""
     size = interface.local_size
     if size is None:
         return
     most, invocations = context.max_workgroup_size, context.max_workgroup_invocations
-    if any(given > limit for given, limit in zip(size, most, strict=True)) or math.prod(size) > invocations:
+    if any(count > limit for count, limit in zip(size, most, strict=True)) or math.prod(size) > invocations:
         raise ArgumentValueError(
-            f"{who}: workgroups of {size} invocations are more than this device's hold: {most}, "
+            f"{who}: workgroups of {size} invocations exceed the limits of this device: {most}, "
             f"{invocations} in all"
         )

@@ -1,17 +1,17 @@
-"""Data types of kernels and buffers: classes, their promotion, and how they map to NumPy.
+"""Data types of kernels and buffers: the classes, their properties, and the matching NumPy dtypes.
 
 A dtype is a class and is never instantiated. All memory that host and device share is C-ordered without
-padding ("scalar block layout"): a vec3 takes 12 bytes, and everything is aligned to the size of its scalar
-component.
+padding ("scalar block layout"): a vec3 takes 12 bytes, and each value is aligned to the size of its scalar
+component. `vkdispatch.base.dtypes` has promotion and the types that kernels make.
 """
-# The names are those of shading languages.
+# The class names follow shading languages.
 # ruff: noqa: N801
 
 import functools
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
+from vkdispatch.base import names_elsewhere
 from vkdispatch.base.absent import require
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
@@ -25,8 +25,8 @@ else:
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def _cache(function: _Function) -> _Function:
-    """Answer a question about dtypes once: a trace asks the same ones over and over."""
+def cache(function: _Function) -> _Function:
+    """Cache the results of a function of dtypes, which tracing calls many times, and keep its signature."""
     return cast(_Function, functools.cache(function))
 
 
@@ -46,11 +46,11 @@ class dtype(Value):
     format_str
         printf format of a value.
     child_type, child_count
-        What indexing a value gives, and how many of them (None and 0 for scalars).
+        Type and number of the items that indexing a value gives (None and 0 for scalars).
     scalar
-        The scalar type of a vector's or matrix's components; None for scalars and complex numbers.
+        Scalar type of the components of a vector or matrix; None for scalars and complex numbers.
     shape, numpy_shape, true_numpy_shape
-        Shape of a value as components, as padded and as true trailing axes of a NumPy array.
+        Shape of a value: its components; and, padded to at least one axis or not, its axes in a NumPy array.
     """
 
     name: ClassVar[str]
@@ -133,8 +133,8 @@ class _Matrix(dtype):
         cls.format_str = "\\n".join([row] * count)
 
 
-class _Cooperative(dtype):
-    """Matrix that the invocations of a subgroup or workgroup hold together, each some of its elements."""
+class Cooperative(dtype):
+    """Matrix whose elements are spread over the invocations of a subgroup or workgroup."""
 
     dimentions = 2
     rows: ClassVar[int]
@@ -143,21 +143,21 @@ class _Cooperative(dtype):
     scope: ClassVar[str]
 
 
-class _Array(dtype):
-    """Array of one invocation: of `child_count` values of `child_type`."""
+class LocalArray(dtype):
+    """Array of one invocation, with `child_count` values of `child_type`."""
 
     dimentions = 1
 
 
-class _Placed(dtype):
-    """Scalars or complex numbers, of `child_type`, that lie at strides of bytes: values of a block."""
+class Placed(dtype):
+    """Array of scalars or complex numbers of `child_type` with strides in bytes, in a block."""
 
     dimentions = 1
     strides: ClassVar[tuple[int, ...]]
 
 
 class bool_(_Scalar, glsl="bool", size=1, fmt="%d"):
-    """Truth value: what a comparison gives. In a buffer it takes one byte, as in NumPy."""
+    """Boolean, the type of comparisons. In a buffer it takes one byte, as in NumPy."""
 
 
 class int8(_Scalar, glsl="int8_t", size=1, fmt="%d"):
@@ -169,7 +169,7 @@ class uint8(_Scalar, glsl="uint8_t", size=1, fmt="%u"):
 
 
 class bfloat16(_Scalar, glsl="uint16_t", size=2, fmt="%f"):
-    """The upper half of a float32, in buffers only: kernels compute with float32, stores round to even."""
+    """The upper half of a float32, in buffers only: kernels compute with float32; stores round to even."""
 
 
 class uint16(_Scalar, glsl="uint16_t", size=2, fmt="%u"):
@@ -318,13 +318,12 @@ class mat4(_Matrix, of=vec4, count=4):
 
 # ---- the tables ----------------------------------------------------------------------------------
 
-# Promotion of scalars: the later of the two. This is the one rule; vectors and matrices promote their
-# components.
-_RANKS: dict[DType, int] = {
+# Two scalars promote to the later one in this order. Vectors and matrices promote their components.
+RANKS: dict[DType, int] = {
     kind: rank
     for rank, kind in enumerate((uint16, int16, uint32, int32, uint64, int64, float16, float32, float64))
 }
-# Types that lie in buffers only, and the type that a kernel sees instead.
+# Types that exist in buffers only -> the type that a kernel sees instead.
 _COMPUTED_AS: dict[DType, DType] = {int8: int32, uint8: uint32, bfloat16: float32}
 _FLOATS: tuple[DType, ...] = (float16, float32, float64)
 _FLOAT_OF_SIZE: dict[int, DType] = {2: float16, 4: float32, 8: float64}
@@ -339,7 +338,7 @@ _MATRICES: dict[int, DType] = {kind.child_count: kind for kind in _Matrix.__subc
 class HostDtype:
     """A type of host memory that NumPy lacks.
 
-    `format` is one element in the notation of the `struct` module, `itemsize` its bytes.
+    `format` is the format of an element in the notation of the `struct` module, `itemsize` its bytes.
     """
 
     name: str
@@ -350,8 +349,8 @@ class HostDtype:
 
 COMPLEX32_HOST = HostDtype("complex32", 4, "ee", "complex")
 BFLOAT16_HOST = HostDtype("bfloat16", 2, "H", "float")
-# Names of dtypes that other packages (ml_dtypes) give NumPy.
-_OF_NAME: dict[str, DType] = {"complex32": complex32, "bfloat16": bfloat16}
+# Names of dtypes that other packages such as ml_dtypes register with NumPy.
+_BY_NAME: dict[str, DType] = {"complex32": complex32, "bfloat16": bfloat16}
 
 _NUMPY_TYPES: dict[DType, type[Any]] = {
     int16: np.int16,
@@ -371,13 +370,13 @@ _NUMPY_TYPES: dict[DType, type[Any]] = {
 }
 
 
-# These questions are asked a hundred times for each line of a kernel.
+# For speed: tracing asks for categories a hundred times per line of a kernel.
 _CATEGORIES: dict[DType, DType] = {
     kind: category for category in (_Scalar, _Complex, _Vector, _Matrix) for kind in category.__subclasses__()
 }
 
 
-# ---- what a dtype is -----------------------------------------------------------------------------
+# ---- properties of dtypes -----------------------------------------------------------------------------
 
 
 def is_dtype(in_type: type[Any]) -> bool:
@@ -411,23 +410,23 @@ def is_matrix(dtype: DType) -> bool:
     return category is _Matrix if category else is_dtype(dtype) and issubclass(dtype, _Matrix)
 
 
-@_cache
+@cache
 def component_type(kind: DType) -> DType:
-    """Scalar type of the components: float32 of vec3, mat2 and complex64; a scalar's own type."""
+    """Scalar type of the components: float32 for vec3, mat2 and complex64; a scalar type itself."""
     if is_scalar(kind):
         return kind
     return kind.scalar or kind.child_type or kind
 
 
-@_cache
+@cache
 def component_count(kind: DType) -> int:
-    """Count of scalar components of one value: 1, 2 of complex64, 9 of mat3."""
+    """Count of scalar components of a value: 1 for scalars, 2 for complex64, 9 for mat3."""
     return kind.item_size // component_type(kind).item_size
 
 
-@_cache
+@cache
 def pair_twin(kind: DType) -> DType | None:
-    """Vector of two of a complex type, or the reverse: the same components in memory. None for others."""
+    """Vector type of two with the memory layout of a complex type, or the reverse. None for other types."""
     if is_complex(kind):
         return _VECTORS.get((component_type(kind), 2))
     if is_vector(kind):
@@ -442,7 +441,7 @@ def is_float_dtype(dtype: DType) -> bool:
 
 def is_integer_dtype(dtype: DType) -> bool:
     """Whether the components are integers."""
-    return component_type(dtype) in _RANKS and not is_float_dtype(dtype)
+    return component_type(dtype) in RANKS and not is_float_dtype(dtype)
 
 
 def is_signed_dtype(kind: DType) -> bool:
@@ -451,17 +450,17 @@ def is_signed_dtype(kind: DType) -> bool:
 
 
 def is_buffer_only(kind: DType) -> bool:
-    """Whether values of `kind` lie in buffers only: int8, uint8 and bfloat16."""
+    """Whether values of `kind` exist in buffers only: int8, uint8 and bfloat16."""
     return kind in _COMPUTED_AS
 
 
 def compute_type(kind: DType) -> DType:
-    """Type that a kernel sees of an element of `kind`: int32 of int8, float32 of bfloat16, else the same."""
+    """Type in kernels of an element of `kind`: int32 for int8, float32 for bfloat16, else `kind` itself."""
     return _COMPUTED_AS.get(kind, kind)
 
 
 def vector_size(dtype: DType) -> int:
-    """Count of components of a vector. Raises ValueError for other types."""
+    """Count of components of a vector type. Raises ValueError for other types."""
     if not is_vector(dtype):
         raise ArgumentValueError(f"vector_size: {dtype.name} is not a vector type")
     return dtype.child_count
@@ -469,25 +468,25 @@ def vector_size(dtype: DType) -> int:
 
 def is_cooperative(kind: DType) -> bool:
     """Whether `kind` is a cooperative matrix type."""
-    return kind not in _CATEGORIES and is_dtype(kind) and issubclass(kind, _Cooperative)
+    return kind not in _CATEGORIES and is_dtype(kind) and issubclass(kind, Cooperative)
 
 
 def is_array(kind: DType) -> bool:
     """Whether `kind` is the type of an array of one invocation."""
-    return kind not in _CATEGORIES and is_dtype(kind) and issubclass(kind, _Array)
+    return kind not in _CATEGORIES and is_dtype(kind) and issubclass(kind, LocalArray)
 
 
 def is_placed(kind: DType) -> bool:
-    """Whether `kind` is the type of a value whose components lie at strides of its own."""
-    return kind not in _CATEGORIES and is_dtype(kind) and issubclass(kind, _Placed)
+    """Whether `kind` is the type of an array with strides in a block."""
+    return kind not in _CATEGORIES and is_dtype(kind) and issubclass(kind, Placed)
 
 
-# ---- making dtypes of dtypes ---------------------------------------------------------------------
+# ---- dtypes made from dtypes ---------------------------------------------------------------------
 
 
-@_cache
+@cache
 def to_vector(dtype: DType, count: int) -> DType:
-    """Vector type of `count` components (1 gives the scalar). Raises ValueError where there is none."""
+    """Vector type of `count` components; 1 gives the scalar type. Raises ValueError if there is none."""
     if not is_scalar(dtype):
         raise ArgumentValueError(f"to_vector: {dtype.name} is not a scalar type")
     if count == 1 and (dtype, 2) in _VECTORS:
@@ -508,89 +507,6 @@ def to_matrix(size: int) -> DType:
     return _MATRICES[size]
 
 
-@_cache
-def cooperative_type(scalar: DType, rows: int, columns: int, use: str, scope: str) -> DType:
-    """Type of a matrix that a "subgroup" or "workgroup" holds together.
-
-    `use` is "a", "b" or "accumulator": what it is in a product.
-    """
-    glsl = "bfloat16_t" if scalar is bfloat16 else scalar.glsl_type
-    named_use = {"a": "A", "b": "B", "accumulator": "Accumulator"}[use]
-    shape = (rows, columns)
-    return type(
-        f"cooperative_{scalar.name}_{rows}x{columns}_{use}",
-        (_Cooperative,),
-        {
-            "name": f"{scope} matrix {use} of {rows}x{columns} {scalar.name}",
-            "glsl_type": f"coopmat<{glsl}, gl_Scope{scope.title()}, {rows}, {columns}, "
-            f"gl_MatrixUse{named_use}>",
-            "item_size": rows * columns * scalar.item_size,
-            "format_str": scalar.format_str,
-            "child_type": scalar,
-            "child_count": rows * columns,
-            "scalar": scalar,
-            "shape": shape,
-            "numpy_shape": shape,
-            "true_numpy_shape": shape,
-            "rows": rows,
-            "columns": columns,
-            "use": use,
-            "scope": scope,
-        },
-    )
-
-
-@_cache
-def array_type(kind: DType, count: int) -> DType:
-    """Type of an array of one invocation: of `count` values of type `kind`."""
-    shape = (count, *kind.shape)
-    return type(
-        f"{kind.name}[{count}]",
-        (_Array,),
-        {
-            "name": f"{kind.name}[{count}]",
-            "glsl_type": f"{kind.glsl_type}[{count}]",
-            "item_size": count * kind.item_size,
-            "format_str": kind.format_str,
-            "child_type": kind,
-            "child_count": count,
-            "scalar": component_type(kind),
-            "shape": shape,
-            "numpy_shape": shape,
-            "true_numpy_shape": shape,
-        },
-    )
-
-
-@_cache
-def placed_type(name: str, kind: DType, shape: tuple[int, ...], strides: tuple[int, ...]) -> DType:
-    """Type of a value of a block in memory: an array of `shape` of scalars or complex numbers of type `kind`.
-
-    `strides` has the bytes from one to the next along each axis, of a complex type also from the real to the
-    imaginary parts. A value ends with its last component: what pads that is not part of it.
-    """
-    counts = (*shape, 2) if is_complex(kind) else shape
-    last = sum((count - 1) * stride for count, stride in zip(counts, strides, strict=True))
-    scalar = component_type(kind)
-    return type(
-        name,
-        (_Placed,),
-        {
-            "name": name,
-            "glsl_type": kind.glsl_type,
-            "item_size": last + scalar.item_size,
-            "format_str": kind.format_str,
-            "child_type": kind,
-            "child_count": math.prod(shape),
-            "scalar": scalar,
-            "shape": counts,
-            "numpy_shape": shape,
-            "true_numpy_shape": shape,
-            "strides": strides,
-        },
-    )
-
-
 def complex_from_float(dtype: DType) -> DType:
     """Complex type of a float type. Raises ValueError for other types."""
     if dtype not in _COMPLEX_OF:
@@ -598,9 +514,9 @@ def complex_from_float(dtype: DType) -> DType:
     return _COMPLEX_OF[dtype]
 
 
-@_cache
+@cache
 def make_floating_dtype(dtype: DType) -> DType:
-    """Floating-point type of the same width, component by component; floats, complex and matrices stay."""
+    """Type with float components of the width of an integer type (float32 for `bool_`), or `dtype` itself."""
     if dtype is bool_:
         return float32
     if not is_integer_dtype(dtype):
@@ -609,109 +525,27 @@ def make_floating_dtype(dtype: DType) -> DType:
     return to_vector(real, dtype.child_count) if is_vector(dtype) else real
 
 
-def cross_scalar_scalar(dtype1: DType, dtype2: DType) -> DType:
-    """Promoted type of two scalar types. Truth values count as int32."""
-    if not is_scalar(dtype1) or not is_scalar(dtype2):
-        raise ArgumentValueError(
-            f"cross_scalar_scalar: {dtype1.name} and {dtype2.name} are not both scalar types"
-        )
-    first, second = (int32 if kind is bool_ else kind for kind in (dtype1, dtype2))
-    return first if _RANKS[first] >= _RANKS[second] else second
-
-
-def cross_vector_scalar(dtype1: DType, dtype2: DType) -> DType:
-    """Promoted type of a vector and a scalar type."""
-    if not is_vector(dtype1) or not is_scalar(dtype2):
-        raise ArgumentValueError(
-            f"cross_vector_scalar: expected a vector and a scalar type, got {dtype1.name} and {dtype2.name}"
-        )
-    return to_vector(cross_scalar_scalar(component_type(dtype1), dtype2), dtype1.child_count)
-
-
-def cross_vector_vector(dtype1: DType, dtype2: DType) -> DType:
-    """Promoted type of two vector types of one length. Raises ValueError if the lengths differ."""
-    if not is_vector(dtype1) or not is_vector(dtype2) or dtype1.child_count != dtype2.child_count:
-        raise ArgumentValueError(
-            f"{dtype1.name} and {dtype2.name} do not go together: vectors must have the same length"
-        )
-    return to_vector(cross_scalar_scalar(component_type(dtype1), component_type(dtype2)), dtype1.child_count)
-
-
-def cross_vector(dtype1: DType, dtype2: DType) -> DType:
-    """Promoted type of a vector type and a vector or scalar type."""
-    if is_vector(dtype2):
-        return cross_vector_vector(dtype1, dtype2)
-    if is_scalar(dtype2):
-        return cross_vector_scalar(dtype1, dtype2)
-    raise ArgumentValueError(
-        f"{dtype1.name} and {dtype2.name} do not go together: a vector needs a vector or a scalar"
-    )
-
-
-def cross_matrix(dtype1: DType, dtype2: DType) -> DType:
-    """Promoted type of a matrix type and the same matrix type or a scalar type."""
-    if dtype1 is dtype2 or is_scalar(dtype2):
-        return dtype1
-    raise ArgumentValueError(
-        f"{dtype1.name} and {dtype2.name} do not go together: a matrix needs an equal matrix or a scalar"
-    )
-
-
-def _cross_complex(a: DType, b: DType) -> DType:
-    if is_vector(b) or is_matrix(b):
-        raise ArgumentValueError(f"{a.name} and {b.name} do not go together: a complex number needs a number")
-    real = make_floating_dtype(component_type(b))
-    return complex_from_float(cross_scalar_scalar(component_type(a), real))
-
-
-@_cache
-def cross_type(dtype1: DType, dtype2: DType) -> DType:
-    """Type in which two types meet in `+` and `-`. Raises ValueError if there is none."""
-    for first, second in ((dtype1, dtype2), (dtype2, dtype1)):
-        if is_complex(first):
-            return _cross_complex(first, second)
-        if is_matrix(first):
-            return cross_matrix(first, second)
-    if is_vector(dtype1):
-        return cross_vector(dtype1, dtype2)
-    if is_vector(dtype2):
-        return cross_vector(dtype2, dtype1)
-    return cross_scalar_scalar(dtype1, dtype2)
-
-
-def cross_multiply_type(dtype1: DType, dtype2: DType) -> DType:
-    """Type of a product: as `cross_type`, and a float32 matrix and vector of one size give the vector."""
-    for matrix, vector in ((dtype1, dtype2), (dtype2, dtype1)):
-        if is_matrix(matrix) and is_vector(vector):
-            if vector is not matrix.child_type:
-                raise ArgumentValueError(
-                    f"{dtype1.name} * {dtype2.name}: the matrix needs a float32 vector of its own size"
-                )
-            return vector
-    return cross_type(dtype1, dtype2)
-
-
-# ---- NumPy and memory ----------------------------------------------------------------------------
+# ---- NumPy dtypes and layout ----------------------------------------------------------------------------
 
 
 @functools.cache
-def _kinds_of_numpy() -> "dict[np.dtype[Any], DType]":
+def _map_numpy_dtypes() -> "dict[np.dtype[Any], DType]":
     return {np.dtype(host): kind for kind, host in _NUMPY_TYPES.items()}
 
 
 def from_numpy_dtype(dtype: Any, name: str = "") -> DType:
     """Return the dtype of a NumPy dtype, type or name, or of a `HostDtype`.
 
-    Raises ValueError if there is none; `name` is the argument that the message names.
+    Raises ValueError if there is none. The message names the argument `name`.
     """
     if isinstance(dtype, HostDtype):
         dtype = dtype.name
-    called = dtype if isinstance(dtype, str) else getattr(dtype, "name", getattr(dtype, "__name__", None))
-    if called in _OF_NAME:
-        return _OF_NAME[called]
+    dtype_name = dtype if isinstance(dtype, str) else getattr(dtype, "name", getattr(dtype, "__name__", None))
+    if dtype_name in _BY_NAME:
+        return _BY_NAME[dtype_name]
     try:
         # np.dtype(None) would be float64
-        kind = None if dtype is None else _kinds_of_numpy().get(np.dtype(dtype))
+        kind = None if dtype is None else _map_numpy_dtypes().get(np.dtype(dtype))
     except TypeError:
         kind = None
     if kind is None:
@@ -723,7 +557,7 @@ def from_numpy_dtype(dtype: Any, name: str = "") -> DType:
     return kind
 
 
-@_cache
+@cache
 def to_numpy_dtype(shader_type: DType) -> Any:
     """NumPy type of a scalar or complex dtype, or the `HostDtype` of complex32 and bfloat16.
 
@@ -742,9 +576,9 @@ def to_numpy_dtype(shader_type: DType) -> Any:
 
 
 def scalar_layout(members: Sequence[tuple[DType, int]]) -> tuple[tuple[int, ...], int]:
-    """Lay out (dtype, count) members as GLSL's scalar block layout does.
+    """Lay out (dtype, count) members in GLSL's scalar block layout.
 
-    Returns the byte offset of each member and the bytes from the start to the end of the last one.
+    Returns the byte offset of each member and the total bytes up to the end of the last one.
     """
     offsets: list[int] = []
     end = 0
@@ -754,3 +588,13 @@ def scalar_layout(members: Sequence[tuple[DType, int]]) -> tuple[tuple[int, ...]
         offsets.append(end)
         end += kind.item_size * count
     return tuple(offsets), end
+
+
+if not TYPE_CHECKING:
+    __getattr__ = names_elsewhere(
+        __name__,
+        {
+            "base.dtypes.promotion": "cross_matrix cross_multiply_type cross_scalar_scalar cross_type "
+            "cross_vector cross_vector_scalar cross_vector_vector",
+        },
+    )

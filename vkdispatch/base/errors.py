@@ -1,6 +1,6 @@
 """The exception classes of vkdispatch.
 
-Each is a `VkDispatchError` and the built-in a Python user would catch.
+Each is a `VkDispatchError` and a built-in exception that Python users expect.
 """
 
 import sys
@@ -8,13 +8,13 @@ from typing import Any
 
 
 def notebook_shell() -> Any:
-    """Return IPython's shell, which also runs notebooks, or None outside of IPython."""
+    """Return the shell of IPython, which also runs notebooks, or None outside of IPython."""
     ipython = sys.modules.get("IPython")
     return ipython.get_ipython() if ipython is not None and hasattr(ipython, "get_ipython") else None
 
 
 def describe_place(path: str, line: int) -> str:
-    """Return "kernel.py:12", or "Cell In[3], line 12" for a line of a notebook, as IPython calls it."""
+    """Return "kernel.py:12", or IPython's "Cell In[3], line 12" for a line of a notebook."""
     name = getattr(getattr(notebook_shell(), "compile", None), "format_code_name", None)
     cell = name(path) if name is not None else None
     if cell is not None:
@@ -24,37 +24,37 @@ def describe_place(path: str, line: int) -> str:
 
 
 def check_for_errors() -> None:
-    """Do nothing: every call raises its own error, and leaves none behind to be asked for."""
+    """Do nothing. It is part of 0.1.0's interface; here every call raises its own errors."""
 
 
 class VkDispatchError(Exception):
-    """Base class of every error that vkdispatch raises by itself."""
+    """Base class of the errors of vkdispatch."""
 
     def _render_traceback_(self) -> list[str]:
-        """Return what IPython prints: the lines of the user's code alone."""
-        from vkdispatch.base.tracebacks import render  # which few programs need
+        """Return what IPython prints: a traceback with the user's code only."""
+        from vkdispatch.base.tracebacks import render  # few programs need it
 
         return render(self, notebook_shell())
 
 
 class KernelWarning(UserWarning):
-    """A kernel that is traced does something that is rarely meant."""
+    """A traced kernel does something that is probably a mistake."""
 
 
 class ArgumentValueError(VkDispatchError, ValueError):
-    """An argument has the right type and a value that cannot be used."""
+    """An argument has the right type but an invalid value."""
 
 
 class ArgumentTypeError(VkDispatchError, TypeError):
-    """An argument has a type that cannot be used."""
+    """An argument has an unsupported type."""
 
 
 class ArgumentIndexError(VkDispatchError, IndexError):
-    """An index lies outside what it indexes."""
+    """An index is out of range."""
 
 
 class AxisError(ArgumentValueError, ArgumentIndexError):
-    """An axis is out of range, or is named twice; like `numpy.exceptions.AxisError`."""
+    """An axis is out of range or appears twice; like `numpy.exceptions.AxisError`."""
 
 
 class OverlapError(ArgumentValueError):
@@ -62,19 +62,19 @@ class OverlapError(ArgumentValueError):
 
 
 class CheckError(VkDispatchError):
-    """A checked kernel did what its checks forbid; the classes below say what."""
+    """A check in a kernel failed; the subclasses say which."""
 
 
 class BoundsError(CheckError, ArgumentIndexError):
-    """A checked kernel used an index that lies outside a buffer, shared buffer, vector or matrix."""
+    """A checked kernel used an index outside a buffer, shared buffer, vector or matrix."""
 
 
 class NanError(CheckError, FloatingPointError):
-    """A kernel that is checked for it stored a NaN."""
+    """A kernel with NaN checks stored a NaN."""
 
 
 class LoopLimitError(CheckError, RuntimeError):
-    """A while loop of a checked kernel took more rounds than it may."""
+    """A while loop of a checked kernel exceeded the limit of iterations."""
 
 
 class KernelAssertionError(CheckError, AssertionError):
@@ -86,19 +86,19 @@ class ComponentError(VkDispatchError, AttributeError):
 
 
 class UsageError(VkDispatchError, RuntimeError):
-    """A right call at the wrong time or in the wrong place."""
+    """A valid call at the wrong time or in the wrong place."""
 
 
 class UnassignedError(VkDispatchError, NameError):
-    """A local variable of a kernel is used where it has no value on some of the ways of the GPU."""
+    """A local variable of a kernel is used where it has no value on some paths of control flow."""
 
 
 class UnsupportedError(VkDispatchError, NotImplementedError):
-    """The device, backend or version cannot do what was asked for."""
+    """The device, backend or version does not support the operation."""
 
-    # the dtypes that a device does not compute with, where that is the reason
+    # the dtypes that the device lacks, if that is the reason
     _dtypes: tuple[object, ...] = ()
-    # of a message that names an argument of a function on arrays: what it was before
+    # the original message, before the name of an argument was added
     _reason = ""
 
 
@@ -107,30 +107,30 @@ class VulkanError(VkDispatchError, RuntimeError):
 
 
 class DeviceLostError(VulkanError):
-    """The device stopped working; the next use makes a new context."""
+    """The device stopped working. The next use makes a new context."""
 
 
 class DeviceTimeoutError(DeviceLostError, TimeoutError):
-    """Work took longer than its context's `timeout`; that was given up, and the next use makes a new one."""
+    """Work exceeded the `timeout` of its context, which was abandoned. The next use makes a new one."""
 
 
 class OutOfDeviceMemoryError(VkDispatchError, MemoryError):
-    """The device has no memory left for an allocation."""
+    """The device does not have enough memory for an allocation."""
 
 
 class WaitTimeoutError(VkDispatchError, TimeoutError):
-    """Work on the device did not finish in the time given."""
+    """Work on the device did not finish within the timeout."""
 
 
 class ShaderBuildError(VkDispatchError, RuntimeError):
-    """A kernel's GLSL did not compile, or the driver refused it.
+    """The GLSL of a kernel did not compile, or the driver rejected it.
 
     Attributes
     ----------
     shader_source
         The `ShaderSource` that failed, or its text.
     compiler_log
-        What the compiler said, or None.
+        The log of the compiler, or None.
     """
 
     def __init__(self, message: str, *, shader_source: object, compiler_log: str | None = None) -> None:
@@ -140,12 +140,12 @@ class ShaderBuildError(VkDispatchError, RuntimeError):
 
 
 def explain_backend(backend: str) -> str:
-    """Say that there is no such backend here, for messages."""
+    """Return the part of messages that explains the missing backend."""
     return f"the {backend!r} backend is not part of this package, and Vulkan reaches the same device"
 
 
 class MissingPackageError(VkDispatchError, ImportError):
-    """A Python package that this needs is not installed."""
+    """A required Python package is not installed."""
 
 
 class BackendUnavailableError(VkDispatchError, ImportError):
@@ -154,7 +154,7 @@ class BackendUnavailableError(VkDispatchError, ImportError):
     Attributes
     ----------
     backend_name
-        The name of that backend, such as "vulkan".
+        The name of the backend, such as "vulkan".
     """
 
     def __init__(self, backend_name: str, message: str) -> None:

@@ -1,4 +1,4 @@
-"""Objects of a context: what buffers, images, plans and graphs have in common."""
+"""The base class of objects of a context: buffers, images, plans and graphs."""
 
 import weakref
 from collections.abc import Iterable
@@ -11,9 +11,9 @@ from vkdispatch.base.process.unshared import Unshared
 
 
 class Handle(Unshared, Listed):
-    """A device object. Children hold their parents alive; destroying a parent destroys its children first.
+    """An object of a context. Children keep their parents alive; destroying a parent destroys them first.
 
-    An unreferenced object has no children, and its native part frees itself, so there is no `__del__`.
+    An unreferenced object has no children, and its native part frees itself, so `__del__` is not needed.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class Handle(Unshared, Listed):
     _handle: int
     destroyed: bool = True
     parents: dict[int, "Handle"]
-    # made on first use, as most buffers have no children
+    # made on first use: most buffers have no children
     _children: "weakref.WeakValueDictionary[int, Handle] | None" = None
 
     def __init__(self, context: Context | None = None) -> None:
@@ -42,14 +42,14 @@ class Handle(Unshared, Listed):
     @property
     @internal
     def children_dict(self) -> "weakref.WeakValueDictionary[int, Handle]":
-        """The objects that cannot outlive this one, by number."""
+        """The objects that are destroyed with this one, by number."""
         if self._children is None:
             self._children = weakref.WeakValueDictionary()
         return self._children
 
     @internal
     def register_parent(self, parent: "Handle") -> None:
-        """Make this object end with `parent`, and keep `parent` alive until then."""
+        """Destroy this object with `parent`, and keep `parent` alive until then."""
         if parent._handle not in self.parents:
             self.parents[parent._handle] = parent
             parent.children_dict[self._handle] = self
@@ -81,7 +81,7 @@ class Handle(Unshared, Listed):
         """Destroy the native object."""
 
     def _describe(self, what: str) -> str:
-        """Return the text for `repr`: class and number, `what` it is, and its device."""
+        """Return the text for `repr`: class, number, the description `what`, and the device."""
         state = "destroyed" if self.destroyed else f"on {self.context._devices}"
         if self.context.closed:
             state = "its context is closed"
@@ -89,9 +89,9 @@ class Handle(Unshared, Listed):
 
     @internal
     def require_alive(self) -> None:
-        """Raise UsageError, or DeviceLostError where that is why, when this object was destroyed."""
-        if self.destroyed and self.context.lost and not self.context._left:
-            raise self.context._loss(f"make this {type(self).__name__} again in another one")
+        """Raise UsageError if this object was destroyed, or DeviceLostError if its device was lost."""
+        if self.destroyed and self.context.lost and not self.context._interrupted:
+            raise self.context._lost_error(f"make this {type(self).__name__} again in another one")
         if self.destroyed:
             raise UsageError(f"this {type(self).__name__} was destroyed; make a new one")
 

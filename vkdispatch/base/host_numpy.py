@@ -1,4 +1,4 @@
-"""NumPy as `np`, or what takes its place, see `absent`; for all modules that a kernel's text needs."""
+"""NumPy as `np`, or its stand-in (see `absent`), for all modules that tracing needs."""
 
 from typing import TYPE_CHECKING
 
@@ -11,7 +11,7 @@ else:
     np = import_or_stand_in(
         "numpy",
         lambda: MissingPackageError(
-            "NumPy is not installed, and only the text of kernels does without it; install it with "
+            "NumPy is not installed, and everything but the text of kernels needs it; install it with "
             "`pip install numpy`"
         ),
     )

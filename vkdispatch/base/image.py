@@ -1,34 +1,28 @@
 """Images in device memory, and the samplers through which kernels read between their texels."""
 
 import math
-import operator
 from typing import Any, NoReturn
 
 from vkdispatch.base import dtype as dt
-from vkdispatch.base.context import Context, as_int, parse_queue
+from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.host.data import Casting, check_casting, choice, fit, plain_array, raw_octets
-from vkdispatch.base.host.fresh import fresh_array
-from vkdispatch.base.host_numpy import np
 from vkdispatch.base.images.format import (
     AddressMode,
     BorderColor,
     Filter,
-    host_dtype,
+    device_channels,
     image_format,
     image_type,
     image_view_type,
     select_format,
 )
-from vkdispatch.base.images.mipmaps import level_count, level_shape, mip_chain
-from vkdispatch.base.images.sampling import SamplerSettings, parse_settings
+from vkdispatch.base.images.mipmaps import level_count
+from vkdispatch.base.images.sampling import SamplerOptions, SamplerSettings, parse_settings
+from vkdispatch.base.images.transfers import ImageTransfers
+from vkdispatch.base.integers import as_int
 from vkdispatch.base.native_module import native
-
-Array = np.ndarray[Any, Any]
-
-ALL_QUEUES = -1
 
 _SAMPLED, _STORAGE, _FILTER_LINEAR = 0x1, 0x2, 0x1000  # VkFormatFeatureFlagBits
 _RANKS = {
@@ -40,16 +34,16 @@ _RANKS = {
 _TYPES = {1: image_type.TYPE_1D, 2: image_type.TYPE_2D, 3: image_type.TYPE_3D}
 
 
-class Image(Handle):
+class Image(ImageTransfers):
     """An image of one to three axes in device memory, one copy for each queue of the context.
 
     The last axis of an array is x: `data[i, j]` is the texel x = j, y = i. Contents are undefined until
-    written. Images of three channels take the memory of four, which is what devices have.
+    written. Images of three channels take the memory of four, as devices store them.
 
     Attributes
     ----------
     shape
-        Texels along each axis, the number of layers in front when there are several.
+        Texels along each axis. If there are several layers, their number comes first.
     dtype, channels
         Type and number of the values of a texel.
     layers
@@ -57,16 +51,16 @@ class Image(Handle):
     extent
         Width, height and depth.
     array_shape
-        Shape of the array that `read` returns: `shape`, with the channels as last axis unless there is one.
+        Shape of the array that `read` returns: `shape`, plus an axis for the channels if there are several.
     block_size, mem_size
         Bytes of a texel and of the whole image.
     mip_levels
         Number of mip levels; 1 without mipmaps.
     type, view_type, format
-        What Vulkan calls the image.
+        Vulkan's type, view type and format of the image.
     """
 
-    _instead = "write image.read() into an image of the same shape"
+    _instead = "write image.read() to an image of the same shape"
 
     def __init__(
         self,
@@ -81,15 +75,15 @@ class Image(Handle):
     ) -> None:
         """Allocate an image; `Image1D` to `Image3D` are easier to use.
 
-        In the current context, unless `context` is given.
+        The image belongs to the current context unless `context` is given.
 
         Raises
         ------
         ValueError
-            The shape does not go with `view_type`, a size is no positive int or more than the device takes,
-            `channels` is not 1 to 4, or `dtype` is none of float32, int32 and uint32.
+            The shape does not match `view_type`, a size is not a positive int or exceeds the limits of the
+            device, `channels` is not 1 to 4, or `dtype` is not float32, int32 or uint32.
         MemoryError
-            The device has no room.
+            The device does not have enough memory.
         """
         if not isinstance(view_type, image_view_type):
             raise ArgumentValueError(f"view_type: expected a vd.image_view_type, got {view_type!r}")
@@ -115,7 +109,7 @@ class Image(Handle):
 
     def _allocate(self) -> native.Image:
         engine = self.context._native
-        stored = select_format(self.dtype, _device_channels(self.channels))
+        stored = select_format(self.dtype, device_channels(self.channels))
         features = engine.image_features(stored.value)
         if not features & (_SAMPLED | _STORAGE):
             raise UnsupportedError(f"the device has no images of {self._summary()}")
@@ -135,128 +129,11 @@ class Image(Handle):
             raise ArgumentValueError(f"{self._summary()}: {error}") from None
 
     def __class_getitem__(cls, key: object) -> NoReturn:
-        """Refuse `vd.Image2D[...]`, which is meant for annotations. Raises RuntimeError."""
+        """Raise RuntimeError for `vd.Image2D[...]`, which is meant to be an annotation."""
         raise UsageError(
-            f"vd.{cls.__name__} is the image itself; the annotation of a kernel's argument is "
+            f"vd.{cls.__name__} is the class of images; the annotation of a kernel's argument is "
             f"vc.{cls.__name__}[...], from vkdispatch.codegen"
         )
-
-    def write(
-        self,
-        data: "Array | bytes | bytearray | memoryview",
-        device_index: int = ALL_QUEUES,
-        *,
-        casting: Casting = "equiv",
-    ) -> None:
-        """Copy host data in, after the work already given to the queue, and make the mip levels anew.
-
-        Parameters
-        ----------
-        data
-            An array of `array_shape` and the image's dtype, or one axis with all values in C order. Byte
-            order and memory layout are free, and a single channel may have an axis of length 1. Or exactly
-            `mem_size` bytes in the same order. `data` may be reused on return.
-        device_index
-            The queue whose copy is written; -1 writes every copy.
-        casting
-            Which conversions are allowed, as in `numpy.can_cast`: "no", "equiv" (byte order), "safe" or
-            "same_kind".
-
-        Raises
-        ------
-        TypeError
-            `data` is neither an array nor bytes, holds Python objects, or has a mask.
-        ValueError
-            `data` has another shape, dtype or size, or there is no such queue or casting rule.
-        """
-        self.require_alive()
-        everywhere = device_index == ALL_QUEUES
-        queue = ALL_QUEUES if everywhere else parse_queue(device_index, self.context, "device_index")
-        texels = self._parse_texels(data, casting)
-        self._native.write(queue, _as_bytes(texels))
-        self._write_smaller(queue, texels)
-
-    def _write_smaller(self, queue: int, texels: Array) -> None:
-        """Write the mip levels above 0 of texels as the device has them."""
-        if self.mip_levels > 1:
-            spatial = tuple(range(1, 1 + len(self._sizes)))
-            for level, values in enumerate(mip_chain(texels, spatial), 1):
-                self._native.write(queue, _as_bytes(values), level)
-
-    def generate_mipmaps(self) -> None:
-        """Make the mip levels anew from level 0, which a kernel may have stored to. Goes through the host."""
-        self.require_alive()
-        if self.mip_levels > 1:
-            for queue in range(self.context.queue_count):
-                self._write_smaller(queue, self._stored_texels(queue, 0))
-
-    def _parse_texels(self, data: object, casting: str) -> Array:
-        """Return the data as the device has it: (layers, axes..., channels)."""
-        check_casting(casting)
-        host = np.dtype(host_dtype(self.dtype))
-        if isinstance(data, np.ndarray):
-            array = plain_array(data, "data")
-            wanted = choice(host, array.shape, self.array_shape, (*self.shape, self.channels))
-            values = np.ascontiguousarray(fit(array, [wanted], casting)[1])
-        else:
-            octets = raw_octets(data)
-            length = memoryview(octets).nbytes
-            if length != self.mem_size:
-                raise ArgumentValueError(
-                    f"data: expected {self.mem_size} bytes ({self._summary()}), got {length}"
-                )
-            values = np.frombuffer(octets, np.uint8).view(host)
-        texels = values.reshape(self.layers, *self._sizes, self.channels)
-        missing = _device_channels(self.channels) - self.channels
-        if missing:
-            # What sampling gives for the alpha of an image without one.
-            alpha = np.ones((*texels.shape[:-1], missing), texels.dtype)
-            texels = np.concatenate((texels, alpha), axis=-1)
-        return texels
-
-    def read(self, device_index: int = 0, level: int = 0) -> Array:
-        """Wait for the work that writes this image, and return its contents.
-
-        Parameters
-        ----------
-        device_index
-            The queue whose copy is read.
-        level
-            The mip level.
-
-        Returns
-        -------
-        An array of `array_shape`; of a mip level above 0 the axes are smaller.
-
-        Raises
-        ------
-        ValueError
-            There is no such queue or level.
-        """
-        self.require_alive()
-        queue = parse_queue(device_index, self.context, "device_index")
-        level = operator.index(level)
-        if not 0 <= level < self.mip_levels:
-            raise ArgumentValueError(f"level: expected 0 to {self.mip_levels - 1}, got {level}")
-        texels = np.ascontiguousarray(self._stored_texels(queue, level)[..., : self.channels])
-        layers, *sizes, channels = texels.shape
-        shape = (layers, *sizes) if layers > 1 else tuple(sizes)
-        return texels.reshape(shape if channels == 1 else (*shape, channels))
-
-    def _stored_texels(self, queue: int, level: int) -> Array:
-        """Return a level as the device has it: (layers, axes..., channels)."""
-        sizes = level_shape(self._sizes, level)
-        stored = fresh_array(
-            (self.layers, *sizes, _device_channels(self.channels)), np.dtype(host_dtype(self.dtype))
-        )
-        self._native.read_into(queue, _as_bytes(stored), level)
-        return stored
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        if copy is False:
-            raise ArgumentValueError("copy: an image lies in device memory; its array is always a copy")
-        array = self.read()
-        return array if dtype is None else array.astype(dtype, copy=False)
 
     def sample(
         self,
@@ -269,7 +146,7 @@ class Image(Handle):
         max_lod: float = 0.0,
         border_color: BorderColor = BorderColor.FLOAT_OPAQUE_WHITE,
     ) -> "Sampler":
-        """Return a way to sample this image, the argument for `Img1` to `Img3`; see `Sampler`."""
+        """Return a sampler of this image, an argument for `Img1` to `Img3`; see `Sampler`."""
         return Sampler(
             self,
             mag_filter,
@@ -288,11 +165,8 @@ class Image(Handle):
         self.require_alive()
         return self._native.storable
 
-    def _summary(self) -> str:
-        return f"shape {self.shape}, {self.channels} x {self.dtype.name}"
-
     def _release(self) -> None:
-        # Absent when the allocation failed.
+        # It is missing if the allocation failed.
         memory = getattr(self, "_native", None)
         if memory is not None:
             memory.destroy()
@@ -381,19 +255,19 @@ class Image3D(Image):
 
 
 class Sampler(Handle):
-    """An image together with how values between and outside its texels are found.
+    """An image, and how kernels find values between and outside its texels.
 
     Attributes
     ----------
     image
         The image.
     settings
-        How it is sampled.
+        The filters and other settings.
     """
 
     _instead = "make another one with image.sample(...)"
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  public: each is an option of its own
         self,
         image: Image,
         mag_filter: Filter | None = None,
@@ -410,35 +284,34 @@ class Sampler(Handle):
         Parameters
         ----------
         image
-            What to sample.
+            The image to sample.
         mag_filter, min_filter
-            How a value between texels is found at a level of detail up to 0, and above it. None: LINEAR, but
-            NEAREST for integers, between which there is nothing.
+            How to find a value between texels at a level of detail up to 0, and above 0. None means LINEAR,
+            or NEAREST for integers, which cannot be interpolated.
         mip_filter
-            How a value between two mip levels is found; None as above.
+            How to find a value between two mip levels. None as above.
         address_mode
-            What lies outside, along every axis.
+            How to find values outside the image, along every axis.
         mip_lod_bias
-            Added to the level of detail.
+            A value to add to the level of detail.
         min_lod, max_lod
-            Bounds of the level of detail. As `max_lod` is 0 unless given, mip levels are not used.
+            Bounds of the level of detail. With the default `max_lod` of 0, mip levels are not used.
         border_color
-            What lies outside with `AddressMode.CLAMP_TO_BORDER`.
+            The color outside the image with `AddressMode.CLAMP_TO_BORDER`.
 
         Raises
         ------
         TypeError
-            `image` is no image, or an argument is no member of its enumeration or no number.
+            `image` is not an image, or an argument is not a member of its enumeration or not a number.
         ValueError
-            LINEAR was asked for of an image of integers, or a number is not possible.
+            A filter is LINEAR for an image of integers, or a number is not allowed.
         UnsupportedError
-            The device cannot sample such images, or not so.
+            The device cannot sample such images, or not with these settings.
         """
         if not isinstance(image, Image):
             raise ArgumentTypeError(f"image: expected a vd.Image, got {type(image).__name__}")
         image.require_alive()
-        settings = parse_settings(
-            image.dtype,
+        options = SamplerOptions(
             mag_filter,
             min_filter,
             mip_filter,
@@ -448,6 +321,7 @@ class Sampler(Handle):
             max_lod,
             border_color,
         )
+        settings = parse_settings(image.dtype, options)
         _check_filterable(image, settings)
         if not image._native.sampleable:
             raise UnsupportedError(f"the device cannot sample images of {image._summary()}")
@@ -469,7 +343,7 @@ class Sampler(Handle):
                 settings.mip_lod_bias,
                 settings.min_lod,
                 settings.max_lod,
-                # Each colour has two numbers, the odd one for integers.
+                # Each color has two numbers. The odd one is for integers.
                 border_color.value // 2 * 2 + integers,
             )
         except ValueError as error:
@@ -484,15 +358,6 @@ class Sampler(Handle):
         found = f"{settings.min_filter.name.lower()}, {settings.address_mode.name.lower()}"
         image = self.image
         return self._describe(f"{type(image).__name__} {image._handle}, {image._summary()}, {found}")
-
-
-def _as_bytes(texels: Array) -> Any:
-    return texels.reshape(-1).view(np.uint8)
-
-
-def _device_channels(channels: int) -> int:
-    """Return how many channels a device keeps: none is sure to have three."""
-    return 4 if channels == 3 else channels
 
 
 def _parse_sizes(shape: object, rank: int) -> tuple[int, ...]:

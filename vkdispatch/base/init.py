@@ -1,11 +1,11 @@
-"""Choosing the backend, loading Vulkan once, and listing devices."""
+"""The backend: select it, load Vulkan once, list its devices."""
 
 import os
 from _thread import RLock
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from vkdispatch.base.aliases import names_elsewhere
+from vkdispatch.base import names_elsewhere
 from vkdispatch.base.devices.information import DeviceInfo, matrix_product
 from vkdispatch.base.errors import (
     ArgumentValueError,
@@ -25,8 +25,7 @@ _BACKENDS = ("vulkan", "cuda", "opencl", "dummy")
 _NOT_BUILT = ("cuda", "opencl")
 _BACKEND_VARIABLE = "VKDISPATCH_BACKEND"
 
-# Called before Vulkan is loaded, and when a context has ended. Modules that few programs need note here what
-# they have to do then.
+# Functions to call before Vulkan is loaded, and after a context has ended. Optional modules add theirs.
 before_loading: list[Callable[[], None]] = []
 after_contexts: list[Callable[[], None]] = []
 
@@ -42,26 +41,28 @@ def initialize(
     loader_debug_logs: bool = False,
     backend: str | None = None,
 ) -> None:
-    """Load Vulkan. Called for you on first use; later calls do nothing.
+    """Load Vulkan. The first use of a device calls this; later calls do nothing.
 
     Parameters
     ----------
     debug_mode
-        Turn the validation layer and our hazard checker on (also: environment VKDISPATCH_DEBUG=1).
+        Enable the validation layer and vkdispatch's hazard checker. The environment variable
+        VKDISPATCH_DEBUG=1 does the same.
     log_level
-        What is printed from now on; None keeps the level (WARNING at the start).
+        The lowest level of messages to print from now on. None keeps the level, WARNING by default.
     loader_debug_logs
-        Let the Vulkan loader say what it does (VK_LOADER_DEBUG=all).
+        Make the Vulkan loader log what it does (VK_LOADER_DEBUG=all).
     backend
-        "vulkan", or "dummy": a made-up GPU for which kernels can be traced and their source be read, and on
-        which nothing runs; it needs no Vulkan. Also: environment VKDISPATCH_BACKEND.
+        "vulkan", or "dummy": a simulated GPU on which kernels can be traced and their source be read, but not
+        run. It does not need Vulkan. The default is that of the environment variable VKDISPATCH_BACKEND, or
+        "vulkan".
 
     Raises
     ------
     ValueError
-        No backend has that name.
+        There is no backend of that name.
     RuntimeError
-        Another backend is active already.
+        Another backend is already active.
     BackendUnavailableError
         The backend is "cuda" or "opencl", which are not part of this package, or this machine has no Vulkan
         driver.
@@ -93,9 +94,14 @@ def initialize(
         _active_backend = name
 
 
-def debug_enabled() -> bool:
+def is_debug_enabled() -> bool:
     """Whether Vulkan was initialised in debug mode."""
     return _debug
+
+
+def is_staging_forced() -> bool:
+    """Whether VKDISPATCH_FORCE_STAGING makes all transfers go through staging memory. Raises ValueError."""
+    return read_switch("VKDISPATCH_FORCE_STAGING")
 
 
 def _backend_name(backend: str | None) -> str:
@@ -111,7 +117,7 @@ def _backend_name(backend: str | None) -> str:
 
 
 def _backend_source(backend: str | None) -> str:
-    """Return what names the backend, for messages: the argument, or else the variable."""
+    """Return the argument or variable that names the backend, for messages."""
     return "backend" if backend or _active_backend else _BACKEND_VARIABLE
 
 
@@ -121,7 +127,7 @@ def _load_vulkan(debug: bool) -> None:
         function()
     try:
         native.initialize(debug)
-    # The loader says that it is out of memory, too, where it cannot read a driver's manifest.
+    # The loader also reports that it is out of memory if it cannot read the manifest of a driver.
     except (VulkanError, OutOfDeviceMemoryError) as error:
         raise no_driver_error(str(error)) from error
     _debug = debug
@@ -139,15 +145,15 @@ def _load_vulkan(debug: bool) -> None:
 
 
 def no_driver_error(reason: str) -> BackendUnavailableError:
-    """Return the error that says why Vulkan cannot run here and what to install."""
+    """Return the error that says why Vulkan cannot run on this machine and what to install."""
     from vkdispatch.base.devices.drivers import explain_variables
 
     return BackendUnavailableError(
         "vulkan",
         f"Vulkan cannot run on this machine: {reason}.{explain_variables()} Install the GPU vendor's Vulkan "
         "driver, or a CPU driver, which needs no GPU (Debian, Ubuntu: apt install libvulkan1 "
-        "mesa-vulkan-drivers). If one is installed, VK_LOADER_DEBUG=error,driver has the loader say why it "
-        "is not used.",
+        "mesa-vulkan-drivers). If one is installed, set VK_LOADER_DEBUG=error,driver to see why the loader "
+        "does not use it.",
     )
 
 
@@ -157,7 +163,7 @@ def is_initialized() -> bool:
 
 
 def get_backend() -> str:
-    """Return the active backend's name, or the one that `initialize()` would choose."""
+    """Return the name of the active backend, or of the one that `initialize()` would select."""
     return _backend_name(None)
 
 
@@ -182,7 +188,7 @@ def is_dummy() -> bool:
 
 
 def get_devices() -> list[DeviceInfo]:
-    """Return every Vulkan device of this machine, or the dummy backend's; initialises on first use."""
+    """Return every Vulkan device of this machine, or that of the dummy backend. Initialises on first use."""
     global _devices
     initialize()
     with _lock:
@@ -196,15 +202,15 @@ def get_devices() -> list[DeviceInfo]:
 
 
 def get_cuda_device_map() -> dict[int, int]:
-    """Return which device each CUDA ordinal is; empty, as there is no CUDA backend."""
+    """Return the device of each CUDA ordinal: an empty dict, as there is no CUDA backend."""
     return {}
 
 
 def device_info(index: int, entry: dict[str, object]) -> DeviceInfo:
-    """Return what the engine says of a device, under this index."""
+    """Return the information of the device `index` from the properties that the engine reports."""
     known = {name: entry[name] for name in DeviceInfo.__match_args__ if name in entry}
     products: Any = entry.get("cooperative_matrices", ())
-    known["cooperative_matrices"] = tuple(matrix_product(*numbers) for numbers in products)
+    known["cooperative_matrices"] = tuple(map(matrix_product, products))
     return DeviceInfo(**{**known, "dev_index": index, "sorted_index": index})  # type: ignore[arg-type]
 
 

@@ -1,4 +1,4 @@
-"""The native module as `native`, or what takes its place, see `absent`; for all modules."""
+"""The native module as `native`, or its stand-in (see `absent`)."""
 
 from typing import TYPE_CHECKING
 
@@ -19,7 +19,7 @@ else:
         lambda: BackendUnavailableError(
             "vulkan",
             "the native module vkdispatch_native is not installed: kernels can be traced and their text be "
-            "read (get_src(), print_src()), but nothing can run; build it with `pip install .` in the "
+            "read (get_src(), print_src()), but not run; build it with `pip install .` in the "
             "sources of vkdispatch",
         ),
     )

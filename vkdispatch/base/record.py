@@ -1,8 +1,8 @@
-"""Records: classes of named fields, as `dataclasses` makes them, at a tenth of what those cost an import.
+"""Records: classes with named fields, like dataclasses, at a tenth of their cost at import.
 
-`@record` gives a class slots, an `__init__`, a `__repr__`, and comparison by fields unless `eq=False`. Fields
-are not to be assigned to, which type checkers see to, unless `frozen=False`. To the functions of the module
-`dataclasses` a record is a dataclass.
+`@record` gives a class slots, an `__init__`, a `__repr__`, and comparison by fields unless `eq=False`. Type
+checkers refuse assignments to fields unless `frozen=False`. The functions of the module `dataclasses` accept
+records as dataclasses.
 """
 
 import functools
@@ -14,7 +14,7 @@ _assign = object.__setattr__
 
 
 class _Default:
-    """A default that is more than a value: made anew for each record, or of a field that is no part of it."""
+    """A default made by `field`: from a factory, or of a field that `repr` and comparison ignore."""
 
     __slots__ = ("hidden", "make", "value")
 
@@ -32,9 +32,9 @@ def field(*, default: Any = None, factory: Callable[[], Any] | None = None, hidd
     default
         The value.
     factory
-        Instead: makes the value, for each record.
+        A function that makes the value for each record, instead of `default`.
     hidden
-        Whether the field is left out where records are shown and compared.
+        Whether `repr` and comparison ignore the field.
     """
     return _Default(default, factory, hidden)
 
@@ -51,18 +51,18 @@ def record(
 def record(
     cls: Any = None, /, *, eq: bool = True, frozen: bool = True, sealed: bool = False, slots: bool = True
 ) -> Any:
-    """Make a record of a class: its annotations are the fields, in order, its values their defaults.
+    """Make a class a record. Its annotations are the fields in order; its values are their defaults.
 
     Parameters
     ----------
     eq
-        Whether records of equal fields are equal, and have one hash; without, each equals itself alone.
+        Whether records with equal fields are equal and have the same hash. If not, identity decides.
     frozen
-        Whether a type checker is to refuse assignments.
+        Whether type checkers refuse assignments.
     sealed
-        Whether an assignment raises AttributeError: for what users get to see.
+        Whether an assignment raises AttributeError, for classes that users see.
     slots
-        Whether records hold their fields and no more; without, there may be cached properties.
+        Whether records have slots. Classes with cached properties need `slots=False`.
     """
     if cls is not None:
         return _make(cls, eq, sealed, slots)
@@ -107,12 +107,12 @@ def _make(cls: type[Any], eq: bool, sealed: bool, slots: bool) -> type[Any]:
     return made
 
 
-# So many uses of a class's method come before it is compiled, which is worth 30 of them.
+# A method is compiled after this many uses; compiling costs about 30 of them.
 _FEW = 16
 
 
 class _Initializer:
-    """An `__init__` that is compiled once there are many records: that is most of what a class costs."""
+    """An `__init__` that is compiled after some uses. Compiling is most of the cost of a class."""
 
     __slots__ = ("defaults", "fields", "made", "owner", "sealed")
 
@@ -128,21 +128,21 @@ class _Initializer:
     def __get__(self, item: Any, owner: type[Any]) -> Any:
         self.made += 1
         if item is None or self.made > _FEW:
-            return self.compiled().__get__(item, owner)
+            return self.compile().__get__(item, owner)
         return functools.partial(self.fill, item)
 
-    def compiled(self) -> Any:
-        """Make the function, which then takes this one's place."""
+    def compile(self) -> Any:
+        """Compile the function, and put it in place of this object."""
         made = _initializer(self.fields, self.defaults, self.sealed)
         made.__qualname__ = f"{self.owner.__qualname__}.__init__"
         self.owner.__init__ = made
         return made
 
     def fill(self, item: Any, /, *args: Any, **kwargs: Any) -> None:
-        """Do what the function would do."""
+        """Do what the compiled function does."""
         values = dict(zip(self.fields, args, strict=False))
         if len(args) > len(self.fields) or not values.keys().isdisjoint(kwargs):
-            self.compiled()(item, *args, **kwargs)  # which knows what to say
+            self.compile()(item, *args, **kwargs)  # raises the error
             return
         values |= kwargs
         for name in self.fields:
@@ -153,20 +153,20 @@ class _Initializer:
                 if isinstance(value, _Default):
                     value = value.make() if value.make else value.value
             else:
-                self.compiled()(item, *args, **kwargs)
+                self.compile()(item, *args, **kwargs)
                 return
             _assign(item, name, value)
         if values:
-            self.compiled()(item, *args, **kwargs)
+            self.compile()(item, *args, **kwargs)
 
 
 class _Comparison:
-    """An `__eq__` or `__hash__` that is compiled once it is used often: most classes' never are."""
+    """An `__eq__` or `__hash__` that is compiled after some uses, which most classes never reach."""
 
     __slots__ = ("general", "name", "owner", "text", "uses")
 
     def __init__(self, text: str, general: Callable[..., Any]) -> None:
-        """Take the function's text, with {own} and {others} in place of fields, and one for any class."""
+        """Take the text of the function, with {own} and {others} for the fields, and a generic function."""
         self.text = text
         self.general = general
         self.uses = 0
@@ -178,11 +178,11 @@ class _Comparison:
     def __get__(self, item: Any, owner: type[Any]) -> Any:
         self.uses += 1
         if item is None or self.uses > _FEW:
-            return self.compiled().__get__(item, owner)
+            return self.compile().__get__(item, owner)
         return functools.partial(self.general, item)
 
-    def compiled(self) -> Any:
-        """Make the function, which then takes this one's place."""
+    def compile(self) -> Any:
+        """Compile the function, and put it in place of this object."""
         scope: dict[str, Any] = {}
         own, others = (
             "".join(f"{item}.{name}, " for name in self.owner._shown) for item in ("self", "other")
@@ -195,7 +195,7 @@ class _Comparison:
 
 
 class _Signature:
-    """What `inspect.signature` says of the class: it looks for functions, and `__init__` is none at first."""
+    """The signature for `inspect.signature`, which needs functions; `__init__` is not one at first."""
 
     __slots__ = ()
 
@@ -207,7 +207,7 @@ class _Signature:
 
 
 class _DataclassFields:
-    """The fields as the module `dataclasses` wants them, made when it asks."""
+    """The fields in the form of the module `dataclasses`, made on first use."""
 
     __slots__ = ("defaults", "fields", "types")
 
@@ -252,7 +252,7 @@ def _initializer(fields: tuple[str, ...], defaults: dict[str, Any], sealed: bool
 
 
 def _refuse(self: Any, name: str, value: Any = None) -> None:
-    raise AttributeError(f"{type(self).__name__}.{name}: its fields stay as they are")
+    raise AttributeError(f"{type(self).__name__}.{name}: the fields of this record are read-only")
 
 
 def _values(item: Any) -> tuple[Any, ...]:
@@ -268,7 +268,7 @@ def _eq(self: Any, other: object) -> Any:
     return _values(self) == _values(other) if type(other) is type(self) else NotImplemented
 
 
-# Tuples are compared, not field by field, as a field that is the same object is equal even if it is a NaN.
+# Tuples are compared rather than fields, so that fields that are the same object are equal, even NaN.
 _EQ = """def __eq__(self, other):
     if self is other:
         return True

@@ -1,4 +1,4 @@
-"""Structures: dtypes of several named fields, made of dataclasses or of NumPy's structured dtypes."""
+"""Structures: dtypes with named fields, made from dataclasses or from structured dtypes of NumPy."""
 
 import copyreg
 import functools
@@ -12,8 +12,8 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 
 
-class _Made(type):
-    """Class of the structures, which are made as programs run: a pickle has their fields."""
+class _StructureType(type):
+    """Class of the structures. They are made at run time, so a pickle holds their fields."""
 
     @property
     def host(cls) -> "np.dtype[Any]":
@@ -21,15 +21,15 @@ class _Made(type):
         return _host_dtype(cls)
 
 
-class Structure(dtype.dtype, metaclass=_Made):
-    """Base class of structures. Two of the same fields are one.
+class Structure(dtype.dtype, metaclass=_StructureType):
+    """Base class of structures. Structures with equal fields are the same class.
 
     Attributes
     ----------
     fields
         Name, dtype and byte offset of each field, in order.
     alignment
-        What the offset of a structure in another one is a multiple of.
+        Bytes; offsets of the structure within another one are multiples of it.
     """
 
     fields: ClassVar[tuple[tuple[str, DType, int], ...]]
@@ -42,7 +42,7 @@ def is_structure(kind: object) -> typing.TypeGuard[type[Structure]]:
 
 
 def leaves_of(kind: DType) -> Iterator[tuple[tuple[str, ...], DType, int]]:
-    """Yield path, dtype and byte offset of all that a structure is made of; of another dtype only itself."""
+    """Yield path, dtype and byte offset of every leaf of a structure, or of another dtype itself."""
     if not is_structure(kind):
         yield (), kind, 0
         return
@@ -53,9 +53,10 @@ def leaves_of(kind: DType) -> Iterator[tuple[tuple[str, ...], DType, int]]:
 
 @functools.cache
 def structure(fields: tuple[tuple[str, DType], ...]) -> type[Structure]:
-    """Return the structure of some fields, each at a multiple of its alignment, as C compilers lay them out.
+    """Return the structure with these fields, each at a multiple of its alignment, as in C.
 
-    So do GLSL's scalar block layout and NumPy with `align=True`. Raises ValueError for no fields.
+    This is also GLSL's scalar block layout and that of NumPy with `align=True`. Raises ValueError if there
+    are no fields.
     """
     if not fields:
         raise ArgumentValueError("a structure needs at least one field")
@@ -68,7 +69,7 @@ def structure(fields: tuple[tuple[str, DType], ...]) -> type[Structure]:
         end, most = offset + kind.item_size, max(most, alignment)
     size = -(-end // most) * most
     text = ", ".join(f"{name}: {kind.name}" for name, kind in fields)
-    made: Any = _Made(
+    made: Any = _StructureType(
         "Structure",
         (Structure,),
         {
@@ -97,7 +98,7 @@ def _reduce_structure(kind: type[Any]) -> "str | tuple[Any, ...]":
     return structure, (tuple((name, field) for name, field, _ in kind.fields),)
 
 
-copyreg.pickle(_Made, _reduce_structure)
+copyreg.pickle(_StructureType, _reduce_structure)
 
 
 @functools.cache
@@ -122,26 +123,26 @@ def _host_format(kind: DType) -> Any:
 
 
 def field_types(owner: type[Any]) -> dict[str, Any]:
-    """Return the annotations of a dataclass's fields, those given as text evaluated where possible.
+    """Return the annotations of the fields of a dataclass; strings are evaluated if possible.
 
-    Of `Const[D]`, as which type checkers take a number, it returns D.
+    For `Const[D]`, which type checkers match with numbers, it returns D.
     """
     try:
         hints = typing.get_type_hints(owner)
     except Exception:
-        # names that are not visible here: the fields' own annotations must do
+        # Some names are not visible here: use the annotations as they are.
         hints = {}
     fields = owner.__dataclass_fields__.values()
-    return {field.name: _bare(hints.get(field.name, field.type)) for field in fields}
+    return {field.name: _strip_constant(hints.get(field.name, field.type)) for field in fields}
 
 
-def _bare(annotation: Any) -> Any:
+def _strip_constant(annotation: Any) -> Any:
     constant = getattr(getattr(annotation, "__origin__", None), "is_constant", False)
     return annotation.__args__[0] if constant else annotation
 
 
 def is_dataclass(value: object) -> typing.TypeGuard[type[Any]]:
-    """Whether a value is a dataclass, not an instance of one."""
+    """Whether a value is a dataclass (not an instance)."""
     return isinstance(value, type) and hasattr(value, "__dataclass_fields__")
 
 
@@ -151,7 +152,7 @@ def structure_of(owner: type[Any]) -> type[Structure]:
     Raises
     ------
     ValueError
-        A field is something else, or has no type in NumPy (bfloat16, complex32).
+        A field has another type, or one that NumPy lacks (bfloat16, complex32).
     """
     fields: list[tuple[str, DType]] = []
     for name, kind in field_types(owner).items():
@@ -164,15 +165,15 @@ def structure_of(owner: type[Any]) -> type[Structure]:
             )
         if kind in (dtype.bfloat16, dtype.complex32):
             raise ArgumentValueError(
-                f"{owner.__name__}.{name}: {kind.name} is no type of NumPy's, so no field of a structure; "
-                f"take {'uint16 or float32' if kind is dtype.bfloat16 else 'hvec2'}"
+                f"{owner.__name__}.{name}: a structure cannot have a field of {kind.name}, which NumPy "
+                f"lacks; use {'uint16 or float32' if kind is dtype.bfloat16 else 'hvec2'}"
             )
         fields.append((name, kind))
     return structure(tuple(fields))
 
 
 def structure_from_numpy(host: np.dtype[Any]) -> type[Structure]:
-    """Return the structure of the fields of a NumPy structured dtype, wherever that has them.
+    """Return the structure with the fields of a NumPy structured dtype, whatever their offsets.
 
     Raises
     ------
@@ -198,18 +199,18 @@ def _from_field(name: str, host: np.dtype[Any]) -> DType:
     except ArgumentValueError:
         pass
     raise ArgumentValueError(
-        f"field {name!r}: NumPy's {host} is no dtype: a field is a number, a vector of 2 to 4 of them, a "
-        "square float32 matrix, or a structure"
+        f"field {name!r}: no dtype matches NumPy's {host}: a field is a number, a vector of 2 to 4 "
+        "numbers, a square float32 matrix, or a structure"
     )
 
 
 def as_structure(kind: type[Structure], array: "np.ndarray[Any, Any]", what: str) -> "np.ndarray[Any, Any]":
-    """Return a structured array with its fields where a structure has them.
+    """Return a structured array with the field offsets of a structure.
 
     Raises
     ------
     TypeError
-        It has other fields.
+        The array has other fields.
     """
     if array.dtype == kind.host:
         return array

@@ -1,4 +1,4 @@
-"""What notebooks print of our errors: the lines of the user's code, without the frames of this package."""
+"""Tracebacks for notebooks: the frames of the user's code, without those of this package."""
 
 import os
 import traceback
@@ -10,13 +10,13 @@ from typing import Any
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
-def shows_everything() -> bool:
-    """Whether the environment asks for whole tracebacks."""
+def is_full_traceback() -> bool:
+    """Whether VKDISPATCH_TRACEBACK asks for full tracebacks."""
     return os.environ.get("VKDISPATCH_TRACEBACK") == "full"
 
 
 def render(error: BaseException, shell: Any) -> list[str]:
-    """Return the text of an error, written as IPython's `shell` writes tracebacks, or as Python does."""
+    """Return the lines of an error's traceback in the style of IPython's `shell`, or of Python if None."""
     with _fold_frames(error):
         if shell is None:
             return traceback.format_exception(error)
@@ -28,25 +28,25 @@ def render(error: BaseException, shell: Any) -> list[str]:
 
 @contextmanager
 def _fold_frames(error: BaseException) -> Iterator[None]:
-    """Take the package's frames out of the tracebacks of an error and of those that led to it."""
+    """Remove the frames of the package from the tracebacks of an error and its causes."""
     whole: list[tuple[BaseException, TracebackType | None]] = []
     each: BaseException | None = error
     while each is not None and all(each is not other for other, _ in whole):
         whole.append((each, each.__traceback__))
         each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
     try:
-        if not shows_everything():
+        if not is_full_traceback():
             for each, trace in whole:
-                each.__traceback__ = _users(trace)
+                each.__traceback__ = _fold_trace(trace)
         yield
     finally:
-        # debuggers see all frames
+        # restored, as debuggers need all frames
         for each, trace in whole:
             each.__traceback__ = trace
 
 
-def _users(trace: TracebackType | None) -> TracebackType | None:
-    """Return a traceback without the frames of this package; whole if there are no others."""
+def _fold_trace(trace: TracebackType | None) -> TracebackType | None:
+    """Return a traceback without the frames of this package. If there are no others, return it unchanged."""
     kept = []
     each = trace
     while each is not None:

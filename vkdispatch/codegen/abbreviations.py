@@ -1,103 +1,54 @@
 """Short names of dtypes and annotations, meant for `from vkdispatch.codegen.abbreviations import *`."""
 
-from vkdispatch.base.dtype import bfloat16 as bf16
-from vkdispatch.base.dtype import bool_ as b8
-from vkdispatch.base.dtype import complex32 as c32
-from vkdispatch.base.dtype import complex64 as c64
-from vkdispatch.base.dtype import complex128 as c128
-from vkdispatch.base.dtype import dvec2 as dv2
-from vkdispatch.base.dtype import dvec3 as dv3
-from vkdispatch.base.dtype import dvec4 as dv4
-from vkdispatch.base.dtype import float16 as f16
-from vkdispatch.base.dtype import float32 as f32
-from vkdispatch.base.dtype import float64 as f64
-from vkdispatch.base.dtype import hvec2 as hv2
-from vkdispatch.base.dtype import hvec3 as hv3
-from vkdispatch.base.dtype import hvec4 as hv4
-from vkdispatch.base.dtype import ihvec2 as ihv2
-from vkdispatch.base.dtype import ihvec3 as ihv3
-from vkdispatch.base.dtype import ihvec4 as ihv4
-from vkdispatch.base.dtype import int8 as i8
-from vkdispatch.base.dtype import int16 as i16
-from vkdispatch.base.dtype import int32 as i32
-from vkdispatch.base.dtype import int64 as i64
-from vkdispatch.base.dtype import ivec2 as iv2
-from vkdispatch.base.dtype import ivec3 as iv3
-from vkdispatch.base.dtype import ivec4 as iv4
-from vkdispatch.base.dtype import mat2 as m2
-from vkdispatch.base.dtype import mat3 as m3
-from vkdispatch.base.dtype import mat4 as m4
-from vkdispatch.base.dtype import uhvec2 as uhv2
-from vkdispatch.base.dtype import uhvec3 as uhv3
-from vkdispatch.base.dtype import uhvec4 as uhv4
-from vkdispatch.base.dtype import uint8 as u8
-from vkdispatch.base.dtype import uint16 as u16
-from vkdispatch.base.dtype import uint32 as u32
-from vkdispatch.base.dtype import uint64 as u64
-from vkdispatch.base.dtype import uvec2 as uv2
-from vkdispatch.base.dtype import uvec3 as uv3
-from vkdispatch.base.dtype import uvec4 as uv4
-from vkdispatch.base.dtype import vec2 as v2
-from vkdispatch.base.dtype import vec3 as v3
-from vkdispatch.base.dtype import vec4 as v4
-from vkdispatch.codegen.arguments import Buffer as Buff
-from vkdispatch.codegen.arguments import Constant as Const
-from vkdispatch.codegen.arguments import Image1D as Img1
-from vkdispatch.codegen.arguments import Image2D as Img2
-from vkdispatch.codegen.arguments import Image3D as Img3
-from vkdispatch.codegen.arguments import StorageImage1D as SImg1
-from vkdispatch.codegen.arguments import StorageImage2D as SImg2
-from vkdispatch.codegen.arguments import StorageImage3D as SImg3
-from vkdispatch.codegen.arguments import Variable as Var
+from vkdispatch.base import dtype as _dtype
+from vkdispatch.codegen import arguments as _arguments
 
-__all__ = [
-    "Buff",
-    "Const",
-    "Img1",
-    "Img2",
-    "Img3",
-    "SImg1",
-    "SImg2",
-    "SImg3",
-    "Var",
-    "b8",
-    "bf16",
-    "c32",
-    "c64",
-    "c128",
-    "dv2",
-    "dv3",
-    "dv4",
-    "f16",
-    "f32",
-    "f64",
-    "hv2",
-    "hv3",
-    "hv4",
-    "i8",
-    "i16",
-    "i32",
-    "i64",
-    "ihv2",
-    "ihv3",
-    "ihv4",
-    "iv2",
-    "iv3",
-    "iv4",
-    "m2",
-    "m3",
-    "m4",
-    "u8",
-    "u16",
-    "u32",
-    "u64",
-    "uhv2",
-    "uhv3",
-    "uhv4",
-    "uv2",
-    "uv3",
-    "uv4",
-    "v2",
-    "v3",
-    "v4",
-]
+bf16 = _dtype.bfloat16
+b8 = _dtype.bool_
+c32 = _dtype.complex32
+c64 = _dtype.complex64
+c128 = _dtype.complex128
+dv2 = _dtype.dvec2
+dv3 = _dtype.dvec3
+dv4 = _dtype.dvec4
+f16 = _dtype.float16
+f32 = _dtype.float32
+f64 = _dtype.float64
+hv2 = _dtype.hvec2
+hv3 = _dtype.hvec3
+hv4 = _dtype.hvec4
+ihv2 = _dtype.ihvec2
+ihv3 = _dtype.ihvec3
+ihv4 = _dtype.ihvec4
+i8 = _dtype.int8
+i16 = _dtype.int16
+i32 = _dtype.int32
+i64 = _dtype.int64
+iv2 = _dtype.ivec2
+iv3 = _dtype.ivec3
+iv4 = _dtype.ivec4
+m2 = _dtype.mat2
+m3 = _dtype.mat3
+m4 = _dtype.mat4
+uhv2 = _dtype.uhvec2
+uhv3 = _dtype.uhvec3
+uhv4 = _dtype.uhvec4
+u8 = _dtype.uint8
+u16 = _dtype.uint16
+u32 = _dtype.uint32
+u64 = _dtype.uint64
+uv2 = _dtype.uvec2
+uv3 = _dtype.uvec3
+uv4 = _dtype.uvec4
+v2 = _dtype.vec2
+v3 = _dtype.vec3
+v4 = _dtype.vec4
+Buff = _arguments.Buffer
+Const = _arguments.Constant
+Img1 = _arguments.Image1D
+Img2 = _arguments.Image2D
+Img3 = _arguments.Image3D
+SImg1 = _arguments.StorageImage1D
+SImg2 = _arguments.StorageImage2D
+SImg3 = _arguments.StorageImage3D
+Var = _arguments.Variable

@@ -1,4 +1,3 @@
 """The older spelling of `vkdispatch.codegen.abbreviations`, with the same contents."""
 
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
-from vkdispatch.codegen.abbreviations import __all__ as __all__

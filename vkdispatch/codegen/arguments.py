@@ -31,6 +31,21 @@ from vkdispatch.ir import Argument, Expr, ImageBinding, Op
 from vkdispatch.ir.expressions import condition
 from vkdispatch.ir.location import here, located
 
+__all__ = [
+    "Buffer",
+    "Constant",
+    "Image1D",
+    "Image2D",
+    "Image2DArray",
+    "Image3D",
+    "StorageImage1D",
+    "StorageImage2D",
+    "StorageImage2DArray",
+    "StorageImage3D",
+    "Variable",
+    "_ArgType",
+]
+
 _ArgType = TypeVar("_ArgType")
 
 
@@ -113,7 +128,7 @@ _WANTED = "expected an annotation such as Buff[f32], Const[f32] or Var[f32], or 
 
 
 def declare_argument(
-    recorder: Recorder, name: str, annotation: Any, default: Any
+    recorder: Recorder, name: str, annotation: object, default: Any
 ) -> tuple[Any, ShaderArgumentInfo]:
     """Add an argument to a kernel; returns the variable that stands for it, and its description.
 
@@ -208,7 +223,7 @@ def _declare_value(
     return ShaderVariable(condition(value) if kind is bool_ else value), member
 
 
-def _split(name: str, annotation: Any) -> tuple[Any, DType, type[Any] | None]:
+def _split(name: str, annotation: object) -> tuple[Any, DType, type[Any] | None]:
     """Return the class of an annotation, its dtype, and the dataclass that this is made of."""
     origin, args = getattr(annotation, "__origin__", None), getattr(annotation, "__args__", ())
     if origin is None or not args:

@@ -5,6 +5,17 @@ from typing import ClassVar
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 
+__all__ = [
+    "CUDABackend",
+    "CodeGenBackend",
+    "GLSLBackend",
+    "OpenCLBackend",
+    "get_codegen_backend",
+    "get_shader_print_line_numbers",
+    "set_codegen_backend",
+    "set_shader_print_line_numbers",
+]
+
 
 class CodeGenBackend:
     """A language that kernels can be written in."""

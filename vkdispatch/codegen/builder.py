@@ -11,6 +11,7 @@ from vkdispatch.analyses.layout import GROUP_COUNT
 from vkdispatch.base.dtype import DType, uvec3
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import replace
+from vkdispatch.codegen.annotations import Annotation
 from vkdispatch.codegen.arguments import declare_argument
 from vkdispatch.codegen.backends import get_codegen_backend
 from vkdispatch.codegen.constants import ConstantArray
@@ -23,9 +24,11 @@ from vkdispatch.codegen.description import (
     binding_type,
 )
 from vkdispatch.codegen.objects.buffers import BufferVariable
+from vkdispatch.codegen.trace.current import current, set_current
 from vkdispatch.codegen.trace.kernel_warnings import warn
-from vkdispatch.codegen.trace.recording import Recorder, current, refuse_placeholders, set_current
-from vkdispatch.codegen.variables import check_dtype
+from vkdispatch.codegen.trace.operands import check_dtype
+from vkdispatch.codegen.trace.placeholders import check_printed, refuse_placeholders
+from vkdispatch.codegen.trace.recording import Recorder
 from vkdispatch.glsl.writer import statements_text
 from vkdispatch.ir import (
     Argument,
@@ -43,6 +46,8 @@ from vkdispatch.ir import (
 from vkdispatch.ir.location import here, located
 from vkdispatch.passes.reads import settle_reads
 from vkdispatch.passes.unfold import unfold_conditionals
+
+__all__ = ["ShaderBuilder", "ShaderContext", "get_builder", "set_builder", "shader_context"]
 
 _EXEC_COUNT = "exec_count"
 
@@ -95,7 +100,7 @@ class ShaderBuilder(Recorder):
 
     def declare_shader_arguments(
         self,
-        type_annotations: Sequence[Any],
+        type_annotations: Sequence[Annotation],
         names: Sequence[str] | None = None,
         defaults: Sequence[Any] | None = None,
     ) -> list[Any]:
@@ -203,7 +208,7 @@ class ShaderBuilder(Recorder):
             frozenset(self.marked_writes),
         )
         check_scopes(kernel)
-        self.check_placeholders()
+        check_printed(self.placeholders)
         _check_texts(kernel)
         _warn_of_returns(kernel)
         kernel = unfold_conditionals(kernel, self.new_name)
@@ -270,7 +275,7 @@ class ShaderContext:
 
     def declare_input_arguments(
         self,
-        type_annotations: Sequence[Any],
+        type_annotations: Sequence[Annotation],
         names: Sequence[str] | None = None,
         defaults: Sequence[Any] | None = None,
     ) -> list[Any]:

@@ -8,6 +8,8 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.ir.location import located
 
+__all__ = ["ConstantArray"]
+
 _MOST_AXES = 3
 
 

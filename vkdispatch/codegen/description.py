@@ -23,6 +23,15 @@ from vkdispatch.ir.location import Loc
 from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.passes.widen import widen
 
+__all__ = [
+    "ArgType",
+    "BindingType",
+    "ShaderArgumentInfo",
+    "ShaderBinding",
+    "ShaderDescription",
+    "ShaderSource",
+]
+
 # What GLSL cannot write in a string: it has no escapes.
 
 

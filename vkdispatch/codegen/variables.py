@@ -11,28 +11,29 @@ from vkdispatch.base.dtype import (
     DType,
     bool_,
     component_type,
-    compute_type,
     int32,
-    is_buffer_only,
     is_complex,
-    is_dtype,
-    is_integer_dtype,
-    is_matrix,
     is_scalar,
     is_vector,
     to_vector,
 )
 from vkdispatch.base.errors import (
-    ArgumentIndexError,
     ArgumentTypeError,
     ArgumentValueError,
     ComponentError,
-    VkDispatchError,
 )
-from vkdispatch.base.host_numpy import np
-from vkdispatch.base.structures import is_structure
+from vkdispatch.codegen.trace.assignment import assign, update_in_place
+from vkdispatch.codegen.trace.components import (
+    is_whole_slice,
+    select_component,
+    select_element,
+    select_part,
+    split_components,
+)
+from vkdispatch.codegen.trace.current import current, is_tracing
+from vkdispatch.codegen.trace.operands import check_dtype, parse_stored_value
 from vkdispatch.codegen.trace.operators import Operators
-from vkdispatch.codegen.trace.recording import current, is_tracing
+from vkdispatch.codegen.trace.placeholders import add_placeholder
 from vkdispatch.glsl.expressions import expression_text
 from vkdispatch.ir import (
     Expr,
@@ -40,14 +41,14 @@ from vkdispatch.ir import (
     RawText,
     Register,
     Storage,
-    is_constant,
     is_place,
-    root_of,
 )
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.attributes import COMPONENTS, is_swizzle, unknown_attribute
 from vkdispatch.ir.location import here, located
 from vkdispatch.passes.messages import BRACES, FormatError, check_format
+
+__all__ = ["BoundVariable", "ShaderVariable"]
 
 if TYPE_CHECKING:
     from vkdispatch.codegen.any_dtype import OfAnyDtype
@@ -96,14 +97,6 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     def _as_index(self) -> Expr:
         """Return the expression to index a buffer with."""
         return self._value()
-
-    def _as_stored(self, kind: DType) -> Expr:
-        """Return the expression that a store in a place of type `kind` writes."""
-        return ex.storable(self._value(), kind)
-
-    def _extremes(self) -> tuple[int, ...]:
-        """Return the least and greatest of the Python integers that this stands for; () for a GPU value."""
-        return ()
 
     # -- what it is
 
@@ -183,7 +176,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
 
     def printf_args(self) -> str:
         """Return the components as the arguments of a printf with `var_type.format_str`."""
-        return ", ".join(expression_text(part) for part in scalar_parts(self.expr))
+        return ", ".join(expression_text(part) for part in split_components(self.expr))
 
     def __repr__(self) -> str:
         return f"<{self.var_type.name} {self.name}>"
@@ -197,7 +190,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
             check_format(f"{{:{spec}}}", BRACES, (value.dtype,))
         except FormatError as error:
             raise located(ArgumentValueError, f"f-string: {error}") from None
-        return current().placeholder(value, spec, repr(self))
+        return add_placeholder(current().placeholders, value, spec, repr(self))
 
     def __setattr__(self, attribute: str, value: object) -> None:
         if hasattr(type(self), attribute):
@@ -240,12 +233,12 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     # -- components
 
     def _component(self, letter: str) -> "ShaderVariable":
-        return ShaderVariable(_component_of(self._value(), letter))
+        return ShaderVariable(select_component(self._value(), letter))
 
     def _set_component(self, letter: str, value: object) -> None:
         self._check_owner()
         try:
-            target = _component_of(self._place(), letter)
+            target = select_component(self._place(), letter)
         except ComponentError as error:
             raise ArgumentValueError(str(error)) from None
         assign(target, value)
@@ -254,7 +247,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
         if len(set(letters)) < len(letters):
             raise located(ArgumentValueError, f".{letters}: a component cannot be set twice at once")
         target = to_vector(component_type(self.var_type), len(letters))
-        stored = value_to_store(value, target)
+        stored = parse_stored_value(value, target)
         if isinstance(value, ShaderVariable):
             # the new value may be made of the components that it replaces
             stored = current().declare(target, stored)
@@ -312,7 +305,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
         self._set_component("w", value)
 
     def _part(self, index: int, name: str) -> "ShaderVariable":
-        return ShaderVariable(_part_of(self._value(), index, name))
+        return ShaderVariable(select_part(self._value(), index, name))
 
     @property
     def real(self) -> "ShaderVariable":
@@ -322,7 +315,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     @real.setter
     def real(self, value: object) -> None:
         self._check_owner()
-        assign(_part_of(self._place(), 0, "real"), value)
+        assign(select_part(self._place(), 0, "real"), value)
 
     @property
     def imag(self) -> "ShaderVariable":
@@ -332,7 +325,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     @imag.setter
     def imag(self, value: object) -> None:
         self._check_owner()
-        assign(_part_of(self._place(), 1, "imag"), value)
+        assign(select_part(self._place(), 1, "imag"), value)
 
     def conjugate(self) -> "ShaderVariable":
         """Complex conjugate. Raises ValueError for a value that is not complex."""
@@ -351,14 +344,14 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     # -- indexing and assignment
 
     def __getitem__(self, index: Any) -> "ShaderVariable":
-        if _is_whole_slice(index):
+        if is_whole_slice(index):
             return self
-        return ShaderVariable(_at(self._value(), index))
+        return ShaderVariable(select_element(self._value(), index))
 
     def __setitem__(self, index: Any, value: object) -> None:
         place = self._place()
-        if not _is_whole_slice(index):
-            place = _at(place, index)
+        if not is_whole_slice(index):
+            place = select_element(place, index)
         elif value is self:
             # r[:] += x ends with r[:] = r
             return
@@ -373,7 +366,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
         if isinstance(place.value, Register) and (place.value.local or place.read):
             return result
         if (place.op in (Op.REGISTER, Op.RAW) or aliasing) and is_place(place):
-            _update_in_place(place, symbol, result.expr)
+            update_in_place(place, symbol, result.expr)
             return self
         if is_place(place):
             return Updated(place, symbol, result.expr)
@@ -403,7 +396,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
 
 
 class Updated(ShaderVariable):
-    """The value of `before op= x`, where `before` was read from a place: a name's, or to be stored there."""
+    """The result of `before op= x`, where `before` was read from a place: it may be stored there."""
 
     __slots__ = ("before", "symbol")
 
@@ -416,6 +409,9 @@ class Updated(ShaderVariable):
         _assign(self, "symbol", symbol)
         if expr is not before:
             current().note_update(expr)
+
+    def _pending_update(self) -> tuple[Expr, str]:
+        return self.before, self.symbol
 
 
 # What a whole resource inherits and cannot do.
@@ -459,199 +455,6 @@ class BoundVariable(ShaderVariable):
         raise located(
             ArgumentTypeError, f"the size of a {self._noun()} is not known while the kernel is traced"
         )
-
-
-# ---- between Python values and expressions -------------------------------------------------------
-
-
-def check_dtype(kind: object, what: str) -> None:
-    """Raise TypeError unless `kind` is a dtype."""
-    if not isinstance(kind, type) or not is_dtype(kind):
-        raise located(ArgumentTypeError, f"{what}: expected a dtype such as vd.float32, got {kind!r}")
-    if is_structure(kind):
-        raise located(
-            ArgumentTypeError, f"{what}: {kind.name} is no number; its fields are, which a map can give"
-        )
-    if is_buffer_only(kind):
-        raise located(
-            ArgumentValueError,
-            f"{what}: {kind.__name__} lies in buffers only; kernels compute with {compute_type(kind).name}",
-        )
-
-
-def operand_expr(value: object, what: str, error: type[VkDispatchError] = ArgumentValueError) -> Expr:
-    """Return the expression of a GPU value or number. Raises `error` for anything else."""
-    if isinstance(value, ShaderVariable):
-        return value._value()
-    if ex.is_number(value):
-        return ex.literal(value, ex.literal_dtype(value))
-    raise located(error, f"{what}: expected a GPU value or a number, got {value!r} ({type(value).__name__})")
-
-
-def construct_args(values: tuple[object, ...], what: str) -> list[Expr | int | float | complex]:
-    """Check the arguments of a constructor. Raises TypeError for what is neither a GPU value nor a number."""
-    parts: list[Expr | int | float | complex] = []
-    for value in values:
-        if isinstance(value, ShaderVariable):
-            parts.append(value._value())
-        elif ex.is_number(value) or isinstance(value, complex):
-            parts.append(value)
-        else:
-            raise located(
-                ArgumentTypeError,
-                f"{what}: expected GPU values or numbers, got {value!r} ({type(value).__name__})",
-            )
-    return parts
-
-
-def value_to_store(value: object, kind: DType) -> Expr:
-    """Return what a store of `value` in a place of type `kind` writes.
-
-    Raises TypeError or ValueError if it cannot.
-    """
-    if isinstance(value, ShaderVariable):
-        return value._as_stored(kind)
-    if kind is bool_ and isinstance(value, (bool, np.bool_)):
-        return ex.literal(bool(value), kind)
-    if ex.is_number(value) or isinstance(value, complex):
-        return ex.storable(value, kind)
-    raise located(
-        ArgumentTypeError,
-        f"cannot store {value!r} ({type(value).__name__}); expected a GPU value or a number",
-    )
-
-
-def assign(place: Expr, value: object) -> None:
-    """Store a value in a place."""
-    update = value if isinstance(value, Updated) and same_place(value.before, place) else None
-    if update is not None:
-        _check_update(place, update.symbol, update.expr)
-    if isinstance(place.value, Storage):
-        for number in value._extremes() if isinstance(value, ShaderVariable) else (value,):
-            if ex.is_number(number):
-                ex.check_stored(number, component_type(place.value.dtype))
-    stored = value_to_store(value, place.dtype)
-    if is_constant(root_of(place)):
-        raise located(ArgumentValueError, "the elements of a constant array cannot be assigned to")
-    if not is_place(place):
-        raise located(
-            ArgumentValueError,
-            "this value cannot be assigned to; copy it with .to_register() and assign to that",
-        )
-    recorder = current()
-    if recorder.aliasing and same_place(stored, place):
-        # buf[i] += x ends with buf[i] = buf[i]
-        return
-    if update is not None and (stored is update.before or _combines(stored, update.symbol, update.before)):
-        recorder.update(place, stored)
-    else:
-        recorder.store(place, stored)
-
-
-def _update_in_place(place: Expr, symbol: str, value: Expr) -> None:
-    """Record `place op= x`, whose result is `value`."""
-    _check_update(place, symbol, value)
-    if _combines(value, symbol, place):
-        current().store(place, value.args[1], symbol)
-    elif value is not place:
-        current().store(place, value)
-
-
-def _combines(value: Expr, symbol: str, place: Expr) -> bool:
-    """Whether a value is one operation on what a place holds."""
-    if value.op is not Op.BINARY or value.value != symbol:
-        return False
-    left = value.args[0]
-    return left is place or (left.op is Op.REGISTER and left.value is place.value)
-
-
-def _check_update(place: Expr, symbol: str, value: Expr) -> None:
-    if symbol == "/" and is_integer_dtype(place.dtype):
-        raise located(ArgumentValueError, f"/=: the quotient does not go into {place.dtype.name}; use //=")
-    if value.dtype is not place.dtype:
-        raise located(
-            ArgumentTypeError,
-            f"{symbol}=: the result is {value.dtype.name} and does not go into {place.dtype.name}; "
-            f"convert the operand with .to_dtype(vd.{place.dtype.name})",
-        )
-
-
-def _component_of(value: Expr, letter: str) -> Expr:
-    position = COMPONENTS.index(letter)
-    if not is_vector(value.dtype) or position >= value.dtype.child_count:
-        raise located(ComponentError, f"{value.dtype.name} has no component .{letter}")
-    return ex.component(value, position)
-
-
-def _part_of(value: Expr, index: int, name: str) -> Expr:
-    if not is_complex(value.dtype):
-        raise located(ComponentError, f"{value.dtype.name} has no .{name}; only complex values have")
-    return ex.component(value, index)
-
-
-def _at(value: Expr, index: Any) -> Expr:
-    """Return an element of a vector, complex number or matrix."""
-    kind = value.dtype
-    if is_scalar(kind):
-        raise located(ArgumentValueError, f"{kind.name} is a scalar and cannot be indexed")
-    position = integer_index(index, kind.name, ArgumentValueError)
-    if isinstance(position, Expr):
-        return ex.index(value, position)
-    if not 0 <= position < kind.child_count:
-        raise located(
-            ArgumentIndexError, f"index {position} is out of range for {kind.name} of {kind.child_count}"
-        )
-    if is_matrix(kind):
-        return ex.index(value, ex.literal(position, int32))
-    return ex.component(value, position)
-
-
-def scalar_parts(value: Expr) -> list[Expr]:
-    """Return the scalar components of a value in order."""
-    kind = value.dtype
-    if is_scalar(kind):
-        return [value]
-    if is_matrix(kind):
-        columns = (ex.index(value, ex.literal(i, int32)) for i in range(kind.child_count))
-        return [part for column in columns for part in scalar_parts(column)]
-    return [ex.component(value, i) for i in range(kind.child_count)]
-
-
-def same_place(a: Expr, b: Expr) -> bool:
-    """Whether two expressions are written alike; True only for places."""
-    return is_place(b) and _alike(a, b)
-
-
-def _alike(a: Expr, b: Expr) -> bool:
-    if a is b:
-        return True
-    if a.op is not b.op or a.dtype is not b.dtype or a.value != b.value or len(a.args) != len(b.args):
-        return False
-    return all(_alike(left, right) for left, right in zip(a.args, b.args, strict=True))
-
-
-def _is_whole_slice(index: object) -> bool:
-    if not isinstance(index, slice):
-        return False
-    if index.start is not None or index.stop is not None or index.step is not None:
-        raise located(ArgumentValueError, "the only slice a GPU value takes is x[:]")
-    return True
-
-
-def integer_index(index: Any, what: str, error: type[VkDispatchError]) -> int | Expr:
-    """Return an index as an int or an integer scalar. Raises `error` for anything else."""
-    if isinstance(index, tuple):
-        if len(index) != 1:
-            raise located(ArgumentValueError, f"{what} takes one index, got {len(index)}")
-        (index,) = index
-    if isinstance(index, ShaderVariable):
-        expr = index._value()
-        if is_scalar(expr.dtype) and is_integer_dtype(expr.dtype):
-            return expr
-        raise located(error, f"the index of {what} must be an integer scalar, got {expr.dtype.name}")
-    if ex.is_integer_number(index):
-        return int(index)
-    raise located(error, f"the index of {what} must be an integer, got {index!r} ({type(index).__name__})")
 
 
 def _mark(expr: Expr, *, reads: bool) -> None:

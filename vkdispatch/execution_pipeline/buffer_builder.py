@@ -13,7 +13,7 @@ from vkdispatch.base.record import record
 
 
 class BufferUsage(enum.Enum):
-    """What the bytes are for, which says how each structure is aligned."""
+    """The use of the bytes, which determines the alignment of each structure."""
 
     PUSH_CONSTANT = 0
     UNIFORM_BUFFER = 1
@@ -21,7 +21,7 @@ class BufferUsage(enum.Enum):
 
 @record(sealed=True)
 class BufferedStructEntry:
-    """Where one member lies within a row: byte offset, dtype, how many."""
+    """The place of a member within a row: its bytes, dtype and count."""
 
     memory_slice: slice
     dtype: DType
@@ -29,22 +29,22 @@ class BufferedStructEntry:
 
 
 class BufferBuilder:
-    """Lays out structures one after another and fills one row of them per instance.
+    """Lay out structures one after another, and fill one row of them for each instance.
 
     Attributes
     ----------
     instance_bytes
         Bytes of one row.
     instance_count
-        Rows, 0 before `prepare`.
+        The number of rows; 0 before `prepare`.
     element_map
-        (structure, member) to its place.
+        The place of each member, by (structure, member).
     backing_buffer
         The rows, a (instance_count, instance_bytes) array of bytes, or None before `prepare`.
     """
 
     def __init__(self, struct_alignment: int | None = None, usage: BufferUsage | None = None) -> None:
-        """Make an empty builder; structures are padded to `struct_alignment` bytes, or to what `usage` needs.
+        """Make an empty builder. Structures are padded to `struct_alignment` bytes, or as `usage` requires.
 
         Raises
         ------
@@ -52,7 +52,7 @@ class BufferBuilder:
             Neither is given.
         """
         if struct_alignment is None and usage is None:
-            raise ArgumentValueError("struct_alignment, usage: one of the two is needed")
+            raise ArgumentValueError("struct_alignment, usage: give one of the two")
         if struct_alignment is None:
             uniform = usage is BufferUsage.UNIFORM_BUFFER
             struct_alignment = get_context().uniform_buffer_alignment if uniform else 0
@@ -103,13 +103,13 @@ class BufferBuilder:
             raise ArgumentValueError(f"key: no member {key!r}; there are {list(self.element_map)}")
         rows = self.instance_count * entry.count
         if entry.count > 1:
-            value = self._one_per_element(entry, value)
+            value = self._flatten_arrays(entry, value)
         packed = pack_rows(entry.dtype, value, rows, f"{key[0]}.{key[1]}")
         self.backing_buffer[:, entry.memory_slice] = np.frombuffer(packed, np.uint8).reshape(
             self.instance_count, -1
         )
 
-    def _one_per_element(self, entry: BufferedStructEntry, value: Any) -> Any:
+    def _flatten_arrays(self, entry: BufferedStructEntry, value: Any) -> Any:
         """Flatten the values of an array: one array for every row, or one array per row."""
         shape = (entry.count, *entry.dtype.true_numpy_shape)
         given = np.shape(value)

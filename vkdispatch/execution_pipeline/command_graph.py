@@ -1,152 +1,35 @@
-"""Recorded kernel calls, replayed with the same or with other values for variables bound by name."""
+"""Recorded kernel calls, replayed with the same values or with others for bound variables."""
 
-import struct
 from _thread import RLock, _local
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, parse_instances
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, get_context
-from vkdispatch.base.descriptor_set import Binding, DescriptorSet
+from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.host.packing import pack, pack_rows
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.process.listing import internal
-from vkdispatch.base.record import record
+from vkdispatch.execution_pipeline.argument_bytes import ArgumentBytes, BoundVariable, pack_members
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
-from vkdispatch.execution_pipeline.optimization import Fusible, Moves, Recording, plan_fusions
+from vkdispatch.execution_pipeline.optimization import Moves, Recording, plan_fusions
+from vkdispatch.execution_pipeline.recordable import (
+    BoundPlan,
+    BufferBindInfo,
+    Described,
+    ImageBindInfo,
+    Recordable,
+)
 
 # Programs with kernels in SPIR-V need not import the kernel language, which takes longest of all.
 if TYPE_CHECKING:
-    from vkdispatch.analyses.layout import ArgumentLayout
-    from vkdispatch.base.image import Sampler
     from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
-
-
-class Recorder(Protocol):
-    """A launcher, as far as graphs use it; `Launcher` in `vkdispatch_native` is one."""
-
-    def record(
-        self, commands: Any, arguments: Any, limit: Any, limit_is_groups: bool, /
-    ) -> "tuple[int, bytes | bytearray] | None":
-        """Append a dispatch; return where its arguments lie in an instance, and their bytes."""
-
-
-class Recordable(Protocol):
-    """A compiled kernel, as graphs record it: `BuiltKernel` in `vkdispatch.shader.launch.launcher`."""
-
-    @property
-    def plan(self) -> ComputePlan:
-        """What is dispatched. The graph ends with it."""
-
-    @property
-    def launcher(self) -> Recorder:
-        """What binds and packs its arguments."""
-
-    @property
-    def fusible(self) -> Fusible | None:
-        """What `optimize` needs to fuse its dispatches; None leaves them as they are."""
-
-
-@record
-class BoundPlan:
-    """A plan with its bindings, recorded in place of a kernel; its arguments are bytes, its limit workgroups.
-
-    `bindings` has one for each of the plan's, except that of a block of arguments at `uniform_binding`.
-    """
-
-    plan: ComputePlan
-    bindings: Sequence[Binding]
-    uniform_binding: int = -1
-
-    @property
-    def launcher(self) -> "BoundPlan":
-        """The plan itself: there is nothing left to bind."""
-        return self
-
-    @property
-    def fusible(self) -> None:
-        """None: what the plan does is unknown."""
-
-    def record(
-        self, commands: Any, arguments: "bytes | bytearray", groups: Any, limit_is_groups: bool, /
-    ) -> "tuple[int, bytes | bytearray]":
-        """Append a dispatch of `groups` workgroups along x, y and z; see `Recorder`."""
-        offset = commands.record(
-            self.plan._native, self.bindings, groups, len(arguments), self.uniform_binding
-        )
-        return offset, arguments
-
-
-class Described(Protocol):
-    """A kernel's description, as far as `record_shader` uses it."""
-
-    @property
-    def name(self) -> str:
-        """Name of the kernel, for messages."""
-
-    @property
-    def binding_type_list(self) -> Sequence[int]:
-        """The type of each binding: 3 is the uniform block of arguments."""
-
-    def layout(self) -> "ArgumentLayout":
-        """Return the layout of the arguments."""
-
-
-@record(sealed=True)
-class BufferBindInfo:
-    """A buffer, its binding, and how the kernel accesses it."""
-
-    buffer: Buffer[Any]
-    binding: int
-    shape_name: str | None
-    read_access: bool
-    write_access: bool
-
-
-@record(sealed=True)
-class ImageBindInfo:
-    """A sampler, its binding, and how the kernel accesses its image."""
-
-    sampler: "Sampler"
-    binding: int
-    read_access: bool
-    write_access: bool
-
-
-class BoundVariable:
-    """A named value of a graph, to be passed as the argument of a `Var[...]` parameter."""
-
-    __slots__ = ("graph", "name")
-
-    if TYPE_CHECKING:
-        # type checkers see by this that a bound variable is a value of `Var[D]`
-        def __rmul__(self, other: Any, /) -> "BoundVariable": ...
-
-    def __init__(self, graph: "CommandGraph", name: str) -> None:
-        self.graph = graph
-        self.name = name
-
-    def __call__(self, *_: object) -> str:
-        """Return the name. Bound variables are callable, which distinguishes them from values."""
-        return self.name
-
-    def __repr__(self) -> str:
-        return f"<variable {self.name!r} of a CommandGraph>"
-
-
-@record
-class _Slot:
-    """Offset of a bound variable in an instance's bytes, and its dtype."""
-
-    offset: int
-    kind: DType
 
 
 class CommandGraph(CommandList):
@@ -160,8 +43,6 @@ class CommandGraph(CommandList):
     ----------
     submit_on_record
         Whether each recorded call is submitted at once.
-    pc_values
-        Values of bound variables by name, as given to `set_var`.
     uniform_values
         Values that `record_shader` was given, by (shader_uuid, name).
     recorded_descriptor_sets
@@ -188,19 +69,19 @@ class CommandGraph(CommandList):
         super().__init__(context)
         self._reset_on_submit = reset_on_submit
         self.submit_on_record = submit_on_record
-        # held by all calls that change or replay the recording
+        # Held by all calls that change or replay the recording.
         self._lock = RLock()
-        # The argument bytes of one instance. Bound variables are written into a copy.
-        self._instance = bytearray()
-        self._slots: dict[str, list[_Slot]] = {}
-        self.pc_values: dict[str, object] = {}
+        self._arguments = ArgumentBytes()
         self.uniform_values: dict[tuple[object, str], object] = {}
         self.recorded_descriptor_sets: list[DescriptorSet] = []
-        # Of each observed kernel: the offset of its launch number in an instance, and what it reports.
-        self._probes: list[tuple[int, Probe]] = []
         self._diagnostics: Diagnostics | None = None
-        # what `optimize` needs of each dispatch, in order
+        # What `optimize` needs of each dispatch, in order.
         self._recorded = Recording()
+
+    @property
+    def pc_values(self) -> dict[str, object]:
+        """The values of bound variables by name, as given to `set_var`."""
+        return self._arguments.values
 
     def _append_dispatch(
         self,
@@ -212,12 +93,12 @@ class CommandGraph(CommandList):
         variables: Mapping[str, Iterable[tuple[int, DType]]] | None = None,
         probe: "tuple[int, Probe] | None" = None,
     ) -> bool:
-        """Append a dispatch. Every recorded kernel is appended here.
+        """Append a dispatch. All recorded kernels pass through here.
 
         Parameters
         ----------
         arguments
-            One value per slot of the kernel's launcher; of a `BoundPlan`, the bytes.
+            One value per slot of the kernel's launcher; the bytes for a `BoundPlan`.
         limit
             Invocations, or workgroups if `limit_is_groups`, as `Launcher.launch`.
         resources
@@ -225,22 +106,24 @@ class CommandGraph(CommandList):
         variables
             Per bound name, (byte offset in the dispatch's arguments, dtype) of each use.
         probe
-            Of an observed kernel: the offset of its launch number (uint32) in the dispatch's arguments, and
+            For an observed kernel: the offset of its launch number (uint32) in the dispatch's arguments, and
             what its reports mean. `resources` then include the buffer of `diagnostics`.
 
         Returns
         -------
-        False, with nothing recorded, where the launcher refuses its arguments.
+        False, with nothing recorded, if the launcher refuses the arguments.
         """
         with self._lock:
             recorded = kernel.launcher.record(self._native, arguments, limit, limit_is_groups)
             if recorded is None:
                 return False
             offset, block = recorded
-            if len(self._instance) == offset:
-                self._instance += block
+            packed = self._arguments
+            instance = packed.instance
+            if len(instance) == offset:
+                instance += block
             else:
-                self._store_block(offset, block)
+                packed.store(offset, block)
             self._recorded.add(kernel.fusible, resources, offset)
             plan, parents = kernel.plan, self.parents
             if plan._handle not in parents:
@@ -249,11 +132,9 @@ class CommandGraph(CommandList):
                 if parent._handle not in parents:
                     self.register_parent(parent)
             if variables:
-                for name, places in variables.items():
-                    slots = self._slots.setdefault(name, [])
-                    slots.extend(_Slot(offset + place, kind) for place, kind in places)
+                packed.add_variables(offset, variables)
             if probe is not None:
-                self._probes.append((offset + probe[0], probe[1]))
+                packed.probes.append((offset + probe[0], probe[1]))
             if self.submit_on_record:
                 self.submit()
         return True
@@ -268,22 +149,15 @@ class CommandGraph(CommandList):
                 yield
             except BaseException:
                 if submits and self._reset_on_submit:
-                    self.reset()  # which forgets the first half of the call too
+                    self.reset()  # also forgets the first half of the call
                 raise
             finally:
                 self.submit_on_record = submits
             if submits:
                 self.submit()
 
-    def _store_block(self, offset: int, block: "bytes | bytearray") -> None:
-        """Store the argument bytes of a dispatch at their offset in an instance."""
-        missing = offset - len(self._instance)
-        if missing > 0:
-            self._instance += bytes(missing)
-        self._instance[offset : offset + len(block)] = block
-
     @internal
-    def record_shader(
+    def record_shader(  # noqa: PLR0913 - the signature of 0.1.0
         self,
         plan: ComputePlan,
         shader_description: Described,
@@ -328,7 +202,7 @@ class CommandGraph(CommandList):
         layout = shader_description.layout()
         shapes = {info.shape_name: info.buffer.shader_shape for info in bound_buffers if info.shape_name}
         values = {**(uniform_values or {}), **(pc_values or {}), **shapes}
-        block, variables = _pack_members(shader_description.name, layout, exec_limits, values)
+        block, variables = pack_members(shader_description.name, layout, exec_limits, values)
         uniform_binding = list(shader_description.binding_type_list).index(3) if layout.uniform else -1
         descriptors = DescriptorSet(plan)
         for info in bound_buffers:
@@ -362,20 +236,22 @@ class CommandGraph(CommandList):
     @internal
     def start(self, queue_index: int) -> int:
         """Submit to a queue; return the number of the batch to wait for, 0 for none. Raises as `submit`."""
-        if self._probes or self._slots:
+        arguments = self._arguments
+        if arguments.probes or arguments.variables:
             self.submit(1, queue_index)
             return self.context._native.last_value(queue_index)
-        self._complete_instance()
-        return self._native.submit(queue_index, self._instance, 1)
+        arguments.complete(self.get_instance_size())
+        return self._native.submit(queue_index, arguments.instance, 1)
 
     @internal
     def run(self, queue_index: int) -> None:
         """Submit to a queue and wait, as a rule with one call of the native module. Raises as `submit`."""
-        if self._probes or self._slots:
+        arguments = self._arguments
+        if arguments.probes or arguments.variables:
             self.context._native.wait_for(queue_index, self.start(queue_index), True)
             return
-        self._complete_instance()
-        self._native.evaluate(queue_index, self._instance, None)
+        arguments.complete(self.get_instance_size())
+        self._native.evaluate(queue_index, arguments.instance, None)
 
     @internal
     def truncate(self, count: int) -> None:
@@ -383,11 +259,7 @@ class CommandGraph(CommandList):
         with self._lock:
             self._native.rearrange(range(count))
             self._recorded.truncate(count)
-            size = self.get_instance_size()
-            del self._instance[size:]
-            for name, slots in self._slots.items():
-                self._slots[name] = [slot for slot in slots if slot.offset < size]
-            self._probes = [(offset, probe) for offset, probe in self._probes if offset < size]
+            self._arguments.truncate(self.get_instance_size())
 
     def optimize(self, temporaries: Iterable[Buffer[Any]] = ()) -> int:
         """Replace dispatches in a row by one where that changes nothing but the time they take.
@@ -426,9 +298,10 @@ class CommandGraph(CommandList):
             recorded = self._recorded.dispatches()
             if self.submit_on_record or len(recorded) != count:
                 return 0
-            self._complete_instance()
-            bound = sorted(slot.offset for slots in self._slots.values() for slot in slots)
-            plan = plan_fusions(recorded, self._instance, bound, discarded)
+            arguments = self._arguments
+            arguments.complete(self.get_instance_size())
+            bound = sorted(slot.offset for slots in arguments.variables.values() for slot in slots)
+            plan = plan_fusions(recorded, arguments.instance, bound, discarded)
             if not plan.saved:
                 return 0
             try:
@@ -439,28 +312,20 @@ class CommandGraph(CommandList):
             except BaseException:
                 self.truncate(count)
                 raise
-            self._relocate(moves, self._instance)
-            self._relocate(Moves.pack(arranged), bytearray(self.get_instance_size()))
+            arguments.move(moves, arguments.instance)
+            arguments.move(Moves.pack(arranged), bytearray(self.get_instance_size()))
             ends = accumulate((size for _, size in arranged), initial=0)
             self._recorded = Recording(
                 (*recorded[number][:2], end) for number, end in zip(order, ends, strict=False)
             )
             return plan.saved
 
-    def _relocate(self, moves: Moves, target: bytearray) -> None:
-        """Move argument bytes to their new offsets, and update the offsets of variables and probes."""
-        moves.copy(self._instance, target)
-        self._instance = target
-        for name, slots in self._slots.items():
-            self._slots[name] = [_Slot(moves.follow(slot.offset), slot.kind) for slot in slots]
-        self._probes = [(moves.follow(offset), probe) for offset, probe in self._probes]
-
     def __repr__(self) -> str:
         try:
             count = self.length
         except RuntimeError:
             return self._describe("no commands")
-        variables = "".join(f", variable {name!r}" for name in self._slots)
+        variables = "".join(f", variable {name!r}" for name in self._arguments.variables)
         return self._describe(f"{count} command{'s' * (count != 1)}{variables}")
 
     def bind_var(self, name: str) -> BoundVariable:
@@ -472,12 +337,12 @@ class CommandGraph(CommandList):
         Raises
         ------
         TypeError
-            `name` is no text.
+            `name` is not a string.
         """
         if not isinstance(name, str):
             raise ArgumentTypeError(f"name: expected text, got {name!r}")
         with self._lock:
-            self._slots.setdefault(name, [])
+            self._arguments.variables.setdefault(name, [])
         return BoundVariable(self, name)
 
     def set_var(self, name: str, value: object) -> None:
@@ -498,24 +363,8 @@ class CommandGraph(CommandList):
         TypeError
             `value` cannot be numbers.
         """
-        array = _as_numbers(name, value)
         with self._lock:
-            self._check_bound(name)
-            # copied, so that later changes by the caller have no effect
-            self.pc_values[name] = array.copy() if isinstance(value, np.ndarray) else array
-
-    def _check_bound(self, name: str) -> None:
-        if name not in self._slots:
-            known = ", ".join(map(repr, self._slots)) or "none"
-            raise ArgumentValueError(f"name: no variable {name!r} was bound in this graph; bound are {known}")
-
-    def _check_set(self) -> None:
-        """Raise ValueError where a variable that a recorded kernel uses has no value."""
-        for name, slots in self._slots.items():
-            if slots and name not in self.pc_values:
-                raise ArgumentValueError(
-                    f"variable {name!r} has no value; call graph.set_var({name!r}, ...) before the submit"
-                )
+            self._arguments.set_value(name, value)
 
     # The public order of arguments differs from that of CommandList.
     def submit(  # type: ignore[override]
@@ -536,7 +385,7 @@ class CommandGraph(CommandList):
         Raises
         ------
         ValueError
-            A bound variable has no value, or its value does not fit its type or the number of instances; or
+            A bound variable has no value, its value does not fit its type or the number of instances, or
             there is no such queue.
         CheckError
             A checked kernel violated a check. All work has been done.
@@ -544,9 +393,8 @@ class CommandGraph(CommandList):
         self.require_alive()
         instances = 1 if instance_count is None else parse_instances(instance_count)
         with self._lock:
-            self._check_set()
             rows = self._pack_rows(instances)
-            if self._probes:
+            if self._arguments.probes:
                 self._submit_observed(rows, instances, queue_index)
             else:
                 self._submit_rows(rows, instances, queue_index)
@@ -558,27 +406,25 @@ class CommandGraph(CommandList):
     def diagnostics(self) -> "Diagnostics":
         """The receiver of what observed kernels of this graph report."""
         if self._diagnostics is None:
-            from vkdispatch.execution_pipeline.diagnostics import Diagnostics  # and with it the language
+            # imports the kernel language
+            from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 
             self._diagnostics = Diagnostics(self.context, prints=True)
         return self._diagnostics
 
     def _submit_observed(self, rows: Rows, instances: int, queue_index: int) -> None:
         """Submit launches with their numbers, wait, and deliver their prints and violations."""
-        numbered = np.frombuffer(bytearray(rows), np.uint8).reshape(instances, -1)
-        count = len(self._probes)
-        for position, (offset, _) in enumerate(self._probes):
-            numbers = np.arange(position, instances * count, count, dtype=np.uint32)
-            numbered[:, offset : offset + 4] = numbers.view(np.uint8).reshape(instances, 4)
+        arguments = self._arguments
+        numbered = arguments.number_launches(rows, instances)
 
         def launch() -> bool:
-            self._submit_rows(bytearray(numbered), instances, queue_index)
+            self._submit_rows(numbered, instances, queue_index)
             return True
 
         try:
-            self.diagnostics.observe(launch, [probe for _, probe in self._probes])
+            self.diagnostics.observe(launch, [probe for _, probe in arguments.probes])
         except CheckError:
-            # the submit took place all the same
+            # The work has been submitted all the same.
             if self._reset_on_submit:
                 self.reset()
             raise
@@ -588,37 +434,22 @@ class CommandGraph(CommandList):
         self.submit(instance_count, ANY_QUEUE)
 
     def _pack_rows(self, instances: int) -> Rows:
-        """Return the argument bytes of all instances, with the values of bound variables."""
-        self._complete_instance()
-        size = len(self._instance)
-        if not self.pc_values and instances == 1:
-            return self._instance
-        # NumPy releases the GIL while it copies
-        rows = np.empty((instances, size), np.uint8)
-        rows[:] = np.frombuffer(self._instance, np.uint8)
-        for name, value in self.pc_values.items():
-            for slot in self._slots[name]:
-                packed = pack_rows(slot.kind, value, instances, f"variable {name!r}")
-                rows[:, slot.offset : slot.offset + slot.kind.item_size] = np.frombuffer(
-                    packed, np.uint8
-                ).reshape(instances, -1)
-        return rows.reshape(-1).data
-
-    def _complete_instance(self) -> None:
-        """Append zeros for the arguments of dispatches that have no packed ones."""
-        self._instance += bytes(self.get_instance_size() - len(self._instance))
+        """Return the argument bytes of all instances. Raises ValueError if a variable has no value."""
+        arguments = self._arguments
+        arguments.require_values()
+        arguments.complete(self.get_instance_size())
+        return arguments.pack_rows(instances)
 
     @internal
     def prepare_submission_state(self, instance_count: int) -> None:
         """Check that `submit(instance_count)` would work, without submitting. Raises as `submit`."""
         self.require_alive()
         with self._lock:
-            self._check_set()
             self._pack_rows(parse_instances(instance_count))
 
     @internal
     def prepare_for_cuda_graph_capture(self, instance_count: int | None = None) -> None:
-        """Check that a submit would work, as `prepare_submission_state`: nothing else needs preparing."""
+        """Check that a submit would work, as `prepare_submission_state` does."""
         self.prepare_submission_state(1 if instance_count is None else instance_count)
 
     @property
@@ -626,9 +457,11 @@ class CommandGraph(CommandList):
     def pc_builder(self) -> BufferBuilder:
         """A copy of one instance's argument bytes, with the places of bound variables as its elements."""
         builder = BufferBuilder(usage=BufferUsage.PUSH_CONSTANT)
+        arguments = self._arguments
         with self._lock:
-            rows = self._pack_rows(1)
-            for name, slots in self._slots.items():
+            arguments.complete(self.get_instance_size())
+            rows = arguments.pack_rows(1)
+            for name, slots in arguments.variables.items():
                 for position, slot in enumerate(slots):
                     place = slice(slot.offset, slot.offset + slot.kind.item_size)
                     builder.element_map[name, str(position)] = BufferedStructEntry(place, slot.kind, 1)
@@ -650,17 +483,14 @@ class CommandGraph(CommandList):
         """Forget the recording, the bound variables and their values. Work already submitted goes on."""
         with self._lock:
             super().reset()
-            self._instance = bytearray()
-            self._slots = {}
-            self.pc_values = {}
+            self._arguments = ArgumentBytes()
             self.uniform_values = {}
             self.recorded_descriptor_sets = []
-            self._probes = []
             self._recorded = Recording()
 
 
 def _find_handles(temporaries: Iterable[Buffer[Any]]) -> frozenset[int]:
-    """Return the handles of buffers. Raises TypeError or RuntimeError if they are none."""
+    """Return the handles of buffers. Raises TypeError for other objects, RuntimeError for destroyed ones."""
     if isinstance(temporaries, Buffer) or not isinstance(temporaries, Iterable):
         raise ArgumentTypeError(f"temporaries: expected a sequence of buffers, got {temporaries!r}")
     handles = set()
@@ -670,52 +500,6 @@ def _find_handles(temporaries: Iterable[Buffer[Any]]) -> frozenset[int]:
         buffer.require_alive()
         handles.add(buffer._memory_handle)
     return frozenset(handles)
-
-
-def _pack_members(
-    who: str, layout: "ArgumentLayout", exec_limits: Sequence[int], values: Mapping[str, object]
-) -> tuple[bytearray, list[tuple[BoundVariable, _Slot]]]:
-    """Return a dispatch's argument bytes, and the offsets of bound variables in them."""
-    block = bytearray(layout.size)
-    variables = []
-    for member in layout.members:
-        if member.offset == layout.exec_offset:
-            continue
-        if member.name not in values:
-            raise ArgumentValueError(f"{who}: uniform_values, pc_values: {member.name!r} has no value")
-        value = values[member.name]
-        if isinstance(value, BoundVariable):
-            variables.append((value, _Slot(member.offset, member.dtype)))
-            continue
-        packed = pack(member.dtype, value, f"{who}: {member.name!r}")
-        block[member.offset : member.offset + len(packed)] = packed
-    unknown = set(values) - {member.name for member in layout.members}
-    if unknown:
-        raise ArgumentValueError(
-            f"{who}: uniform_values, pc_values: no member is called {sorted(unknown)[0]!r}"
-        )
-    if layout.exec_offset is not None:
-        try:
-            struct.pack_into("<3I", block, layout.exec_offset, *(*exec_limits, 1, 1)[:3])
-        except (struct.error, TypeError):
-            raise ArgumentValueError(
-                f"{who}: exec_limits: expected 1 to 3 ints of 32 bits, got {exec_limits!r}"
-            ) from None
-    return block, variables
-
-
-def _as_numbers(name: str, value: object) -> "np.ndarray[Any, Any]":
-    if value is None or callable(value):
-        raise ArgumentTypeError(f"value: variable {name!r} needs numbers, got {value!r}")
-    try:
-        array = np.asarray(value)
-    except (TypeError, ValueError) as error:
-        raise ArgumentValueError(
-            f"value: variable {name!r} needs numbers of one shape, got {value!r}"
-        ) from error
-    if array.dtype.kind not in "biufc":
-        raise ArgumentTypeError(f"value: variable {name!r} needs numbers, got {value!r}")
-    return array
 
 
 class _ThreadGraphs(_local):
@@ -756,7 +540,7 @@ def set_global_graph(graph: CommandGraph | None = None) -> None:
     RuntimeError
         A graph is set already.
     TypeError
-        `graph` is no CommandGraph.
+        `graph` is not a CommandGraph.
     """
     if graph is not None and not isinstance(graph, CommandGraph):
         raise ArgumentTypeError(f"graph: expected a CommandGraph or None, got {type(graph).__name__}")

@@ -1,4 +1,4 @@
-"""What observed kernels tell: the buffer they write it to, and how that becomes text and exceptions."""
+"""Reports of observed kernels: the buffer that they write to, and the text and exceptions made of it."""
 
 import os
 import sys
@@ -35,7 +35,7 @@ from vkdispatch.passes.messages import message_text, value_of_words, word_count
 
 _RING_VARIABLE = "VKDISPATCH_PRINT_BUFFER"
 _RING_BYTES = 1 << 20
-# Beyond, the device's 32-bit cursor could come round.
+# In a larger ring, the device's 32-bit cursor could overflow.
 _MOST_RING_BYTES = 1 << 28
 # Rounds of a while loop. llvmpipe leaves any loop after 65,535, as if its condition did not hold.
 _ROUNDS, _ROUNDS_ON_CPU = 1_000_000, 65_000
@@ -64,7 +64,7 @@ class Probe:
 
 @record
 class Findings:
-    """What launches had to say: the text of their prints, and the first violation of a check."""
+    """The reports of launches: the text of their prints, and the first violation of a check."""
 
     text: str
     error: CheckError | None
@@ -79,22 +79,22 @@ class Findings:
             raise self.error
 
 
-# Messages of several threads do not mix.
+# Keeps messages of several threads apart.
 _output = threading.RLock()
 
 
 class Diagnostics:
-    """A buffer that observed kernels report to; one observed submission after another uses it.
+    """A buffer that observed kernels report to. One observed submission uses it at a time.
 
     Attributes
     ----------
     buffer
-        To be bound to the kernels.
+        The buffer, to be bound to the kernels.
     """
 
     def __init__(self, context: Context, *, prints: bool) -> None:
         """Allocate the buffer, with a ring for messages if there will be `prints`."""
-        ring = _ring_words() if prints else 0
+        ring = _read_ring_words() if prints else 0
         self.buffer: Buffer[uint32] = Buffer((words.HEAD_WORDS + ring,), uint32, context=context)
         self._lock = threading.Lock()
         on_cpu = self.buffer.context.is_cpu()
@@ -105,27 +105,27 @@ class Diagnostics:
         self._empty = False
 
     def observe(self, launch: Callable[[], bool], probes: Sequence[Probe]) -> bool:
-        """Run `launch`, which submits these launches, wait, and deliver what they found.
+        """Run `launch`, which submits these launches, wait, and deliver their reports.
 
         Parameters
         ----------
         launch
-            Returns False where it submitted nothing.
+            Returns False if it submitted nothing.
         probes
-            By launch number modulo their count.
+            The launches, by launch number modulo their count.
 
         Returns
         -------
-        What `launch` returned.
+        The result of `launch`.
 
         Raises
         ------
         BoundsError, NanError, LoopLimitError, KernelAssertionError
-            A check was violated. The text of prints has been written before.
+            A check was violated. The text of prints is written first.
         """
         with self._lock:
             if not self._empty:
-                # the first time, or the last one was interrupted
+                # The first submission, or the last one was interrupted.
                 self._write_head()
             if not launch():
                 return False
@@ -146,10 +146,10 @@ class Diagnostics:
                 ring_words = min(int(head[words.CURSOR]), self.buffer.size) - words.HEAD_WORDS
                 ring = self._read(queue, words.HEAD_WORDS, ring_words)
                 label = f"queue {queue}: " if queues > 1 else ""
-                texts.append(_ring_text(ring, int(head[words.MESSAGES]), probes, label, self._ring_bytes))
+                texts.append(_format_ring(ring, int(head[words.MESSAGES]), probes, label, self._ring_bytes))
             if head[words.VIOLATIONS]:
                 used = True
-                error = error or _violation(head, probes)
+                error = error or _make_error(head, probes)
         if used:
             self._write_head()
         self._empty = True
@@ -162,7 +162,7 @@ class Diagnostics:
     def _read(self, queue: int, start: int, count: int) -> _Words:
         out = np.empty(count, np.uint32)
         if count:
-            # the stub's buffer protocol type is not known to be implemented by arrays
+            # For type checkers, arrays do not implement the buffer protocol of the stub.
             memory: Any = out
             self.buffer._native.read_into(queue, memory, 4 * start, False)
         return out
@@ -172,7 +172,7 @@ class Diagnostics:
         self._empty = True
 
 
-def _ring_words() -> int:
+def _read_ring_words() -> int:
     text = os.environ.get(_RING_VARIABLE, "").strip()
     if not text:
         return _RING_BYTES // 4
@@ -186,7 +186,7 @@ def _ring_words() -> int:
 # ---- prints --------------------------------------------------------------------------------------
 
 
-def _ring_text(ring: _Words, count: int, probes: Sequence[Probe], label: str, ring_bytes: int) -> str:
+def _format_ring(ring: _Words, count: int, probes: Sequence[Probe], label: str, ring_bytes: int) -> str:
     """Format the messages of a ring, in order, and say how many of `count` are missing."""
     messages: list[tuple[tuple[int, ...], str]] = []
     at = 0
@@ -194,10 +194,10 @@ def _ring_text(ring: _Words, count: int, probes: Sequence[Probe], label: str, ri
         launch, x, y, z = (int(word) for word in ring[at + 1 : at + words.MESSAGE_HEAD_WORDS])
         site = probes[launch % len(probes)].sites[int(ring[at]) - 1]
         assert isinstance(site, PrintSite)
-        text = _message(site, ring[at + words.MESSAGE_HEAD_WORDS : at + site.words])
+        text = _format_message(site, ring[at + words.MESSAGE_HEAD_WORDS : at + site.words])
         messages.append(((launch, z, y, x), label + text))
         at += site.words
-    # a stable sort: messages of one invocation keep their order
+    # The sort is stable: messages of one invocation keep their order.
     messages.sort(key=lambda message: message[0])
     shown = "".join(text for _, text in messages)
     lost = count - len(messages)
@@ -210,7 +210,7 @@ def _ring_text(ring: _Words, count: int, probes: Sequence[Probe], label: str, ri
     )
 
 
-def _message(site: PrintSite, data: _Words) -> str:
+def _format_message(site: PrintSite, data: _Words) -> str:
     values: list[Any] = []
     at = 0
     for kind in site.kinds:
@@ -223,7 +223,7 @@ def _message(site: PrintSite, data: _Words) -> str:
 # ---- violations ----------------------------------------------------------------------------------
 
 
-def _violation(head: _Words, probes: Sequence[Probe]) -> CheckError:
+def _make_error(head: _Words, probes: Sequence[Probe]) -> CheckError:
     """Make the exception for the first violation, as the head describes it."""
     probe = probes[int(head[words.LAUNCH]) % len(probes)]
     site = probe.sites[int(head[words.SITE])]
@@ -234,15 +234,15 @@ def _violation(head: _Words, probes: Sequence[Probe]) -> CheckError:
     others = f"; {total} violations in all" if total > 1 else ""
     if isinstance(site, BoundsSite):
         length |= int(head[words.LENGTH + 1]) << 32
-        index = _index_text(site, low, high)
-        of = _extent(site, length, probe.shapes)
+        index = _format_index(site, low, high)
+        of = _describe_extent(site, length, probe.shapes)
         message = f"{probe.who}: index {index} is out of bounds for {of}, {where}{others}"
         return located(BoundsError, message, site.loc)
     if isinstance(site, AxesSite):
         numbers = head[words.INDEX : words.INDEX + 6].view(np.int32).reshape(2, 3)[:, : site.axes]
         indices, sizes = numbers.tolist()
         shape = tuple(sizes) if site.resource is None else probe.shapes.get(site.resource, tuple(sizes))
-        # as on the device: what is below zero is a large number
+        # As on the device, a negative number counts as a large one.
         axis = next(n for n, (i, size) in enumerate(zip(indices, sizes, strict=True)) if not 0 <= i < size)
         of = f"axis {axis} of {site.what} of shape {shape}"
         message = f"{probe.who}: index {tuple(indices)} is out of bounds for {of}, {where}{others}"
@@ -264,27 +264,23 @@ def _violation(head: _Words, probes: Sequence[Probe]) -> CheckError:
         )
     assert isinstance(site, LoopSite)
     message = (
-        f"{probe.who}: a while loop was ended after {_rounds(head)} rounds, {where}{others}; "
+        f"{probe.who}: a while loop was ended after {int(head[words.INDEX])} rounds, {where}{others}; "
         'check="loops=<rounds>" allows more'
     )
     return located(LoopLimitError, message, site.loc)
 
 
-def _rounds(head: _Words) -> int:
-    return int(head[words.INDEX])
-
-
-def _index_text(site: BoundsSite, low: int, high: int) -> str:
+def _format_index(site: BoundsSite, low: int, high: int) -> str:
     value = low | high << 32 if site.bits == 64 else low
     negative = value - (1 << site.bits)
     if value < 1 << (site.bits - 1):
         return str(value)
-    # what a kernel means by an unsigned number so large is a negative one
+    # So large an unsigned number is the result of a negative one.
     return str(negative) if site.signed else f"{negative} (as uint{site.bits}: {value})"
 
 
-def _extent(site: BoundsSite, length: int, shapes: Mapping[int, tuple[int, ...]]) -> str:
-    """Say what was indexed, and its size."""
+def _describe_extent(site: BoundsSite, length: int, shapes: Mapping[int, tuple[int, ...]]) -> str:
+    """Return what was indexed, with its size."""
     shape = None if site.resource is None else shapes.get(site.resource)
     if shape is None:
         return f"{site.what} of {length}"

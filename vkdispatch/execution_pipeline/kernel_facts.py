@@ -1,4 +1,4 @@
-"""What profiles know of a compiled kernel: kept for as long as its plan, or a profile that saw it, lives."""
+"""What profiles know about compiled kernels. Facts live as long as their plan, or a profile that saw it."""
 
 import threading
 import weakref
@@ -20,11 +20,11 @@ class KernelFacts:
     local_size
         Invocations of a workgroup along x, y and z.
     kernel
-        Its IR; None for one given as GLSL or SPIR-V.
+        Its IR; None for GLSL and SPIR-V.
     layout
         Its argument block.
     internal
-        Whether it belongs to the package: profiles leave it out.
+        Whether it is one of the package's own, which profiles leave out.
     """
 
     __slots__ = ("__weakref__", "internal", "kernel", "layout", "local_size", "name", "source")
@@ -52,8 +52,8 @@ _known: "weakref.WeakValueDictionary[int, KernelFacts]" = weakref.WeakValueDicti
 _held: list[dict[int, KernelFacts]] = []
 
 
-def describe(plan: ComputePlan, facts: KernelFacts) -> None:
-    """Note what a plan is."""
+def register_facts(plan: ComputePlan, facts: KernelFacts) -> None:
+    """Attach facts to a plan."""
     plan.facts = facts
     number = plan._native.id
     with _lock:
@@ -93,7 +93,7 @@ def note_source(plan: ComputePlan, source: str) -> None:
 
 
 def hold() -> dict[int, KernelFacts]:
-    """Return all that is known, by the numbers of plans, and keep adding to it until `release`."""
+    """Return the known facts by number of the plan. New ones are added to the result until `release`."""
     with _lock:
         holder = dict(_known)
         _held.append(holder)
@@ -101,6 +101,6 @@ def hold() -> dict[int, KernelFacts]:
 
 
 def release(holder: dict[int, KernelFacts]) -> None:
-    """Stop adding to what `hold` returned."""
+    """Stop adding facts to a result of `hold`."""
     with _lock:
         _held[:] = [other for other in _held if other is not holder]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Fusible(Protocol):
-    """A recorded kernel, as far as fusing its launches needs it."""
+    """The properties of a recorded kernel that fusing its launches needs."""
 
     @property
     def layout(self) -> "ArgumentLayout":
@@ -22,12 +22,12 @@ class Fusible(Protocol):
     def fuse(
         self, launches: "Sequence[Launch]", uses: Mapping[int, int], discarded: frozenset[int]
     ) -> "list[Fusion]":
-        """Find chains among launches in a row, all of kernels of this class, each of which one kernel can do.
+        """Find chains among launches in a row that one kernel each can replace. All are of this class.
 
         Parameters
         ----------
         uses
-            How many dispatches of the graph bind each resource, by handle.
+            The number of dispatches of the graph that bind each resource, by handle.
         discarded
             Handles of the buffers whose contents are not read afterwards.
         """
@@ -108,7 +108,7 @@ class Launch:
 
 @record(eq=False)
 class Fusion:
-    """A chain of launches that one kernel can do.
+    """A chain of launches that one kernel can replace.
 
     Attributes
     ----------
@@ -140,14 +140,14 @@ class Move:
 class Plan:
     """The steps of a shortened recording, in order.
 
-    A step is the number of a dispatch that stays, or that of the first one of a fusion with the fusion.
+    A step is the number of a dispatch that stays, or a fusion with the number of its first dispatch.
     """
 
     steps: "list[int | tuple[int, Fusion]]"
 
     @property
     def saved(self) -> int:
-        """How many dispatches are saved."""
+        """The number of dispatches saved."""
         return sum(step[1].count - 1 for step in self.steps if not isinstance(step, int))
 
     def record(self, graph: Any, count: int) -> list[int]:

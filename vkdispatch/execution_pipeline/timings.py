@@ -1,4 +1,4 @@
-"""Timed work as records: which kernel ran when, and how many bytes it moved."""
+"""Records of timed work: which kernel ran when, and how many bytes it moved."""
 
 from collections.abc import Mapping
 from itertools import chain
@@ -6,8 +6,9 @@ from typing import Literal
 
 import numpy as np
 
-from vkdispatch.analyses.launch_values import Extent, Launch
+from vkdispatch.analyses.launch_values import Launch
 from vkdispatch.analyses.layout import ArgumentLayout, resource_bindings
+from vkdispatch.analyses.linear import Extent
 from vkdispatch.analyses.traffic import Known, Traffic, traffic
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint64
@@ -50,9 +51,9 @@ class ProfileRecord:
         driver's `vd.copyto` is "copy buffer", as are copies between buffers in command lists; "copy image" is
         one between an image and a buffer of the device, or another image.
     name
-        Name of the kernel; of what is no kernel the kind.
+        Name of the kernel, or the kind of copy.
     source
-        Where the kernel is defined, such as "kernel.py:12"; None if that is not known.
+        Where the kernel is defined, such as "kernel.py:12", or None if unknown.
     queue
         The queue of the context on which it ran.
     begin, end
@@ -60,14 +61,14 @@ class ProfileRecord:
     groups
         Workgroups along x, y and z; None for copies.
     invocations
-        Invocations along x, y and z: the `exec_size` where there is one. None for copies.
+        Invocations along x, y and z: the `exec_size` if there is one. None for copies.
     bytes_read, bytes_written
-        Bytes of the elements of buffers and images that it read and wrote, each counted once, as known from
-        the kernel's accesses; None where that is not known.
+        Bytes of the elements of buffers and images that it read and wrote, each counted once, according to
+        the kernel's accesses; None if unknown.
     precision
-        How well these are known: "exact", "about" or "at least"; None where they are not.
+        How precisely these are known: "exact", "about" or "at least"; None if they are unknown.
     transfer
-        Whether a queue of the device that only moves data has done it, beside the queue of the context.
+        Whether it ran on a queue of the device for transfers only, beside the queue of the context.
     """
 
     kind: Kind
@@ -90,17 +91,17 @@ class ProfileRecord:
 
     @property
     def bytes(self) -> int | None:
-        """Bytes read and written together; None where they are not known."""
+        """Bytes read and written together; None if unknown."""
         if self.bytes_read is None or self.bytes_written is None:
             return None
         return self.bytes_read + self.bytes_written
 
 
 class Recording:
-    """Everything that a context runs is recorded from here on, until `stop`."""
+    """Records everything that a context runs, until `stop`."""
 
     def __init__(self, context: Context) -> None:
-        """Begin. Raises UnsupportedError where a queue has no timestamps."""
+        """Begin. Raises UnsupportedError if a queue has no timestamps."""
         self._facts = kernel_facts.hold()
         try:
             self._timing = Timing(context)
@@ -119,13 +120,13 @@ class Recording:
         return sorted(records, key=lambda item: item.begin), submits
 
     def stop(self) -> None:
-        """End. To be called once, whatever happened."""
+        """End. Call this once, whatever happened."""
         kernel_facts.release(self._facts)
         self._timing.stop()
 
 
 class _Reader:
-    """Makes records; equal launches are looked at once."""
+    """Makes records. Equal launches are analyzed once."""
 
     def __init__(self, facts: Mapping[int, KernelFacts], internal: bool) -> None:
         self._facts = facts
@@ -133,7 +134,7 @@ class _Reader:
         self._seen: dict[tuple[object, ...], tuple[Extent, Traffic | None]] = {}
 
     def record(self, command: TimedCommand) -> ProfileRecord | None:
-        """Return the record of a command; None for what is not the user's."""
+        """Return the record of a command, or None if the command is not the user's."""
         kind, queue, begin, end = _KINDS[command.kind], command.queue, command.begin, command.end
         if kind != "kernel":
             read = 0 if kind.startswith("write") else command.size
@@ -168,12 +169,12 @@ class _Reader:
 def _read_launch(
     facts: KernelFacts, groups: Extent, block: bytes, bound: tuple[tuple[int, int, int, int], ...]
 ) -> tuple[Extent, Traffic | None]:
-    """Return how many invocations a launch has, and what it moves."""
+    """Return the invocations of a launch, and the bytes that it moves."""
     layout = facts.layout
     if layout.group_count_offset is not None:
-        groups = _extent(block, layout, layout.group_count_offset)
+        groups = _read_extent(block, layout, layout.group_count_offset)
     if layout.exec_offset is not None:
-        invocations = _extent(block, layout, layout.exec_offset)
+        invocations = _read_extent(block, layout, layout.exec_offset)
     else:
         x, y, z = (count * size for count, size in zip(groups, facts.local_size, strict=True))
         invocations = (x, y, z)
@@ -189,31 +190,33 @@ def _read_launch(
         invocations,
         groups,
         facts.local_size,
-        _arguments(facts.kernel, layout, block),
+        _read_arguments(facts.kernel, layout, block),
         {index: size for index, _, size in found},
         {index: texel for index, texel, _ in found if texel},
     )
     return invocations, traffic(facts.kernel, launch)
 
 
-def _arguments(kernel: Kernel, layout: ArgumentLayout, block: bytes) -> dict[str, tuple[int | float, ...]]:
+def _read_arguments(
+    kernel: Kernel, layout: ArgumentLayout, block: bytes
+) -> dict[str, tuple[int | float, ...]]:
     """Return the components of each argument of a kernel."""
-    values = {member.name: _components(block, member.offset, member.dtype) for member in layout.members}
+    values = {member.name: _read_components(block, member.offset, member.dtype) for member in layout.members}
     for argument in kernel.arguments:
         if len(values.get(argument.name, ())) == 1:
-            # In forms of 64 bits each component of a shape is a member of its own.
+            # In variants with 64-bit indices, each component of a shape is a member of its own.
             rest = (values.get(f"{argument.name}_{letter}", ()) for letter in "yzw")
             values[argument.name] = tuple(chain(values[argument.name], *rest))
     return values
 
 
-def _extent(block: bytes, layout: ArgumentLayout, offset: int) -> Extent:
+def _read_extent(block: bytes, layout: ArgumentLayout, offset: int) -> Extent:
     wide = any(member.offset == offset and member.dtype is uint64 for member in layout.members)
     x, y, z = np.frombuffer(block, np.uint64 if wide else np.uint32, 3, offset).tolist()
     return (x, y, z)
 
 
-def _components(block: bytes, offset: int, kind: DType) -> tuple[int | float, ...]:
+def _read_components(block: bytes, offset: int, kind: DType) -> tuple[int | float, ...]:
     component = component_dtype(kind)
     count = kind.item_size // component.itemsize
     return tuple(np.frombuffer(block, component, count, offset).tolist())

@@ -22,7 +22,7 @@ def _resolve_input_precision(
     input_type: DType | None,
     output_precision: DType | None,
 ) -> DType | None:
-    """Return the type of the buffer that is read, None where a map reads.
+    """Return the type of the buffer that is read, or None if a map reads.
 
     Programs call it, and replace this module's `ensure_supported_complex_precision`, which it uses.
     """

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.buffer import Array, Buffer, function_buffer
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.dtype import complex64, complex128, float32, float64
 from vkdispatch.base.errors import ArgumentValueError, OutOfDeviceMemoryError, UnsupportedError
-from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.fft.api.transforms import fft, fft2, ifft2
 from vkdispatch.fft.arguments.norms import reverse_norm
 from vkdispatch.fft.arguments.types import supports
@@ -46,7 +46,7 @@ def __ua_function__(method: Any, args: Sequence[Any], kwargs: dict[str, Any]) ->
 # ---- arguments -------------------------------------------------------------------------------------
 
 
-def _numbers(x: Any) -> Array:
+def _parse_numbers(x: Any) -> Array:
     """Return an array of float32, float64, complex64 or complex128."""
     if not isinstance(x, (np.ndarray, list, tuple)) or isinstance(x, np.ma.MaskedArray):
         raise _Declined
@@ -69,19 +69,19 @@ def _is_single(array: Array) -> bool:
     return array.dtype in (np.float32, np.complex64)
 
 
-def _complex_numbers(x: Any) -> Array:
-    array = _numbers(x)
+def _parse_complex(x: Any) -> Array:
+    array = _parse_numbers(x)
     return array.astype(np.complex64 if _is_single(array) else np.complex128, copy=False)
 
 
-def _reals(x: Any) -> Array:
-    array = _numbers(x)
+def _parse_reals(x: Any) -> Array:
+    array = _parse_numbers(x)
     if array.dtype.kind == "c":
         raise _Declined
     return array
 
 
-def _index(value: Any) -> int:
+def _parse_index(value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError:
@@ -91,12 +91,12 @@ def _index(value: Any) -> int:
 def _parse_axes_and_lengths(array: Array, s: Any, axes: Any) -> tuple[list[int], list[int | None]]:
     """Return the axes, counted from the front, and the requested lengths along them."""
     many = (list, tuple, np.ndarray)
-    lengths = None if s is None else [_index(n) for n in (s if isinstance(s, many) else (s,))]
+    lengths = None if s is None else [_parse_index(n) for n in (s if isinstance(s, many) else (s,))]
     if axes is None:
         first = 0 if lengths is None else array.ndim - len(lengths)
         found = list(range(first, array.ndim))
     else:
-        found = [_index(axis) for axis in (axes if isinstance(axes, many) else (axes,))]
+        found = [_parse_index(axis) for axis in (axes if isinstance(axes, many) else (axes,))]
     if not found or min(found) < -array.ndim or max(found) >= array.ndim:
         raise _Declined
     found = [axis % array.ndim for axis in found]
@@ -172,7 +172,7 @@ def _resize_axes(array: Array, axes: Sequence[int], lengths: Sequence[int | None
     return array
 
 
-def _complex_transform(inverse: bool) -> Callable[..., Array]:
+def _define_complex(inverse: bool) -> Callable[..., Array]:
     """Return fftn or ifftn."""
 
     def compute(array: Array, axes: list[int], lengths: list[int | None], norm: Any) -> Array:
@@ -182,10 +182,10 @@ def _complex_transform(inverse: bool) -> Callable[..., Array]:
         _transform_axes(buffer, array.shape, axes, inverse, norm)
         return buffer.read(0).reshape(array.shape)
 
-    return _define(_complex_numbers, compute)
+    return _define(_parse_complex, compute)
 
 
-def _forward_real(conjugate: bool) -> Callable[..., Array]:
+def _define_forward_real(conjugate: bool) -> Callable[..., Array]:
     """Return rfftn, or with `conjugate` ihfftn: its conjugate with the norms reversed."""
 
     def compute(array: Array, axes: list[int], lengths: list[int | None], norm: Any) -> Array:
@@ -202,10 +202,10 @@ def _forward_real(conjugate: bool) -> Callable[..., Array]:
         spectrum = np.moveaxis(buffer.read(0).reshape(shape), -1, axes[-1])
         return np.ascontiguousarray(spectrum.conj() if conjugate else spectrum)
 
-    return _define(_reals, compute)
+    return _define(_parse_reals, compute)
 
 
-def _backward_real(conjugate: bool) -> Callable[..., Array]:
+def _define_backward_real(conjugate: bool) -> Callable[..., Array]:
     """Return irfftn, or with `conjugate` hfftn: that of the conjugate with the norms reversed."""
 
     def compute(array: Array, axes: list[int], lengths: list[int | None], norm: Any) -> Array:
@@ -224,7 +224,7 @@ def _backward_real(conjugate: bool) -> Callable[..., Array]:
         signal = buffer.read_real(0).reshape((*array.shape[:-1], real_length))
         return np.ascontiguousarray(np.moveaxis(signal, -1, axes[-1]))
 
-    return _define(_complex_numbers, compute)
+    return _define(_parse_complex, compute)
 
 
 def _shift_axes(chosen: Sequence[int]) -> list[int]:
@@ -232,7 +232,7 @@ def _shift_axes(chosen: Sequence[int]) -> list[int]:
     return [axis - (axis > chosen[-1]) for axis in chosen[:-1]]
 
 
-def _real_to_real(family: Family, inverse: bool) -> Callable[..., Array]:
+def _define_cosine(family: Family, inverse: bool) -> Callable[..., Array]:
     def run(
         x: Any,
         type: Any = 2,
@@ -246,7 +246,7 @@ def _real_to_real(family: Family, inverse: bool) -> Callable[..., Array]:
         _check_options(norm, None)
         if type not in (1, 2, 3, 4):
             raise _Declined
-        array = _numbers(x)
+        array = _parse_numbers(x)
         chosen, lengths = _parse_axes_and_lengths(array, s, axes)
         array = np.ascontiguousarray(_resize_axes(array, chosen, lengths))
         kind = array.dtype
@@ -263,7 +263,7 @@ def _real_to_real(family: Family, inverse: bool) -> Callable[..., Array]:
     return run
 
 
-def _of_one_axis(function: Callable[..., Array]) -> Callable[..., Array]:
+def _define_for_one_axis(function: Callable[..., Array]) -> Callable[..., Array]:
     """Return the function of one axis, by the function of any axes."""
 
     def run(x: Any, n: Any = None, axis: Any = -1, *args: Any, **kwargs: Any) -> Array:
@@ -272,14 +272,14 @@ def _of_one_axis(function: Callable[..., Array]) -> Callable[..., Array]:
     return run
 
 
-def _of_two_axes(function: Callable[..., Array]) -> Callable[..., Array]:
+def _define_for_two_axes(function: Callable[..., Array]) -> Callable[..., Array]:
     def run(x: Any, s: Any = None, axes: Any = (-2, -1), *args: Any, **kwargs: Any) -> Array:
         return function(x, s, axes, *args, **kwargs)
 
     return run
 
 
-def _real_to_real_of_one_axis(function: Callable[..., Array]) -> Callable[..., Array]:
+def _define_cosine_of_one_axis(function: Callable[..., Array]) -> Callable[..., Array]:
     def run(x: Any, type: Any = 2, n: Any = None, axis: Any = -1, *args: Any, **kwargs: Any) -> Array:
         return function(x, type, None if n is None else (n,), (axis,), *args, **kwargs)
 
@@ -288,21 +288,21 @@ def _real_to_real_of_one_axis(function: Callable[..., Array]) -> Callable[..., A
 
 _FUNCTIONS: dict[str, Callable[..., Array]] = {}
 for _name, _function in {
-    "fft": _complex_transform(False),
-    "ifft": _complex_transform(True),
-    "rfft": _forward_real(False),
-    "ihfft": _forward_real(True),
-    "irfft": _backward_real(False),
-    "hfft": _backward_real(True),
+    "fft": _define_complex(False),
+    "ifft": _define_complex(True),
+    "rfft": _define_forward_real(False),
+    "ihfft": _define_forward_real(True),
+    "irfft": _define_backward_real(False),
+    "hfft": _define_backward_real(True),
 }.items():
-    _FUNCTIONS[_name] = _of_one_axis(_function)
-    _FUNCTIONS[_name + "2"] = _of_two_axes(_function)
+    _FUNCTIONS[_name] = _define_for_one_axis(_function)
+    _FUNCTIONS[_name + "2"] = _define_for_two_axes(_function)
     _FUNCTIONS[_name + "n"] = _function
 for _name, _function in {
-    "dct": _real_to_real("dct", False),
-    "idct": _real_to_real("dct", True),
-    "dst": _real_to_real("dst", False),
-    "idst": _real_to_real("dst", True),
+    "dct": _define_cosine("dct", False),
+    "idct": _define_cosine("dct", True),
+    "dst": _define_cosine("dst", False),
+    "idst": _define_cosine("dst", True),
 }.items():
-    _FUNCTIONS[_name] = _real_to_real_of_one_axis(_function)
+    _FUNCTIONS[_name] = _define_cosine_of_one_axis(_function)
     _FUNCTIONS[_name + "n"] = _function

@@ -1,7 +1,6 @@
-"""Functions of our own in the generated GLSL, for what GLSL has no expression for.
+"""Helper functions in the generated GLSL, for operations that are not GLSL expressions.
 
-They are called by `Op.CALL` as GLSL's functions are, and written in front of `main` where a kernel
-calls them.
+`Op.CALL` calls them as it calls GLSL's functions. A kernel that calls one gets its definition before `main`.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
-"""Operations across a subgroup that a device lacks, by ballots and by reading values of other invocations.
+"""Emulation of subgroup operations that a device lacks, by ballots and shuffles.
 
-A sum, or its like, of which a device has no operation goes through the invocations one after the other. All
-come to the same number of rounds, and what an inactive one would give is left out.
+A reduction loops over the invocations of the subgroup. All invocations run the same number of rounds, and
+skip the values of inactive invocations.
 """
 
 import math
@@ -52,7 +52,7 @@ _LONG_RULES = {
 
 
 def goes_by_lanes(expr: Expr, lacks: frozenset[str]) -> bool:
-    """Whether a subgroup operation is written here, in a form that does without features of the device's."""
+    """Whether a subgroup operation is emulated in a form of a kernel that does without features."""
     function = str(expr.value)
     return subgroup_class(function) in lacks or (
         emulation.is_emulated_long(expr.dtype, lacks) and not emulation.has_long_operation(function)
@@ -124,7 +124,7 @@ def _parts(expr: Expr) -> tuple[str, str]:
 
 
 def _neutral(operation: str, kind: DType) -> float:
-    """Return what an operation leaves other values as they are with."""
+    """Return the neutral element of an operation."""
     if operation not in ("Min", "Max"):
         return {"Mul": 1, "And": 1 if kind is bool_ else -1}.get(operation, 0)
     if is_float_dtype(kind):
@@ -134,7 +134,7 @@ def _neutral(operation: str, kind: DType) -> float:
 
 
 def _rule(operation: str, kind: DType, lacks: frozenset[str]) -> str:
-    """Return the GLSL of a result and one more value."""
+    """Return GLSL that combines a result with another value."""
     if kind is bool_:
         return _TRUTH_RULES[operation]
     if emulation.is_emulated_long(kind, lacks) and operation in _LONG_RULES:

@@ -1,8 +1,8 @@
-"""Buffers of elements that a device has no storage for, as words of 32 bits that hold several.
+"""Buffers of elements that a device cannot address, as 32-bit words that hold several elements.
 
-Each kind of element that a kernel loads or stores gets functions of its own in the generated GLSL, which take
-where the element lies, in bytes. A store of less than a word exchanges the word until nobody has changed it
-meanwhile: so neighbours that others store stay, and so does one of two values that meet in a place.
+Each type of element that a kernel loads or stores gets functions in the generated GLSL, which take the byte
+offset of the element. A store of less than a word is a compare-and-swap loop, so that concurrent stores to
+neighbours are kept, as is one of two concurrent stores to the same element.
 """
 
 from vkdispatch.base.dtype import (

@@ -10,18 +10,16 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.record import replace
 from vkdispatch.glsl.emulation import write_operation
 from vkdispatch.glsl.expressions import (
-    COMPONENT_NAMES,
-    GVEC,
-    STORED,
-    Names,
     array_text,
     full_text,
-    literal_text,
     packed_place,
     place_text,
     updated_text,
     value_text,
 )
+from vkdispatch.glsl.literals import literal_text
+from vkdispatch.glsl.names import Names
+from vkdispatch.glsl.spelling import COMPONENT_NAMES, GVEC, INDENT, STORED
 from vkdispatch.ir import (
     Assert,
     Block,
@@ -50,20 +48,18 @@ from vkdispatch.ir import (
     blocks_of,
 )
 from vkdispatch.ir.location import Loc
+from vkdispatch.ir.names import FreshNames
 from vkdispatch.ir.variant import emulates
-from vkdispatch.passes.reports import read
-
-INDENT = "    "
+from vkdispatch.passes.builders import read
 
 
 class BodyWriter:
     """Writes statements as lines, remembering the Python line of each."""
 
-    def __init__(self, names: Names, plan: NamingPlan, taken: set[str]) -> None:
+    def __init__(self, names: Names, plan: NamingPlan, variables: FreshNames) -> None:
         self._names = names
         self._plan = plan
-        self._taken = taken
-        self._counter = 0
+        self._variables = variables
         self._depth = 1
         self._local: list[int] = []
         self.lines: list[str] = []
@@ -105,11 +101,9 @@ class BodyWriter:
         if expr.op is Op.COMPONENT and isinstance(expr.args[0].value, Builtin):
             prefix = COMPONENT_NAMES.get(expr.args[0].value)
             name = f"{prefix}_{expr.value}" if prefix else ""
-        if not name or name in self._taken:
-            while (name := f"t{self._counter}") in self._taken:
-                self._counter += 1
-        self._taken.add(name)
-        return name
+        if not name or name in self._variables:
+            return self._variables.claim_number("t")
+        return self._variables.claim(name)
 
     def _text(self, expr: Expr) -> str:
         return full_text(expr, self._names)
@@ -168,10 +162,7 @@ class BodyWriter:
         declared = f"{precise}{register.dtype.glsl_type} {register.name} = "
         if value.op is Op.CONSTRUCT and is_array(register.dtype):
             # `= {}` would be the value at the start of the invocation, not of each round of a loop
-            zero = f"{register.name}_zero"
-            while zero in self._taken:
-                zero += "_"
-            self._taken.add(zero)
+            zero = self._variables.claim(f"{register.name}_zero")
             self.line(f"const {register.dtype.glsl_type} {zero} = {self._text(value)};", statement.loc)
             self.line(f"{declared}{zero};", statement.loc)
             return

@@ -10,19 +10,24 @@ from vkdispatch.analyses.layout import (
 from vkdispatch.analyses.naming import plan_names
 from vkdispatch.analyses.packed_buffers import is_lacking, packed_buffers
 from vkdispatch.base.dtype import (
-    DType,
-    array_type,
     bfloat16,
     component_count,
     component_type,
     is_array,
     uint32,
 )
+from vkdispatch.base.dtypes.composite import array_type
 from vkdispatch.base.record import record, replace
-from vkdispatch.base.structures import Structure, is_structure
-from vkdispatch.glsl.emulation import helper_lines as emulation_lines
+from vkdispatch.base.structures import is_structure
 from vkdispatch.glsl.emulation import plain_types
-from vkdispatch.glsl.expressions import (
+from vkdispatch.glsl.emulation_functions import helper_lines as emulation_lines
+from vkdispatch.glsl.extensions import BFLOAT16, extensions, has_bfloat16_matrices
+from vkdispatch.glsl.helpers import helper_lines
+from vkdispatch.glsl.lanes import lane_functions, usage_by_lanes
+from vkdispatch.glsl.literals import literal_text
+from vkdispatch.glsl.names import Names
+from vkdispatch.glsl.packing import Packing
+from vkdispatch.glsl.spelling import (
     BFLOAT16_BITS,
     BUILTINS,
     FOLDED_GLOBAL_ID,
@@ -30,29 +35,22 @@ from vkdispatch.glsl.expressions import (
     FORMAT_LETTERS,
     GVEC,
     HALVES,
-    STORED,
-    Names,
-    literal_text,
-    member_names,
-    reference_name,
+    INDENT,
 )
-from vkdispatch.glsl.extensions import BFLOAT16, extensions, has_bfloat16_matrices
-from vkdispatch.glsl.helpers import helper_lines
-from vkdispatch.glsl.lanes import lane_functions, usage_by_lanes
-from vkdispatch.glsl.packing import Packing
-from vkdispatch.glsl.statements import INDENT, BodyWriter
+from vkdispatch.glsl.statements import BodyWriter
+from vkdispatch.glsl.structures import memory_type, reference_name, structure_declaration
 from vkdispatch.ir import (
     Block,
     Builtin,
     Declare,
     Effect,
-    For,
     ImageBinding,
     Kernel,
     Op,
     Storage,
 )
 from vkdispatch.ir.location import Loc
+from vkdispatch.ir.names import FreshNames
 from vkdispatch.ir.variant import PLAIN, Variant, emulates
 from vkdispatch.passes.blocks import put_in_blocks
 from vkdispatch.passes.bounds import guard_effects, keeps_workgroups
@@ -176,14 +174,14 @@ def _interface(kernel: Kernel, layout: ArgumentLayout, packing: Packing) -> list
             lines.append(_image_declaration(resource, bindings[resource.index], access) + label)
             continue
         qualifier = _storage_qualifier(resource, kernel, access)
-        kind = _memory_type(resource.dtype)
+        kind = memory_type(resource.dtype)
         if resource.index in packing.words:
             kind = "uint"
             # words are exchanged, so what is written is read as well
             qualifier = "" if qualifier == "writeonly " else qualifier
         elif is_structure(resource.dtype):
             kind = f"Element{resource.index}"
-            lines += _structure_declaration(kind, resource.dtype)
+            lines += structure_declaration(kind, resource.dtype)
         block = f"buffer {reference_name(resource)} {{ {kind} data[]; }}"
         if resource.index in layout.addresses:
             lines += _reference_declaration(resource, qualifier + block, label, layout)
@@ -206,23 +204,6 @@ def _interface(kernel: Kernel, layout: ArgumentLayout, packing: Packing) -> list
     if kernel.shared:
         lines.append("")
     return lines
-
-
-def _memory_type(kind: DType) -> str:
-    return STORED[kind].glsl if kind in STORED else kind.glsl_type
-
-
-def _structure_declaration(name: str, kind: type[Structure]) -> list[str]:
-    """Declare a structure, after those within it."""
-    lines: list[str] = []
-    members: list[str] = []
-    for (_, field, _), member in zip(kind.fields, member_names(kind).values(), strict=True):
-        text = _memory_type(field)
-        if is_structure(field):
-            text = f"{name}_{member}".replace("__", "_")
-            lines += _structure_declaration(text, field)
-        members.append(f"{INDENT}{text} {member};")
-    return [*lines, f"struct {name} {{", *members, "};"]
 
 
 def _reference_declaration(
@@ -296,17 +277,13 @@ def _write_body(
         builtins[Builtin.GLOBAL_INVOCATION_ID] = FOLDED_GLOBAL_ID
         builtins[Builtin.WORKGROUP_ID] = FOLDED_WORKGROUP_ID
         builtins[Builtin.NUM_WORKGROUPS] = GROUP_COUNT
-    statements = contents(kernel).statements
-    taken = {statement.register.name for statement in statements if isinstance(statement, Declare)}
-    taken.update(statement.counter.name for statement in statements if isinstance(statement, For))
-    taken.update(array.name for array in kernel.shared)
     names = Names(builtins, block, plan)
     if layout is not None:
         names.addresses, names.lengths, names.halves = layout.addresses, layout.lengths, layout.halves
     names.lacks = variant.lacks
     if packing is not None:
         names.packing = packing
-    writer = BodyWriter(names, plan, taken)
+    writer = BodyWriter(names, plan, FreshNames.of_variables(kernel))
     if variant.folded:
         _fold_prologue(writer, block)
     if bounded and kernel.exec_count is not None:

@@ -12,26 +12,22 @@ import numpy as np
 
 from vkdispatch.base.dtype import is_cooperative
 from vkdispatch.base.errors import (
-    ArgumentValueError,
     KernelAssertionError,
     LoopLimitError,
     UnsupportedError,
     UsageError,
 )
-from vkdispatch.interpreter import arithmetic
-from vkdispatch.interpreter.evaluation import Batch, add_axis
-from vkdispatch.interpreter.images import Texels
+from vkdispatch.interpreter.evaluation import Evaluator
+from vkdispatch.interpreter.image_rules import add_axis, check_texels
 from vkdispatch.interpreter.memory import Cells
+from vkdispatch.interpreter.operations import arithmetic
 from vkdispatch.interpreter.printing import format_values
 from vkdispatch.interpreter.program import (
     NOBODY,
-    Checks,
     Lanes,
     Program,
-    find_lazy_choices,
 )
-from vkdispatch.interpreter.races import RaceDetector
-from vkdispatch.interpreter.values import Array, Extent, broadcast_rows, host_dtype, value_shape
+from vkdispatch.interpreter.values import Array, broadcast_rows, host_dtype, value_shape
 from vkdispatch.ir import (
     Assert,
     Block,
@@ -45,7 +41,6 @@ from vkdispatch.ir import (
     For,
     If,
     ImageStore,
-    Kernel,
     MatrixLoad,
     MatrixStore,
     Op,
@@ -87,75 +82,15 @@ class _Output:
         self.entries.clear()
 
 
-def run_kernel(
-    who: str,
-    kernel: Kernel,
-    arguments: dict[str, Array],
-    buffers: dict[int, Cells],
-    images: dict[int, Texels] | None = None,
-    *,
-    groups: Extent,
-    local_size: Extent,
-    subgroup_size: int = 32,
-    checks: Checks | None = None,
-    races: bool = False,
-) -> None:
-    """Run a kernel over a grid, writing to the buffers in place.
-
-    Parameters
-    ----------
-    who
-        The name of the kernel in messages.
-    kernel
-        The kernel.
-    arguments
-        The members of the argument block by name, each as an array of one row.
-    buffers
-        Memory by the index of the resource.
-    images
-        Images by the index of the resource.
-    groups, local_size
-        The number of workgroups, and of invocations in a workgroup, along each axis.
-    subgroup_size
-        Invocations in a subgroup, a power of two up to 128.
-    checks
-        The checks to make. None: bounds of indices and asserts.
-    races
-        Whether unordered accesses to an element are errors.
-
-    Raises
-    ------
-    IndexError
-        An index is out of range for its buffer, shared array, image, vector or matrix.
-    FloatingPointError
-        A NaN was stored.
-    RuntimeError
-        Some invocations of a workgroup miss a barrier, a loop takes too many rounds, or there is a race.
-    NotImplementedError
-        The kernel contains raw GLSL, or something else that is not supported.
-    """
-    if subgroup_size < 1 or subgroup_size > 128 or subgroup_size & (subgroup_size - 1):
-        raise ArgumentValueError(f"subgroup_size: expected a power of two up to 128, got {subgroup_size!r}")
-    program = Program(
-        who,
-        kernel,
-        arguments,
-        buffers,
-        images or {},
-        groups,
-        local_size,
-        subgroup_size,
-        checks or Checks(),
-        RaceDetector(who, groups, local_size) if races else None,
-        find_lazy_choices(kernel),
-    )
-    total = math.prod(groups)
-    at_once = max(1, _BATCH // math.prod(local_size))
+def run_program(program: Program) -> None:
+    """Run a kernel, batch by batch, and print what its invocations have printed."""
+    total = math.prod(program.groups)
+    at_once = max(1, _BATCH // math.prod(program.local_size))
     output = _Output()
     with np.errstate(all="ignore"):
         try:
             for first in range(0, total, at_once):
-                _Runner(Batch(program, first, min(at_once, total - first)), output).run()
+                _Runner(Evaluator(program, first, min(at_once, total - first)), output).run()
         finally:
             output.flush()
 
@@ -163,7 +98,7 @@ def run_kernel(
 class _Runner:
     """Runs the statements for one batch of workgroups."""
 
-    def __init__(self, batch: Batch, output: _Output) -> None:
+    def __init__(self, batch: Evaluator, output: _Output) -> None:
         self.batch = batch
         self.output = output
         self.loops: list[_Loop] = []
@@ -173,7 +108,7 @@ class _Runner:
         everyone = Lanes(np.arange(batch.width), True)
         limit = batch.program.kernel.exec_count
         if limit is not None:
-            extent = batch.program.arguments[limit.name]
+            extent = batch.program.memory.arguments[limit.name]
             inside = np.all(batch.builtin(Builtin.GLOBAL_INVOCATION_ID) < extent, axis=1)
             everyone, _ = everyone.split(inside)
         # invocations beyond the execution size have ended, and barriers do not wait for them
@@ -247,9 +182,9 @@ class _Runner:
         loc, batch = statement.loc, self.batch
         coordinate = add_axis(broadcast_rows(self.evaluate(statement.coordinate, lanes), len(lanes)))
         value = self.evaluate(statement.value, lanes)
-        texels = batch.program.images[statement.image.index]
+        texels = batch.program.memory.images[statement.image.index]
         assert texels.cells is not None
-        rows = batch.check_texels(texels, coordinate, None, lanes, loc)
+        rows = check_texels(batch, texels, coordinate, None, lanes, loc)
         if rows is not None:
             coordinate, value = coordinate[rows], broadcast_rows(value, len(lanes))[rows]
             lanes_there = Lanes(lanes.index[rows], False)

@@ -6,12 +6,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.interpreter.images import Texels
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.races import RaceDetector
 from vkdispatch.interpreter.values import Array, Extent
-from vkdispatch.ir import Kernel, Op, expressions_of, walk
+from vkdispatch.ir import Expr, Kernel, Op, expressions_of, nodes, walk
 
 # Operations that may fail or differ for inactive invocations, which must not evaluate them.
 _CONDITIONAL = frozenset((Op.ELEMENT, Op.INDEX, Op.SUBGROUP, Op.RAW, Op.IMAGE_LOAD, Op.IMAGE_SIZE))
@@ -66,6 +65,25 @@ class Checks:
 
 
 @dataclass(frozen=True, eq=False, slots=True)
+class Memory:
+    """What a kernel reads and writes.
+
+    Attributes
+    ----------
+    arguments
+        The members of the argument block by name, each as an array of one row.
+    buffers
+        Buffers by the index of the resource.
+    images
+        Images by the index of the resource.
+    """
+
+    arguments: dict[str, Array]
+    buffers: dict[int, Cells]
+    images: dict[int, Texels] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False, slots=True)
 class Program:
     """A kernel with its arguments and settings.
 
@@ -73,8 +91,8 @@ class Program:
     ----------
     who
         The name of the kernel in messages.
-    arguments, buffers, images
-        Values of the argument block by name (one row each), and memory by the index of the resource.
+    memory
+        Its arguments, buffers and images.
     groups, local_size, subgroup_size
         The grid.
     checks
@@ -87,9 +105,7 @@ class Program:
 
     who: str
     kernel: Kernel
-    arguments: dict[str, Array]
-    buffers: dict[int, Cells]
-    images: dict[int, Texels]
+    memory: Memory
     groups: Extent
     local_size: Extent
     subgroup_size: int
@@ -108,3 +124,8 @@ def find_lazy_choices(kernel: Kernel) -> frozenset[int]:
             ):
                 found.add(id(expr))
     return frozenset(found)
+
+
+def list_operands(expr: Expr, lanes: Lanes) -> list[Array]:
+    """Return the values of the operands of an expression, which are known."""
+    return [lanes.known[id(arg)] for arg in expr.args]

@@ -1,6 +1,6 @@
 """The typed program that a kernel is: expression trees held by a tree of statements.
 
-The language, analyses, passes, the interpreter and the writer of GLSL meet here and nowhere else.
+The kernel language, the analyses, the passes, the interpreter and the GLSL writer share only this package.
 `analyses.verify.verify` is the specification in executable form.
 """
 
@@ -44,10 +44,18 @@ from vkdispatch.ir.statements import (
     Store,
     Switch,
     While,
+)
+from vkdispatch.ir.traversal import (
     blocks_of,
+    evaluated,
+    expressions_in,
     expressions_of,
+    map_statement,
+    nodes,
+    place_operands,
+    postorder,
     walk,
-    with_blocks,
+    with_args,
     without_asserts,
 )
 
@@ -86,12 +94,18 @@ __all__ = [
     "Value",
     "While",
     "blocks_of",
+    "evaluated",
+    "expressions_in",
     "expressions_of",
     "is_constant",
     "is_encoded",
     "is_place",
+    "map_statement",
+    "nodes",
+    "place_operands",
+    "postorder",
     "root_of",
     "walk",
-    "with_blocks",
+    "with_args",
     "without_asserts",
 ]

@@ -16,7 +16,7 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # What user code of a kernel calls directly, and what stands under it.
 _LANGUAGE_FOLDERS = ("analyses", "codegen", "glsl", "ir", "passes", "rewrite")
 _LANGUAGE = tuple(os.path.join(_PACKAGE, folder) + os.sep for folder in _LANGUAGE_FOLDERS)
-# Of these it was found out already: every operation asks for each of its callers.
+# Files known to be part of the package: every operation looks up each of its callers.
 _own_files: set[str] = set()
 
 _FILLERS = frozenset(("CACHE", "EXTENDED_ARG", "NOP"))
@@ -46,7 +46,7 @@ def _positions(code: CodeType) -> list[_Position]:
 class Loc:
     """An expression in the user's Python: the code object and the instruction that was running there.
 
-    Lines and columns are looked up when somebody asks, since most traces end well.
+    Lines and columns are looked up on demand, since most traces raise no errors.
     """
 
     __slots__ = ("code", "offset")
@@ -117,7 +117,7 @@ def here() -> Loc | None:
 
 
 def within_library() -> bool:
-    """Whether a kernel of this package, not the user's code, asked the language for what is being done."""
+    """Whether the nearest caller of the kernel language is a kernel of this package, not user code."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         file = frame.f_code.co_filename
@@ -128,7 +128,7 @@ def within_library() -> bool:
 
 
 def located(error: type[_Error], message: str, loc: Loc | None = None) -> _Error:
-    """Make an error that says where: " (kernel.py:12)", then the line with carets under the expression."""
+    """Make an error with its place: " (kernel.py:12)", then the line with carets under the expression."""
     loc = loc or here()
     if loc is None:
         return error(message)

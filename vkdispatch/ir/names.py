@@ -1,6 +1,10 @@
-"""Names in generated code: which ones GLSL keeps for itself, and how a Python name becomes a legal one."""
+"""Names in generated code: which ones GLSL reserves, legal forms of Python names, and names not yet taken."""
 
 import re
+from collections.abc import Iterable
+
+from vkdispatch.ir.statements import Declare, For, Kernel
+from vkdispatch.ir.traversal import walk
 
 _TYPES = """
 void bool int uint float double vec2 vec3 vec4 dvec2 dvec3 dvec4 bvec2 bvec3 bvec4 ivec2 ivec3 ivec4 uvec2
@@ -52,3 +56,56 @@ def legal_name(name: str, *, member: bool = False) -> str:
     # nor those of `glsl.mathematics`
     clash = clash or (not member and name.startswith(("f32_", "f64_")))
     return name + "_" if clash else name
+
+
+class FreshNames:
+    """Makes names that nothing else has: in a kernel, in an argument block."""
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+        self._next: dict[str, int] = {}
+
+    @classmethod
+    def of_variables(cls, kernel: Kernel) -> "FreshNames":
+        """Return a source of names for new registers and shared arrays of a kernel."""
+        taken = {array.name for array in kernel.shared}
+        for statement in walk(kernel.body):
+            if isinstance(statement, Declare):
+                taken.add(statement.register.name)
+            elif isinstance(statement, For):
+                taken.add(statement.counter.name)
+        return cls(taken)
+
+    @classmethod
+    def of_arguments(cls, kernel: Kernel) -> "FreshNames":
+        """Return a source of names for new arguments of a kernel."""
+        return cls(argument.name for argument in kernel.arguments)
+
+    def __contains__(self, name: str) -> bool:
+        """Whether a name is taken."""
+        return name in self._taken
+
+    def claim(self, wanted: str) -> str:
+        """Return `wanted`, with as many underscores behind it as it takes."""
+        while wanted in self._taken:
+            wanted += "_"
+        self._taken.add(wanted)
+        return wanted
+
+    def claim_copy(self, wanted: str, first: int = 1) -> str:
+        """Return `wanted`, or if it is taken `wanted_1`, `wanted_2`...; `first` is the first number."""
+        name, number = wanted, first
+        while name in self._taken:
+            name = f"{wanted.rstrip('_')}_{number}"
+            number += 1
+        self._taken.add(name)
+        return name
+
+    def claim_number(self, prefix: str) -> str:
+        """Return the next one of `prefix0`, `prefix1`..."""
+        number = self._next.get(prefix, 0)
+        while (name := f"{prefix}{number}") in self._taken:
+            number += 1
+        self._next[prefix] = number
+        self._taken.add(name)
+        return name

@@ -1,7 +1,6 @@
-"""Nodes of expressions: operations, operands, and what they name: arguments, registers, buffers, images.
+"""Expressions: operations, their operands, and what these refer to: arguments, registers, buffers, images.
 
-Expressions are immutable and compared by identity; `analyses.naming.Numbering` finds the structurally equal
-ones.
+Expressions are immutable and compare by identity. `analyses.naming.Numbering` finds structurally equal ones.
 """
 
 from enum import Enum, IntFlag, auto
@@ -14,11 +13,10 @@ from vkdispatch.ir.location import Loc
 class ShaderFlags(IntFlag):
     """Options of a kernel.
 
-    NO_SUBGROUP_OPS leaves out the GLSL extension lines, NO_PRINTF all prints, NO_EXEC_BOUNDS the test that
-    lets invocations beyond the execution size do nothing. PYTHON_DIVISION gives `//` and `%` Python's
-    meaning (the quotient is rounded down, the remainder has the divisor's sign) instead of GLSL's, also for
-    floats. PRECISE_MATH computes the functions of mathematics in float32 as exactly as in float64, whatever
-    the device's own are like.
+    NO_SUBGROUP_OPS omits the GLSL extension lines, NO_PRINTF all prints, and NO_EXEC_BOUNDS the test that
+    makes invocations beyond the execution size do nothing. With PYTHON_DIVISION `//` and `%` follow Python
+    instead of GLSL, for floats too: quotients are rounded down, and remainders have the sign of the divisor.
+    PRECISE_MATH computes float32 mathematical functions to full float32 accuracy on any device.
     """
 
     NONE = 0
@@ -32,7 +30,7 @@ class ShaderFlags(IntFlag):
 class Op(Enum):
     """Kinds of expressions. The comment says what `args` and `value` hold."""
 
-    # Members are the keys of dictionaries all over the place, and Enum's own hash is slow.
+    # Members are keys of many dictionaries, and Enum's own hash is slow.
     __hash__ = object.__hash__
 
     LITERAL = auto()  # value: int, float or bool
@@ -46,8 +44,8 @@ class Op(Enum):
     UNARY = auto()  # value: "-", "~" or "!"; args: (operand,)
     BINARY = auto()  # value: operator; args: (left, right)
     COMPARE = auto()  # value: operator; args: (left, right)
-    LOGICAL = auto()  # value: "&&" or "||"; args: two or more, each evaluated only if it still matters
-    SELECT = auto()  # args: (condition, value if it holds, value if not); only the chosen one is evaluated
+    LOGICAL = auto()  # value: "&&" or "||"; args: two or more, evaluated until the result is known
+    SELECT = auto()  # args: (condition, value if true, value if false); only the chosen value is evaluated
     # value: Storage or SharedArray; how many elements it has (uint32, of Storage also uint64). Or the
     # Register of a cooperative matrix: how many of its elements this invocation holds
     LENGTH = auto()
@@ -63,7 +61,7 @@ class Op(Enum):
 
 
 class Builtin(Enum):
-    """Values that the device gives every invocation."""
+    """Values that the device provides to every invocation."""
 
     __hash__ = object.__hash__
 
@@ -100,10 +98,21 @@ class Argument:
 class Register:
     """A variable of one invocation.
 
-    The `counter` of a For, and a `fixed` register after its declaration, are not the kernel's to assign. What
-    a `position` holds is one, whatever it is computed from. What goes into a `precise` one is computed as it
-    is written: each operation rounds. A `local` one holds what a local variable of Python does: only its
-    components are assigned to, and `+=` makes a new value.
+    Attributes
+    ----------
+    name, dtype
+        Its name in the generated code, and its type.
+    counter
+        It counts the rounds of a For; the kernel may not assign to it.
+    fixed
+        The kernel may not assign to it after its declaration.
+    position
+        Its value is a position, however it is computed; see `passes.widen`.
+    precise
+        Every operation that computes its value rounds.
+    local
+        It holds the value of a Python local variable: `+=` makes a new value, and only components are
+        assigned to.
     """
 
     name: str
@@ -119,10 +128,10 @@ class Register:
 class Storage:
     """A storage buffer; `index` is its position among the bound resources.
 
-    `dtype` is how its elements lie in memory: their expressions have the `compute_type` of it. `constant` is
-    the shape of a constant array, which nothing ever writes; None for what calls pass. In a buffer of
-    structures expressions have the elements of a field, which is a storage of its own: each element of
-    `whole` has it under the names of `path`. A `view` is another declaration of the buffer of its index.
+    `dtype` is the type of its elements in memory; expressions have its `compute_type`. `constant` is the
+    shape of a constant array, which is never written, and None for buffers that calls pass. A field of a
+    buffer of structures is a storage of its own: `whole` is the buffer, and `path` has the names that lead
+    to the field. A `view` declares the buffer of its index a second time.
     """
 
     index: int
@@ -146,7 +155,7 @@ class Storage:
 
 @record(eq=False)
 class SharedArray:
-    """An array of `size` elements in workgroup memory, which `shape` lays out in one to three axes."""
+    """An array of `size` elements in workgroup memory; `shape` has one to three axes."""
 
     name: str
     dtype: DType
@@ -176,12 +185,12 @@ class ImageBinding:
 
     @property
     def coordinates(self) -> int:
-        """How many numbers find a texel."""
+        """Number of coordinates of a texel."""
         return self.dimensions + self.arrayed
 
     @property
     def texel(self) -> DType:
-        """Type of a texel as kernels see it."""
+        """Type of a texel in kernels."""
         return self.dtype if self.storage else to_vector(self.dtype, 4)
 
 
@@ -215,9 +224,9 @@ Value = (
 class Expr:
     """A value of type `dtype`.
 
-    Operation, operands, the payload that `Op` documents, and where it was written. An ELEMENT that is
-    written with an index for each axis has these as `axes`, each with the size of the axis: checks tell of
-    them, all else goes by the flat index. A REGISTER that is `read` is what Python read of it, and no place.
+    It has an operation, operands, the payload that `Op` documents, and the place in Python that wrote it. An
+    ELEMENT indexed along several axes has (index, size) of each axis in `axes`; only bounds checks use these,
+    all else uses the flat index. A REGISTER that is `read` is a value that Python read, not a place.
     """
 
     op: Op
@@ -246,14 +255,14 @@ def is_constant(expr: Expr) -> bool:
 
 
 def root_of(place: Expr) -> Expr:
-    """Return the register, element or text that a place is a part of."""
+    """Return the register, element or raw text that a place is part of."""
     while place.op in (Op.INDEX, Op.COMPONENT):
         place = place.args[0]
     return place
 
 
 def is_encoded(expr: Expr) -> bool:
-    """Whether an expression is an element that its buffer holds in another type than kernels compute with."""
+    """Whether an expression is an element whose type in memory differs from the type in kernels."""
     if expr.op is not Op.ELEMENT or not isinstance(expr.value, Storage):
         return False
     return expr.value.dtype is bool_ or expr.value.dtype is not expr.dtype

@@ -1,4 +1,4 @@
-"""Python numbers beside GPU types: which type holds which number, and how comparisons with them come out."""
+"""Python numbers and GPU types: which types hold a number, and exact comparisons with a number."""
 
 import math
 import struct
@@ -70,7 +70,7 @@ def rounded(value: float, kind: DType) -> float:
 
 
 def digits(value: float, kind: DType) -> str:
-    """Return the shortest decimal, as Python writes numbers, that the float type `kind` reads as `value`.
+    """Return the shortest decimal that rounds to `value` in the float type `kind`, as Python writes it.
 
     `value` is a number of that type.
     """
@@ -86,7 +86,7 @@ def digits(value: float, kind: DType) -> str:
 
 def is_finite(value: float) -> bool:
     """Whether a number is neither infinite nor NaN; ints of any size are not."""
-    # a large int is none of math's numbers
+    # math.isfinite raises for a large int
     return isinstance(value, int) or math.isfinite(value)
 
 
@@ -102,7 +102,7 @@ def common_type(values: Sequence[int], candidates: Sequence[DType]) -> DType | N
 
 
 def wider_type(value: float, kind: DType) -> DType | None:
-    """Type that holds a number and what the scalar type `kind` does, or nearly; None if there is none."""
+    """Return a type that holds a number and, at least nearly, all values of `kind`; None if there is none."""
     candidates: tuple[DType, ...] = (float32, float64)
     if not is_float_dtype(kind):
         signed = is_signed_dtype(kind) or value < 0
@@ -114,10 +114,10 @@ def wider_type(value: float, kind: DType) -> DType | None:
 
 
 def exact_comparison(symbol: str, kind: DType, number: float) -> bool | tuple[str, float]:
-    """Comparison of a value of the scalar type `kind` with a number, as mathematics means it.
+    """Return the mathematically exact comparison of values of the scalar type `kind` with a number.
 
-    Returns its outcome where no value of the type can change that, else an operator and a number of the type
-    that compare in the same way. A Python float beside a float type rounds to that type.
+    It is a bool if it is the same for all values of the type, and otherwise an equivalent operator and a
+    number of the type. A Python float is rounded to a float type.
     """
     if is_float_dtype(kind):
         return _with_float(symbol, kind, number)
@@ -132,7 +132,7 @@ def exact_comparison(symbol: str, kind: DType, number: float) -> bool | tuple[st
 
 
 def _beyond(symbol: str, number: float) -> bool:
-    """Outcome where a number is above or below all values, or is NaN."""
+    """Return the outcome for a number that is above or below all values, or is NaN."""
     if symbol in ("==", "!="):
         return symbol == "!="
     return number > 0 if symbol in ("<", "<=") else number < 0
@@ -176,7 +176,7 @@ def _neighbours(number: int, kind: DType) -> tuple[float, float]:
 
 
 def known_outcome(symbol: str, kind: DType, number: float) -> bool | None:
-    """Outcome of a comparison of every value of an integer type with a number, None if it depends on it."""
+    """Return the outcome of comparing any value of an integer type with a number; None if values differ."""
     exact = exact_comparison(symbol, kind, number)
     if isinstance(exact, bool):
         return exact

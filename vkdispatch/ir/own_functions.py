@@ -1,4 +1,4 @@
-"""Names of the functions of our own that programs call by `Op.CALL`; `glsl.helpers` has their texts."""
+"""Names of the helper functions that programs call by `Op.CALL`; `glsl.helpers` defines them."""
 
 from vkdispatch.base.dtype import DType, component_type, float64
 
@@ -12,5 +12,5 @@ SINGLE, DOUBLE = "f32_", "f64_"
 
 
 def own_name(function: str, kind: DType) -> str:
-    """Return what a function of mathematics is called for float32 or float64, or vectors of them."""
+    """Return the name of a mathematical function for float32 or float64, or vectors of these."""
     return (DOUBLE if component_type(kind) is float64 else SINGLE) + function

@@ -1,17 +1,16 @@
-"""Statements, which hold expressions and nest in blocks, and the kernel that they make up."""
+"""Statements, which contain expressions and nested blocks, and kernels, which consist of statements."""
 
 import functools
-from collections.abc import Iterator
 from typing import Any
 
-from vkdispatch.base.record import record, replace
+from vkdispatch.base.record import record
 from vkdispatch.ir.location import Loc
 from vkdispatch.ir.nodes import Argument, Expr, ImageBinding, Register, ShaderFlags, SharedArray, Storage
 
 
 @record
 class Declare:
-    """Declare a register with its first value."""
+    """Declare a register with an initial value."""
 
     register: Register
     value: Expr
@@ -20,7 +19,7 @@ class Declare:
 
 @record
 class Store:
-    """Assign `value` to a place, or combine it with what is there by `operator` ("+" writes `+=`).
+    """Assign `value` to a place, or update the place by `operator` ("+" is written `+=`).
 
     Until `reads.settle_reads` has run, `update` marks a value that is the place as Python read it, or a
     BINARY of that and an operand.
@@ -35,9 +34,9 @@ class Store:
 
 @record
 class Read:
-    """Python reads `value` here. `reads.settle_reads` replaces it; no finished kernel holds one.
+    """Mark where Python read `value`. `reads.settle_reads` removes these; finished kernels have none.
 
-    `register` is the local variable that gets the value: one that is declared here if anything assigns to it.
+    `register` is the local variable that gets the value. It is declared here if anything assigns to it.
     """
 
     value: Expr
@@ -59,9 +58,9 @@ class ImageStore:
 class MatrixLoad:
     """Fill a cooperative matrix from memory: element (r, c) lies at stride * r + c from `source`.
 
-    The stride counts the array's own elements, whatever the matrix is made of; `transposed` swaps r and c.
-    With a `window` (rows and columns of the whole, first row, first column) `source` is where the whole
-    begins, and what lies outside of it is read as 0, and left alone by a MatrixStore.
+    The stride counts elements of the array, not of the matrix; `transposed` swaps r and c. With a `window`
+    (rows and columns of the whole matrix, first row, first column), `source` is the start of the whole
+    matrix. Elements outside of it are read as 0, and a MatrixStore does not write them.
     """
 
     matrix: Expr
@@ -74,7 +73,7 @@ class MatrixLoad:
 
 @record
 class MatrixStore:
-    """Write a cooperative matrix to memory; as `MatrixLoad` says, with `place` in place of `source`."""
+    """Write a cooperative matrix to memory, which `place` and the rest describe as in `MatrixLoad`."""
 
     place: Expr
     value: Expr
@@ -86,7 +85,7 @@ class MatrixStore:
 
 @record
 class If:
-    """The first branch whose condition holds runs, else `orelse`."""
+    """Run the first branch whose condition is true, or else `orelse`."""
 
     branches: tuple[tuple[Expr, tuple["Statement", ...]], ...]
     orelse: tuple["Statement", ...] | None = None
@@ -95,9 +94,9 @@ class If:
 
 @record
 class While:
-    """Run `body` as long as the condition, evaluated anew each time, holds.
+    """Run `body` while the condition, which is evaluated before each round, is true.
 
-    Compilers are asked not to unroll it if `rolled`.
+    `rolled` asks compilers not to unroll the loop.
     """
 
     condition: Expr
@@ -108,11 +107,11 @@ class While:
 
 @record
 class For:
-    """Run `body` with `counter` = start, start + step, ... up to, without it, `stop`, as `range` does.
+    """Run `body` with `counter` = start, start + step, ... up to but excluding `stop`, as `range` does.
 
-    The counter is int32 or uint32, in a widened kernel also int64 or uint64.
-    `start`, `stop` and `step` are of its type and do not change while the loop runs: literals,
-    arguments, or registers that the body leaves alone. A step of zero runs nothing.
+    The counter is int32 or uint32, or in a widened kernel int64 or uint64. `start`, `stop` and `step` have
+    its type. `stop` and `step` are literals, arguments, or registers that the body does not assign to. With
+    a step of zero the body does not run.
     """
 
     counter: Register
@@ -125,9 +124,9 @@ class For:
 
 @record
 class Switch:
-    """Run the one case among whose values `value` is, else `default`. Cases do not fall through.
+    """Run the case that lists `value`, or else `default`. Cases do not fall through.
 
-    A Break inside leaves the loop around the switch.
+    A Break inside a case leaves the loop around the switch.
     """
 
     value: Expr
@@ -152,7 +151,7 @@ class Continue:
 
 @record
 class Scope:
-    """A block of its own, with an optional comment in front."""
+    """A nested block, with an optional comment before it."""
 
     body: tuple["Statement", ...]
     comment: str | None = None
@@ -161,7 +160,7 @@ class Scope:
 
 @record
 class Effect:
-    """Call a GLSL function for its effect: a barrier."""
+    """Call a GLSL function that has an effect but no value, such as a barrier."""
 
     function: str
     loc: Loc | None = None
@@ -169,9 +168,9 @@ class Effect:
 
 @record
 class Assert:
-    """Run `body`, then look whether `condition` holds; `message` says what is wrong if not.
+    """Run `body`, then report `message` unless `condition` is true.
 
-    Both may go: the kernel is the same without, but for what is reported.
+    Kernels compute the same without their asserts.
     """
 
     body: tuple["Statement", ...]
@@ -182,9 +181,9 @@ class Assert:
 
 @record
 class Print:
-    """Show values on the host: `format % values` if the style is "%", `format.format(*values)` if "{}".
+    """Print values on the host: `format % values` for the style "%", `format.format(*values)` for "{}".
 
-    `messages.host_value` says what a value is in Python.
+    `messages.host_value` converts device values to Python.
     """
 
     format: str
@@ -202,7 +201,7 @@ class Return:
 
 @record
 class Comment:
-    """Text for the reader of the generated code."""
+    """A comment in the generated code."""
 
     text: str
     preceding_new_line: bool = True
@@ -245,9 +244,9 @@ Block = tuple[Statement, ...]
 class Kernel:
     """A whole kernel.
 
-    `resources` are the bound buffers and images in binding order; `exec_count` is the argument (uvec3) that
-    limits the global invocation id, or None without a limit. `reads` and `writes` have the storage marked by
-    hand. The positions of a `wide` one have 64 bits; see `passes.widen`.
+    `resources` are the bound buffers and images in binding order. `exec_count` is the argument (uvec3) that
+    limits the global invocation id, or None. `reads` and `writes` are the buffers that the user marked. In a
+    `wide` kernel positions have 64 bits; see `passes.widen`.
     """
 
     name: str
@@ -263,79 +262,5 @@ class Kernel:
 
     @functools.cached_property
     def facts(self) -> dict[object, Any]:
-        """What analyses have found out about the kernel; see `analyses.contents.remembered`."""
+        """What analyses have found out about the kernel; see `analyses.contents.remember`."""
         return {}
-
-
-def blocks_of(statement: Statement) -> tuple[Block, ...]:
-    """Blocks nested in a statement, in order."""
-    if isinstance(statement, (Store, Declare)):
-        return ()  # most are
-    if isinstance(statement, If):
-        bodies = tuple(body for _, body in statement.branches)
-        return bodies if statement.orelse is None else (*bodies, statement.orelse)
-    if isinstance(statement, (While, For, Scope, Assert)):
-        return (statement.body,)
-    if isinstance(statement, Switch):
-        bodies = tuple(body for _, body in statement.cases)
-        return bodies if statement.default is None else (*bodies, statement.default)
-    return ()
-
-
-def with_blocks(statement: Statement, blocks: tuple[Block, ...]) -> Statement:
-    """Return a statement with other blocks nested in it, in the order of `blocks_of`."""
-    if isinstance(statement, If):
-        bodies = tuple(
-            (condition, body) for (condition, _), body in zip(statement.branches, blocks, strict=False)
-        )
-        return replace(statement, branches=bodies, orelse=None if statement.orelse is None else blocks[-1])
-    if isinstance(statement, (While, For, Scope, Assert)):
-        return replace(statement, body=blocks[0])
-    if isinstance(statement, Switch):
-        cases = tuple((values, body) for (values, _), body in zip(statement.cases, blocks, strict=False))
-        return replace(statement, cases=cases, default=None if statement.default is None else blocks[-1])
-    return statement
-
-
-def expressions_of(statement: Statement) -> tuple[Expr, ...]:
-    """Expressions that a statement itself holds, places included, without those of nested blocks."""
-    if isinstance(statement, Declare):
-        return (statement.value,)
-    if isinstance(statement, Store):
-        return (statement.place, statement.value)
-    if isinstance(statement, ImageStore):
-        return (statement.coordinate, statement.value)
-    if isinstance(statement, MatrixLoad):
-        return (statement.matrix, statement.source, statement.stride, *statement.window)
-    if isinstance(statement, MatrixStore):
-        return (statement.place, statement.value, statement.stride, *statement.window)
-    if isinstance(statement, If):
-        return tuple(condition for condition, _ in statement.branches)
-    if isinstance(statement, (While, Assert)):
-        return (statement.condition,)
-    if isinstance(statement, For):
-        return (statement.start, statement.stop, statement.step)
-    if isinstance(statement, Switch):
-        return (statement.value,)
-    if isinstance(statement, Print):
-        return statement.args
-    return ()
-
-
-def walk(block: Block) -> Iterator[Statement]:
-    """Every statement of a block and of the blocks nested in it, in program order."""
-    for statement in block:
-        yield statement
-        for inner in blocks_of(statement):
-            yield from walk(inner)
-
-
-def without_asserts(block: Block) -> Block:
-    """Return a block without its asserts; the same one if it has none."""
-    if not any(isinstance(statement, Assert) for statement in walk(block)):
-        return block
-    return tuple(
-        with_blocks(statement, tuple(map(without_asserts, blocks_of(statement))))
-        for statement in block
-        if not isinstance(statement, Assert)
-    )

@@ -19,7 +19,7 @@ FEATURE_OF: dict[DType, str] = {
 
 
 def emulates(kind: DType, lacks: frozenset[str]) -> bool:
-    """Whether a form of a kernel does without values of a type."""
+    """Whether a form of a kernel emulates values of a type."""
     return FEATURE_OF.get(component_type(kind)) in lacks
 
 
@@ -30,18 +30,18 @@ class Variant:
     Attributes
     ----------
     folded
-        It takes any grid in a launch of another shape: devices limit the workgroups along an axis.
+        It runs any grid in a launch of another shape, as devices limit the workgroups along an axis.
     addressed
-        Its storage buffers are reached by device address: devices limit what a binding reaches.
+        It accesses storage buffers by device address, as devices limit the size of a binding.
     wide
         Invocation ids and indices have 64 bits.
     coarse
-        How many elements along x one invocation does.
+        How many elements along x one invocation processes.
     blocks
-        Whether these are neighbours (see `passes.blocks`); else they lie a workgroup's size apart.
+        Whether these are neighbours (see `passes.blocks`) instead of a workgroup size apart.
     lacks
-        Features of the device's that the kernel does without: elements are packed in words, and types are
-        computed with others (see `glsl.packing` and `glsl.emulation`).
+        Device features that the kernel does without: elements are packed in words (see `glsl.packing`), and
+        types are emulated (see `glsl.emulation`).
     """
 
     folded: bool = False

@@ -1,17 +1,17 @@
 """Kompute's Python module on vkdispatch: `import vkdispatch.kompute as kp`.
 
-Programs for kp 0.5 to 0.9 and for its main branch run as they are; `kp.use` chooses a generation where these
-disagree. What crashes or races there raises an exception here, or is put in order. A tensor's memory is a
-`vd.Buffer`, an algorithm takes SPIR-V, GLSL or a traced kernel, a sequence is a `vd.CommandGraph`; see the
-page "Programs for Kompute" of the documentation.
+Programs for kp 0.5 to 0.9 and for its main branch run unchanged; `kp.use` chooses a generation where these
+disagree. Calls that crash in Kompute raise an exception, and commands that race there are ordered. A tensor's
+memory is a `vd.Buffer`, an algorithm takes SPIR-V, GLSL or a traced kernel, and a sequence is a
+`vd.CommandGraph`; see the page "Programs for Kompute" of the documentation.
 
-The Manager is imported here, as every program uses it. Other names import their modules on first access.
+Every program uses the Manager, so it is imported here. Other names import their modules on first access.
 """
 
 import gc
 from importlib import import_module
 
-# A garbage collection during the imports would take a quarter of their time.
+# A garbage collection during the imports would take a quarter of the import time.
 _collects = gc.isenabled()
 gc.disable()
 try:
@@ -23,28 +23,32 @@ finally:
 
 __version__ = "0.9.0"
 
-# The module of each name; `__init__.pyi` has the same for type checkers and editors.
+# The names of each module. `__init__.pyi` lists the same for type checkers and editors.
 _NAMES = {
-    "algorithm": "Algorithm",
+    "algorithms.algorithm": "Algorithm",
     "enums": "DataTypes MemoryTypes",
     "errors": "KomputeError",
-    "generations": "use",
-    "glsl": "compile_glsl",
+    "generation": "use",
     "log": "log_level",
     "manager": "Manager",
-    "memory": "Image ListTensor Memory Tensor",
-    "operations": "OpAlgoDispatch OpBase OpCopy OpMemoryBarrier OpMult OpSyncDevice OpSyncLocal",
-    "sequence": "Sequence",
-    "shader": "Shader",
+    "memory.image": "Image",
+    "memory.memory": "Memory",
+    "memory.tensor": "ListTensor Tensor",
+    "operations.dispatches": "OpAlgoDispatch OpMult",
+    "operations.operation": "OpBase OpMemoryBarrier",
+    "operations.transfers": "OpCopy OpSyncDevice OpSyncLocal",
+    "sequences.sequence": "Sequence",
+    "shaders.glsl": "compile_glsl",
+    "shaders.shader": "Shader",
 }
-# Names of 0.9.0, and their present names.
+# Names of Kompute 0.9.0, and their current names.
 _OLDER = {
     "OpTensorCopy": "OpCopy",
     "OpTensorSyncDevice": "OpSyncDevice",
     "OpTensorSyncLocal": "OpSyncLocal",
     "TensorTypes": "MemoryTypes",
 }
-# Members of the enumerations as names of the module: `kp.host`, `kp.float`.
+# Members of the enumerations that are also names of the module: `kp.host`, `kp.float`.
 _MEMBERS = {
     "DataTypes": "bool int uint float double custom short ushort char uchar",
     "MemoryTypes": "device host storage deviceAndHost staging",

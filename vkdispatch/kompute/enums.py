@@ -1,14 +1,14 @@
 """Kompute's enumerations: memory types, and types of elements.
 
-They behave as those of pybind11, which Kompute has, and can be iterated over as well. Those of `enum` would
-take ten times as long to be imported.
+They behave like the pybind11 enumerations of Kompute, and can also be iterated. Enumerations of `enum` would
+take ten times as long to import.
 """
 
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
 
-class _Kind(type):
+class _EnumerationType(type):
     __members__: dict[str, Any]
 
     def __iter__(cls) -> Iterator[Any]:
@@ -21,13 +21,13 @@ class _Kind(type):
         return isinstance(item, cls)
 
 
-class _Numbered(metaclass=_Kind):
-    """Members with a name and a number, one object each."""
+class _Enumeration(metaclass=_EnumerationType):
+    """Members with a name and a number. Each member is a single object."""
 
     __slots__ = ("name", "value")
 
     _names: ClassVar[tuple[str, ...]]
-    # Names that a number had once, beside the one that it has now.
+    # Earlier names, with their numbers.
     _older: ClassVar[dict[str, int]] = {}
 
     name: str
@@ -72,12 +72,12 @@ class _Numbered(metaclass=_Kind):
         return f"{type(self).__name__}.{self.name}"
 
 
-class MemoryTypes(_Numbered):
-    """Where the memory of a tensor or image lies, and whether the host has a copy of it.
+class MemoryTypes(_Enumeration):
+    """The location of a tensor's or image's memory, and whether the host has a view of it.
 
-    `device`: on the device, with a copy on the host; OpSyncDevice and OpSyncLocal copy between the two.
-    `host`: in memory of the host, which the device reaches. `storage`: on the device alone.
-    `deviceAndHost`: on the device, within reach of the host. `staging` is what 0.5 and 0.6 call `host`.
+    `device`: device memory with a copy on the host; OpSyncDevice and OpSyncLocal copy between the two.
+    `host`: host memory that the device can access. `storage`: device memory only. `deviceAndHost`: device
+    memory that the host can access. `staging` is the name of `host` in Kompute 0.5 and 0.6.
     """
 
     __slots__ = ()
@@ -91,7 +91,7 @@ class MemoryTypes(_Numbered):
     staging: ClassVar["MemoryTypes"]
 
 
-class DataTypes(_Numbered):
+class DataTypes(_Enumeration):
     """Types of elements."""
 
     __slots__ = ()

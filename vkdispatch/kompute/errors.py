@@ -1,7 +1,7 @@
-"""What a wrong use of this layer raises, where Kompute raises RuntimeError, crashes or goes on."""
+"""The error of invalid calls, for which Kompute raises RuntimeError, crashes or continues."""
 
 from vkdispatch.base.errors import VkDispatchError
 
 
 class KomputeError(VkDispatchError, RuntimeError):
-    """A value that cannot be used, or a call at the wrong time. A wrong type is a TypeError."""
+    """An invalid value, or a call at the wrong time. A wrong type is a TypeError."""

@@ -1,4 +1,4 @@
-"""Python's logger "kp". The module `logging` takes longer to import than all of Kompute: it waits for use."""
+"""Python's logger "kp". The module `logging` is imported on first use: it takes longer than this package."""
 
 import sys
 from typing import TYPE_CHECKING
@@ -6,17 +6,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import logging
 
-TRACE, DEBUG = 5, 10  # TRACE is ours; the others are numbers of the module logging
+TRACE, DEBUG = 5, 10  # TRACE is an additional level; the others are those of `logging`
 _LEVELS = (TRACE, DEBUG, 20, 30, 40)
 
-# The lowest of our levels that is let through: what is done often looks at this before it calls `trace` or
-# `debug`. Each line logged elsewhere, such as for an object that is made, sees whether it still holds.
+# The lowest level that is logged. Frequent calls compare it before they call `trace` or `debug`; each message
+# logged elsewhere updates it.
 lowest = 100
-_known: "logging.Logger | None" = None
+_logger: "logging.Logger | None" = None
 
 
 def logger() -> "logging.Logger":
-    """Return the logger, configured to print its messages, as in Kompute."""
+    """Return the logger, configured to print messages as in Kompute."""
     import logging
 
     if logging.getLevelName(TRACE) == f"Level {TRACE}":
@@ -26,23 +26,23 @@ def logger() -> "logging.Logger":
 
 
 def configure() -> None:
-    """Configure the logger if the program has imported `logging`; else the first message does."""
+    """Configure the logger if the program has imported `logging`. Otherwise the first message does."""
     if "logging" in sys.modules:
         logger()
 
 
 def log_level(level: int) -> None:
-    """Choose what the logger "kp" lets through: 0 all, 1 debug, 2 info, 3 warnings, 4 errors.
+    """Set the level of the logger "kp": 0 trace, 1 debug, 2 info, 3 warnings, 4 errors.
 
-    Debug lines tell of managers, memory, algorithms and sequences that are made and destroyed, and of
-    evaluations; with 0, of each operation that is recorded as well.
+    Debug messages report managers, memory, algorithms and sequences that are made and destroyed, and
+    evaluations. Trace messages report each recorded operation too.
 
     Raises
     ------
     TypeError
-        `level` is no int.
+        `level` is not an int.
     RuntimeError
-        `level` is none of these.
+        `level` is not 0 to 4.
     """
     from vkdispatch.base.errors import ArgumentTypeError
     from vkdispatch.kompute.errors import KomputeError
@@ -59,15 +59,15 @@ def log_level(level: int) -> None:
 
 def _update_lowest() -> None:
     """Update `lowest` to the level of the logger."""
-    global lowest, _known
-    if _known is None:
-        # Without the module there is nobody who could have asked for lines below the level of a warning.
+    global lowest, _logger
+    if _logger is None:
+        # Without the module, no program can have enabled messages below the level of warnings.
         if "logging" not in sys.modules:
             return
         import logging
 
-        _known = logging.getLogger("kp")
-    enabled = _known.isEnabledFor
+        _logger = logging.getLogger("kp")
+    enabled = _logger.isEnabledFor
     lowest = (TRACE if enabled(TRACE) else DEBUG) if enabled(DEBUG) else 100
 
 

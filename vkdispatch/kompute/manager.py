@@ -1,86 +1,40 @@
 """The Manager, which makes all other objects of Kompute."""
 
-import contextlib
-import operator
 import weakref
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
-from vkdispatch.base import context as contexts
 from vkdispatch.base.context import Context
-from vkdispatch.base.devices.information import DeviceInfo
-from vkdispatch.base.errors import ArgumentTypeError, VkDispatchError
-from vkdispatch.base.init import get_devices
-from vkdispatch.kompute import generations, log
-from vkdispatch.kompute.arguments import require_iterable
+from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.kompute import log
+from vkdispatch.kompute.arguments import parse_index, parse_indices, parse_names
+from vkdispatch.kompute.devices import choose_context, describe_device, list_devices
 from vkdispatch.kompute.enums import MemoryTypes
 from vkdispatch.kompute.errors import KomputeError
-from vkdispatch.kompute.memory import (
-    IMAGE_FORMATS,
-    TENSOR_TYPES,
-    Image,
-    ListTensor,
-    Tensor,
-    make_image,
-    make_tensor,
-    make_tensor_on,
-    parse_array,
-    parse_floats,
-    parse_memory_type,
-)
-from vkdispatch.kompute.named_operations import NamedEvaluations, Owner
+from vkdispatch.kompute.legacy_manager import LegacyManager
+from vkdispatch.kompute.memory.memory import TENSOR_TYPES, parse_array, parse_floats, parse_memory_type
+from vkdispatch.kompute.memory.tensor import Tensor, make_tensor, make_tensor_on
+from vkdispatch.kompute.resources import Resources
 
 if TYPE_CHECKING:
-    from vkdispatch.kompute.algorithm import Algorithm
-    from vkdispatch.kompute.operations import OpBase
-    from vkdispatch.kompute.sequence import Sequence
+    from vkdispatch.kompute.algorithms.algorithm import Algorithm
+    from vkdispatch.kompute.memory.image import Image
+    from vkdispatch.kompute.sequences.sequence import Sequence
 
 _DEVICE_TYPE = MemoryTypes.device
-_COMPUTE = 0x2
-_MOST_QUEUES = 64
 _T = TypeVar("_T")
 
 
-class _Resources:
-    """The objects of a Manager, kept apart from it so that its finalizer can free them."""
-
-    def __init__(self, context: Context, is_own: bool) -> None:
-        self.context = context
-        self.is_own = is_own
-        self.objects: weakref.WeakSet[Any] = weakref.WeakSet()
-        self.named: dict[str, Sequence] = {}
-
-    def free(self) -> None:
-        """Destroy sequences, algorithms, memory, and then the context if the Manager owns it."""
-        objects = sorted(self.objects, key=_order_key)
-        log.debug("manager destroyed: number of its objects %d", len(objects))
-        self.objects = weakref.WeakSet()
-        self.named = {}
-        with contextlib.ExitStack() as ends:  # all of them, even if one raises an error of failed work
-            if self.is_own:
-                ends.callback(self.context.close)
-            for made in reversed(objects):
-                ends.callback(made.destroy)
-
-
-_ORDER = ("Sequence", "Algorithm", "Tensor", "Image")
-
-
-def _order_key(made: object) -> int:
-    """Return the sort key for destruction, by class names, as not every class has been imported."""
-    return next(_ORDER.index(kind.__name__) for kind in type(made).__mro__ if kind.__name__ in _ORDER)
-
-
-class Manager(NamedEvaluations):
+class Manager(LegacyManager):
     """Makes tensors, images, algorithms and sequences on a device, and destroys them when it is destroyed.
 
     Managers of the same device with default queues share a context, which is `vd.get_context()` if that is on
     the same device. Their tensors can be used together, and by native kernels.
     """
 
-    __slots__ = ("__weakref__", "_finalizer", "_owned")
+    __slots__ = ("__weakref__", "_finalizer", "_resources")
 
     def __init__(
         self,
@@ -111,27 +65,27 @@ class Manager(NamedEvaluations):
         RuntimeError
             The device, the queue family or a Vulkan driver does not exist.
         """
-        index = _parse_index("device", device)
-        families = _parse_indices("family_queue_indices", family_queue_indices)
-        extensions = _parse_names("desired_extensions", desired_extensions)
-        is_own = False
+        index = parse_index("device", device)
+        families = parse_indices("family_queue_indices", family_queue_indices)
+        extensions = parse_names("desired_extensions", desired_extensions)
+        owns_context = False
         if context is None:
-            context, is_own = _choose_context(index, families, extensions)
+            context, owns_context = choose_context(index, families, extensions)
         elif not isinstance(context, Context):
             raise ArgumentTypeError(f"context: expected a context such as vd.get_context(), got {context!r}")
         elif context.closed or not context.runs:
             raise KomputeError("context: it was closed, or is the dummy backend's")
         else:
             context.require_usable()
-        self._owned: _Resources | None = _Resources(context, is_own)
-        self._finalizer = weakref.finalize(self, self._owned.free)
+        self._resources: Resources | None = Resources(context, owns_context)
+        self._finalizer = weakref.finalize(self, self._resources.free)
         log.info("using device %d: %s", index, context.device_infos[0].device_name)
-        kind = "its own" if is_own else "a shared"
+        kind = "its own" if owns_context else "a shared"
         log.debug("manager made: number of queues %d, %s context", context.queue_count, kind)
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         """Raise TypeError: a Manager cannot be pickled or copied."""
-        raise ArgumentTypeError("kp.Manager cannot be pickled or copied: it is about a device")
+        raise ArgumentTypeError("kp.Manager cannot be pickled or copied: it belongs to a device")
 
     # -- memory
 
@@ -161,9 +115,9 @@ class Manager(NamedEvaluations):
         """
         kind = parse_memory_type(memory_type if tensor_type is None else tensor_type)
         if _is_buffer(data):
-            return self._own(self._make_tensor_on(data, kind, np.dtype(np.float32)))
+            return self._register(self._make_tensor_on(data, kind, np.dtype(np.float32)))
         values = parse_floats("data", data)
-        return self._own(make_tensor(self._require_context(), values, np.float32, kind))
+        return self._register(make_tensor(self._require_context(), values, np.float32, kind))
 
     def tensor_t(
         self,
@@ -191,9 +145,9 @@ class Manager(NamedEvaluations):
         """
         kind = parse_memory_type(memory_type if tensor_type is None else tensor_type)
         if _is_buffer(data):
-            return self._own(self._make_tensor_on(data, kind, None))
+            return self._register(self._make_tensor_on(data, kind, None))
         values = parse_array("data", data, TENSOR_TYPES)
-        return self._own(make_tensor(self._require_context(), values, values.dtype, kind))
+        return self._register(make_tensor(self._require_context(), values, values.dtype, kind))
 
     def empty_tensor(
         self, size: int, dtype: Any = np.float32, memory_type: MemoryTypes = _DEVICE_TYPE
@@ -205,24 +159,26 @@ class Manager(NamedEvaluations):
         TypeError, RuntimeError
             As `tensor_t`.
         """
-        count = _parse_index("size", size)
+        count = parse_index("size", size)
         try:
             kind = np.dtype(dtype)
         except TypeError as error:
             raise ArgumentTypeError(f"dtype: expected one of {', '.join(TENSOR_TYPES)}: {error}") from None
         if kind.name not in TENSOR_TYPES or not kind.isnative:
             raise KomputeError(f"dtype: expected one of {', '.join(TENSOR_TYPES)}, got {kind}")
-        return self._own(make_tensor(self._require_context(), count, kind, parse_memory_type(memory_type)))
+        return self._register(
+            make_tensor(self._require_context(), count, kind, parse_memory_type(memory_type))
+        )
 
-    def _make_tensor_on(self, buffer: Any, kind: MemoryTypes, wanted: "np.dtype[Any] | None") -> Tensor:
+    def _make_tensor_on(self, buffer: Any, kind: MemoryTypes, dtype: "np.dtype[Any] | None") -> Tensor:
         buffer.require_alive()
         if buffer.context is not self._require_context():
             raise KomputeError("data: the buffer belongs to another context than this Manager")
         if kind is not MemoryTypes.device:
-            raise KomputeError(f"memory_type: a tensor on a vd.Buffer is of type device, not {kind.name}")
+            raise KomputeError(f"memory_type: a tensor on a vd.Buffer has the type device, not {kind.name}")
         name = {"bool_": "bool"}.get(buffer.var_type.name, buffer.var_type.name)
-        if name not in TENSOR_TYPES or (wanted is not None and name != wanted.name):
-            expected = wanted.name if wanted is not None else ", ".join(TENSOR_TYPES)
+        if name not in TENSOR_TYPES or (dtype is not None and name != dtype.name):
+            expected = dtype.name if dtype is not None else ", ".join(TENSOR_TYPES)
             raise KomputeError(f"data: expected a buffer of {expected}, got one of {buffer.var_type.name}")
         return make_tensor_on(buffer, np.dtype(name))
 
@@ -235,7 +191,7 @@ class Manager(NamedEvaluations):
         memory_type: MemoryTypes = _DEVICE_TYPE,
         *,
         tensor_type: MemoryTypes | None = None,
-    ) -> Image:
+    ) -> "Image":
         """Make a storage image of float32.
 
         Parameters
@@ -267,20 +223,25 @@ class Manager(NamedEvaluations):
         memory_type: MemoryTypes = _DEVICE_TYPE,
         *,
         tensor_type: MemoryTypes | None = None,
-    ) -> Image:
+    ) -> "Image":
         """Make a storage image of an array's dtype: float32, or integers of 8 to 32 bits. Else as `image`."""
         kind = parse_memory_type(memory_type if tensor_type is None else tensor_type)
-        return self._make_image(parse_array("data", data, IMAGE_FORMATS), width, height, num_channels, kind)
+        from vkdispatch.kompute.memory.image import IMAGE_FORMATS
 
-    def _make_image(self, data: Any, width: int, height: int, channels: int, kind: MemoryTypes) -> Image:
+        values = parse_array("data", data, IMAGE_FORMATS)
+        return self._make_image(values, width, height, num_channels, kind)
+
+    def _make_image(self, data: Any, width: int, height: int, channels: int, kind: MemoryTypes) -> "Image":
+        from vkdispatch.kompute.memory.image import make_image
+
         sizes = (
-            _parse_index("width", width),
-            _parse_index("height", height),
-            _parse_index("num_channels", channels),
+            parse_index("width", width),
+            parse_index("height", height),
+            parse_index("num_channels", channels),
         )
-        return self._own(make_image(self._require_context(), data, *sizes, kind))
+        return self._register(make_image(self._require_context(), data, *sizes, kind))
 
-    # -- what runs
+    # -- algorithms and sequences
 
     def algorithm(
         self,
@@ -322,9 +283,9 @@ class Manager(NamedEvaluations):
         RuntimeError
             The code is invalid, or does not match the memory, the constants or the device.
         """
-        from vkdispatch.kompute.algorithm import make_algorithm
+        from vkdispatch.kompute.algorithms.algorithm import make_algorithm
 
-        return self._own(
+        return self._register(
             make_algorithm(self._require_context(), tensors, spirv, workgroup, spec_consts, push_consts)
         )
 
@@ -352,98 +313,26 @@ class Manager(NamedEvaluations):
     ) -> "Sequence":
         context = self._require_context()
         queue, count = (
-            _parse_index("queue_index", queue_index),
-            _parse_index("total_timestamps", total_timestamps),
+            parse_index("queue_index", queue_index),
+            parse_index("total_timestamps", total_timestamps),
         )
         if queue >= context.queue_count:
             raise KomputeError(f"queue_index: expected 0 to {context.queue_count - 1}, got {queue}")
         if count and not all(info.timestamp_period for info in context.device_infos):
             raise KomputeError("total_timestamps: this device has no timestamps")
-        from vkdispatch.kompute.sequence import make_sequence
+        from vkdispatch.kompute.sequences.sequence import make_sequence
 
-        owners = self._require_alive().objects
-        made = make_sequence(context, queue, count, owners, kind)
-        owners.add(made)
-        return made
-
-    # -- the interface before 0.7
-
-    def build_tensor(self, data: Any, tensorType: MemoryTypes = _DEVICE_TYPE) -> ListTensor:  # noqa: N803
-        """Make a `kp.Tensor(data)` with device memory. Raises the errors of `kp.Tensor`."""
-        made = ListTensor(data, parse_memory_type(tensorType, "tensorType"))
-        self.eval_tensor_create_def([made])
-        return made
-
-    def create_sequence(self, name: str = "", queueIndex: int = 0) -> "Sequence":  # noqa: N803
-        """Make a sequence, and register it by name if the name is new and not empty.
-
-        Raises
-        ------
-        TypeError, RuntimeError
-            `name` is not a string, or as `sequence`.
-        """
-        if not isinstance(name, str):
-            raise ArgumentTypeError(f"name: expected text, got {name!r}")
-        made = self._make_named_sequence(queueIndex)
-        if name:
-            self._require_alive().named.setdefault(name, made)
-        return made
-
-    def get_create_sequence(self, name: str) -> "Sequence":
-        """Return the sequence of a name, made if it does not exist. Raises as `create_sequence`."""
-        return self._require_alive().named.get(name) or self.create_sequence(name)
-
-    def _make_named_sequence(self, queue_index: int = 0) -> "Sequence":
-        """Make a sequence of the generation in use."""
-        if not generations.is_before_0_7():
-            return self.sequence(queue_index)
-        from vkdispatch.kompute.named_sequence import NamedSequence
-
-        return self._make_sequence(queue_index, 0, NamedSequence)
-
-    def eval_await(self, sequenceName: str, waitFor: int | None = None) -> None:  # noqa: N803
-        """Wait for a named sequence, if it is running, for at most `waitFor` nanoseconds.
-
-        Raises RuntimeError if it does not exist.
-        """
-        sequence = self._require_alive().named.get(sequenceName)
-        if sequence is None:
-            raise KomputeError(f"sequenceName: there is no sequence {sequenceName!r}")
-        if sequence.is_running():
-            sequence.eval_await(waitFor)
-
-    def eval_await_def(self, waitFor: int | None = None) -> None:  # noqa: N803
-        """Wait for the last `eval_async_..._def`, if it is running.
-
-        Raises RuntimeError if there was no `eval_..._def`.
-        """
-        self.eval_await("", waitFor)
-
-    def _evaluate(self, name: str | None, op: "OpBase", *, waits: bool) -> None:
-        """Run an operation in a named sequence, or with None in a new one.
-
-        `eval_await_def` waits for the new sequence, which is kept unless the operation raises an error.
-        """
-        named = self._require_alive().named
-        sequence = (None if name is None else named.get(name)) or self._make_named_sequence()
-        if waits:
-            sequence.eval(op)
-        else:
-            sequence.eval_async(op)
-        if name is None and waits:
-            named.setdefault("", sequence)  # an earlier sequence may still be running
-        else:
-            named[name or ""] = sequence
-
-    def _make_owner(self) -> Owner:
-        return Owner(self._require_context(), self._require_alive().objects)
+        objects = self._require_alive().objects
+        sequence = make_sequence(context, queue, count, objects, kind)
+        objects.add(sequence)
+        return sequence
 
     # -- devices
 
     def list_devices(self) -> list[dict[str, Any]]:
         """Return the properties of each device of the machine, as `get_device_properties`."""
         self._require_alive()
-        return [_describe_device(info) for info in _list_devices()]
+        return [describe_device(info) for info in list_devices()]
 
     def get_device_properties(self) -> dict[str, Any]:
         """Return the name and limits of the device.
@@ -456,7 +345,7 @@ class Manager(NamedEvaluations):
         RuntimeError
             The Manager was destroyed.
         """
-        return _describe_device(self._require_context().device_infos[0])
+        return describe_device(self._require_context().device_infos[0])
 
     @property
     def context(self) -> Context:
@@ -477,16 +366,15 @@ class Manager(NamedEvaluations):
     def destroy(self) -> None:
         """Destroy all sequences, algorithms and memory of this Manager. Idempotent."""
         if hasattr(self, "_finalizer"):
-            self._owned = None
+            self._resources = None
             self._finalizer()
 
-    def _require_alive(self) -> _Resources:
-        owned: _Resources | None = getattr(
-            self, "_owned", None
-        )  # a derived class may not have called super().__init__()
-        if owned is None:
+    def _require_alive(self) -> Resources:
+        # The attribute is missing if a derived class did not call super().__init__().
+        resources: Resources | None = getattr(self, "_resources", None)
+        if resources is None:
             raise KomputeError("this kp.Manager was destroyed, or never initialized; make a new one")
-        return owned
+        return resources
 
     def _require_context(self) -> Context:
         context = self._require_alive().context
@@ -496,77 +384,11 @@ class Manager(NamedEvaluations):
             context.require_usable()
         return context
 
-    def _own(self, made: _T) -> _T:
-        self._require_alive().objects.add(made)
-        return made
+    def _register(self, instance: _T) -> _T:
+        self._require_alive().objects.add(instance)
+        return instance
 
 
 def _is_buffer(data: object) -> bool:
     """Whether an object is a `vd.Buffer`, without importing that class."""
     return any(kind.__module__ == "vkdispatch.base.buffer" for kind in type(data).__mro__)
-
-
-def _parse_index(argument: str, given: object) -> int:
-    """Return an int of 0 or more. Raises TypeError for anything else."""
-    try:
-        value = operator.index(given)  # type: ignore[arg-type]
-    except TypeError:
-        value = -1
-    if value < 0:
-        raise ArgumentTypeError(f"{argument}: expected an int, 0 or more, got {given!r}")
-    return value
-
-
-def _parse_indices(argument: str, given: object) -> list[int]:
-    return [_parse_index(argument, item) for item in require_iterable(argument, given, "a list of ints")]
-
-
-def _parse_names(argument: str, given: object) -> list[str]:
-    names = list(require_iterable(argument, given, "a list of names"))
-    if not all(isinstance(name, str) for name in names):
-        raise ArgumentTypeError(f"{argument}: expected a list of names, got {names!r}")
-    return names
-
-
-def _list_devices() -> list[DeviceInfo]:
-    """Return all devices in Vulkan's order. Raises RuntimeError if there is no driver."""
-    return sorted(get_devices(), key=lambda info: info.dev_index)
-
-
-def _choose_context(index: int, families: list[int], extensions: list[str]) -> tuple[Context, bool]:
-    """Return a context on a device, and whether the Manager owns it."""
-    devices = _list_devices()
-    if index >= len(devices):
-        raise KomputeError(f"device: expected 0 to {len(devices) - 1}, got {index}")
-    info = devices[index]
-    for family in families:
-        if family >= len(info.queue_properties) or not info.queue_properties[family][1] & _COMPUTE:
-            raise KomputeError(
-                f"family_queue_indices: {info.device_name} has no queue family {family} that can compute"
-            )
-    if len(families) > _MOST_QUEUES:
-        raise KomputeError(
-            f"family_queue_indices: expected {_MOST_QUEUES} queues or less, got {len(families)}"
-        )
-    missing = [name for name in extensions if name not in info.extensions]
-    if missing:
-        log.error("desired_extensions: %s has no %s", info.device_name, ", ".join(missing))
-    extensions = [name for name in extensions if name in info.extensions]
-    try:
-        if not families and not extensions:
-            shared = contexts.get_context_on(info.sorted_index)
-            if shared is not None:
-                return shared, False
-        return contexts.new_context(info.sorted_index, families or None, extensions), True
-    except VkDispatchError as error:
-        raise KomputeError(f"device: {error}") from error
-
-
-def _describe_device(info: DeviceInfo) -> dict[str, Any]:
-    return {
-        "device_name": info.device_name,
-        "max_work_group_count": info.max_workgroup_count,
-        "max_work_group_invocations": info.max_workgroup_invocations,
-        "max_work_group_size": info.max_workgroup_size,
-        "timestamps_supported": bool(info.timestamp_period),
-    }

@@ -10,12 +10,12 @@ class Opaque:
 
     __slots__ = ("__weakref__",)
 
-    _made_by = "kp.Manager"
+    _maker = "kp.Manager"
 
     def __init__(self, *_: object, **__: object) -> None:
         """Raise TypeError: a Manager makes these objects."""
         name = type(self).__name__
-        raise ArgumentTypeError(f"kp.{name} has no constructor: {self._made_by} makes it")
+        raise ArgumentTypeError(f"kp.{name} has no constructor: {self._maker} makes it")
 
     def __reduce_ex__(self, protocol: Any) -> NoReturn:
         """Raise TypeError: the object cannot be pickled."""

@@ -91,7 +91,7 @@ class CooperativeForm:
 
 
 @memoize
-def cooperative_kernel(form: CooperativeForm) -> ShaderFunction:
+def make_cooperative_kernel(form: CooperativeForm) -> ShaderFunction:
     """Trace a kernel.
 
     Its arguments are those of `form.factors`, with the words of a row of each operand after the numbers.

@@ -57,7 +57,7 @@ class LineForm:
 
 
 @memoize
-def line_kernel(form: LineForm) -> ShaderFunction:
+def make_line_kernel(form: LineForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.factors`."""
 
     def body(*variables: Any) -> None:
@@ -149,7 +149,7 @@ class _Tracing:
         return total
 
     def across(self) -> None:
-        """Record a kernel of which each lane has sums of its own."""
+        """Record a kernel in which each lane has its own sums."""
         form, together = self._form, self._matrix.together
         places = [
             (self._first + (self._lane + i * form.lanes) * together).to_register("place")

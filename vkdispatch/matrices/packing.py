@@ -28,12 +28,12 @@ _MOST_WORDS = 0xFFFFFFFF
 def evaluate(array: Operand, graph: CommandGraph | None) -> Operand:
     """Queue a launch that evaluates an operand into a buffer, and return this as an operand."""
     target: Buffer[Any] = function_buffer(array.shape, array.var_type)
-    packing_kernel(array.source.elementwise())(target, *array.arguments, graph=graph)
+    make_packing_kernel(array.source.elementwise())(target, *array.arguments, graph=graph)
     return parse_operand(target)
 
 
 @memoize
-def packing_kernel(source: Source) -> ShaderFunction:
+def make_packing_kernel(source: Source) -> ShaderFunction:
     """Trace a kernel; its arguments are the buffer and those of the source."""
 
     def body(target: Any, *arguments: Any) -> None:
@@ -74,13 +74,13 @@ def queue_words(
         A buffer for at least `count` words.
     """
     if count > _MOST_WORDS:
-        raise ArgumentValueError("matmul: an operand that is to be copied has more than 2^35 elements")
-    kernel = words_kernel(array.source.elementwise(), kind)
+        raise ArgumentValueError("matmul: an operand that must be copied has more than 2**35 elements")
+    kernel = make_words_kernel(array.source.elementwise(), kind)
     kernel(target, count, width, words_across(width), *array.arguments, graph=graph)
 
 
 @memoize
-def words_kernel(source: Source, kind: DType) -> ShaderFunction:
+def make_words_kernel(source: Source, kind: DType) -> ShaderFunction:
     """Trace a kernel; its arguments are the words, three sizes and those of the source."""
 
     def body(target: Any, count: Any, width: Any, pitch: Any, *arguments: Any) -> None:

@@ -108,7 +108,7 @@ def _count_words(form: PanelForm, sizes: Sizes, *, of_b: bool) -> int:
 
 
 @memoize
-def product_kernel(form: PanelForm) -> ShaderFunction:
+def make_product_kernel(form: PanelForm) -> ShaderFunction:
     """Trace a kernel; its arguments are the sums, `NUMBERS` and the panels of both operands."""
     words = plain_source(uvec4)
     sink = Sink(bool_ if form.logical else form.kind, form.kind)
@@ -240,13 +240,13 @@ def queue_panels(
     neighbours = sizes.length if along else side
     whole = along is not of_b and array.source.together == form.step and neighbours % form.step == 0
     source = array.source if whole else array.source.elementwise()
-    kernel = packing_kernel(PackingForm(source, form, of_b, along))
+    kernel = make_packing_kernel(PackingForm(source, form, of_b, along))
     kernel(target, count, side, sizes.length, *array.arguments, *(array.views if whole else ()), graph=graph)
     return target
 
 
 @memoize
-def packing_kernel(form: PackingForm) -> ShaderFunction:
+def make_packing_kernel(form: PackingForm) -> ShaderFunction:
     """Trace a kernel; its arguments are the panels, three sizes, those of the source, and its views."""
     source = form.source
 

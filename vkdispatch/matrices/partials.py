@@ -30,7 +30,7 @@ class PartialsForm:
 
 
 @memoize
-def partials_kernel(form: PartialsForm) -> ShaderFunction:
+def make_partials_kernel(form: PartialsForm) -> ShaderFunction:
     """Trace the kernel; its arguments are the result, the parts, their number, and those of the sink."""
     factors = form.factors
     elements = GROUP // form.lanes

@@ -10,11 +10,11 @@ from vkdispatch.base.devices.information import MatrixProduct
 from vkdispatch.base.dtype import DType, bfloat16, float16, float32, uvec4
 from vkdispatch.base.record import record, replace
 from vkdispatch.matrices import planning
-from vkdispatch.matrices.cooperative import WORD, CooperativeForm, cooperative_kernel
+from vkdispatch.matrices.cooperative import WORD, CooperativeForm, make_cooperative_kernel
 from vkdispatch.matrices.factors import Factors, Sizes
-from vkdispatch.matrices.lines import LineForm, line_kernel
-from vkdispatch.matrices.panels import PanelForm, choose_panel_form, fits_panels, product_kernel
-from vkdispatch.matrices.partials import PartialsForm, partials_kernel
+from vkdispatch.matrices.lines import LineForm, make_line_kernel
+from vkdispatch.matrices.panels import PanelForm, choose_panel_form, fits_panels, make_product_kernel
+from vkdispatch.matrices.partials import PartialsForm, make_partials_kernel
 from vkdispatch.matrices.planning import (
     choose_cooperative_tile,
     choose_cpu_lanes,
@@ -28,10 +28,11 @@ from vkdispatch.matrices.planning import (
     is_small,
     split_length,
 )
-from vkdispatch.matrices.small import small_kernel
-from vkdispatch.matrices.tiles import TileForm, tile_kernel
+from vkdispatch.matrices.small import make_small_kernel
+from vkdispatch.matrices.strips import TileForm
+from vkdispatch.matrices.tiles import make_tile_kernel
 from vkdispatch.matrices.tuning import Tuning
-from vkdispatch.matrices.vectors import VectorForm, vector_kernel
+from vkdispatch.matrices.vectors import VectorForm, make_vector_kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _HALVES = (float16, bfloat16)
@@ -106,7 +107,7 @@ def find_plan(request: Request) -> Plan:
     # keeps them alive, so that identities stay unique.
     key = (
         *(id(request.a), id(request.b), request.transpose_a, request.transpose_b, request.sizes.key),
-        *(request.kind, id(request.sink), id(request.device), id(request.tuning)),
+        *(request.kind, id(request.sink), id(request.device), request.tuning.edition),
     )
     found = _plans.get(key)
     if found is None:
@@ -121,9 +122,9 @@ def _plan_product(request: Request) -> Plan:
     sizes = request.sizes
     if sizes.length == 0:
         # sums of no parts are zeros
-        return Plan(request, None, splits=0, parts=_parts_kernel(request, sizes))
+        return Plan(request, None, splits=0, parts=_make_parts_kernel(request, sizes))
     if is_small(sizes):
-        return Plan(request, small_kernel(_make_factors(request, sizes, 1, 1)), sizes.numbers)
+        return Plan(request, make_small_kernel(_make_factors(request, sizes, 1, 1)), sizes.numbers)
     if min(sizes.rows, sizes.columns) == 1:
         return _plan_vector(request)
     if request.device.is_cpu:
@@ -137,13 +138,13 @@ def _plan_product(request: Request) -> Plan:
 
 def _make_plan(request: Request, kernel: ShaderFunction, sizes: Sizes, *together: int) -> Plan:
     views = together[0] > 1, together[1] > 1
-    parts = None if sizes.splits == 1 else _parts_kernel(request, sizes)
+    parts = None if sizes.splits == 1 else _make_parts_kernel(request, sizes)
     return Plan(request, kernel, sizes.numbers, views, splits=sizes.splits, parts=parts)
 
 
-def _parts_kernel(request: Request, sizes: Sizes) -> ShaderFunction:
+def _make_parts_kernel(request: Request, sizes: Sizes) -> ShaderFunction:
     factors = replace(_make_factors(request, sizes, 1, 1), partial=False)
-    return partials_kernel(PartialsForm(factors, choose_lanes_of_parts(sizes)))
+    return make_partials_kernel(PartialsForm(factors, choose_lanes_of_parts(sizes)))
 
 
 def _make_factors(request: Request, sizes: Sizes, *together: int) -> Factors:
@@ -159,8 +160,10 @@ def _plan_panels(request: Request, form: PanelForm) -> Plan:
     sizes = split_length(request.sizes, -(-request.sizes.length // planning.tuning.chunk_cpu), form.step)
     sink = request.sink
     plain = sink.mapping is None and sink.out_type is form.kind
-    parts = None if plain and sizes.splits == 1 else _parts_kernel(request, sizes)
-    return Plan(request, product_kernel(form), sizes.numbers, panels=form, splits=sizes.splits, parts=parts)
+    parts = None if plain and sizes.splits == 1 else _make_parts_kernel(request, sizes)
+    return Plan(
+        request, make_product_kernel(form), sizes.numbers, panels=form, splits=sizes.splits, parts=parts
+    )
 
 
 def _plan_tiles(request: Request) -> Plan:
@@ -184,7 +187,7 @@ def _plan_tiles(request: Request) -> Plan:
         is_ragged=any(size % tile.step for size in (sizes.length, sizes.chunk)),
         band=planning.tuning.band,
     )
-    return _make_plan(request, tile_kernel(form), sizes, *together)
+    return _make_plan(request, make_tile_kernel(form), sizes, *together)
 
 
 def _choose_together(source: Source, sizes: Sizes, *, along: bool, side: int, most: int) -> int:
@@ -210,12 +213,12 @@ def _plan_vector(request: Request) -> Plan:
         lanes = choose_cpu_lanes(request.device)
         count, sizes = choose_lines(sizes, lanes, together, along=along)
         line = LineForm(_make_factors(request, sizes, *both), has_matrix_b, along, lanes, count)
-        return _make_plan(request, line_kernel(line), sizes, *both)
+        return _make_plan(request, make_line_kernel(line), sizes, *both)
     lanes, sizes = (choose_lanes_along if along else choose_lanes_across)(sizes, together)
     form = VectorForm(
         _make_factors(request, sizes, *both), has_matrix_b, along, lanes, planning.tuning.unroll
     )
-    return _make_plan(request, vector_kernel(form), sizes, *both)
+    return _make_plan(request, make_vector_kernel(form), sizes, *both)
 
 
 def _find_product(request: Request) -> MatrixProduct | None:
@@ -253,7 +256,7 @@ def _plan_cooperative(request: Request, device: MatrixProduct) -> Plan:
         band=planning.tuning.band_cooperative,
         apart=planning.tuning.apart,
     )
-    plan = _make_plan(request, cooperative_kernel(form), sizes, 1, 1)
+    plan = _make_plan(request, make_cooperative_kernel(form), sizes, 1, 1)
     a_width = sizes.rows if request.transpose_a else sizes.length
     b_width = sizes.length if request.transpose_b else sizes.columns
     numbers = (*plan.numbers, -(-a_width // WORD), -(-b_width // WORD))

@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, OutputLike, parse_output
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.maps.output import Output, OutputLike
+from vkdispatch.arrays.results import prepare_output
 from vkdispatch.arrays.values.promotion import promote_dtypes
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_complex, is_scalar, uvec4
@@ -82,9 +81,7 @@ def matmul(
         else _parse_number_dtype(dtype)
     )
     check_converts((left.var_type, right.var_type), kind)
-    target = parse_output(output_map, kind, shape)
-    buffer = prepare_result(out, shape, target.out_type, left.context)
-    check_overlap([("out", out)], target, elsewhere=[left, right])
+    target, buffer = prepare_output(out, output_map, shape, kind, left.context, elsewhere=[left, right])
     if sizes.size == 0:
         return buffer
     if max(sizes.rows, sizes.columns, sizes.batches) > _MOST:
@@ -158,7 +155,7 @@ def _parse_flag(value: object, name: str) -> bool:
     return value
 
 
-def _parse_number_dtype(kind: Any) -> DType:
+def _parse_number_dtype(kind: object) -> DType:
     found = parse_dtype(kind)
     if not (is_scalar(found) or is_complex(found)):
         raise ArgumentTypeError(f"dtype: expected a dtype of numbers such as vd.float32, got {found.name}")
@@ -177,9 +174,12 @@ def _find_sizes(
     """Return the sizes of a product, and the shape of its result."""
     for shape, swap, name in ((a, swap_a, "a"), (b, swap_b, "b")):
         if not shape:
-            raise ArgumentValueError(f"{name}: a number is no matrix; multiply by it in a vd.map")
+            raise ArgumentValueError(
+                f"{name}: expected a matrix or a vector, got an array of no dimensions; multiply by it in "
+                "a vd.map"
+            )
         if swap and len(shape) == 1:
-            raise ArgumentValueError(f"transpose_{name}: {name} has one axis, and nothing to swap")
+            raise ArgumentValueError(f"transpose_{name}: {name} has one axis; there are no two axes to swap")
     first = a if len(a) > 1 else (1, *a)
     second = b if len(b) > 1 else (*b, 1)
     rows, length = (first[-1], first[-2]) if swap_a else (first[-2], first[-1])

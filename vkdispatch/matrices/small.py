@@ -15,7 +15,7 @@ _GROUP = 256
 
 
 @memoize
-def small_kernel(factors: Factors) -> ShaderFunction:
+def make_small_kernel(factors: Factors) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `factors`, which have no parts and load single elements."""
 
     def body(*variables: Any) -> None:

@@ -48,7 +48,7 @@ class VectorForm:
 
 
 @memoize
-def vector_kernel(form: VectorForm) -> ShaderFunction:
+def make_vector_kernel(form: VectorForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.factors`."""
 
     def body(*variables: Any) -> None:
@@ -86,7 +86,7 @@ class _Tracing:
         self._side = number["columns" if form.has_matrix_b else "rows"]
 
     def _load(self, operand: Any, position: Any) -> Any:
-        """Load the elements of one load, or nothing yet where a map is to be request."""
+        """Load the elements of one load. Return None for a map, whose values are computed later."""
         source: Source = operand[0]
         if source.together > 1:
             return source.load(operand[2], position)

@@ -11,7 +11,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.values.annotations import constant
 from vkdispatch.base.dtype import compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.trace.recording import is_tracing, precise_math
+from vkdispatch.codegen.trace.current import is_tracing, precise_math
 from vkdispatch.numpy.core.application import broadcast_shapes, make_values
 from vkdispatch.numpy.core.array import array_of, describe, parse_operand, value_of
 from vkdispatch.numpy.core.conversion import asarray
@@ -29,7 +29,7 @@ from vkdispatch.numpy.core.dtypes import (
 from vkdispatch.numpy.core.expressions import Loop, Node, Operation, make_node
 from vkdispatch.numpy.core.kernels import convert
 from vkdispatch.numpy.core.memory import View
-from vkdispatch.rewrite.functions import inlined, kernel
+from vkdispatch.rewrite.functions import prepare_function, prepare_kernel
 
 _LETTERS = {bool: "b", int: "biu", float: "f", complex: "c"}
 
@@ -72,7 +72,7 @@ class VectorizedFunction:
             Shapes do not broadcast.
         """
         if is_tracing():
-            return inlined(self.pyfunc)(*args, **kwargs)
+            return prepare_function(self.pyfunc)(*args, **kwargs)
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as error:
@@ -134,7 +134,7 @@ class VectorizedFunction:
             *operands, kind = values
             register = vc.new_register(compute_type(kernel_type(kind)))
             with vc.scope_block():
-                result = inlined(function)(*operands)
+                result = prepare_function(function)(*operands)
                 value = result[at] if is_tuple else result
                 if hasattr(value, "var_type"):
                     value = convert(value, numpy_type(value.var_type), kind)
@@ -236,12 +236,12 @@ def _infer(function: Callable[..., Any], name: str, kinds: Sequence[Kind]) -> tu
     traced: list[Any] = []
 
     def body(*variables: Any) -> None:
-        traced[:] = [inlined(function)(*(each.to_register() for each in variables))]
+        traced[:] = [prepare_function(function)(*(each.to_register() for each in variables))]
 
     types = [constant[compute_type(kernel_type(kind))] for kind in kinds]
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context, precise_math():
         variables = context.declare_input_arguments(types, [f"x{i}" for i in range(len(types))])
-        kernel(body, rewrite=True)(*variables)
+        prepare_kernel(body, rewrite=True)(*variables)
     result = traced[0]
     parts = list(result) if isinstance(result, tuple) else [result]
     return [_kind_of_result(part, name) for part in parts], isinstance(result, tuple)

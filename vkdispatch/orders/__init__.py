@@ -1,10 +1,11 @@
-"""Orders: one task as native code in several programming models, run by the best that the machine has.
+"""Orders: one task as native code in several programming models, run in the best one available.
 
-The names and the behaviour are those of accelpy 0.3: `import vkdispatch.orders as accelpy` runs its programs.
+Names and behavior follow accelpy 0.3: `import vkdispatch.orders as accelpy` runs its programs.
 """
 
-from vkdispatch.orders.accel import Accel
-from vkdispatch.orders.classes import (
+from vkdispatch.orders.errors import Attempt, OrderBuildError, OrderMismatchError, OrderRunError
+from vkdispatch.orders.running.accel import Accel
+from vkdispatch.orders.running.classes import (
     AccelBase,
     CppAccel,
     CudaAccel,
@@ -15,9 +16,8 @@ from vkdispatch.orders.classes import (
     OpenmpCppAccel,
     OpenmpFortranAccel,
 )
-from vkdispatch.orders.comparing import Verification
-from vkdispatch.orders.errors import Attempt, OrderBuildError, OrderMismatchError, OrderRunError
-from vkdispatch.orders.order import Order, Section
+from vkdispatch.orders.running.comparison import Verification
+from vkdispatch.orders.text.order import Order, Section
 
 __all__ = [
     "Accel",

@@ -1,5 +1,5 @@
-"""`python -m vkdispatch.orders config` and `cache`: accelpy's commands."""
+"""`python -m vkdispatch.orders config` and `cache`: the commands of accelpy."""
 
-from vkdispatch.orders.commands import main
+from vkdispatch.orders.command_line import main
 
 main()

@@ -1,4 +1,4 @@
-"""What can go wrong with an order, beyond wrong arguments."""
+"""The errors of orders, except for invalid arguments."""
 
 from vkdispatch.base.errors import CheckError, VkDispatchError
 from vkdispatch.base.record import record
@@ -6,7 +6,7 @@ from vkdispatch.base.record import record
 
 @record
 class Attempt:
-    """One try to build a section.
+    """A failed attempt to build a section.
 
     Attributes
     ----------
@@ -15,7 +15,7 @@ class Attempt:
     line
         The line of the section's header in the order's text.
     message
-        Why it could not be built, with what the compiler said.
+        Why it could not be built, with the compiler's messages.
     """
 
     model: str
@@ -24,12 +24,12 @@ class Attempt:
 
 
 class OrderBuildError(VkDispatchError, RuntimeError):
-    """No section of an order that was asked for could be built on this machine.
+    """None of the requested sections of an order could be built on this machine.
 
     Attributes
     ----------
     attempts
-        An `Attempt` for each section and model that was tried, in order.
+        An `Attempt` for each section and model, in order.
     """
 
     def __init__(self, message: str, attempts: tuple[Attempt, ...] = ()) -> None:
@@ -38,7 +38,7 @@ class OrderBuildError(VkDispatchError, RuntimeError):
 
 
 class OrderRunError(VkDispatchError, RuntimeError):
-    """The native code of an order, or the device under it, reported a failure."""
+    """The native code of an order, or its device, reported a failure."""
 
 
 class OrderMismatchError(CheckError, AssertionError):
@@ -51,7 +51,7 @@ class OrderMismatchError(CheckError, AssertionError):
     argument
         The name of the output.
     index
-        Where the error is largest.
+        The index of the largest error.
     """
 
     def __init__(self, message: str, models: tuple[str, str], argument: str, index: tuple[int, ...]) -> None:

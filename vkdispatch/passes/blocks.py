@@ -1,19 +1,19 @@
-"""Kernels of which each invocation does a block of neighbouring elements, for CPU drivers.
+"""Kernels whose invocations each process a block of neighbouring elements, for CPU drivers.
 
-Such a driver computes for the invocations of a subgroup side by side, in one register of the processor, but
-loads and stores for one after the other, and pays for each access more than for its bytes:
+Such a driver vectorizes arithmetic across the invocations of a subgroup, but not loads and stores. An access
+costs more than its bytes:
 
     one element each      i: load 4 bytes, compute, store 4 bytes
     a block of 8 each     8i, 8i + 1, ... 8i + 7: load 32 bytes, compute 8 times, store 32 bytes
 
-What lies at the invocation's own id along x is loaded and stored in vectors of four words of 64 bits, whose
-type is float64, through a second declaration of the buffer. Only launches of whole blocks go to this form: a
-processor's driver runs both sides of a branch, so that to look for a rest would cost everywhere.
+Elements at the invocation's own id along x are loaded and stored as vectors of four float64, through a second
+declaration of the buffer. The form serves only launches of whole blocks: CPU drivers run both sides of a
+branch, so a branch for the remainder would slow down every invocation.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 
-from vkdispatch.analyses.contents import contents, nodes, place_operands
+from vkdispatch.analyses.contents import contents
 from vkdispatch.base.dtype import (
     DType,
     complex64,
@@ -42,31 +42,22 @@ from vkdispatch.ir import (
     Statement,
     Storage,
     Store,
+    evaluated,
+    nodes,
     root_of,
     walk,
 )
-from vkdispatch.passes.coarsen import (
-    Copy,
-    binary,
-    compare,
-    id_part,
-    is_id_x,
-    is_separable,
-    logical,
-    new_register,
-    part_of,
-    split_guard,
-    store_values,
-)
-from vkdispatch.passes.elementwise import definitions_of
-from vkdispatch.passes.reports import read, uint
+from vkdispatch.ir.names import FreshNames
+from vkdispatch.passes.builders import binary, compare, id_part, logical, part_of, read, uint
+from vkdispatch.passes.coarsen import Copy, is_id_x, is_separable, new_register, split_guard, store_values
+from vkdispatch.passes.fusion.elementwise import definitions_of
 
 BLOCK = 8
-# Longer kernels take their time computing, and eight times the text takes long to compile.
+# In longer kernels arithmetic dominates, and eight times their text takes long to compile.
 _LONGEST = 64
 _LANES = 4
 _LETTERS = "xyzw"
-# Types of elements of which a word holds two, or one; how bits become a value, and back.
+# Types of which a word holds two elements, or one, with the functions from bits to value and back.
 _HALVES: dict[DType, tuple[str, str]] = {
     float32: ("uintBitsToFloat", "floatBitsToUint"),
     int32: ("int", "uint"),
@@ -86,7 +77,7 @@ _WORDS: dict[DType, tuple[str, str]] = {
 
 
 def can_block(kernel: Kernel) -> bool:
-    """Whether a kernel gains by doing a block of elements in each invocation."""
+    """Whether a kernel runs faster if each invocation processes a block of elements."""
     if not is_separable(kernel) or split_guard(kernel.body)[0] is not None:
         return False
     found = contents(kernel)
@@ -98,36 +89,33 @@ def can_block(kernel: Kernel) -> bool:
     return any(
         _is_own(root, definitions)
         for statement in kernel.body
-        for root in nodes((*_loading(statement), *_stored(statement)))
+        for root in nodes((*_find_loads(statement), *_find_stored(statement)))
     )
 
 
 def put_in_blocks(kernel: Kernel) -> Kernel:
-    """Return a kernel whose invocations do `BLOCK` elements each, of launches of whole blocks along x.
+    """Return a kernel whose invocations process `BLOCK` elements each, for launches of whole blocks along x.
 
-    It checks `exec_count` itself. `can_block` must have allowed it.
+    It checks `exec_count` itself. `can_block` must be true of the kernel.
     """
     return _Blocks(kernel).kernel()
 
 
-def _loading(statement: Statement) -> tuple[Expr, ...]:
-    """Expressions that a statement evaluates in any case, before it stores anything."""
-    if isinstance(statement, Declare):
-        return (statement.value,)
-    if isinstance(statement, Store):
-        updated = () if statement.operator is None else (statement.place,)
-        return (*place_operands(statement.place), statement.value, *updated)
-    if isinstance(statement, If):
-        return tuple(condition for condition, _ in statement.branches)
-    return ()
+def _find_loads(statement: Statement) -> tuple[Expr, ...]:
+    """Return the expressions that a statement always evaluates, before it stores anything."""
+    if not isinstance(statement, (Declare, Store, If)):
+        return ()
+    if isinstance(statement, Store) and statement.operator is not None:
+        return (*evaluated(statement), statement.place)
+    return evaluated(statement)
 
 
-def _stored(statement: Statement) -> tuple[Expr, ...]:
+def _find_stored(statement: Statement) -> tuple[Expr, ...]:
     return (statement.place,) if isinstance(statement, Store) and statement.place.op is Op.ELEMENT else ()
 
 
 def _is_own(expr: Expr, definitions: Mapping[Register, Expr]) -> bool:
-    """Whether an expression is the element at the invocation's id along x, of a type that words hold."""
+    """Whether an expression is the element at the invocation's id along x, and of a type that fits words."""
     if expr.op is not Op.ELEMENT or not isinstance(expr.value, Storage):
         return False
     storage = expr.value
@@ -148,15 +136,15 @@ def _is_own(expr: Expr, definitions: Mapping[Register, Expr]) -> bool:
 
 
 class _Member(Copy):
-    """The kernel's statements for one element of the block, with what was loaded of it."""
+    """Copies statements for one element of the block, and knows which values of it were loaded."""
 
-    def __init__(self, number: int, taken: set[str], definitions: Mapping[Register, Expr]) -> None:
-        super().__init__(new_register(f"element_{number}", uint32, taken), f"_{number}", taken)
+    def __init__(self, number: int, names: FreshNames, definitions: Mapping[Register, Expr]) -> None:
+        super().__init__(new_register(f"element_{number}", uint32, names), f"_{number}", names)
         self._definitions = definitions
         self.loaded: dict[int, Expr] = {}
 
     def forget(self, loaded: dict[int, Expr] | None = None) -> None:
-        """From now on only `loaded` is known of what buffers hold."""
+        """Forget all values of buffers but `loaded`."""
         self.loaded = loaded or {}
         self.exprs.clear()
 
@@ -167,21 +155,21 @@ class _Member(Copy):
             return replace(expr, args=tuple(map(self.expr, expr.args)), axes=())
         return self.expr(expr)
 
-    def replaced(self, expr: Expr) -> Expr:
+    def replace_node(self, expr: Expr) -> Expr:
         known = self.loaded.get(expr.value.index) if isinstance(expr.value, Storage) else None
         if known is not None and _is_own(expr, self._definitions):
             return known
-        return super().replaced(expr)
+        return super().replace_node(expr)
 
 
 class _Blocks:
-    """Writes a kernel anew: each statement for all elements of the block before the next."""
+    """Rewrites a kernel: each statement for all elements of the block, then the next statement."""
 
     def __init__(self, kernel: Kernel) -> None:
         self._source = kernel
-        self._taken = {each.register.name for each in walk(kernel.body) if isinstance(each, Declare)}
+        self._names = FreshNames.of_variables(kernel)
         self._definitions = definitions_of(list(walk(kernel.body)))
-        self._members = [_Member(number, self._taken, self._definitions) for number in range(BLOCK)]
+        self._members = [_Member(number, self._names, self._definitions) for number in range(BLOCK)]
         self._views: dict[int, Storage] = {}
 
     def kernel(self) -> Kernel:
@@ -190,7 +178,7 @@ class _Blocks:
         assert kernel.exec_count is not None
         limit = Expr(Op.ARGUMENT, kernel.exec_count.dtype, value=kernel.exec_count)
         gid = {axis: id_part(Builtin.GLOBAL_INVOCATION_ID, axis) for axis in "xyz"}
-        first = new_register("first", uint32, self._taken)
+        first = new_register("first", uint32, self._names)
         beyond = [compare(">=", read(first), part_of(limit, "x"))]
         beyond += [compare(">=", gid[axis], part_of(limit, axis)) for axis in "yz"]
         places = [
@@ -213,7 +201,7 @@ class _Blocks:
         if isinstance(statement, Comment):
             yield statement
             return
-        yield from self._load(_loading(statement))
+        yield from self._load(_find_loads(statement))
         if isinstance(statement, Store) and root_of(statement.place).op is Op.ELEMENT:
             yield from self._store(statement)
         elif isinstance(statement, (Declare, Store)):
@@ -230,7 +218,7 @@ class _Blocks:
             member.forget()
 
     def _branch(self, statement: If) -> Iterator[Statement]:
-        """Conditions know what was loaded; of an invocation's elements each goes its own way after them."""
+        """Conditions use the loaded values; the bodies of each element load their own."""
         for member in self._members:
             conditions = [member.expr(condition) for condition, _ in statement.branches]
             loaded = member.loaded
@@ -256,7 +244,7 @@ class _Blocks:
                 continue
             values: list[Expr] = []
             for element in self._vectors(storage):
-                vector = new_register(f"words_{storage.index}", dvec4, self._taken)
+                vector = new_register(f"words_{storage.index}", dvec4, self._names)
                 yield Declare(vector, element, expr.loc)
                 for letter in _LETTERS:
                     word = Expr(Op.COMPONENT, float64, (read(vector),), letter)
@@ -265,7 +253,7 @@ class _Blocks:
                 register = member.register(f"loaded_{storage.index}", storage.dtype, fixed=True)
                 yield Declare(register, value, expr.loc)
                 member.loaded[storage.index] = read(register)
-                # what was written of the element before meant its place
+                # copies made before refer to memory
                 member.exprs.clear()
 
     def _store(self, statement: Store) -> Iterator[Statement]:
@@ -296,29 +284,29 @@ class _Blocks:
         return [Expr(Op.ELEMENT, dvec4, (place,), view) for place in places]
 
 
-def _converted(function: str, kind: DType, value: Expr) -> Expr:
+def _convert(function: str, kind: DType, value: Expr) -> Expr:
     return Expr(Op.CALL, kind, (value,), function) if function else value
 
 
 def _values_of(word: Expr, kind: DType) -> list[Expr]:
     """Return the elements that a word holds."""
     if kind in _WORDS:
-        return [_converted(_WORDS[kind][0], kind, word)]
+        return [_convert(_WORDS[kind][0], kind, word)]
     pair = Expr(Op.CALL, uvec2, (word,), "unpackDouble2x32")
     if kind in _PAIRS:
-        return [_converted(_PAIRS[kind][0], kind, pair)]
+        return [_convert(_PAIRS[kind][0], kind, pair)]
     halves = [Expr(Op.COMPONENT, uint32, (pair,), letter) for letter in "xy"]
-    return [_converted(_HALVES[kind][0], kind, half) for half in halves]
+    return [_convert(_HALVES[kind][0], kind, half) for half in halves]
 
 
 def _words_of(values: list[Expr], kind: DType) -> list[Expr]:
     """Return the words that hold elements."""
     if kind in _WORDS:
-        return [_converted(_WORDS[kind][1], float64, value) for value in values]
+        return [_convert(_WORDS[kind][1], float64, value) for value in values]
     if kind in _PAIRS:
-        pairs = [_converted(_PAIRS[kind][1], uvec2, value) for value in values]
+        pairs = [_convert(_PAIRS[kind][1], uvec2, value) for value in values]
     else:
-        bits = [_converted(_HALVES[kind][1], uint32, value) for value in values]
+        bits = [_convert(_HALVES[kind][1], uint32, value) for value in values]
         pairs = [
             Expr(Op.CONSTRUCT, uvec2, (low, high)) for low, high in zip(bits[::2], bits[1::2], strict=True)
         ]

@@ -1,22 +1,23 @@
-"""From a kernel with barriers to one whose invocations beyond `exec_count` do nothing but reach them.
+"""Make invocations beyond `exec_count` reach the barriers of a kernel, and do nothing else.
 
-Vulkan leaves a barrier undefined that not all invocations of a workgroup reach, so those beyond the limit
-must not return first as they do in other kernels:
+A barrier that not all invocations of a workgroup reach is undefined in Vulkan. So in kernels with barriers
+the invocations beyond the limit must not return at the start, as they do in other kernels:
 
     s[lid] = x[i]                   bool inside = i < exec_count;
     barrier()                       if (inside) { s[lid] = x[i]; }
     y[i] = s[63 - lid]              barrier();
                                     if (inside) { y[i] = s[63 - lid]; }
 
-What leads from barrier to barrier (`JointFlow`) all invocations do. Decisions there are taken by each where
-they are uniform. Else those beyond the limit, whose registers hold nothing, do as the first invocation of
-their workgroup, which lies within the limit if any does: it puts what it has decided into shared memory.
+All invocations run the control flow around barriers (`JointFlow`). Each evaluates conditions that are uniform
+in the workgroup. For other conditions the registers of invocations beyond the limit hold nothing meaningful.
+These follow the first invocation of the workgroup, which is within the limit if any is: it writes the value
+of the condition to shared memory.
 """
 
 from collections import Counter
 from itertools import pairwise
 
-from vkdispatch.analyses.contents import PURE, contents, nodes, remembered
+from vkdispatch.analyses.contents import PURE, contents, remember
 from vkdispatch.analyses.joint_flow import JointFlow, has_barriers, registers_of
 from vkdispatch.base.dtype import DType, bool_, is_cooperative, uint32, uvec3
 from vkdispatch.base.record import replace
@@ -41,24 +42,25 @@ from vkdispatch.ir import (
     Store,
     Switch,
     While,
-    blocks_of,
     expressions_of,
+    map_statement,
+    nodes,
     root_of,
     walk,
-    with_blocks,
 )
 from vkdispatch.ir.location import Loc
-from vkdispatch.passes.reports import all_of, less, negation, read, uint, zero
+from vkdispatch.ir.names import FreshNames
+from vkdispatch.passes.builders import all_of, less, negate, read, uint, zero
 
 _SILENT = (Comment, Print, Assert)
 
 
-@remembered
+@remember
 def keeps_workgroups(kernel: Kernel) -> bool:
-    """Whether invocations beyond the limit have to stay in a kernel.
+    """Whether invocations beyond the limit must stay in a kernel.
 
-    Where there is GLSL of the user, nobody can tell what to leave out; and a cooperative matrix is the
-    business of whole subgroups.
+    False for kernels with raw GLSL, which cannot be guarded, or with cooperative matrices, which belong to
+    whole subgroups.
     """
     if kernel.exec_count is None or not has_barriers(kernel):
         return False
@@ -68,7 +70,7 @@ def keeps_workgroups(kernel: Kernel) -> bool:
     )
 
 
-@remembered
+@remember
 def guard_effects(kernel: Kernel) -> Kernel:
     """Return a kernel that checks `exec_count` itself, and whose invocations all reach its barriers."""
     guards = _Guards(kernel)
@@ -77,9 +79,9 @@ def guard_effects(kernel: Kernel) -> Kernel:
 
 
 def _is_harmless(value: Expr) -> bool:
-    """Whether an invocation beyond the limit may compute a value: it is made of its registers and ids.
+    """Whether an invocation beyond the limit may compute a value: one of registers and ids only.
 
-    What it makes of these may be no index of anything.
+    Such a value must not be used as an index.
     """
     return all(
         node.op is Op.REGISTER
@@ -88,8 +90,8 @@ def _is_harmless(value: Expr) -> bool:
     )
 
 
-def _own_registers(statement: Statement) -> set[Register]:
-    """Return the registers that a statement mentions, without what is nested in it."""
+def _find_own_registers(statement: Statement) -> set[Register]:
+    """Return the registers that a statement mentions, apart from nested statements."""
     found = set(registers_of(expressions_of(statement)))
     if isinstance(statement, Declare):
         found.add(statement.register)
@@ -98,8 +100,8 @@ def _own_registers(statement: Statement) -> set[Register]:
     return found
 
 
-def _assigned(outer: Statement) -> set[Register]:
-    """Return the registers that a statement and what is nested in it declare or store to."""
+def _find_assigned(outer: Statement) -> set[Register]:
+    """Return the registers that a statement, or one nested in it, declares or stores to."""
     found: set[Register] = set()
     for statement in walk((outer,)):
         if isinstance(statement, Declare):
@@ -112,32 +114,19 @@ def _assigned(outer: Statement) -> set[Register]:
 
 
 class _Guards:
-    """Rewrites the blocks that all invocations go through."""
+    """Rewrites the blocks that all invocations run."""
 
     def __init__(self, kernel: Kernel) -> None:
         assert kernel.exec_count is not None
         self._flow = JointFlow(kernel)
         self._limit = Expr(Op.ARGUMENT, uvec3, (), kernel.exec_count)
-        self._taken = {array.name for array in kernel.shared}
-        for statement in walk(kernel.body):
-            if isinstance(statement, Declare):
-                self._taken.add(statement.register.name)
-            elif isinstance(statement, For):
-                self._taken.add(statement.counter.name)
+        self._names = FreshNames.of_variables(kernel)
         # how many statements mention a register
         self._uses = Counter(
-            register for statement in walk(kernel.body) for register in _own_registers(statement)
+            register for statement in walk(kernel.body) for register in _find_own_registers(statement)
         )
-        self._inside = Register(self._new_name("inside"), bool_, fixed=True)
+        self._inside = Register(self._names.claim_copy("inside"), bool_, fixed=True)
         self.shared: dict[DType, SharedArray] = {}
-
-    def _new_name(self, name: str) -> str:
-        wanted, copies = name, 0
-        while name in self._taken:
-            copies += 1
-            name = f"{wanted}_{copies}"
-        self._taken.add(name)
-        return name
 
     def start(self) -> Statement:
         """Declare whether the invocation lies within the limit."""
@@ -151,34 +140,36 @@ class _Guards:
     # -- blocks
 
     def block(self, block: Block) -> Block:
-        """Rewrite a block that all invocations go through."""
+        """Rewrite a block that all invocations run."""
         out: list[Statement] = []
         apart: list[Statement] = []
         for statement in block:
             if id(statement) in self._flow.joint or isinstance(statement, Effect):
                 self._flush(apart, out)
-                self._joint(statement, out)
+                self._rewrite_joint(statement, out)
             else:
                 apart.append(statement)
         self._flush(apart, out)
         return tuple(out)
 
     def _flush(self, apart: list[Statement], out: list[Statement]) -> None:
-        """Write what only invocations within the limit do."""
-        for piece in self._pieces(apart):
+        """Write the statements that only invocations within the limit run."""
+        for piece in self._split_pieces(apart):
             self._flush_piece(piece, out)
         apart.clear()
 
-    def _pieces(self, apart: list[Statement]) -> list[list[Statement]]:
-        """Split statements behind each fixed register that is used behind its piece: a guard ends there."""
-        changed = {register for statement in apart for register in _assigned(statement)}
+    def _split_pieces(self, apart: list[Statement]) -> list[list[Statement]]:
+        """Split statements after each fixed register that is used behind its piece: its guard has to end."""
+        changed = {register for statement in apart for register in _find_assigned(statement)}
         ends = {0, len(apart)}
         while True:
             pieces = [apart[first:last] for first, last in pairwise(sorted(ends))]
             more = set(ends)
             first = 0
             for piece in pieces:
-                uses = Counter(register for each in walk(tuple(piece)) for register in _own_registers(each))
+                uses = Counter(
+                    register for each in walk(tuple(piece)) for register in _find_own_registers(each)
+                )
                 for position, statement in enumerate(piece, first + 1):
                     if (
                         isinstance(statement, Declare)
@@ -193,14 +184,14 @@ class _Guards:
             ends = more
 
     def _flush_piece(self, apart: list[Statement], out: list[Statement]) -> None:
-        uses = Counter(register for each in walk(tuple(apart)) for register in _own_registers(each))
+        uses = Counter(register for each in walk(tuple(apart)) for register in _find_own_registers(each))
         guarded: list[Statement] = []
         changed: set[Register] = set()
         for statement in apart:
             if self._needs_no_guard(statement, changed, guarded):
                 out.append(statement)
                 continue
-            changed |= _assigned(statement)
+            changed |= _find_assigned(statement)
             if isinstance(statement, Declare) and self._uses[statement.register] > uses[statement.register]:
                 self._declare_outside(statement, guarded, out)
             else:
@@ -213,11 +204,11 @@ class _Guards:
         while end and isinstance(guarded[end - 1], _SILENT):
             end -= 1
         if end:
-            out.append(self._guarded(tuple(guarded[:end])))
+            out.append(self._make_guard(tuple(guarded[:end])))
         out += guarded[end:]
         guarded.clear()
 
-    def _guarded(self, block: Block) -> If:
+    def _make_guard(self, block: Block) -> If:
         inside, first = read(self._inside), block[0]
         if len(block) == 1 and isinstance(first, If) and len(first.branches) == 1 and first.orelse is None:
             ((condition, body),) = first.branches
@@ -226,9 +217,9 @@ class _Guards:
 
     @staticmethod
     def _needs_no_guard(statement: Statement, changed: set[Register], guarded: list[Statement]) -> bool:
-        """Whether a statement may stand in front of the guard: all may do it, now.
+        """Whether all invocations may run a statement, which can then stand before the guard.
 
-        It must not depend on what is under the guard; `changed` are the registers assigned there.
+        It must not depend on statements under the guard; `changed` are the registers assigned there.
         """
         if isinstance(statement, Declare):
             return _is_harmless(statement.value) and changed.isdisjoint(registers_of((statement.value,)))
@@ -239,16 +230,16 @@ class _Guards:
         return _is_harmless(statement.place) and _is_harmless(statement.value)
 
     def _declare_outside(self, statement: Declare, guarded: list[Statement], out: list[Statement]) -> None:
-        """Declare a register in front of the guard, and give it its value under the guard."""
+        """Declare a register before the guard, and assign its value under the guard."""
         register, value, loc = statement.register, statement.value, statement.loc
         held = register
         if register.fixed:
             held = Register(
-                self._new_name(f"guarded_{register.name}"), register.dtype, position=register.position
+                self._names.claim_copy(f"guarded_{register.name}"), register.dtype, position=register.position
             )
         out.append(Declare(held, zero(held.dtype), loc))
         if value.op is Op.ATOMIC:
-            before = Register(self._new_name(f"atomic_{register.name}"), register.dtype)
+            before = Register(self._names.claim_copy(f"atomic_{register.name}"), register.dtype)
             guarded.append(Declare(before, value, loc))
             value = read(before)
         guarded.append(Store(read(held), value, None, loc))
@@ -256,24 +247,24 @@ class _Guards:
             self._guard(guarded, out)
             out.append(Declare(register, read(held), loc))
 
-    # -- control flow that all invocations go through
+    # -- control flow that all invocations run
 
-    def _joint(self, statement: Statement, out: list[Statement]) -> None:
+    def _rewrite_joint(self, statement: Statement, out: list[Statement]) -> None:
         if isinstance(statement, If):
             self._if(statement.branches, statement.orelse, statement.loc, out)
         elif isinstance(statement, While):
             self._while(statement, out)
         elif isinstance(statement, For):
             start, stop, step = (
-                self._decided(bound, statement.loc, out)
+                self._decide(bound, statement.loc, out)
                 for bound in (statement.start, statement.stop, statement.step)
             )
             body = self.block(statement.body)
             out.append(replace(statement, start=start, stop=stop, step=step, body=body))
         else:
             if isinstance(statement, Switch):
-                statement = replace(statement, value=self._decided(statement.value, statement.loc, out))
-            out.append(with_blocks(statement, tuple(map(self.block, blocks_of(statement)))))
+                statement = replace(statement, value=self._decide(statement.value, statement.loc, out))
+            out.append(map_statement(statement, block=self.block))
 
     def _if(
         self,
@@ -282,9 +273,9 @@ class _Guards:
         loc: Loc | None,
         out: list[Statement],
     ) -> None:
-        """Rewrite the branches of an if. What is decided by the first invocation is so just before."""
+        """Rewrite the branches of an if; conditions that the first invocation decides come just before it."""
         (condition, body), *others = branches
-        done = [(self._decided(condition, loc, out), self.block(body))]
+        done = [(self._decide(condition, loc, out), self.block(body))]
         while others and self._flow.is_uniform(others[0][0]):
             condition, body = others.pop(0)
             done.append((condition, self.block(body)))
@@ -299,36 +290,36 @@ class _Guards:
     def _while(self, statement: While, out: list[Statement]) -> None:
         loc, condition = statement.loc, statement.condition
         head: list[Statement] = []
-        decided = self._decided(condition, loc, head)
+        decided = self._decide(condition, loc, head)
         if head:
-            head.append(If(((negation(decided), (Break(loc),)),), None, loc))
+            head.append(If(((negate(decided), (Break(loc),)),), None, loc))
             decided = Expr(Op.LITERAL, bool_, (), True, condition.loc)
         out.append(While(decided, (*head, *self.block(statement.body)), loc, statement.rolled))
 
-    def _decided(self, value: Expr, loc: Loc | None, out: list[Statement]) -> Expr:
-        """Return what decides on control flow, as invocations beyond the limit see it too."""
+    def _decide(self, value: Expr, loc: Loc | None, out: list[Statement]) -> Expr:
+        """Return a condition or bound with the value that invocations beyond the limit have to use, too."""
         if self._flow.is_uniform(value):
             return value
-        register = Register(self._new_name("decision"), value.dtype)
+        register = Register(self._names.claim_copy("decision"), value.dtype)
         decision = read(register)
         if _is_harmless(value):
             out.append(Declare(register, value, loc))
         else:
             out.append(Declare(register, zero(value.dtype), loc))
             out.append(If(((read(self._inside), (Store(decision, value, None, loc),)),), None, loc))
-        place = Expr(Op.ELEMENT, value.dtype, (uint(0),), self._shared_for(value.dtype))
+        place = Expr(Op.ELEMENT, value.dtype, (uint(0),), self._get_shared(value.dtype))
         own_index = Expr(Op.BUILTIN, uint32, (), Builtin.LOCAL_INVOCATION_INDEX)
         is_first = Expr(Op.COMPARE, bool_, (own_index, uint(0)), "==")
         out += (
             If(((is_first, (Store(place, decision, None, loc),)),), None, loc),
             Effect("barrier", loc),
-            If(((negation(read(self._inside)), (Store(decision, place, None, loc),)),), None, loc),
+            If(((negate(read(self._inside)), (Store(decision, place, None, loc),)),), None, loc),
             Effect("barrier", loc),
         )
         return decision
 
-    def _shared_for(self, kind: DType) -> SharedArray:
-        """Array in which the first invocation puts what it has decided."""
+    def _get_shared(self, kind: DType) -> SharedArray:
+        """Return the shared array to which the first invocation writes its decisions."""
         if kind not in self.shared:
-            self.shared[kind] = SharedArray(self._new_name("first_decision"), kind, 1, (1,))
+            self.shared[kind] = SharedArray(self._names.claim_copy("first_decision"), kind, 1, (1,))
         return self.shared[kind]

@@ -1,19 +1,19 @@
-"""Kernels of which each invocation does several elements.
+"""Kernels whose invocations each process several elements.
 
-A device reaches the speed of its memory only with many loads under way, more than invocations of one element
+A device reaches its memory bandwidth only with many loads in flight, more than invocations of one element
 each can have:
 
     one element each            i: load, compute, store
     four, `stride` apart        i, i + stride, i + 2 stride, i + 3 stride: load 4, compute 4, store 4
 
-Invocations of a kernel without barriers run in any order, so one may do the work of several, and may load all
-before it stores any. `stride` is the workgroup's size, so that neighbours still touch neighbours.
+Invocations of a kernel without barriers run in any order, so one may do the work of several, and load all
+elements before it stores any. `stride` is the workgroup size, so accesses stay coalesced.
 """
 
 from collections.abc import Iterable, Sequence
 
 from vkdispatch.analyses.contents import contents, depends_on_workgroups
-from vkdispatch.base.dtype import DType, bool_, is_array, uint32, uvec3
+from vkdispatch.base.dtype import DType, is_array, uint32, uvec3
 from vkdispatch.base.record import replace
 from vkdispatch.ir import (
     Block,
@@ -35,12 +35,15 @@ from vkdispatch.ir import (
     Store,
     Switch,
     is_encoded,
+    map_statement,
+    postorder,
     root_of,
     walk,
 )
-from vkdispatch.passes.reports import negation, read, uint
+from vkdispatch.ir.names import FreshNames
+from vkdispatch.passes.builders import binary, compare, id_part, logical, negate, part_of, read, uint
 
-# Loops have work enough for one element; in long programs the registers of several do not fit.
+# Loops do enough work for one element; in long programs the registers of several elements do not fit.
 _SIMPLE = (Declare, Store, ImageStore, If, Switch, Scope, Comment, Return)
 _LONGEST = 1200
 _BYTES_IN_FLIGHT = 16
@@ -48,8 +51,8 @@ _MOST_ELEMENTS = 16
 _SUBGROUP = frozenset(builtin for builtin in Builtin if "SUBGROUP" in builtin.name)
 
 
-def coarsening(kernel: Kernel) -> int:
-    """Return how many elements an invocation had better do where there are plenty; 1 if it may not."""
+def choose_elements(kernel: Kernel) -> int:
+    """Return how many elements an invocation of a large launch should process; 1 if only one is possible."""
     if not is_separable(kernel):
         return 1
     sizes = [resource.dtype.item_size for resource in kernel.resources if isinstance(resource, Storage)]
@@ -58,7 +61,7 @@ def coarsening(kernel: Kernel) -> int:
 
 
 def is_separable(kernel: Kernel) -> bool:
-    """Whether an invocation may do the work of several: the kernel is simple, and has an id along x."""
+    """Whether an invocation may do the work of several: the kernel is simple, and uses its id along x."""
     if kernel.exec_count is None or kernel.flags & ShaderFlags.NO_EXEC_BOUNDS:
         return False
     if depends_on_workgroups(kernel):
@@ -74,7 +77,7 @@ def is_separable(kernel: Kernel) -> bool:
     everything = contents(kernel).expressions
     if any(map(_knows_neighbours, everything)):
         return False
-    # without the id along x all would do the same
+    # without the id along x all invocations do the same
     return any(is_id_x(expr) for expr in everything)
 
 
@@ -85,6 +88,11 @@ def _knows_neighbours(expr: Expr) -> bool:
 def is_id_x(expr: Expr) -> bool:
     """Whether an expression is the invocation's own id along x."""
     return expr.op is Op.COMPONENT and expr.value == "x" and _is_id(expr.args[0])
+
+
+def _operands(expr: Expr) -> tuple[Expr, ...]:
+    """Return what is replaced before an expression; the id along x is replaced as a whole."""
+    return expr.args if expr.op is not Op.COMPONENT or not is_id_x(expr) else ()
 
 
 def _is_id(expr: Expr) -> bool:
@@ -109,18 +117,17 @@ def split_guard(body: Block) -> tuple[Expr | None, Block]:
 
 
 def coarsen(kernel: Kernel, elements: int) -> Kernel:
-    """Return a kernel whose invocations do `elements` elements each, for workgroups as many times as wide.
+    """Return a kernel whose invocations process `elements` elements each.
 
-    It checks `exec_count` itself. `coarsening` must have allowed it.
+    It checks `exec_count` itself. `choose_elements` must have returned more than 1.
     """
     assert kernel.exec_count is not None
     limit = Expr(Op.ARGUMENT, kernel.exec_count.dtype, value=kernel.exec_count)
-    taken = {statement.register.name for statement in walk(kernel.body) if isinstance(statement, Declare)}
-    taken |= {array.name for array in kernel.shared}
+    names = FreshNames.of_variables(kernel)
 
     stride = id_part(Builtin.WORKGROUP_SIZE, "x")
     width = binary("*", stride, uint(elements))
-    first = new_register("first", uint32, taken)
+    first = new_register("first", uint32, names)
     start = binary(
         "+",
         binary("*", id_part(Builtin.WORKGROUP_ID, "x"), width),
@@ -131,20 +138,20 @@ def coarsen(kernel: Kernel, elements: int) -> Kernel:
     ]
     guard, body = split_guard(kernel.body)
 
-    copies = [Copy(new_register(f"element_{k}", uint32, taken), f"_{k}", taken) for k in range(elements)]
+    copies = [Copy(new_register(f"element_{k}", uint32, names), f"_{k}", names) for k in range(elements)]
     offsets = [binary("+", read(first), binary("*", stride, uint(k))) for k in range(1, elements)]
     places = [
         Declare(copy.element, place) for copy, place in zip(copies, [read(first), *offsets], strict=True)
     ]
     whole = compare("<", read(copies[-1].element), part_of(limit, "x"))
     if guard is not None:
-        whole = logical("&&", whole, *(negation(copy.expr(guard)) for copy in copies))
+        whole = logical("&&", whole, *(negate(copy.expr(guard)) for copy in copies))
 
-    turn = new_register("turn", uint32, taken, counter=True)
-    single = Copy(new_register("element", uint32, taken), "_n", taken)
+    turn = new_register("turn", uint32, names, counter=True)
+    single = Copy(new_register("element", uint32, names), "_n", names)
     inside = compare("<", read(single.element), part_of(limit, "x"))
     if guard is not None:
-        inside = logical("&&", inside, negation(single.expr(guard)))
+        inside = logical("&&", inside, negate(single.expr(guard)))
     rest = For(
         turn,
         uint(0),
@@ -161,12 +168,12 @@ def coarsen(kernel: Kernel, elements: int) -> Kernel:
             If(((logical("||", *outside), (Return(),)),)),
             Declare(first, start),
             *places,
-            If(((whole, tuple(_interleaved(body, copies))),), (rest,)),
+            If(((whole, tuple(_interleave(body, copies))),), (rest,)),
         ),
     )
 
 
-def _interleaved(body: Block, copies: list["Copy"]) -> Iterable[Statement]:
+def _interleave(body: Block, copies: list["Copy"]) -> Iterable[Statement]:
     """Each statement for all elements before the next, values before stores."""
     for statement in body:
         if isinstance(statement, Comment):
@@ -178,7 +185,7 @@ def _interleaved(body: Block, copies: list["Copy"]) -> Iterable[Statement]:
 
 
 def store_values(statement: Store, copies: Sequence["Copy"]) -> Iterable[Statement]:
-    """Compute what a statement stores, for all elements, before it stores any."""
+    """Compute the stored values of all elements before storing any."""
     if statement.operator is not None and is_encoded(statement.place):
         yield from (copy.statement(statement) for copy in copies)
         return
@@ -194,18 +201,18 @@ def store_values(statement: Store, copies: Sequence["Copy"]) -> Iterable[Stateme
 
 
 class Copy:
-    """The kernel's statements for one element: its own registers, its own id."""
+    """Copies statements for one element, with registers and an id of its own."""
 
-    def __init__(self, element: Register, suffix: str, taken: set[str]) -> None:
+    def __init__(self, element: Register, suffix: str, names: FreshNames) -> None:
         self.element = element
         self._suffix = suffix
-        self._taken = taken
+        self._names = names
         self._registers: dict[int, Register] = {}
-        self.exprs: dict[int, tuple[Expr, Expr]] = {}  # with the original, so that its id stays its own
+        self.exprs: dict[int, tuple[Expr, Expr]] = {}  # by identity of the original, which it keeps alive
 
     def register(self, name: str, kind: DType, fixed: bool = False) -> Register:
         """Make a register of the element."""
-        return new_register(name + self._suffix, kind, self._taken, fixed=fixed)
+        return new_register(name + self._suffix, kind, self._names, fixed=fixed)
 
     def statement(self, statement: Statement) -> Statement:
         """Return a statement for this element."""
@@ -217,24 +224,7 @@ class Copy:
                 new = replace(new, precise=True)
             self._registers[id(old)] = new
             return Declare(new, value, statement.loc)
-        if isinstance(statement, Store):
-            return replace(statement, place=self.place(statement.place), value=self.expr(statement.value))
-        if isinstance(statement, ImageStore):
-            coordinate, value = self.expr(statement.coordinate), self.expr(statement.value)
-            return replace(statement, coordinate=coordinate, value=value)
-        if isinstance(statement, If):
-            branches = tuple(
-                (self.expr(condition), self.block(body)) for condition, body in statement.branches
-            )
-            orelse = None if statement.orelse is None else self.block(statement.orelse)
-            return replace(statement, branches=branches, orelse=orelse)
-        if isinstance(statement, Switch):
-            cases = tuple((values, self.block(body)) for values, body in statement.cases)
-            default = None if statement.default is None else self.block(statement.default)
-            return replace(statement, value=self.expr(statement.value), cases=cases, default=default)
-        if isinstance(statement, Scope):
-            return replace(statement, body=self.block(statement.body))
-        return statement
+        return map_statement(statement, self.expr, self.block, self.place)
 
     def block(self, block: Block) -> Block:
         """Return statements for this element."""
@@ -245,22 +235,12 @@ class Copy:
         return self.expr(expr)
 
     def expr(self, root: Expr) -> Expr:
-        """Return an expression for this element; what has nothing of the element stays the same object."""
-        stack = [root]
-        while stack:
-            expr = stack[-1]
-            if id(expr) in self.exprs:
-                stack.pop()
-                continue
-            pending = [arg for arg in expr.args if id(arg) not in self.exprs]
-            if pending and not is_id_x(expr):
-                stack.extend(pending)
-                continue
-            self.exprs[id(expr)] = (self.replaced(expr), expr)
-            stack.pop()
+        """Return an expression for this element; the same object if it does not depend on the element."""
+        for expr in () if id(root) in self.exprs else postorder(root, self.exprs, _operands):
+            self.exprs[id(expr)] = (self.replace_node(expr), expr)
         return self.exprs[id(root)][0]
 
-    def replaced(self, expr: Expr) -> Expr:
+    def replace_node(self, expr: Expr) -> Expr:
         """Return an expression whose operands have been replaced for this element."""
         if is_id_x(expr):
             return read(self.element)
@@ -276,39 +256,8 @@ class Copy:
         return replace(expr, args=args, axes=())
 
 
-# ---- small expressions
-
-
 def new_register(
-    name: str, kind: DType, taken: set[str], *, counter: bool = False, fixed: bool = True
+    name: str, kind: DType, names: FreshNames, *, counter: bool = False, fixed: bool = True
 ) -> Register:
     """Make a register whose name nothing else has."""
-    while name in taken:
-        name += "_"
-    taken.add(name)
-    return Register(name, kind, counter, fixed and not counter)
-
-
-def id_part(builtin: Builtin, axis: str) -> Expr:
-    """Component of an id or a size."""
-    return part_of(Expr(Op.BUILTIN, uvec3, value=builtin), axis)
-
-
-def part_of(vector: Expr, axis: str) -> Expr:
-    """Component of a vector of uint32."""
-    return Expr(Op.COMPONENT, uint32, (vector,), axis)
-
-
-def binary(operator: str, left: Expr, right: Expr) -> Expr:
-    """Combine two values of uint32."""
-    return Expr(Op.BINARY, uint32, (left, right), operator)
-
-
-def compare(operator: str, left: Expr, right: Expr) -> Expr:
-    """Compare two values."""
-    return Expr(Op.COMPARE, bool_, (left, right), operator)
-
-
-def logical(operator: str, *operands: Expr) -> Expr:
-    """Join conditions; one is itself."""
-    return Expr(Op.LOGICAL, bool_, operands, operator) if len(operands) > 1 else operands[0]
+    return Register(names.claim(name), kind, counter, fixed and not counter)

@@ -1,8 +1,8 @@
-"""What an observed kernel writes besides its results: the words of its diagnostics buffer and what they mean.
+"""The layout of the diagnostics buffer, and the checks and sites that its words refer to.
 
-The buffer holds uint32 words: a head, then a ring of messages, filled by one atomic addition for each. A
-message is a header (site + 1, or 0 where there is no more room), the launch number, the global invocation id
-(x, y, z) and the words of its values. The head also takes the first violation of a check.
+The buffer holds uint32 words: a head, then a ring of messages, each of which is reserved by one atomic
+addition. A message consists of a header (site + 1, or 0 where no more room is left), the launch number, the
+global invocation id (x, y, z) and the words of its values. The head also has the first violation of a check.
 """
 
 import re
@@ -24,9 +24,9 @@ MESSAGE_HEAD_WORDS = 5
 
 @record
 class Checks:
-    """What a kernel checks on the device.
+    """The checks that a kernel makes on the device.
 
-    `rounds` is how many rounds a while loop may take; None leaves that to the device.
+    `rounds` is the largest number of rounds of a while loop; None lets the device choose.
     """
 
     bounds: bool = False
@@ -43,7 +43,7 @@ _CHECK = r"(bounds|nan|loops|asserts)(?:=(\d+))?"
 
 
 def parse_checks(value: object, what: str = "check") -> Checks:
-    """Understand what was given for `check`.
+    """Parse a value of the option `check`.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def parse_checks(value: object, what: str = "check") -> Checks:
         False or None (nothing), True (bounds, loops and asserts), or any of "bounds", "nan", "loops",
         "asserts" in a text with commas or in a set; "loops=5000" also says how many rounds.
     what
-        How it is called in messages.
+        Name of the option in messages.
 
     Raises
     ------
@@ -71,19 +71,19 @@ def parse_checks(value: object, what: str = "check") -> Checks:
         try:
             names = list(value)  # type: ignore[call-overload]
         except TypeError:
-            raise ArgumentTypeError(f"{what}: {_wanted(value)}") from None
+            raise ArgumentTypeError(f"{what}: {_describe_expected(value)}") from None
     rounds = None
     known = set()
     for name in names:
         found = re.fullmatch(_CHECK, name) if isinstance(name, str) else None
         if found is None or (found[2] and (found[1] != "loops" or not 0 < int(found[2]) < 1 << 32)):
-            raise ArgumentValueError(f"{what}: {_wanted(value)}")
+            raise ArgumentValueError(f"{what}: {_describe_expected(value)}")
         known.add(found[1])
         rounds = int(found[2]) if found[2] else rounds
     return Checks("bounds" in known, "nan" in known, "loops" in known, rounds, "asserts" in known)
 
 
-def _wanted(value: object) -> str:
+def _describe_expected(value: object) -> str:
     known = '"bounds", "nan", "loops", "loops=<most rounds>", "asserts"'
     return f"expected a bool, or any of {known}; got {value!r}"
 
@@ -110,8 +110,8 @@ class PrintSite:
 class BoundsSite:
     """An access by index.
 
-    `what` names what is indexed; `resource` is its position among the bound resources, or None. `signed`
-    says how the words of the index are to be read, `bits` how many of them there are.
+    `what` describes what is indexed; `resource` is its position among the bound resources, or None. The index
+    has `bits` bits, and is `signed` or not.
     """
 
     what: str
@@ -123,7 +123,7 @@ class BoundsSite:
 
 @record
 class AxesSite:
-    """An access by an index for each of so many axes; as `BoundsSite`."""
+    """An access by one index for each of `axes` axes; see `BoundsSite`."""
 
     what: str
     resource: int | None
@@ -133,7 +133,7 @@ class AxesSite:
 
 @record
 class TexelSite:
-    """An access to a texel of an image by so many coordinates."""
+    """An access to a texel of an image by `coordinates` coordinates."""
 
     what: str
     coordinates: int
@@ -142,7 +142,7 @@ class TexelSite:
 
 @record
 class NanSite:
-    """A place that takes a floating value; `indexed` if it is an element of something."""
+    """A place that a floating-point value is stored to; `indexed` if it has an index."""
 
     what: str
     indexed: bool
@@ -158,7 +158,7 @@ class LoopSite:
 
 @record
 class AssertSite:
-    """An assert, and what it says where its condition does not hold."""
+    """An assert and its message."""
 
     message: str
     loc: Loc | None

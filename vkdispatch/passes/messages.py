@@ -1,4 +1,4 @@
-"""What a print shows: its format, and the values that come back from the device as Python shows them."""
+"""Formats of prints, and the Python values of what the device printed."""
 
 import re
 from collections.abc import Sequence
@@ -33,7 +33,7 @@ _CONVERSION = (
 
 
 class _Single(float):
-    """A float16 or float32, shown with as few digits as tell it from its neighbours."""
+    """A float16 or float32, shown with the fewest digits that identify it."""
 
     __slots__ = ("_text",)
 
@@ -75,7 +75,7 @@ class _Complex(complex):
 
 
 class _Parts(tuple[Any, ...]):
-    """Components of a vector or columns of a matrix; a format counts for each of them."""
+    """Components of a vector or columns of a matrix; a format applies to each of them."""
 
     __slots__ = ()
 
@@ -87,7 +87,7 @@ class _Parts(tuple[Any, ...]):
 
 
 def host_value(kind: DType, components: Any) -> Any:
-    """Make what Python formats of the scalar components (list or array) of a value of type `kind`, in order.
+    """Convert the scalar components (list or array) of a value of type `kind` to the value that is formatted.
 
     Scalars become bool, int or float, complex values complex, vectors tuples, matrices tuples of what the
     kernel calls `m[0]`, `m[1]`...
@@ -120,7 +120,7 @@ def word_count(kind: DType) -> int:
 
 
 def value_of_words(kind: DType, words: "np.ndarray[Any, Any]") -> Any:
-    """Make what Python formats of the words that the device wrote for a value.
+    """Convert the words that the device wrote for a value to the value that is formatted.
 
     A component takes a word, low and high word if it has 64 bits; what has 16 bits comes widened.
     """
@@ -138,14 +138,14 @@ def value_of_words(kind: DType, words: "np.ndarray[Any, Any]") -> Any:
 
 
 class FormatError(ValueError):
-    """A format does not go with its values."""
+    """A format does not match its values."""
 
 
 def parse_format(text: str) -> tuple[str, str, list[str]]:
-    """Understand a format of printf: returns it in Python's spelling, its style, and its conversions.
+    """Parse a format of printf: returns it as a Python format, its style, and its conversions.
 
-    A text with % conversions has that style; any other the style of `str.format`, whose conversions are not
-    listed. Raises FormatError for a % that starts no conversion.
+    A text with % conversions has the style "%". Any other has the style "{}" of `str.format`, with no list of
+    conversions. Raises FormatError for a % that starts no conversion.
     """
     found = list(re.finditer(_CONVERSION, text))
     if not found:
@@ -172,21 +172,21 @@ def _python_conversion(found: "re.Match[str]") -> str:
 
 
 def check_format(text: str, style: str, kinds: Sequence[DType]) -> None:
-    """Raise FormatError where values of these types cannot be shown by a format."""
+    """Raise FormatError if a format cannot format values of these types."""
     try:
-        _formatted(text, style, [host_value(kind, [1] * component_count(kind)) for kind in kinds])
+        _format(text, style, [host_value(kind, [1] * component_count(kind)) for kind in kinds])
     except (TypeError, ValueError, LookupError, AttributeError) as error:
         types = ", ".join(kind.name for kind in kinds) or "nothing"
         raise FormatError(f"{text!r} does not format {types}: {error}") from None
 
 
 def message_text(text: str, style: str, values: Sequence[Any]) -> str:
-    """Format values as Python does. A value that cannot be formatted is shown beside its format instead."""
+    """Format values as Python does; if that fails, show the format, the values and the error instead."""
     try:
-        return _formatted(text, style, values)
+        return _format(text, style, values)
     except (TypeError, ValueError, OverflowError, LookupError) as error:
         return f"{text!r} cannot show {tuple(values)!r}: {error}\n"
 
 
-def _formatted(text: str, style: str, values: Sequence[Any]) -> str:
+def _format(text: str, style: str, values: Sequence[Any]) -> str:
     return text % tuple(values) if style == PERCENT else text.format(*values)

@@ -1,350 +1,57 @@
-"""A read is a value: expressions of a trace have the values that Python read.
+"""Reads are values: every use of an expression gets the value that Python read.
 
 While a kernel is traced, an expression that reads memory or a register stays an expression, and a `Read`
-among the statements notes when Python evaluated it. Where nothing between that moment and a use may have
-changed what it reads, the use evaluates it, and the generated code is as short as the Python. Elsewhere the
-`Read` becomes a declaration, and all uses take its register.
+statement marks where Python evaluated it. If nothing between the mark and a use can change what it reads, the
+use evaluates the expression, and the generated code is as short as the Python. Otherwise the `Read` becomes a
+declaration, and all uses refer to its register.
 """
 
 from collections.abc import Callable, Iterable, Sequence
 
-from vkdispatch.analyses.contents import evaluated
-from vkdispatch.base.record import record, replace
+from vkdispatch.base.record import replace
 from vkdispatch.ir import (
-    Assert,
     Block,
     Declare,
-    Effect,
     Expr,
-    For,
     If,
-    ImageBinding,
-    ImageStore,
-    MatrixLoad,
-    MatrixStore,
     Op,
-    Print,
-    RawStatement,
     Read,
     Register,
-    Scope,
-    SharedArray,
     Statement,
-    Storage,
     Store,
-    Switch,
-    While,
-    blocks_of,
-    is_constant,
+    evaluated,
     is_encoded,
-    root_of,
+    map_statement,
+    postorder,
     walk,
-    with_blocks,
+    with_args,
 )
 from vkdispatch.ir.location import Loc
-
-# What a statement may change, and an expression reads: a register or an array in workgroup memory, itself;
-# the buffers or images of one type, since a call may pass one of them twice; and these.
-_Memory = object
-_SHARED = "what other invocations reach"
-_ANYTHING = "anything"
-
-_NEVER = 1 << 62
-_NO_MEMORY: frozenset[_Memory] = frozenset()
-
-
-@record(eq=False, frozen=False)
-class _Candidate:
-    """An expression that Python read when `time` changes had happened.
-
-    `stays` tells that a register is to hold it, since a use comes too late to evaluate it.
-    """
-
-    value: Expr
-    time: int
-    memory: frozenset[_Memory]
-    stays: bool = False
-
-
-@record
-class _Summary:
-    """What a tree reads.
-
-    `loose` is the memory read outside of candidates. `memory` is what its candidates read, the earliest of
-    them when `oldest` changes had happened.
-    """
-
-    loose: frozenset[_Memory] = _NO_MEMORY
-    memory: frozenset[_Memory] = _NO_MEMORY
-    oldest: int = _NEVER
-
-
-_NOTHING = _Summary()
+from vkdispatch.passes.read_search import ReadSearch, operands_of
 
 
 def acts(statements: Iterable[Statement]) -> bool:
-    """Whether statements do more than to note what is read."""
+    """Whether statements do more than mark reads."""
     return not all(isinstance(each, Read) and each.register is None for each in statements)
 
 
 def settle_reads(body: Block, new_name: Callable[[], str]) -> Block:
-    """Return the statements of a kernel without `Read`s, each expression with the value that Python read.
-
-    `new_name` makes the name of a register.
-    """
-    search = _Search()
+    """Return the statements of a kernel without `Read`s; `new_name` makes names of registers."""
+    search = ReadSearch()
     search.start(body)
     return _Rebuilding(search, new_name).block(body)
 
 
-class _Search:
-    """Goes through a kernel in program order, and gives candidates that change before a use a register."""
-
-    def __init__(self) -> None:
-        # what any statement of the kernel may change
-        self.changes: frozenset[_Memory] = _NO_MEMORY
-        # what the registers of local variables stand for that nothing assigns to
-        self.names: dict[int, Expr] = {}
-        self.candidates: dict[int, _Candidate] = {}
-        self.of_statement: dict[int, _Candidate] = {}
-        # memory that candidates read, and whether any of it was changed after one did: mostly none was
-        self._watched: set[_Memory] = set()
-        self._any_stale = False
-        self._clock = 0
-        # when each memory was last changed on the way to the current statement
-        self._changed: dict[_Memory, int] = {}
-        # what was there before each change, to take a branch back
-        self._log: list[tuple[_Memory, int]] = []
-        self._effects: dict[int, frozenset[_Memory]] = {}
-        self._summaries: dict[int, _Summary] = {}
-
-    def start(self, body: Block) -> None:
-        """Look at a whole kernel."""
-        self.changes = self._effects_of(body)
-        self.block(body)
-
-    def block(self, block: Block) -> None:
-        """Look at statements in order."""
-        for statement in block:
-            kind = type(statement)
-            if kind is Read:
-                self._read(statement)  # type: ignore[arg-type]
-                continue
-            if isinstance(statement, (While, For)):
-                self._loop(statement)
-                continue
-            if self._any_stale:
-                self._use(evaluated(statement))
-            if kind is Declare or kind is Store:
-                # most statements are
-                pass
-            elif isinstance(statement, (If, Switch)):
-                self._branches(blocks_of(statement))
-            elif isinstance(statement, (Scope, Assert)):
-                self.block(statement.body)
-            self._change(_effects_of_statement(statement))
-
-    def _loop(self, statement: While | For) -> None:
-        if isinstance(statement, For):
-            self._use(evaluated(statement))
-        # a round meets what the rounds before it changed
-        self._change(self._effects_of(statement.body))
-        if isinstance(statement, While):
-            self._use(evaluated(statement))
-        self.block(statement.body)
-
-    def _branches(self, blocks: Iterable[Block]) -> None:
-        ends: dict[_Memory, int] = {}
-        for block in blocks:
-            begin = len(self._log)
-            self.block(block)
-            for memory, _ in self._log[begin:]:
-                ends[memory] = max(ends.get(memory, 0), self._changed[memory])
-            while len(self._log) > begin:
-                memory, before = self._log.pop()
-                self._changed[memory] = before
-        for memory, time in ends.items():
-            self._set(memory, time)
-
-    def _change(self, memories: Iterable[_Memory]) -> None:
-        for memory in memories:
-            self._clock += 1
-            self._set(memory, self._clock)
-            self._any_stale |= memory in self._watched
-
-    def _set(self, memory: _Memory, time: int) -> None:
-        self._log.append((memory, self._changed.get(memory, 0)))
-        self._changed[memory] = time
-
-    def _effects_of(self, block: Block) -> frozenset[_Memory]:
-        """Find what a block may change, once."""
-        known = self._effects.get(id(block))
-        if known is None:
-            found: set[_Memory] = set()
-            for statement in block:
-                kind = type(statement)
-                if kind is Read:
-                    continue
-                found.update(_effects_of_statement(statement))
-                for inner in () if kind is Declare or kind is Store else blocks_of(statement):
-                    found |= self._effects_of(inner)
-            known = self._effects[id(block)] = frozenset(found)
-        return known
-
-    # -- reads and uses
-
-    def _read(self, statement: Read) -> None:
-        value, register = statement.value, statement.register
-        if register is not None:
-            if register in self.changes:
-                self._use((value,))
-                return
-            self.names[id(register)] = value
-        if id(value) in self.candidates:
-            return
-        if value.op is Op.REGISTER and value.value not in self.changes and _ANYTHING not in self.changes:
-            # as most registers are
-            return
-        # a declaration here would use them
-        self._use(value.args)
-        memory = _own_memory(value)
-        for arg in value.args:
-            memory = _union(memory, self._summary(arg).loose)
-        self._watched |= memory
-        candidate = _Candidate(value, self._clock, memory)
-        self.candidates[id(value)] = self.of_statement[id(statement)] = candidate
-        self._summaries[id(value)] = self._of_candidate(candidate)
-
-    def _use(self, roots: Iterable[Expr]) -> None:
-        """Give candidates in these trees that have changed since they were read a register."""
-        for root in roots if self._any_stale else ():
-            if self._is_stale(self._summary(root)):
-                self._settle(root)
-
-    def _settle(self, root: Expr) -> None:
-        stack, order, seen = [root], [], set()
-        while stack:
-            expr = stack.pop()
-            if id(expr) in seen or not self._is_stale(self._summary(expr)):
-                continue
-            seen.add(id(expr))
-            order.append(expr)
-            candidate = self.candidates.get(id(expr))
-            if candidate is not None and self._has_changed(candidate.memory, candidate.time):
-                candidate.stays = True
-            else:
-                stack += self._operands(expr)
-        for expr in reversed(order):
-            self._summaries[id(expr)] = self._summarize(expr)
-
-    def _is_stale(self, summary: _Summary) -> bool:
-        return summary.oldest < self._clock and self._has_changed(summary.memory, summary.oldest)
-
-    def _has_changed(self, memory: frozenset[_Memory], time: int) -> bool:
-        changed = self._changed
-        return any(changed.get(each, 0) > time for each in memory)
-
-    # -- what trees read
-
-    def _summary(self, root: Expr) -> _Summary:
-        summaries = self._summaries
-        found = summaries.get(id(root))
-        if found is not None:
-            return found
-        stack = [root]
-        while stack:
-            expr = stack[-1]
-            waiting = [arg for arg in self._operands(expr) if id(arg) not in summaries]
-            if waiting:
-                stack += waiting
-                continue
-            stack.pop()
-            if id(expr) not in summaries:
-                summaries[id(expr)] = self._summarize(expr)
-        return summaries[id(root)]
-
-    def _summarize(self, expr: Expr) -> _Summary:
-        candidate = self.candidates.get(id(expr))
-        if candidate is not None:
-            return self._of_candidate(candidate)
-        loose, memory, oldest = _own_memory(expr), _NO_MEMORY, _NEVER
-        for arg in self._operands(expr):
-            part = self._summaries[id(arg)]
-            if part is _NOTHING:
-                continue
-            loose, memory = _union(loose, part.loose), _union(memory, part.memory)
-            oldest = min(oldest, part.oldest)
-        return _Summary(loose, memory, oldest) if loose or memory else _NOTHING
-
-    def _of_candidate(self, candidate: _Candidate) -> _Summary:
-        if candidate.stays:
-            return _NOTHING
-        memory, oldest = candidate.memory, candidate.time
-        for arg in candidate.value.args:
-            part = self._summaries[id(arg)]
-            memory, oldest = _union(memory, part.memory), min(oldest, part.oldest)
-        return _Summary(_NO_MEMORY, memory, oldest)
-
-    def _operands(self, expr: Expr) -> tuple[Expr, ...]:
-        named = self.names.get(id(expr.value))
-        return _operands(expr) if named is None else (named,)
-
-
-def _union(a: frozenset[_Memory], b: frozenset[_Memory]) -> frozenset[_Memory]:
-    return a if a is b or not b else b if not a else a | b
-
-
-def _operands(expr: Expr) -> tuple[Expr, ...]:
-    # text of the user reads what it names when it runs
-    return () if expr.op is Op.RAW else expr.args
-
-
-def _own_memory(expr: Expr) -> frozenset[_Memory]:
-    """Memory that a node itself reads."""
-    value = expr.value
-    if expr.op is Op.REGISTER:
-        return frozenset((value, _ANYTHING))
-    if expr.op is Op.ELEMENT and not is_constant(expr):
-        assert isinstance(value, (Storage, SharedArray))
-        return frozenset((_memory_of(value), _SHARED, _ANYTHING))
-    if expr.op is Op.IMAGE_LOAD and isinstance(value, ImageBinding) and value.storage:
-        return frozenset((_memory_of(value), _SHARED, _ANYTHING))
-    return _NO_MEMORY
-
-
-def _memory_of(thing: object) -> _Memory:
-    if isinstance(thing, Storage):
-        # the fields of a structure do not overlap
-        return ("buffer", (thing.whole or thing).dtype, thing.path)
-    if isinstance(thing, ImageBinding):
-        return ("image", thing.dtype)
-    return thing
-
-
-def _effects_of_statement(statement: Statement) -> tuple[_Memory, ...]:
-    """Memory that a statement itself may change."""
-    if isinstance(statement, Declare):
-        if statement.value.op is not Op.ATOMIC:
-            return ()
-        return (_memory_of(root_of(statement.value.args[0]).value),)
-    if isinstance(statement, Store):
-        root = root_of(statement.place)
-        return (_ANYTHING,) if root.op is Op.RAW else (_memory_of(root.value),)
-    if isinstance(statement, ImageStore):
-        return (_memory_of(statement.image),)
-    if isinstance(statement, MatrixLoad):
-        return (_memory_of(root_of(statement.matrix).value),)
-    if isinstance(statement, MatrixStore):
-        return (_memory_of(root_of(statement.place).value),)
-    if isinstance(statement, Effect):
-        return (_SHARED,)
-    return (_ANYTHING,) if isinstance(statement, RawStatement) else ()
+def _operands_and_axes(expr: Expr) -> tuple[Expr, ...]:
+    if not expr.axes:
+        return operands_of(expr)
+    return (*operands_of(expr), *(part for axis in expr.axes for part in axis))
 
 
 class _Rebuilding:
-    """Writes declarations in place of the `Read`s of candidates that got a register, and uses these."""
+    """Replaces the `Read`s of candidates that need a register by declarations, and their uses."""
 
-    def __init__(self, search: _Search, new_name: Callable[[], str]) -> None:
+    def __init__(self, search: ReadSearch, new_name: Callable[[], str]) -> None:
         self._new_name = new_name
         self._changes = search.changes
         self._names = search.names
@@ -363,7 +70,7 @@ class _Rebuilding:
             if isinstance(statement, Read):
                 out += self._read(statement)
                 continue
-            if not (isinstance(statement, Store) and statement.update and self._keeps(statement)):
+            if not (isinstance(statement, Store) and statement.update and self._changes_nothing(statement)):
                 out.append(self._statement(statement))
         return tuple(out)
 
@@ -378,7 +85,7 @@ class _Rebuilding:
         self._expressions[id(value)] = Expr(Op.REGISTER, value.dtype, (), register, value.loc)
         return (declared,)
 
-    def _keeps(self, statement: Store) -> bool:
+    def _changes_nothing(self, statement: Store) -> bool:
         """Whether an update changes nothing, as `place *= 1`."""
         value = statement.value
         return value.op is not Op.BINARY and self._expr(value) is value
@@ -386,17 +93,13 @@ class _Rebuilding:
     def _statement(self, statement: Statement) -> Statement:
         if isinstance(statement, Store) and statement.update:
             return self._update(statement)
-        # an assert looks at what its body computes, all else evaluates its expressions first
-        first = not self._all_inline and not isinstance(statement, Assert)
-        statement = self._with_expressions(statement) if first else statement
-        blocks = blocks_of(statement)
-        if blocks:
-            statement = with_blocks(statement, tuple(map(self.block, blocks)))
-            if isinstance(statement, If):
-                statement = _flatten(statement, blocks[-1])
-        if isinstance(statement, Assert):
-            statement = replace(statement, condition=self._expr(statement.condition))
-        return statement
+        if self._all_inline:
+            changed = map_statement(statement, block=self.block)
+        else:
+            changed = map_statement(statement, self._expr, self.block, self._place)
+        if isinstance(changed, If) and isinstance(statement, If):
+            return _flatten(changed, statement.orelse)
+        return changed
 
     def _update(self, statement: Store) -> Store:
         """Write `place op= operand` where the place still holds what Python read from it."""
@@ -409,108 +112,59 @@ class _Rebuilding:
         assert isinstance(value.value, str)
         return Store(place, self._expr(operand), value.value, statement.loc)
 
-    def _with_expressions(self, statement: Statement) -> Statement:
-        if isinstance(statement, Store):
-            place, value = self._place(statement.place), self._expr(statement.value)
-            same = place is statement.place and value is statement.value
-            return statement if same else replace(statement, place=place, value=value)
-        if isinstance(statement, Declare):
-            if statement.value.op is Op.ATOMIC:
-                place, *operands = statement.value.args
-                args = (self._place(place), *map(self._expr, operands))
-                return replace(statement, value=replace(statement.value, args=args))
-            value = self._expr(statement.value)
-            return statement if value is statement.value else replace(statement, value=value)
-        if isinstance(statement, ImageStore):
-            return replace(
-                statement, coordinate=self._expr(statement.coordinate), value=self._expr(statement.value)
-            )
-        if isinstance(statement, MatrixLoad):
-            window = tuple(map(self._expr, statement.window))
-            source, stride = self._place(statement.source), self._expr(statement.stride)
-            return replace(statement, source=source, stride=stride, window=window)
-        if isinstance(statement, MatrixStore):
-            window = tuple(map(self._expr, statement.window))
-            place, stride = self._place(statement.place), self._expr(statement.stride)
-            return replace(statement, place=place, stride=stride, window=window)
-        if isinstance(statement, If):
-            branches = tuple((self._expr(condition), body) for condition, body in statement.branches)
-            return replace(statement, branches=branches)
-        if isinstance(statement, While):
-            return replace(statement, condition=self._expr(statement.condition))
-        if isinstance(statement, For):
-            start, stop, step = map(self._expr, (statement.start, statement.stop, statement.step))
-            return replace(statement, start=start, stop=stop, step=step)
-        if isinstance(statement, Switch):
-            return replace(statement, value=self._expr(statement.value))
-        if isinstance(statement, Print):
-            return replace(statement, args=tuple(map(self._expr, statement.args)))
-        return statement
-
     def _place(self, place: Expr) -> Expr:
-        """Rebuild a place: its indices are values, itself is none."""
+        """Rebuild a place, whose indices are values."""
         if self._all_inline:
             return place
         if place.op in (Op.INDEX, Op.COMPONENT):
-            return _with_args(place, (self._place(place.args[0]), *map(self._expr, place.args[1:])))
+            return with_args(place, (self._place(place.args[0]), *map(self._expr, place.args[1:])))
         return self._with_operands(place)
 
     def _with_operands(self, expr: Expr) -> Expr:
-        made = _with_args(expr, tuple(map(self._expr, _operands(expr))) if _operands(expr) else expr.args)
-        if not made.axes or made is expr:
-            return made
-        axes = tuple((self._expr(index), self._expr(size)) for index, size in made.axes)
-        return replace(made, axes=axes)
+        if self._all_inline:
+            return expr
+        for operand in _operands_and_axes(expr):
+            self._expr(operand)
+        return self._rebuild(expr)
 
     def _expr(self, root: Expr) -> Expr:
         """Rebuild the expression of a value."""
         known = self._expressions
         if self._all_inline:
             return root
-        stack = [root]
-        while stack:
-            expr = stack[-1]
-            if id(expr) in known:
-                stack.pop()
-                continue
+        for expr in postorder(root, known, self._rebuilt_operands):
             named = self._names.get(id(expr.value))
-            if named is not None:
-                if id(named) in known:
-                    known[id(expr)] = known[id(named)]
-                else:
-                    stack.append(named)
-                continue
-            operands = (*_operands(expr), *(part for axis in expr.axes for part in axis))
-            waiting = [arg for arg in operands if id(arg) not in known]
-            if waiting:
-                stack += waiting
-                continue
-            stack.pop()
-            made = _with_args(expr, tuple([known[id(arg)] for arg in _operands(expr)]))
-            if expr.axes:
-                axes = tuple((known[id(index)], known[id(size)]) for index, size in expr.axes)
-                made = made if made is expr else replace(made, axes=axes)
-            known[id(expr)] = made
+            known[id(expr)] = self._rebuild(expr) if named is None else known[id(named)]
         return known[id(root)]
 
+    def _rebuilt_operands(self, expr: Expr) -> tuple[Expr, ...]:
+        named = self._names.get(id(expr.value))
+        return _operands_and_axes(expr) if named is None else (named,)
 
-def _with_args(expr: Expr, args: tuple[Expr, ...]) -> Expr:
-    if expr.op is Op.RAW or all(new is old for new, old in zip(args, expr.args, strict=True)):
-        return expr
-    return replace(expr, args=args)
+    def _rebuild(self, expr: Expr) -> Expr:
+        """Rebuild an expression whose operands have been rebuilt."""
+        if expr.op is Op.RAW:
+            return expr
+        known = self._expressions
+        changed = with_args(expr, tuple([known[id(arg)] for arg in expr.args]))
+        if changed is expr or not expr.axes:
+            return changed
+        return replace(changed, axes=tuple((known[id(index)], known[id(size)]) for index, size in expr.axes))
 
 
-def _flatten(statement: If, last: Block) -> If:
-    """Make an `elif` of an `else` that held reads and one if."""
+def _flatten(statement: If, before: Block | None) -> If:
+    """Make an `elif` of an `else` that held reads and one if; `before` is the `else` with its reads."""
     orelse = statement.orelse
-    if orelse is None or len(orelse) != 1 or len(last) == 1 or not isinstance(orelse[0], If):
+    if before is None or orelse is None or len(orelse) != 1 or len(before) == 1:
+        return statement
+    if not isinstance(orelse[0], If):
         return statement
     inner = orelse[0]
     return If((*statement.branches, *inner.branches), inner.orelse, statement.loc)
 
 
 def unused_updates(body: Block, updates: Sequence[tuple[Expr, Loc | None]]) -> list[Loc | None]:
-    """Return the places of those values that no statement uses, directly or through registers."""
+    """Return the locations of the values that no statement uses, directly or through registers."""
     if not updates:
         return []
     declared: dict[int, Expr] = {}

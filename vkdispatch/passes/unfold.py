@@ -1,8 +1,8 @@
-"""Large conditional expressions as if statements.
+"""Large conditional expressions become if statements.
 
-What `a if c else b`, `and`, `or`, `elif` and `while` evaluate only if it matters cannot be computed in
-advance, so that it is written out wherever it is used: a value used twice in a value used twice doubles each
-time. Inside the branch of an if statement, or at the head of a loop, such values get names.
+Operands that `a if c else b`, `and`, `or`, `elif` and `while` evaluate conditionally cannot be computed in
+advance and named, so they are written out at every use, and nested repeated uses grow exponentially. In the
+branch of an if statement, or at the head of a loop, they can be named.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -17,28 +17,23 @@ from vkdispatch.ir import (
     Break,
     Declare,
     Expr,
-    For,
     If,
-    ImageStore,
     Kernel,
-    MatrixLoad,
-    MatrixStore,
     Op,
-    Print,
     Register,
     Statement,
     Store,
-    Switch,
     While,
-    blocks_of,
     expressions_of,
-    with_blocks,
+    map_statement,
+    postorder,
 )
 from vkdispatch.ir.expressions import construct, literal
 from vkdispatch.ir.location import Loc
+from vkdispatch.passes.builders import negate
 
 _CONDITIONAL = (Op.SELECT, Op.LOGICAL)
-# Operations, as written out, from which on operands are too large, and where these repeat few of them.
+# Operations, as written out, that make operands too large: in any case, or if most of them are repetitions.
 _LARGE = 2048
 _REPETITIVE = 512
 _REPEATS = 4
@@ -47,10 +42,10 @@ _REPEATS = 4
 def unfold_conditionals(kernel: Kernel, new_name: Callable[[], str]) -> Kernel:
     """Return a kernel whose large conditional expressions are if statements.
 
-    `new_name` makes names that nothing else in the kernel has.
+    `new_name` makes names that are not used in the kernel.
     """
     found = contents(kernel)
-    late = [condition for statement in found.statements for condition in _late(statement)]
+    late = [condition for statement in found.statements for condition in _list_late(statement)]
     if not late and not any(expr.op in _CONDITIONAL for expr in found.evaluated):
         return kernel
     sizes = _Sizes()
@@ -59,45 +54,35 @@ def unfold_conditionals(kernel: Kernel, new_name: Callable[[], str]) -> Kernel:
     return replace(kernel, body=_Unfolding(sizes, new_name).block(kernel.body))
 
 
-def _late(statement: Statement) -> tuple[Expr, ...]:
-    """Conditions that are not evaluated where the statement begins."""
+def _list_late(statement: Statement) -> tuple[Expr, ...]:
+    """Return the conditions that are not evaluated at the start of the statement."""
     if isinstance(statement, While):
         return (statement.condition,)
     return expressions_of(statement)[1:] if isinstance(statement, If) else ()
 
 
 class _Sizes:
-    """Sizes of expressions as written out, by identity, and which hold a large conditional."""
+    """Sizes of expressions as written out, and which of them contain a large conditional."""
 
     def __init__(self) -> None:
-        # of what has the same value everywhere, which is named wherever it is used twice, the size is 1
+        # by identity; pure expressions, which get a name if they are used twice, have the size 1
         self._sizes: dict[int, int] = {}
         self._pure: set[int] = set()
         self._large: set[int] = set()
         self._holding: set[int] = set()
 
     def holds_large(self, root: Expr) -> bool:
-        """Whether an expression is, or has in it, a large conditional."""
-        stack = [root]
-        while stack:
-            expr = stack[-1]
-            if id(expr) in self._sizes:
-                stack.pop()
-                continue
-            pending = [arg for arg in expr.args if id(arg) not in self._sizes]
-            if pending:
-                stack += pending
-                continue
+        """Whether an expression is or contains a large conditional."""
+        for expr in postorder(root, self._sizes):
             self._measure(expr)
-            stack.pop()
         return id(root) in self._holding
 
     def is_large(self, expr: Expr) -> bool:
-        """Whether an expression that was measured is a large conditional."""
+        """Whether a measured expression is a large conditional."""
         return id(expr) in self._large
 
     def is_large_operand(self, expr: Expr) -> bool:
-        """Whether an expression that nothing can be computed in front of is too large, or holds what is."""
+        """Whether a conditionally evaluated expression is too large, or contains a large conditional."""
         return self.holds_large(expr) or self._is_too_large((expr,))
 
     def _measure(self, expr: Expr) -> None:
@@ -117,7 +102,7 @@ class _Sizes:
 
     def _is_too_large(self, operands: Sequence[Expr]) -> bool:
         if not self._holding.isdisjoint(map(id, operands)):
-            # what is computed in front of this expression would be so whether or not it matters
+            # statements before this expression would run unconditionally
             return True
         size = sum([self._sizes[id(operand)] for operand in operands])
         if size >= _LARGE:
@@ -141,7 +126,7 @@ class _Unfolding:
     def __init__(self, sizes: _Sizes, new_name: Callable[[], str]) -> None:
         self._sizes = sizes
         self._new_name = new_name
-        # new expressions by the identity of the old ones, as far as they hold where statements are added
+        # new expressions by identity of the old ones, as long as they are valid
         self._values: dict[int, Expr] = {}
         self._precise = False
 
@@ -150,7 +135,7 @@ class _Unfolding:
         out: list[Statement] = []
         for statement in block:
             with self._inside():
-                # what registers and memory hold may have changed
+                # registers and memory may have changed
                 self._values = {}
                 self._statement(statement, out)
         return tuple(out)
@@ -178,9 +163,8 @@ class _Unfolding:
                 out.append(replace(statement, body=tuple(inside), condition=condition))
                 return
             self._precise = isinstance(statement, Declare) and statement.register.precise
-            statement = _with_values(statement, lambda expr: self._value(expr, out))
-        blocks = blocks_of(statement)
-        out.append(with_blocks(statement, tuple(map(self.block, blocks))) if blocks else statement)
+            statement = map_statement(statement, lambda expr: self._value(expr, out))
+        out.append(map_statement(statement, block=self.block))
 
     def _if(self, statement: If, out: list[Statement]) -> None:
         done: list[tuple[Expr, Block]] = []
@@ -202,37 +186,31 @@ class _Unfolding:
         loc = statement.loc
         head: list[Statement] = []
         value = self._value(statement.condition, head)
-        head.append(If(((_not(value), (Break(loc),)),), None, loc))
+        head.append(If(((negate(value, value.loc), (Break(loc),)),), None, loc))
         return While(literal(True, bool_), (*head, *self.block(statement.body)), loc, statement.rolled)
 
     # -- expressions
 
     def _value(self, root: Expr, out: list[Statement]) -> Expr:
-        """Rewrite an expression; `out` gets the statements that compute its large conditionals."""
-        stack = [root] if self._sizes.holds_large(root) else []
-        while stack:
-            expr = stack[-1]
-            if id(expr) in self._values:
-                stack.pop()
-                continue
-            large = self._sizes.is_large(expr)
-            operands = expr.args[:1] if large else expr.args
-            pending = [
-                arg for arg in operands if self._sizes.holds_large(arg) and id(arg) not in self._values
-            ]
-            if pending:
-                stack += reversed(pending)
-                continue
-            stack.pop()
-            self._values[id(expr)] = (
-                self._unfolded(expr, out) if large else replace(expr, args=tuple(map(self._new, expr.args)))
-            )
+        """Rewrite an expression; statements that compute its large conditionals are added to `out`."""
+        if not self._sizes.holds_large(root):
+            return root
+        for expr in postorder(root, self._values, self._unfolded_operands):
+            if self._sizes.is_large(expr):
+                self._values[id(expr)] = self._unfold(expr, out)
+            else:
+                self._values[id(expr)] = replace(expr, args=tuple(map(self._new, expr.args)))
         return self._new(root)
+
+    def _unfolded_operands(self, expr: Expr) -> list[Expr]:
+        """Return the operands to rewrite before an expression; of a large one only those that always run."""
+        operands = expr.args[:1] if self._sizes.is_large(expr) else expr.args
+        return [operand for operand in operands if self._sizes.holds_large(operand)]
 
     def _new(self, expr: Expr) -> Expr:
         return self._values.get(id(expr), expr)
 
-    def _unfolded(self, expr: Expr, out: list[Statement]) -> Expr:
+    def _unfold(self, expr: Expr, out: list[Statement]) -> Expr:
         """Compute a conditional expression in a register."""
         loc = expr.loc
         register = Register(self._new_name(), expr.dtype, precise=self._precise)
@@ -240,50 +218,20 @@ class _Unfolding:
         first = self._new(expr.args[0])
         if expr.op is Op.SELECT:
             out.append(Declare(register, _zero(expr.dtype), loc))
-            arms = [self._stored(result, arg, loc) for arg in expr.args[1:]]
+            arms = [self._store_operand(result, arg, loc) for arg in expr.args[1:]]
             out.append(If(((first, arms[0]),), arms[1], loc))
             return result
         out.append(Declare(register, first, loc))
         for arg in expr.args[1:]:
-            condition = result if expr.value == "&&" else _not(result)
-            out.append(If(((condition, self._stored(result, arg, loc)),), None, loc))
+            condition = result if expr.value == "&&" else negate(result, result.loc)
+            out.append(If(((condition, self._store_operand(result, arg, loc)),), None, loc))
         return result
 
-    def _stored(self, place: Expr, value: Expr, loc: Loc | None) -> Block:
+    def _store_operand(self, place: Expr, value: Expr, loc: Loc | None) -> Block:
         inside: list[Statement] = []
         with self._inside():
             inside.append(Store(place, self._value(value, inside), None, loc))
         return tuple(inside)
-
-
-def _with_values(statement: Statement, change: Callable[[Expr], Expr]) -> Statement:
-    """Return a statement with other expressions in place of those that it evaluates once, and before it."""
-    if isinstance(statement, Declare):
-        return replace(statement, value=change(statement.value))
-    if isinstance(statement, Store):
-        return replace(statement, place=change(statement.place), value=change(statement.value))
-    if isinstance(statement, ImageStore):
-        return replace(statement, coordinate=change(statement.coordinate), value=change(statement.value))
-    if isinstance(statement, MatrixLoad):
-        window = tuple(map(change, statement.window))
-        return replace(
-            statement, source=change(statement.source), stride=change(statement.stride), window=window
-        )
-    if isinstance(statement, MatrixStore):
-        window = tuple(map(change, statement.window))
-        place, value = change(statement.place), change(statement.value)
-        return replace(statement, place=place, value=value, stride=change(statement.stride), window=window)
-    if isinstance(statement, For):
-        return replace(statement, start=change(statement.start))
-    if isinstance(statement, Switch):
-        return replace(statement, value=change(statement.value))
-    if isinstance(statement, Print):
-        return replace(statement, args=tuple(map(change, statement.args)))
-    return statement
-
-
-def _not(value: Expr) -> Expr:
-    return Expr(Op.UNARY, bool_, (value,), "!", value.loc)
 
 
 def _zero(kind: DType) -> Expr:

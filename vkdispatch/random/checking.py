@@ -1,17 +1,17 @@
 """Arguments of generators."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.arrays.numbers import is_int
-from vkdispatch.base.buffer import Buffer, parse_shape
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host.layout import parse_shape
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, global_graph
 
 
-def parse_size(size: Any, out: Any) -> tuple[int, ...]:
+def parse_size(size: object, out: object) -> tuple[int, ...]:
     """Return the shape of a draw.
 
     Raises
@@ -29,7 +29,7 @@ def parse_size(size: Any, out: Any) -> tuple[int, ...]:
     return parse_shape(tuple(whole))
 
 
-def parse_graph(graph: Any) -> CommandGraph:
+def parse_graph(graph: object) -> CommandGraph:
     """Return the graph to record into. Raises TypeError if the argument is neither a graph nor None."""
     if graph is None:
         return global_graph()
@@ -38,7 +38,7 @@ def parse_graph(graph: Any) -> CommandGraph:
     return graph
 
 
-def parse_known_dtype(value: Any, known: tuple[DType, ...]) -> DType:
+def parse_known_dtype(value: object, known: tuple[DType, ...]) -> DType:
     """Return one of the known dtypes, value as vkdispatch's or NumPy's. Raises TypeError for another."""
     try:
         kind = parse_dtype(value)

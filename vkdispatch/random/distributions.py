@@ -2,9 +2,8 @@
 
 import math
 import sys
-from typing import Any
 
-from vkdispatch.arrays.memoize import memoize_by_type
+from vkdispatch.arrays.memoize import memoize_numbers
 from vkdispatch.arrays.numbers import parse_int, parse_number
 from vkdispatch.arrays.values.elements import integer_limits
 from vkdispatch.base.dtype import (
@@ -36,8 +35,8 @@ _LARGEST: dict[DType, float] = {
 }
 
 
-@memoize_by_type
-def find_uniform(low: Any, high: Any, dtype: Any) -> Distribution:
+@memoize_numbers
+def find_uniform(low: object, high: object, dtype: object) -> Distribution:
     """Return the distribution of `Generator.uniform`."""
     first, last = parse_number(low, "low"), parse_number(high, "high")
     kind = parse_known_dtype(dtype, _FLOATS)
@@ -49,8 +48,8 @@ def find_uniform(low: Any, high: Any, dtype: Any) -> Distribution:
     return Distribution("uniform", kind, _BITS[kind], numbers)
 
 
-@memoize_by_type
-def find_normal(loc: Any, scale: Any, dtype: Any) -> Distribution:
+@memoize_numbers
+def find_normal(loc: object, scale: object, dtype: object) -> Distribution:
     """Return the distribution of `Generator.normal`."""
     kind = parse_known_dtype(dtype, _FLOATS)
     loc, scale = parse_number(loc, "loc"), parse_number(scale, "scale")
@@ -62,8 +61,8 @@ def find_normal(loc: Any, scale: Any, dtype: Any) -> Distribution:
     return Distribution("normal", kind, 64 if kind is float64 else 32, numbers, has_pairs=True)
 
 
-@memoize_by_type
-def find_integers(low: Any, high: Any, dtype: Any, endpoint: int) -> Distribution:
+@memoize_numbers
+def find_integers(low: object, high: object, dtype: object, endpoint: int) -> Distribution:
     """Return the distribution of `Generator.integers`."""
     kind = parse_known_dtype(dtype, INTEGERS)
     first, last = (0, low) if high is None else (low, high)

@@ -28,7 +28,6 @@ from vkdispatch.random.launching import (
     read_tuning,
 )
 from vkdispatch.random.position import StreamPosition
-from vkdispatch.random.tuning import tuning
 
 SizeLike = int | Sequence[int] | None
 
@@ -73,7 +72,7 @@ def draw(
     whole = Draw(distribution, stream, place)
     fill(whole, buffer, stored, chosen)
     if word is not None:
-        # the word of the first element is another than the kernel took
+        # the first element uses another word than the kernel took
         fill(replace(whole, word=word), buffer, stored, chosen)
     return buffer
 
@@ -106,7 +105,7 @@ def _draw_at_once(
         distribution.numbers,
         distribution.is_rejecting,
         (stream.is_wide, shift, half),
-        (*read_tuning(), tuning.few),
+        read_tuning(),
     )
     words = (*stream.counter(block), *stream.key)
     drawn: Buffer[Any] = call_with_parameters(draw_new, options, words, get_context())

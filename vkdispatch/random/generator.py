@@ -3,15 +3,13 @@
 import copy
 from typing import Any, Self
 
-from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import parse_axis, split_shape
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.dtypes import DTypeLike
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
 from vkdispatch.arrays.maps.output import Output, OutputLike, parse_output
-from vkdispatch.arrays.memoize import call_memoized
 from vkdispatch.arrays.numbers import is_int, parse_int
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import prepare_output
 from vkdispatch.arrays.values.elements import integer_limits
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import float32, int32, uint32, uint64
@@ -111,7 +109,7 @@ class Generator:
     def state(self, state: dict[str, Any]) -> None:
         stream, place, pending, halves = read_state(state)
         if stream.is_wide != self._at.stream.is_wide:
-            raise ArgumentValueError(f"state: it is not that of a {self.bit_generator}")
+            raise ArgumentValueError(f"state: expected the state of a {self.bit_generator}")
         self._at.set_state(stream, place, pending, halves)
 
     def spawn(self, count: int) -> list["Generator"]:
@@ -192,7 +190,7 @@ class Generator:
         Parameters are those of `raw`, and `dtype`: vd.float32 (the default; NumPy's is float64), vd.float64
         or vd.float16.
         """
-        distribution = call_memoized(find_uniform, 0.0, 1.0, dtype)
+        distribution = find_uniform(0.0, 1.0, dtype)
         return draw(self._at, distribution, size, out, output_map, graph)
 
     @array_function
@@ -218,7 +216,7 @@ class Generator:
         size, dtype, out, output_map, graph
             See `random`.
         """
-        distribution = call_memoized(find_uniform, low, high, dtype)
+        distribution = find_uniform(low, high, dtype)
         return draw(self._at, distribution, size, out, output_map, graph)
 
     @array_function
@@ -245,7 +243,7 @@ class Generator:
         size, dtype, out, output_map, graph
             See `random`.
         """
-        distribution = call_memoized(find_normal, loc, scale, dtype)
+        distribution = find_normal(loc, scale, dtype)
         return draw(self._at, distribution, size, out, output_map, graph)
 
     @array_function
@@ -298,7 +296,7 @@ class Generator:
         TypeError, ValueError
             As of `raw`; or there is no such integer, or the dtype does not hold all.
         """
-        distribution = call_memoized(find_integers, low, high, dtype, int(bool(endpoint)))
+        distribution = find_integers(low, high, dtype, int(bool(endpoint)))
         return draw(self._at, distribution, size, out, output_map, graph)
 
     # -- orders
@@ -338,16 +336,12 @@ class Generator:
             kind = parse_known_dtype(dtype, INTEGERS)
             if count > integer_limits(kind)[1] + 1:
                 raise ArgumentValueError(f"dtype: {kind.name} does not hold all numbers below {count}")
-            stored = parse_output(output_map, kind, (count,))
-            buffer = prepare_result(out, (count,), stored.out_type)
-            check_overlap([("out", out)], stored)
+            stored, buffer = prepare_output(out, output_map, (count,), kind)
             self._permute(buffer, count, stored, chosen)
             return buffer
         source = parse_operand(x, "x")
         along = parse_axis(axis, len(source.shape))
-        stored = parse_output(output_map, source.var_type, source.shape)
-        buffer = prepare_result(out, source.shape, stored.out_type)
-        check_overlap([("out", out)], stored, elsewhere=[source])
+        stored, buffer = prepare_output(out, output_map, source.shape, source.var_type, elsewhere=[source])
         if buffer.size:
             self._move(source, along, buffer, stored, chosen)
         return buffer

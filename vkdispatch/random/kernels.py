@@ -29,7 +29,7 @@ from vkdispatch.base.dtype import (
     uint32,
     uint64,
 )
-from vkdispatch.codegen.functions.registers import precise
+from vkdispatch.codegen.execution.registers import precise
 from vkdispatch.codegen.random.distributions import normal_pair, scaled, uniform32, uniform64
 from vkdispatch.codegen.random.philox import own, product64, product_of_64_bits, words32, words64
 from vkdispatch.random.forms import Form
@@ -42,7 +42,7 @@ _OTHER_KEY = (0x5851F42D, 0x14057B7E)
 
 
 @memoize
-def fill_kernel(form: Form) -> ShaderFunction:
+def make_fill_kernel(form: Form) -> ShaderFunction:
     """Return the kernel of a form.
 
     Its arguments are the result; the result again as `form.view`, if that is not None; the buffer of the

@@ -13,7 +13,7 @@ from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.record import record, replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.random.forms import Form
-from vkdispatch.random.kernels import MOST_BLOCKS, fill_kernel
+from vkdispatch.random.kernels import MOST_BLOCKS, make_fill_kernel
 from vkdispatch.random.stream import Stream
 from vkdispatch.random.tuning import tuning
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -52,7 +52,7 @@ class Distribution:
 
 @record(eq=False)
 class Draw:
-    """What is drawn, and of which words.
+    """What a call draws, and from which words.
 
     Attributes
     ----------
@@ -133,12 +133,13 @@ def _fill_part(
     distribution, stream, position = draw.distribution, draw.stream, draw.position
     is_single = draw.word is not None
     count = count_blocks(stream, distribution.bits, target.size)
+    numbers = read_tuning()
     # a tuple, as making a record for each draw takes longer
     fields = (
         distribution.name,
         stream.is_wide,
         distribution.bits,
-        -1 if is_single or count <= tuning.few else part.shift,
+        -1 if is_single or count <= numbers[0] else part.shift,
         stored.sink,
         draw.half,
         len(distribution.numbers) > 1,
@@ -149,7 +150,7 @@ def _fill_part(
         # a buffer that is shorter than one vector has no room for it
         not is_single and target.size >= stream.block * 32 // distribution.bits,
     )
-    form, kernel = _choose_form(fields, device_facts(target.context), read_tuning())
+    form, kernel = _choose_form(fields, device_facts(target.context), numbers)
     views = () if form.view is None else (target,)
     positions = () if position is None else (position,)
     words = () if draw.word is None else (draw.word,)
@@ -164,8 +165,8 @@ def _fill_part(
 
 
 def read_tuning() -> tuple[int, ...]:
-    """Return the numbers of the tuning that forms depend on."""
-    return tuning.group, tuning.unroll, tuning.long_products, tuning.exchange, tuning.everywhere
+    """Return the numbers of the tuning, `few` first."""
+    return tuning.values()
 
 
 def draw_new(
@@ -193,7 +194,7 @@ def draw_new(
         Whether the stream is that of Philox4x64; the words of the first block that are skipped; and whether
         half of a word is.
     tuning_key
-        The result of `read_tuning`, and `tuning.few`.
+        The result of `read_tuning`.
     words
         The words of the counter of the first block, and those of the key.
     """
@@ -211,7 +212,7 @@ def _choose_form(
 ) -> tuple[Form, ShaderFunction]:
     """Return a form, given its first fields, as the device and the tuning allow, and its kernel."""
     form = Form(*fields)
-    group, unroll, long_products, exchange, everywhere = tuning_key
+    _, group, unroll, long_products, exchange, everywhere = tuning_key
     group = min(group, facts.max_group)
     is_plain = form.shift < 0 or (facts.is_cpu and not everywhere)
     exchanged = form.shift + form.half
@@ -226,16 +227,16 @@ def _choose_form(
         long_products=bool(long_products) and "shaderInt64" in facts.features,
         has_exchange=has_exchange,
     )
-    return form, fill_kernel(form)
+    return form, make_fill_kernel(form)
 
 
 def advance(position: Buffer[Any], blocks: int, graph: CommandGraph) -> None:
     """Add blocks to a count on the device, after the draw that took them."""
-    _advance_kernel()(position, blocks & 0xFFFFFFFF, blocks >> 32, graph=graph)
+    _make_advance_kernel()(position, blocks & 0xFFFFFFFF, blocks >> 32, graph=graph)
 
 
 @memoize
-def _advance_kernel() -> ShaderFunction:
+def _make_advance_kernel() -> ShaderFunction:
     def body(position: Any, low: Any, high: Any) -> None:
         total, carry = vc.uadd_carry(position[0].to_register(), low)
         position[1] = position[1] + high + carry

@@ -87,13 +87,13 @@ def permute(
         How places of its `value_type` are stored.
     """
     if distance is None:
-        _ranking_kernel(output.sink)(result, keys, *output.arguments, exec_size=count, graph=graph)
+        _make_ranking_kernel(output.sink)(result, keys, *output.arguments, exec_size=count, graph=graph)
         return
     bits = (count - 1).bit_length()
     low_bits = bits - bits // 2
     kind = place_type(count)
     last = [count - 1] if kind is uint32 else [count - 1 & 0xFFFFFFFF, count - 1 >> 32]
-    _network_kernel(output.sink, kind)(
+    _make_network_kernel(output.sink, kind)(
         *(result, keys, distance, *output.arguments),
         *(low_bits, (1 << bits - low_bits) - 1, (1 << low_bits) - 1, *last),
         exec_size=count,
@@ -124,7 +124,7 @@ def gather(
     if inner * parts > 0xFFFFFFFF:
         raise ArgumentValueError(f"axis: rows of {inner} elements are too long; expected less than 2**32")
     given = () if places is None else (places,)
-    kernel = _gathering_kernel(sink, taken, None if places is None else places.var_type)
+    kernel = _make_gathering_kernel(sink, taken, None if places is None else places.var_type)
     arguments = (*given, *source.arguments, *output.arguments, inner * parts)
     kernel(result, *arguments, exec_size=result.size * parts, graph=graph)
 
@@ -142,7 +142,7 @@ def _choose_word(source: Operand, output: Output) -> DType | None:
 
 
 @memoize
-def _ranking_kernel(sink: Sink) -> ShaderFunction:
+def _make_ranking_kernel(sink: Sink) -> ShaderFunction:
     def body(result: Any, keys: Any, *mapping: Any) -> None:
         index = vc.global_invocation_id().x
         low, high = keys[2 * index].to_register(), keys[2 * index + 1].to_register()
@@ -154,11 +154,11 @@ def _ranking_kernel(sink: Sink) -> ShaderFunction:
             rank += vc.select(before, vc.to_dtype(uint32, 1), 0)
         sink.store(result, mapping, index, rank.to_dtype(compute_type(sink.value_type)))
 
-    return _kernel("random_ranks", body, sink, [("keys", buffer[uint32])], [])
+    return _make_kernel("random_ranks", body, sink, [("keys", buffer[uint32])], [])
 
 
 @memoize
-def _network_kernel(sink: Sink, kind: DType) -> ShaderFunction:
+def _make_network_kernel(sink: Sink, kind: DType) -> ShaderFunction:
     wide = kind is uint64
 
     def body(result: Any, keys: Any, distance: Any, *rest: Any) -> None:
@@ -186,11 +186,11 @@ def _network_kernel(sink: Sink, kind: DType) -> ShaderFunction:
 
     arguments = [("keys", buffer[uint32]), ("distance", buffer[kind])]
     numbers = ["low_bits", "high_mask", "low_mask", "last", *(["last_upper"] if wide else [])]
-    return _kernel("random_permutation", body, sink, arguments, numbers)
+    return _make_kernel("random_permutation", body, sink, arguments, numbers)
 
 
 @memoize
-def _gathering_kernel(sink: Sink, source: Source, places: DType | None) -> ShaderFunction:
+def _make_gathering_kernel(sink: Sink, source: Source, places: DType | None) -> ShaderFunction:
     def body(result: Any, *rest: Any) -> None:
         index = vc.global_invocation_id().x
         *left, inner = rest
@@ -207,10 +207,10 @@ def _gathering_kernel(sink: Sink, source: Source, places: DType | None) -> Shade
 
     arguments = [] if places is None else [("order", buffer[places])]
     arguments += source.parameters
-    return _kernel("random_gather", body, sink, arguments, ["inner"])
+    return _make_kernel("random_gather", body, sink, arguments, ["inner"])
 
 
-def _kernel(
+def _make_kernel(
     name: str, body: Any, sink: Sink, arguments: list[tuple[str, Any]], numbers: list[str]
 ) -> ShaderFunction:
     arguments = [("result", buffer[sink.out_type]), *arguments]

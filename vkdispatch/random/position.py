@@ -17,13 +17,13 @@ class StreamPosition:
     def __init__(self, start: Origin) -> None:
         self._stream = start.stream
         self._place = start.place
-        # a word of 32 bits for the next draw of such: its place, and the word if the place is unknown
+        # a word of 32 bits left for the next draw of 32 bits: its place, and the word if the place is unknown
         self._waiting = _find_waiting(start.stream, start.place, start.pending)
         self._seeds = start.seeds
         self._lock = threading.Lock()
         # draws that are recorded in graphs
         self._recorded = start.recorded
-        # numbers of 16 bits left of the words before the place, if the last draw was of such
+        # the numbers of 16 bits that the last draw left in the words before the place
         self._halves = start.halves
 
     @property

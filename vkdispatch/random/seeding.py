@@ -76,10 +76,11 @@ def parse_seed(seed: Any, kind: str, key: Any, counter: Any) -> Origin:
 def _parse_bit_generator(generator: np.random.BitGenerator, key: Any, counter: Any) -> Origin:
     if not isinstance(generator, np.random.Philox):
         raise ArgumentTypeError(
-            f"seed: of NumPy's bit generators only Philox has its like here, got {type(generator).__name__}"
+            "seed: the only bit generator of NumPy that is supported is Philox, got "
+            f"{type(generator).__name__}"
         )
     if key is not None or counter is not None:
-        raise ArgumentValueError("seed, key: a bit generator has its key and counter already")
+        raise ArgumentValueError("seed, key: a bit generator already has a key and a counter")
     seeds = generator.seed_seq if isinstance(generator.seed_seq, np.random.SeedSequence) else None
     stream, place, pending, halves = read_state(generator.state)
     return Origin(stream, place, seeds, pending, halves=halves)

@@ -147,12 +147,12 @@ def launch_by_axes(
     numbers, values = pack_numbers(named)
     fills = filler.values(move) if filler is not None else ()
     several = filler is not None and filler.is_several
-    kernel = _kernel(move, kinds, numbers, several, together)
+    kernel = _make_kernel(move, kinds, numbers, several, together)
     kernel(buffer, *x.arguments, *target.arguments, *fills, *values, graph=graph)
 
 
 @memoize
-def _kernel(
+def _make_kernel(
     move: Move, kinds: tuple[str, ...], numbers: Numbers, several: bool, together: int
 ) -> ShaderFunction:
     own = len(move.arguments)

@@ -18,15 +18,14 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import OutputLike, Sink, parse_output
+from vkdispatch.arrays.maps.output import OutputLike, Sink
 from vkdispatch.arrays.maps.source import Source
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.numbers import Number
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import prepare_output
 from vkdispatch.arrays.values.elements import unpack_elements, wide_type
 from vkdispatch.arrays.values.promotion import convert_value, is_nonzero, promote_dtypes
 from vkdispatch.base import dtype
@@ -45,7 +44,7 @@ _MOST_TOGETHER = 16
 
 
 class _Missing:
-    """The default of an argument that has to be given."""
+    """The default of a required argument."""
 
     def __repr__(self) -> str:
         return "..."
@@ -105,9 +104,7 @@ def where(
     kind = promote_dtypes([part.var_type if isinstance(part, Operand) else part for part in parts], "x, y")
     arrays = [tests, *(part for part in parts if isinstance(part, Operand))]
     shape = _broadcast_shapes([array.shape for array in arrays])
-    target = parse_output(output_map, kind, shape)
-    buffer = prepare_result(out, shape, target.out_type, tests.context)
-    check_overlap([("out", out)], target, alongside=arrays)
+    target, buffer = prepare_output(out, output_map, shape, kind, tests.context, alongside=arrays)
     if not buffer.size:
         return buffer
     sizes, layouts = _find_layouts(shape, [array.shape for array in arrays])
@@ -138,7 +135,7 @@ def where(
             number = cast_number(part, kind, name)
             held = form.register_type
             arguments.append(to_word(number, kind, held) if word else to_value(number, kind, held))
-    _kernel(form)(*arguments, *target.arguments, *values, graph=graph)
+    _make_kernel(form)(*arguments, *target.arguments, *values, graph=graph)
     return buffer
 
 
@@ -241,7 +238,7 @@ class _Form:
 
 
 @memoize
-def _kernel(form: _Form) -> ShaderFunction:
+def _make_kernel(form: _Form) -> ShaderFunction:
     arguments: list[tuple[str, Any]] = [("result", buffer[form.word or form.sink.out_type])]
     view = _condition_view(form)
     arguments += [

@@ -62,7 +62,7 @@ def cast_number(value: object, kind: DType, name: str) -> Any:
     if not isinstance(value, (bool, int, float, complex, np.generic)):
         raise ArgumentTypeError(f"{name}: expected a number, got {value!r}")
     if isinstance(value, (complex, np.complexfloating)) and not is_complex(kind):
-        raise ArgumentTypeError(f"{name}: {value!r} does not go into elements of {kind.name}")
+        raise ArgumentTypeError(f"{name}: {value!r} cannot be stored as {kind.name}")
     host = np.dtype(host_component(kind))
     if type(value) is int and host.kind in "iu" and not np.iinfo(host).min <= value <= np.iinfo(host).max:
         raise ArgumentValueError(f"{name}: {value} is out of bounds for {kind.name}")
@@ -70,7 +70,7 @@ def cast_number(value: object, kind: DType, name: str) -> Any:
         with np.errstate(all="ignore"):
             return np.asarray(value).astype(host)[()]
     except (ValueError, OverflowError, TypeError):
-        raise ArgumentTypeError(f"{name}: {value!r} does not go into elements of {kind.name}") from None
+        raise ArgumentTypeError(f"{name}: {value!r} cannot be stored as {kind.name}") from None
 
 
 def to_bytes(number: Any, kind: DType) -> bytes:

@@ -84,7 +84,7 @@ def check_indices(indices: Operand, length: int, name: str = "indices") -> None:
     if indices.var_type not in _INTEGERS:
         raise ArgumentTypeError(f"{name}: expected integers, got {indices.var_type.name}")
     if indices.size and not length:
-        raise BadIndexError(f"{name}: there is no element to be found in an array, or along an axis, of none")
+        raise BadIndexError(f"{name}: an empty array, or an axis of length 0, has no elements to take")
 
 
 def is_long(indices: Operand, length: int) -> bool:
@@ -106,8 +106,8 @@ def resolve_index(index: Any, length: Callable[[DType], Any], *, mode: str, long
     big
         Whether a place may need more than 32 bits.
     """
-    signed = index.var_type in (dtype.int16, dtype.int32, dtype.int64)
-    kind: DType = (dtype.int64 if long else dtype.int32) if signed else dtype.uint64 if long else dtype.uint32
+    kind = _choose_place_type(index.var_type, long)
+    signed = kind in _SIGNED
     place = index.to_dtype(kind).to_register()
     count = length(kind).to_register()
     if mode == "clip":
@@ -180,7 +180,7 @@ def note_bad_index(
         return
     long = is_long(indices, length)
     numbers, values = pack_numbers({"count": indices.size, "length": length})
-    kernel = _check_kernel(indices.source, long, numbers, negative)
+    kernel = _make_check_kernel(indices.source, long, numbers, negative)
     journal, ticket = prepare_notes(function, indices, length, what, name, remedy)
     kernel(journal, *indices.arguments, *values, ticket)
     raise_if_checked(indices.context)
@@ -199,14 +199,14 @@ def prepare_notes(
     The caller calls `raise_if_checked` after the launch.
     """
     context = indices.context
-    kind = _comparison_type(indices.var_type, is_long(indices, length))
+    kind = _choose_place_type(indices.var_type, is_long(indices, length))
     what = f"{what} of {length} elements"
     check = _IndexCheck(function, name, what, remedy, indices.shape, kind, context.queue_count)
     return journal_of(context), take_ticket(context, check)
 
 
-def _comparison_type(index: DType, long: bool) -> DType:
-    """Return the type in which an index is compared with the length."""
+def _choose_place_type(index: DType, long: bool) -> DType:
+    """Return the type in which the place of an index is computed, and compared with the length."""
     if index in _SIGNED:
         return dtype.int64 if long else dtype.int32
     return dtype.uint64 if long else dtype.uint32
@@ -216,7 +216,7 @@ def find_out_of_bounds(
     index: Any, length: Callable[[DType], Any], *, long: bool, negative: bool = True
 ) -> tuple[Any, Any]:
     """Return an index in a register, and whether it is out of bounds; the rest as of `resolve_index`."""
-    kind = _comparison_type(index.var_type, long)
+    kind = _choose_place_type(index.var_type, long)
     place = index.to_dtype(kind).to_register()
     if kind not in _SIGNED:
         return place, place >= length(kind)
@@ -248,7 +248,7 @@ def note_bad_places(
 
 
 @memoize
-def _check_kernel(source: Source, long: bool, numbers: Numbers, negative: bool) -> ShaderFunction:
+def _make_check_kernel(source: Source, long: bool, numbers: Numbers, negative: bool) -> ShaderFunction:
     own = 1 + len(source.names)
 
     def body(*variables: Any) -> None:

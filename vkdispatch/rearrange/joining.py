@@ -1,6 +1,6 @@
 """`vd.concatenate` and `vd.stack`: one launch copies each array into the result.
 
-Arrays whose single elements alternate, like the colours of pixels, take one launch (see `narrow_planes`).
+Arrays whose single elements alternate, like the colours of pixels, take one launch (see `planes.narrow`).
 """
 
 import math
@@ -8,14 +8,13 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import check_rank, parse_axis, split_shape
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, OutputLike, parse_output
+from vkdispatch.arrays.maps.output import Output, OutputLike
 from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import prepare_output
 from vkdispatch.arrays.values.promotion import convert_value, promote_dtypes
 from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base.buffer import Buffer
@@ -23,7 +22,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.moves import Move, Numbers, find_largest_word, is_moved_as_words, pack_numbers
-from vkdispatch.rearrange.narrow_planes import narrow_kernel, plan_interleave
+from vkdispatch.rearrange.planes.narrow import make_narrow_kernel, plan_interleave
 from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -70,14 +69,16 @@ def concatenate(
     else:
         shapes = [each.shape for each in found]
         if not shapes[0]:
-            raise ArgumentValueError("arrays: those of no axes cannot be joined; axis=None joins them")
+            raise ArgumentValueError(
+                "arrays: arrays of no axes cannot be joined along an axis; axis=None joins them"
+            )
         chosen = parse_axis(axis, len(shapes[0]))
     first = shapes[0]
     for k, shape in enumerate(shapes):
         others = (*shape[:chosen], *shape[chosen + 1 :])
         if len(shape) != len(first) or others != (*first[:chosen], *first[chosen + 1 :]):
             raise ArgumentValueError(
-                f"arrays: along axis {chosen} arrays join whose shapes are otherwise the same; the first has "
+                f"arrays: to join along axis {chosen}, all other axes must have equal lengths; the first has "
                 f"{first}, number {k} has {shape}"
             )
     length = sum(shape[chosen] for shape in shapes)
@@ -144,16 +145,14 @@ def _join(
 ) -> Buffer[Any]:
     """Copy pieces one after the other; `pieces` are the elements of each in each of `outer` rows."""
     kind = promote_dtypes([each.var_type for each in arrays], "arrays")
-    target = parse_output(output_map, kind, shape)
-    buffer = prepare_result(out, shape, target.out_type, arrays[0].context)
-    check_overlap([("out", out)], target, elsewhere=arrays)
+    target, buffer = prepare_output(out, output_map, shape, kind, arrays[0].context, elsewhere=arrays)
     plain = target.sink.mapping is None and all(
         each.source.is_plain and each.var_type is kind for each in arrays
     )
     narrow = plan_interleave(len(arrays), outer, kind.item_size) if plain and set(pieces) == {1} else None
     if narrow is not None:
         form, values = narrow
-        narrow_kernel(form)(buffer, *(each.arguments[0] for each in arrays), *values, graph=graph)
+        make_narrow_kernel(form)(buffer, *(each.arguments[0] for each in arrays), *values, graph=graph)
         return buffer
     offset, row = 0, sum(pieces)
     for each, piece in zip(arrays, pieces, strict=True):
@@ -180,12 +179,12 @@ def _launch(
         piece, row, offset = (length * item // size for length in (piece, row, offset))
     count = outer * piece
     numbers, values = pack_numbers({"count": count, "piece": piece, "row": row, "offset": offset})
-    kernel = _kernel(move, outer > 1, kind, numbers)
+    kernel = _make_kernel(move, outer > 1, kind, numbers)
     kernel(buffer, *x.arguments, *target.arguments, *values, graph=graph)
 
 
 @memoize
-def _kernel(move: Move, rows: bool, kind: DType, numbers: Numbers) -> ShaderFunction:
+def _make_kernel(move: Move, rows: bool, kind: DType, numbers: Numbers) -> ShaderFunction:
     own = len(move.arguments)
 
     def body(*variables: Any) -> None:

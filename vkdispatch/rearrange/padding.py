@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import parse_axis
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.maps.operand import ArrayLike, parse_operand
-from vkdispatch.arrays.maps.output import OutputLike, parse_output
+from vkdispatch.arrays.maps.output import OutputLike
 from vkdispatch.arrays.numbers import parse_int
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import prepare_output
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -84,9 +83,7 @@ def pad(
                     'mode="constant" does'
                 )
     padded = tuple(size + sum(width) for size, width in zip(shape, widths, strict=True))
-    target = parse_output(output_map, array.var_type, padded)
-    buffer = prepare_result(out, padded, target.out_type, array.context)
-    check_overlap([("out", out)], target, elsewhere=[array])
+    target, buffer = prepare_output(out, output_map, padded, array.var_type, array.context, elsewhere=[array])
     axes = [
         Axis(kind if any(width) else "same", size + sum(width), size, width[0])
         for size, width in zip(shape, widths, strict=True)

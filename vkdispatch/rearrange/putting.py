@@ -152,13 +152,13 @@ def _launch(
         numbers=numbers,
     )
     if unique:
-        _write_kernel(form)(x, *places.arguments, *values.arguments, *given_numbers, graph=graph)
+        _make_write_kernel(form)(x, *places.arguments, *values.arguments, *given_numbers, graph=graph)
         return
     slots: Buffer[Any] = function_buffer(x.size if direct else 1 << bits, dtype.uint32, context=x.context)
     clear_buffer(slots, graph)
-    claiming = _claim_kernel(form.indices, mode, long, direct, numbers)
+    claiming = _make_claim_kernel(form.indices, mode, long, direct, numbers)
     claiming(slots, *places.arguments, *given_numbers, graph=graph)
-    _write_kernel(form)(x, slots, *places.arguments, *values.arguments, *given_numbers, graph=graph)
+    _make_write_kernel(form)(x, slots, *places.arguments, *values.arguments, *given_numbers, graph=graph)
 
 
 @record
@@ -231,7 +231,9 @@ class _Places:
 
 
 @memoize
-def _claim_kernel(source: Source, mode: str, long: bool, direct: bool, numbers: Numbers) -> ShaderFunction:
+def _make_claim_kernel(
+    source: Source, mode: str, long: bool, direct: bool, numbers: Numbers
+) -> ShaderFunction:
     last = 1 + len(source.names)
 
     def body(*variables: Any) -> None:
@@ -273,7 +275,7 @@ def _claim_kernel(source: Source, mode: str, long: bool, direct: bool, numbers: 
 
 
 @memoize
-def _write_kernel(form: _Form) -> ShaderFunction:
+def _make_write_kernel(form: _Form) -> ShaderFunction:
     first = 1 if form.is_unique else 2
     middle = first + len(form.indices.names)
     last = middle + len(form.values.names)

@@ -3,13 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import as_tuple, check_rank, parse_axes, parse_axis
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import OutputLike, parse_output
+from vkdispatch.arrays.maps.output import OutputLike
 from vkdispatch.arrays.numbers import parse_int
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import prepare_output
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -187,9 +186,7 @@ def _move_by_axes(
     output_map: OutputLike,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
-    target = parse_output(output_map, array.var_type, shape)
-    buffer = prepare_result(out, shape, target.out_type, array.context)
-    check_overlap([("out", out)], target, elsewhere=[array])
+    target, buffer = prepare_output(out, output_map, shape, array.var_type, array.context, elsewhere=[array])
     if buffer.size:
         launch_by_axes(array, axes, target, buffer, graph)
     return buffer

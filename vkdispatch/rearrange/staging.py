@@ -102,7 +102,7 @@ def choose_rows(rows: int, length: int, count: int, held: int) -> int:
 
 
 @memoize
-def staged_kernel(form: StagedForm) -> ShaderFunction:
+def make_staged_kernel(form: StagedForm) -> ShaderFunction:
     """Trace a kernel; its arguments are those of `form.move`, the indices' and `form.numbers`."""
     move, own, group = form.move, len(form.move.arguments), form.group
     last = own + len(form.indices.names)

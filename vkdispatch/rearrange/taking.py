@@ -14,16 +14,15 @@ import math
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import check_rank, parse_axis, split_shape
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.deferred_errors import raise_if_checked
 from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, OutputLike, parse_output
+from vkdispatch.arrays.maps.output import Output, OutputLike
 from vkdispatch.arrays.maps.source import Source
 from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import prepare_output
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
@@ -46,7 +45,7 @@ from vkdispatch.rearrange.moves import (
     pack_numbers,
     word_type,
 )
-from vkdispatch.rearrange.staging import plan_staging, staged_kernel
+from vkdispatch.rearrange.staging import make_staged_kernel, plan_staging
 from vkdispatch.rearrange.tuning import take_tuning as tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -182,7 +181,7 @@ class _Call:
     lengths
         Elements before the axis, along it, indices along it, and elements after it.
     what
-        What error messages call that of which the indices are places.
+        What the indices refer to, in error messages.
     along
         Whether every element of the result has its own index.
     """
@@ -201,9 +200,9 @@ def _take(
     array, places, length = call.array, call.places, call.lengths[1]
     mode = parse_mode(mode, graph)
     check_indices(places, length if math.prod(call.shape) else 1)
-    target = parse_output(output_map, array.var_type, call.shape)
-    buffer = prepare_result(out, call.shape, target.out_type, array.context)
-    check_overlap([("out", out)], target, elsewhere=[array, places])
+    target, buffer = prepare_output(
+        out, output_map, call.shape, array.var_type, array.context, elsewhere=[array, places]
+    )
     function = "take_along_axis" if call.along else "take"
     check = (function, places, length, call.what) if mode == "raise" else None
     if buffer.size:
@@ -243,7 +242,7 @@ def _launch(
         check = None
     if staged is not None:
         staged_form, values = staged
-        staged_kernel(staged_form)(buffer, *arguments, *values, graph=graph)
+        make_staged_kernel(staged_form)(buffer, *arguments, *values, graph=graph)
         return
     total = outer * count * inner * run
     numbers, values = pack_numbers({"length": length, "count": count, "inner": inner, "total": total})
@@ -261,7 +260,7 @@ def _launch(
         numbers=numbers,
     )
     notes = () if check is None else prepare_notes(*check)
-    _kernel(form)(buffer, *arguments, *values, *notes, graph=graph)
+    _make_kernel(form)(buffer, *arguments, *values, *notes, graph=graph)
     if check is not None:
         raise_if_checked(places.context)
 
@@ -302,7 +301,7 @@ class _Form:
 
 
 @memoize
-def _kernel(form: _Form) -> ShaderFunction:
+def _make_kernel(form: _Form) -> ShaderFunction:
     move, own = form.move, len(form.move.arguments)
     first = own + len(form.indices.names)
 

@@ -18,15 +18,14 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, OutputLike, parse_output
+from vkdispatch.arrays.maps.output import Output, OutputLike
 from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import prepare_output
 from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
@@ -39,8 +38,8 @@ from vkdispatch.rearrange.moves import (
     is_moved_as_words,
     pack_numbers,
 )
-from vkdispatch.rearrange.narrow_planes import NarrowForm, narrow_kernel
-from vkdispatch.rearrange.tiles import TileForm, tile_kernel
+from vkdispatch.rearrange.planes.narrow import NarrowForm, make_narrow_kernel
+from vkdispatch.rearrange.planes.tiles import TileForm, make_tile_kernel
 from vkdispatch.rearrange.tuning import tile_tuning as tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -90,15 +89,13 @@ def transpose(
     array = parse_operand(x, "x")
     order = _parse_order(axes, len(array.shape))
     shape = tuple(array.shape[axis] for axis in order)
-    target = parse_output(output_map, array.var_type, shape)
-    buffer = prepare_result(out, shape, target.out_type, array.context)
-    check_overlap([("out", out)], target, elsewhere=[array])
+    target, buffer = prepare_output(out, output_map, shape, array.var_type, array.context, elsewhere=[array])
     if array.size:
         launch_transpose(array, order, target, buffer, graph)
     return buffer
 
 
-def _parse_order(axes: Any, dimensions: int) -> tuple[int, ...]:
+def _parse_order(axes: object, dimensions: int) -> tuple[int, ...]:
     if axes is None:
         return tuple(reversed(range(dimensions)))
     order = parse_axes(axes, dimensions, "axes")
@@ -123,15 +120,15 @@ def launch_transpose(
             narrow = _plan_narrow(shape, item)
             if narrow is not None:
                 form, numbers = narrow
-                narrow_kernel(form)(buffer, *array.arguments, *numbers, graph=graph)
+                make_narrow_kernel(form)(buffer, *array.arguments, *numbers, graph=graph)
                 return
         plane = find_plane(shape, axes)
         if plane.batches == 1 or plane.rows * plane.columns * item > _SMALL_PLANE:
             tiles, numbers = _plan_tiles(Move(None, array.source, target.sink), words, item, plane)
-            tile_kernel(tiles)(buffer, *array.arguments, *target.arguments, *numbers, graph=graph)
+            make_tile_kernel(tiles)(buffer, *array.arguments, *target.arguments, *numbers, graph=graph)
             return
     form_, numbers = _plan_gather(array, target, words, shape, axes, item)
-    gather_kernel(*form_)(buffer, *array.arguments, *target.arguments, *numbers, graph=graph)
+    make_gather_kernel(*form_)(buffer, *array.arguments, *target.arguments, *numbers, graph=graph)
 
 
 def merge_axes(shape: Sequence[int], order: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -320,7 +317,7 @@ def _plan_gather(
 
 
 @memoize
-def gather_kernel(move: Move, count: int, numbers: Numbers) -> ShaderFunction:
+def make_gather_kernel(move: Move, count: int, numbers: Numbers) -> ShaderFunction:
     """Trace the kernel whose invocations move one word each; `count` axes of the result have strides."""
     own = len(move.arguments)
 

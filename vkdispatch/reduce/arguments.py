@@ -87,7 +87,8 @@ def count_or_warn(array: Operand, call: Call, warning: str, most: float) -> int:
     count = call.length(array.shape)
     if count <= most and _count_results(array, call):
         native.forbid_repeating()  # each call warns
-        warnings.warn(warning, RuntimeWarning, stacklevel=7)
+        # the caller of `vd.mean` and the like
+        warnings.warn(warning, RuntimeWarning, stacklevel=6)
     return count
 
 

@@ -31,7 +31,7 @@ class CpuPlanner(Planner):
     def _is_finishing(self) -> bool:
         return False
 
-    def _most_elements(self, plain: bool) -> int:
+    def _limit_elements(self, plain: bool) -> int:
         return cpu_tuning.most_elements
 
     def _choose_results(self, size: int, free: int) -> int:
@@ -68,7 +68,7 @@ class CpuPlanner(Planner):
         return min(full, max(-(-cpu_tuning.groups // blocks), -(-full // MOST_ROUNDS)))
 
 
-def planner_for(source: Source, accumulator: Accumulator, context: Context, group: int | None) -> Planner:
+def make_planner(source: Source, accumulator: Accumulator, context: Context, group: int | None) -> Planner:
     """Return the planner for the devices of a context.
 
     `group` is the size of a workgroup that the user asks for, or None. Kernels of such a size may have

@@ -1,20 +1,20 @@
 """`@vd.reduce.reduce` and `@vd.reduce.map_reduce`."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from vkdispatch.arrays.maps.source import identity_map
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.reduce.operations import ReduceOp
 from vkdispatch.reduce.reduce_function import ReduceFunction
-from vkdispatch.shader.arguments.references import home_of
+from vkdispatch.shader.arguments.references import find_home
 from vkdispatch.shader.arguments.signature import read_return_type
 from vkdispatch.shader.map import MappingFunction, map
 
 
 def reduce(
     identity: Any,
-    axes: Any = None,
+    axes: int | Sequence[int] | None = None,
     group_size: int | None = None,
     mapping_function: MappingFunction | None = None,
 ) -> Callable[[Callable[..., Any]], ReduceFunction]:
@@ -63,7 +63,7 @@ def reduce(
         operation = ReduceOp(name, function, identity)
         plain = mapping_function is None
         reduction_function = ReduceFunction(operation, group_size, axes, mapping, name=name, plain=plain)
-        reduction_function._defined = home_of(function)
+        reduction_function._defined = find_home(function)
         return reduction_function
 
     if callable(identity) and not isinstance(identity, type):
@@ -74,7 +74,7 @@ def reduce(
 
 
 def map_reduce(
-    reduction: ReduceOp, axes: Any = None, group_size: int | None = None
+    reduction: ReduceOp, axes: int | Sequence[int] | None = None, group_size: int | None = None
 ) -> Callable[[Callable[..., Any] | MappingFunction], ReduceFunction]:
     """Turn the decorated function, which maps an element to a value, into a reduction of these values.
 
@@ -102,7 +102,7 @@ def map_reduce(
     def decorate(function: Callable[..., Any] | MappingFunction) -> ReduceFunction:
         mapping = function if isinstance(function, MappingFunction) else map(function)
         reduction_function = ReduceFunction(reduction, group_size, axes, mapping)
-        reduction_function._defined = home_of(mapping.mapping_function)
+        reduction_function._defined = find_home(mapping.mapping_function)
         return reduction_function
 
     return decorate

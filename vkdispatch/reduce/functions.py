@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.arrays.axes import parse_axis
-from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.calls import array_function, define_variant
 from vkdispatch.arrays.dtypes import DTypeLike
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
+from vkdispatch.arrays.maps.operand import ArrayLike, parse_operand
 from vkdispatch.arrays.maps.output import OutputLike
 from vkdispatch.arrays.numbers import Number, is_number
 from vkdispatch.arrays.values.elements import wide_type
@@ -27,8 +27,8 @@ from vkdispatch.reduce.arguments import (
     parse_call,
     reduce_from,
 )
-from vkdispatch.reduce.launching import Call, reduce_array
-from vkdispatch.reduce.operations import identity_of_extreme
+from vkdispatch.reduce.launching import reduce_array
+from vkdispatch.reduce.operations import find_extreme_identity
 from vkdispatch.reduce.result_types import (
     check_real,
     index_type,
@@ -40,8 +40,9 @@ from vkdispatch.reduce.result_types import (
 )
 
 
-@array_function
-def sum(
+# the signature of `sum` and `prod`
+def _reduce_total(  # noqa: PLR0913
+    name: str,
     x: ArrayLike,
     axis: int | Sequence[int] | None = None,
     dtype: DTypeLike = None,
@@ -53,6 +54,22 @@ def sum(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
+    array, call = parse_call(x, axis, out, keepdims, output_map, graph)
+    is_product = name == "prod"
+    if is_product and is_matrix(array.var_type):
+        raise ArgumentValueError("x: products of matrices depend on their order, which is not kept")
+    total = sum_type(name, array.var_type, dtype, array.context)
+    array = apply_mask(array, x, where, int(is_product))
+    wide = wide_type(total)
+    make = make_product if is_product else make_sum
+    accumulator = make_truth(is_product) if total is bool_ else make(array.var_type, wide, total)
+    return reduce_from(array, accumulator, call, initial, wide)
+
+
+sum = define_variant(
+    _reduce_total,
+    "sum",
+    "sum",
     """Add up elements, along axes or all of them.
 
     Parameters
@@ -91,41 +108,18 @@ def sum(
         An argument is invalid, or there is no such axis.
     NotImplementedError
         The device lacks the integers of the result; give a `dtype`.
-    """
-    array, call = parse_call(x, axis, out, keepdims, output_map, graph)
-    total = sum_type("sum", array.var_type, dtype, array.context)
-    array = apply_mask(array, x, where, 0)
-    accumulator = make_truth(False) if total is bool_ else make_sum(array.var_type, wide_type(total), total)
-    return reduce_from(array, accumulator, call, initial, wide_type(total))
-
-
-@array_function
-def prod(
-    x: ArrayLike,
-    axis: int | Sequence[int] | None = None,
-    dtype: DTypeLike = None,
-    out: Buffer[Any] | None = None,
-    keepdims: bool = False,
-    initial: Number | None = None,
-    where: Mask = True,
-    *,
-    output_map: OutputLike = None,
-    graph: CommandGraph | None = None,
-) -> Buffer[Any]:
+    """,
+)
+prod = define_variant(
+    _reduce_total,
+    "prod",
+    "prod",
     """Multiply elements, along axes or all of them; vectors component by component.
 
     Parameters, dtypes and errors are those of `sum`. `initial` None is 1, and so is the product of no
     elements.
-    """
-    array, call = parse_call(x, axis, out, keepdims, output_map, graph)
-    if is_matrix(array.var_type):
-        raise ArgumentValueError("x: products of matrices depend on their order, which is not kept")
-    total = sum_type("prod", array.var_type, dtype, array.context)
-    array = apply_mask(array, x, where, 1)
-    accumulator = (
-        make_truth(True) if total is bool_ else make_product(array.var_type, wide_type(total), total)
-    )
-    return reduce_from(array, accumulator, call, initial, wide_type(total))
+    """,
+)
 
 
 @array_function
@@ -159,75 +153,35 @@ def mean(
     return reduce_array(array, make_sum(array.var_type, total, kind, True), call, (float(count),))
 
 
-@array_function
-def var(
-    x: ArrayLike,
-    axis: int | Sequence[int] | None = None,
-    dtype: DTypeLike = None,
-    out: Buffer[Any] | None = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Mask = True,
-    correction: float | None = None,
-    output_map: OutputLike = None,
-    graph: CommandGraph | None = None,
-) -> Buffer[Any]:
-    """Return the variance of elements: the mean square of their distances from the mean.
-
-    It takes one pass over the memory, and is as exact as with the exact mean, also if the mean is much larger
-    than the deviations.
-
-    Parameters
-    ----------
-    x, axis, dtype, out, keepdims, where, output_map, graph
-        As of `mean`. Complex numbers have a real variance, vectors one for each component.
-    ddof, correction
-        The divisor is the number of elements less this number; `correction` is another name for `ddof`.
-
-    Raises
-    ------
-    TypeError, ValueError, NotImplementedError
-        As of `mean`; or both `ddof` and `correction` are given.
-    """
-    ddof = _parse_ddof("var", ddof, correction)
-    array, call = parse_call(x, axis, out, keepdims, output_map, graph)
-    return _reduce_moments("var", x, array, call, dtype, ddof, where)
-
-
-@array_function
-def std(
-    x: ArrayLike,
-    axis: int | Sequence[int] | None = None,
-    dtype: DTypeLike = None,
-    out: Buffer[Any] | None = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Mask = True,
-    correction: float | None = None,
-    output_map: OutputLike = None,
-    graph: CommandGraph | None = None,
-) -> Buffer[Any]:
-    """Return the standard deviation of elements: the square root of `var`, with the same parameters."""
-    ddof = _parse_ddof("std", ddof, correction)
-    array, call = parse_call(x, axis, out, keepdims, output_map, graph)
-    return _reduce_moments("std", x, array, call, dtype, ddof, where)
-
-
 def _parse_ddof(name: str, ddof: float, correction: float | None) -> float:
     if correction is not None:
         if ddof != 0:
-            raise ArgumentValueError(f"{name}: ddof and correction are names of one number; give one of them")
+            raise ArgumentValueError(
+                f"{name}: ddof and correction are two names of one argument; give only one of them"
+            )
         ddof = correction
     if not is_number(ddof):
         raise ArgumentTypeError(f"ddof: expected a number, got {ddof!r}")
     return ddof
 
 
-def _reduce_moments(
-    name: str, x: ArrayLike, array: Operand, call: Call, dtype: DTypeLike, ddof: float, where: Mask
+# the signature of `var` and `std`
+def _reduce_moments(  # noqa: PLR0913
+    name: str,
+    x: ArrayLike,
+    axis: int | Sequence[int] | None = None,
+    dtype: DTypeLike = None,
+    out: Buffer[Any] | None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Mask = True,
+    correction: float | None = None,
+    output_map: OutputLike = None,
+    graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
+    ddof = _parse_ddof(name, ddof, correction)
+    array, call = parse_call(x, axis, out, keepdims, output_map, graph)
     if is_matrix(array.var_type):
         raise ArgumentValueError(f"x: expected numbers or vectors, got {array.var_type.name}")
     check_real(name, array.var_type, dtype)
@@ -247,35 +201,39 @@ def _reduce_moments(
     return reduce_array(array, moments, call, (builtins.max(float(count - ddof), 0.0),))
 
 
-@array_function
-def min(
-    x: ArrayLike,
-    axis: int | Sequence[int] | None = None,
-    out: Buffer[Any] | None = None,
-    keepdims: bool = False,
-    initial: Number | None = None,
-    where: Mask = True,
-    *,
-    output_map: OutputLike = None,
-    graph: CommandGraph | None = None,
-) -> Buffer[Any]:
-    """Return the smallest element, along axes or of all; NaN if there is one.
+var = define_variant(
+    _reduce_moments,
+    "var",
+    "var",
+    """Return the variance of elements: the mean square of their distances from the mean.
 
-    Complex numbers are ordered by their real parts, then by their imaginary parts. Vectors are compared
-    component by component. Parameters are those of `sum`; a `where`, or an array without elements, needs an
-    `initial`.
+    It takes one pass over the memory, and is as exact as with the exact mean, also if the mean is much larger
+    than the deviations.
+
+    Parameters
+    ----------
+    x, axis, dtype, out, keepdims, where, output_map, graph
+        As of `mean`. Complex numbers have a real variance, vectors one for each component.
+    ddof, correction
+        The divisor is the number of elements less this number; `correction` is another name for `ddof`.
 
     Raises
     ------
-    TypeError, ValueError
-        As of `sum`; or there are no elements and no `initial`.
-    """
-    array, call = parse_call(x, axis, out, keepdims, output_map, graph)
-    return _reduce_extreme("min", x, array, call, initial, where)
+    TypeError, ValueError, NotImplementedError
+        As of `mean`; or both `ddof` and `correction` are given.
+    """,
+)
+std = define_variant(
+    _reduce_moments,
+    "std",
+    "std",
+    "Return the standard deviation of elements: the square root of `var`, with the same parameters.",
+)
 
 
-@array_function
-def max(
+# the signature of `min` and `max`
+def _reduce_extreme(  # noqa: PLR0913
+    name: str,
     x: ArrayLike,
     axis: int | Sequence[int] | None = None,
     out: Buffer[Any] | None = None,
@@ -286,14 +244,7 @@ def max(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return the largest element; see `min`."""
     array, call = parse_call(x, axis, out, keepdims, output_map, graph)
-    return _reduce_extreme("max", x, array, call, initial, where)
-
-
-def _reduce_extreme(
-    name: str, x: ArrayLike, array: Operand, call: Call, initial: Number | None, where: Mask
-) -> Buffer[Any]:
     kind, largest = array.var_type, name == "max"
     require_order(name, kind)
     word = "maximum" if largest else "minimum"
@@ -304,13 +255,32 @@ def _reduce_extreme(
                 "has to specify 'initial'"
             )
         check_not_empty(array, call, f"zero-size array to reduction operation {word} which has no identity")
-    worst = identity_of_extreme(kind, largest)
+    worst = find_extreme_identity(kind, largest)
     array = apply_mask(array, x, where, (worst, worst) if is_complex(kind) else worst)
     return reduce_from(array, make_extreme(kind, largest), call, initial, wide_type(kind))
 
 
-@array_function
-def argmin(
+min = define_variant(
+    _reduce_extreme,
+    "min",
+    "min",
+    """Return the smallest element, along axes or of all; NaN if there is one.
+
+    Complex numbers are ordered by their real parts, then by their imaginary parts. Vectors are compared
+    component by component. Parameters are those of `sum`; a `where`, or an array without elements, needs an
+    `initial`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `sum`; or there are no elements and no `initial`.
+    """,
+)
+max = define_variant(_reduce_extreme, "max", "max", "Return the largest element; see `min`.")
+
+
+def _find_extreme(
+    name: str,
     x: ArrayLike,
     axis: int | None = None,
     out: Buffer[Any] | None = None,
@@ -320,6 +290,20 @@ def argmin(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
+    along = None if axis is None else parse_axis(axis, len(parse_operand(x).shape))
+    array, call = parse_call(x, along, out, keepdims, output_map, graph)
+    require_order(name, array.var_type, numbers=True)
+    kind = index_type(name, array.var_type, dtype, array.context)
+    if call.length(array.shape) == 0:  # as NumPy, also where there are no results
+        raise ArgumentValueError(f"x: attempt to get {name} of an empty sequence")
+    accumulator = make_extreme_index(array.var_type, name == "argmax", choose_index_type(array, call), kind)
+    return reduce_array(array, accumulator, call)
+
+
+argmin = define_variant(
+    _find_extreme,
+    "argmin",
+    "argmin",
     """Return the position of the smallest element: the first of equal ones, or the first NaN.
 
     Parameters
@@ -337,42 +321,15 @@ def argmin(
         As of `sum`; or there are no elements.
     NotImplementedError
         The device lacks 64-bit integers; give a `dtype`.
-    """
-    array, call = parse_call(x, _parse_line_axis(x, axis), out, keepdims, output_map, graph)
-    return _reduce_to_index("argmin", array, call, dtype)
+    """,
+)
+argmax = define_variant(
+    _find_extreme, "argmax", "argmax", "Return the position of the largest element; see `argmin`."
+)
 
 
-@array_function
-def argmax(
-    x: ArrayLike,
-    axis: int | None = None,
-    out: Buffer[Any] | None = None,
-    *,
-    keepdims: bool = False,
-    dtype: DTypeLike = None,
-    output_map: OutputLike = None,
-    graph: CommandGraph | None = None,
-) -> Buffer[Any]:
-    """Return the position of the largest element; see `argmin`."""
-    array, call = parse_call(x, _parse_line_axis(x, axis), out, keepdims, output_map, graph)
-    return _reduce_to_index("argmax", array, call, dtype)
-
-
-def _parse_line_axis(x: ArrayLike, axis: int | None) -> int | None:
-    return None if axis is None else parse_axis(axis, len(parse_operand(x).shape))
-
-
-def _reduce_to_index(name: str, array: Operand, call: Call, dtype: DTypeLike) -> Buffer[Any]:
-    require_order(name, array.var_type, numbers=True)
-    kind = index_type(name, array.var_type, dtype, array.context)
-    if call.length(array.shape) == 0:  # as NumPy, also where there are no results
-        raise ArgumentValueError(f"x: attempt to get {name} of an empty sequence")
-    accumulator = make_extreme_index(array.var_type, name == "argmax", choose_index_type(array, call), kind)
-    return reduce_array(array, accumulator, call)
-
-
-@array_function
-def any(
+def _reduce_truth(
+    name: str,
     x: ArrayLike,
     axis: int | Sequence[int] | None = None,
     out: Buffer[Any] | None = None,
@@ -382,31 +339,24 @@ def any(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return whether any element is nonzero; NaN is nonzero. Parameters are those of `sum`."""
     array, call = parse_call(x, axis, out, keepdims, output_map, graph)
-    return _reduce_truth(x, array, call, where, of_all=False)
+    require_numbers(name, array.var_type)
+    array = apply_mask(array, x, where, 1 if name == "all" else 0)
+    return reduce_array(array, make_truth(name == "all"), call)
 
 
-@array_function
-def all(
-    x: ArrayLike,
-    axis: int | Sequence[int] | None = None,
-    out: Buffer[Any] | None = None,
-    keepdims: bool = False,
-    *,
-    where: Mask = True,
-    output_map: OutputLike = None,
-    graph: CommandGraph | None = None,
-) -> Buffer[Any]:
-    """Return whether all elements are nonzero; NaN is nonzero. Parameters are those of `sum`."""
-    array, call = parse_call(x, axis, out, keepdims, output_map, graph)
-    return _reduce_truth(x, array, call, where, of_all=True)
-
-
-def _reduce_truth(x: ArrayLike, array: Operand, call: Call, where: Mask, *, of_all: bool) -> Buffer[Any]:
-    require_numbers("all" if of_all else "any", array.var_type)
-    array = apply_mask(array, x, where, 1 if of_all else 0)
-    return reduce_array(array, make_truth(of_all), call)
+any = define_variant(
+    _reduce_truth,
+    "any",
+    "any",
+    "Return whether any element is nonzero; NaN is nonzero. Parameters are those of `sum`.",
+)
+all = define_variant(
+    _reduce_truth,
+    "all",
+    "all",
+    "Return whether all elements are nonzero; NaN is nonzero. Parameters are those of `sum`.",
+)
 
 
 @array_function

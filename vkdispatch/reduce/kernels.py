@@ -23,7 +23,7 @@ from vkdispatch.reduce.accumulators.accumulator import (
 )
 from vkdispatch.reduce.lanes import Lanes
 from vkdispatch.reduce.layouts import KernelForm, ReductionParams
-from vkdispatch.shader.arguments.signature import origin_of
+from vkdispatch.shader.arguments.signature import find_origin
 from vkdispatch.shader.shader_function import ShaderFunction
 
 PARAMETERS = tuple(field.name for field in fields(ReductionParams))
@@ -34,7 +34,9 @@ _ROUNDS = 16
 
 
 @memoize
-def stage_kernel(form: KernelForm, source: Source, accumulator: Accumulator, sink: Sink) -> ShaderFunction:
+def make_stage_kernel(
+    form: KernelForm, source: Source, accumulator: Accumulator, sink: Sink
+) -> ShaderFunction:
     """Trace the kernel of a stage.
 
     Its arguments are, in this order:
@@ -81,7 +83,7 @@ def stage_kernel(form: KernelForm, source: Source, accumulator: Accumulator, sin
         arguments,
         form.group,
         "reduce_segments * reduce_blocks",
-        origin=accumulator.place if plain else origin_of(function),
+        origin=accumulator.place if plain else find_origin(function),
     )
 
 
@@ -139,26 +141,28 @@ class _Tracing:
             count = param["blocks"] if form.is_interleaved else param["segments"]
             inner, outer = (group % count).to_register(), (group // count).to_register()
             self._block, self._segment = (inner, outer) if form.is_interleaved else (outer, inner)
-        self._place()
+        self._find_place()
         self._lanes = Lanes(form, self._accumulator, self._lane)
-        self._bases = [self._base(number) for number in self._numbers]
-        self._origins = [self._origin(base, column) for base in self._bases for column in range(form.columns)]
+        self._bases = [self._find_base(number) for number in self._numbers]
+        self._origins = [
+            self._load_origin(base, column) for base in self._bases for column in range(form.columns)
+        ]
         self._totals = [self._accumulator.start() for _ in self._origins]
         if self._source.is_writing and not form.is_partial and self._kept[0] is not None:
             # an invocation without a result maps nothing, so that no element is mapped twice
             with vc.if_block(self._kept[0]):
-                self._chunks()
-                self._rest()
+                self._reduce_chunks()
+                self._reduce_rest()
         else:
-            self._chunks()
-            self._rest()
+            self._reduce_chunks()
+            self._reduce_rest()
         if form.is_vector and not form.is_many:
-            self._tail(self._totals[0])
+            self._reduce_tail(self._totals[0])
         self._store(self._lanes.combine(self._totals), is_final=not form.is_segmented)
         if form.is_finishing:
-            self._finish()
+            self._combine_partials()
 
-    def _place(self) -> None:
+    def _find_place(self) -> None:
         """Find the lane of this invocation and the numbers of its results."""
         form = self._form
         index = vc.local_invocation_index()
@@ -188,25 +192,25 @@ class _Tracing:
                 self._numbers.append(self._block * (side * form.results) + vc.select(kept, local, 0))
                 self._kept.append(kept)
 
-    def _length(self) -> Any:
+    def _count_loads(self) -> Any:
         """Return how many loads there are of one result."""
         return self._param["full"] * (self._form.lanes * self._form.unroll) + self._param["rest"]
 
-    def _base(self, number: Any) -> Any:
+    def _find_base(self, number: Any) -> Any:
         """Return where the elements of a result begin, counted in loads."""
         form, param = self._form, self._param
         if number is None:
             return None
         if form.layout == "columns":
             inner = param["inner"]
-            base = (number // inner) * (inner * self._length()) + number % inner
+            base = (number // inner) * (inner * self._count_loads()) + number % inner
         elif form.layout == "split":
             base = number * param["inner"]
         else:
-            base = number * self._length()
+            base = number * self._count_loads()
         return base.to_register()
 
-    def _origin(self, base: Any, column: int) -> Any:
+    def _load_origin(self, base: Any, column: int) -> Any:
         """Return the first element of a result, if the accumulator needs it."""
         form = self._form
         if form.is_partial or not self._accumulator.origin:
@@ -214,7 +218,7 @@ class _Tracing:
         begin: Any = vc.to_uint(0) if base is None else base * form.together + column
         return self._source.elementwise().value(self._arguments, begin).to_register()
 
-    def _position(self, base: Any, place: Any) -> Any:
+    def _find_position(self, base: Any, place: Any) -> Any:
         """Return where the load `place` of a result lies."""
         param = self._param
         if self._form.layout == "columns":
@@ -224,7 +228,7 @@ class _Tracing:
             place = (place // inner) * (inner * param["outer"]) + place % inner
         return place if base is None else base + place
 
-    def _chunks(self) -> None:
+    def _reduce_chunks(self) -> None:
         """Accumulate all whole chunks of this segment."""
         form, rounds = self._form, self._param["full"]
         if form.is_segmented and form.has_runs:
@@ -237,15 +241,15 @@ class _Tracing:
         nested = form.layout == "columns" or form.lanes > (1 if form.has_runs else max(form.subgroup, 1))
         if not nested:
             with vc.for_block(0, rounds) as number:
-                self._chunk(number, self._totals)
+                self._reduce_chunk(number, self._totals)
             return
         with vc.for_block(0, rounds, _ROUNDS) as first:
             parts = [self._accumulator.start() for _ in self._totals]
             with vc.for_block(first, vc.min(first + _ROUNDS, rounds)) as number:
-                self._chunk(number, parts)
+                self._reduce_chunk(number, parts)
             self._accumulator.add_to(self._totals, parts)
 
-    def _chunk(self, number: Any, totals: Sequence[State]) -> None:
+    def _reduce_chunk(self, number: Any, totals: Sequence[State]) -> None:
         form = self._form
         chunk = number
         if form.is_segmented:
@@ -260,7 +264,7 @@ class _Tracing:
 
     def _load(self, places: Sequence[Any]) -> list[list[list[Any]]]:
         """Return the values, or the partial results, of each row at each place. All loads come first."""
-        positions = [[self._position(base, place) for place in places] for base in self._bases]
+        positions = [[self._find_position(base, place) for place in places] for base in self._bases]
         if self._form.is_partial:
             return [[[load_state(self._partials, place)] for place in row] for row in positions]
         words = [[self._source.load(self._views, each) for each in row] for row in positions]
@@ -292,7 +296,7 @@ class _Tracing:
             for values, origin in zip(found, self._origins, strict=True)
         ]
 
-    def _rest(self) -> None:
+    def _reduce_rest(self) -> None:
         """Accumulate the loads after the last whole chunk. Place 0 of them always holds a load."""
         form, param, accumulator = self._form, self._param, self._accumulator
         lanes, rest = form.lanes, param["rest"]
@@ -310,22 +314,22 @@ class _Tracing:
                 for inside, place in zip(kept, places, strict=True):
                     with vc.if_block(inside):
                         self._accumulator.add_to(
-                            self._totals, self._gather(self._load([place]), _constantly(place))
+                            self._totals, self._gather(self._load([place]), _always(place))
                         )
                 return
             loaded = self._load(places)
             parts: list[list[State]] = [[] for _ in self._totals]
             for u, (inside, place) in enumerate(zip(kept, places, strict=True)):
-                states = self._gather([[row[u]] for row in loaded], _constantly(place))
+                states = self._gather([[row[u]] for row in loaded], _always(place))
                 for part, state in zip(parts, states, strict=True):
                     part.append(accumulator.select(inside, state))
             self._accumulator.add_to(self._totals, [accumulator.merge_all(part) for part in parts])
 
-    def _tail(self, total: State) -> None:
+    def _reduce_tail(self, total: State) -> None:
         """Accumulate the elements that do not fill a load."""
         source, param, accumulator = self._source, self._param, self._accumulator
         single = source.elementwise()
-        begin = self._length() * source.together
+        begin = self._count_loads() * source.together
         for first in range(0, source.together - 1, self._form.lanes):
             place = self._lane + first if first else self._lane
             mine: Any = place < param["tail"]
@@ -333,7 +337,7 @@ class _Tracing:
                 mine = vc.all(mine, self._segment == 0)
             with vc.if_block(mine):
                 value = single.value(self._arguments, begin + place)
-                where = Place(_constantly(begin + place), self._origins[0])
+                where = Place(_always(begin + place), self._origins[0])
                 self._accumulator.add_to([total], [accumulator.gather([value], where)])
 
     # -- results
@@ -342,18 +346,18 @@ class _Tracing:
         """Store the states of lane 0, as results or partial results."""
         columns = self._form.columns
         for row, (number, kept) in enumerate(zip(self._numbers, self._kept, strict=True)):
-            with vc.if_block(self._first_lane(kept)):
+            with vc.if_block(self._is_first_lane(kept)):
                 for column, state in enumerate(states[row * columns : (row + 1) * columns]):
-                    mine = self._number(number, column)
+                    mine = self._find_number(number, column)
                     if is_final:
                         self._store_result(mine, state)
                     else:
-                        store_state(self._partials, self._partial(mine, self._segment), state)
+                        store_state(self._partials, self._find_partial(mine, self._segment), state)
 
-    def _number(self, number: Any, column: int) -> Any:
+    def _find_number(self, number: Any, column: int) -> Any:
         return number if self._form.columns == 1 else number * self._form.columns + column
 
-    def _first_lane(self, kept: Any) -> Any:
+    def _is_first_lane(self, kept: Any) -> Any:
         first = self._lane == 0
         return first if kept is None else vc.all(first, kept)
 
@@ -362,15 +366,15 @@ class _Tracing:
         index = vc.to_uint(0) if number is None else number
         self._sink.store(self._result, self._kept_for_sink, index, value)
 
-    def _partial(self, number: Any, segment: Any) -> Any:
+    def _find_partial(self, number: Any, segment: Any) -> Any:
         """Return where a partial result lies."""
         if number is None:
             return segment
         if self._form.layout == "columns":
-            return segment * self._total_columns() + number
+            return segment * self._count_columns() + number
         return number * self._param["segments"] + segment
 
-    def _finish(self) -> None:
+    def _combine_partials(self) -> None:
         """Combine all partial results, in the workgroup that finishes last."""
         form, segments, accumulator = self._form, self._param["segments"], self._accumulator
         (number,) = self._numbers
@@ -393,7 +397,9 @@ class _Tracing:
                     inside = segment < segments
                     insides.append(inside)
                     for column, states in enumerate(found):
-                        place = self._partial(self._number(number, column), vc.select(inside, segment, 0))
+                        place = self._find_partial(
+                            self._find_number(number, column), vc.select(inside, segment, 0)
+                        )
                         states.append(load_state(self._partials, place))
                 for total, states in zip(totals, found, strict=True):
                     kept = [accumulator.select(*each) for each in zip(insides, states, strict=True)]
@@ -402,11 +408,11 @@ class _Tracing:
             with vc.if_block(index == 0):
                 self._counters[self._block] = 0  # type: ignore[index]
 
-    def _total_columns(self) -> Any:
+    def _count_columns(self) -> Any:
         form = self._form
         side = form.group // form.lanes * form.results
         return ((self._param["blocks"] - 1) * side + self._param["last"]) * form.columns
 
 
-def _constantly(place: Any) -> Callable[[Any], Any]:
+def _always(place: Any) -> Callable[[Any], Any]:
     return lambda _: place

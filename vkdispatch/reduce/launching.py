@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
 from vkdispatch.arrays.maps.operand import Operand
-from vkdispatch.arrays.maps.output import Sink, parse_output
+from vkdispatch.arrays.maps.output import Sink
 from vkdispatch.arrays.maps.source import Source
 from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import prepare_output
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint32
@@ -24,12 +23,12 @@ from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce import planning
 from vkdispatch.reduce.accumulators.accumulator import Accumulator
-from vkdispatch.reduce.cpu_planning import planner_for
-from vkdispatch.reduce.kernels import stage_kernel
+from vkdispatch.reduce.cpu_planning import make_planner
+from vkdispatch.reduce.kernels import make_stage_kernel
 from vkdispatch.reduce.layouts import KernelForm, Pass, Shape, find_shape
 from vkdispatch.reduce.planning import Planner
 from vkdispatch.shader.map import MappingFunction, OutputMap
-from vkdispatch.shader.observation import checks_of
+from vkdispatch.shader.observation import parse_check
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _EMPTY_GROUP = 64
@@ -118,7 +117,7 @@ class _ContextState:
 
     def __init__(self) -> None:
         self.counters = Counters()
-        self.tuning = planning.tuning
+        self.edition = planning.tuning.edition
         self.launches: dict[tuple[Any, ...], Launches] = {}
 
 
@@ -137,7 +136,7 @@ class Call:
     keepdims
         Whether the reduced axes stay, with one element.
     out, output_map, graph
-        As given.
+        The arguments of the call.
     """
 
     axes: tuple[int, ...]
@@ -162,18 +161,18 @@ def reduce_array(
 ) -> Buffer[Any]:
     """Queue or record the reduction of an array. `numbers` are the parameters of the accumulator."""
     shape = call.shape(x.shape)
-    sink = parse_output(call.output_map, accumulator.out_type, shape)
-    buffer = prepare_result(call.out, shape, sink.out_type, x.context)
-    check_overlap([("out", call.out)], sink, elsewhere=[x])
+    sink, buffer = prepare_output(
+        call.out, call.output_map, shape, accumulator.out_type, x.context, elsewhere=[x]
+    )
     if buffer.size == 0:
         return buffer
     arguments = (*numbers, *sink.arguments)
     if x.size == 0:
-        _empty_kernel(accumulator, sink.sink)(buffer, *arguments, graph=call.graph)
+        _make_empty_kernel(accumulator, sink.sink)(buffer, *arguments, graph=call.graph)
         return buffer
 
     def plan() -> Launches:
-        planner = planner_for(x.source, accumulator, x.context, None)
+        planner = make_planner(x.source, accumulator, x.context, None)
         return plan_launches(planner, find_shape(x.shape, call.axes), x.source, accumulator, sink.sink)
 
     key = (x.source, x.shape, accumulator, call.axes, sink.sink)
@@ -187,10 +186,11 @@ def find_launches(context: Context, key: tuple[Any, ...], plan: Callable[[], Lau
     The key holds all that the launches depend on besides the context, the tuning, and whether checks are on.
     """
     state = _state_of(context)
-    if state.tuning is not planning.tuning:
+    edition = planning.tuning.edition
+    if state.edition != edition:
         state.launches.clear()
-        state.tuning = planning.tuning
-    key = (*key, bool(checks_of(None)))
+        state.edition = edition
+    key = (*key, bool(parse_check(None)))
     found = state.launches.get(key)
     if found is None:
         found = plan()
@@ -207,7 +207,9 @@ def plan_launches(
     plan = planner.plan(shape)
 
     def make_launch(planned: Pass) -> _Launch:
-        return _Launch(stage_kernel(planned.form, source, accumulator, sink), planned.params.as_arguments())
+        return _Launch(
+            make_stage_kernel(planned.form, source, accumulator, sink), planned.params.as_arguments()
+        )
 
     first, second = make_launch(plan.first), None if plan.second is None else make_launch(plan.second)
     counters = plan.first.params.blocks if plan.first.form.is_finishing else 0
@@ -243,7 +245,7 @@ def launch(
 
 
 @memoize
-def _empty_kernel(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
+def _make_empty_kernel(accumulator: Accumulator, sink: Sink) -> ShaderFunction:
     """Return the kernel that stores the results of no elements."""
     count = len(accumulator.parameters)
 

@@ -21,7 +21,7 @@ MOST_NARROW = 0xFFFFFFFF
 
 @dataclass
 class ReductionParams:
-    """The numbers that a stage is given (uint32 each).
+    """The numbers that a stage is launched with (uint32 each).
 
     Attributes
     ----------

@@ -81,16 +81,16 @@ def norm(
     if ord is None:
         return reduce_array(array, make_norm(array.var_type, total, kind, "2"), call)
     if len(call.axes) == 1:
-        return _of_vectors(x, array, call, _power(ord, "vectors"), kind)
+        return _reduce_vectors(x, array, call, _parse_power(ord, "vectors"), kind)
     if len(call.axes) == 2:
-        return _of_matrices(array, call, ord, kind)
+        return _reduce_matrices(array, call, ord, kind)
     raise ArgumentValueError(
-        f"ord: of {len(call.axes)} axes there is only the norm None; name one axis for norms of "
+        f"ord: over {len(call.axes)} axes only the norm None is defined; name one axis for norms of "
         "vectors, or two for norms of matrices"
     )
 
 
-def _power(ord: Any, what: str) -> float:
+def _parse_power(ord: Any, what: str) -> float:
     if isinstance(ord, (bool, str, complex)) or not hasattr(ord, "__float__"):
         choices = "None, a number, or inf" if what == "vectors" else "None, 'fro', 1, -1, inf or -inf"
         kind = ArgumentValueError if isinstance(ord, str) else ArgumentTypeError
@@ -98,7 +98,7 @@ def _power(ord: Any, what: str) -> float:
     return float(ord)
 
 
-def _of_vectors(x: Any, array: Operand, call: Call, power: float, kind: DType) -> Buffer[Any]:
+def _reduce_vectors(x: Any, array: Operand, call: Call, power: float, kind: DType) -> Buffer[Any]:
     total = wide_type(kind)
     if math.isnan(power):
         raise ArgumentValueError("ord: expected a number, got nan")
@@ -109,7 +109,7 @@ def _of_vectors(x: Any, array: Operand, call: Call, power: float, kind: DType) -
             )
         largest = power > 0
         return reduce_from(
-            parse_operand(_magnitudes(array.var_type, kind)(x)),
+            parse_operand(_make_magnitudes(array.var_type, kind)(x)),
             make_extreme(kind, largest),
             call,
             0 if largest else None,
@@ -118,21 +118,23 @@ def _of_vectors(x: Any, array: Operand, call: Call, power: float, kind: DType) -
     if power in (0, 1, 2):
         return reduce_array(array, make_norm(array.var_type, total, kind, str(int(power))), call)
     short = find_short_power(power)
-    powers = _powers(array.var_type, total, short)
+    powers = _make_powers(array.var_type, total, short)
     mapped = powers(x) if short is not None else powers(x, power)
     return reduce_array(parse_operand(mapped), make_norm(total, total, kind, "p"), call, (1 / power,))
 
 
-def _of_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffer[Any]:
+def _reduce_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffer[Any]:
     total = wide_type(kind)
     if isinstance(ord, str) and ord in ("fro", "f"):
         return reduce_array(array, make_norm(array.var_type, total, kind, "2"), call)
-    if (isinstance(ord, str) and ord == "nuc") or (not isinstance(ord, str) and abs(_power(ord, "")) == 2):
+    if (isinstance(ord, str) and ord == "nuc") or (
+        not isinstance(ord, str) and abs(_parse_power(ord, "")) == 2
+    ):
         raise UnsupportedError(
             f"norm: ord={ord!r} of matrices takes their singular values, which vkdispatch does not compute; "
             "use 'fro', 1 or inf, or numpy.linalg.norm(x.read(0), ...)"
         )
-    power = _power(ord, "matrices")
+    power = _parse_power(ord, "matrices")
     if abs(power) != 1 and not math.isinf(power):
         raise ArgumentValueError(f"ord: expected None, 'fro', 1, -1, inf or -inf for matrices, got {ord!r}")
     row, column = call.axes
@@ -156,13 +158,13 @@ def _of_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffer[An
 
 
 @memoize
-def _magnitudes(kind: DType, out_type: DType) -> MappingFunction:
+def _make_magnitudes(kind: DType, out_type: DType) -> MappingFunction:
     total = wide_type(out_type)
     return MappingFunction([kind], out_type, lambda value: magnitude(value, total))
 
 
 @memoize
-def _powers(kind: DType, total: DType, short: float | None) -> MappingFunction:
+def _make_powers(kind: DType, total: DType, short: float | None) -> MappingFunction:
     if short is not None:
         return MappingFunction(
             [kind], total, lambda value: raise_to(magnitude(value, total).to_register(), short)
@@ -214,7 +216,9 @@ def dot(
             f"b: expected a vector, got an array of the shape {second.shape}; vd.matmul multiplies matrices"
         )
     if not first.shape or not second.shape:
-        raise ArgumentValueError("a, b: arrays of no dimensions are factors, not vectors; use a vd.map")
+        raise ArgumentValueError(
+            "a, b: expected vectors, got an array of no dimensions; multiply by it in a vd.map"
+        )
     if first.shape[-1] != second.shape[0]:
         raise ArgumentValueError(
             f"a, b: the last axis of a, of the shape {first.shape}, and b, of the shape {second.shape}, "
@@ -223,8 +227,8 @@ def dot(
     kind = common_type(first.var_type, second.var_type)
     several = len(first.shape) > 1
     if several and not isinstance(b, Buffer):
-        raise ArgumentTypeError("b: expected a vd.Buffer beside an array of several axes, got a map")
-    array = parse_operand(_products(first.var_type, second.var_type, kind, several)(a, b), "dot")
+        raise ArgumentTypeError("b: expected a vd.Buffer if a has several axes, got a map")
+    array = parse_operand(_make_products(first.var_type, second.var_type, kind, several)(a, b), "dot")
     call = Call((len(first.shape) - 1,), False, out, output_map, graph)
     if kind is dtypes.bool_:
         return reduce_array(array, make_truth(False), call)
@@ -232,7 +236,7 @@ def dot(
 
 
 @memoize
-def _products(a: DType, b: DType, kind: DType, several: bool) -> MappingFunction:
+def _make_products(a: DType, b: DType, kind: DType, several: bool) -> MappingFunction:
     wide = wide_type(kind)
 
     def product(x: Any, y: Any) -> Any:

@@ -48,7 +48,7 @@ class ReduceOp:
     subgroup_reduction: Callable[[Any], Any] | None = None
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        # copies and other processes get the predefined operation itself, so that `is_ours` knows it
+        # copies and other processes get the predefined operation itself, so that `is_predefined` knows it
         own = next((name for name, value in globals().items() if value is self), None)
         return own or (ReduceOp, (self.name, self.reduction, self.identity, self.subgroup_reduction))
 
@@ -66,7 +66,7 @@ _BITWISE = (SubgroupAnd, SubgroupOr, SubgroupXor)
 _OURS = (SubgroupAdd, SubgroupMul, *_ORDERING, *_BITWISE)
 
 
-def is_ours(operation: ReduceOp) -> bool:
+def is_predefined(operation: ReduceOp) -> bool:
     """Whether an operation is predefined: a single expression that has each operand once."""
     return any(operation is each for each in _OURS)
 
@@ -107,7 +107,7 @@ def check_identity(identity: object, kind: DType) -> None:
         raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; give a whole number")
 
 
-def identity_of(operation: ReduceOp, kind: DType) -> Any:
+def find_identity(operation: ReduceOp, kind: DType) -> Any:
     """Return the identity as a number that `wide_type(kind)`, in which values are combined, holds."""
     number: Any = operation.identity
     if isinstance(number, str):
@@ -124,14 +124,14 @@ def identity_of(operation: ReduceOp, kind: DType) -> Any:
     return (int(number) - low) % (high - low + 1) + low
 
 
-def identity_of_extreme(kind: DType, largest: bool) -> Any:
+def find_extreme_identity(kind: DType, largest: bool) -> Any:
     """Return the number that changes no maximum (or minimum) of components of a type."""
     if kind is dtype.bool_:
         return 0 if largest else 1
-    return identity_of(SubgroupMax if largest else SubgroupMin, kind)
+    return find_identity(SubgroupMax if largest else SubgroupMin, kind)
 
 
-def number_of_type(number: Any, kind: DType) -> Any:
+def make_number(number: Any, kind: DType) -> Any:
     """Return a number as a GPU value: for all components, or as a real number of a complex type."""
     if is_matrix(kind) and number == 0:
         return vc.to_dtype(kind, *(0.0,) * (kind.child_count**2))

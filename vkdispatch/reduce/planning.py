@@ -22,7 +22,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.reduce.accumulators.accumulator import Accumulator
 from vkdispatch.reduce.layouts import MOST_NARROW, KernelForm, Pass, Plan, ReductionParams, Shape
 from vkdispatch.reduce.tuning import tuning as tuning
-from vkdispatch.shader.observation import checks_of
+from vkdispatch.shader.observation import parse_check
 
 # Most chunks that one workgroup adds up one after the other, which bounds the rounding errors of sums.
 MOST_ROUNDS = 256
@@ -35,7 +35,7 @@ _WORD = 4
 
 
 def _choose_unroll(loads: int, most: int) -> int:
-    """Return how many of its loads an invocation has in flight, so that few are left for the rest."""
+    """Return the number of loads that an invocation has in flight, chosen so that few loads remain."""
     rounds = -(-loads // most) if loads < 4 * most else 1
     return min(most, floor_power_of_two(loads // max(rounds, 1)))
 
@@ -89,7 +89,7 @@ class Planner:
     @property
     def _is_finishing(self) -> bool:
         # checked kernels may end invocations early, which would leave the counters wrong for good
-        return bool(tuning.finishing) and not checks_of(None)
+        return bool(tuning.finishing) and not parse_check(None)
 
     def plan(self, shape: Shape) -> Plan:
         """Return the launches for a shape."""
@@ -106,18 +106,18 @@ class Planner:
             return self._plan_columns(Shape("columns", shape.count, segments, shape.count), partial=True)
         return self._plan_rows(Shape("rows", shape.count, segments), partial=True)
 
-    def large_forms(self) -> tuple[KernelForm, KernelForm]:
+    def plan_large_forms(self) -> tuple[KernelForm, KernelForm]:
         """Return the forms of both kernels of the reduction of a large buffer to one value."""
         shape = Shape("rows", 1, 1 << 28)
         first = self._plan_rows(shape)
         return first.form, self.plan_second(shape, first.params.segments).form
 
     def _choose_unroll(self, item_size: int, together: int, plain: bool, flight: int) -> int:
-        most = self._most_elements(plain)
+        most = self._limit_elements(plain)
         wanted = min(flight // (item_size * together), most // together, 16)
         return floor_power_of_two(wanted)
 
-    def _most_elements(self, plain: bool) -> int:
+    def _limit_elements(self, plain: bool) -> int:
         """Return the most elements that an invocation has in flight, mapped or plain."""
         return tuning.most_elements if plain else tuning.most_mapped
 
@@ -191,7 +191,7 @@ class Planner:
 
     def _plan_columns(self, shape: Shape, *, partial: bool = False) -> Pass:
         source = self._source
-        together = 1 if partial else self._columns_per_load(shape)
+        together = 1 if partial else self._choose_columns_per_load(shape)
         size = self._size if partial else source.item_size
         count, inner = shape.count // together, shape.inner // together
         unroll = self._choose_unroll(size, together, source.is_plain or partial, tuning.column_flight)
@@ -204,7 +204,7 @@ class Planner:
         per_group = side * results
         blocks = -(-count // per_group)
         segments = (
-            1 if partial else self._choose_segments(full, blocks, self._finishing_limit(lanes, together))
+            1 if partial else self._choose_segments(full, blocks, self._limit_finishing(lanes, together))
         )
         form = KernelForm(
             layout="columns",
@@ -248,7 +248,7 @@ class Planner:
             side //= 2
         return self.group, side
 
-    def _columns_per_load(self, shape: Shape) -> int:
+    def _choose_columns_per_load(self, shape: Shape) -> int:
         """Return how many neighbouring columns a load takes; registers and memory hold a state of each."""
         source = self._source
         wanted = self._choose_columns(source.item_size)
@@ -266,7 +266,7 @@ class Planner:
             return self._most_columns
         return tuning.most_columns if self._registers == 1 else tuning.most_columns_of_states
 
-    def _finishing_limit(self, lanes: int, columns: int) -> int:
+    def _limit_finishing(self, lanes: int, columns: int) -> int:
         """Return how many partial results of some columns one workgroup combines in little time."""
         return _FINISHING_ROUNDS * lanes * max(1, tuning.partials // columns)
 

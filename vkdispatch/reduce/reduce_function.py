@@ -11,7 +11,6 @@ from vkdispatch.arrays.maps.source import Source, identity_map, make_source
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import (
     Context,
-    as_int,
     get_context,
     is_current,
     use_context,
@@ -21,20 +20,23 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.handle import context_of
 from vkdispatch.base.init import is_dummy
+from vkdispatch.base.integers import as_int
 from vkdispatch.codegen import Buffer as BufferAnnotation
 from vkdispatch.codegen import ShaderSource
-from vkdispatch.codegen.trace.recording import is_tracing
+from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce.accumulators.accumulator import Accumulator, make_accumulator
-from vkdispatch.reduce.cpu_planning import planner_for
-from vkdispatch.reduce.kernels import stage_kernel
+from vkdispatch.reduce.cpu_planning import make_planner
+from vkdispatch.reduce.kernels import make_stage_kernel
 from vkdispatch.reduce.launching import Launches, find_launches, launch, plan_launches
 from vkdispatch.reduce.layouts import find_shape, read_axes
 from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
 from vkdispatch.reduce.planning import Planner
-from vkdispatch.shader.arguments.parameters import WrongBufferError, describe
+from vkdispatch.shader.arguments.annotations import check_elements
+from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.arguments.references import Home, Referenced
-from vkdispatch.shader.map import MappingFunction, check_elements
+from vkdispatch.shader.arguments.values import WrongBufferError
+from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -73,7 +75,7 @@ class ReduceFunction(Referenced):
         self,
         reduction: ReduceOp,
         group_size: int | None = None,
-        axes: Any = None,
+        axes: int | Sequence[int] | None = None,
         mapping_function: MappingFunction | None = None,
         *,
         name: str | None = None,
@@ -169,10 +171,10 @@ class ReduceFunction(Referenced):
                 raise wrong_context(f"{self.name}: argument 1: the buffer", context)
             with use_context(context):
                 return self(*args, graph=graph)
-        x = self._operand(args)
+        x = self._parse_operand(args)
         if x.source.is_writing:
             check_overlap((), elsewhere=[x])
-        launches = self._launches_for(x)
+        launches = self._find_launches(x)
         self.group_size = launches.form.group
         shape = (1,) if launches.count == 1 else (1, launches.count)
         result: Buffer[Any] = function_buffer(shape, self.out_type)
@@ -199,7 +201,7 @@ class ReduceFunction(Referenced):
 
     # -- planning
 
-    def _operand(self, args: tuple[Any, ...]) -> Operand:
+    def _parse_operand(self, args: tuple[Any, ...]) -> Operand:
         x = args[0]
         source = self._source or self._make_source()
         if lacks_elements(source, args, x.size):
@@ -210,19 +212,19 @@ class ReduceFunction(Referenced):
         self._source = make_source(self._mapping, self.out_type, is_plain=self._plain)
         return self._source
 
-    def _launches_for(self, x: Operand) -> Launches:
+    def _find_launches(self, x: Operand) -> Launches:
         key = (self._key, x.shape, len(x.source.views))
         return find_launches(x.context, key, lambda: self._plan(x))
 
     def _plan(self, x: Operand) -> Launches:
-        accumulator, shape = self._accumulator(x.context), find_shape(x.shape, self._axes)
-        planner = self._planner(x.source, x.context)
+        accumulator, shape = self._find_accumulator(x.context), find_shape(x.shape, self._axes)
+        planner = self._make_planner(x.source, x.context)
         return plan_launches(planner, shape, x.source, accumulator, plain_output(self.out_type).sink)
 
-    def _planner(self, source: Source, context: Context) -> Planner:
-        return planner_for(source, self._accumulator(context), context, self._given_group)
+    def _make_planner(self, source: Source, context: Context) -> Planner:
+        return make_planner(source, self._find_accumulator(context), context, self._given_group)
 
-    def _accumulator(self, context: Context) -> Accumulator:
+    def _find_accumulator(self, context: Context) -> Accumulator:
         features = device_facts(context).features
         found = self._accumulators.get(features)
         if found is None:
@@ -241,10 +243,10 @@ class ReduceFunction(Referenced):
             The mapping function or the operation is invalid, or the device has no workgroups of `group_size`.
         """
         source, context = self._source or self._make_source(), get_context()
-        planner = self._planner(source, context)
-        accumulator, sink = self._accumulator(context), plain_output(self.out_type).sink
+        planner = self._make_planner(source, context)
+        accumulator, sink = self._find_accumulator(context), plain_output(self.out_type).sink
         self.stage1, self.stage2 = (
-            stage_kernel(form, source, accumulator, sink) for form in planner.large_forms()
+            make_stage_kernel(form, source, accumulator, sink) for form in planner.plan_large_forms()
         )
         self.group_size = planner.group
 
@@ -294,6 +296,6 @@ def make_reduction_stage(
     source = make_source(mapping, out_type, is_plain=map_func is None)
     context = get_context()
     accumulator = make_accumulator(reduction, out_type, device_facts(context).features)
-    first, second = planner_for(source, accumulator, context, group_size).large_forms()
+    first, second = make_planner(source, accumulator, context, group_size).plan_large_forms()
     form = second if output_is_input else first
-    return stage_kernel(form, source, accumulator, plain_output(out_type).sink)
+    return make_stage_kernel(form, source, accumulator, plain_output(out_type).sink)

@@ -1,94 +1,115 @@
-"""Numbers found by measurement, which the plans of reductions depend on besides shapes and devices."""
+"""Numbers found by measurement, which the plans of reductions depend on besides shapes and devices.
 
-from vkdispatch.base.record import record
+Most of them decide which elements an invocation adds up, and so the last bits of floating-point sums.
+"""
+
+from vkdispatch.arrays.tuning import LLVMPIPE, Number, Table
 
 
-@record
-class Tuning:
-    """Numbers for GPUs, measured on an NVIDIA H200.
+class Tuning(Table, family="reduce"):
+    """Numbers for GPUs."""
 
-    Attributes
-    ----------
-    group
-        Invocations of a workgroup.
-    bytes_in_flight
-        Bytes that an invocation loads before it uses any.
-    most_elements, most_mapped
-        Elements that an invocation combines in one round, plain or mapped.
-    bytes_of_short, most_results
-        Bytes that an invocation loads of several short results, and the most results that it has.
-    groups
-        Workgroups that share the work if there are fewer results.
-    enough
-        Number of results from which on no workgroups share a result.
-    single
-        Chunks that one workgroup takes alone.
-    finishing
-        Whether the workgroup that finishes last combines the partial results of a result, in place of a
-        second launch (0 or 1).
-    column_bytes, most_columns, most_columns_of_states
-        Bytes of a load in "columns", and the most columns of it; the latter for states of several registers.
-    partials
-        Partial results that an invocation has in flight.
-    column_flight
-        Bytes that an invocation has in flight in "columns".
-    column_side
-        Bytes of a row that the invocations of a workgroup take side by side if columns are long.
-    column_least
-        Least loads of an invocation if a workgroup takes short rows one below the other.
-    interleave
-        Whether neighbouring workgroups have neighbouring columns if several share each (0 or 1).
+    group = Number(
+        256,
+        "Invocations of a workgroup.",
+        (64, 128, 256, 512, 1024),
+        constraint="a power of two",
+        changes_rounding=True,
+    )
+    bytes_in_flight = Number(
+        128,
+        "Bytes that an invocation loads before it uses any.",
+        (32, 64, 128, 256),
+        changes_rounding=True,
+    )
+    most_elements = Number(64, "Elements that an invocation combines in one round.")
+    most_mapped = Number(32, "The same where elements are mapped.", (8, 16, 32, 64), changes_rounding=True)
+    bytes_of_short = Number(
+        64,
+        "Bytes that an invocation loads of several short results.",
+        (16, 32, 64, 128),
+        changes_rounding=True,
+    )
+    most_results = Number(8, "The most short results that an invocation has.", (1, 2, 4, 8, 16))
+    groups = Number(
+        2112,
+        "Workgroups that share the work if there are fewer results.",
+        (128, 256, 528, 1056, 2112, 4224),
+        changes_rounding=True,
+    )
+    enough = Number(
+        512,
+        "Number of results from which on no workgroups share a result.",
+        (64, 128, 256, 512, 1024),
+        changes_rounding=True,
+    )
+    single = Number(2, "Chunks that one workgroup takes alone.", (1, 2, 4, 8), changes_rounding=True)
+    finishing = Number(
+        1,
+        "Whether the workgroup that finishes last combines the partial results of a result, in place of a "
+        "second launch (0 or 1).",
+        (0, 1),
+        changes_rounding=True,
+    )
+    column_bytes = Number(16, 'Bytes of a load in "columns".', (4, 8, 16), changes_rounding=True)
+    most_columns = Number(4, "The most columns of such a load.", (1, 2, 4), changes_rounding=True)
+    most_columns_of_states = Number(
+        2, "The same for states of several registers.", (1, 2, 4), changes_rounding=True
+    )
+    partials = Number(
+        8, "Partial results that an invocation has in flight.", (4, 8, 16), changes_rounding=True
+    )
+    column_flight = Number(
+        128,
+        'Bytes that an invocation has in flight in "columns".',
+        (32, 64, 128, 256),
+        changes_rounding=True,
+    )
+    column_side = Number(
+        512,
+        "Bytes of a row that the invocations of a workgroup take side by side if columns are long.",
+        (128, 256, 512, 1024),
+        changes_rounding=True,
+    )
+    column_least = Number(
+        4,
+        "Least loads of an invocation if a workgroup takes short rows one below the other.",
+        (1, 2, 4, 8),
+        changes_rounding=True,
+    )
+    interleave = Number(
+        1, "Whether neighbouring workgroups have neighbouring columns if several share each (0 or 1).", (0, 1)
+    )
+
+
+class CpuTuning(Table, family="reduce.cpu", found_on=LLVMPIPE):
+    """Numbers for CPU drivers.
+
+    If all lanes together load more than a cache line of columns, few lines of each row stay in the cache.
     """
 
-    group: int = 256
-    bytes_in_flight: int = 128
-    most_elements: int = 64
-    most_mapped: int = 32
-    bytes_of_short: int = 64
-    most_results: int = 8
-    groups: int = 2112
-    enough: int = 512
-    single: int = 2
-    finishing: int = 1
-    column_bytes: int = 16
-    most_columns: int = 4
-    most_columns_of_states: int = 2
-    partials: int = 8
-    column_flight: int = 128
-    column_side: int = 512
-    column_least: int = 4
-    interleave: int = 1
-
-
-@record
-class CpuTuning:
-    """Numbers for CPU drivers, measured with llvmpipe.
-
-    Attributes
-    ----------
-    most_elements
-        Elements that an invocation combines in one round.
-    most_columns, column_bytes
-        The most columns of a load in "columns", and its bytes. If all lanes together load more than a cache
-        line, few lines of each row stay in the cache.
-    lane_loads
-        Loads of the longest rows that an invocation reduces alone.
-    group, group_loads
-        The largest workgroup of rows or columns side by side, and the least loads that it makes.
-    groups
-        The least workgroups that share the work.
-    single
-        Chunks that one workgroup takes alone.
-    """
-
-    most_elements: int = 16
-    most_columns: int = 4
-    column_bytes: int = 8
-    lane_loads: int = 64
-    group: int = 256
-    group_loads: int = 4096
-    groups: int = 16
-    single: int = 128
+    most_elements = Number(
+        16, "Elements that an invocation combines in one round.", (8, 16, 32), changes_rounding=True
+    )
+    most_columns = Number(4, 'The most columns of a load in "columns".', (1, 2, 4), changes_rounding=True)
+    column_bytes = Number(8, "Bytes of such a load.", (4, 8, 16), changes_rounding=True)
+    lane_loads = Number(
+        64,
+        "Loads of the longest rows that an invocation reduces alone.",
+        (16, 64, 256),
+        changes_rounding=True,
+    )
+    group = Number(
+        256,
+        "The largest workgroup of rows or columns side by side.",
+        (64, 128, 256),
+        constraint="a power of two",
+    )
+    group_loads = Number(4096, "The least loads that such a workgroup makes.", (1024, 4096, 16384))
+    groups = Number(
+        16, "The least workgroups that share the work.", (4, 8, 16, 32, 64, 128), changes_rounding=True
+    )
+    single = Number(128, "Chunks that one workgroup takes alone.", (32, 128, 512), changes_rounding=True)
 
 
 tuning = Tuning()

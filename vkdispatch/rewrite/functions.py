@@ -1,365 +1,18 @@
-"""Rewriting of existing functions: which functions need it, and how the new function replaces the old one."""
+"""Entry points: the functions to call to trace a kernel, or a function as a part of a kernel."""
 
-import ast
-import builtins
 import functools
 import inspect
-import threading
-import types
-from collections import deque
 from collections.abc import Callable
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
-from vkdispatch.base.record import record
-from vkdispatch.codegen.objects.buffers import BufferVariable
-from vkdispatch.codegen.trace.recording import current, is_tracing
-from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.ir.location import located
-from vkdispatch.rewrite import runtime
-from vkdispatch.rewrite.counters import LoopIndex
-from vkdispatch.rewrite.foreign import is_foreign
-from vkdispatch.rewrite.operators import REPLACED, require_known
-from vkdispatch.rewrite.source import Source, compile_function, find_source
-from vkdispatch.rewrite.straight import Call, calls_of
-from vkdispatch.rewrite.tracing import Retry, Tracer, last_place, need_tracer, tracer
-from vkdispatch.rewrite.transform import has_control_flow, is_generator, rewrite_function, rewrite_lambda
-from vkdispatch.rewrite.walking import walk
-
-_RUNTIME = "_vd_rt"
-# Methods of GPU values call nothing of the user's.
-_METHODS = frozenset(dir(ShaderVariable)) | frozenset(dir(BufferVariable)) | {"sample", "append", "dtype"}
-_DYNAMIC = frozenset(("locals", "super", "eval", "exec", "vars", "dir", "__class__"))
+from vkdispatch.rewrite.callees import choose_callee
+from vkdispatch.rewrite.state.tracer import Tracer, last_place, require_tracer
 
 
-@record(frozen=False)
-class _Code:
-    """What is known about the code of a function.
-
-    Attributes
-    ----------
-    source
-        Its source, or None.
-    reason
-        Why it has no source or cannot be rewritten.
-    calls
-        The dotted names of the functions that it calls.
-    control_flow
-        Whether it has control flow to rewrite.
-    rewritten, tried
-        The rewritten code, and whether rewriting was attempted.
-    """
-
-    source: Source | None
-    reason: str = ""
-    calls: tuple[Call, ...] = ()
-    control_flow: bool = False
-    rewritten: types.CodeType | None = None
-    tried: bool = False
-
-
-_MOST_CODES = 2048
-_codes: dict[tuple[str, types.CodeType], _Code] = {}
-# Calls of functions that have nothing else to rewrite according to their bytecode; None for others.
-_straight: dict[types.CodeType, frozenset[Call] | None] = {}
-_lock = threading.Lock()
-
-
-def callee(function: Any) -> Any:
-    """Return the function that rewritten code calls in place of another: itself or a rewritten one."""
-    kind = type(function)
-    if kind is types.FunctionType:
-        return _rewrite_plain_function(function)
-    if kind is types.MethodType:
-        inner = callee(function.__func__)
-        return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
-    if kind is functools.partial:
-        inner = callee(function.func)
-        same = inner is function.func
-        return function if same else functools.partial(inner, *function.args, **function.keywords)
-    if kind is types.BuiltinMethodType and isinstance(function.__self__, _CONTAINERS):
-        return _wrap_filling_method(function)
-    try:
-        replaced = _REPLACED_CALLS.get(function)
-    except TypeError:
-        replaced = None
-    if replaced is not None:
-        return replaced
-    return _rewrite_object(function)
-
-
-def _wrap_filling_method(method: Any) -> Any:
-    """Return a method of a container that freezes the values it stores."""
-    active = tracer()
-    if method.__name__ not in _FILLING or active is None or not active.gpu:
-        return method
-
-    def fill(*args: Any, **kwargs: Any) -> Any:
-        return method(*map(active.freeze, args), **kwargs)
-
-    return fill
-
-
-def _map(function: Any, *iterables: Any, **kwargs: Any) -> Any:
-    return builtins.map(callee(function), *iterables, **kwargs)
-
-
-def _filter(function: Any, values: Any) -> Any:
-    test = bool if function is None else callee(function)
-    return builtins.filter(lambda value: require_known(test(value), "filter"), values)
-
-
-def _reduce(function: Any, *args: Any) -> Any:
-    return functools.reduce(callee(function), *args)
-
-
-def _wrap_effect(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function with side effects, so that the loops around it are unrolled."""
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        active = tracer()
-        if active is not None and active.attempts:
-            raise Retry(active.attempts[-1])
-        return function(*args, **kwargs)
-
-    return run
-
-
-def _wrap_type_test(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a function that inspects the type of a value, so that loops over its index are unrolled."""
-
-    def run(*args: Any) -> Any:
-        if args and isinstance(args[0], LoopIndex):
-            args[0].unroll()
-        return function(*args)
-
-    return run
-
-
-_CONTAINERS = (list, dict, set, deque)
-_FILLING = frozenset(("append", "appendleft", "extend", "insert", "add", "update", "setdefault"))
-_REPLACED = {
-    **REPLACED,
-    builtins.map: _map,
-    builtins.filter: _filter,
-    functools.reduce: _reduce,
-    **{function: _wrap_effect(function) for function in (builtins.print, builtins.input, builtins.next)},
-}
-_REPLACED_CALLS = {
-    **_REPLACED,
-    **{function: _wrap_type_test(function) for function in (builtins.isinstance, builtins.type)},
-}
-
-
-def _rewrite_object(value: Any) -> Any:
-    """Return the rewritten `__call__` of an object of a user-defined class, or the object."""
-    method = getattr(type(value), "__call__", None)  # noqa: B004
-    if type(method) is types.FunctionType and not isinstance(value, type):
-        inner = _rewrite_plain_function(method)
-        if inner is not method:
-            return types.MethodType(inner, value)
-    return value
-
-
-def _rewrite_plain_function(function: types.FunctionType) -> Any:
-    code = function.__code__
-    if is_foreign(code.co_filename) or _RUNTIME in code.co_freevars:
-        return function
-    active = tracer()
-    if active is not None and not active.enabled:
-        return function
-    calls = _find_straight_calls(code)
-    if calls is not None and not any(_may_call_user_code(function, names) for names in calls):
-        return function
-    found = _find_code(function)
-    if found.source is None:
-        _explain(active, code, found.reason)
-        return function
-    if not found.control_flow and not any(_may_call_user_code(function, names) for names in found.calls):
-        return function
-    with _lock:
-        if not found.tried:
-            found.rewritten, found.reason = _rewrite_code(code, found.source)
-            found.tried = True
-    if found.rewritten is None:
-        _explain(active, code, found.reason)
-        return function
-    return _replace_code(function, found.rewritten)
-
-
-def _explain(active: Tracer | None, code: types.CodeType, reason: str) -> None:
-    """Note why a function is not rewritten, for errors about truth values."""
-    if active is not None:
-        active.recorder.truth_notes[code] = reason.format(name=code.co_name)
-
-
-def _find_straight_calls(code: types.CodeType) -> frozenset[Call] | None:
-    if code not in _straight:
-        _straight[code] = None if _mentions_dynamic(code) else calls_of(code)
-        _limit_size(_straight)
-    return _straight.get(code)
-
-
-def _mentions_dynamic(code: types.CodeType) -> bool:
-    return any(not _DYNAMIC.isdisjoint(names) for names in (code.co_names, code.co_freevars))
-
-
-def _limit_size(known: dict[Any, Any]) -> None:
-    if len(known) > _MOST_CODES:
-        with _lock:
-            # drop the oldest entry: programs may create functions without limit
-            known.pop(next(iter(known)), None)
-
-
-def _find_code(function: types.FunctionType) -> _Code:
-    code = function.__code__
-    # two files may hold equal code
-    key = (code.co_filename, code)
-    found = _codes.get(key)
-    if found is None:
-        found = _codes.setdefault(key, _inspect_code(code, function.__globals__))
-        _limit_size(_codes)
-    return found
-
-
-def _inspect_code(code: types.CodeType, module: dict[str, Any]) -> _Code:
-    source = find_source(code, module)
-    if source is None:
-        return _Code(
-            None, "the source of {name!r} was not found (made by exec or at a prompt, or edited since?)"
-        )
-    node = source.node
-    inners = walk(node)
-    if any(isinstance(inner, ast.Name) and inner.id in _DYNAMIC for inner in inners):
-        return _Code(None, "{name!r} uses super(), locals(), exec or their like, and runs as it is")
-    if isinstance(node, ast.FunctionDef) and is_generator(node, inners):
-        return _Code(None, "{name!r} is a generator, and runs as it is")
-    calls = {_find_dotted_name(inner.func) for inner in inners if isinstance(inner, ast.Call)}
-    return _Code(source, "", tuple(calls), has_control_flow(inners))
-
-
-def _rewrite_code(code: types.CodeType, source: Source) -> tuple[types.CodeType | None, str]:
-    """Rewrite a function. Returns the new code, or None and the reason."""
-    rewritten: ast.FunctionDef | ast.Lambda
-    try:
-        # the rewriting changes the tree
-        fresh = _copy(source.node) if source.shared else source.node
-        if isinstance(fresh, ast.FunctionDef):
-            rewritten = rewrite_function(fresh, frozenset(code.co_freevars))
-        else:
-            rewritten = rewrite_lambda(fresh)
-        compiled = compile_function(rewritten, code, source.class_name, (_RUNTIME,))
-    except (SyntaxError, ValueError, RecursionError) as error:
-        return None, f"{{name!r}} could not be rewritten ({error})"
-    if compiled is None:
-        return None, "{name!r} could not be rewritten"
-    return _rename_blocks(compiled, code.co_name, code.co_qualname), ""
-
-
-def _copy(node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef | ast.Lambda:
-    def copy_node(value: Any) -> Any:
-        if isinstance(value, ast.AST):
-            new = type(value)(**{name: copy_node(inner) for name, inner in ast.iter_fields(value)})
-            return ast.copy_location(new, value)
-        return [copy_node(inner) for inner in value] if isinstance(value, list) else value
-
-    result: ast.FunctionDef | ast.Lambda = copy_node(node)
-    return result
-
-
-def _rename_blocks(code: types.CodeType, name: str, qualified: str) -> types.CodeType:
-    """Give the blocks of a function its name, for tracebacks."""
-    constants = []
-    for value in code.co_consts:
-        if isinstance(value, types.CodeType):
-            block = value.co_name.startswith("_vd_")
-            inner = (name, qualified) if block else (value.co_name, f"{qualified}.<locals>.{value.co_name}")
-            value = _rename_blocks(value, *inner)
-        constants.append(value)
-    return code.replace(co_name=name, co_qualname=qualified, co_consts=tuple(constants))
-
-
-def _find_dotted_name(function: ast.expr) -> Call:
-    """Return the dotted name of a called function, or () if it has none."""
-    names: list[str] = []
-    while isinstance(function, ast.Attribute):
-        names.append(function.attr)
-        function = function.value
-    if not isinstance(function, ast.Name):
-        # a method of a value that an expression made
-        return ("", names[0]) if names else ()
-    return (function.id, *reversed(names))
-
-
-def _may_call_user_code(function: types.FunctionType, names: Call) -> bool:
-    """Whether a call may reach user code, or a Python function that is replaced."""
-    if not names:
-        return True
-    code = function.__code__
-    first, *rest = names
-    if first == "" or first in code.co_varnames or first in code.co_cellvars:
-        return not rest or rest[-1] not in _METHODS
-    if first in code.co_freevars:
-        cell = (function.__closure__ or ())[code.co_freevars.index(first)]
-        try:
-            value = cell.cell_contents
-        except ValueError:
-            return True
-    elif first in function.__globals__:
-        value = function.__globals__[first]
-    else:
-        value = getattr(_builtins(function), first, None)
-    for name in rest:
-        if isinstance(value, ShaderVariable):
-            return False
-        value = getattr(value, name, None)
-    if isinstance(value, types.MethodType):
-        value = value.__func__
-    if isinstance(value, types.FunctionType):
-        return not is_foreign(value.__code__.co_filename)
-    try:
-        if value in _REPLACED:
-            return True
-    except TypeError:
-        pass
-    if value is None or isinstance(value, (type, types.BuiltinFunctionType)):
-        return False
-    method = getattr(type(value), "__call__", None)  # noqa: B004
-    if isinstance(value, functools.partial):
-        return True
-    return isinstance(method, types.FunctionType) and not is_foreign(method.__code__.co_filename)
-
-
-def _builtins(function: types.FunctionType) -> Any:
-    found = function.__globals__.get("__builtins__", __builtins__)
-    return types.SimpleNamespace(**found) if isinstance(found, dict) else found
-
-
-def _replace_code(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:
-    """Make a function with new code that shares everything else with the old one, closures included."""
-    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
-    cells[_RUNTIME] = types.CellType(runtime)
-    new = types.FunctionType(
-        code,
-        function.__globals__,
-        function.__name__,
-        function.__defaults__,
-        tuple(cells[name] for name in code.co_freevars),
-    )
-    new.__kwdefaults__ = function.__kwdefaults__
-    new.__dict__.update(function.__dict__)
-    if hasattr(function, "__annotate__"):
-        # Python 3.14 evaluates them when they are asked for
-        new.__annotate__ = function.__annotate__  # type: ignore[attr-defined]
-    else:
-        new.__annotations__ = function.__annotations__
-    new.__qualname__ = function.__qualname__
-    new.__doc__ = function.__doc__
-    new.__module__ = function.__module__
-    return new
-
-
-def kernel(function: Callable[..., Any], rewrite: bool) -> Callable[..., Any]:
+def prepare_kernel(function: Callable[..., Any], rewrite: bool) -> Callable[..., Any]:
     """Return the function to call to trace a kernel in the current recording.
 
     Parameters
@@ -382,9 +35,9 @@ def kernel(function: Callable[..., Any], rewrite: bool) -> Callable[..., Any]:
         recorder.aliasing = True
         recorder.truth_notes[None] = "the kernel was declared with rewrite=False"
         return function
-    inner = callee(function)
+    inner = choose_callee(function)
     if inner is not function:
-        # a lambda has no statements, and so nothing that the next function called would be mistaken for
+        # a rewritten lambda makes no frame, so the next frame is not the kernel's
         active.kernel_next = getattr(inner, "__name__", "<lambda>") != "<lambda>"
     return _wrap_kernel(inner, active)
 
@@ -399,14 +52,14 @@ def _wrap_kernel(function: Callable[..., Any], active: Tracer) -> Callable[..., 
             raise located(
                 UsageError,
                 "the functions of this kernel call one another too deeply while it is traced; a recursion "
-                "must end by what Python knows, not by a value of the GPU: use a loop",
+                "must end by a condition that Python knows, not by a value of the GPU: use a loop",
                 last_place(error.__traceback__),
             ) from None
         if active.abandoned is not None:
             raise located(
                 UsageError,
-                "an exception left a block that the GPU decides about, and was caught outside of it; "
-                "exceptions belong to the trace: catch it inside, or raise it where Python decides",
+                "an exception left a block that the GPU decides about, and was caught outside of it; Python "
+                "raises exceptions while it traces: catch it inside, or raise it where Python decides",
                 active.abandoned,
             )
         return result
@@ -414,9 +67,6 @@ def _wrap_kernel(function: Callable[..., Any], active: Tracer) -> Callable[..., 
     return run
 
 
-def inlined(function: Callable[..., Any]) -> Callable[..., Any]:
+def prepare_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function to call to trace a function as part of the current kernel."""
-    return callee(function) if is_tracing() and need_tracer().enabled else function
-
-
-runtime.callee = callee
+    return choose_callee(function) if is_tracing() and require_tracer().enabled else function

@@ -67,7 +67,7 @@ class ColumnsForm:
 
 
 @memoize
-def columns_kernel(form: ColumnsForm, operation: ScanOp, source: Source, sink: Sink) -> ShaderFunction:
+def make_columns_kernel(form: ColumnsForm, operation: ScanOp, source: Source, sink: Sink) -> ShaderFunction:
     """Trace a kernel. `arguments` says which arguments it has."""
     arguments = declare_arguments(form, operation.kind, source, sink, NUMBERS)
 

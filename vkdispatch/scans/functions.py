@@ -1,11 +1,11 @@
 """`vd.cumsum`, `vd.cumprod`, `vd.cummax`, `vd.cummin`: running sums, products and extremes, as NumPy's."""
 
-from typing import Any, Protocol
+from typing import Any
 
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.dtypes import parse_dtype
+from vkdispatch.arrays.calls import define_variant
+from vkdispatch.arrays.dtypes import DTypeLike, parse_dtype
 from vkdispatch.arrays.maps.operand import ArrayLike, parse_operand
-from vkdispatch.arrays.maps.output import ResultMap
+from vkdispatch.arrays.maps.output import OutputLike
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.arrays.values.promotion import sum_type
@@ -13,9 +13,9 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, bool_, is_scalar, uint32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.launching import Direction
-from vkdispatch.scans.operations import ACCUMULATIONS, ScanOp, check_dtype, identity_parts, make_operation
+from vkdispatch.scans.operations import ACCUMULATIONS, ScanOp, check_dtype, make_operation, parse_identity
 from vkdispatch.scans.scan_function import ScanOptions, check_convertible, run_scan
-from vkdispatch.shader.map import MappedArray, MappingFunction
+from vkdispatch.shader.map import MappingFunction
 
 _DOCUMENTATION = """Return {summary}.
 
@@ -55,25 +55,6 @@ _DOCUMENTATION = """Return {summary}.
     """
 
 
-class Accumulation(Protocol):
-    """The signature of `cumsum` and the others."""
-
-    def __call__(
-        self,
-        x: ArrayLike,
-        axis: int | None = None,
-        dtype: Any = None,
-        out: Buffer[Any] | None = None,
-        *,
-        exclusive: bool = False,
-        reverse: bool = False,
-        segments: Buffer[Any] | None = None,
-        output_map: ResultMap | None = None,
-        graph: CommandGraph | None = None,
-    ) -> Buffer[Any]:
-        """Scan an array along an axis."""
-
-
 # sums of booleans tell whether any was true, products whether all were
 _BOOLEAN_NAMES = {"cumsum": "cummax", "cumprod": "cummin"}
 
@@ -82,7 +63,7 @@ _BOOLEAN_NAMES = {"cumsum": "cummax", "cumprod": "cummin"}
 def _make_operation(name: str, kind: DType) -> ScanOp:
     function, identity = ACCUMULATIONS[name]
     # the identity is that of the dtype, which may be narrower than the one that is combined
-    parts = (int(name == "cummin"),) if kind is bool_ else identity_parts(identity, kind)
+    parts = (int(name == "cummin"),) if kind is bool_ else parse_identity(identity, kind)
     combined = uint32 if kind is bool_ else wide_type(kind)
     # extremes depend on the order of their operands: of 0.0 and -0.0 the first one is returned
     return make_operation(name, function, combined, parts, is_commutative=name in ("cumsum", "cumprod"))
@@ -94,7 +75,22 @@ def _boolean_map(kind: DType) -> MappingFunction:
     return MappingFunction([kind], bool_, lambda value: value != 0)
 
 
-def _accumulate(name: str, x: Buffer[Any] | MappedArray, dtype: Any, options: ScanOptions) -> Buffer[Any]:
+# the signature of `cumsum` and the others
+def _accumulate(  # noqa: PLR0913
+    name: str,
+    x: ArrayLike,
+    axis: int | None = None,
+    dtype: DTypeLike = None,
+    out: Buffer[Any] | None = None,
+    *,
+    exclusive: bool = False,
+    reverse: bool = False,
+    segments: Buffer[Any] | None = None,
+    output_map: OutputLike = None,
+    graph: CommandGraph | None = None,
+) -> Buffer[Any]:
+    direction = Direction(is_reverse=bool(reverse), is_exclusive=bool(exclusive))
+    options = ScanOptions(axis, out, direction, segments, output_map, graph)
     values = parse_operand(x)
     if dtype is not None:
         kind = parse_dtype(dtype)
@@ -110,56 +106,48 @@ def _accumulate(name: str, x: Buffer[Any] | MappedArray, dtype: Any, options: Sc
     return run_scan(name, operation, values, kind, options)
 
 
-def _make_accumulation(name: str, **words: str) -> Accumulation:
-    """Make one of the functions; `words` fill in its documentation."""
-
-    def accumulate(
-        x: ArrayLike,
-        axis: int | None = None,
-        dtype: Any = None,
-        out: Buffer[Any] | None = None,
-        *,
-        exclusive: bool = False,
-        reverse: bool = False,
-        segments: Buffer[Any] | None = None,
-        output_map: ResultMap | None = None,
-        graph: CommandGraph | None = None,
-    ) -> Buffer[Any]:
-        direction = Direction(is_reverse=bool(reverse), is_exclusive=bool(exclusive))
-        options = ScanOptions(axis, out, direction, segments, output_map, graph)
-        return _accumulate(name, x, dtype, options)
-
-    accumulate.__name__ = accumulate.__qualname__ = name
-    accumulate.__doc__ = _DOCUMENTATION.format(**words)
-    return array_function(accumulate)
-
-
 _SUM_TYPE = "that of x, but int64 or uint64 for booleans and narrower integers"
-cumsum = _make_accumulation(
+cumsum = define_variant(
+    _accumulate,
     "cumsum",
-    summary="running sums, as `numpy.cumsum`",
-    what="sums",
-    default=_SUM_TYPE,
-    identity="0",
+    "cumsum",
+    _DOCUMENTATION.format(
+        summary="running sums, as `numpy.cumsum`",
+        what="sums",
+        default=_SUM_TYPE,
+        identity="0",
+    ),
 )
-cumprod = _make_accumulation(
+cumprod = define_variant(
+    _accumulate,
     "cumprod",
-    summary="running products, as `numpy.cumprod`",
-    what="products",
-    default=_SUM_TYPE,
-    identity="1",
+    "cumprod",
+    _DOCUMENTATION.format(
+        summary="running products, as `numpy.cumprod`",
+        what="products",
+        default=_SUM_TYPE,
+        identity="1",
+    ),
 )
-cummax = _make_accumulation(
+cummax = define_variant(
+    _accumulate,
     "cummax",
-    summary="the largest element so far, as `numpy.maximum.accumulate`: NaN from the first NaN on",
-    what="maxima",
-    default="that of x",
-    identity="-infinity, or the smallest number",
+    "cummax",
+    _DOCUMENTATION.format(
+        summary="the largest element so far, as `numpy.maximum.accumulate`: NaN from the first NaN on",
+        what="maxima",
+        default="that of x",
+        identity="-infinity, or the smallest number",
+    ),
 )
-cummin = _make_accumulation(
+cummin = define_variant(
+    _accumulate,
     "cummin",
-    summary="the smallest element so far, as `numpy.minimum.accumulate`: NaN from the first NaN on",
-    what="minima",
-    default="that of x",
-    identity="infinity, or the largest number",
+    "cummin",
+    _DOCUMENTATION.format(
+        summary="the smallest element so far, as `numpy.minimum.accumulate`: NaN from the first NaN on",
+        what="minima",
+        default="that of x",
+        identity="infinity, or the largest number",
+    ),
 )

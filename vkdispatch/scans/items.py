@@ -168,7 +168,7 @@ class Lanes:
         return item
 
     def total(self, algebra: Algebra, item: Item) -> Item:
-        """Return the total of all lanes, whatever their order."""
+        """Return the total of all lanes, combined in any order."""
         total = self._call_native(algebra, _TOTAL, item)
         if total is not None:
             return total

@@ -15,7 +15,7 @@ from vkdispatch.base.dtype import DType, uint32, uint64
 from vkdispatch.base.record import record, replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.arguments import launch_values
-from vkdispatch.scans.columns import ColumnsForm, columns_kernel
+from vkdispatch.scans.columns import ColumnsForm, make_columns_kernel
 from vkdispatch.scans.lookback import COUNTERS, count_slots
 from vkdispatch.scans.operations import ScanOp
 from vkdispatch.scans.planning import (
@@ -25,14 +25,14 @@ from vkdispatch.scans.planning import (
     choose_group,
     choose_lanes,
     choose_vectors,
+    make_one_range,
     needs_tickets,
-    one_range,
     plan_columns,
     split_by_rows,
     split_by_tiles,
     split_evenly,
 )
-from vkdispatch.scans.rows import RowsForm, rows_kernel
+from vkdispatch.scans.rows import RowsForm, make_rows_kernel
 from vkdispatch.scans.tuning import tuning
 
 
@@ -117,7 +117,7 @@ def scan_rows(task: ScanTask, outer: int, length: int) -> None:
             is_looped=ranges.rounds > 1,
             has_tickets=mode == "lookback" and needs_tickets(device),
         )
-        kernel = rows_kernel(own_form, operation, source, task.output.sink)
+        kernel = make_rows_kernel(own_form, operation, source, task.output.sink)
         numbers = ranges.numbers(together, length)
         values = launch_values(own_form, x, task.output, task.result, own, task.flags, numbers)
         kernel(*values, graph=task.graph)
@@ -137,7 +137,7 @@ def scan_rows(task: ScanTask, outer: int, length: int) -> None:
         return
     if source.is_writing:
         # a map that writes must run once for each element
-        launch("scan", one_range(outer, length, form.tile, together), ())
+        launch("scan", make_one_range(outer, length, form.tile, together), ())
         return
     ranges = split_evenly(device, outer, length, form.tile)
     partials = _make_partials(task, ranges.groups, is_segmented=bool(ranges.rows) or task.flags is not None)
@@ -180,7 +180,7 @@ def scan_columns(task: ScanTask, shape: tuple[int, int, int], *, is_whole: bool 
 
     def launch(mode: str, own: tuple[Any, ...], *, is_carried: bool = False) -> None:
         own_form = replace(form, mode=mode, is_carried=is_carried)
-        kernel = columns_kernel(own_form, operation, source, task.output.sink)
+        kernel = make_columns_kernel(own_form, operation, source, task.output.sink)
         values = launch_values(own_form, x, task.output, task.result, own, task.flags, plan.numbers)
         kernel(*values, graph=task.graph)
 

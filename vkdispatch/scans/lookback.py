@@ -180,10 +180,10 @@ class Board:
                     self._put(blocks_at + block, own_block)
         vc.barrier()
         totals = lanes.inclusive(algebra, shared.read(vc.min(lane, of_section)))
-        in_section = _present_where(of_section > 0, lanes.item_at(totals, vc.max(of_section, 1) - 1))
+        in_section = _mark_present(of_section > 0, lanes.item_at(totals, vc.max(of_section, 1) - 1))
         own_section = lanes.item_at(totals, fan - 1)
-        earlier = _present_where(section > 0, shared.read(fan + 1))
-        in_block = _present_where(place > 0, shared.read(fan))
+        earlier = _mark_present(section > 0, shared.read(fan + 1))
+        in_block = _mark_present(place > 0, shared.read(fan))
         self._end(own + 1 == each)
         ends = vc.all(is_last, of_section == fan - 1)
         with vc.if_block(vc.all(ends, subgroup == 0) if subgroups > 1 else ends):
@@ -242,7 +242,7 @@ class Board:
         return Item(value, vc.select(tag > 1, 1, 0).to_dtype(uint32).to_register())
 
 
-def _present_where(condition: Any, item: Item) -> Item:
+def _mark_present(condition: Any, item: Item) -> Item:
     return Item(item.value, item.flag, condition.to_register())
 
 
@@ -253,7 +253,7 @@ class _Slots:
         self._board = board
         self._slot = slot.to_register()
         self._words = board.new_words()
-        # a lane that wants nothing does not wait
+        # a lane without an item does not wait
         self._tag = vc.select(wanted, 0, 1).to_dtype(uint32).to_register()
 
     def look(self) -> None:

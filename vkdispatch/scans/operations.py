@@ -23,7 +23,7 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.rewrite.functions import inlined
+from vkdispatch.rewrite.functions import prepare_function
 
 
 @record
@@ -63,7 +63,7 @@ class ScanOp:
         return register
 
     def _apply(self, x: Any, y: Any) -> Any:
-        result = inlined(self.function)(x, y)
+        result = prepare_function(self.function)(x, y)
         if isinstance(result, ShaderVariable) and result.var_type is not self.kind:
             return result.to_dtype(self.kind)
         return result
@@ -93,7 +93,7 @@ def make_operation(
     return ScanOp(name, function, kind, identity, is_expression(function, kind, who), is_commutative)
 
 
-def identity_parts(identity: Any, kind: DType) -> tuple[Any, ...] | None:
+def parse_identity(identity: Any, kind: DType) -> tuple[Any, ...] | None:
     """Return the components of an identity of dtype `kind`.
 
     Parameters
@@ -119,7 +119,7 @@ def identity_parts(identity: Any, kind: DType) -> tuple[Any, ...] | None:
     if numbers.dtype.kind not in "iufc" or not numbers.size:
         raise ArgumentTypeError(f"identity: expected a number, 'inf' or '-inf', got {identity!r}")
     if numbers.dtype.kind == "c" and not is_complex(kind):
-        raise ArgumentValueError(f"identity: {identity!r} is no {kind.name}")
+        raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; give a real number")
     if is_complex(kind):
         if numbers.size != 1:
             raise ArgumentValueError(f"identity: expected one number for {kind.name}, got {identity!r}")
@@ -127,7 +127,7 @@ def identity_parts(identity: Any, kind: DType) -> tuple[Any, ...] | None:
         return (number.real, number.imag)
     if is_matrix(kind) and numbers.size == 1 and numbers.reshape(-1)[0] != 0:
         raise ArgumentValueError(
-            f"identity: of {kind.name} give all components, such as numpy.eye({kind.child_count}), "
+            f"identity: expected all components of a {kind.name}, such as numpy.eye({kind.child_count}), "
             f"got {identity!r}"
         )
     if numbers.size not in (1, count):
@@ -145,7 +145,7 @@ def _convert_number(value: Any, kind: DType, identity: Any) -> Any:
     if isinstance(value, float) and math.isinf(value):
         return high if value > 0 else low
     if value != int(value):
-        raise ArgumentValueError(f"identity: {identity!r} is no {kind.name}; give a whole number")
+        raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; give a whole number")
     if not low <= int(value) <= high:
         raise ArgumentValueError(f"identity: {identity!r} does not fit in {kind.name}")
     return int(value)
@@ -180,5 +180,6 @@ def check_dtype(name: str, kind: DType) -> None:
         )
     if name == "cumprod" and is_matrix(kind):
         raise ArgumentValueError(
-            f"x: of {kind.name} say which product: @vd.scan() def product(a: ..., b: ...): return a @ b"
+            f"x: the product of {kind.name} is ambiguous; define it: @vd.scan() def product(a: ..., b: ...): "
+            "return a @ b"
         )

@@ -21,7 +21,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.scans.tuning import tuning
-from vkdispatch.shader.observation import checks_of
+from vkdispatch.shader.observation import parse_check
 
 _MOST_NARROW = 0xFFFFFFFF
 _VENDORS_WITH_PROGRESS = {NVIDIA, AMD, INTEL}
@@ -111,7 +111,7 @@ def choose_lanes(device: DeviceFacts, kind: DType) -> LaneFacts:
 def choose_group(
     device: DeviceFacts, kind: DType, subgroup: int, *, is_looking: bool = False, is_alone: bool = False
 ) -> int:
-    """Return how many invocations a workgroup has.
+    """Return the number of invocations of a workgroup.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def can_look_back(device: DeviceFacts, lanes: LaneFacts) -> bool:
     if device.is_cpu or not device.vendors <= _VENDORS_WITH_PROGRESS:
         return False
     # an invocation that a check ends early would leave others waiting for ever
-    return not checks_of(None)
+    return not parse_check(None)
 
 
 def needs_tickets(device: DeviceFacts) -> bool:
@@ -161,7 +161,7 @@ def choose_vectors(
     is_alone: bool = False,
     is_brief: bool = True,
 ) -> int:
-    """Return how many vectors of a tile an invocation has. See `choose_group`.
+    """Return the number of vectors of a tile that an invocation scans. See `choose_group`.
 
     `is_brief`: one expression combines two values. Otherwise each vector makes the kernel longer, which CPU
     drivers compile slowly.
@@ -179,7 +179,7 @@ def split_by_rows(device: DeviceFacts, outer: int, length: int, tile: int, toget
     tiles = -(-size // tile)
     enough = tuning.enough_cpu if device.is_cpu else tuning.enough
     if tiles <= (tuning.few_cpu if device.is_cpu else tuning.few):
-        return one_range(outer, length, tile, together)
+        return make_one_range(outer, length, tile, together)
     if outer == 1:
         return None
     # a range begins with a whole vector
@@ -196,7 +196,7 @@ def split_by_rows(device: DeviceFacts, outer: int, length: int, tile: int, toget
     return Ranges(groups, each, size - (groups - 1) * each, -(-each // tile), "inside")
 
 
-def one_range(outer: int, length: int, tile: int, together: int) -> Ranges:
+def make_one_range(outer: int, length: int, tile: int, together: int) -> Ranges:
     """Return one range of all elements."""
     size = outer * length
     return Ranges(1, -(-size // together) * together, size, -(-size // tile), "inside" if outer > 1 else "")

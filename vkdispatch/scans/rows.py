@@ -108,7 +108,7 @@ class RowsForm:
 
 
 @memoize
-def rows_kernel(form: RowsForm, operation: ScanOp, source: Source, sink: Sink) -> ShaderFunction:
+def make_rows_kernel(form: RowsForm, operation: ScanOp, source: Source, sink: Sink) -> ShaderFunction:
     """Trace a kernel. `arguments` says which arguments it has."""
     arguments = declare_arguments(form, operation.kind, source, sink, NUMBERS)
 

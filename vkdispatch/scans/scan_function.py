@@ -16,9 +16,9 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.launching import Direction, ScanTask, scan_columns, scan_rows
-from vkdispatch.scans.operations import ScanOp, identity_parts, make_operation
+from vkdispatch.scans.operations import ScanOp, make_operation, parse_identity
 from vkdispatch.scans.segments import make_flags
-from vkdispatch.shader.arguments.references import Home, Referenced, home_of
+from vkdispatch.shader.arguments.references import Home, Referenced, find_home
 from vkdispatch.shader.arguments.signature import read_return_type
 
 
@@ -107,7 +107,7 @@ class ScanFunction(Referenced):
         self.function = function
         self.var_type = _return_type(function, self.name)
         self.identity = identity
-        self._identity = identity_parts(identity, self.var_type)
+        self._identity = parse_identity(identity, self.var_type)
         self._operation: ScanOp | None = None
         self.__doc__ = function.__doc__ or type(self).__doc__
 
@@ -161,7 +161,7 @@ class ScanFunction(Referenced):
         return _call(self, x, axis, out, direction, segments, output_map, graph)
 
     def _home(self) -> Home | None:
-        return home_of(self.function)
+        return find_home(self.function)
 
     def _describe(self) -> str:
         return f"scan {self.name!r}"
@@ -259,7 +259,7 @@ def scan(function: Any = None, identity: Any = None) -> Any:
         return lambda decorated: ScanFunction(decorated, identity)
     if isinstance(function, type) or not callable(function):
         raise ArgumentTypeError(
-            f"vd.scan: expected a function of two values, got {function!r}; the identity goes by name: "
+            f"vd.scan: expected a function of two values, got {function!r}; pass the identity by name: "
             "@vd.scan(identity=0)"
         )
     return ScanFunction(function, identity)

@@ -63,8 +63,8 @@ def make_flags(
         return segments
     if around[0] != 1 or around[2] != 1:
         raise ArgumentValueError(
-            "segments: places of first elements go with one row; give flags (a buffer of bool) of the shape "
-            f"{shape}"
+            "segments: positions are for one row only; for several rows, give flags (a buffer of bool) of "
+            f"the shape {shape}"
         )
     if not is_recorded(graph):
         note_bad_starts(function, segments)
@@ -73,12 +73,12 @@ def make_flags(
     flags: Buffer[Any] = function_buffer(around[1], bool_, context=context)
     clear_buffer(flags, graph)
     if segments.size:
-        _mark_kernel(segments.var_type)(flags, segments, graph=graph)
+        _make_mark_kernel(segments.var_type)(flags, segments, graph=graph)
     return flags
 
 
 @memoize
-def _mark_kernel(kind: DType) -> ShaderFunction:
+def _make_mark_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that sets flags at positions; it ignores those beyond the end."""
 
     def mark(flags: Any, places: Any) -> None:

@@ -13,7 +13,7 @@ _WIDEST = 16  # bytes of the widest store
 
 
 def choose_result_view(together: int, sink: Sink) -> tuple[DType, int] | None:
-    """Return the dtype of a vector store, and how many elements it has; None to store one by one."""
+    """Return the dtype and the number of elements of a vector store, or None to store one by one."""
     if sink.mapping is not None or component_type(sink.out_type).item_size < 4:
         return None
     count = min(together, _WIDEST // sink.out_type.item_size)

@@ -44,14 +44,14 @@ def exclusive_sum(
     sums: Buffer[Any] = function_buffer(size + 1, uint32) if out is None else out
     tiles = -(-(size + 1) // _TILE)
     totals: Buffer[Any] = function_buffer(tiles, uint32)
-    _tile_sums_kernel()(sums, totals, counts, graph=graph)
+    _make_tile_sums_kernel()(sums, totals, counts, graph=graph)
     if tiles > 1:
-        _add_totals_kernel()(sums, exclusive_sum(totals, graph=graph), graph=graph)
+        _make_add_totals_kernel()(sums, exclusive_sum(totals, graph=graph), graph=graph)
     return sums
 
 
 @memoize
-def _tile_sums_kernel() -> ShaderFunction:
+def _make_tile_sums_kernel() -> ShaderFunction:
     def tile_sums(sums: Any, totals: Any, counts: Any) -> None:
         lane = vc.local_invocation_index()
         tile = vc.workgroup_id().x
@@ -89,7 +89,7 @@ def _tile_sums_kernel() -> ShaderFunction:
 
 
 @memoize
-def _add_totals_kernel() -> ShaderFunction:
+def _make_add_totals_kernel() -> ShaderFunction:
     def add_totals(sums: Any, before: Any) -> None:
         tile = vc.workgroup_id().x
         start = before[tile].to_register()

@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function, is_recorded
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import ResultMap, Sink, parse_output
+from vkdispatch.arrays.maps.output import ResultMap, Sink
 from vkdispatch.arrays.maps.source import Source
 from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import prepare_output
 from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
@@ -127,12 +126,13 @@ def searchsorted(
     if side not in ("left", "right"):
         raise ArgumentValueError(f'side: expected "left" or "right", got {side!r}')
     order = None if sorter is None else _parse_sorter(sorter, array.size)
-    sink = parse_output(output_map, dtype.int64, wanted.shape)
-    check_overlap((), sink, elsewhere=[array, wanted] if order is None else [array, wanted, order])
+    arrays = [array, wanted] if order is None else [array, wanted, order]
+    sink, places = prepare_output(
+        None, output_map, wanted.shape, dtype.int64, wanted.context, elsewhere=arrays
+    )
     if order is not None and not is_recorded(graph):
         remedy = "give what vd.argsort returns"
         note_bad_index("searchsorted", order, array.size, "an array", "sorter", remedy, negative=False)
-    places = prepare_result(None, wanted.shape, sink.out_type, wanted.context)
     if wanted.size == 0:
         return places
     length = array.size
@@ -162,7 +162,7 @@ def searchsorted(
     rounds = max(1, wanted.size // (at_once * tuning.search_groups))
     numbers = (length & 0x7FFFFFFF, length >> 31, rounds, -(-wanted.size // (at_once * rounds)))
     own = () if order is None else order.arguments
-    _search_kernel(form)(
+    _make_search_kernel(form)(
         places, *array.arguments, *wanted.arguments, *own, *sink.arguments, *numbers, graph=graph
     )
     return places
@@ -194,7 +194,7 @@ def _parse_sorter(sorter: ArrayLike, length: int) -> Operand:
 
 
 @memoize
-def _search_kernel(form: _Form) -> ShaderFunction:
+def _make_search_kernel(form: _Form) -> ShaderFunction:
     sources = [form.array, form.values, *([form.sorter] if form.sorter else [])]
     arguments = [("places", buffer[form.sink.out_type])]
     for source in sources:

@@ -1,91 +1,152 @@
-"""Numbers that plan selection, measured on an NVIDIA H200; those of CPUs on llvmpipe with two cores."""
+"""Numbers found by measurement, which the plans of selection depend on."""
 
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.base.record import record
+from vkdispatch.arrays.tuning import H200_AND_LLVMPIPE, LLVMPIPE, Number, Table
+
+_POWER = "a power of two"
 
 
-@record(frozen=False)
-class Tuning:
-    """Numbers found by measurement. They may be changed, and count for what is planned afterwards.
+class Tuning(Table, family="selection"):
+    """Numbers for GPUs, and those that end in "_cpu"."""
 
-    Attributes
-    ----------
-    stream_group, stream_groups, stream_loads
-        Passes over all elements that count or sum: invocations of a workgroup, the most workgroups, and loads
-        that an invocation has in flight.
-    stream_groups_cpu, stream_few_cpu
-        The most workgroups on CPUs; elements of a load up to which an invocation has two loads in flight.
-    flag_group, flag_loads
-        Compaction: invocations of a workgroup, each of which has 32 elements of a tile, and loads in flight.
-    flag_sparse
-        Tiles that keep fewer than one of so many elements are written bit by bit.
-    flag_unroll
-        Elements that an invocation has in flight where tiles are written element by element.
-    flag_few
-        Tiles up to which each workgroup sums up the counts of the tiles before by itself.
-    fill_each
-        Places of an invocation if there is nothing but places to be filled.
-    search_group, search_each, search_groups
-        `searchsorted`: invocations of a workgroup, values that each searches for at once, and workgroups.
-    search_tops
-        Bytes of workgroup memory that hold every n-th element of the sorted array; 0 for none.
-    search_whole, search_whole_group, search_whole_each
-        Bytes of sorted arrays that workgroup memory holds whole; `search_group` and `search_each` for these.
-    row_shortest, row_longest
-        Top-k of rows by one workgroup each: the least and the most elements of a row.
-    row_least_group, row_most_group, row_each
-        Invocations: the least, or 2 k if that is more; the most; elements of each below the most.
-    row_room, row_loads
-        The most candidates in workgroup memory, and loads that an invocation has in flight.
-    row_candidates
-        Candidates of a row up to which one workgroup finishes the row.
-    sample_length
-        Top-k of long rows: the least elements of a row.
-    sample_group, sample_loads
-        Invocations of a workgroup, and loads that each has in flight.
-    sample_exact_group
-        Invocations of the workgroups that finish rows whose sample was not good.
-    samples, many_samples, many
-        Elements of a sample; and of the sample of a row of at least `many` elements.
-    digit_groups, digit_groups_cpu
-        Workgroups that count digits, on GPUs and on CPUs.
-    """
-
-    stream_group: int = 512
-    stream_groups: int = 1056
-    stream_loads: int = 4
-    stream_groups_cpu: int = 16
-    stream_few_cpu: int = 4
-    flag_group: int = 256
-    flag_loads: int = 8
-    flag_sparse: int = 16
-    flag_unroll: int = 8
-    flag_few: int = 2048
-    fill_each: int = 64
-    search_group: int = 256
-    search_each: int = 4
-    search_groups: int = 2112
-    search_tops: int = 16384
-    search_whole: int = 32768
-    search_whole_group: int = 512
-    search_whole_each: int = 8
-    row_shortest: int = 1024
-    row_longest: int = 1 << 15
-    row_least_group: int = 64
-    row_most_group: int = 512
-    row_each: int = 32
-    row_room: int = 1024
-    row_loads: int = 4
-    row_candidates: int = 1 << 18
-    sample_length: int = 1 << 14
-    sample_group: int = 256
-    sample_loads: int = 8
-    sample_exact_group: int = 1024
-    samples: int = 4096
-    many_samples: int = 1 << 15
-    many: int = 1 << 23
-    digit_groups: int = 1056
-    digit_groups_cpu: int = 16
+    stream_group = Number(
+        512,
+        "Passes over all elements that count or sum: invocations of a workgroup.",
+        (128, 256, 512, 1024),
+        found_on=H200_AND_LLVMPIPE,
+        constraint=_POWER,
+        changes_rounding=True,
+    )
+    stream_groups = Number(
+        1056, "The most workgroups of such a pass.", (128, 264, 528, 1056, 2112), changes_rounding=True
+    )
+    stream_loads = Number(
+        4, "Loads that an invocation of such a pass has in flight.", (1, 2, 4, 8), changes_rounding=True
+    )
+    stream_groups_cpu = Number(
+        16,
+        "The most workgroups of such a pass on CPUs.",
+        (8, 16, 32, 64, 128),
+        found_on=LLVMPIPE,
+        changes_rounding=True,
+    )
+    stream_few_cpu = Number(
+        4,
+        "Elements of a load up to which an invocation of such a pass has two loads in flight, on CPUs.",
+        (1, 4, 16),
+        found_on=LLVMPIPE,
+        changes_rounding=True,
+    )
+    flag_group = Number(
+        256,
+        "Compaction: invocations of a workgroup, each of which has 32 elements of a tile.",
+        (64, 128, 256, 512),
+        found_on=H200_AND_LLVMPIPE,
+        constraint=_POWER,
+    )
+    flag_loads = Number(
+        8, "Loads that each such invocation has in flight.", (2, 4, 8, 16), found_on=H200_AND_LLVMPIPE
+    )
+    flag_sparse = Number(
+        16,
+        "Tiles that keep fewer than one of so many elements are written bit by bit.",
+        (4, 8, 16, 32),
+        found_on=H200_AND_LLVMPIPE,
+    )
+    flag_unroll = Number(
+        8,
+        "Elements that an invocation has in flight where tiles are written element by element.",
+        (2, 4, 8, 16),
+        found_on=H200_AND_LLVMPIPE,
+        constraint="a power of two up to 32",
+    )
+    flag_few = Number(
+        2048,
+        "Tiles up to which each workgroup sums up the counts of the tiles before by itself.",
+        (256, 1024, 2048, 4096),
+        found_on=H200_AND_LLVMPIPE,
+    )
+    fill_each = Number(
+        64,
+        "Places of an invocation if there is nothing but places to be filled.",
+        (16, 64, 256),
+        found_on=H200_AND_LLVMPIPE,
+    )
+    search_group = Number(
+        256,
+        "`searchsorted`: invocations of a workgroup.",
+        (64, 128, 256, 512),
+        found_on=H200_AND_LLVMPIPE,
+        constraint=_POWER,
+    )
+    search_each = Number(
+        4, "Values that each searches for at once.", (1, 2, 4, 8), found_on=H200_AND_LLVMPIPE
+    )
+    search_groups = Number(
+        2112, "Workgroups that search.", (264, 528, 1056, 2112, 4224), found_on=H200_AND_LLVMPIPE
+    )
+    search_tops = Number(
+        16384,
+        "Bytes of workgroup memory that hold every n-th element of the sorted array; 0 for none.",
+        (0, 4096, 8192, 16384),
+        found_on=H200_AND_LLVMPIPE,
+        constraint=_POWER,
+    )
+    search_whole = Number(
+        32768,
+        "Bytes of sorted arrays that workgroup memory holds whole.",
+        (8192, 16384, 32768),
+        found_on=H200_AND_LLVMPIPE,
+    )
+    search_whole_group = Number(
+        512,
+        "`search_group` for these.",
+        (128, 256, 512, 1024),
+        found_on=H200_AND_LLVMPIPE,
+        constraint=_POWER,
+    )
+    search_whole_each = Number(8, "`search_each` for these.", (2, 4, 8), found_on=H200_AND_LLVMPIPE)
+    row_shortest = Number(
+        1024, "Top-k of rows by one workgroup each: the least elements of a row.", (256, 1024, 4096)
+    )
+    row_longest = Number(1 << 15, "The most elements of such a row.", (1 << 14, 1 << 15, 1 << 16))
+    row_least_group = Number(
+        64,
+        "The least invocations of such a workgroup, or 2 k if that is more.",
+        (32, 64, 128),
+        constraint=_POWER,
+    )
+    row_most_group = Number(
+        512, "The most invocations of such a workgroup.", (256, 512, 1024), constraint=_POWER
+    )
+    row_each = Number(32, "Elements of each such invocation below the most.", (8, 16, 32, 64))
+    row_room = Number(1024, "The most candidates in workgroup memory.", (512, 1024, 2048), constraint=_POWER)
+    row_loads = Number(4, "Loads that such an invocation has in flight.", (1, 2, 4, 8))
+    row_candidates = Number(
+        1 << 18,
+        "Candidates of a row up to which one workgroup finishes the row.",
+        (1 << 16, 1 << 18, 1 << 20),
+    )
+    sample_length = Number(
+        1 << 14, "Top-k of long rows: the least elements of a row.", (1 << 14, 1 << 15, 1 << 16)
+    )
+    sample_group = Number(
+        256, "Invocations of a workgroup that narrows such rows.", (128, 256, 512), constraint=_POWER
+    )
+    sample_loads = Number(8, "Loads that each such invocation has in flight.", (2, 4, 8, 16))
+    sample_exact_group = Number(
+        1024,
+        "Invocations of the workgroups that finish rows whose sample was not good.",
+        (256, 512, 1024),
+        constraint=_POWER,
+    )
+    samples = Number(4096, "Elements of the sample of a row.", (2048, 4096, 8192), constraint=_POWER)
+    many_samples = Number(
+        1 << 15, "Elements of the sample of a row of many elements.", (1 << 14, 1 << 15), constraint=_POWER
+    )
+    many = Number(1 << 23, "Elements of a row that has many.", (1 << 22, 1 << 23, 1 << 24))
+    digit_groups = Number(1056, "Workgroups that count digits.", (128, 264, 528, 1056, 2112))
+    digit_groups_cpu = Number(16, "Workgroups that count digits, on CPUs.", (8, 16, 32), found_on=LLVMPIPE)
 
 
 tuning = Tuning()

@@ -1,7 +1,7 @@
 """Copies between buffers, and between buffers and arrays.
 
-Between buffers a kernel copies: on big GPUs `vkCmdCopyBuffer` moves a fifth of what kernels do. On processors
-it is the other way round; there, only graphs have kernels copy.
+A kernel copies between buffers: on large GPUs it moves five times as much as `vkCmdCopyBuffer`. On CPUs the
+driver is faster, and kernels copy only in graphs.
 """
 
 from typing import Any
@@ -13,10 +13,10 @@ from vkdispatch.base.buffer import Array, Buffer
 from vkdispatch.base.dtype import DType, uint8, uint16, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.structures import is_structure
-from vkdispatch.codegen.abbreviations import Buff
+from vkdispatch.codegen.annotations import buffer
 from vkdispatch.codegen.builder import shader_context
-from vkdispatch.codegen.functions.invocation import global_invocation_id
-from vkdispatch.codegen.trace.recording import is_tracing
+from vkdispatch.codegen.execution.invocation import global_invocation_id
+from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -30,14 +30,14 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
     Parameters
     ----------
     dst, src
-        Of one shape and dtype; at least one of them a buffer.
+        Of the same shape and dtype. At least one of them is a buffer.
     graph
-        Where to record a copy between buffers; None takes the thread's `vd.global_graph()`.
+        The graph to record a copy between buffers in; None takes the thread's `vd.global_graph()`.
 
     Raises
     ------
     TypeError
-        Neither is a buffer, or one is neither a buffer nor an array.
+        Neither is a buffer, or one is something other than a buffer or an array.
     ValueError
         Their shapes or dtypes differ, or an array is to be recorded in a graph.
     """
@@ -48,12 +48,12 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
         if not isinstance(value, (Buffer, np.ndarray)):
             raise ArgumentTypeError(f"{name}: expected a vd.Buffer or an array, got {type(value).__name__}")
     if isinstance(dst, Buffer) and isinstance(src, Buffer):
-        _check_alike(dst, src)
+        _check_same_elements(dst, src)
         chosen = graph if graph is not None else current.chosen
-        if chosen is None and not is_tracing() and _on_processor(dst, src):
+        if chosen is None and not is_tracing() and _is_on_cpu(dst, src):
             dst._native.copy_from(src._native)
         else:
-            _kernel(dst.var_type)(dst, src, graph=graph)
+            _get_kernel(dst.var_type)(dst, src, graph=graph)
     elif graph is not None:
         raise ArgumentValueError("graph: copies from and to arrays cannot be recorded")
     elif isinstance(dst, Buffer):
@@ -64,15 +64,15 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
         raise ArgumentTypeError("dst, src: expected at least one vd.Buffer; numpy.copyto copies arrays")
 
 
-def _on_processor(dst: "Buffer[Any]", src: "Buffer[Any]") -> bool:
-    """Whether a copy by the driver is possible, and is the faster one."""
+def _is_on_cpu(dst: "Buffer[Any]", src: "Buffer[Any]") -> bool:
+    """Whether the driver can copy, and is faster than a kernel."""
     dst.require_alive()
     src.require_alive()
     context = dst.context
     return context is src.context and all(info.is_cpu() for info in context.device_infos)
 
 
-def _check_alike(dst: "Buffer[Any]", src: "Buffer[Any]") -> None:
+def _check_same_elements(dst: "Buffer[Any]", src: "Buffer[Any]") -> None:
     if dst.shape != src.shape or dst.var_type is not src.var_type:
         raise ArgumentValueError(
             f"src: expected shape {dst.shape} of {dst.var_type.name} as dst has, got shape {src.shape} of "
@@ -84,20 +84,19 @@ _WORDS = (uint32, uint16, uint8)
 _kernels: dict[DType, ShaderFunction] = {}
 
 
-def _kernel(kind: DType) -> ShaderFunction:
+def _get_kernel(kind: DType) -> ShaderFunction:
     if kind not in _kernels:
-        _kernels[kind] = _copying(kind)
+        _kernels[kind] = _make_kernel(kind)
     return _kernels[kind]
 
 
-def _copying(kind: DType) -> ShaderFunction:
-    # structures are copied as words
+def _make_kernel(kind: DType) -> ShaderFunction:
+    # Structures are copied as words.
     word = next(word for word in _WORDS if kind.item_size % word.item_size == 0)
     unit = word if is_structure(kind) else kind
     count = kind.item_size // unit.item_size
-    annotation: Any = Buff
     with shader_context() as context:
-        dst, src = context.declare_input_arguments([annotation[unit]] * 2, ["dst", "src"])
+        dst, src = context.declare_input_arguments([buffer[unit]] * 2, ["dst", "src"])
         i = global_invocation_id().x
         dst[i] = src[i]
     description = context.get_description("copy").reinterpreting()

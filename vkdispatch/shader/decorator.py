@@ -6,48 +6,54 @@ from typing import TYPE_CHECKING, Any, cast
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.rewrite.functions import kernel
-from vkdispatch.rewrite.returning import check_result
-from vkdispatch.shader.arguments.references import home_of
-from vkdispatch.shader.arguments.signature import Signature, is_method, origin_of, read_signature
-from vkdispatch.shader.launch.size import names_instance, parse_local_size, size_of_instance
+from vkdispatch.rewrite.calls.kernel_result import check_result
+from vkdispatch.rewrite.functions import prepare_kernel
+from vkdispatch.shader.arguments.references import find_home
+from vkdispatch.shader.arguments.signature import Signature, find_origin, is_method, read_signature
+from vkdispatch.shader.launch.size import (
+    GroupSize,
+    Size,
+    bind_instance,
+    is_instance_named,
+    parse_local_size,
+)
 from vkdispatch.shader.method import KernelMethod
-from vkdispatch.shader.observation import checks_of
+from vkdispatch.shader.observation import Check, parse_check
 from vkdispatch.shader.shader_function import ShaderFunction
 
 if TYPE_CHECKING:
     from vkdispatch.shader.calling import Decorated
 
 
-def shader(
-    exec_size: Any = None,
-    local_size: Any = None,
-    workgroups: Any = None,
+def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
+    exec_size: Size | None = None,
+    local_size: GroupSize | None = None,
+    workgroups: Size | None = None,
     flags: vc.ShaderFlags = vc.ShaderFlags.NONE,
     arg_type_annotations: Sequence[Any] | None = None,
     arg_names: Sequence[str] | None = None,
     arg_defaults: Sequence[Any] | None = None,
-    check: Any = None,
+    check: Check | None = None,
     rewrite: bool = True,
     precise_math: bool = False,
 ) -> "Callable[[Decorated], ShaderFunction[Decorated]]":
-    """Turn the decorated function into a kernel. Its body runs once, to be recorded; that needs no device.
+    """Turn the decorated function into a kernel. Tracing runs its body once, and needs no device.
 
-    In a class, a first parameter without annotation is the instance: each has a kernel of its own, recorded
-    when the attribute is first asked for, and again when attributes that it may read have changed.
+    In a class, a first parameter without annotation is the instance. Each instance has a kernel of its own,
+    traced when the attribute is first accessed, and again when attributes that it may read have changed.
 
     Parameters
     ----------
     exec_size
         Invocations of a call: an int, a tuple of 1 to 3 ints, a Python expression over the arguments such as
-        "data.size", or a callable such as `lambda args: args.data.size`. Calls may say otherwise.
+        "data.size", or a callable such as `lambda args: args.data.size`. Calls may override it.
     local_size
         Invocations per workgroup, 1 to 3 ints. Default: the device's maximum along x, or 256 where the
-        kernel cannot tell (no `workgroups`, shared memory, barriers or ids of workgroups). Of such a kernel,
-        "auto" takes the size that `autotune` has measured for launches like the first, here or in an earlier
-        process, and 256 where there was no such measurement.
+        kernel does not depend on it (no `workgroups`, shared memory, barriers or ids of workgroups). For such
+        a kernel, "auto" takes the size that `autotune` has measured for launches like the first, in this
+        process or an earlier one, or 256 without a measurement.
     workgroups
-        Instead of `exec_size`: how many workgroups a call runs, in the same forms.
+        Instead of `exec_size`: the workgroups of a call, in the same forms.
     flags
         Options of the generated code.
     arg_type_annotations
@@ -55,30 +61,30 @@ def shader(
     arg_names, arg_defaults
         Names and default values that go with them.
     check
-        What the device checks, at a price: "bounds" (every index of a buffer, shared buffer, image, vector or
-        matrix; the first bad one raises IndexError, and nothing is written out of bounds), "nan" (stored
-        values; FloatingPointError), "asserts" (`assert` on values of the GPU; AssertionError), "loops"
-        (`while` loops end after so many rounds; "loops=5000" says how many), several of them in a set or with
-        commas. True: bounds, loops and asserts. None takes the environment's VKDISPATCH_CHECK, in which 1 is
-        True. Calls of a checked kernel wait for it.
+        What the device checks, which takes time: "bounds" (every index of a buffer, shared buffer, image,
+        vector or matrix; the first bad one raises IndexError, and nothing is written out of bounds), "nan"
+        (stored values; FloatingPointError), "asserts" (`assert` on values of the GPU; AssertionError),
+        "loops" (`while` loops end after a number of rounds; "loops=5000" sets it), several of them in a set
+        or with commas. True: bounds, loops and asserts. None takes the environment variable VKDISPATCH_CHECK,
+        in which 1 is True. Calls of a checked kernel wait for it.
     rewrite
         Whether Python's own control flow works on GPU values: `if`, `while`, `for`, `and`... become GPU code
-        where only the GPU knows the condition. False leaves the function's source alone.
+        if only the GPU knows the condition. False leaves the function's source as it is.
     precise_math
         Whether functions of float32 and float16 such as `vc.sin`, `vc.exp` and `vc.pow` are computed to a few
         units in the last place over their whole range, instead of by the device's own functions, which are
-        faster and may be loose (Vulkan asks of `sin` an absolute error below 2**-11 between -pi and pi).
-        Functions of float64 always are.
+        faster and may be inaccurate (Vulkan requires of `sin` an absolute error below 2**-11 between -pi and
+        pi). Functions of float64 always are.
 
     Raises
     ------
     ValueError
-        Sizes are none, or both `exec_size` and `workgroups` are given, or an argument has no annotation.
+        A size is invalid, both sizes are given, or an argument has no annotation.
     TypeError
-        An annotation is no kernel argument, the parentheses of `@vd.shader(...)` are missing, or the kernel
-        returns a value.
+        An annotation does not suit a kernel argument, the parentheses of `@vd.shader(...)` are missing, or
+        the kernel returns a value.
     NameError
-        A size given as text names something that is no argument.
+        A size given as text names something that is not an argument.
     """
     if _is_kernel(exec_size):
         raise ArgumentTypeError(
@@ -90,23 +96,23 @@ def shader(
         raise ArgumentValueError("exec_size, workgroups: give one of the two, not both")
     if not (isinstance(local_size, str) and local_size == "auto"):
         parse_local_size(local_size)
-    checks_of(check)
-    # Local types that annotations given as text may name.
+    parse_check(check)
+    # Annotations given as text may name local types.
     local_names = sys._getframe(1).f_locals
 
     def trace(
-        function: Callable[..., Any], signature: Signature, exec_size: Any, workgroups: Any
+        function: Callable[..., Any], signature: Signature, exec_size: object, workgroups: object
     ) -> ShaderFunction:
         __tracebackhide__ = True  # notebooks and pytest leave this frame out
         with vc.shader_context(flags) as context:
             arguments = context.declare_input_arguments(
                 list(signature.annotations), list(signature.names), list(signature.defaults)
             )
-            check_result(function, kernel(function, rewrite)(*arguments))
+            check_result(function, prepare_kernel(function, rewrite)(*arguments))
         description = context.get_description(getattr(function, "__name__", "shader"))
-        origin = origin_of(function)
+        origin = find_origin(function)
         traced = ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)
-        traced._defined = home_of(function)
+        traced._defined = find_home(function)
         return traced
 
     def decorate(function: Callable[..., Any]) -> ShaderFunction:
@@ -130,20 +136,22 @@ def shader(
             return trace(
                 bound,
                 signature,
-                size_of_instance("exec_size", exec_size, first, instance, signature.names),
-                size_of_instance("workgroups", workgroups, first, instance, signature.names),
+                bind_instance("exec_size", exec_size, first, instance, signature.names),
+                bind_instance("workgroups", workgroups, first, instance, signature.names),
             )
 
         for option, size in (("exec_size", exec_size), ("workgroups", workgroups)):
-            size_of_instance(option, size, first, object, signature.names)
-        asks = names_instance(exec_size, first) or names_instance(workgroups, first)
-        # to type checkers it is what an instance has
-        return cast(ShaderFunction, KernelMethod(function, make, of_class=of_class, names_instance=asks))
+            bind_instance(option, size, first, object, signature.names)
+        has_instance_size = is_instance_named(exec_size, first) or is_instance_named(workgroups, first)
+        # For type checkers it is the kernel of an instance.
+        return cast(
+            ShaderFunction, KernelMethod(function, make, of_class=of_class, names_instance=has_instance_size)
+        )
 
     return cast("Callable[[Decorated], ShaderFunction[Decorated]]", decorate)
 
 
-def _is_kernel(value: Any) -> bool:
+def _is_kernel(value: object) -> bool:
     """Whether a kernel was given where `exec_size` goes: `@vd.shader` without parentheses."""
     annotations = getattr(value, "__annotations__", None)
     code = getattr(value, "__code__", None)

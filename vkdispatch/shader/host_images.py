@@ -1,4 +1,4 @@
-"""From what a caller gives for an image to the texels that the interpreter reads and writes."""
+"""Images for the interpreter: from the argument of a call to texels that are read and written."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,9 @@ from vkdispatch.interpreter.images import Sampling, Texels
 from vkdispatch.interpreter.memory import Cells
 from vkdispatch.interpreter.values import Array, value_shape
 from vkdispatch.ir import ImageBinding
-from vkdispatch.shader.arguments.parameters import ImageSlot, WrongBufferError, check_image, describe
+from vkdispatch.shader.arguments.parameters import describe
+from vkdispatch.shader.arguments.slots import ImageSlot
+from vkdispatch.shader.arguments.values import WrongBufferError, check_image
 
 _MOST_CHANNELS = 4
 _BORDERS = {
@@ -41,11 +43,11 @@ class HostImage:
     extent
         Width, height and depth.
     texels
-        What the interpreter works on.
+        The texels that the interpreter accesses.
     given
-        What the caller gave.
+        The argument of the caller.
     whole
-        Level 0, in the shape of what was given.
+        Level 0, in the shape of the argument.
     """
 
     shape: tuple[int, ...]
@@ -59,24 +61,24 @@ class HostImage:
 
     @property
     def image(self) -> "HostImage":
-        """What a sampler samples."""
+        """The image itself, as of a sampler."""
         return self
 
     def write_back(self) -> None:
-        """Give the caller what a storage image holds now, where `whole` is a copy."""
+        """Write the texels of a storage image back to the argument, if `whole` is a copy."""
         if isinstance(self.given, Image):
             self.given.write(self.whole)
         elif self.whole is not self.given:
             self.given[...] = self.whole
 
 
-def host_image(who: str, slot: ImageSlot, value: Any) -> HostImage:
+def make_host_image(who: str, slot: ImageSlot, value: Any) -> HostImage:
     """Return a caller's NumPy array, `vd.HostSampler`, `vd.Image` or `vd.Sampler` as an image.
 
     Raises
     ------
     TypeError, ValueError
-        It is none of these, or does not fit what the kernel declares.
+        It is none of these, or does not fit the declaration in the kernel.
     RuntimeError
         The image was destroyed.
     """
@@ -90,7 +92,7 @@ def host_image(who: str, slot: ImageSlot, value: Any) -> HostImage:
         levels = [image.read(level=level) for level in range(1 if settings is None else image.mip_levels)]
         levels[0] = levels[0] if levels[0].flags.writeable else levels[0].copy()
         shape = (image.layers, *image.shape[-binding.dimensions :], image.channels)
-        parts = [_with_axes(level, image.layers, binding.dimensions, image.channels) for level in levels]
+        parts = [_split_axes(level, image.layers, binding.dimensions, image.channels) for level in levels]
         return _make_host_image(slot, shape, parts, settings, image, levels[0])
     if isinstance(value, HostSampler) and not binding.storage:
         return _sample_host_image(label, slot, value)
@@ -100,7 +102,7 @@ def host_image(who: str, slot: ImageSlot, value: Any) -> HostImage:
     if not binding.storage:
         _check_dtype(label, binding, value)
         return _sample_host_image(label, slot, HostSampler(value))
-    shape = _shape_of(label, binding, value)
+    shape = _find_shape(label, binding, value)
     if slot.writes and not value.flags.writeable:
         raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
     whole = value if value.flags.c_contiguous else value.copy()
@@ -109,7 +111,7 @@ def host_image(who: str, slot: ImageSlot, value: Any) -> HostImage:
 
 def _sample_host_image(label: str, slot: ImageSlot, sampler: HostSampler) -> HostImage:
     _check_dtype(label, slot.image, sampler.data)
-    shape = _shape_of(label, slot.image, sampler.data)
+    shape = _find_shape(label, slot.image, sampler.data)
     first = np.ascontiguousarray(sampler.data).reshape(shape)
     levels = [first]
     if sampler.enable_mipmaps:
@@ -117,7 +119,7 @@ def _sample_host_image(label: str, slot: ImageSlot, sampler: HostSampler) -> Hos
     return _make_host_image(slot, shape, levels, sampler.settings, sampler, first)
 
 
-def _with_axes(level: Array, layers: int, dimensions: int, channels: int) -> Array:
+def _split_axes(level: Array, layers: int, dimensions: int, channels: int) -> Array:
     sizes = level.shape[1:] if layers > 1 else level.shape
     return level.reshape(layers, *sizes[:dimensions], channels)
 
@@ -130,7 +132,7 @@ def _check_dtype(label: str, binding: ImageBinding, array: Array) -> None:
         )
 
 
-def _shape_of(label: str, binding: ImageBinding, array: Array) -> tuple[int, ...]:
+def _find_shape(label: str, binding: ImageBinding, array: Array) -> tuple[int, ...]:
     """Return (layers, axes..., channels) of an array."""
     _check_dtype(label, binding, array)
     axes = "(layers, height, width)" if binding.arrayed else f"{binding.dimensions} axes"
@@ -162,7 +164,7 @@ def _make_host_image(
     if binding.storage:
         rows = levels[0].reshape(-1, *value_shape(binding.dtype))
         cells = Cells(what, rows, None, len(rows))
-    sampling = None if settings is None else _sampling(settings)
+    sampling = None if settings is None else _make_sampling(settings)
     texels = Texels(what, tuple(levels), binding.arrayed, sampling, cells)
     layers, *sizes, channels = shape
     width, height, depth = (*reversed(sizes), 1, 1)[:3]
@@ -178,7 +180,7 @@ def _make_host_image(
     )
 
 
-def _sampling(settings: SamplerSettings) -> Sampling:
+def _make_sampling(settings: SamplerSettings) -> Sampling:
     linear = [
         each is Filter.LINEAR for each in (settings.mag_filter, settings.min_filter, settings.mip_filter)
     ]

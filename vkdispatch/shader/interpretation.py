@@ -1,4 +1,4 @@
-"""From the values of a call to what the interpreter takes: NumPy arrays in place of buffers."""
+"""Calls of the interpreter: the values of a call, with NumPy arrays in place of buffers."""
 
 import math
 from collections.abc import Sequence
@@ -23,38 +23,29 @@ from vkdispatch.base.host.packing import component_dtype, from_bfloat16, pack, t
 from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.structures import Structure, as_structure, is_structure, leaves_of
 from vkdispatch.codegen.description import ShaderDescription
-from vkdispatch.execution_pipeline.command_graph import BoundVariable
-from vkdispatch.interpreter.execution import run_kernel
+from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.interpreter.images import Texels
 from vkdispatch.interpreter.memory import Cells, Coder
-from vkdispatch.interpreter.program import Checks
+from vkdispatch.interpreter.program import Checks, Memory
+from vkdispatch.interpreter.run import run_kernel
 from vkdispatch.interpreter.values import Array, make_uniform, value_shape
 from vkdispatch.ir import Storage
 from vkdispatch.passes.diagnostics import parse_checks
-from vkdispatch.shader.arguments.parameters import (
-    BufferSlot,
-    ImageSlot,
-    Parameter,
-    ValueSlot,
-    WrongBufferError,
-    check_apart,
-    check_element,
-    describe,
-    parse_number,
-    parts_of,
-)
-from vkdispatch.shader.host_images import HostImage, host_image
+from vkdispatch.shader.arguments.parameters import Parameter, describe, split_value
+from vkdispatch.shader.arguments.slots import BufferSlot, ImageSlot, ValueSlot
+from vkdispatch.shader.arguments.values import WrongBufferError, check_apart, check_element, parse_number
+from vkdispatch.shader.host_images import HostImage, make_host_image
 from vkdispatch.shader.launch.size import Extent
 
 _MOST_AXES = 3
 _ROUNDS = 1_000_000
-# Types that memory holds and kernels do not compute with: from memory, and to it.
+# Types of memory that kernels do not compute with: functions that load and store them.
 _CODERS: dict[DType, tuple[Coder, Coder]] = {
     int8: (lambda value: value.astype(np.int32), lambda value: value.astype(np.int8)),
     uint8: (lambda value: value.astype(np.uint32), lambda value: value.astype(np.uint8)),
     bfloat16: (from_bfloat16, to_bfloat16),
 }
-# A device compares with 32 bits, and no invocation lies beyond.
+# Devices compare invocation ids with 32 bits.
 _LARGEST = 0xFFFFFFFF
 
 
@@ -65,13 +56,13 @@ class HostBuffer:
     Attributes
     ----------
     shape
-        Elements along each axis, without the axes of an element's own components.
+        Elements along each axis, without the axes of the components of an element.
     var_type
         dtype of an element.
     given
-        The array or buffer that the caller gave.
+        The argument of the caller, an array or buffer.
     data
-        Its components, one row for each element; a view of the caller's array where it can be one.
+        Its components, one row for each element: a view of the caller's array if possible.
     whole
         The array that `data` views.
     """
@@ -91,14 +82,14 @@ class HostBuffer:
         return self.shape[0]
 
     def write_back(self) -> None:
-        """Give the caller what `data` holds now, where it is a copy."""
+        """Write `data` back to the argument, if it is a copy."""
         if isinstance(self.given, Buffer):
             self.given.write(self.whole.data)
         elif self.whole is not self.given:
             self.given[...] = self.whole
 
 
-def host_resources(
+def make_host_resources(
     who: str, description: ShaderDescription, parameters: Sequence[Parameter], values: Sequence[Any]
 ) -> tuple[Any, ...]:
     """Return the values of a call with a `HostBuffer` for each buffer and a `HostImage` for each image.
@@ -106,8 +97,8 @@ def host_resources(
     Raises
     ------
     ValueError
-        What was given for a buffer or image is no array of its dtype, has the wrong axes, or must not be
-        written.
+        The argument for a buffer or image is not an array of its dtype, has the wrong axes, or is
+        read-only.
     """
     kinds = {
         resource.index: resource.dtype
@@ -116,7 +107,7 @@ def host_resources(
     }
     base = description.resource_binding_base
     found: list[Any] = []
-    # a buffer that is given twice, perhaps as a view, is the same memory
+    # Two arguments, perhaps views, may be the same memory.
     read: dict[int, Array] = {}
     check_apart(who, [slot for parameter in parameters for slot in parameter.slots[:1]], values)
     for parameter, value in zip(parameters, values, strict=True):
@@ -129,7 +120,7 @@ def host_resources(
         if isinstance(slot, BufferSlot):
             kind = kinds[slot.binding - base]
             label, host = f"{who}: {slot.label}", slot.kind or kind
-            buffer = _host_buffer(label, kind, host, value, slot.writes, read)
+            buffer = _make_host_buffer(label, kind, host, value, slot.writes, read)
             if isinstance(value, Buffer):
                 check_element(f"{who}: {slot.label}", slot.kind, value.var_type)
             if slot.planar and (*buffer.shape, 1, 1, 1)[2] != 1:
@@ -139,34 +130,34 @@ def host_resources(
                 )
             found.append(buffer)
         elif isinstance(slot, ImageSlot):
-            found.append(host_image(who, slot, value))
+            found.append(make_host_image(who, slot, value))
         else:
             found.append(value)
     return tuple(found)
 
 
 def parse_host_checks(value: object) -> Checks:
-    """Understand the `check` of a call, as `vd.shader` does. Raises TypeError or ValueError if it is none."""
+    """Parse the `check` option of a call, as `vd.shader` does. Raises TypeError or ValueError."""
     checks = parse_checks(value)
     return Checks(
         checks.bounds, checks.nan, (checks.rounds or _ROUNDS) if checks.loops else None, checks.asserts
     )
 
 
-def _host_buffer(
+def _make_host_buffer(
     label: str, kind: DType, host: DType, value: Any, written: bool, read: dict[int, Array]
 ) -> HostBuffer:
-    """Return a buffer of what the kernel takes its elements for; callers give elements of `host`."""
+    """Return a buffer with elements of `kind`, as the kernel sees them. Arrays have elements of `host`."""
     if isinstance(value, Buffer):
         if value.destroyed:
             raise UsageError(f"{label}: the buffer was destroyed")
         if value._memory_handle not in read:
-            read[value._memory_handle] = _read(value)
+            read[value._memory_handle] = _read_bytes(value)
         whole = read[value._memory_handle]
-        return HostBuffer(value.shape, kind, value, _rows_of(kind, whole), whole)
+        return HostBuffer(value.shape, kind, value, _view_rows(kind, whole), whole)
     if is_structure(kind):
-        return _host_structures(label, kind, value, written)
-    trailing = _trailing(host)
+        return _make_host_structures(label, kind, value, written)
+    trailing = _find_element_axes(host)
     wanted = np.dtype(to_numpy_dtype(host)) if is_complex(host) and not trailing else component_dtype(host)
     text = f"a NumPy array of {wanted}" + (f" whose last axes are {trailing}" if trailing else "")
     if not isinstance(value, np.ndarray):
@@ -183,10 +174,10 @@ def _host_buffer(
     if written and not value.flags.writeable:
         raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
     whole = value if value.flags.c_contiguous else value.copy()
-    return HostBuffer(value.shape[:axes], kind, value, _rows_of(kind, whole), whole)
+    return HostBuffer(value.shape[:axes], kind, value, _view_rows(kind, whole), whole)
 
 
-def _host_structures(label: str, kind: type[Structure], value: Any, written: bool) -> HostBuffer:
+def _make_host_structures(label: str, kind: type[Structure], value: Any, written: bool) -> HostBuffer:
     if not isinstance(value, np.ndarray):
         raise WrongBufferError(
             f"{label}: expected a structured NumPy array, or a vd.Buffer, got {describe(value)}"
@@ -198,17 +189,17 @@ def _host_structures(label: str, kind: type[Structure], value: Any, written: boo
     if value.dtype.names is None:
         raise WrongBufferError(f"{label}: expected an array of {kind.host}, got one of {value.dtype}")
     whole = np.ascontiguousarray(as_structure(kind, value, label))
-    return HostBuffer(value.shape, kind, value, _rows_of(kind, whole), whole)
+    return HostBuffer(value.shape, kind, value, _view_rows(kind, whole), whole)
 
 
-def _read(buffer: Buffer[Any]) -> Array:
-    """Return the bytes of a buffer: complex32 and bfloat16 would be read as wider numbers."""
+def _read_bytes(buffer: Buffer[Any]) -> Array:
+    """Return the bytes of a buffer. `Buffer.read` would return complex32 and bfloat16 as wider numbers."""
     octets = np.empty(buffer.mem_size, np.uint8)
     buffer._native.read_into(0, octets.data, 0)
     return octets
 
 
-def _rows_of(kind: DType, whole: Array) -> Array:
+def _view_rows(kind: DType, whole: Array) -> Array:
     count = whole.nbytes // kind.item_size
     octets = whole.reshape(-1).view(np.uint8)[: count * kind.item_size]
     if is_structure(kind):
@@ -216,7 +207,7 @@ def _rows_of(kind: DType, whole: Array) -> Array:
     return octets.view(component_dtype(kind)).reshape(count, *value_shape(kind))
 
 
-def _cells(what: str, buffer: HostBuffer) -> Cells:
+def _make_cells(what: str, buffer: HostBuffer) -> Cells:
     """Describe a buffer's memory, and that of the fields of its elements, for the interpreter."""
     coders = _CODERS.get(buffer.var_type, (None, None))
     cells = Cells(what, buffer.data, buffer.shape, len(buffer.data), *coders)
@@ -228,8 +219,8 @@ def _cells(what: str, buffer: HostBuffer) -> Cells:
     return cells
 
 
-def _trailing(kind: DType) -> tuple[int, ...]:
-    """Axes that an element adds to a host array: none for complex numbers that NumPy has."""
+def _find_element_axes(kind: DType) -> tuple[int, ...]:
+    """Return the axes that an element adds to a host array: none for NumPy's complex numbers."""
     if is_complex(kind) and isinstance(to_numpy_dtype(kind), type):
         return ()
     return value_shape(kind)
@@ -264,16 +255,16 @@ def interpret_call(
         limit = [n * size for n, size in zip(extent, local_size, strict=True)] if in_groups else extent
         arguments[kernel.exec_count.name] = make_uniform([min(n, _LARGEST) for n in limit], uvec3)
     for parameter, value in zip(parameters, values, strict=True):
-        for slot, part in parts_of(who, parameter, value):
+        for slot, part in split_value(who, parameter, value):
             if isinstance(slot, ValueSlot):
-                arguments[slot.member] = _argument(who, slot, part)
+                arguments[slot.member] = _pack_argument(who, slot, part)
                 continue
             if slot.writes:
                 written.append(part)
             if isinstance(slot, ImageSlot):
                 images[slot.binding - base] = part.texels
                 continue
-            buffers[slot.binding - base] = _cells(f"buffer {parameter.name!r}", part)
+            buffers[slot.binding - base] = _make_cells(f"buffer {parameter.name!r}", part)
             if slot.shape_member is not None:
                 shape = (*part.shape, 1, 1, 1)[:3]
                 arguments[slot.shape_member] = make_uniform(np.array((*shape, part.size)), ivec4)
@@ -281,9 +272,7 @@ def interpret_call(
         run_kernel(
             who,
             kernel,
-            arguments,
-            buffers,
-            images,
+            Memory(arguments, buffers, images),
             groups=(groups[0], groups[1], groups[2]),
             local_size=local_size,
             **options,
@@ -293,7 +282,7 @@ def interpret_call(
             each.write_back()
 
 
-def _argument(who: str, slot: ValueSlot, value: Any) -> Array:
+def _pack_argument(who: str, slot: ValueSlot, value: Any) -> Array:
     label = f"{who}: {slot.label}"
     if isinstance(value, BoundVariable):
         raise ArgumentValueError(f"{label}: a bound variable has no value here; give a {slot.kind.name}")

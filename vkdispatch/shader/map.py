@@ -1,4 +1,4 @@
-"""Mapping functions: pieces of kernel that transforms and functions on arrays apply to each element."""
+"""Mapping functions: parts of kernels that transforms and functions on arrays apply to each element."""
 
 import inspect
 import math
@@ -13,18 +13,20 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.array_arguments import replace_arrays
-from vkdispatch.base.buffer import Buffer, parse_dtype
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
-from vkdispatch.base.dtype import DType, dtype, is_complex
+from vkdispatch.base.dtype import DType, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.host.protocols import HostProtocols
 from vkdispatch.base.process.listing import Listed
-from vkdispatch.codegen.trace.recording import is_tracing, precise_math
-from vkdispatch.execution_pipeline.command_graph import BoundVariable, current
-from vkdispatch.rewrite.functions import inlined
-from vkdispatch.shader.arguments.parameters import check_element, describe
-from vkdispatch.shader.arguments.references import Home, Referenced, home_of
-from vkdispatch.shader.arguments.signature import read_signature
+from vkdispatch.codegen.trace.current import is_tracing, precise_math
+from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
+from vkdispatch.execution_pipeline.command_graph import current
+from vkdispatch.rewrite.functions import prepare_function
+from vkdispatch.shader.arguments.annotations import check_elements, format_annotation, is_value
+from vkdispatch.shader.arguments.parameters import describe
+from vkdispatch.shader.arguments.references import Home, Referenced, find_home
+from vkdispatch.shader.arguments.signature import find_return_type, read_signature
 
 
 class _State(threading.local):
@@ -44,7 +46,7 @@ def mapped_index() -> vc.ShaderVariable:
 
 @contextmanager
 def mapped_at(index: Any) -> Iterator[None]:
-    """Let `mapped_index` return this while a mapping function is traced."""
+    """Let `mapped_index` return `index` while a mapping function is traced."""
     outer, _state.index = _state.index, index
     try:
         yield
@@ -54,21 +56,21 @@ def mapped_at(index: Any) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class MappingFunction(Referenced, Listed):
-    """A function to be traced inside another kernel. Equal only to itself.
+    """A function that is traced inside other kernels. It is equal only to itself.
 
     It is copied and pickled as Python functions are: by module and name.
 
     Attributes
     ----------
     buffer_types
-        Annotations of its arguments, such as `Buff[f32]`; a dtype alone is a *value*: an element of what it
-        is called with.
+        Annotations of its arguments, such as `Buff[f32]`. A dtype alone stands for a *value*: an element of
+        the argument.
     return_type
         Dtype of the result, or None.
     mapping_function
         The Python function.
     precise_math
-        Whether its functions of mathematics are the precise ones, whatever kernel it is part of.
+        Whether its mathematical functions are the precise ones, whatever kernel it is part of.
     """
 
     buffer_types: list[Any]
@@ -84,35 +86,35 @@ class MappingFunction(Referenced, Listed):
         return hash(self.instance_id)
 
     def _home(self) -> Home | None:
-        return home_of(self.mapping_function)
+        return find_home(self.mapping_function)
 
     def _describe(self) -> str:
         return f"map {self.name!r}"
 
     def __repr__(self) -> str:
-        taken = ", ".join(_annotation_text(each) for each in self.buffer_types)
+        taken = ", ".join(format_annotation(each) for each in self.buffer_types)
         result = f" -> {self.return_type.name}" if self.return_type is not None else ""
         return f"<map {self.name!r}: ({taken}){result}>"
 
     @property
     def name(self) -> str:
-        """What the function is called."""
+        """The name of the function."""
         return getattr(self.mapping_function, "__name__", "map")
 
     def __call__(self, *arguments: Any) -> Any:
-        """Return the array that the map makes of its arguments, or the map that awaits a value.
+        """Return the array that the map computes from its arguments, or a map for an output.
 
         Parameters
         ----------
         *arguments
             One for each parameter. A *value* parameter, annotated with a dtype alone, takes an array (a
-            buffer, or a map called), of which it gets the element at the mapped index, or a number. All other
-            parameters take what they take in kernels. Without the first, which is a value then, the map is
-            one for the output of a function on arrays, which gives it the value.
+            buffer, or a called map), of which it gets the element at the mapped index, or a number. All other
+            parameters take the same arguments as in kernels. If the first parameter, a value, is left out,
+            the result is a map for the output of a function on arrays, which supplies the value.
 
         Returns
         -------
-        MappedArray or OutputMap. Inside a kernel: the map's result for the arguments.
+        MappedArray or OutputMap; inside a kernel, the map's result for the arguments.
 
         Raises
         ------
@@ -134,7 +136,7 @@ class MappingFunction(Referenced, Listed):
     def trace(self, *variables: Any) -> Any:
         """Trace the function on variables of the kernel being traced, and return what it returns."""
         with precise_math(self.precise_math):
-            return inlined(self.mapping_function)(*variables)
+            return prepare_function(self.mapping_function)(*variables)
 
     def callback(self, *variables: Any) -> Any:
         """Trace the function, in a block of its own, on variables of the kernel being traced.
@@ -190,27 +192,27 @@ def map(
     *,
     precise_math: bool = False,
 ) -> MappingFunction | Callable[[Callable[..., Any]], MappingFunction]:
-    """Make a mapping function; also usable as the decorators `@vd.map` and `@vd.map(precise_math=True)`.
+    """Make a mapping function. Also usable as the decorators `@vd.map` and `@vd.map(precise_math=True)`.
 
     Parameters
     ----------
     func
-        Traced where the map is used. None returns a decorator that has the other arguments.
+        The function, traced wherever the map is used. None returns a decorator with the other arguments.
     return_type
         Dtype of the result; None takes the return annotation.
     input_types
         Annotations used instead of the function's own.
     precise_math
         Whether functions of float32 and float16 such as `vc.sin` are computed as in a kernel with
-        `precise_math`, in this map and in what it calls, whatever kernel it is part of. False leaves that to
-        the kernel; those of functions on arrays use the device's own.
+        `precise_math`, in this map and in the functions that it calls, whatever kernel it is part of. False
+        leaves that to the kernel. The kernels of functions on arrays use the device's own.
 
     Raises
     ------
     ValueError
         An argument has no annotation.
     TypeError
-        An annotation has no dtype, `func` is not callable, or `precise_math` is no truth value.
+        An annotation has no dtype, `func` is not callable, or `precise_math` is not a bool.
     """
     if not isinstance(precise_math, bool):
         raise ArgumentTypeError(f"precise_math: expected True or False, got {precise_math!r}")
@@ -225,44 +227,26 @@ def map(
                 f"argument {name!r}: expected an annotation such as Buff[f32] or f32, got {annotation!r}"
             )
     return MappingFunction(
-        list(signature.annotations), return_type or _return_type(func), func, precise_math=precise_math
+        list(signature.annotations), return_type or find_return_type(func), func, precise_math=precise_math
     )
 
 
-# as annotations are mostly written
-_SHORT: dict[Any, str] = {vc.Buffer: "Buff", vc.Constant: "Const", vc.Variable: "Var"}
-
-
-def _annotation_text(annotation: Any) -> str:
-    if is_value(annotation):
-        return str(annotation.name)
-    inner = ", ".join(_annotation_text(each) for each in getattr(annotation, "__args__", ()))
-    origin = getattr(annotation, "__origin__", annotation)
-    name = _SHORT.get(origin, origin.__name__)
-    return f"{name}[{inner}]" if inner else name
-
-
-def is_value(annotation: object) -> bool:
-    """Whether a parameter with this annotation takes a value."""
-    return isinstance(annotation, type) and issubclass(annotation, dtype) and hasattr(annotation, "name")
-
-
 class MappedArray(HostProtocols, Listed):
-    """An array that is computed where it is read: a map and its arguments. Functions on arrays take it.
+    """An array that is computed when it is read: a map and its arguments. Functions on arrays take it.
 
     Attributes
     ----------
     mapping
         The map.
     arguments
-        What it is called with.
+        Its arguments.
     shape, size
         The shape to which the arrays for value parameters broadcast, as in NumPy; if there are none, the
         shape of the first buffer.
     var_type
         The map's return type.
     context
-        Where its buffers are.
+        The context of its buffers.
     """
 
     __slots__ = ("__weakref__", "arguments", "context", "mapping", "shape", "size", "var_type")
@@ -287,7 +271,9 @@ class MappedArray(HostProtocols, Listed):
         arrays, shape = _parse_values(mapping, mapping.buffer_types, self.arguments)
         buffers = [each for each in self.arguments if isinstance(each, (Buffer, MappedArray))]
         if not buffers:
-            raise ArgumentValueError(f"map {name!r}: it needs a buffer among its arguments: the shape is its")
+            raise ArgumentValueError(
+                f"map {name!r}: it needs a buffer among its arguments, which gives the shape"
+            )
         self.shape = shape if arrays else buffers[0].shape
         self.size = math.prod(self.shape)
         self.context = (arrays or buffers)[0].context
@@ -338,7 +324,7 @@ class MappedArray(HostProtocols, Listed):
 
 
 class _Evaluation:
-    """What computes a map called with its arguments: it needs all that stands above."""
+    """The function that computes called maps. A layer above sets it."""
 
     function: Callable[[MappedArray], Buffer[Any]] | None = None
 
@@ -347,7 +333,7 @@ _evaluation = _Evaluation()
 
 
 def evaluate_with(function: Callable[[MappedArray], Buffer[Any]]) -> None:
-    """Have maps computed by a function of the layer above."""
+    """Set the function that computes called maps."""
     _evaluation.function = function
 
 
@@ -359,7 +345,7 @@ class OutputMap(Listed):
     mapping
         The map.
     arguments
-        What it is called with, without the first, the value.
+        Its arguments, without the first, the value.
     shape
         The shape to which the arrays for value parameters broadcast; () if there are none.
     """
@@ -393,7 +379,7 @@ def _with_buffers(arguments: Sequence[Any]) -> tuple[Any, ...]:
 def _parse_values(
     mapping: MappingFunction, annotations: Sequence[Any], arguments: Sequence[Any]
 ) -> tuple[list[Any], tuple[int, ...]]:
-    """Return the arrays that give values, checked, and the shape to which they broadcast."""
+    """Check arguments. Return the arrays among the values, and the shape to which they broadcast."""
     arrays: list[Any] = []
     shape: tuple[int, ...] = ()
     for position, (annotation, argument) in enumerate(zip(annotations, arguments, strict=True), 1):
@@ -431,23 +417,6 @@ def _parse_values(
 
 
 def _name_of(mapping: MappingFunction, from_last: int) -> str:
-    """Return how messages call the parameter that stands so far from the end."""
+    """Return what messages call a parameter, given by its distance from the end."""
     names = list(inspect.signature(mapping.mapping_function).parameters)
     return repr(names[-from_last]) if len(names) == len(mapping.buffer_types) else "an array"
-
-
-def check_elements(label: str, annotation: Any, argument: Any) -> None:
-    """Raise WrongBufferError where a parameter annotated `Buff[...]` gets a buffer of another dtype."""
-    if isinstance(argument, Buffer) and getattr(annotation, "__origin__", None) is vc.Buffer:
-        check_element(label, parse_dtype(annotation.__args__[0]), argument.var_type)
-
-
-def _return_type(func: Callable[..., Any]) -> DType | None:
-    annotation = inspect.signature(func).return_annotation
-    if isinstance(annotation, str):
-        annotation = eval(annotation, getattr(func, "__globals__", {}))
-    if annotation in (inspect.Signature.empty, None):
-        return None
-    if not (isinstance(annotation, type) and issubclass(annotation, dtype)):
-        raise ArgumentTypeError(f"return annotation: expected a dtype such as vd.float32, got {annotation!r}")
-    return annotation

@@ -1,4 +1,4 @@
-"""Kernels that are methods: each instance has its own, traced for what its attributes hold."""
+"""Kernels that are methods: each instance has its own, traced for the values of its attributes."""
 
 import dis
 import functools
@@ -13,31 +13,31 @@ from typing import Any
 from vkdispatch.base.errors import ArgumentTypeError, ComponentError, KernelWarning, UsageError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
-from vkdispatch.codegen.trace.recording import is_tracing
+from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.ir.location import located
-from vkdispatch.shader.arguments.references import Home, Referenced, home_of
+from vkdispatch.shader.arguments.references import Home, Referenced, find_home
 from vkdispatch.shader.shader_function import ShaderFunction
 
-# Names of the attributes that a method may read, None for all; and which of them its class has values for.
+# The names of the attributes that a method may read (None: all), and those of them with values in the class.
 _Watched = tuple[tuple[str, ...] | None, frozenset[str]]
 Make = Callable[[types.MethodType, "weakref.ref[Any]"], ShaderFunction]
 
-# Kernels that an instance keeps at once, and traces after which somebody should hear of it.
+# The most kernels that an instance keeps, and the number of traces that causes a warning.
 _MOST_KERNELS = 16
 _MANY_TRACES = 32
-# Larger arrays and containers count as changed only when they are replaced.
+# Larger arrays and containers are compared by identity.
 _MOST_BYTES = 1 << 16
 _MOST_ITEMS = 1000
 _DEEPEST = 6
 _ABSENT = object()
 _PLAIN = (int, bool, str, bytes, complex, type(None))
-# Functions that reach attributes by other ways than their names in the code.
+# Names by which code can access attributes that it does not name.
 _DYNAMIC = frozenset(("super", "locals", "eval", "exec", "vars", "__dict__"))
-_OF_ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR"))
+_ATTRIBUTE_OPCODES = frozenset(("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR"))
 
 
-class _Same:
-    """An object that is compared by identity, and not kept alive where that can be had."""
+class _Identity:
+    """An object compared by identity, and held by a weak reference if possible."""
 
     __slots__ = ("number", "target")
 
@@ -52,7 +52,7 @@ class _Same:
         return self.number
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Same):
+        if not isinstance(other, _Identity):
             return False
         mine = self.target()
         return mine is not None and mine is other.target()
@@ -60,15 +60,15 @@ class _Same:
 
 @record(eq=False, frozen=False)
 class _Entry:
-    """The kernels of one instance, by the state of its attributes, the one used last at the end."""
+    """The kernels of an instance, by the state of its attributes. The one used last is at the end."""
 
     instance: "weakref.ref[Any]"
     kernels: dict[Any, ShaderFunction]
     traces: int = 0
 
 
-class _Holding(ShaderFunction):
-    """A kernel whose launch size names its instance, with which it shares everything but its hold on that."""
+class _InstanceKernel(ShaderFunction):
+    """A kernel whose launch size names the instance, which it holds. It shares all else with a kernel."""
 
     __slots__ = ("instance",)
 
@@ -80,8 +80,8 @@ class _Holding(ShaderFunction):
 class KernelMethod(Referenced):
     """A kernel in a class whose first parameter, the instance, has no annotation.
 
-    An instance's attribute of this name is a `ShaderFunction`, traced when it is first asked for: attributes
-    of the instance are what they are then. It is traced anew when one that it may read has changed.
+    The attribute of this name of an instance is a `ShaderFunction`, traced on first access with the values
+    that attributes of the instance have then. It is traced again when one that it may read has changed.
     """
 
     def __init__(
@@ -92,9 +92,9 @@ class KernelMethod(Referenced):
         of_class: bool = False,
         names_instance: bool = False,
     ) -> None:
-        """Take a function, and what traces it bound to an instance.
+        """Make a method of a function. `make` traces it, bound to an instance.
 
-        The class is the instance if `of_class`; `names_instance` tells that the launch size asks it.
+        The class is the instance if `of_class`. `names_instance` says whether the launch size names it.
         """
         assert isinstance(function, types.FunctionType)
         self._function = function
@@ -114,11 +114,11 @@ class KernelMethod(Referenced):
 
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
         if self._of_class:
-            return self._kernel_of(type(instance) if owner is None else owner)
-        return self if instance is None else self._kernel_of(instance)
+            return self._get_kernel(type(instance) if owner is None else owner)
+        return self if instance is None else self._get_kernel(instance)
 
     def _home(self) -> Home | None:
-        return home_of(self._function)
+        return find_home(self._function)
 
     def _describe(self) -> str:
         return f"kernel {self._shown}"
@@ -126,10 +126,10 @@ class KernelMethod(Referenced):
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Call the kernel of the first argument, as `Class.method(instance, ...)` does in Python.
 
-        Raises TypeError if that is no instance of the class.
+        Raises TypeError if that is not an instance of the class.
         """
         if args and self._owner is not None and isinstance(args[0], self._owner):
-            self._kernel_of(args[0])(*args[1:], **kwargs)
+            self._get_kernel(args[0])(*args[1:], **kwargs)
             return
         raise ArgumentTypeError(self._explain())
 
@@ -145,7 +145,7 @@ class KernelMethod(Referenced):
             f"kernel only as an attribute of an instance; annotate {first!r} to make it an argument"
         )
 
-    def _kernel_of(self, instance: Any) -> ShaderFunction:
+    def _get_kernel(self, instance: Any) -> ShaderFunction:
         if is_tracing():
             raise located(
                 UsageError,
@@ -158,9 +158,9 @@ class KernelMethod(Referenced):
             if kernel is None:
                 kernel = self._make(types.MethodType(self._function, instance), entry.instance)
                 kernel._method = entry.instance, self._function.__name__
-                self._count(entry)
+                self._count_trace(entry)
             entry.kernels[state] = kernel
-            return _Holding(kernel, instance) if self._names_instance else kernel
+            return _InstanceKernel(kernel, instance) if self._names_instance else kernel
 
     def _get_entry(self, instance: Any) -> _Entry:
         entry = self._entries.get(id(instance))
@@ -169,7 +169,7 @@ class KernelMethod(Referenced):
         number, entries = id(instance), self._entries
 
         def forget(gone: "weakref.ref[Any]") -> None:
-            # another instance may have its place by now
+            # Another instance may have the same id by now.
             if number in entries and entries[number].instance is gone:
                 del entries[number]
 
@@ -184,7 +184,7 @@ class KernelMethod(Referenced):
         entry = entries[number] = _Entry(reference, {})
         return entry
 
-    def _count(self, entry: _Entry) -> None:
+    def _count_trace(self, entry: _Entry) -> None:
         entry.traces += 1
         if len(entry.kernels) >= _MOST_KERNELS:
             del entry.kernels[next(iter(entry.kernels))]
@@ -199,9 +199,9 @@ class KernelMethod(Referenced):
     def _capture_state(self, instance: Any) -> tuple[Any, ...]:
         owner = instance if isinstance(instance, type) else type(instance)
         if owner not in self._watched:
-            read = attributes_read(self._function, owner)
+            read = find_read_attributes(self._function, owner)
             every = frozenset(name for each in owner.__mro__ for name in vars(each))
-            of_class = _values_of(owner, every if read is None else read)
+            of_class = _find_values(owner, every if read is None else read)
             self._watched[owner] = (None if read is None else tuple(sorted(read)), of_class)
         names, of_class = self._watched[owner]
         return _capture_attributes(
@@ -209,20 +209,20 @@ class KernelMethod(Referenced):
         )
 
 
-def attributes_read(function: types.FunctionType, owner: type[Any]) -> frozenset[str] | None:
-    """Return the names of attributes that a method may read, with what the methods that it names may read.
+def find_read_attributes(function: types.FunctionType, owner: type[Any]) -> frozenset[str] | None:
+    """Return the names of the attributes that a method, and the methods that it names, may read.
 
-    None where that cannot be told: it hands the instance on to something else.
+    None if unknown: it passes the instance to something else.
     """
     names: set[str] = set()
     pending: list[types.FunctionType] = [function]
     while pending:
         codes = tuple(_walk_codes(pending.pop().__code__))
-        if _hands_on(codes) or any(not _DYNAMIC.isdisjoint(code.co_names) for code in codes):
+        if _passes_instance_on(codes) or any(not _DYNAMIC.isdisjoint(code.co_names) for code in codes):
             return None
         found = {each.argval for code in codes for each in dis.get_instructions(code) if _is_attribute(each)}
         for name in found - names:
-            pending.extend(_functions_of(_look_up(owner, name)))
+            pending.extend(_find_functions(_look_up(owner, name)))
         names |= found
     return frozenset(names)
 
@@ -234,8 +234,8 @@ def _walk_codes(code: types.CodeType) -> Iterator[types.CodeType]:
             yield from _walk_codes(value)
 
 
-def _hands_on(codes: tuple[types.CodeType, ...]) -> bool:
-    """Whether a method does anything with its instance but ask for attributes by name."""
+def _passes_instance_on(codes: tuple[types.CodeType, ...]) -> bool:
+    """Whether a method uses its instance for anything but attributes by name."""
     if not codes[0].co_argcount:
         return False
     first = codes[0].co_varnames[0]
@@ -249,11 +249,11 @@ def _hands_on(codes: tuple[types.CodeType, ...]) -> bool:
 
 
 def _is_attribute(instruction: dis.Instruction) -> bool:
-    return instruction.opname in _OF_ATTRIBUTES
+    return instruction.opname in _ATTRIBUTE_OPCODES
 
 
-def _values_of(owner: type[Any], names: frozenset[str]) -> frozenset[str]:
-    """Return the names that a class has plain values for, or slots of its instances."""
+def _find_values(owner: type[Any], names: frozenset[str]) -> frozenset[str]:
+    """Return the names for which a class has plain values, or slots of its instances."""
     found = [(name, _look_up(owner, name)) for name in names if not name.startswith("__")]
     return frozenset(
         name
@@ -267,8 +267,8 @@ def _look_up(owner: type[Any], name: str) -> Any:
     return next((vars(each)[name] for each in owner.__mro__ if name in vars(each)), _ABSENT)
 
 
-def _functions_of(member: Any) -> list[types.FunctionType]:
-    """Return the Python functions that asking for a member of a class may lead to."""
+def _find_functions(member: Any) -> list[types.FunctionType]:
+    """Return the Python functions that access to a member of a class may call."""
     if isinstance(member, property):
         found: list[Any] = [member.fget]
     elif isinstance(member, functools.cached_property):
@@ -279,7 +279,7 @@ def _functions_of(member: Any) -> list[types.FunctionType]:
 
 
 def _capture_attributes(instance: Any, names: tuple[str, ...], of_class: frozenset[str]) -> tuple[Any, ...]:
-    """Return what attributes hold, to be compared later; the class has values for those `of_class`."""
+    """Return the values of attributes, for comparison. The class has values for those `of_class`."""
     is_class = isinstance(instance, type)
     own: dict[str, Any] = {} if is_class else getattr(instance, "__dict__", {})
     found = [(name, own[name]) for name in names if name in own]
@@ -312,4 +312,4 @@ def _freeze(value: Any, depth: int) -> Any:
         if hasattr(kind, "__dataclass_fields__"):
             fields = (getattr(value, name, None) for name in kind.__dataclass_fields__)
             return (kind, *(_freeze(each, depth + 1) for each in fields))
-    return _Same(value)
+    return _Identity(value)

@@ -1,42 +1,44 @@
-"""Kernels that print or are checked: what is launched instead of them, and how."""
+"""Kernels that print or are checked: the instrumented kernel that is launched instead."""
 
 import functools
 import os
+from collections.abc import Collection
 
-from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription
-from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.ir import Kernel, Storage
 from vkdispatch.ir.variant import Variant
 from vkdispatch.passes.diagnostics import Checks, parse_checks
 from vkdispatch.passes.instrument import Instrumented, instrument
 from vkdispatch.passes.widen import widen
-from vkdispatch.shader.arguments.parameters import BufferSlot, CheckedCall, Slot, ValueSlot, read_slots
-from vkdispatch.shader.launch.launcher import BuiltKernel
-from vkdispatch.shader.launch.size import Extent
+from vkdispatch.shader.arguments.parameters import read_slots
+from vkdispatch.shader.arguments.slots import BufferSlot, Slot, ValueSlot
+from vkdispatch.shader.arguments.values import CheckedCall
+from vkdispatch.shader.launch.launcher import BuiltKernel, Launch
 
 _CHECK_VARIABLE = "VKDISPATCH_CHECK"
-_NOTHING = Checks()
+NO_CHECKS = Checks()
+# The `check` option of kernels, unless it is None.
+Check = bool | str | Collection[str]
 
 
 @record(eq=False, slots=False)
 class Observation:
-    """A kernel as it is launched so that it reports, and what its reports mean.
+    """The instrumented form of a kernel, and the meaning of its reports.
 
     Attributes
     ----------
     description
-        The kernel with what it reports written out, and one more buffer.
+        The instrumented kernel, which has one more buffer.
     instrumented
-        What became of the kernel's program.
+        The result of the instrumentation.
     slots
-        What the launcher takes: the kernel's own arguments and constant arrays, launch number and buffer.
+        The slots of the launcher: the kernel's arguments and constant arrays, launch number, and buffer.
     source, kernel, checks
-        The kernel as it was, which of its programs is observed, and what is checked.
+        The original kernel, which of its programs is instrumented, and the checks.
     """
 
     description: ShaderDescription
@@ -46,8 +48,8 @@ class Observation:
     kernel: Kernel
     checks: Checks
 
-    def form(self, variant: Variant) -> "Observation":
-        """Return how a form of the kernel is observed: of a wide one, indices are told of in 64 bits."""
+    def select(self, variant: Variant) -> "Observation":
+        """Return how a variant of the kernel is observed: a wide one reports indices in 64 bits."""
         return self._widened if variant.wide else self
 
     @functools.cached_property
@@ -56,22 +58,12 @@ class Observation:
         assert found is not None
         return found
 
-    def run(
-        self,
-        who: str,
-        kernel: BuiltKernel,
-        diagnostics: Diagnostics,
-        call: CheckedCall,
-        extent: Extent,
-        in_groups: bool,
-        graph: CommandGraph | None,
-        queue: int = ALL_QUEUES,
-    ) -> bool:
-        """Launch a checked call, wait and deliver what it reports; or record it.
+    def run(self, who: str, kernel: BuiltKernel, diagnostics: Diagnostics, launch: Launch) -> bool:
+        """Launch a call, wait, and deliver its reports; or record it.
 
         Returns
         -------
-        False where the launcher refused, and nothing happened.
+        False if the launcher refused the call; nothing happened then.
 
         Raises
         ------
@@ -80,19 +72,18 @@ class Observation:
         ValueError
             A buffer has less than one element.
         """
-        probe_shapes = self._shapes(who, call)
-        probe = Probe(who, self.instrumented.sites, probe_shapes)
+        call, graph = launch.call, launch.graph
+        probe = Probe(who, self.instrumented.sites, self._find_shapes(who, call))
         target = diagnostics if graph is None else graph.diagnostics
         resources = (*call.resources, target.buffer)
         call = replace(call, slots=(*call.slots, 0, target.buffer), resources=resources)
+        launch = replace(launch, call=call)
         if graph is None:
-            launch = functools.partial(kernel.run, call, extent, in_groups, None, queue=queue)
-            return diagnostics.observe(launch, (probe,))
-        place = kernel.layout.offset_of(self.instrumented.launch)
-        return kernel.run(call, extent, in_groups, graph, (place, probe))
+            return diagnostics.observe(functools.partial(kernel.run, launch), (probe,))
+        return kernel.run(launch, (kernel.layout.offset_of(self.instrumented.launch), probe))
 
-    def _shapes(self, who: str, call: CheckedCall) -> dict[int, tuple[int, ...]]:
-        """Shape of each buffer of a call, by its position among the resources."""
+    def _find_shapes(self, who: str, call: CheckedCall) -> dict[int, tuple[int, ...]]:
+        """Return the shape of each buffer of a call, by its position among the resources."""
         shapes: dict[int, tuple[int, ...]] = {}
         for slot, value in zip(self.slots[:-2], call.slots, strict=True):
             if not isinstance(slot, BufferSlot):
@@ -102,7 +93,7 @@ class Observation:
             assert isinstance(resource, Storage)
             kind = resource.dtype
             if value.mem_size < kind.item_size:
-                # a bad read gets element 0, so there must be one
+                # Reads out of bounds return element 0, so there must be one.
                 raise ArgumentValueError(
                     f"{who}: {slot.label}: the buffer has {value.mem_size} bytes, but one {kind.name} takes "
                     f"{kind.item_size}"
@@ -112,7 +103,7 @@ class Observation:
 
 
 def observe(description: ShaderDescription, checks: Checks) -> Observation | None:
-    """Return how a kernel is launched if it prints or these checks find something to do in it, else None."""
+    """Return the instrumented form of a kernel, or None if it neither prints nor has anything to check."""
     kernel = description.asserting if checks.asserts else None
     return _observe_kernel(description, kernel or description.kernel, checks)
 
@@ -131,15 +122,15 @@ def _observe_kernel(description: ShaderDescription, kernel: Kernel, checks: Chec
     return Observation(observed, instrumented, slots, description, kernel, checks)
 
 
-def checks_of(check: object) -> Checks:
-    """Understand the `check` of a kernel; None takes the environment's VKDISPATCH_CHECK.
+def parse_check(check: object) -> Checks:
+    """Parse the `check` option of a kernel; None takes the environment variable VKDISPATCH_CHECK.
 
     Raises
     ------
     TypeError, ValueError
-        It is none of what `parse_checks` takes.
+        `parse_checks` does not accept it.
     """
     if check is not None:
         return parse_checks(check)
     text = os.environ.get(_CHECK_VARIABLE, "").strip()
-    return parse_checks(text, _CHECK_VARIABLE) if text else _NOTHING
+    return parse_checks(text, _CHECK_VARIABLE) if text else NO_CHECKS

@@ -9,6 +9,7 @@ from vkdispatch.arrays.axes import parse_axis, split_shape
 from vkdispatch.arrays.calls import is_recorded
 from vkdispatch.arrays.dtypes import parse_dtype
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
+from vkdispatch.arrays.results import parse_pair
 from vkdispatch.arrays.segment_starts import note_bad_starts
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
@@ -134,14 +135,11 @@ def parse_position_type(kind: object, out: object, length: int) -> DType:
 
 def parse_outputs(out: object, has_several: bool, count: int) -> tuple[Any, list[Any]]:
     """Return the buffers for the keys and for each of the values; None for new ones."""
-    if out is None:
-        return None, [None] * count
-    if not isinstance(out, (tuple, list)) or len(out) != 2:
-        raise ArgumentTypeError(f"out: expected a pair, for the keys and for the values, got {describe(out)}")
+    keys, values = parse_pair(out, "the keys and for the values")
     if not has_several:
-        return out[0], [out[1]]
-    if out[1] is None:
-        return out[0], [None] * count
-    if not isinstance(out[1], (tuple, list)) or len(out[1]) != count:
-        raise ArgumentTypeError(f"out: expected {count} buffers for the values, got {describe(out[1])}")
-    return out[0], list(out[1])
+        return keys, [values]
+    if values is None:
+        return keys, [None] * count
+    if not isinstance(values, (tuple, list)) or len(values) != count:
+        raise ArgumentTypeError(f"out: expected {count} buffers for the values, got {describe(values)}")
+    return keys, list(values)

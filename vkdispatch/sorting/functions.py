@@ -7,7 +7,7 @@ from vkdispatch.arrays.aliasing import check_overlap, is_same_memory
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
 from vkdispatch.arrays.maps.output import Output, ResultMap, parse_output
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import prepare_output, prepare_result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
@@ -26,8 +26,8 @@ from vkdispatch.sorting.launching import is_long, position_type, sort_rows
 from vkdispatch.sorting.rearranging import (
     Along,
     into_rows,
+    make_segment_kernel,
     out_of_rows,
-    segment_kernel,
     store_positions,
     take_at,
 )
@@ -60,7 +60,7 @@ def sort(
     descending
         Whether the largest key comes first. Equal keys keep their order as well.
     stable
-        As in NumPy. All sorts here are stable, whatever its value.
+        Accepted for compatibility with NumPy and ignored: all sorts are stable.
     segments
         Where segments of the axis begin, as ints in ascending order; each segment is sorted separately. An
         example is the row pointer of a CSR matrix; the last one, which is the end, may be left out. Keys
@@ -86,9 +86,9 @@ def sort(
         end. Those in a buffer raise it from a later wait or read.
     """
     keys = parse_keys("sort", x, SortOptions(axis, descending, stable, segments, graph))
-    to = parse_output(output_map, keys.x.var_type, keys.shape)
-    sorted_to = prepare_result(out, keys.shape, to.out_type, keys.x.context)
-    check_overlap([("out", out)], to, before=[keys.x])
+    to, sorted_to = prepare_output(
+        out, output_map, keys.shape, keys.x.var_type, keys.x.context, before=[keys.x]
+    )
     if keys.x.size == 0:
         return sorted_to
     if keys.starts is not None:
@@ -107,8 +107,9 @@ def sort(
     return sorted_to
 
 
+# NumPy's arguments
 @array_function
-def argsort(
+def argsort(  # noqa: PLR0913
     x: ArrayLike,
     axis: int | None = -1,
     *,
@@ -145,9 +146,7 @@ def argsort(
     """
     keys = parse_keys("argsort", x, SortOptions(axis, descending, stable, segments, graph))
     kind = parse_position_type(dtype, out if output_map is None else None, keys.along.length)
-    to = parse_output(output_map, kind, keys.shape)
-    positions_to = prepare_result(out, keys.shape, to.out_type, keys.x.context)
-    check_overlap([("out", out)], to, before=[keys.x])
+    to, positions_to = prepare_output(out, output_map, keys.shape, kind, keys.x.context, before=[keys.x])
     if keys.x.size == 0:
         return positions_to
     stored = position_type(keys.along.length).item_size
@@ -189,8 +188,9 @@ def sort_by_key(
 ) -> tuple[Buffer[Any], tuple[Buffer[Any], ...]]: ...
 
 
+# NumPy's arguments
 @array_function
-def sort_by_key(
+def sort_by_key(  # noqa: PLR0913
     keys: ArrayLike,
     values: Any,
     axis: int | None = -1,
@@ -348,7 +348,7 @@ def _sort_positions(keys: SortKeys, positions_to: Buffer[Any] | None = None) -> 
     sort_rows(source, keys.order, along.rows, positions_to=by_key, graph=graph)
     # then by their segments: the sort is stable, so it keeps the order within each
     numbers: Buffer[Any] = function_buffer(along.length, dtype.uint32)
-    segment_kernel(keys.starts.var_type)(numbers, keys.starts, keys.starts.size, graph=graph)
+    make_segment_kernel(keys.starts.var_type)(numbers, keys.starts, keys.starts.size, graph=graph)
     moved: Buffer[Any] = function_buffer(keys.x.size, dtype.uint32)
     plain = parse_output(None, dtype.uint32)
     rows = Along(along.rows.count, along.length, 1)

@@ -29,7 +29,7 @@ _ALL = 0xFFFFFFFF
 
 @record
 class Digit:
-    """A digit of a key's code: the part it is in, its first bit there, and how many bits it has."""
+    """A digit of a key's code: its part, its first bit within the part, and the number of its bits."""
 
     part: int
     shift: int

@@ -11,24 +11,24 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.copying import copyto
-from vkdispatch.sorting.cpu_merge import MergeForm, merge_kernel
-from vkdispatch.sorting.cpu_runs import count_runs_kernel, move_runs_kernel, sum_runs_kernel
+from vkdispatch.sorting.cpu.merge import MergeForm, make_merge_kernel
+from vkdispatch.sorting.cpu.runs import make_count_runs_kernel, make_move_runs_kernel, make_sum_runs_kernel
 from vkdispatch.sorting.keys import Digit, Order, raw_type
 from vkdispatch.sorting.onesweep import (
     HistogramForm,
     SweepForm,
-    clear_kernel,
-    histogram_kernel,
-    starts_kernel,
-    sweep_kernel,
+    make_clear_kernel,
+    make_histogram_kernel,
+    make_starts_kernel,
+    make_sweep_kernel,
 )
 from vkdispatch.sorting.outputs import SortOutputs
 from vkdispatch.sorting.passes import (
     PassForm,
-    count_kernel,
-    move_kernel,
-    offsets_kernel,
-    short_offsets_kernel,
+    make_count_kernel,
+    make_move_kernel,
+    make_offsets_kernel,
+    make_short_offsets_kernel,
 )
 from vkdispatch.sorting.planning import (
     SortForm,
@@ -39,7 +39,7 @@ from vkdispatch.sorting.planning import (
     counter_type,
     plan_runs,
 )
-from vkdispatch.sorting.short_rows import MOST_ROWS, BlockForm, block_kernel, short_kernel
+from vkdispatch.sorting.short_rows import MOST_ROWS, BlockForm, make_block_kernel, make_short_kernel
 from vkdispatch.sorting.tile import TileForm
 from vkdispatch.sorting.tuning import tuning
 
@@ -149,7 +149,7 @@ def _sort_short(task: _Task) -> None:
     keys, rows = task.keys, task.rows
     if is_same_memory(keys, task.keys_to):
         keys = _copy(keys, task.graph)
-    kernel = short_kernel(task.order, task.outputs, _SHORT_GROUP)
+    kernel = make_short_kernel(task.order, task.outputs, _SHORT_GROUP)
     kernel(keys, *task.written, rows.count, rows.length, graph=task.graph)
 
 
@@ -159,7 +159,7 @@ def _sort_blocks(device: DeviceFacts, task: _Task) -> None:
     assert tile is not None
     together = min(tile.tile // rows.length, rows.count, MOST_ROWS)
     form = BlockForm(tile, task.order, together > 1, task.outputs)
-    block_kernel(form)(task.keys, *task.written, rows.count, rows.length, together, graph=task.graph)
+    make_block_kernel(form)(task.keys, *task.written, rows.count, rows.length, together, graph=task.graph)
 
 
 def _merge_rows(task: _Task) -> None:
@@ -167,7 +167,7 @@ def _merge_rows(task: _Task) -> None:
     scratch: list[AnyBuffer] = [function_buffer(2 * rows.size, order.raw)]
     if task.positions_to is not None:
         scratch.append(function_buffer(2 * rows.size, dtype.uint32))
-    kernel = merge_kernel(MergeForm(order, task.outputs))
+    kernel = make_merge_kernel(MergeForm(order, task.outputs))
     kernel(task.keys, *scratch, *task.written, rows.count, rows.length, graph=task.graph)
 
 
@@ -214,7 +214,7 @@ class _LongSort:
         else:
             self._run_sweeps(tile)
 
-    def _passes(self, tile: TileForm) -> Iterator[_Pass]:
+    def _list_passes(self, tile: TileForm) -> Iterator[_Pass]:
         task, order, rows, kind = self._task, self._order, self._rows, self._payload_type
         digits = order.digits(tile.width)
         keys, payload = task.keys, task.payload
@@ -222,8 +222,8 @@ class _LongSort:
             keys = _copy(keys, self._graph)
         if payload is not None and is_same_memory(payload, task.positions_to) and len(digits) % 2:
             payload = _copy(payload, self._graph)
-        key_targets = _targets(rows.size, order.raw, task.keys_to, len(digits))
-        payload_targets = self._payload_targets(len(digits))
+        key_targets = _list_targets(rows.size, order.raw, task.keys_to, len(digits))
+        payload_targets = self._list_payload_targets(len(digits))
         for number, digit in enumerate(digits):
             is_last = number == len(digits) - 1
             form = PassForm(
@@ -245,20 +245,20 @@ class _LongSort:
             yield _Pass(number, digit, form, keys, buffers)
             keys = key_targets[number]
 
-    def _payload_targets(self, passes: int) -> list[AnyBuffer] | None:
+    def _list_payload_targets(self, passes: int) -> list[AnyBuffer] | None:
         """Return where each pass writes the payload; None without a payload."""
         kind, end = self._payload_type, self._task.positions_to
         if kind is None:
             return None
         if not self._task.is_wide:
-            return _targets(self._rows.size, kind, end, passes)
+            return _list_targets(self._rows.size, kind, end, passes)
         # the result has another type, so only the last pass writes to it
         assert end is not None
-        return [*(_targets(self._rows.size, kind, None, passes)[:-1] if passes > 1 else []), end]
+        return [*(_list_targets(self._rows.size, kind, None, passes)[:-1] if passes > 1 else []), end]
 
     def _run_by_tiles(self, tile: TileForm) -> None:
         rows, counter, graph = self._rows, self._counter, self._graph
-        passes = self._passes(tile)
+        passes = self._list_passes(tile)
         tiles = -(-rows.length // tile.tile)
         shape = (rows.count, tiles, rows.length - (tiles - 1) * tile.tile)
         lines = rows.count * tile.bins
@@ -266,13 +266,13 @@ class _LongSort:
         totals: AnyBuffer = function_buffer(lines, counter)
         for each in passes:
             shift = each.digit.shift
-            count_kernel(each.form, bool(tuning.votes))(each.keys, counts, *shape, shift, graph=graph)
+            make_count_kernel(each.form, bool(tuning.votes))(each.keys, counts, *shape, shift, graph=graph)
             summed = (rows.count, tile.bins, tiles)
             if tiles <= tuning.few_tiles:
-                short_offsets_kernel(tile.group, counter)(counts, totals, *summed, graph=graph)
+                make_short_offsets_kernel(tile.group, counter)(counts, totals, *summed, graph=graph)
             else:
-                offsets_kernel(tile, counter)(counts, totals, *summed, graph=graph)
-            move = move_kernel(each.form)
+                make_offsets_kernel(tile, counter)(counts, totals, *summed, graph=graph)
+            move = make_move_kernel(each.form)
             move(each.keys, counts, totals, *each.buffers, *shape, shift, graph=graph)
 
     def _run_by_runs(self) -> None:
@@ -283,13 +283,13 @@ class _LongSort:
         groups = -(-plan.runs // plan.group)
         counters: AnyBuffer = function_buffer(rows.count * groups * plan.group << plan.width, counter)
         totals: AnyBuffer = function_buffer(rows.count << plan.width, counter)
-        for each in self._passes(tile):
+        for each in self._list_passes(tile):
             shift = each.digit.shift
-            count_runs_kernel(each.form)(each.keys, counters, *shape, shift, graph=graph)
-            sum_runs_kernel(plan.group, 1 << each.digit.bits, counter)(
+            make_count_runs_kernel(each.form)(each.keys, counters, *shape, shift, graph=graph)
+            make_sum_runs_kernel(plan.group, 1 << each.digit.bits, counter)(
                 counters, totals, rows.count, plan.runs, graph=graph
             )
-            move = move_runs_kernel(each.form)
+            move = make_move_runs_kernel(each.form)
             move(each.keys, counters, totals, *each.buffers, *shape, shift, graph=graph)
 
     def _run_sweeps(self, tile: TileForm) -> None:
@@ -303,21 +303,21 @@ class _LongSort:
         histograms: AnyBuffer = function_buffer(rows.count * len(digits) * tile.bins, dtype.uint32)
         tickets: AnyBuffer = function_buffer(len(digits), dtype.uint32)
         zeros = (boards[0], histograms, tickets)
-        clear_kernel()(*zeros, *(each.size for each in zeros), graph=graph)
+        make_clear_kernel()(*zeros, *(each.size for each in zeros), graph=graph)
         form = HistogramForm(
             self._order, tile.width, tuning.histogram_group, tuning.histogram_items, tuning.histogram_rounds
         )
         chunks = -(-rows.length // form.chunk)
-        histogram_kernel(form)(self._task.keys, histograms, rows.count, rows.length, chunks, graph=graph)
-        starts_kernel(tile)(histograms, rows.count * len(digits), graph=graph)
-        for each in self._passes(tile):
+        make_histogram_kernel(form)(self._task.keys, histograms, rows.count, rows.length, chunks, graph=graph)
+        make_starts_kernel(tile)(histograms, rows.count * len(digits), graph=graph)
+        for each in self._list_passes(tile):
             own, next_board = boards[each.number % 2], boards[1 - each.number % 2]
-            sweep = sweep_kernel(SweepForm(each.form, len(digits), tuning.window))
+            sweep = make_sweep_kernel(SweepForm(each.form, len(digits), tuning.window))
             buffers = (histograms, own, next_board, tickets, *each.buffers)
             sweep(each.keys, *buffers, *shape, each.number, each.digit.shift, graph=graph)
 
 
-def _targets(size: int, kind: DType, end: AnyBuffer | None, passes: int) -> list[AnyBuffer]:
+def _list_targets(size: int, kind: DType, end: AnyBuffer | None, passes: int) -> list[AnyBuffer]:
     """Return where each pass writes: to `end` and to another buffer in turn, the last pass to `end`."""
     if passes == 1 and end is not None:
         return [end]

@@ -42,7 +42,7 @@ from vkdispatch.sorting.passes import (
     WORKGROUPS,
     PassForm,
     TileOfRow,
-    moved_arguments,
+    declare_move_arguments,
     place_in_row,
     position_in_row,
 )
@@ -81,7 +81,7 @@ class HistogramForm:
 
 
 @memoize
-def clear_kernel() -> ShaderFunction:
+def make_clear_kernel() -> ShaderFunction:
     """Return the kernel that clears a board, histograms and tickets; each is given with its size."""
     names = ("sort_board", "sort_histograms", "sort_tickets")
 
@@ -97,7 +97,7 @@ def clear_kernel() -> ShaderFunction:
 
 
 @memoize
-def histogram_kernel(form: HistogramForm) -> ShaderFunction:
+def make_histogram_kernel(form: HistogramForm) -> ShaderFunction:
     """Return the kernel that counts the digits of rows of keys.
 
     Its arguments are the keys, the histograms, the number of rows, their length, and the chunks of a row.
@@ -149,7 +149,7 @@ def histogram_kernel(form: HistogramForm) -> ShaderFunction:
 
 
 @memoize
-def starts_kernel(form: TileForm) -> ShaderFunction:
+def make_starts_kernel(form: TileForm) -> ShaderFunction:
     """Return the kernel that sums up histograms in place, a workgroup for each of `sort_lines`."""
 
     def body(histograms: Any, lines: Any) -> None:
@@ -191,11 +191,11 @@ class SweepForm:
 
 
 @memoize
-def sweep_kernel(form: SweepForm) -> ShaderFunction:
+def make_sweep_kernel(form: SweepForm) -> ShaderFunction:
     """Return the kernel that moves keys and their payload to their places by one digit.
 
     Its arguments are the keys, the starts, the board, the board to be clear_buffer, the tickets; those of
-    `moved_arguments`; the numbers of `SHAPE`; the number of the digit, and its first bit in its part.
+    `declare_move_arguments`; the numbers of `SHAPE`; the number of the digit, and its first bit in its part.
     """
     moving = form.moving
 
@@ -208,7 +208,7 @@ def sweep_kernel(form: SweepForm) -> ShaderFunction:
         ("sort_board", _WORDS),
         ("sort_next_board", _WORDS),
         ("sort_tickets", _WORDS),
-        *moved_arguments(moving),
+        *declare_move_arguments(moving),
         *SHAPE,
         ("sort_which", _U32),
         ("sort_shift", _U32),

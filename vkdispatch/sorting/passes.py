@@ -12,7 +12,7 @@ Invariants: a pass is stable (see `tile`). Rows do not mix, because each has cou
 sums of integers, so they do not depend on the order of execution.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -85,7 +85,7 @@ class TileOfRow:
         return self.load_inside(buffer, [vc.select(place < self.count, place, 0) for place in places])
 
     def load_inside(self, buffer: Any, places: list[Any]) -> list[Any]:
-        """Return the elements at some places of the tile, none of which is beyond its end."""
+        """Return the elements at some places of the tile, which all lie within it."""
         return [buffer[self.base + place].to_register() for place in places]
 
     def digits(self, order: Order, digit: Digit, keys: list[Any], places: list[Any], shift: Any) -> list[Any]:
@@ -98,7 +98,7 @@ class TileOfRow:
 
 
 @memoize
-def count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
+def make_count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
     """Return the kernel that counts each tile's digits: keys, counts, the numbers of `SHAPE`, the shift.
 
     With `by_votes`, a subgroup counts equal digits at once. This costs more if digits differ, and far less if
@@ -129,13 +129,18 @@ def count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
     arguments = [
         ("sort_keys", buffer[form.order.raw]),
         ("sort_counts", buffer[form.counter]),
-        *SHAPE,
-        SHIFT,
     ]
+    return _trace_pass("count", form, body, arguments)
+
+
+def _trace_pass(
+    name: str, form: PassForm, body: Callable[..., None], arguments: Sequence[tuple[str, Any]]
+) -> ShaderFunction:
+    """Return a kernel over tiles, whose arguments end with the numbers of `SHAPE` and the shift."""
     return trace_kernel(
-        f"sort_count_{form.order.kind.name}",
+        f"sort_{name}_{form.order.kind.name}",
         body,
-        arguments,
+        [*arguments, *SHAPE, SHIFT],
         form.tile.group,
         WORKGROUPS,
         unsigned=form.counter is dtype.uint32,
@@ -157,7 +162,7 @@ def _count_serially(form: PassForm, here: TileOfRow, keys: Any, counts: Any, til
 
 
 @memoize
-def offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
+def make_offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
     """Return the kernel that sums up counts along the tiles, a workgroup for each row and digit.
 
     Its arguments are the counts, the totals, and the numbers of rows, digits and tiles.
@@ -195,11 +200,13 @@ def offsets_kernel(form: TileForm, counter: DType) -> ShaderFunction:
         with vc.if_block(tile.index == 0):
             totals[line] = before
 
-    return trace_kernel("sort_offsets", body, _offset_arguments(counter), form.group, "sort_rows * sort_bins")
+    return trace_kernel(
+        "sort_offsets", body, _declare_offset_arguments(counter), form.group, "sort_rows * sort_bins"
+    )
 
 
 @memoize
-def short_offsets_kernel(group: int, counter: DType) -> ShaderFunction:
+def make_short_offsets_kernel(group: int, counter: DType) -> ShaderFunction:
     """Return the kernel that sums up counts along few tiles, an invocation for each row and digit."""
 
     def body(counts: Any, totals: Any, rows: Any, bins: Any, tiles: Any) -> None:
@@ -216,18 +223,18 @@ def short_offsets_kernel(group: int, counter: DType) -> ShaderFunction:
     return trace_kernel(
         "sort_short_offsets",
         body,
-        _offset_arguments(counter),
+        _declare_offset_arguments(counter),
         group,
         f"(sort_rows * sort_bins + {group - 1}) // {group}",
     )
 
 
 @memoize
-def move_kernel(form: PassForm) -> ShaderFunction:
+def make_move_kernel(form: PassForm) -> ShaderFunction:
     """Return the kernel that moves keys and their payload to their places by one digit.
 
-    Its arguments are the keys, the offsets, the totals, those of `moved_arguments`, the numbers of `SHAPE`,
-    the shift.
+    Its arguments are the keys, the offsets, the totals, those of `declare_move_arguments`, the numbers
+    of `SHAPE`, and the shift.
     """
 
     def body(keys: Any, offsets: Any, totals: Any, *others: Any) -> None:
@@ -257,18 +264,9 @@ def move_kernel(form: PassForm) -> ShaderFunction:
         ("sort_keys", buffer[form.order.raw]),
         ("sort_counts", buffer[form.counter]),
         ("sort_totals", buffer[form.counter]),
-        *moved_arguments(form),
-        *SHAPE,
-        SHIFT,
+        *declare_move_arguments(form),
     ]
-    return trace_kernel(
-        f"sort_move_{form.order.kind.name}",
-        body,
-        arguments,
-        form.tile.group,
-        WORKGROUPS,
-        unsigned=form.counter is dtype.uint32,
-    )
+    return _trace_pass("move", form, body, arguments)
 
 
 def _move_serially(form: PassForm, here: TileOfRow, buffers: Sequence[Any], tiles: Any, shift: Any) -> None:
@@ -336,7 +334,7 @@ def place_in_row(form: PassForm, base: Any, place: Any) -> Any:
     return base + place.to_dtype(form.counter)
 
 
-def moved_arguments(form: PassForm) -> list[tuple[str, Any]]:
+def declare_move_arguments(form: PassForm) -> list[tuple[str, Any]]:
     """Return the moved keys if they are written, the payload if it is read, and the moved payload."""
     arguments = []
     if form.writes_keys:
@@ -406,7 +404,7 @@ class _MovedTile:
                 buffer[target] = value
 
 
-def _offset_arguments(counter: DType) -> list[tuple[str, Any]]:
+def _declare_offset_arguments(counter: DType) -> list[tuple[str, Any]]:
     return [
         ("sort_counts", buffer[counter]),
         ("sort_totals", buffer[counter]),

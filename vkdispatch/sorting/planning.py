@@ -18,7 +18,7 @@ from vkdispatch.arrays.values.words import word_count
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.shader.observation import checks_of
+from vkdispatch.shader.observation import parse_check
 from vkdispatch.sorting.tile import TileForm
 from vkdispatch.sorting.tuning import tuning
 
@@ -85,7 +85,7 @@ def choose_tile(
 def choose_sweep_tile(device: DeviceFacts, key: DType, payload: DType | None, length: int) -> TileForm | None:
     """Return how a workgroup sorts a tile if one launch does a digit; None if three launches do it."""
     # an invocation that a check ends early would leave others waiting for ever
-    if length > MOST_NARROW or not tuning.onesweep or checks_of(None):
+    if length > MOST_NARROW or not tuning.onesweep or parse_check(None):
         return None
     words = word_count(key) + (0 if payload is None else word_count(payload))
     group, subgroup = _choose_group(device, tuning.group)

@@ -79,7 +79,7 @@ class CopyForm:
 
 
 @memoize
-def copy_kernel(form: CopyForm) -> ShaderFunction:
+def make_copy_kernel(form: CopyForm) -> ShaderFunction:
     """Return the kernel that copies elements.
 
     Its arguments are the result, those of source, positions and sink, and the three numbers of an `Along`.
@@ -217,11 +217,11 @@ def _launch(
     # a length that the kernel does not use may exceed 32 bits
     length = along.length if form.is_strided or form.has_own_values else 1
     numbers = (1, length, along.after)
-    copy_kernel(form)(result, *inputs, *read, *extras, *numbers, graph=graph)
+    make_copy_kernel(form)(result, *inputs, *read, *extras, *numbers, graph=graph)
 
 
 @memoize
-def segment_kernel(kind: DType) -> ShaderFunction:
+def make_segment_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that counts, for each position, the starts up to it.
 
     Its arguments are the numbers (uint32), the starts, and the number of starts.

@@ -31,7 +31,7 @@ class SerialTile:
 
         `many` is any argument of the kernel that is at least 1.
         """
-        # compilers unroll loops of a known number of rounds, and then take long
+        # compilers unroll loops of a constant number of rounds, which takes long to compile
         self._one = vc.min(many, 1).to_register("tile_one")
         self.form = form
         self.index = vc.local_invocation_index().to_register("tile_index")

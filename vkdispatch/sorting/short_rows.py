@@ -59,7 +59,7 @@ class BlockForm:
 
 
 @memoize
-def block_kernel(form: BlockForm) -> ShaderFunction:
+def make_block_kernel(form: BlockForm) -> ShaderFunction:
     """Return the kernel of short rows.
 
     Its arguments are the keys, the outputs, the number of rows, their length, and the rows of a tile.
@@ -194,7 +194,7 @@ def _run_serially(
 
 
 @memoize
-def short_kernel(order: Order, outputs: SortOutputs, group: int) -> ShaderFunction:
+def make_short_kernel(order: Order, outputs: SortOutputs, group: int) -> ShaderFunction:
     """Return the kernel of rows of a few keys, an invocation for each key.
 
     Its arguments are the keys, the outputs, the number of rows, and their length. It does not sort in place.

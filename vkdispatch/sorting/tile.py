@@ -1,4 +1,4 @@
-"""A tile of keys, ranked by one digit in a workgroup: the step of which every radix sort consists.
+"""A tile of keys, ranked by one digit in a workgroup: the basic step of all radix sorts.
 
     keys of a tile        | subgroup 0: item 0, item 1, ... | subgroup 1: item 0, ... | ...
     counted               tables: digit x subgroup -> keys

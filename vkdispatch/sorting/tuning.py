@@ -1,88 +1,100 @@
-"""Numbers that plan sorts, measured on an NVIDIA H200; those of CPUs on llvmpipe with two cores."""
+"""Numbers found by measurement, which the plans of sorts depend on. None changes a result."""
 
-from vkdispatch.base.record import record
+from vkdispatch.arrays.tuning import H200_AND_LLVMPIPE, LLVMPIPE, Number, Table
+
+_POWER = "a power of two"
 
 
-@record(frozen=False)
-class Tuning:
-    """Numbers found by measurement. They may be changed, and count for what is planned afterwards.
+class Tuning(Table, family="sorting"):
+    """Numbers for GPUs, and those for CPUs at the end."""
 
-    Attributes
-    ----------
-    width
-        Bits of a digit.
-    group, items
-        Invocations of a workgroup, and keys of each invocation, for keys of 4 bytes without a payload.
-    block_group, block_items
-        The same for rows that one workgroup sorts.
-    small_group, small_items
-        The same for rows that fit a tile of that size.
-    sweep_items, sweep_registers
-        For launches that do a whole digit: keys of an invocation, and the most 32-bit words of its keys and
-        their payload.
-    registers
-        The most 32-bit words of the keys of an invocation and their payload.
-    short
-        Keys of the longest row in which each key counts the keys before it.
-    match
-        How tiles are ranked in one workgroup, or in three launches (0 or 1): see `TileForm`.
-    votes
-        Whether digits are counted by votes, instead of by one atomic for each key (0 or 1).
-    few_tiles
-        The most tiles whose counts one invocation sums up.
-    onesweep
-        Whether one launch does a digit (0 or 1).
-    window
-        Tiles that a look-back reads at once.
-    histogram_group, histogram_items, histogram_rounds
-        Invocations of a workgroup that counts digits, keys that each has in flight, and its rounds.
-    serial_group, serial_items, serial_width
-        Invocations of a workgroup, keys of each, and bits of a digit, for devices without ballots.
-    run_group, run_least, run_most, run_count
-        On CPUs: invocations of a workgroup, the least and the most keys of a run, and the number of runs of a
-        row from which on runs have the least keys.
-    run_width, long_run, long_run_width
-        On CPUs: bits of a digit; keys of a long run, and bits of a digit for long runs.
-    short_work
-        On CPUs: keys of all rows, times those of one row, up to which each key counts the keys before it.
-    merge_short, merge_long, merge_rows
-        On CPUs: the least and the most keys of rows that are merged, and the least rows. llvmpipe leaves the
-        loops of rows of 4,096 keys too early.
-    """
-
-    width: int = 8
-    group: int = 256
-    items: int = 24
-    block_group: int = 256
-    block_items: int = 16
-    small_group: int = 128
-    small_items: int = 8
-    sweep_items: int = 36
-    sweep_registers: int = 40
-    registers: int = 48
-    short: int = 40
-    match: int = 1
-    votes: int = 0
-    few_tiles: int = 64
-    onesweep: int = 1
-    window: int = 4
-    histogram_group: int = 256
-    histogram_items: int = 8
-    histogram_rounds: int = 16
-    serial_group: int = 64
-    serial_items: int = 16
-    serial_width: int = 4
-    run_group: int = 8
-    run_least: int = 512
-    run_most: int = 32768
-    run_count: int = 128
-    run_width: int = 8
-    long_run: int = 8192
-    long_run_width: int = 11
-    short_work: int = 1 << 18
-    merge_short: int = 16
-    merge_long: int = 4000
-    merge_rows: int = 4
+    width = Number(8, "Bits of a digit.", (4, 6, 8))
+    group = Number(
+        256,
+        "Invocations of a workgroup for keys of 4 bytes without a payload.",
+        (128, 256, 512),
+        constraint=_POWER,
+    )
+    items = Number(24, "Keys of each such invocation.", (8, 16, 24))
+    block_group = Number(
+        256, "Invocations of a workgroup that sorts whole rows.", (128, 256, 512), constraint=_POWER
+    )
+    block_items = Number(16, "Keys of each such invocation.", (8, 16, 24))
+    small_group = Number(
+        128, "The same invocations for rows that fit a tile of that size.", (64, 128, 256), constraint=_POWER
+    )
+    small_items = Number(8, "Keys of each such invocation.", (4, 8, 16))
+    sweep_items = Number(36, "For launches that do a whole digit: keys of an invocation.", (16, 24, 36))
+    sweep_registers = Number(
+        40, "The most 32-bit words of the keys of such an invocation and their payload.", (24, 32, 40)
+    )
+    registers = Number(
+        48, "The most 32-bit words of the keys of an invocation and their payload.", (32, 48, 64)
+    )
+    short = Number(
+        40, "Keys of the longest row in which each key counts the keys before it.", (16, 24, 32, 40, 48, 64)
+    )
+    match = Number(
+        1,
+        "How tiles are ranked in one workgroup, or in three launches (0 or 1): see `TileForm`.",
+        (0, 1),
+    )
+    votes = Number(
+        0, "Whether digits are counted by votes, instead of by one atomic for each key (0 or 1).", (0, 1)
+    )
+    few_tiles = Number(
+        64, "The most tiles whose counts one invocation sums up.", (16, 64, 256), found_on=H200_AND_LLVMPIPE
+    )
+    # Whether the device lets waiting workgroups wait is no matter of speed.
+    onesweep = Number(1, "Whether one launch does a digit (0 or 1).")
+    window = Number(4, "Tiles that a look-back reads at once.", (1, 4, 8))
+    histogram_group = Number(
+        256, "Invocations of a workgroup that counts digits.", (128, 256, 512), constraint=_POWER
+    )
+    histogram_items = Number(8, "Keys that each such invocation has in flight.", (4, 8, 16))
+    histogram_rounds = Number(16, "Rounds of such a workgroup.", (8, 16, 32))
+    serial_group = Number(
+        64, "Invocations of a workgroup, for devices without ballots.", (32, 64, 128), constraint=_POWER
+    )
+    serial_items = Number(16, "Keys of each such invocation.", (8, 16))
+    serial_width = Number(4, "Bits of a digit, for devices without ballots.")
+    run_group = Number(
+        8, "On CPUs: invocations of a workgroup.", (4, 8, 16), found_on=LLVMPIPE, constraint=_POWER
+    )
+    run_least = Number(512, "On CPUs: the least keys of a run.", (256, 512, 1024, 2048), found_on=LLVMPIPE)
+    run_most = Number(
+        32768,
+        "On CPUs: the most keys of a run.",
+        (8192, 16384, 32768),
+        found_on=LLVMPIPE,
+        constraint="fewer than 65,536: llvmpipe leaves longer loops",
+    )
+    run_count = Number(
+        128,
+        "On CPUs: the number of runs of a row from which on runs have the least keys.",
+        (32, 64, 128, 256),
+        found_on=LLVMPIPE,
+    )
+    run_width = Number(8, "On CPUs: bits of a digit.", (7, 8), found_on=LLVMPIPE)
+    long_run = Number(8192, "On CPUs: keys of a long run.", (4096, 8192, 16384), found_on=LLVMPIPE)
+    long_run_width = Number(11, "On CPUs: bits of a digit of long runs.", (8, 11), found_on=LLVMPIPE)
+    short_work = Number(
+        1 << 18,
+        "On CPUs: keys of all rows, times those of one row, up to which each key counts the keys before it.",
+        (1 << 14, 1 << 16, 1 << 18, 1 << 20),
+        found_on=LLVMPIPE,
+    )
+    merge_short = Number(
+        16, "On CPUs: the least keys of rows that are merged.", (8, 16, 32), found_on=LLVMPIPE
+    )
+    merge_long = Number(
+        4000,
+        "On CPUs: the most keys of such rows.",
+        (1000, 2000, 4000),
+        found_on=LLVMPIPE,
+        constraint="fewer than 4,096: llvmpipe leaves the loops of longer rows too early",
+    )
+    merge_rows = Number(4, "On CPUs: the least such rows.", (2, 4, 16), found_on=LLVMPIPE)
 
 
 tuning = Tuning()

@@ -7,9 +7,9 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, complex32, complex64, complex128, is_scalar, uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen.abbreviations import Buff, Const
-from vkdispatch.codegen.functions.control_flow import if_block
+from vkdispatch.codegen.execution.control_flow import if_block
+from vkdispatch.codegen.execution.invocation import global_invocation_id
 from vkdispatch.codegen.functions.conversions import to_dtype
-from vkdispatch.codegen.functions.invocation import global_invocation_id
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.shader_function import ShaderFunction

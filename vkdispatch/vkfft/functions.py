@@ -4,14 +4,15 @@ from typing import Any
 
 from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.vkfft.layout import parse_shape, require_buffer
 from vkdispatch.vkfft.plan import VkFFTPlan
 
 
-def fft(
+# The signature is that of vkdispatch 0.1.0.
+def fft(  # noqa: PLR0913
     buffer: Buffer[Any],
     input_buffer: Buffer[Any] | None = None,
     buffer_shape: Any = None,

@@ -30,7 +30,7 @@ _REAL_PRECISIONS: dict[DType, int] = {dtype.float16: HALF, dtype.float32: SINGLE
 
 @record
 class Layout:
-    """The data layout that VkFFT is given, contiguous axis first.
+    """The data layout in VkFFT's order, contiguous axis first.
 
     Attributes
     ----------
@@ -110,12 +110,12 @@ def require_buffer(buffer: object, name: str) -> Buffer[Any]:
     return buffer
 
 
-def complex_bytes(precision: int) -> int:
+def count_complex_bytes(precision: int) -> int:
     """Return the size of a complex number in bytes."""
     return 4 << precision
 
 
-def stored_elements(shape: Shape, real: bool) -> int:
+def count_stored_elements(shape: Shape, real: bool) -> int:
     """Return the number of complex elements in a buffer for a transform of `shape`."""
     if real:
         return math.prod(shape[:-1]) * (shape[-1] // 2 + 1)

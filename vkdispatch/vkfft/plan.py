@@ -1,6 +1,5 @@
 """VkFFT plans: transforms and convolutions of fixed shape, to be recorded any number of times."""
 
-import math
 import threading
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -18,22 +17,20 @@ from vkdispatch.shader.copying import copyto
 from vkdispatch.vkfft.cache import find_program
 from vkdispatch.vkfft.elementwise import check_complex, check_same_dtype, embed, multiply
 from vkdispatch.vkfft.layout import (
-    Padding,
     Shape,
-    complex_bytes,
+    count_complex_bytes,
     find_precision,
-    make_layout,
     parse_padding,
     parse_shape,
     require_buffer,
-    stored_elements,
 )
 from vkdispatch.vkfft.program import BUFFER, INPUT, KERNEL, Program, Request
+from vkdispatch.vkfft.transform import Transform, check_room
 
 Step = Callable[[CommandGraph | None], None]
 
 
-class VkFFTPlan:
+class VkFFTPlan(Transform):
     """A transform, a convolution, or the preparation of a kernel for convolutions.
 
     A plan fixes the shapes; the buffers that it is recorded with determine the precision. VkFFT generates and
@@ -47,7 +44,8 @@ class VkFFTPlan:
         The axes of the transform, ascending.
     """
 
-    def __init__(
+    # The signature is that of vkdispatch 0.1.0.
+    def __init__(  # noqa: PLR0913
         self,
         shape: Any,
         do_r2c: bool = False,
@@ -102,7 +100,7 @@ class VkFFTPlan:
         Raises
         ------
         TypeError, ValueError
-            A size, axis, range or count is invalid, or `do_r2c` is given without the last axis.
+            A size, axis, range or count is invalid, or `do_r2c` is set without the last axis.
         """
         self.shape = parse_shape(shape, "shape")
         dimensions = len(self.shape)
@@ -212,7 +210,7 @@ class VkFFTPlan:
         if graph is not None and not isinstance(graph, CommandGraph):
             raise ArgumentTypeError(f"graph: expected a CommandGraph or None, got {type(graph).__name__}")
         precision = find_precision(buffer.var_type, "buffer", buffer.context, self.do_r2c)
-        _check_room(buffer, "buffer", self._elements * self._results * complex_bytes(precision))
+        check_room(buffer, "buffer", self._elements * self._results * count_complex_bytes(precision))
         if kernel is not None:
             steps = self._plan_convolution(precision, buffer, kernel, input)
         else:
@@ -248,27 +246,13 @@ class VkFFTPlan:
             request = self._make_request(precision, inverse, axes, results, *place)
             buffers = {BUFFER: buffer}
             if place[0] and input is not None:
-                if self._program(request).is_empty:
+                if self._find_program(request).is_empty:
                     before = [partial(_copy, buffer, input)]  # VkFFT generates no pass for a single element
                 else:
                     buffers[INPUT] = input
             steps.append(self._make_step(request, buffers))
             place = (0, None)
         return before + steps
-
-    def _split_axes(self, inverse: bool) -> list[tuple[int, ...]]:
-        """Return the axes of each VkFFT transform, in order.
-
-        VkFFT gives wrong results for several axes with zero padding, so each axis is then transformed alone.
-        """
-        if len(self.axes) == 1 or not any(self._choose_padding(inverse)):
-            return [self.axes]
-        return [(axis,) for axis in (self.axes if inverse else reversed(self.axes))]
-
-    def _choose_padding(self, inverse: bool) -> Padding:
-        if self.is_convolution and inverse and not self.pad_frequency_domain:
-            return (None,) * len(self.shape)  # the padding applies to the data, not to the result
-        return self.padding
 
     def _plan_convolution(
         self, precision: int, buffer: Buffer[Any], kernel: Buffer[Any], input: Buffer[Any] | None
@@ -277,11 +261,11 @@ class VkFFTPlan:
         check_same_dtype(kernel, "kernel", buffer)
         shared = self.single_kernel_multiple_batches and self.num_batches > 1
         period = self._elements // self.num_batches if shared else self._elements
-        _check_room(kernel, "kernel", period * self.kernel_count * complex_bytes(precision))
+        check_room(kernel, "kernel", period * self.kernel_count * count_complex_bytes(precision))
         if input is None and self._is_one_program:
             request = self._make_request(precision, False, self.axes, convolution=True)
             # With more passes VkFFT expects the kernel in another order.
-            if len(self._program(request).sources) == 3:
+            if len(self._find_program(request).sources) == 3:
                 return [self._make_step(request, {BUFFER: buffer, KERNEL: kernel})]
         steps = self._plan_transform(precision, False, buffer, input)
         # In reverse order: the first result replaces the spectrum itself.
@@ -290,26 +274,8 @@ class VkFFTPlan:
             steps.append(partial(multiply, buffer, kernel, self._elements, place, self.conjugate_convolution))
         return steps + self._plan_transform(precision, True, buffer, None, self.kernel_count)
 
-    @property
-    def _is_one_program(self) -> bool:
-        """Whether VkFFT computes the whole convolution correctly in one program.
-
-        VkFFT always divides by the length of the last axis and can conjugate only the data, and its generator
-        fails for one axis and for prime factors above 13.
-        """
-        return (
-            self.normalize
-            and self.conjugate_convolution < 2
-            and self.kernel_count == 1
-            and self.num_batches == 1
-            and not self.do_r2c
-            and len(self.shape) == 2
-            and not any(self.padding)
-            and all(size > 1 and _largest_prime(size) <= 13 for size in self.shape)
-        )
-
     def _make_step(self, request: Request, buffers: Mapping[int, Buffer[Any]]) -> Step:
-        program = self._program(request)
+        program = self._find_program(request)
         if self.keep_shader_code:
             for source in program.sources:
                 print(source)
@@ -323,9 +289,9 @@ class VkFFTPlan:
         context = get_context()
         precision = find_precision(kind, "kind", context)
         requests = (self._make_request(precision, inverse, axes) for axes in self._split_axes(inverse))
-        return tuple(source for request in requests for source in self._program(request).sources)
+        return tuple(source for request in requests for source in self._find_program(request).sources)
 
-    def _program(self, request: Request) -> Program:
+    def _find_program(self, request: Request) -> Program:
         context = get_context()
         with self._lock:
             # Stored with the context: a plan must not keep a context alive.
@@ -335,108 +301,9 @@ class VkFFTPlan:
                 program = programs[request] = find_program(request)
             return program
 
-    @property
-    def _copies(self) -> int:
-        return max(self.convolution_features, 1) * self.num_batches
-
-    @property
-    def _results(self) -> int:
-        return max(self.kernel_count, 1)
-
-    @property
-    def _elements(self) -> int:
-        return stored_elements(self.shape, self.do_r2c) * self._copies
-
-    def _check_input(self, input: Buffer[Any], precision: int, inverse: bool) -> None:
-        if self.input_shape != self.shape:
-            if inverse:
-                raise ArgumentValueError("input: input_shape is for forward transforms and convolutions")
-            _check_room(input, "input", math.prod(self.input_shape) * self._copies * complex_bytes(precision))
-        if self.input_type is not None and input.var_type is not self.input_type:
-            raise ArgumentValueError(
-                f"input: expected {self.input_type.name} as the plan says, got {input.var_type.name}"
-            )
-        if find_precision(input.var_type, "input", input.context, self.do_r2c) != precision:
-            raise ArgumentValueError(
-                f"input: its dtype {input.var_type.name} has another width than the buffer's"
-            )
-
-    def _find_input_layout(self, input: Buffer[Any], precision: int) -> tuple[int, Shape | None]:
-        """Return the size of a separate input in bytes, and its shape in memory or None.
-
-        VkFFT needs the shape for real transforms, in real numbers.
-        """
-        shape = self.shape
-        needed = stored_elements(shape, self.do_r2c) * self._copies * complex_bytes(precision)
-        tight = math.prod(shape) * self._copies * complex_bytes(precision) // 2
-        if not self.do_r2c:
-            _check_room(input, "input", needed)
-            return needed, None
-        if not dtype.is_complex(input.var_type) and tight <= input.mem_size < needed:
-            return tight, shape  # rows without padding for the spectrum
-        _check_room(input, "input", needed)
-        return needed, (*shape[:-1], 2 * (shape[-1] // 2 + 1))
-
-    def _make_request(
-        self,
-        precision: int,
-        inverse: bool,
-        axes: tuple[int, ...],
-        results: int = 1,
-        input_bytes: int = 0,
-        stored: Shape | None = None,
-        *,
-        convolution: bool = False,
-    ) -> Request:
-        """Return the request for a transform along `axes`, or for a whole convolution."""
-        padding = [pad if axis in axes else None for axis, pad in enumerate(self._choose_padding(inverse))]
-        last = len(self.shape) - 1
-        real = self.do_r2c and last in axes
-        shape = self.shape
-        if self.do_r2c and not real:
-            shape = (*shape[:-1], shape[-1] // 2 + 1)
-        layout = make_layout(shape, axes, tuple(padding), real, stored)
-        size = self._elements * complex_bytes(precision)
-        options: dict[str, int] = {
-            "batches": layout.batches * (1 if convolution else self._copies * results),
-            "precision": precision,
-            "buffer_size": size * results,
-            "forward": not inverse,
-            "inverse": inverse,
-        }
-        optional = {
-            "real": real,
-            "normalize": self.normalize and (inverse or convolution),
-            "pad_frequency": self.pad_frequency_domain,
-            "input_size": input_bytes,
-            "kernel_size": size if convolution else 0,
-            "features": self.convolution_features if convolution else 0,
-            "conjugate": self.conjugate_convolution == 1 and convolution,
-        }
-        options |= {name: value for name, value in optional.items() if value}
-        return Request(layout.axes, tuple(sorted((name, int(value)) for name, value in options.items())))
-
-
-def _check_room(buffer: Buffer[Any], name: str, needed: int) -> None:
-    if buffer.mem_size < needed:
-        raise ArgumentValueError(
-            f"{name}: the transform takes {needed} bytes; the buffer has shape {buffer.shape} of "
-            f"{buffer.var_type.name}, {buffer.mem_size} bytes"
-        )
-
 
 def _copy(target: Buffer[Any], source: Buffer[Any], graph: CommandGraph | None) -> None:
     copyto(target, source, graph=graph)
-
-
-def _largest_prime(number: int) -> int:
-    largest = 1
-    divisor = 2
-    while divisor * divisor <= number:
-        while number % divisor == 0:
-            largest, number = divisor, number // divisor
-        divisor += 1
-    return max(largest, number)
 
 
 def _parse_count(value: object, name: str, least: int) -> int:

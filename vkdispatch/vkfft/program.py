@@ -1,4 +1,4 @@
-"""What VkFFT plans, made ready to run: its kernels compiled, its tables in device memory."""
+"""Programs: the compiled kernels of a VkFFT plan, with its tables in device memory."""
 
 import re
 import struct
@@ -91,10 +91,12 @@ class Program:
                 _describe_device(context),
                 request.axes,
                 options,
-                lambda *raw: _run_now(context, request.title, *raw),
+                lambda *raw: _run_immediately(context, request.title, *raw),
             )
         except ValueError as error:
-            raise UnsupportedError(f"{request.title}: VkFFT refuses it on this device: {error}") from None
+            raise UnsupportedError(
+                f"{request.title}: VkFFT does not support it on this device: {error}"
+            ) from None
         self.context = context
         self._title = request.title
         passes = forward or inverse
@@ -222,7 +224,7 @@ def _bind_kernel(
         -1,
         (1, 1, 1),
         context.max_workgroup_count,
-        _refuse_value,
+        _reject_value,
     )
     return plan, launcher
 
@@ -236,8 +238,8 @@ def find_written_bindings(source: str) -> frozenset[int]:
     )
 
 
-def _refuse_value(position: int, value: object) -> bytes:
-    raise AssertionError("kernels of VkFFT take words alone")
+def _reject_value(position: int, value: object) -> bytes:
+    raise AssertionError("kernels of VkFFT take only words")
 
 
 def _upload(size: int, contents: bytes) -> Buffer[Any]:
@@ -255,7 +257,7 @@ def _allocate(size: int) -> Buffer[Any]:
     return function_buffer((max(size + 3, 4) // 4,), dtype.uint32)
 
 
-def _run_now(
+def _run_immediately(
     context: Context,
     title: str,
     kernels: Sequence[RawKernel],
@@ -267,7 +269,7 @@ def _run_now(
     for step in _compile_passes(context, f"{title}: its tables", kernels, passes):
         arguments = (*(memory[number] for number in step.buffers), *step.words)
         if not step.launcher.launch(arguments, step.groups, True, 0):
-            raise UnsupportedError(f"{title}: the device cannot make its tables")
+            raise UnsupportedError(f"{title}: the device cannot compute its tables")
     return [
         np.ascontiguousarray(buffer.read(0)).tobytes()[:size]
         for buffer, (size, _) in zip(memory, buffers, strict=True)

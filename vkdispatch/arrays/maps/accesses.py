@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.contents import nodes
 from vkdispatch.base.record import record
+from vkdispatch.codegen.annotations import Annotation
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, Kernel, Op, Register, Storage, expressions_of, walk
-from vkdispatch.passes.elementwise import definitions_of
-from vkdispatch.rewrite.functions import kernel
+from vkdispatch.ir import Expr, Kernel, Op, Register, Storage, expressions_of, nodes, walk
+from vkdispatch.passes.fusion.elementwise import definitions_of
+from vkdispatch.rewrite.functions import prepare_kernel
 
 
 @record
@@ -30,7 +30,7 @@ class Access:
 
 
 def find_accesses(
-    names: Sequence[str], annotations: Sequence[Any], trace: Callable[[Sequence[Any], Any], object]
+    names: Sequence[str], annotations: Sequence[Annotation], trace: Callable[[Sequence[Any], Any], object]
 ) -> tuple[Access, ...]:
     """Return how a map uses each of its arguments.
 
@@ -50,9 +50,9 @@ def find_accesses(
             mapped.append(index.expr.value)
             trace(traced, ShaderVariable(index.expr))
 
-        kernel(probe, rewrite=True)(*variables)
+        prepare_kernel(probe, rewrite=True)(*variables)
         description = context.get_description("probe")
-    elsewhere = _used_elsewhere(description.kernel, mapped[0])
+    elsewhere = _find_elsewhere(description.kernel, mapped[0])
     touched = description.binding_access[description.resource_binding_base :]
     return tuple(
         Access(each.storage.index not in elsewhere, touched[each.storage.index][1])
@@ -62,8 +62,8 @@ def find_accesses(
     )
 
 
-def _used_elsewhere(traced: Kernel, mapped: Register) -> set[int]:
-    """Return the indices of the buffers of which a kernel accesses other elements than that at an index."""
+def _find_elsewhere(traced: Kernel, mapped: Register) -> set[int]:
+    """Return the indices of the buffers that a kernel accesses elsewhere than at the mapped index."""
     statements = list(walk(traced.body))
     known = definitions_of(statements)
 
@@ -78,7 +78,7 @@ def _used_elsewhere(traced: Kernel, mapped: Register) -> set[int]:
             else:
                 return False
 
-    # of raw GLSL only the buffers are known, not the elements
+    # raw GLSL: its buffers are known, but not which elements it accesses
     used = set(traced.reads | traced.writes)
     for expr in nodes(expr for statement in statements for expr in expressions_of(statement)):
         if expr.op is Op.ELEMENT and isinstance(expr.value, Storage) and not is_mapped(expr.args[0]):

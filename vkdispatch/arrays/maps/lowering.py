@@ -19,11 +19,11 @@ from typing import Any, Union
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.maps.source import forget_element, name_position
-from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.arrays.values.elements import wrap_integer
 from vkdispatch.base.dtype import DType, compute_type, uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.codegen.annotations import Annotation, buffer, constant
 from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
 
 
@@ -31,7 +31,7 @@ from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
 class Whole:
     """An argument that kernels take as it is: a buffer, a constant, an image."""
 
-    annotation: Any
+    annotation: Annotation
 
 
 @record
@@ -116,9 +116,9 @@ def lower_map(tree: Tree) -> MappingFunction:
     whole = len(tree.children) == len(tree.mapping.buffer_types)
     if whole and all(isinstance(child, Whole) for child in tree.children):
         return tree.mapping
-    annotations = list(_annotations(tree))
-    names = _names(tree)
-    sizes = _size_count(tree)
+    annotations = list(_list_annotations(tree))
+    names = _list_names(tree)
+    sizes = _count_sizes(tree)
     annotations += [constant[uint32]] * sizes
     names += [f"size{i}" for i in range(sizes)]
     value = len(tree.children) < len(tree.mapping.buffer_types)
@@ -185,10 +185,10 @@ def _convert(value: Any, annotation: Any, known: DType | None = None) -> Any:
     return value if known is annotation else wrap_integer(value, annotation).to_register()
 
 
-def _annotations(tree: Tree) -> Iterator[Any]:
+def _list_annotations(tree: Tree) -> Iterator[Annotation]:
     for child in tree.children:
         if isinstance(child, Tree):
-            yield from _annotations(child)
+            yield from _list_annotations(child)
         elif isinstance(child, Stored):
             yield buffer[child.kind]
         elif isinstance(child, Number):
@@ -197,18 +197,18 @@ def _annotations(tree: Tree) -> Iterator[Any]:
             yield child.annotation
 
 
-def _size_count(tree: Tree) -> int:
+def _count_sizes(tree: Tree) -> int:
     own = sum(_SIZES[child.spread] for child in tree.children if isinstance(child, (Stored, Tree)))
-    return own + sum(_size_count(child) for child in tree.children if isinstance(child, Tree))
+    return own + sum(_count_sizes(child) for child in tree.children if isinstance(child, Tree))
 
 
-def _names(tree: Tree) -> list[str]:
+def _list_names(tree: Tree) -> list[str]:
     """Return the name of each leaf: the names of the parameters on the path to it, joined."""
     count = len(tree.mapping.buffer_types)
     own = list(inspect.signature(tree.mapping.mapping_function).parameters)
     own = own if len(own) == count else [f"param{i}" for i in range(count)]
     names: list[str] = []
     for name, child in zip(own[count - len(tree.children) :], tree.children, strict=True):
-        inner = [f"{name}_{each}" for each in _names(child)] if isinstance(child, Tree) else [name]
+        inner = [f"{name}_{each}" for each in _list_names(child)] if isinstance(child, Tree) else [name]
         names.extend(each if each not in names else f"{each}_{len(names)}" for each in inner)
     return names

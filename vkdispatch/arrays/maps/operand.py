@@ -11,10 +11,11 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
-from vkdispatch.execution_pipeline.command_graph import BoundVariable
+from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
+from vkdispatch.shader.arguments.annotations import is_value
 from vkdispatch.shader.arguments.parameters import describe
-from vkdispatch.shader.map import MappedArray, is_value
-from vkdispatch.shader.observation import checks_of
+from vkdispatch.shader.map import MappedArray
+from vkdispatch.shader.observation import parse_check
 
 # What functions on arrays take.
 ArrayLike = Buffer[Any] | MappedArray
@@ -75,7 +76,7 @@ def parse_operand(x: object, name: str = "x") -> Operand:
             "buffer with vd.asbuffer(...)"
         )
     tree, arguments = build_tree(x)
-    source = fit_source(_mapped_source(tree), x.size)
+    source = fit_source(_make_mapped_source(tree), x.size)
     if lacks_elements(source, arguments, x.size):
         source = source.elementwise()
     return Operand(x.shape, x.size, x.var_type, x.context, source, arguments, name)
@@ -83,7 +84,7 @@ def parse_operand(x: object, name: str = "x") -> Operand:
 
 def fit_source(source: Source, size: int) -> Source:
     """Return the source for an array of a size. In checked kernels every view needs an element."""
-    return source.elementwise() if size < source.together and checks_of(None) else source
+    return source.elementwise() if size < source.together and parse_check(None) else source
 
 
 @memoize
@@ -93,7 +94,7 @@ def plain_source(kind: DType) -> Source:
 
 
 @memoize
-def _mapped_source(tree: Tree) -> Source:
+def _make_mapped_source(tree: Tree) -> Source:
     assert tree.mapping.return_type is not None
     return make_source(lower_map(tree), tree.mapping.return_type, is_plain=False)
 
@@ -109,7 +110,7 @@ def lacks_elements(source: Source, arguments: Sequence[Any], size: int) -> bool:
 
 def build_tree(x: MappedArray) -> tuple[Tree, tuple[Any, ...]]:
     """Return the tree of a map, which its kernels depend on, and the arguments of their launches."""
-    children, arguments, sizes = _parts_of(x.mapping.buffer_types, x.arguments, x.shape)
+    children, arguments, sizes = _split_arguments(x.mapping.buffer_types, x.arguments, x.shape)
     return Tree(x.mapping, children, x.size == 1), (*arguments, *sizes)
 
 
@@ -117,11 +118,11 @@ def build_children(
     annotations: Any, values: tuple[Any, ...], shape: tuple[int, ...]
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Return the parts of a tree for parameters of a map to a shape, and the arguments of launches."""
-    children, arguments, sizes = _parts_of(annotations, values, shape)
+    children, arguments, sizes = _split_arguments(annotations, values, shape)
     return tuple(children), (*arguments, *sizes)
 
 
-def _parts_of(
+def _split_arguments(
     annotations: Any, values: tuple[Any, ...], shape: tuple[int, ...]
 ) -> tuple[tuple[Any, ...], list[Any], list[int]]:
     """Return the parts of a tree, its leaves, and the sizes of spreads."""
@@ -131,7 +132,9 @@ def _parts_of(
     for annotation, value in zip(annotations, values, strict=True):
         if isinstance(value, MappedArray):
             kinds, own = find_spread(shape, value.shape)
-            inner, leaves, spreads = _parts_of(value.mapping.buffer_types, value.arguments, value.shape)
+            inner, leaves, spreads = _split_arguments(
+                value.mapping.buffer_types, value.arguments, value.shape
+            )
             children.append(Tree(value.mapping, inner, value.size == 1, kinds))
             arguments += leaves
             sizes += (*own, *spreads)

@@ -10,14 +10,16 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.maps.accesses import Access, find_accesses
 from vkdispatch.arrays.maps.lowering import Tree, lower_map
 from vkdispatch.arrays.maps.operand import build_children
-from vkdispatch.arrays.maps.source import argument_names, name_position
+from vkdispatch.arrays.maps.source import list_argument_names, name_position
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
+from vkdispatch.codegen.annotations import Annotation
+from vkdispatch.shader.arguments.annotations import is_value
 from vkdispatch.shader.arguments.parameters import describe
-from vkdispatch.shader.map import MappingFunction, OutputMap, is_value, mapped_at
+from vkdispatch.shader.map import MappingFunction, OutputMap, mapped_at
 
 # What functions on arrays take as `output_map`.
 OutputLike = MappingFunction | OutputMap | None
@@ -36,17 +38,17 @@ class Sink:
     is_writing: bool = False
 
     @property
-    def annotations(self) -> list[Any]:
+    def annotations(self) -> list[Annotation]:
         """Annotations of the arguments of the map behind the value."""
         return self.mapping.buffer_types if self.mapping else []
 
     @property
     def names(self) -> list[str]:
         """Names of the arguments of the map behind the value."""
-        return argument_names(self.mapping) if self.mapping else []
+        return list_argument_names(self.mapping) if self.mapping else []
 
     @property
-    def parameters(self) -> list[tuple[str, Any]]:
+    def parameters(self) -> list[tuple[str, Annotation]]:
         """Names and annotations of the arguments, as `trace_kernel` takes them."""
         return list(zip(self.names, self.annotations, strict=True))
 
@@ -83,7 +85,7 @@ class Output:
         return self.sink.out_type
 
     @property
-    def annotations(self) -> list[Any]:
+    def annotations(self) -> list[Annotation]:
         """Annotations of the arguments."""
         return self.sink.annotations
 
@@ -146,7 +148,7 @@ def parse_output(
     else:
         _check_reaches(output_map, most)
     children, arguments = build_children(mapping.buffer_types[1:], output_map.arguments, target)
-    return Output(_sink(Tree(mapping, children), value_type), arguments)
+    return Output(_make_sink(Tree(mapping, children), value_type), arguments)
 
 
 def _check_broadcasts(output_map: OutputMap, shape: tuple[int, ...]) -> None:
@@ -176,16 +178,16 @@ def _check_reaches(output_map: OutputMap, most: int) -> None:
 
 def plain_output(value_type: DType) -> Output:
     """Return how a kernel stores values as they are."""
-    return Output(_plain(value_type))
+    return Output(_make_plain_sink(value_type))
 
 
 @memoize
-def _plain(value_type: DType) -> Sink:
+def _make_plain_sink(value_type: DType) -> Sink:
     return Sink(value_type, value_type)
 
 
 @memoize
-def _sink(tree: Tree, value_type: DType) -> Sink:
+def _make_sink(tree: Tree, value_type: DType) -> Sink:
     assert tree.mapping.return_type is not None
     sink = Sink(value_type, tree.mapping.return_type, lower_map(tree))
     return replace(sink, is_writing=any(access.written for access in accesses_of_sink(sink)))

@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.contents import nodes
-from vkdispatch.arrays.values.annotations import buffer
 from vkdispatch.arrays.values.elements import (
     count_per_load,
     unpack_elements,
@@ -17,10 +15,11 @@ from vkdispatch.arrays.values.elements import (
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
+from vkdispatch.codegen.annotations import Annotation, buffer
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Kernel, Op, Register, expressions_of, walk
-from vkdispatch.rewrite.functions import kernel
+from vkdispatch.ir import Kernel, Op, Register, expressions_of, nodes, walk
+from vkdispatch.rewrite.functions import prepare_kernel
 from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
 
 
@@ -99,19 +98,19 @@ class Source:
     @property
     def names(self) -> list[str]:
         """Names of the mapping function's arguments."""
-        return argument_names(self.mapping)
+        return list_argument_names(self.mapping)
 
     @property
-    def annotations(self) -> list[Any]:
+    def annotations(self) -> list[Annotation]:
         """Annotations of the mapping function's arguments."""
         return self.mapping.buffer_types
 
     @property
-    def parameters(self) -> list[tuple[str, Any]]:
+    def parameters(self) -> list[tuple[str, Annotation]]:
         """Names and annotations of the arguments of the mapping function, as `trace_kernel` takes them."""
         return list(zip(self.names, self.annotations, strict=True))
 
-    def prefix_parameters(self, prefix: str) -> list[tuple[str, Any]]:
+    def prefix_parameters(self, prefix: str) -> list[tuple[str, Annotation]]:
         """Return the parameters with names that begin with `prefix` and an underscore."""
         return [(f"{prefix}_{name}", annotation) for name, annotation in self.parameters]
 
@@ -153,7 +152,7 @@ class Source:
                 stored[:] = result
                 result = stored.to_dtype(wide)
             register[:] = result
-            # wrap around as a stored value would
+            # the value wraps around as a stored one would
             register[:] = wrap_integer(register, self.out_type)
         return register
 
@@ -220,7 +219,7 @@ def _find_uses(source: Source) -> tuple[list[int], bool, bool]:
             registers.append(index.expr.value)
             source.trace(variables, ShaderVariable(index.expr))
 
-        kernel(probe, rewrite=True)(*wrapped)
+        prepare_kernel(probe, rewrite=True)(*wrapped)
         description = context.get_description("probe")
     is_writing = any(writes for _, writes in description.binding_access)
     read = [i for i, each in enumerate(wrapped) if isinstance(each, _Element) and each.is_read]
@@ -246,7 +245,7 @@ class MapName(str):
     __slots__ = ()
 
 
-def argument_names(mapping: MappingFunction) -> list[str]:
+def list_argument_names(mapping: MappingFunction) -> list[str]:
     """Return the names of a mapping function's arguments."""
     names = list(inspect.signature(mapping.mapping_function).parameters)
     count = len(mapping.buffer_types)

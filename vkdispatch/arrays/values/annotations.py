@@ -1,13 +1,5 @@
-"""Annotations for dtypes that are values: `buffer[kind]` is `Buff[kind]`, and so is `constant`."""
+"""Annotations of kernel arguments for dtypes that are known at run time: see `codegen.annotations`."""
 
-from typing import Any, Protocol, cast
-
-import vkdispatch.codegen as vc
-
-
-class _Generic(Protocol):
-    def __getitem__(self, kind: object, /) -> Any: ...
-
-
-buffer = cast(_Generic, vc.Buff)
-constant = cast(_Generic, vc.Const)
+from vkdispatch.codegen.annotations import Annotation as Annotation
+from vkdispatch.codegen.annotations import buffer as buffer
+from vkdispatch.codegen.annotations import constant as constant

@@ -88,7 +88,7 @@ def unpack_elements(kind: DType, count: int, word: Any) -> list[Any]:
     return [vc.to_dtype(wide, *parts[size * i : size * (i + 1)]) for i in range(count)]
 
 
-def _bytes(kind: DType, words: list[Any]) -> list[Any]:
+def _unpack_bytes(kind: DType, words: list[Any]) -> list[Any]:
     if kind is dtype.int8:
         signed = [vc.to_int(word) for word in words]
         return [(word << (24 - 8 * i)) >> 24 for word in signed for i in range(4)]
@@ -97,7 +97,7 @@ def _bytes(kind: DType, words: list[Any]) -> list[Any]:
     return [(word >> (8 * i)) & 0xFF for word in words for i in range(4)]
 
 
-def _halves(kind: DType, words: list[Any]) -> list[Any]:
+def _unpack_halves(kind: DType, words: list[Any]) -> list[Any]:
     if kind is dtype.float16:
         pairs = [vc.unpack_half2x16(word) for word in words]
         return [pair[i] for pair in pairs for i in range(2)]
@@ -110,11 +110,11 @@ def _halves(kind: DType, words: list[Any]) -> list[Any]:
     return [part for word in words for part in (word & 0xFFFF, word >> 16)]
 
 
-def _whole(kind: DType, words: list[Any]) -> list[Any]:
+def _unpack_whole(kind: DType, words: list[Any]) -> list[Any]:
     return [word if kind is dtype.uint32 else vc.reinterpret(kind, word) for word in words]
 
 
-def _pairs(kind: DType, words: list[Any]) -> list[Any]:
+def _unpack_pairs(kind: DType, words: list[Any]) -> list[Any]:
     pairs = [vc.to_uvec2(words[i], words[i + 1]) for i in range(0, len(words), 2)]
     if kind is dtype.float64:
         return [vc.pack_double2x32(pair) for pair in pairs]
@@ -122,4 +122,9 @@ def _pairs(kind: DType, words: list[Any]) -> list[Any]:
     return longs if kind is dtype.uint64 else [long.to_dtype(dtype.int64) for long in longs]
 
 
-_PARTS: dict[int, Callable[[DType, list[Any]], list[Any]]] = {1: _bytes, 2: _halves, 4: _whole, 8: _pairs}
+_PARTS: dict[int, Callable[[DType, list[Any]], list[Any]]] = {
+    1: _unpack_bytes,
+    2: _unpack_halves,
+    4: _unpack_whole,
+    8: _unpack_pairs,
+}

@@ -7,7 +7,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, is_complex
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.rewrite.functions import inlined, kernel
+from vkdispatch.rewrite.functions import prepare_function, prepare_kernel
 
 
 def is_expression(function: Callable[[Any, Any], Any], kind: DType, who: str) -> bool:
@@ -23,14 +23,14 @@ def is_expression(function: Callable[[Any, Any], Any], kind: DType, who: str) ->
     def probe() -> None:
         x, y = vc.new_register(kind), vc.new_register(kind)
         before = vc.get_builder().contents
-        result = inlined(function)(x, y)
+        result = prepare_function(function)(x, y)
         if result is None:
             raise ArgumentValueError(f"{who} must return a {kind.name}, got None")
         alone = isinstance(result, ShaderVariable) and result.var_type is kind
         plain.append(alone and vc.get_builder().contents == before)
 
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS):
-        kernel(probe, rewrite=True)()
+        prepare_kernel(probe, rewrite=True)()
     return plain[0]
 
 

@@ -1,1 +1,1 @@
-"""From text to a compiled module: the compiler, untrusted code, the cache on disk."""
+"""Compilation of GLSL to SPIR-V and of SPIR-V to pipelines, and the cache on disk."""

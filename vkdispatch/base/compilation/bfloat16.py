@@ -1,7 +1,7 @@
-"""bfloat16 in compiled code: compilers that do not know it compile float16_t, which is renamed after them.
+"""bfloat16 in compiled code, for compilers that do not support it.
 
-A kernel with cooperative matrices of bfloat16 has `MARK` in its GLSL, and has no other 16-bit floats: all
-that SPIR-V calls a float of 16 bits is then bfloat16 (SPV_KHR_bfloat16).
+The GLSL of a kernel with cooperative matrices of bfloat16 contains `MARK` and no other 16-bit floats. The
+compiler sees float16_t; afterwards all 16-bit floats in the SPIR-V become bfloat16 (SPV_KHR_bfloat16).
 """
 
 import struct
@@ -16,18 +16,18 @@ _ENCODING = 0  # BFloat16KHR
 _NAME = b"SPV_KHR_bfloat16"
 
 
-def with_bfloat16(code: bytes) -> bytes:
-    """Return SPIR-V whose floats of 16 bits are bfloat16."""
+def replace_float16(code: bytes) -> bytes:
+    """Return the SPIR-V with all 16-bit floats replaced by bfloat16."""
     words = struct.unpack(f"<{len(code) // 4}I", code)
     result = list(words[:_HEADER])
     result += [2 << 16 | _CAPABILITY, _BFLOAT16_TYPE, 2 << 16 | _CAPABILITY, _BFLOAT16_MATRIX]
     named = False
-    for instruction in _instructions(words):
+    for instruction in _split_instructions(words):
         opcode = instruction[0] & 0xFFFF
         if opcode == _CAPABILITY and instruction[1] == _FLOAT16:
             continue
         if opcode != _CAPABILITY and not named:
-            # extensions follow the capabilities
+            # extensions come after the capabilities
             name = _NAME + b"\0" * (4 - len(_NAME) % 4)
             result += [(1 + len(name) // 4) << 16 | _EXTENSION, *struct.unpack(f"<{len(name) // 4}I", name)]
             named = True
@@ -38,7 +38,7 @@ def with_bfloat16(code: bytes) -> bytes:
     return struct.pack(f"<{len(result)}I", *result)
 
 
-def _instructions(words: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
+def _split_instructions(words: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
     at = _HEADER
     while at < len(words):
         size = words[at] >> 16

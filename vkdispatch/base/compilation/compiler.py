@@ -1,4 +1,4 @@
-"""GLSL to SPIR-V, and SPIR-V to the driver's own form: each once, then from the disk cache."""
+"""Compilation of GLSL to SPIR-V, and the cached results of compiler and drivers."""
 
 import os
 import sys
@@ -8,25 +8,25 @@ from typing import TYPE_CHECKING
 from vkdispatch.base import init
 from vkdispatch.base.absent import is_absent
 from vkdispatch.base.compilation import disk_cache
-from vkdispatch.base.compilation.bfloat16 import MARK, with_bfloat16
+from vkdispatch.base.compilation.bfloat16 import MARK, replace_float16
 from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.errors import ShaderBuildError
 from vkdispatch.base.native_module import native
 
 if TYPE_CHECKING:
-    from vkdispatch.base.process.surroundings import Surroundings
+    from vkdispatch.base.compilation.includes import Preprocessing
 
 _SPIRV = "spirv"
 _PIPELINE = "pipeline"
 _PROGRAM = "program"
 
-_kernels_expected = False
+_expects_kernels = False
 _identity = ""
-_program_noted = False
+_program_is_stored = False
 
 
 def can_compile() -> bool:
-    """Whether there is a compiler, which is part of the native module."""
+    """Whether there is a compiler: it is part of the native module."""
     return not is_absent(native)
 
 
@@ -34,7 +34,7 @@ def compile_glsl(
     source: str,
     name: str,
     with_lines: Callable[[], str] | None = None,
-    surroundings: "Surroundings | None" = None,
+    preprocessing: "Preprocessing | None" = None,
 ) -> bytes:
     """Compile a compute shader to SPIR-V, without a device.
 
@@ -43,40 +43,45 @@ def compile_glsl(
     source
         GLSL.
     name
-        What messages call it.
+        Its name in messages.
     with_lines
-        Returns the source with #line directives, where it is to be compiled: they are for messages alone.
-    surroundings
-        What it includes, and the macros that are defined for it.
+        Returns the source with #line directives, which matter for messages only. Called if the source has to
+        be compiled.
+    preprocessing
+        The texts that the source includes, and macros.
 
     Raises
     ------
     ShaderBuildError
-        The compiler refused it; the whole log is in the message.
+        The source does not compile. The full log is in the message.
     """
-    if surroundings is None:
-        key = f"{_compiler()}\n{_without_lines(source)}"
+    if preprocessing is None:
+        key = f"{_identify_compiler()}\n{_strip_lines(source)}"
     else:
-        key = f"{_compiler()}\n{surroundings.key}\n{source}"
+        key = f"{_identify_compiler()}\n{preprocessing.key}\n{source}"
     code = disk_cache.load(_SPIRV, key)
     if code is None:
         try:
-            if surroundings is None:
+            if preprocessing is None:
                 code = native.compile_glsl(with_lines() if with_lines else source)
             else:
-                preamble, includes, texts = surroundings.preamble, surroundings.includes, surroundings.texts
-                code = native.compile_glsl(source, preamble=preamble, includes=includes, texts=texts)
+                code = native.compile_glsl(
+                    source,
+                    preamble=preprocessing.preamble,
+                    includes=preprocessing.includes,
+                    texts=preprocessing.texts,
+                )
         except ValueError as error:
             log = str(error).strip()
-            if surroundings is not None:
-                log = surroundings.explain(log)
+            if preprocessing is not None:
+                log = preprocessing.explain(log)
             raise ShaderBuildError(
                 f"the GLSL of {name!r} does not compile:\n{log}", shader_source=source, compiler_log=log
             ) from error
         if MARK in source:
-            code = with_bfloat16(code)
+            code = replace_float16(code)
         disk_cache.store(_SPIRV, key, code)
-    _note_program()
+    _store_program()
     return code
 
 
@@ -86,17 +91,17 @@ def compile_glsl_file(path: str, vulkan_minor: int = 2) -> bytes:
     Parameters
     ----------
     path
-        Its file. `#include "other.glsl"` finds files beside the one that it stands in, with
-        `#extension GL_GOOGLE_include_directive : require`.
+        The path of the file. With `#extension GL_GOOGLE_include_directive : require`, the directive
+        `#include "other.glsl"` includes a file of the same folder.
     vulkan_minor
-        For Vulkan 1.0, 1.1 or 1.2: SPIR-V 1.0, 1.3 or 1.5.
+        0, 1 or 2 for Vulkan 1.0, 1.1 or 1.2 (SPIR-V 1.0, 1.3 or 1.5).
 
     Raises
     ------
     ShaderBuildError
-        The compiler refused it; its whole log, with files and lines, is in the message.
+        The source does not compile. The full log, with files and lines, is in the message.
     OSError, UnicodeDecodeError
-        The file cannot be read, or is no text.
+        The file cannot be read, or is not text.
     """
     with open(path, encoding="utf-8") as file:
         source = file.read()
@@ -117,7 +122,7 @@ def pipeline_keys(
     entry_point: str,
     specialization: Sequence[tuple[int, bytes]],
 ) -> list[str]:
-    """Return the key of a plan's pipeline on each device; none where the disk cache is off."""
+    """Return the cache key of a plan's pipeline on each device, or [] if the disk cache is off."""
     if not disk_cache.is_enabled():
         return []
     plan = f"{list(binding_types)} {push_constant_size} {entry_point} {list(specialization)} {spirv.hex()}"
@@ -128,79 +133,79 @@ def pipeline_keys(
 
 
 def load_pipelines(keys: Sequence[str]) -> list[bytes]:
-    """Return what drivers made of these plans before, b"" where that is not known."""
+    """Return the cached pipelines of these keys, b"" where there is none."""
     return [disk_cache.load(_PIPELINE, key) or b"" for key in keys]
 
 
-def store_pipelines(keys: Sequence[str], made: Sequence[bytes]) -> None:
-    """Keep what drivers made, less what is empty: that is as it was."""
-    for key, data in zip(keys, made, strict=True):
+def store_pipelines(keys: Sequence[str], pipelines: Sequence[bytes]) -> None:
+    """Store pipelines under these keys. Empty data means that the stored pipeline is up to date."""
+    for key, data in zip(keys, pipelines, strict=True):
         if data:
             disk_cache.store(_PIPELINE, key, data)
 
 
 def expect_kernels() -> None:
-    """Take note that the program has kernels: the compiler will be needed."""
-    global _kernels_expected
-    if not _kernels_expected:
-        _kernels_expected = True
+    """Note that the program has kernels, so that the compiler can be prepared early."""
+    global _expects_kernels
+    if not _expects_kernels:
+        _expects_kernels = True
         if init.is_initialized() and init.is_vulkan():
             _prepare()
 
 
-def vulkan_comes_up() -> None:
-    """Have the compiler get ready, on another thread, while the driver is loaded: if there are kernels."""
-    if _kernels_expected:
+def prepare_while_loading() -> None:
+    """Prepare the compiler on another thread while Vulkan is loaded, if the program has kernels."""
+    if _expects_kernels:
         _prepare()
 
 
-def context_comes_up() -> None:
-    """Have the compiler get ready: kernels are what a context is for."""
+def prepare_for_context() -> None:
+    """Prepare the compiler on another thread, as a context is about to be made."""
     _prepare()
 
 
-def context_ends() -> None:
-    """Take note that the program has run: the next time it will find in the cache what it needs."""
-    _note_program()
+def store_program_run() -> None:
+    """Store that this program has run: next time it will find its kernels in the cache."""
+    _store_program()
 
 
 def _prepare() -> None:
-    # A program that ran before, as it is, finds its kernels in the cache: the work would be in vain.
-    if disk_cache.load(_PROGRAM, _program()) is None:
+    # An unchanged program that ran before finds its kernels in the cache and needs no compiler.
+    if disk_cache.load(_PROGRAM, _identify_program()) is None:
         native.prepare_compiler()
 
 
-def _note_program() -> None:
-    global _program_noted
-    if not _program_noted:
-        _program_noted = True
-        if disk_cache.is_enabled() and disk_cache.load(_PROGRAM, _program()) is None:
-            disk_cache.store(_PROGRAM, _program(), b"")
+def _store_program() -> None:
+    global _program_is_stored
+    if not _program_is_stored:
+        _program_is_stored = True
+        if disk_cache.is_enabled() and disk_cache.load(_PROGRAM, _identify_program()) is None:
+            disk_cache.store(_PROGRAM, _identify_program(), b"")
 
 
-def _program() -> str:
+def _identify_program() -> str:
     path = getattr(sys.modules.get("__main__"), "__file__", None) or ""
     try:
         changed = os.stat(path).st_mtime_ns
         path = os.path.abspath(path)
     except (OSError, ValueError):
-        changed = 0  # an interactive session, or a program inside of an archive
-    return f"{_compiler()}\n{path}\n{changed}"
+        changed = 0  # an interactive session, or a program in an archive
+    return f"{_identify_compiler()}\n{path}\n{changed}"
 
 
-def _compiler() -> str:
+def _identify_compiler() -> str:
     global _identity
     if not _identity:
         _identity = native.compiler_identity()
     return _identity
 
 
-def _without_lines(source: str) -> str:
-    """Return a source without its #line directives, which show in messages only: unless it asks for them."""
+def _strip_lines(source: str) -> str:
+    """Return a source without #line directives, unless it uses the line or file."""
     if "#line" not in source or "__LINE__" in source or "__FILE__" in source:
         return source
     return "\n".join([line for line in source.split("\n") if not line.startswith("#line")])
 
 
-init.before_loading.append(vulkan_comes_up)
-init.after_contexts.append(context_ends)
+init.before_loading.append(prepare_while_loading)
+init.after_contexts.append(store_program_run)

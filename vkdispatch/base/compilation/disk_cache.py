@@ -1,15 +1,15 @@
-"""What is kept on disk between runs: compiled kernels, drivers' pipelines, measured choices.
+"""The disk cache: compiled kernels, pipelines of drivers and measured choices, kept between runs.
 
-An entry is a file `<folder>/<kind>/<hash of the key>.vkd`: a digest, then the data. It is written beside its
-place and renamed into it, so a reader sees all of it or nothing, whatever other processes do and however they
-end. What its digest does not match is deleted and counts as absent. Nothing here raises because of the disk:
-where it is full, read-only or gone, programs run as if nothing had been kept.
+An entry is a file `<folder>/<kind>/<hash of the key>.vkd`: a digest, then the data. It is written to a
+temporary file and renamed, so that a reader sees all of it or nothing, whatever other processes do. An entry
+that does not match its digest is deleted and counts as missing. Failures of the disk raise no errors: if it
+is full, read-only or missing, programs run as if the cache were empty.
 
-Entries are trusted: some are executed. Folders and files that other users could have written are ignored,
+Entries are trusted, as some are executed. Folders and files that other users could have written are ignored,
 with one warning.
 
-The environment variable VKDISPATCH_CACHE names another folder; `off` or `0` disables all of it. A word
-that is no folder, such as `1`, raises ArgumentValueError.
+The environment variable VKDISPATCH_CACHE names another folder; `off` or `0` disables the cache. A
+word such as `1`, which is probably not meant as a folder, raises ArgumentValueError.
 """
 
 import functools
@@ -22,13 +22,13 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.process.logging import log_verbose, log_warning
 from vkdispatch.base.record import record
 
-# Paths are plain text here: pathlib takes longer to import than a warm start has.
+# Paths are str: importing pathlib would dominate the time of a warm start.
 if TYPE_CHECKING:
     import hashlib
     from pathlib import Path
 
 LIMIT = 256 << 20
-"""Bytes that all entries together may take on disk; the least recently used go first."""
+"""Maximum bytes of all entries together. The least recently used are deleted first."""
 
 _VARIABLE = "VKDISPATCH_CACHE"
 _OFF = ("off", "0")
@@ -39,12 +39,10 @@ _HEAD = len(_MAGIC) + _DIGEST
 _NAME = 40  # characters of an entry's name
 _SUFFIX = ".vkd"
 _PARTIAL = ".vkd~"
-_TALLY = (
-    ".vkdispatch-written"  # one byte for each block that any process has begun to write since the last trim
-)
+_TALLY = ".vkdispatch-written"  # a byte for each block that any process has written since the last trim
 _BLOCK = 4096
 _LARGEST = LIMIT // 8
-_STALE_S = 600  # a write takes far less: whoever began this file is gone
+_STALE_S = 600  # a write takes far less: the process that began this file has ended
 
 _reported = False
 _warned = False
@@ -52,18 +50,18 @@ _warned = False
 
 @record
 class Usage:
-    """What one kind of entry takes: how many there are, and their bytes."""
+    """The number of entries of a kind, and their bytes."""
 
     count: int
     size: int
 
 
 _File = tuple[float, str, str, int]
-"""An entry: when it was last used, its kind, name and size."""
+"""An entry: time of last use, kind, name and size."""
 
 
 def folder() -> "Path | None":
-    """Return the folder that holds the entries, which need not exist yet; None where the cache is off."""
+    """Return the folder of the entries, which need not exist yet; None if the cache is off."""
     from pathlib import Path
 
     root = _root()
@@ -71,12 +69,12 @@ def folder() -> "Path | None":
 
 
 def is_enabled() -> bool:
-    """Whether anything is kept at all."""
+    """Whether the cache is on."""
     return _root() is not None
 
 
 def load(kind: str, key: str) -> bytes | None:
-    """Return the data stored under `key`, or None: there is none, it was damaged, or the cache is off."""
+    """Return the data stored under `key`; None if there is none, it is damaged, or the cache is off."""
     root = _root()
     if root is None:
         return None
@@ -96,16 +94,16 @@ def load(kind: str, key: str) -> bytes | None:
 
 
 def store(kind: str, key: str, data: bytes) -> None:
-    """Keep `data` under `key`, in place of what was there. Where the disk refuses, nothing happens.
+    """Store `data` under `key`, replacing earlier data. Failures of the disk are ignored.
 
     Parameters
     ----------
     kind
-        A word for what the data is: a folder's name, and a line of `vdlist --cache`.
+        A word for the kind of data: the name of a folder, and of a line of `vdlist --cache`.
     key
-        All that the data follows from; only its hash goes to the disk.
+        Everything that the data depends on. Only its hash is written to the disk.
     data
-        At most an eighth of `LIMIT`; more is not kept.
+        At most an eighth of `LIMIT`; larger data is not stored.
     """
     root = _root()
     if root is None or len(data) > _LARGEST:
@@ -114,7 +112,7 @@ def store(kind: str, key: str, data: bytes) -> None:
     partial = f"{name}-{os.urandom(6).hex()}{_PARTIAL}"
     try:
         with PrivateFolder.open(root, make=True) as top, top.subfolder(kind, make=True) as folder:
-            # Counted before it is written: what a killed process leaves behind counts as well.
+            # Count before writing, so that files of killed processes count as well.
             full = _count(top, len(data) + _HEAD)
             try:
                 folder.write(partial, (_head(kind, name, data), data))
@@ -131,7 +129,7 @@ def store(kind: str, key: str, data: bytes) -> None:
 
 
 def entries() -> dict[str, Usage]:
-    """Return what the entries of each kind take, by kind."""
+    """Return the usage of each kind of entry."""
     usage: dict[str, Usage] = {}
     for _, kind, _, size in _all_files():
         before = usage.get(kind, Usage(0, 0))
@@ -145,9 +143,9 @@ def size() -> int:
 
 
 def clear() -> int:
-    """Delete every entry, and what killed processes left behind; return how many entries were deleted.
+    """Delete every entry and the files of killed processes. Return the number of deleted entries.
 
-    Other files in the folder, if it holds any, stay.
+    Other files in the folder are not touched.
     """
     top = _top()
     if top is None:
@@ -172,7 +170,7 @@ def _root() -> str | None:
         try:
             path = os.path.expanduser(chosen) if chosen else _user_folder()
             root = "" if path.startswith("~") else os.path.abspath(path)
-        # Users of a container may have no home; programs may run in a folder that is gone.
+        # Users of a container may have no home; the working directory may have been deleted.
         except (OSError, RuntimeError):
             root = ""
         _roots[chosen] = root
@@ -180,7 +178,7 @@ def _root() -> str | None:
 
 
 def _user_folder() -> str:
-    # On Linux that is XDG_CACHE_HOME or ~/.cache. To ask platformdirs takes longer than all of our import.
+    # On Linux that is XDG_CACHE_HOME or ~/.cache. Importing platformdirs takes longer than this package.
     if sys.platform.startswith("linux") and not ({"ANDROID_ROOT", "ANDROID_DATA"} & os.environ.keys()):
         for base in (
             os.environ.get("XDG_CACHE_HOME", ""),
@@ -210,7 +208,7 @@ def _top() -> PrivateFolder | None:
 @functools.cache
 def _blake2b() -> "type[hashlib.blake2b]":
     try:
-        # hashlib's own. By that name OpenSSL is loaded as well, which takes 4 ms.
+        # the implementation in hashlib, without OpenSSL, which takes 4 ms to load
         from _blake2 import blake2b
     except ImportError:
         from hashlib import blake2b
@@ -229,7 +227,7 @@ def _name(key: str) -> str:
 
 
 def _head(kind: str, name: str, data: bytes) -> bytes:
-    # With its place: a file in another's place is no entry.
+    # The digest includes the name: a file that was moved is not an entry.
     return _MAGIC + _hash(f"{kind}/{name}".encode(), data, size=_DIGEST)
 
 
@@ -238,7 +236,7 @@ def _blocks(size: int) -> int:
 
 
 def _count(top: PrivateFolder, size: int) -> bool:
-    """Add `size` to what all processes have written since the last trim; return whether one is due again."""
+    """Add `size` to the bytes that all processes wrote since the last trim. Return whether to trim."""
     # Appending is atomic, and the file's length is the sum: no lock, nothing that could be left half-written.
     descriptor = top.open_file(_TALLY, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     try:
@@ -252,8 +250,8 @@ def _count(top: PrivateFolder, size: int) -> bool:
 
 
 def _trim(top: PrivateFolder) -> None:
-    """Delete the least recently used until there is room for all that may come before the next trim."""
-    # Two processes that do this at once choose the same files; that one was gone already is no matter.
+    """Delete the least recently used entries, to make room for all writes before the next trim."""
+    # Two processes that trim at once choose the same files. A file that is already gone is not an error.
     files = _files(top, stale_s=_STALE_S)
     total = sum(_blocks(size) for *_, size in files) * _BLOCK
     if total <= LIMIT // 4 * 3:
@@ -274,7 +272,7 @@ def _all_files() -> list[_File]:
 
 
 def _files(top: PrivateFolder, stale_s: float | None = None) -> list[_File]:
-    """Return all entries; with `stale_s`, delete unfinished ones that old."""
+    """Return all entries. With `stale_s`, delete unfinished files that are so many seconds old."""
     found: list[_File] = []
     for kind in top.list():
         try:
@@ -283,7 +281,7 @@ def _files(top: PrivateFolder, stale_s: float | None = None) -> list[_File]:
             with top.subfolder(kind.name) as folder:
                 found += _files_of(kind.name, folder, stale_s)
         except OSError:
-            continue  # another's, which whoever loads from it is told of; or it is gone
+            continue  # deleted, or not trusted, of which `load` warns
     return found
 
 
@@ -323,8 +321,8 @@ def _warn(error: UntrustedError) -> None:
     if not _warned:
         _warned = True
         log_warning(
-            f"the disk cache does without what other users could have written: {error}. {_VARIABLE} can name "
-            f"another folder, or be off"
+            f"the disk cache ignores what other users could have written: {error}. Set {_VARIABLE} to "
+            f"another folder, or to off"
         )
 
 
@@ -332,4 +330,4 @@ def _report(error: OSError) -> None:
     global _reported
     if not _reported:
         _reported = True
-        log_verbose(f"the disk cache cannot be written to ({error}); working without it")
+        log_verbose(f"the disk cache cannot be written to ({error}); continuing without it")

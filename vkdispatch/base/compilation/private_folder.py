@@ -1,10 +1,10 @@
 """Folders that no other user can write to, and the files in them.
 
-What is opened is checked by its descriptor, and all that follows goes through that descriptor: nobody can put
-something else in its place between the check and the use. Links are followed on the way to the first folder
-alone; what they lead to is checked as well.
+Folders and files are checked by their descriptors, and used through the same descriptors: nobody can replace
+them between the check and the use. Links are followed on the way to the first folder only, and their targets
+are checked as well.
 
-Where a system has no owners, or no such descriptors (Windows), folders are what their paths name.
+On systems without owners or such descriptors (Windows), folders are used by path, without checks.
 """
 
 import errno
@@ -22,26 +22,26 @@ _DESCRIPTORS = (
 )
 _FOLDER = getattr(os, "O_DIRECTORY", 0)
 _UNLINKED = getattr(os, "O_NOFOLLOW", 0)
-# A pipe in the place of a file is not waited for.
+# O_NONBLOCK: do not wait for a pipe.
 _FILE = _UNLINKED | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _DEEPEST = 100  # folders above one; a path has fewer
 
 MOST_FILES = 1 << 17
-"""How many files of one folder are looked at."""
+"""Maximum number of files to list in a folder."""
 
-# Folders, by path, device and number, whose parents have been looked at.
+# Folders whose parents have been checked, by path, device and inode.
 _parents_checked: set[tuple[str, int, int]] = set()
 
 
 class UntrustedError(OSError):
-    """Other users could have written what a path leads to. The text says which, why, and what to do."""
+    """Other users could have written a file or folder. The text says which, why, and what to do."""
 
 
 class PrivateFolder:
     """An open folder that belongs to the user and that nobody else can write to.
 
-    A context manager, which closes it.
+    A context manager that closes the folder.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class PrivateFolder:
         path
             The folder.
         make
-            Make it, and those above it, where it is missing; only the user can look into it then.
+            Make the folder and its parents if they are missing, accessible to the user only.
 
         Raises
         ------
@@ -92,7 +92,7 @@ class PrivateFolder:
         return cls._check_opened(path, descriptor, True)
 
     def subfolder(self, name: str, make: bool = False) -> "PrivateFolder":
-        """Open a folder in this one; with `make`, make it where it is missing. Raises as `open` does."""
+        """Open a subfolder. With `make`, make it if it is missing. Raises as `open`."""
         path = f"{self.path}{os.sep}{name}"
         if self._descriptor is None:
             return self._by_path(path, make)
@@ -107,14 +107,14 @@ class PrivateFolder:
         return self._check_opened(path, descriptor, False)
 
     def open_file(self, name: str, flags: int) -> int:
-        """Open a file, made for the user alone if the flags say so, and return its descriptor.
+        """Open a file and return its descriptor. A new file is accessible to the user only.
 
         Raises
         ------
         UntrustedError
             It belongs to another user, or others may write to it.
         OSError
-            It cannot be opened, or is a link, a pipe or whatever else is no file.
+            It cannot be opened, or is not a regular file.
         """
         descriptor = os.open(self._place(name), flags | _FILE, 0o600, dir_fd=self._descriptor)
         try:
@@ -128,16 +128,16 @@ class PrivateFolder:
         return descriptor
 
     def read(self, name: str, limit: int) -> bytes | None:
-        """Return what is in a file, and take note of its use; None if that is more than `limit` bytes.
+        """Return the content of a file and update its time of use; None for more than `limit` bytes.
 
-        Raises as `open_file` does.
+        Raises as `open_file`.
         """
         descriptor = self.open_file(name, os.O_RDONLY)
         try:
             size = os.fstat(descriptor).st_size
             if size > limit:
                 return None
-            # One byte more than there is: a single read also finds the end.
+            # One byte more than the size, so that a single read also finds the end.
             content = os.read(descriptor, size + 1)
             while len(content) <= size and (more := os.read(descriptor, size + 1 - len(content))):
                 content += more
@@ -148,19 +148,19 @@ class PrivateFolder:
             os.close(descriptor)
 
     def write(self, name: str, parts: tuple[bytes, ...]) -> None:
-        """Make a file that is not there yet. Raises OSError."""
+        """Write a new file. Raises OSError, also if it exists."""
         with open(self.open_file(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL), "wb") as file:
             for part in parts:
                 file.write(part)
 
     def replace(self, name: str, by: str) -> None:
-        """Rename the file `by` to `name`, in place of what was there. Raises OSError."""
+        """Rename the file `by` to `name`, replacing an existing file. Raises OSError."""
         os.replace(
             self._place(by), self._place(name), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor
         )
 
     def delete(self, name: str) -> bool:
-        """Delete a file or a link; return whether none is there now."""
+        """Delete a file or a link. Return whether it is gone."""
         try:
             os.unlink(self._place(name), dir_fd=self._descriptor)
         except FileNotFoundError:
@@ -170,7 +170,7 @@ class PrivateFolder:
         return True
 
     def list(self) -> "Iterator[os.DirEntry[str]]":
-        """Yield what is in the folder, `MOST_FILES` at most; nothing where it cannot be listed."""
+        """Yield the entries of the folder, at most `MOST_FILES`; none if it cannot be listed."""
         try:
             items = os.scandir(self.path if self._descriptor is None else self._descriptor)
         except OSError:
@@ -185,7 +185,7 @@ class PrivateFolder:
         try:
             return os.open(name, _FOLDER | _UNLINKED, dir_fd=self._descriptor)
         except OSError as error:
-            # The system says the same of links and of files.
+            # The error is the same for links and for files.
             status = os.stat(name, dir_fd=self._descriptor, follow_symlinks=False)
             if stat.S_ISLNK(status.st_mode):
                 raise UntrustedError(
@@ -228,16 +228,16 @@ def _check(status: os.stat_result, path: str) -> None:
 
 
 def _check_parents(below: os.stat_result, path: str, descriptor: int) -> None:
-    """Raise UntrustedError where anyone may put another of the user's folders in the place of this one.
+    """Raise UntrustedError if anyone may replace this folder with another folder of the user.
 
-    A group may write to parents: those of a project, or of the user alone, are made like that. What it puts
-    there would have to be the user's own.
+    Parents may be writable by a group, as is common for projects and for groups of one user. A replacement
+    would have to belong to the user.
     """
     for depth in range(1, _DEEPEST):
         try:
             status = os.stat("/".join([".."] * depth), dir_fd=descriptor)
         except OSError:
-            return  # as far as the user may look
+            return  # the user may not access more parents
         if (status.st_dev, status.st_ino) == (below.st_dev, below.st_ino):
             return
         if status.st_mode & stat.S_IWOTH and not status.st_mode & stat.S_ISVTX:

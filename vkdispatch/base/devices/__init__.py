@@ -1,1 +1,1 @@
-"""Which Vulkan devices there are, what they can do, which drivers offer them."""
+"""Devices: their properties, and the drivers that provide them."""

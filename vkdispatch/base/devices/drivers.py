@@ -1,4 +1,4 @@
-"""Why the Vulkan loader found no driver: what the variables name that tell it where to look."""
+"""Reasons why the Vulkan loader found no driver: faults in its environment variables."""
 
 import ctypes
 import glob
@@ -6,8 +6,8 @@ import json
 import os
 from collections.abc import Iterator
 
-# The loader takes VK_DRIVER_FILES before VK_ICD_FILENAMES, which older ones know alone; both replace the
-# drivers that are installed, and the last one adds to them.
+# VK_DRIVER_FILES takes precedence over VK_ICD_FILENAMES, the only one that old loaders know. Both replace
+# the installed drivers; the last variable adds to them.
 _VARIABLES = ("VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES")
 _FILTERS = ("VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE")
 _ENTRY_POINTS = (
@@ -18,12 +18,12 @@ _ENTRY_POINTS = (
 
 
 def explain_variables() -> str:
-    """Return what is wrong with the manifests that the loader's variables name, and what would do.
+    """Return what is wrong with the manifests that the loader's variables name, and how to fix it.
 
-    Sentences, the first after a space; "" where no variable is set. The libraries that manifests name are
-    loaded, as the loader has done before.
+    The text starts with a space; it is empty if no variable is set. The libraries of the manifests are
+    loaded, which the loader has done before.
     """
-    faults = {name: list(_faults(os.environ.get(name, ""))) for name in _VARIABLES}
+    faults = {name: list(_find_faults(os.environ.get(name, ""))) for name in _VARIABLES}
     said = [f"{name}: {fault}" for name in _VARIABLES for fault in faults[name]]
     if said:
         wrong = " and ".join(name for name in _VARIABLES if faults[name])
@@ -35,19 +35,19 @@ def explain_variables() -> str:
     return ""
 
 
-def _faults(value: str) -> Iterator[str]:
+def _find_faults(value: str) -> Iterator[str]:
     for path in filter(None, value.split(os.pathsep)):
         manifests = glob.glob(os.path.join(glob.escape(path), "*.json")) if os.path.isdir(path) else [path]
         if not manifests:
             yield f"the folder {path!r} holds no manifest (*.json)"
         for manifest in sorted(manifests):
-            fault = _fault(manifest)
+            fault = _find_fault(manifest)
             if fault:
                 yield f"{manifest!r} {fault}"
 
 
-def _fault(manifest: str) -> str | None:
-    """Return what is wrong with a manifest; None where nothing is seen to be."""
+def _find_fault(manifest: str) -> str | None:
+    """Return what is wrong with a manifest, or None."""
     try:
         with open(manifest, "rb") as file:
             content = json.load(file)
@@ -61,7 +61,7 @@ def _fault(manifest: str) -> str | None:
         library = None
     if not isinstance(library, str):
         return "is no driver's manifest: it has no ICD.library_path"
-    # Without a slash it is looked for as any library is.
+    # A name without a slash is searched for like any library.
     place = os.path.join(os.path.dirname(os.path.abspath(manifest)), library) if "/" in library else library
     try:
         loaded = ctypes.CDLL(place)

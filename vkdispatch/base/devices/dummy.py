@@ -1,4 +1,4 @@
-"""The device of the dummy backend: it describes a GPU, and runs nothing."""
+"""The device of the dummy backend, which describes a GPU and runs nothing."""
 
 from vkdispatch.base.devices.information import DeviceInfo
 
@@ -8,7 +8,7 @@ _ALL_OPERATIONS = 0xFF
 
 
 def dummy_device() -> DeviceInfo:
-    """Return a discrete GPU that has every feature and usual limits."""
+    """Return a discrete GPU with all features and common limits."""
     return DeviceInfo(
         dev_index=0,
         version_variant=0,

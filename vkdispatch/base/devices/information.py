@@ -1,4 +1,4 @@
-"""What a device offers, as plain data, and which device to prefer. Touches no driver."""
+"""The properties of devices as plain data, and the order of preference. Calls no driver."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -14,7 +14,7 @@ _COMPUTE_STAGE = 0x20
 _BASIC_OPERATIONS = 0x1
 _ARITHMETIC_OPERATIONS = 0x4
 
-# Vulkan's numbers of component types and scopes, as the dtypes here and scopes of the kernel language.
+# Vulkan's numbers of component types and scopes -> names of dtypes and of scopes of the kernel language.
 _COMPONENTS = {
     **dict(enumerate(("float16", "float32", "float64", "int8", "int16", "int32", "int64"))),
     **dict(enumerate(("uint8", "uint16", "uint32", "uint64"), 7)),
@@ -27,12 +27,12 @@ _SCOPES = {1: "device", 2: "workgroup", 3: "subgroup", 5: "queue_family"}
 
 @record
 class MatrixProduct:
-    """A product of cooperative matrices that a device computes: a (m x k) times b (k x n), plus c.
+    """A product of cooperative matrices that a device supports: a (m x k) times b (k x n), plus c.
 
     `a`, `b`, `c` and `result` are names of component types, such as "float16"; `scope` is "subgroup" or
-    "workgroup". A `saturating` one keeps sums of integers within their type. A `flexible` one
-    (VK_NV_cooperative_matrix2) stands for all multiples of its three sizes, and where its scope is the
-    workgroup, for workgroups of `invocations`.
+    "workgroup". A `saturating` product clamps sums of integers to the range of their type. A `flexible` one
+    (VK_NV_cooperative_matrix2) stands for all multiples of its three sizes. If its scope is the workgroup, it
+    needs workgroups of `invocations`.
     """
 
     m: int
@@ -48,37 +48,25 @@ class MatrixProduct:
     invocations: int = 0
 
 
-def matrix_product(
-    m: int,
-    n: int,
-    k: int,
-    a: int,
-    b: int,
-    c: int,
-    result: int,
-    saturating: int,
-    scope: int,
-    flexible: int,
-    invocations: int,
-) -> MatrixProduct:
-    """Return a product as the engine tells of it, in Vulkan's numbers."""
-    one, two, three, four = (_COMPONENTS.get(number, f"type {number}") for number in (a, b, c, result))
+def matrix_product(numbers: tuple[int, ...]) -> MatrixProduct:
+    """Return a product from the engine's description: Vulkan's numbers, in the order of the fields."""
+    m, n, k, *types, saturating, scope, flexible, invocations = numbers
+    a, b, c, result = (_COMPONENTS.get(number, f"type {number}") for number in types)
     where = _SCOPES.get(scope, f"scope {scope}")
-    return MatrixProduct(m, n, k, one, two, three, four, bool(saturating), where, bool(flexible), invocations)
+    return MatrixProduct(m, n, k, a, b, c, result, bool(saturating), where, bool(flexible), invocations)
 
 
-# Compared and hashed by identity: programs keep devices in sets and as keys.
+# Compared and hashed by identity: programs store devices in sets and use them as keys.
 @record(eq=False, frozen=False)
 class DeviceInfo:
     """One physical device: identity, features (0 or 1), limits (elements or bytes), queue families.
 
-    `timestamp_period` is nanoseconds of a tick of timestamps; 0 where not all queues have them.
+    `timestamp_period` is the nanoseconds per tick of timestamps, or 0 if some queue has no timestamps.
     `device_type` is 0 other, 1 integrated, 2 discrete, 3 virtual, 4 CPU. `missing` lists what vkdispatch
-    needs and the device lacks; such a device is listed but cannot be used. `features` has Vulkan's names of
-    those features that vkdispatch or its kernels may use, such as "shaderBufferInt64Atomics", and
-    `extensions` the names of its extensions. Of a device that somebody else made, all this is what is
-    enabled. `cooperative_matrices` are the products of matrices that subgroups (or workgroups) of the device
-    compute together; see `vc.cooperative_matrix`.
+    needs and the device lacks; such a device is listed but cannot be used. `features` has the Vulkan names of
+    the supported features that vkdispatch or its kernels may use, such as "shaderBufferInt64Atomics";
+    `extensions` has the names of the supported extensions. For a device of another library, both list what is
+    enabled. `cooperative_matrices` are the supported products of matrices; see `vc.cooperative_matrix`.
     """
 
     dev_index: int
@@ -130,15 +118,15 @@ class DeviceInfo:
     cooperative_matrices: tuple[MatrixProduct, ...] = ()
 
     def is_nvidia(self) -> bool:
-        """Whether the device is one of NVIDIA's."""
+        """Whether this is an NVIDIA device."""
         return "NVIDIA" in self.device_name
 
     def is_apple(self) -> bool:
-        """Whether the device is one of Apple's."""
+        """Whether this is an Apple device."""
         return "Apple" in self.device_name
 
     def is_llvmpipe(self) -> bool:
-        """Whether this is Mesa's driver that runs kernels on the processor."""
+        """Whether this is llvmpipe, Mesa's driver that runs kernels on the processor."""
         return self.is_cpu() and self.device_name.startswith("llvmpipe")
 
     def is_cpu(self) -> bool:
@@ -156,7 +144,7 @@ class DeviceInfo:
         return self.subgroup_enabled and bool(self.supported_operations & _ARITHMETIC_OPERATIONS)
 
     def get_info_string(self, verbose: bool = False) -> str:
-        """Describe the device in several lines; `verbose` adds driver, ids and limits."""
+        """Return a description of several lines. `verbose` adds driver, ids and limits."""
         lines = [f"Device {self.sorted_index}: {self.device_name}", *self._summary_lines()]
         if verbose:
             lines += self._detail_lines()
@@ -184,7 +172,7 @@ class DeviceInfo:
             "\tQueues:",
         ]
         lines += [
-            f"\t\t{family} (count={count}, flags={flags:#x}): {_flag_names(flags)}"
+            f"\t\t{family} (count={count}, flags={flags:#x}): {_describe_flags(flags)}"
             for family, (count, flags) in enumerate(self.queue_properties)
         ]
         if self.missing:
@@ -192,6 +180,7 @@ class DeviceInfo:
         return lines
 
     def _detail_lines(self) -> list[str]:
+        products = ", ".join(map(_describe_product, self.cooperative_matrices))
         return [
             "",
             "\tDetails:",
@@ -205,7 +194,7 @@ class DeviceInfo:
             f"\t\tMax Bound Descriptor Sets: {self.max_bound_descriptor_sets}",
             f"\t\tSubgroup Stages: {self.supported_stages:#x}   Operations: {self.supported_operations:#x}",
             f"\t\tFeatures: {', '.join(sorted(self.features)) or 'none'}",
-            f"\t\tCooperative Matrices: {', '.join(map(_product_text, self.cooperative_matrices)) or 'none'}",
+            f"\t\tCooperative Matrices: {products or 'none'}",
             f"\t\tExtensions: {', '.join(sorted(self.extensions)) or 'none'}",
         ]
 
@@ -213,7 +202,7 @@ class DeviceInfo:
         return self.get_info_string()
 
     def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
-        """Print one line in notebooks, where `repr` has many."""
+        """Print one line in IPython and notebooks, where `repr` has many."""
         version = f"Vulkan {self.version_major}.{self.version_minor}.{self.version_patch}"
         state = f", lacks {', '.join(self.missing)}" if self.missing else ""
         printer.text(f"<vd.DeviceInfo {self.dev_index}: {self.device_name}, {version}{state}>")
@@ -223,17 +212,17 @@ def _yes(flag: int) -> str:
     return "yes" if flag else "no"
 
 
-def _product_text(product: MatrixProduct) -> str:
+def _describe_product(product: MatrixProduct) -> str:
     sizes = f"{product.m}x{product.n}x{product.k}{'+' if product.flexible else ''}"
     workgroup = f" {product.scope} of {product.invocations}" if product.scope != "subgroup" else ""
     return f"{sizes} {product.a}*{product.b}->{product.result}{workgroup}"
 
 
-def _flag_names(flags: int) -> str:
+def _describe_flags(flags: int) -> str:
     return ", ".join(name for bit, name in _QUEUE_FLAGS if flags & bit) or "other"
 
 
 def by_preference(devices: Sequence[DeviceInfo]) -> list[int]:
-    """Return the positions of the usable devices: discrete, integrated, virtual, other, CPU."""
+    """Return the positions of the usable devices: discrete, integrated, virtual, other, then CPU."""
     usable = [index for index, device in enumerate(devices) if not device.missing]
     return sorted(usable, key=lambda index: _TYPE_ORDER.get(devices[index].device_type, 3))

@@ -1,1 +1,1 @@
-"""Data of the host: arrays, strings of bytes, pinned memory, on their way to a buffer and back."""
+"""Host data and buffers: layouts, conversions, transfers, pinned memory, and NumPy's protocols."""

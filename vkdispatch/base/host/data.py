@@ -1,4 +1,4 @@
-"""Host arrays and the elements of buffers and images: which fit, as what they are written and read."""
+"""Conversions between host arrays and the elements of buffers and images."""
 
 import math
 import sys
@@ -21,20 +21,20 @@ _CASTINGS = ("no", "equiv", "safe", "same_kind")
 
 @record(eq=False)
 class Form:
-    """One way in which host arrays have the elements of a dtype.
+    """One form in which host arrays hold elements of a dtype.
 
     Attributes
     ----------
     host
         dtype of the array.
     tail
-        Axes of the array behind those of the buffer.
+        Axes of the array after those of the buffer.
     convert
-        Makes what lies in memory of such an array; None where it is the same.
+        Converts such an array to the content of memory. None if they are the same.
     direct
-        Whether memory takes the array as it is.
+        Whether the array can be copied to memory unchanged.
     note
-        What messages add.
+        A remark for messages.
     """
 
     host: np.dtype[Any]
@@ -45,21 +45,21 @@ class Form:
 
 
 class _Forms(dict[DType, tuple[Form, ...]]):
-    """The forms of each dtype, the usual one first; made when they are first asked for."""
+    """The forms of each dtype, the usual one first. They are made on first use."""
 
     def __missing__(self, kind: DType) -> tuple[Form, ...]:
-        forms = self[kind] = _forms_of(kind)
+        forms = self[kind] = _make_forms(kind)
         if forms[0].direct:
             DIRECT[kind] = forms[0].host, forms[0].tail
         return forms
 
 
-# dtype and tail of the usual form of each dtype that was written, where memory takes it as it is.
+# dtype -> `host` and `tail` of its usual form, for the dtypes that were written and need no conversion.
 DIRECT: dict[DType, tuple[np.dtype[Any], tuple[int, ...]]] = {}
 _FORMS = _Forms()
 
 
-def _forms_of(kind: DType) -> tuple[Form, ...]:
+def _make_forms(kind: DType) -> tuple[Form, ...]:
     if is_structure(kind):
         return (Form(kind.host, (), direct=False),)
     component = component_dtype(kind)
@@ -86,7 +86,7 @@ def _complex_of_pairs(pairs: Array) -> Array:
     return pairs.astype(np.float32).view(np.complex64)[..., 0]
 
 
-# What NumPy lacks, and what makes it something that NumPy has of what lies in memory.
+# For the dtypes that NumPy lacks: functions that convert the content of memory to an array.
 WIDENED: dict[DType, Callable[[Array], Array]] = {
     dtype.complex32: _complex_of_pairs,
     dtype.bfloat16: from_bfloat16,
@@ -94,12 +94,12 @@ WIDENED: dict[DType, Callable[[Array], Array]] = {
 
 
 def layout_in_memory(kind: DType, shape: tuple[int, ...]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Return shape and dtype of the array that has the bytes of elements of this shape."""
+    """Return shape and dtype of an array with the memory content of elements of this shape."""
     form = next(form for form in _FORMS[kind] if form.convert is None)
     return shape + form.tail, form.host
 
 
-def octets_of(kind: DType, data: object, shape: tuple[int, ...] | None, casting: str) -> Any:
+def to_octets(kind: DType, data: object, shape: tuple[int, ...] | None, casting: str) -> Any:
     """Return host data as contiguous bytes of elements.
 
     Parameters
@@ -107,25 +107,25 @@ def octets_of(kind: DType, data: object, shape: tuple[int, ...] | None, casting:
     kind
         dtype of the elements.
     data
-        An array, or bytes as they are.
+        An array, or bytes.
     shape
-        Of the elements that an array must have; None takes any number of them.
+        The shape of the elements that an array must have. None allows any number of elements.
     casting
-        What may be converted, as in `numpy.can_cast`.
+        Which conversions are allowed, as in `numpy.can_cast`.
 
     Raises
     ------
     TypeError
         `data` is neither an array nor bytes, or has other fields than a structure.
     ValueError
-        An array has another dtype or shape, or `casting` is none.
+        An array has another dtype or shape, or `casting` is not a casting rule.
     """
     check_casting(casting)
     if not isinstance(data, np.ndarray):
         return raw_octets(data)
     array = plain_array(data, "data")
     forms = _FORMS[kind]
-    if kind is dtype.bfloat16 and array.dtype.name == "bfloat16":  # that of ml_dtypes
+    if kind is dtype.bfloat16 and array.dtype.name == "bfloat16":  # of ml_dtypes
         array = array.view(np.uint16)
     if is_structure(kind) and array.dtype.names is not None:
         array = as_structure(kind, array, "data")
@@ -136,12 +136,12 @@ def octets_of(kind: DType, data: object, shape: tuple[int, ...] | None, casting:
 
 
 def as_octets(array: Array) -> Array:
-    """Return an array's bytes, in C order."""
+    """Return the bytes of an array in C order."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def raw_octets(data: object) -> Any:
-    """Return what is no array as contiguous bytes. Raises TypeError for what is not bytes either."""
+    """Return bytes or a memoryview as contiguous bytes. Raises TypeError for anything else."""
     if isinstance(data, memoryview):
         return contiguous(data)
     if isinstance(data, (bytes, bytearray)):
@@ -152,12 +152,12 @@ def raw_octets(data: object) -> Any:
 
 
 def plain_array(data: Array, name: str) -> Array:
-    """Return an array without a subclass.
+    """Return an array as an `np.ndarray` proper.
 
     Raises
     ------
     TypeError
-        It holds Python objects, or has a mask, which memory has no place for.
+        It holds Python objects, or has a mask.
     """
     if data.dtype.hasobject:
         raise ArgumentTypeError(f"{name}: an array of dtype {data.dtype} holds Python objects, not numbers")
@@ -170,7 +170,7 @@ def plain_array(data: Array, name: str) -> Array:
 
 
 def check_casting(casting: object) -> None:
-    """Raise ValueError for what is no casting, or one that loses more than precision."""
+    """Raise ValueError unless `casting` is an allowed casting rule."""
     if casting not in _CASTINGS:
         raise ArgumentValueError(
             f"casting: expected one of {', '.join(map(repr, _CASTINGS))}, got {casting!r}; data.astype(...) "
@@ -180,7 +180,7 @@ def check_casting(casting: object) -> None:
 
 @record(eq=False)
 class Choice:
-    """What an array may be: its dtype, whether its shape fits, and what messages say is wanted."""
+    """A form that an array may have: the dtype, whether the shape fits, and a description for messages."""
 
     host: np.dtype[Any]
     fits: bool
@@ -190,36 +190,36 @@ class Choice:
 
 def choice(
     host: np.dtype[Any],
-    given: tuple[int, ...],
+    shape: tuple[int, ...],
     *shapes: tuple[int, ...],
     note: str = "",
     possible: bool = True,
 ) -> Choice:
-    """Return the choice of an array of one of some shapes, or of one axis with all that they have."""
-    fits = possible and (given in shapes or given == (math.prod(shapes[0]),))
+    """Return the choice of an array of one of some shapes, or of one axis with all their elements."""
+    fits = possible and (shape in shapes or shape == (math.prod(shapes[0]),))
     return Choice(host, fits, f"shape {shapes[0]} of {host}{note}", shapes[0])
 
 
 def _choice(form: Form, kind: DType, array: Array, shape: tuple[int, ...] | None) -> Choice:
-    # A cast to complex would make a number the first component of a vector.
+    # A cast to complex would turn a number into the first component of a vector.
     possible = array.dtype.kind == "c" or form.host.kind != "c" or not dtype.is_vector(kind)
     if shape is not None:
         return choice(form.host, array.shape, shape + form.tail, note=form.note, possible=possible)
-    given = array.shape
-    whole = given[len(given) - len(form.tail) :] == form.tail
-    flat = len(given) == 1 and given[0] % math.prod(form.tail) == 0
+    axes_given = array.shape
+    whole = axes_given[len(axes_given) - len(form.tail) :] == form.tail
+    flat = len(axes_given) == 1 and axes_given[0] % math.prod(form.tail) == 0
     axes = ", ".join(("n", *map(str, form.tail))) if form.tail else "n,"
     text = f"shape ({axes}) of {form.host}{form.note}"
     return Choice(form.host, possible and (whole or flat), text, None)
 
 
 def fit(data: Array, choices: "list[Choice]", casting: str) -> tuple[int, Array]:
-    """Return which of some choices an array is, and the array in the dtype of that.
+    """Return the position of the first choice that an array fits, and the array in its dtype.
 
     Raises
     ------
     ValueError
-        It is none of them, and `casting` does not allow to make it one.
+        It fits none of them with conversions that `casting` allows.
     """
     exact = "no" if casting == "no" else "equiv"
     for rule in dict.fromkeys((exact, casting)):
@@ -233,7 +233,7 @@ def fit(data: Array, choices: "list[Choice]", casting: str) -> tuple[int, Array]
 
 
 def _advice(data: Array, choices: "Iterable[Choice]", casting: str) -> str:
-    """Return what would do instead."""
+    """Return a hint for messages about what to pass instead."""
     fitting = next((wanted for wanted in choices if wanted.fits), None)
     if fitting is None:
         for wanted in choices:
@@ -255,12 +255,12 @@ def _advice(data: Array, choices: "Iterable[Choice]", casting: str) -> str:
 
 
 def check_out(out: object, shape: tuple[int, ...], component: np.dtype[Any]) -> Array:
-    """Return an array to be filled.
+    """Check an array to fill, and return it.
 
     Raises
     ------
     TypeError
-        It is no array.
+        It is not an array.
     ValueError
         It has another shape or dtype, or is not contiguous and writable.
     """

@@ -1,4 +1,4 @@
-"""New arrays for what comes from the device."""
+"""New arrays for data from the device."""
 
 import math
 from typing import Any
@@ -8,17 +8,17 @@ from vkdispatch.base.native_module import native
 
 Array = np.ndarray[Any, Any]
 
-# From here on the first touch of new memory takes longer than the copy to it.
+# From this size on, page faults of new memory take longer than the copy.
 _LARGE = 4 << 20
 
 
 def fresh_array(shape: tuple[int, ...], dtype: "np.dtype[Any]") -> Array:
-    """Return a new array, its contents undefined; a large one lies in huge pages, which arrays take in turns.
+    """Return a new array with undefined contents. Large arrays use huge pages, which are reused.
 
     Raises
     ------
     MemoryError
-        The system has not as much memory.
+        The system does not have enough memory.
     """
     size = math.prod(shape) * dtype.itemsize
     if size < _LARGE:

@@ -1,4 +1,4 @@
-"""Host values to the bytes a kernel reads: numbers, vectors, matrices, by dtype."""
+"""Conversion of host values (numbers, vectors, matrices) to the bytes that kernels read."""
 
 import struct
 from collections.abc import Iterable
@@ -9,7 +9,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 
-# Letters of the `struct` module.
+# Format characters of the `struct` module.
 SCALAR_CODES: dict[DType, str] = {
     dtype.int16: "h",
     dtype.uint16: "H",
@@ -31,7 +31,7 @@ _PLAIN: dict[DType, struct.Struct] = {
 }
 
 
-# The largest integers up to which floats have all.
+# The largest integers up to which float types represent all integers.
 _MOST_EXACT: dict[DType, int] = {dtype.float16: 1 << 11, dtype.float32: 1 << 24, dtype.float64: 1 << 53}
 
 
@@ -52,12 +52,12 @@ def to_bfloat16(array: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
 
 
 def from_bfloat16(halves: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """Return the float32 values whose upper halves are given as uint16."""
+    """Return the float32 values with these upper halves, which are uint16."""
     return (halves.astype(np.uint32) << 16).view(np.float32)
 
 
 def value_shape(kind: DType) -> tuple[int, ...]:
-    """Return the shape of a host value: () of scalars and complex, (N,) of vectors, (N, N) of matrices."""
+    """Return the shape of a host value: () for scalars and complex, (N,) for vectors, (N, N) for matrices."""
     return kind.true_numpy_shape
 
 
@@ -67,13 +67,12 @@ def pack(kind: DType, value: object, argument: str) -> bytes:
     Parameters
     ----------
     kind
-        What the kernel reads.
+        The dtype that the kernel reads.
     value
-        A number, or for vectors and matrices a sequence or array of their shape. It must fit: a real number
-        is rounded to the float type, but an integer has to be one of its values, and an integer type takes
-        whole numbers only.
+        A number, or for vectors and matrices a sequence or array of their shape. Real numbers are rounded to
+        float types, but an integer must be exactly representable. Integer types accept whole numbers only.
     argument
-        How error messages call the value.
+        The name of the value in error messages.
 
     Raises
     ------
@@ -97,7 +96,7 @@ def pack(kind: DType, value: object, argument: str) -> bytes:
 
 
 def _pack_plain(kind: DType, value: object) -> bytes | None:
-    """Pack plain numbers and tuples or lists of them, ten times as fast as NumPy; None for all the rest."""
+    """Pack Python numbers, or tuples or lists of them, ten times as fast as NumPy; None for anything else."""
     packer = _PLAIN.get(kind)
     try:
         if packer is None:
@@ -116,15 +115,15 @@ def _pack_plain(kind: DType, value: object) -> bytes | None:
 
 
 def _may_round(kind: DType, values: Iterable[Any]) -> bool:
-    """Whether one of the integers among these numbers may lack a value of a float type."""
+    """Whether one of the integers among these numbers may not be representable in a float type."""
     most = _MOST_EXACT.get(dtype.component_type(kind))
     return most is not None and any(type(value) is not float and abs(value) > most for value in values)
 
 
 def pack_rows(kind: DType, value: object, rows: int, argument: str) -> bytes:
-    """Return `rows` host values as bytes, one after another.
+    """Return `rows` host values as consecutive bytes.
 
-    A scalar value serves every row; with more than one row, anything else needs a leading axis of length
+    A single scalar applies to every row. With more than one row, other values need a leading axis of length
     `rows`. Raises as `pack`.
     """
     array = _numbers(kind, value, argument)
@@ -134,8 +133,8 @@ def pack_rows(kind: DType, value: object, rows: int, argument: str) -> bytes:
     elif array.shape == shape and (rows == 1 or not shape):
         array = np.broadcast_to(array, (rows, *shape))
     else:
-        # 0.1.0 refuses one vector for several rows, and programs may rely on it
-        repeated = f"; [value] * {rows} gives each of the {rows} the same" if array.shape == shape else ""
+        # 0.1.0 refuses one vector for several rows; programs may rely on this
+        repeated = f"; pass [value] * {rows} to use it for all {rows}" if array.shape == shape else ""
         raise ArgumentValueError(f"{argument}: {_expect(kind, rows)}, got {_describe(value)}{repeated}")
     if dtype.is_placed(kind):
         return _pack_placed(kind, array, argument)
@@ -143,8 +142,8 @@ def pack_rows(kind: DType, value: object, rows: int, argument: str) -> bytes:
 
 
 def _pack_placed(kind: DType, rows: "np.ndarray[Any, Any]", argument: str) -> bytes:
-    """Return rows of values one after another, each with its components where the type has them."""
-    assert kind.child_type is not None and issubclass(kind, dtype._Placed)
+    """Return consecutive rows, with the components at the strides of the type."""
+    assert kind.child_type is not None and issubclass(kind, dtype.Placed)
     components = _as_components(kind.child_type, rows, argument)
     packed = np.zeros((len(rows), kind.item_size), np.uint8)
     strides = (kind.item_size, *kind.strides)
@@ -153,12 +152,12 @@ def _pack_placed(kind: DType, rows: "np.ndarray[Any, Any]", argument: str) -> by
 
 
 def contiguous(view: memoryview) -> memoryview:
-    """Return the same bytes in one piece; NumPy copies without Python's lock, `view.tobytes()` does not."""
+    """Return a contiguous view or copy. NumPy copies without the GIL, `view.tobytes()` holds it."""
     if view.c_contiguous:
         return view
     try:
         return np.ascontiguousarray(view).reshape(-1).view(np.uint8).data
-    except (ValueError, TypeError, NotImplementedError):  # a format that NumPy does not know
+    except (ValueError, TypeError, NotImplementedError):  # a format that NumPy does not support
         return memoryview(view.tobytes())
 
 
@@ -203,7 +202,7 @@ def _as_floats(
     if np.any(lost):
         number = array[lost].flat[0].item()
         why = (
-            f"; give float({number}) to have it rounded"
+            f"; pass float({number}) to round it"
             if isinstance(number, int) and np.all(np.isfinite(floats))
             else ""
         )
@@ -212,8 +211,8 @@ def _as_floats(
 
 
 def _inexact(floats: "np.ndarray[Any, Any]", integers: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
-    """Return where floats differ from the integers that they were made of."""
-    # Through Python numbers: NumPy would compare them as floats.
+    """Return a mask of the floats that differ from the integers that they were converted from."""
+    # Compare Python numbers: NumPy would compare them as floats.
     pairs = zip(floats.flat, integers.flat, strict=True)
     return np.fromiter((a.item() != b.item() for a, b in pairs), bool, floats.size).reshape(floats.shape)
 
@@ -223,7 +222,7 @@ def _check_integers(
 ) -> None:
     limits = np.iinfo(component)
     for number in array.flat:
-        # Through Python numbers: NumPy would compare uint64 and int64 as floats.
+        # Compare Python numbers: NumPy would compare uint64 and int64 as floats.
         plain = number.item()
         if plain != plain or not limits.min <= plain <= limits.max:
             raise ArgumentValueError(
@@ -231,7 +230,7 @@ def _check_integers(
             )
         if plain != int(plain):
             raise ArgumentValueError(
-                f"{argument}: {plain!r} is no whole number, as {kind.name} needs; round it"
+                f"{argument}: {plain!r} is not a whole number, as {kind.name} requires; round it"
             )
 
 

@@ -1,4 +1,4 @@
-"""What Python and NumPy ask of an array on a device: answered by its values, or refused by name."""
+"""The protocols of Python and NumPy on buffers: conversions to host values, and refusals."""
 
 import math
 import sys
@@ -14,8 +14,8 @@ Array = np.ndarray[Any, Any]
 class HostProtocols:
     """Support `bool`, `len`, `float`, `np.asarray` and the like; refuse iteration and NumPy's functions.
 
-    The only element of an array is read from queue 0. Iteration and NumPy's functions would copy to the host
-    without saying so; programs ask for the copy with `buf.read(0)` or `np.asarray(buf)`.
+    Conversions to a Python number read the only element from queue 0. Iteration and NumPy's functions would
+    copy to the host implicitly; programs copy explicitly with `buf.read(0)` or `np.asarray(buf)`.
     """
 
     __slots__ = ()
@@ -85,32 +85,32 @@ class HostProtocols:
         raise ArgumentTypeError("`in` does not look into a buffer; use `value in buf.read(0)`")
 
     def __array_ufunc__(self, ufunc: "np.ufunc", method: str, *inputs: Any, **options: Any) -> Any:
-        """Refuse to compute on the host. Raises TypeError."""
+        """Raise TypeError, as NumPy would compute on the host."""
         name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-        raise ArgumentTypeError(_refusal("numpy", name))
+        raise ArgumentTypeError(_explain_refusal("numpy", name))
 
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
-        """Refuse to compute on the host. Raises TypeError."""
-        raise ArgumentTypeError(_refusal(func.__module__ or "numpy", func.__name__))
+        """Raise TypeError, as NumPy would compute on the host."""
+        raise ArgumentTypeError(_explain_refusal(func.__module__ or "numpy", func.__name__))
 
 
-# What NumPy asks by a function, and a buffer knows without its contents.
+# Functions of NumPy -> attributes of a buffer that give the same result.
 _ATTRIBUTES = {"shape": "buf.shape", "size": "buf.size", "ndim": "len(buf.shape)", "copy": "copy.copy(buf)"}
 
 
-def _refusal(module: str, name: str) -> str:
-    """Return why a function of NumPy's refuses buffers, and what would do."""
+def _explain_refusal(module: str, name: str) -> str:
+    """Return why a function of NumPy refuses buffers, and what to use instead."""
     called = f"{module.replace('numpy', 'np', 1)}.{name}"
-    instead = _our_name(module, name) or _ATTRIBUTES.get(name) or "a kernel or map"
+    instead = _find_own_name(module, name) or _ATTRIBUTES.get(name) or "a kernel or map"
     return (
         f"{called}: NumPy computes on the host, and a buffer lies on the device; use {instead}, or pass "
         "np.asarray(buf)"
     )
 
 
-def _our_name(module: str, name: str) -> str | None:
-    """Return what our function of the same name is called, if there is one."""
-    # Whoever has a buffer has imported the package, which knows its functions on arrays; we are below them.
+def _find_own_name(module: str, name: str) -> str | None:
+    """Return the name of the function of vkdispatch of the same name, if there is one."""
+    # Looked up in the package, as this module cannot import the functions on arrays, which import buffers.
     package: Any = sys.modules.get("vkdispatch")
     if package is None:
         return None
@@ -118,7 +118,7 @@ def _our_name(module: str, name: str) -> str | None:
         return f"vd.fft.{name}" if hasattr(package.fft, name) else None
     function = getattr(package, name, None)
     home = getattr(function, "__module__", "")
-    # What lies in base is no function on arrays: vd.log writes messages.
+    # Functions in base do not compute on arrays: vd.log writes messages.
     if not callable(function) or not home.startswith("vkdispatch.") or home.startswith("vkdispatch.base."):
         return None
     return f"vd.{name}"

@@ -1,4 +1,4 @@
-"""The enumerations of images and samplers, with Vulkan's numbers, and what a texel is made of."""
+"""The enumerations of images and samplers, with Vulkan's numbers, and the formats of texels."""
 
 from enum import Enum
 
@@ -9,14 +9,14 @@ from vkdispatch.base.host_numpy import np
 
 
 class Filter(Enum):
-    """How a value between texels, or between mip levels, is found."""
+    """How to find a value between texels, or between mip levels."""
 
     NEAREST = 0
     LINEAR = 1
 
 
 class AddressMode(Enum):
-    """What lies outside an image."""
+    """How to find values outside an image."""
 
     REPEAT = 0
     MIRRORED_REPEAT = 1
@@ -26,9 +26,9 @@ class AddressMode(Enum):
 
 
 class BorderColor(Enum):
-    """The colour outside an image with `AddressMode.CLAMP_TO_BORDER`.
+    """The color outside an image with `AddressMode.CLAMP_TO_BORDER`.
 
-    Of the two kinds of each colour the one that suits the image is taken, whichever is given.
+    Each color has a FLOAT and an INT member. Both mean the same: the dtype of the image decides.
     """
 
     FLOAT_TRANSPARENT_BLACK = 0
@@ -40,7 +40,7 @@ class BorderColor(Enum):
 
 
 class image_type(Enum):  # noqa: N801  (a public name)
-    """How many axes an image has."""
+    """The number of axes of an image."""
 
     TYPE_1D = (0,)
     TYPE_2D = (1,)
@@ -57,7 +57,7 @@ class image_view_type(Enum):  # noqa: N801  (a public name)
 
 
 class image_format(Enum):  # noqa: N801  (a public name)
-    """Channels of a texel and their type: the number of the VkFormat."""
+    """The channels of a texel and their type, with the number of the VkFormat."""
 
     R8_UINT = 13
     R8_SINT = 14
@@ -105,7 +105,7 @@ class image_format(Enum):  # noqa: N801  (a public name)
     R64G64B64A64_SFLOAT = 121
 
 
-# dtype -> the word of its formats, its NumPy dtype, and its number in the native module.
+# dtype -> its suffix in names of formats, its NumPy dtype, and its number in the native module.
 _KINDS: dict[DType, tuple[str, type[np.generic], int]] = {
     dtype.float32: ("SFLOAT", np.float32, 0),
     dtype.int32: ("SINT", np.int32, 1),
@@ -119,7 +119,7 @@ def select_format(kind: object, channels: int) -> image_format:
     Raises
     ------
     ValueError
-        There are no images of it.
+        There are no such images.
     """
     if not isinstance(kind, type) or kind not in _KINDS:
         name = kind.__name__ if isinstance(kind, type) else repr(kind)
@@ -135,5 +135,10 @@ def host_dtype(kind: DType) -> type[np.generic]:
 
 
 def numeric_kind(kind: DType) -> int:
-    """Return 0 for floating, 1 for signed and 2 for unsigned channels, as the native module counts."""
+    """Return the number of a dtype in the native module: 0 floating, 1 signed, 2 unsigned."""
     return _KINDS[kind][2]
+
+
+def device_channels(channels: int) -> int:
+    """Return how many channels a device stores. Three become four: devices need not support three."""
+    return 4 if channels == 3 else channels

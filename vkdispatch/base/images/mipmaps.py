@@ -1,6 +1,6 @@
-"""The smaller copies of an image, computed on the host.
+"""The mip levels of an image, computed on the host.
 
-Vulkan's own way, a blit, needs a graphics queue, which compute queues of discrete GPUs are not; the
+A Vulkan blit needs a graphics queue, and the compute queues of discrete GPUs are not graphics queues. The
 arithmetic here is that of a linear blit (nearest for integers), the same on every device.
 """
 
@@ -36,15 +36,15 @@ def _halve(image: Array, axis: int) -> Array:
     if size == 1:
         return image
     half = size // 2
-    # Where the centres of the smaller image's texels lie, in texels of the larger one.
-    centres = (np.arange(half) + 0.5) * (size / half)
+    # The centers of the texels of the smaller image, in texels of the larger one.
+    centers = (np.arange(half) + 0.5) * (size / half)
     if image.dtype.kind != "f":
-        nearest: Array = image.take(np.floor(centres).astype(np.intp), axis)
+        nearest: Array = image.take(np.floor(centers).astype(np.intp), axis)
         return nearest
-    left = np.floor(centres - 0.5)
+    left = np.floor(centers - 0.5)
     shape = [1] * image.ndim
     shape[axis] = half
-    weight = (centres - 0.5 - left).astype(image.dtype).reshape(shape)
+    weight = (centers - 0.5 - left).astype(image.dtype).reshape(shape)
     first = np.clip(left, 0, size - 1).astype(np.intp)
     second = np.clip(left + 1, 0, size - 1).astype(np.intp)
     result: Array = image.take(first, axis) * (1 - weight) + image.take(second, axis) * weight

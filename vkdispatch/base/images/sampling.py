@@ -1,4 +1,4 @@
-"""How samplers find values between and outside the texels of an image; needs no device."""
+"""The settings of samplers, checked; needs no device."""
 
 import math
 from typing import Any
@@ -13,8 +13,22 @@ _KINDS: tuple[DType, ...] = (float32, int32, uint32)
 
 
 @record
+class SamplerOptions:
+    """The settings of a sampler as the caller gives them; `vd.Sampler` documents them."""
+
+    mag_filter: Filter | None = None
+    min_filter: Filter | None = None
+    mip_filter: Filter | None = None
+    address_mode: AddressMode = AddressMode.CLAMP_TO_EDGE
+    mip_lod_bias: float = 0.0
+    min_lod: float = 0.0
+    max_lod: float = 0.0
+    border_color: BorderColor = BorderColor.FLOAT_OPAQUE_WHITE
+
+
+@record
 class SamplerSettings:
-    """The settings of a sampler, checked, with every filter decided; `Sampler` says what they mean."""
+    """The settings of a sampler after checks, with a filter in place of each None."""
 
     mag_filter: Filter
     min_filter: Filter
@@ -26,45 +40,29 @@ class SamplerSettings:
     border_color: BorderColor
 
 
-def parse_settings(
-    kind: DType,
-    mag_filter: Filter | None,
-    min_filter: Filter | None,
-    mip_filter: Filter | None,
-    address_mode: AddressMode,
-    mip_lod_bias: float,
-    min_lod: float,
-    max_lod: float,
-    border_color: BorderColor,
-) -> SamplerSettings:
-    """Check the settings of a sampler of an image with channels of type `kind`.
+def parse_settings(kind: DType, options: SamplerOptions) -> SamplerSettings:
+    """Check the settings of a sampler for an image with channels of type `kind`.
 
     Raises
     ------
     TypeError
-        An argument is no member of its enumeration or no number.
+        An option is not a member of its enumeration or not a number.
     ValueError
-        LINEAR was asked for of an image of integers, or a number is not possible.
+        A filter is LINEAR for an image of integers, or a number is not allowed.
     """
-    filters = [
-        _parse_filter(name, value, kind)
-        for name, value in (
-            ("mag_filter", mag_filter),
-            ("min_filter", min_filter),
-            ("mip_filter", mip_filter),
-        )
-    ]
-    _check_member("address_mode", address_mode, AddressMode)
-    _check_member("border_color", border_color, BorderColor)
-    numbers = [
-        _parse_number(name, value)
-        for name, value in (("mip_lod_bias", mip_lod_bias), ("min_lod", min_lod), ("max_lod", max_lod))
-    ]
-    if numbers[1] > numbers[2]:
-        raise ArgumentValueError(f"min_lod, max_lod: {numbers[1]} is more than {numbers[2]}")
-    bias, lowest, highest = numbers
+    mag_filter, min_filter, mip_filter = (
+        _parse_filter(name, getattr(options, name), kind)
+        for name in ("mag_filter", "min_filter", "mip_filter")
+    )
+    _check_member("address_mode", options.address_mode, AddressMode)
+    _check_member("border_color", options.border_color, BorderColor)
+    bias, lowest, highest = (
+        _parse_number(name, getattr(options, name)) for name in ("mip_lod_bias", "min_lod", "max_lod")
+    )
+    if lowest > highest:
+        raise ArgumentValueError(f"min_lod, max_lod: {lowest} is more than {highest}")
     return SamplerSettings(
-        filters[0], filters[1], filters[2], address_mode, bias, lowest, highest, border_color
+        mag_filter, min_filter, mip_filter, options.address_mode, bias, lowest, highest, options.border_color
     )
 
 
@@ -80,7 +78,7 @@ def _parse_filter(name: str, value: Filter | None, kind: DType) -> Filter:
     _check_member(name, value, Filter)
     if value is Filter.LINEAR and integers:
         raise ArgumentValueError(
-            f"{name}: there is nothing between integers; an image of {kind.name} needs Filter.NEAREST"
+            f"{name}: integers cannot be interpolated; an image of {kind.name} needs Filter.NEAREST"
         )
     return value
 
@@ -95,7 +93,7 @@ def _parse_number(name: str, value: object) -> float:
 
 
 class HostSampler:
-    """A NumPy array to be sampled by `kernel.interpret`, which needs no device; no device takes it.
+    """A NumPy array to sample with `kernel.interpret`, which needs no device. Launches do not accept it.
 
     Attributes
     ----------
@@ -104,10 +102,10 @@ class HostSampler:
     enable_mipmaps
         Whether there are mip levels.
     settings
-        How they are sampled.
+        The filters and other settings.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  public: each is an option of its own
         self,
         data: np.ndarray[Any, Any],
         mag_filter: Filter | None = None,
@@ -125,19 +123,19 @@ class HostSampler:
         Parameters
         ----------
         data
-            float32, int32 or uint32: the axes of the image, the layers of an array in front, then the one
-            to four channels, unless there is only one.
+            An array of float32, int32 or uint32. Its axes are the layers, if there are several; the axes of
+            the image; and the one to four channels, which may be left out for one.
         mag_filter, min_filter, mip_filter, address_mode, mip_lod_bias, min_lod, max_lod, border_color
             As for `vd.Image.sample`.
         enable_mipmaps
-            Whether there are mip levels, as in an image with them.
+            Whether there are mip levels, as for `vd.Image2D`.
 
         Raises
         ------
         TypeError
-            `data` is no array, or an argument is no member of its enumeration or no number.
+            `data` is not an array, or an argument is not a member of its enumeration or not a number.
         ValueError
-            The dtype is none of the three, LINEAR was asked for of integers, or a number is not possible.
+            The dtype is not one of the three, a filter is LINEAR for integers, or a number is not allowed.
         """
         if not isinstance(data, np.ndarray):
             raise ArgumentTypeError(f"data: expected a NumPy array, got {type(data).__name__}")
@@ -146,8 +144,7 @@ class HostSampler:
             raise ArgumentValueError(f"data: images are of float32, int32 or uint32, got {data.dtype}")
         self.data = data
         self.enable_mipmaps = enable_mipmaps
-        self.settings = parse_settings(
-            kinds[0],
+        options = SamplerOptions(
             mag_filter,
             min_filter,
             mip_filter,
@@ -157,6 +154,7 @@ class HostSampler:
             max_lod,
             border_color,
         )
+        self.settings = parse_settings(kinds[0], options)
 
     def __repr__(self) -> str:
         return f"<HostSampler of an array of {self.data.dtype} and shape {self.data.shape}>"

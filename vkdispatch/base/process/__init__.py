@@ -1,1 +1,1 @@
-"""What belongs to the process: environment, log, other libraries in it, tracebacks."""
+"""Services without a device: environment variables, timeouts, the log, `dir()` and pickling."""

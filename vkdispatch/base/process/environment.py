@@ -1,4 +1,4 @@
-"""Environment variables and what they may hold; errors name the variable."""
+"""Values of environment variables. Errors name the variable."""
 
 import os
 
@@ -9,12 +9,12 @@ _OFF = ("0", "false", "no", "off")
 
 
 def read_switch(name: str, default: bool = False) -> bool:
-    """Return whether a variable is on; `default` where it is unset or empty.
+    """Return whether a variable is on; `default` if it is unset or empty.
 
     Raises
     ------
     ValueError
-        It is neither 1, true, yes, on nor 0, false, no, off.
+        The value is neither 1, true, yes, on nor 0, false, no, off.
     """
     text = os.environ.get(name, "").strip()
     if not text:
@@ -27,12 +27,12 @@ def read_switch(name: str, default: bool = False) -> bool:
 
 
 def read_seconds(name: str) -> float | None:
-    """Return the seconds, more than 0, that a variable names; None where it is unset or empty.
+    """Return the positive number of seconds in a variable; None if it is unset or empty.
 
     Raises
     ------
     ValueError
-        It is no such number.
+        The value is not a positive number.
     """
     text = os.environ.get(name, "").strip()
     if not text:
@@ -47,7 +47,7 @@ def read_seconds(name: str) -> float | None:
 
 
 def read_choices(name: str, choices: tuple[str, ...]) -> frozenset[str]:
-    """Return the words of a variable that lists some of `choices` with commas.
+    """Return the words of a variable, a comma-separated list of some of `choices`.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What `dir()` and completion show of our objects: what the reference has about them."""
+"""`dir()` and completion of objects: they list what the reference documents."""
 
 import re
 from types import FunctionType
@@ -6,28 +6,28 @@ from typing import Any, TypeVar
 
 _Member = TypeVar("_Member")
 
-# The names of a docstring's section "Attributes": lines such as "shape, size" that are not indented.
+# The section "Attributes" of a docstring, whose names are lines such as "shape, size" without indentation.
 _ATTRIBUTES = r"^Attributes\n-+\n(.*?)(?=^\S[^\n]*\n---|\Z)"
 _NAMES = r"^(\w+(?:, \w+)*)$"
 _CODE = (FunctionType, property, classmethod, staticmethod)
 
 
 def internal(member: _Member) -> _Member:
-    """Leave a method or property out of `dir()` and of the reference. Programs may go on using it."""
+    """Hide a method or property from `dir()` and the reference. Programs may still use it."""
     function: Any = member.fget if isinstance(member, property) else member
     function.__internal__ = True
     return member
 
 
 def is_internal(member: object) -> bool:
-    """Whether `internal` was said of a member of a class."""
+    """Whether a member of a class was marked with `internal`."""
     function = member.fget if isinstance(member, property) else member
     return getattr(function, "__internal__", False) is True
 
 
 def documented_names(owner: type[Any]) -> frozenset[str]:
     """Return the public names that the docstrings of a class and its bases describe."""
-    from inspect import cleandoc  # which takes long to import
+    from inspect import cleandoc  # slow to import
 
     found: set[str] = set()
     hidden: set[str] = set()
@@ -44,13 +44,13 @@ def documented_names(owner: type[Any]) -> frozenset[str]:
 
 
 class Listed:
-    """An object of which `dir()` shows what its documentation describes, and Python's own names."""
+    """Base of classes whose `dir()` lists documented names and those of Python itself."""
 
     __slots__ = ()
 
     def __dir__(self) -> list[str]:
         every = super().__dir__()
-        # without docstrings, under python -OO, nothing tells what is described
+        # python -OO removes docstrings: list all public names
         owner: type[Any] = type(self)
         if owner.__doc__ is None:
             return sorted(name for name in every if not re.match("_[^_]", name))

@@ -1,4 +1,4 @@
-"""Levelled messages on standard output, each with the file and line that wrote it."""
+"""Log messages on standard output, each with its level and the file and line of the caller."""
 
 import contextlib
 import enum
@@ -7,7 +7,7 @@ import sys
 
 
 class LogLevel(enum.Enum):
-    """How much is said: a level shows itself and everything more severe."""
+    """Log levels. A level shows its own messages and all more severe ones."""
 
     VERBOSE = 0
     INFO = 1
@@ -33,12 +33,12 @@ def set_log_level(level: LogLevel) -> None:
 
 
 def log(text: str, end: str = "\n", level: LogLevel = LogLevel.ERROR, stack_offset: int = 1) -> None:
-    """Print `[LEVEL file.py:line] text`; the line is that of the caller, `stack_offset` frames up."""
+    """Print `[LEVEL file.py:line] text`, with the line of the caller `stack_offset` frames up."""
     if level.value < _threshold.value:
         return
     frame = sys._getframe(stack_offset)
     path = frame.f_code.co_filename
-    # Another drive on Windows has no relative path; the full one still says where.
+    # On Windows there is no relative path to another drive: keep the full path.
     with contextlib.suppress(ValueError):
         path = os.path.relpath(path)
     print(f"[{level.name} {path}:{frame.f_lineno}] {text}", end=end, flush=True)

@@ -1,4 +1,4 @@
-"""Times that callers give: how long to wait, and how long a batch of work may take."""
+"""Timeouts: how long to wait, and how long a batch of work may take."""
 
 import math
 import numbers
@@ -12,7 +12,7 @@ _VARIABLE = "VKDISPATCH_TIMEOUT"
 
 
 def parse_timeout(timeout: object) -> float | None:
-    """Return how many seconds to wait, 0 or more; None for ever. Raises TypeError or ValueError."""
+    """Return the seconds to wait, 0 or more; None means forever. Raises TypeError or ValueError."""
     seconds = _as_seconds(timeout)
     if seconds is not None and not seconds >= 0:
         raise ArgumentValueError(f"timeout: expected seconds, 0 or more, or None; got {timeout!r}")
@@ -20,14 +20,14 @@ def parse_timeout(timeout: object) -> float | None:
 
 
 def batch_timeout(timeout: object) -> float | None:
-    """Return how many seconds a batch may take, None without limit; VKDISPATCH_TIMEOUT where None is given.
+    """Return the seconds that a batch may take; None means no limit. The default is VKDISPATCH_TIMEOUT.
 
     Raises
     ------
     TypeError
-        `timeout` is no number.
+        `timeout` is not a number.
     ValueError
-        It, or the variable, is not more than 0.
+        `timeout` or the variable is not greater than 0.
     """
     seconds = _as_seconds(timeout)
     if seconds is not None and not seconds > 0:
@@ -38,7 +38,7 @@ def batch_timeout(timeout: object) -> float | None:
 
 
 def as_nanoseconds(seconds: float | None) -> int:
-    """Return a limit as the engine takes it: 0 for none."""
+    """Return a limit in the form of the engine: 0 means no limit."""
     return 0 if seconds is None else max(1, round(seconds * 1e9))
 
 
@@ -50,5 +50,5 @@ def _as_seconds(timeout: object) -> float | None:
     seconds: Any = timeout
     try:
         return float(seconds)
-    except OverflowError:  # an int of some hundred digits
+    except OverflowError:  # an int of several hundred digits
         return math.inf if seconds > 0 else -math.inf

@@ -1,4 +1,4 @@
-"""What is nothing without its device, or the moment it stands for: it is neither copied nor pickled."""
+"""Objects that depend on a device: they can be neither copied nor pickled."""
 
 from typing import Any, ClassVar
 
@@ -6,12 +6,12 @@ from vkdispatch.base.errors import ArgumentTypeError
 
 
 class Unshared:
-    """Refuses `copy.copy`, `copy.deepcopy` and `pickle`, and says what would do."""
+    """Base of classes that refuse `copy.copy`, `copy.deepcopy` and `pickle`, and say what to do instead."""
 
     _instead: ClassVar[str] = "make another one"
 
     def __reduce_ex__(self, protocol: Any) -> Any:
-        """Refuse. Raises TypeError."""
+        """Raise TypeError."""
         raise ArgumentTypeError(
             f"a {type(self).__name__} cannot be copied or pickled: it belongs to a device; {self._instead}"
         )

@@ -1,9 +1,8 @@
-"""SPIR-V modules taken apart into instructions, and refused where they are malformed.
+"""Parsing of SPIR-V modules into instructions; malformed modules raise ValueError.
 
-Drivers trust the code that they are given, and crash where it is broken. The checks here are those that keep
-the structure sound: the header, the lengths of instructions, identifiers, functions and blocks (Khronos,
-"SPIR-V Specification", sections 2.3 to 2.4). They do not replace `spirv-val`, which is run as well where
-it is installed.
+Drivers trust SPIR-V code, and crash if it is malformed. The checks here cover the structure: the header, the
+lengths of instructions, identifiers, functions and blocks (Khronos, "SPIR-V Specification", sections 2.3 to
+2.4). They do not replace `spirv-val`, which runs as well if it is installed.
 """
 
 from collections.abc import Callable, Iterator, Sequence

@@ -1,13 +1,12 @@
 """What a SPIR-V compute shader declares: entry point, bindings, push constants, constants, workgroup size."""
 
-import operator
 import struct
 from collections.abc import Mapping, Sequence
-from typing import SupportsIndex
 
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import field, record, replace
 from vkdispatch.base.spirv import opcodes as op
+from vkdispatch.base.spirv.interface import Interface, Resource, SpecConstant, Type, Value
 from vkdispatch.base.spirv.module import GL_COMPUTE, Instruction, Module, text
 
 _STORAGE_UNIFORM_CONSTANT, _STORAGE_UNIFORM, _STORAGE_WORKGROUP = 0, 2, 4
@@ -18,194 +17,6 @@ _LOCAL_SIZE, _LOCAL_SIZE_ID = 17, 38
 _WORKGROUP_SIZE = 25
 _STORAGE_IMAGE = 2
 _THREE_AXES, _OF_BUFFER, _SUBPASS = 2, 5, 6  # dimensions of images
-
-Value = bool | int | float
-
-
-@record
-class Type:
-    """A type: `kind` is float, int, bool, vector, matrix, array, struct, image, pointer or other.
-
-    Attributes
-    ----------
-    width
-        Bits of a scalar.
-    count
-        Components, columns or elements; 0 of an array whose length only the buffer knows.
-    element
-        Of what a vector, matrix, array or pointer consists.
-    stride
-        Bytes from one element of an array, or column of a matrix, to the next; 0 where there is no layout.
-    members
-        Of a struct: (name, byte offset, type) of each.
-    read_only, write_only
-        Of a struct: whether all its members are decorated so.
-    signed
-        Of an int.
-    row_major
-        Of a matrix: whether rows, rather than columns, lie `stride` bytes apart.
-    name
-        Of a struct: as the source called it, or empty.
-    """
-
-    kind: str
-    width: int = 0
-    count: int = 1
-    element: "Type | None" = None
-    stride: int = 0
-    members: tuple[tuple[str, int, "Type"], ...] = ()
-    read_only: bool = False
-    write_only: bool = False
-    signed: bool = False
-    row_major: bool = False
-    name: str = ""
-
-    @property
-    def size(self) -> int:
-        """Bytes, without the part of a buffer that has no fixed length."""
-        if self.kind in ("float", "int", "bool"):
-            return max(self.width, 8) // 8
-        if self.kind == "struct":
-            return max((offset + kind.size for _, offset, kind in self.members), default=0)
-        if self.element is None:
-            return 0
-        if self.kind == "vector":
-            return self.count * self.element.size
-        if self.row_major:
-            return self.element.count * self.stride
-        return self.count * (self.stride or self.element.size)
-
-    def __str__(self) -> str:
-        if self.kind in ("float", "int", "bool"):
-            unsigned = "u" if self.kind == "int" and not self.signed else ""
-            return f"{unsigned}{self.kind}{self.width or ''}"
-        if self.kind == "array":
-            return f"{self.element}[{self.count or ''}]"
-        if self.element is not None:
-            return f"{self.kind} of {self.count} {self.element}"
-        return self.kind
-
-
-@record
-class Resource:
-    """A bound resource.
-
-    Attributes
-    ----------
-    set, binding
-        Where it is bound.
-    kind
-        "storage buffer", "uniform buffer", "sampled image" (with its sampler) or "storage image"; or what
-        is not bound here: "texture without a sampler", "sampler without a texture", "texel buffer",
-        "subpass input", "multisampled image", "cube or rectangle image", "array of ..." any of these,
-        "other resource".
-    name
-        As the source called it, or its block; or empty.
-    type
-        Of a buffer: its block.
-    axes
-        Of an image: how many, less that of its layers.
-    layered
-        Of an image: whether it has layers.
-    readable, writable
-        Not decorated otherwise.
-    set_at, binding_at
-        Words of the module that hold `set` (-1: none does) and `binding`.
-    """
-
-    set: int
-    binding: int
-    kind: str
-    name: str
-    type: Type
-    readable: bool
-    writable: bool
-    set_at: int
-    binding_at: int
-    axes: int = 0
-    layered: bool = False
-
-
-@record
-class SpecConstant:
-    """A constant that may be replaced when the pipeline is made; `kind` is float, int or bool."""
-
-    id: int
-    name: str
-    kind: str
-    width: int
-    signed: bool
-    default: Value
-
-    def pack(self, value: object) -> bytes:
-        """Return a value as the bytes of this constant.
-
-        Raises
-        ------
-        TypeError, ValueError
-            It is of another kind, or does not fit.
-        """
-        label = f"specialization: constant {self.id}" + (f" ({self.name})" if self.name else "")
-        if self.kind == "bool":
-            if not isinstance(value, (bool, int)) and not hasattr(value, "__bool__"):
-                raise ArgumentTypeError(f"{label}: expected True or False, got {value!r}")
-            return struct.pack("<I", bool(value))
-        if self.kind == "int":
-            return self._pack_int(value, label)
-        try:
-            return struct.pack({16: "<e", 32: "<f", 64: "<d"}[self.width], value)
-        except (struct.error, OverflowError, TypeError):
-            raise ArgumentTypeError(
-                f"{label}: expected a number for float{self.width}, got {value!r}"
-            ) from None
-
-    def _pack_int(self, value: object, label: str) -> bytes:
-        if not isinstance(value, SupportsIndex) or isinstance(value, bool):
-            raise ArgumentTypeError(f"{label}: expected an int, got {value!r}")
-        try:
-            return operator.index(value).to_bytes(self.width // 8, "little", signed=self.signed)
-        except OverflowError:
-            kind = "a signed" if self.signed else "an unsigned"
-            raise ArgumentValueError(
-                f"{label}: {value!r} does not fit {kind} int of {self.width} bits"
-            ) from None
-
-
-@record
-class Interface:
-    """What a compute shader declares.
-
-    Attributes
-    ----------
-    entry_point
-        The function that is run.
-    local_size
-        Invocations of a workgroup; None where the module computes it in a way that is not followed.
-    local_size_ids
-        Ids of the specialization constants behind each axis; None where it is fixed.
-    resources
-        By set and binding.
-    push_constants
-        The block, or None.
-    push_name
-        As the source called the push constants, or empty; their block has a name of its own.
-    spec_constants
-        By id.
-    shared_bytes
-        Of the arrays that a workgroup shares.
-    capabilities
-        Numbers of the SPIR-V capabilities.
-    """
-
-    entry_point: str
-    local_size: tuple[int, int, int] | None
-    local_size_ids: tuple[int | None, int | None, int | None]
-    resources: tuple[Resource, ...]
-    push_constants: Type | None
-    spec_constants: Mapping[int, SpecConstant]
-    shared_bytes: int
-    capabilities: frozenset[int]
-    push_name: str = ""
 
 
 def reflect(
@@ -288,7 +99,7 @@ class _Reader:
                 f"malformed SPIR-V: instruction {opcode} at word {instruction.at} makes no sense"
             ) from None
 
-    def _own(self, identifier: int, decoration: int) -> int | None:
+    def _find_decoration(self, identifier: int, decoration: int) -> int | None:
         """Return the first operand of a decoration, 0 if it has none; None where it is not there."""
         entry = self.decorations.get(identifier)
         found = entry.own.get(decoration) if entry else None
@@ -310,7 +121,7 @@ class _Reader:
         elif opcode == op.TYPE_MATRIX:
             made = Type("matrix", count=rest[1], element=self.types[rest[0]])
         elif opcode in (op.TYPE_ARRAY, op.TYPE_RUNTIME_ARRAY):
-            stride = self._own(result, _ARRAY_STRIDE) or 0
+            stride = self._find_decoration(result, _ARRAY_STRIDE) or 0
             count = int(self.constants.get(rest[1], 0)) if opcode == op.TYPE_ARRAY else 0
             made = Type("array", count=count, element=self.types[rest[0]], stride=stride)
             self.elements[result] = rest[0]
@@ -360,14 +171,14 @@ class _Reader:
             self.composites[result] = rest
             return
         if opcode == op.SPEC_CONSTANT_OP:
-            value = self._computed(rest)
+            value = self._compute(rest)
             if value is not None:
                 self.constants[result] = value
             return
         value = self._literal(opcode, kind, rest)
         if value is None:
             return
-        number = self._own(result, _SPEC_ID)
+        number = self._find_decoration(result, _SPEC_ID)
         if number is not None and opcode >= op.SPEC_CONSTANT_TRUE:
             made = self.types[kind]
             name = self.names.get(result, "")
@@ -394,7 +205,7 @@ class _Reader:
             return number
         return int.from_bytes(data, "little", signed=kind in self.signed)
 
-    def _computed(self, operands: Sequence[int]) -> Value | None:
+    def _compute(self, operands: Sequence[int]) -> Value | None:
         """Return the value of an operation on integer constants, for sizes that are computed from others."""
         values = [self.constants.get(word) for word in operands[1:3]]
         match operands[0], values:
@@ -470,7 +281,10 @@ class _Reader:
     ) -> tuple[tuple[int, int, int] | None, tuple[int | None, int | None, int | None]]:
         # A constant that is the built-in WorkgroupSize goes before the execution mode.
         for identifier in self.decorations:
-            if self._own(identifier, _BUILT_IN) == _WORKGROUP_SIZE and identifier in self.composites:
+            if (
+                self._find_decoration(identifier, _BUILT_IN) == _WORKGROUP_SIZE
+                and identifier in self.composites
+            ):
                 return self._sizes(self.composites[identifier])
         for instruction in self.module.of(op.EXECUTION_MODE, op.EXECUTION_MODE_ID):
             if len(instruction.operands) < 5 or instruction.operands[0] != function:
@@ -528,7 +342,7 @@ class _Reader:
             return f"array of {self._what(storage, element, self.types[element])[0]}s", True, True
         if storage == _STORAGE_UNIFORM_CONSTANT:
             return self._what_image(pointee), True, self.images.get(pointee, (0,))[-1] == _STORAGE_IMAGE
-        buffer = storage == _STORAGE_BUFFER or self._own(pointee, _BUFFER_BLOCK) is not None
+        buffer = storage == _STORAGE_BUFFER or self._find_decoration(pointee, _BUFFER_BLOCK) is not None
         if kind.kind != "struct":
             return "other resource", True, True
         if not buffer:
@@ -562,7 +376,7 @@ def _with_strides(kind: Type, stride: int, row_major: bool) -> Type:
     return kind
 
 
-def rebound(module: Module, places: Mapping[tuple[int, int], int], interface: Interface) -> bytes:
+def rebind(module: Module, places: Mapping[tuple[int, int], int], interface: Interface) -> bytes:
     """Return the module with its resources moved to set 0 and to other bindings.
 
     Parameters

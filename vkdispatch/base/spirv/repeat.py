@@ -1,8 +1,8 @@
-"""Many dispatches of a SPIR-V kernel in one: its invocations run it several times in a row.
+"""Repetition: several dispatches of a SPIR-V kernel become one, whose invocations run it several times.
 
-A dispatch and the barrier after it have a price of their own, 20 us on a CPU driver, and kernels that are
-dispatched hundreds of times often take less. Where a kernel works element by element (`spirv_elementwise`),
-n dispatches with all barriers between them do what one does whose invocations each run the kernel n times.
+A dispatch and the barrier after it cost 20 us on a CPU driver, often more than a kernel that is dispatched
+hundreds of times. If a kernel works element by element (`elementwise.proof`), n dispatches with barriers
+between them equal one dispatch whose invocations each run the kernel n times.
 """
 
 import itertools
@@ -12,13 +12,13 @@ import numpy as np
 
 from vkdispatch.base.record import record
 from vkdispatch.base.spirv import opcodes as op
-from vkdispatch.base.spirv.elementwise import proven
+from vkdispatch.base.spirv.elementwise.proof import prove_elementwise
 from vkdispatch.base.spirv.module import Instruction, Module, read_module
 from vkdispatch.base.spirv.type_checks import check_types
 
-# Rounds that a caller should ask for at most; more go into another dispatch. A CPU driver ends loops after
-# 65,535 rounds, counting those of all loops together (which is why kernels with loops are not repeated), and
-# a GPU that is busy for seconds with one dispatch may be reset.
+# The largest number of rounds of a dispatch. A CPU driver ends loops after 65,535 rounds, counted over all
+# loops together (which is why kernels with loops are not repeated), and a GPU that is busy for seconds with
+# one dispatch may be reset.
 MOST = 1024
 
 _SPEC_ID = 1
@@ -29,7 +29,7 @@ _BOUND_AT = 3
 
 @record
 class Repeated:
-    """A kernel made to run several times in each invocation.
+    """A kernel that runs several times in each invocation.
 
     Attributes
     ----------
@@ -48,11 +48,11 @@ class Repeated:
     read: frozenset[int]
 
 
-def repeated(code: bytes, entry_point: str = "main", fence: bool = True) -> Repeated | None:
-    """Make of a kernel one that does in a dispatch what it would do in several, one after another.
+def repeat_kernel(code: bytes, entry_point: str = "main", fence: bool = True) -> Repeated | None:
+    """Return a kernel that does in one dispatch the work of several consecutive dispatches.
 
-    The results are the same bit for bit, if the compiler does not calculate across rounds what would
-    otherwise be rounded, stored and loaded: with `x + 1` as the kernel, `x + 3` in place of three rounds.
+    The results are bit-identical unless the compiler simplifies arithmetic across rounds, such as three
+    rounds of `x + 1` to `x + 3`.
 
     Parameters
     ----------
@@ -61,30 +61,30 @@ def repeated(code: bytes, entry_point: str = "main", fence: bool = True) -> Repe
     entry_point
         The compute entry point.
     fence
-        Whether there is a memory barrier between rounds, as well as the demand not to unroll the loop. Mesa's
-        compiler heeds the latter, and its CPU driver takes twice as long where it has to wait for memory.
+        Whether to put a memory barrier between rounds, besides the request not to unroll the loop. Mesa's
+        compiler honours the request, and barriers double the time on its CPU driver.
 
     Returns
     -------
-    The kernel; None unless it is proven that dispatches of it that are one workgroup high and deep, with
-    equal constants and bindings, can be taken together, or if it writes nothing. The caller has to see to
-    what is bound: `written`.
+    The kernel; None without a proof that dispatches of one workgroup along y and z, with equal constants and
+    bindings, can be merged, or if the kernel writes nothing. The caller has to check the bindings; see
+    `Repeated.written`.
 
     Raises
     ------
     TypeError, ValueError
-        `code` is no module, or malformed, or has no such entry point.
+        `code` is not a valid module, or has no such entry point.
     """
     module = read_module(code)
-    touched = proven(module, entry_point)
+    touched = prove_elementwise(module, entry_point)
     if touched is None or not touched.written:
         return None
     check_types(module)
-    words, count_id = _with_loop(module, fence)
+    words, count_id = _add_loop(module, fence)
     return Repeated(words.astype("<u4").tobytes(), count_id, touched.written, touched.read)
 
 
-def _with_loop(module: Module, fence: bool) -> "tuple[np.ndarray[tuple[int], np.dtype[np.uint32]], int]":
+def _add_loop(module: Module, fence: bool) -> "tuple[np.ndarray[tuple[int], np.dtype[np.uint32]], int]":
     """Return the module with an entry point that calls the one it had, and the id of the constant."""
     entry = next(module.of(op.ENTRY_POINT))
     kernel = entry.operands[1]

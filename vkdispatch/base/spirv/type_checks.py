@@ -1,30 +1,23 @@
-"""Whether the instructions of a SPIR-V module agree on their types, as far as drivers rely on it unseen.
+"""Checks of the types of SPIR-V instructions, as far as drivers rely on them without checking.
 
-These are the rules that a slip in the bytes breaks most easily: operands of arithmetic, pointers and what
-they point at, indices into structures, calls and returns, targets of branches. `spirv-val` knows all others.
+These are the rules that corrupted modules break most easily: operands of arithmetic, pointers and pointees,
+indices into structures, calls and returns, targets of branches. `spirv-val` checks all rules.
 """
 
 from collections.abc import Callable, Iterator
 
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.spirv import opcodes as op
+from vkdispatch.base.spirv.arithmetic import ArithmeticChecks
 from vkdispatch.base.spirv.declarations import check_declarations
 from vkdispatch.base.spirv.flow import check_flow
 from vkdispatch.base.spirv.grammar import find_misplaced, wrong_form
 from vkdispatch.base.spirv.images import ImageChecks
 from vkdispatch.base.spirv.module import Instruction, Module, has_type
 from vkdispatch.base.spirv.opcodes import parse_ranges
-from vkdispatch.base.spirv.operations import GLSL_NUMBERS, GLSL_OTHERS, RULES
 from vkdispatch.base.spirv.sharing import SharingChecks
 
-_INTEGER_ARITHMETIC = parse_ranges("126 128 130 132 134 135 137-139 194-200")
-_FLOAT_ARITHMETIC = parse_ranges("127 129 131 133 136 140 141")
-_LOGIC = parse_ranges("164-168")
-_INTEGER_COMPARISONS = parse_ranges("170-179")
-_FLOAT_COMPARISONS = parse_ranges("180-191")
-_SHIFTS = parse_ranges("194-196")
 _ACCESS_CHAINS = (op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN)
-_SELECT = 169
 _LABELS = {
     op.LOOP_MERGE: (0, 1),
     op.SELECTION_MERGE: (0,),
@@ -34,9 +27,8 @@ _LABELS = {
 }
 _ANY_COMPONENT = 0xFFFFFFFF
 _ATOMICS = parse_ranges("227-242")
-_BARRIERS = {224: (0, 1, 2), 225: (0, 1)}
+_BARRIERS = {op.CONTROL_BARRIER: (0, 1, 2), op.MEMORY_BARRIER: (0, 1)}
 _SUBGROUP = parse_ranges("333-366")
-_MATRICES = parse_ranges("84 143-147")
 _MOST_BYTES = 1 << 26  # of a variable that is not in a buffer
 _STORAGE_CLASSES = frozenset((*range(13), 5349))
 _ADDRESSED = 5349  # PhysicalStorageBuffer
@@ -45,7 +37,7 @@ _OF_INVOCATIONS = (4, 6, 7)  # Workgroup, Private, Function
 
 
 def check_types(module: Module, argument: str = "spirv") -> None:
-    """Raise ValueError where instructions are of no known form, or do not agree on their types."""
+    """Raise ValueError if instructions have an unknown form or operands of wrong types."""
 
     def refuse(instruction: Instruction, what: str) -> ArgumentValueError:
         return ArgumentValueError(
@@ -68,19 +60,19 @@ def check_types(module: Module, argument: str = "spirv") -> None:
         raise ArgumentValueError(f"{argument}: malformed SPIR-V: its identifiers make no sense") from None
 
 
-class _Checker(ImageChecks, SharingChecks):
+class _Checker(ArithmeticChecks, ImageChecks, SharingChecks):
     """A check for each kind of instruction."""
 
     def check(self) -> None:
-        """Look at every instruction."""
+        """Check every instruction."""
         instruction = self.module.instructions[0]
         try:
-            for instruction in self._checked():  # noqa: B007
+            for instruction in self._check_each():  # noqa: B007
                 pass
         except (IndexError, KeyError):
             raise self._refuse(instruction, "or the one after it makes no sense") from None
 
-    def _checked(self) -> Iterator[Instruction]:
+    def _check_each(self) -> Iterator[Instruction]:
         function: Instruction | None = None
         parameters: Iterator[int] = iter(())
         for instruction in self.module.instructions:
@@ -109,7 +101,7 @@ class _Checker(ImageChecks, SharingChecks):
         special: dict[int, Callable[[Instruction], None]] = {
             op.LOAD: self._check_load,
             op.STORE: self._check_store,
-            _SELECT: self._check_select,
+            op.SELECT: self._check_select,
             op.PHI: self._check_phi,
             op.COMPOSITE_EXTRACT: self._check_extract,
             op.VECTOR_SHUFFLE: self._check_shuffle,
@@ -145,7 +137,7 @@ class _Checker(ImageChecks, SharingChecks):
             for position in _LABELS[opcode]:
                 known = instruction.operands[position] in self.labels
                 self._require(instruction, known, "leads to no block")
-            if opcode == 250:
+            if opcode == op.BRANCH_CONDITIONAL:
                 self._require(instruction, self._is(self._type(instruction, 0), op.TYPE_BOOL), "asks no bool")
         elif has_type(opcode):
             self._check_arithmetic(instruction)
@@ -191,55 +183,6 @@ class _Checker(ImageChecks, SharingChecks):
                 instruction, integer and positive, "is an array whose length is no positive constant"
             )
 
-    def _check_extended(self, instruction: Instruction) -> None:
-        operands = instruction.operands
-        if operands[2] not in self.glsl:
-            return
-        number, count = operands[3], len(operands) - 4
-        if number in GLSL_OTHERS:
-            self._require(instruction, GLSL_OTHERS[number] == count, f"has {count} operands")
-            self._check_other(instruction)
-            return
-        self._require(instruction, number in GLSL_NUMBERS, f"calls function {number}, which is none")
-        wanted, rule = GLSL_NUMBERS[number]
-        self._require(instruction, count == wanted, f"has {count} operands instead of {wanted}")
-        made = self._shape(operands[0])
-        given = [self._shape(self._type(instruction, at)) for at in range(4, len(operands))]
-        known = [shape for shape in given if shape is not None]
-        fits = made is not None and len(known) == count and rule(made, known)
-        self._require(instruction, fits, "calculates with types that do not fit")
-
-    def _check_other(self, instruction: Instruction) -> None:
-        """Look at a function of a matrix, or one with two results."""
-        operands = instruction.operands
-        number, kind = operands[3], self._type(instruction, 4)
-        if number in (33, 34):
-            self._require(instruction, self._is(kind, op.TYPE_MATRIX), "takes a matrix")
-            column = self._shape(self.types[kind].operands[1])
-            square = column is not None and column[2] == self.types[kind].operands[2]
-            made = self.types[kind].operands[1] if number == 33 else kind
-            wanted = self.types[made].operands[1] if number == 33 else kind
-            self._require(instruction, square and operands[0] == wanted, "does not fit its matrix")
-            return
-        shape = self._shape(kind)
-        self._require(instruction, shape is not None and shape[0] == op.TYPE_FLOAT, "takes no float")
-        if number in (35, 51):
-            self._same(instruction, operands[0], kind)
-            second = self._shape(self._pointee(instruction, self._type(instruction, 5)))
-        else:
-            made_of = self.types[operands[0]]
-            self._require(
-                instruction,
-                made_of.opcode == op.TYPE_STRUCT
-                and len(made_of.operands) == 3
-                and made_of.operands[1] == kind,
-                "gives no structure of two",
-            )
-            second = self._shape(made_of.operands[2])
-        wanted_kind = op.TYPE_FLOAT if number in (35, 36) else op.TYPE_INT
-        fits = shape is not None and second is not None and second[0] == wanted_kind and second[2] == shape[2]
-        self._require(instruction, fits, "has a second result that does not fit")
-
     def _check_length(self, instruction: Instruction) -> None:
         operands = instruction.operands
         block = self._pointee(instruction, self._type(instruction, 2))
@@ -271,76 +214,6 @@ class _Checker(ImageChecks, SharingChecks):
         self._same(instruction, self._type(instruction, 3), operands[0])
         kind = self._follow(instruction, operands[0], operands[4:])
         self._same(instruction, kind, self._type(instruction, 2))
-
-    def _check_matrix(self, instruction: Instruction) -> None:
-        """Look at a product with a matrix, or at a transposition."""
-        opcode, operands = instruction.opcode, instruction.operands
-        made = self._extent(operands[0])
-        given = [self._extent(self._type(instruction, at)) for at in range(2, len(operands))]
-        if made is None or None in given:
-            raise self._refuse(instruction, "calculates with what is no matrix or vector of floats")
-        first, *rest = (extent for extent in given if extent is not None)
-        width, columns, rows = made
-        second = rest[0] if rest else first
-        fits = first[0] == second[0] == width
-        if opcode == 84:
-            fits = fits and first[1:] == (rows, columns)
-        elif opcode == 143:
-            fits = fits and first == made and second[1:] == (1, 1)
-        elif opcode == 144:  # vector times matrix
-            fits = fits and first[1] == columns == 1 and first[2] == second[2] and rows == second[1]
-        elif opcode == 145:  # matrix times vector
-            fits = fits and second[1] == columns == 1 and first[1] == second[2] and rows == first[2]
-        elif opcode == 146:
-            fits = fits and first[1] == second[2] and (columns, rows) == (second[1], first[2])
-        else:  # outer product
-            fits = fits and first[1] == second[1] == 1 and (columns, rows) == (second[2], first[2])
-        self._require(instruction, fits, "multiplies what does not fit")
-
-    def _extent(self, kind: int) -> tuple[int, int, int] | None:
-        """Return the bits, columns and rows of a matrix, vector or number of floats."""
-        made = self.types.get(kind)
-        columns = 1
-        if made is not None and made.opcode == op.TYPE_MATRIX:
-            columns, kind = made.operands[2], made.operands[1]
-        shape = self._shape(kind)
-        return (shape[1], columns, shape[2]) if shape and shape[0] == op.TYPE_FLOAT else None
-
-    def _check_arithmetic(self, instruction: Instruction) -> None:
-        opcode, operands = instruction.opcode, instruction.operands
-        if opcode in _MATRICES:
-            self._check_matrix(instruction)
-            return
-        rule = RULES.get(opcode)
-        if rule is not None:
-            made = self._shape(operands[0])
-            shapes = [self._shape(self._type(instruction, at)) for at in range(2, len(operands))]
-            known = [shape for shape in shapes if shape is not None]
-            fits = made is not None and len(known) == len(shapes) and rule(made, known)
-            self._require(instruction, fits, "calculates with types that do not fit")
-            return
-        for group, result, of in (
-            (_INTEGER_ARITHMETIC, op.TYPE_INT, op.TYPE_INT),
-            (_FLOAT_ARITHMETIC, op.TYPE_FLOAT, op.TYPE_FLOAT),
-            (_LOGIC, op.TYPE_BOOL, op.TYPE_BOOL),
-            (_INTEGER_COMPARISONS, op.TYPE_BOOL, op.TYPE_INT),
-            (_FLOAT_COMPARISONS, op.TYPE_BOOL, op.TYPE_FLOAT),
-        ):
-            if opcode not in group:
-                continue
-            made = self._shape(operands[0])
-            shapes = [self._shape(self._type(instruction, at)) for at in range(2, len(operands))]
-            widths = {shape[1] for shape in shapes if shape}
-            if result == of and made is not None:
-                widths.add(made[1])
-            fits = (
-                made is not None
-                and made[0] == result
-                and bool(shapes)
-                and all(shape is not None and shape[0] == of and shape[2] == made[2] for shape in shapes)
-                and (len(widths) == 1 or opcode in _SHIFTS)
-            )
-            self._require(instruction, fits, "calculates with types that do not fit")
 
     def _check_load(self, instruction: Instruction) -> None:
         self._same(

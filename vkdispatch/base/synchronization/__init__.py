@@ -1,1 +1,1 @@
-"""Points in the work of queues: events, signals, times on the device."""
+"""Synchronization with queues: events, signals, timestamps."""

@@ -1,4 +1,4 @@
-"""Moments in the work of the device that programs can wait for, and queues too."""
+"""Events in the work of queues, for which programs and other queues can wait."""
 
 import atexit
 import contextlib
@@ -20,20 +20,20 @@ from vkdispatch.base.process.timeouts import parse_timeout
 from vkdispatch.base.process.unshared import Unshared
 
 Array = np.ndarray[Any, Any]
-# A queue, or its twin that moves data, and the number of a batch of its work.
+# A queue (or its transfer queue), and the number of a batch of its work.
 Point = tuple[int, int]
 _T = TypeVar("_T")
 
-# Others are looked at this often while one is slept on: device and host have no common way to be woken by the
-# first of several.
+# Interval at which other events are polled during a wait for one: there is no common way to wait for the
+# first of several events of the device and the host.
 _LOOK_SECONDS = 0.0005
 _IDLE_SECONDS = 1.0
 
 
 class _Moment(Unshared, Listed, Generic[_T]):
-    """Work on the device that ends at some time, and what it leaves."""
+    """Pending work on the device, and its result."""
 
-    # Whether its points are batches of its own: what failed before them is none of its business.
+    # Whether its points are its own batches, so that failures of earlier batches do not matter.
     _alone = False
 
     def __init__(self, context: Context, points: "list[Point]") -> None:
@@ -46,23 +46,23 @@ class _Moment(Unshared, Listed, Generic[_T]):
         return self._wait_until_reached(0.0)
 
     def wait(self, timeout: float | None = None) -> bool:
-        """Wait until the work is done, at most `timeout` seconds; return whether it is.
+        """Wait until the work is done, at most `timeout` seconds. Return whether it is done.
 
         Raises
         ------
         TypeError, ValueError
-            `timeout` is no number of seconds.
+            `timeout` is not a number of seconds.
         VkDispatchError
-            The work failed, such as with OutOfDeviceMemoryError or DeviceLostError.
+            The work failed, for example with OutOfDeviceMemoryError or DeviceLostError.
         """
         return self._wait_until_reached(parse_timeout(timeout))
 
     def add_done_callback(self, callback: "Callable[[Any], object]") -> None:
-        """Call `callback` with this object once the work is done, soon and in a thread of vkdispatch's.
+        """Call `callback` with this object soon after the work is done, in a thread of vkdispatch.
 
-        It is called at once, in this thread, if the work is done already. It must not wait: other callbacks
-        of the context come after it. What it raises is logged. Work that failed calls back as well; what
-        is pending when the interpreter ends does not.
+        If the work is already done, it is called at once in this thread. It must not wait, as it delays
+        the other callbacks of the context. Its exceptions are logged. Callbacks are also called for failed
+        work, but not for work that is pending when the interpreter exits.
         """
         if not callable(callback):
             raise ArgumentTypeError(f"callback: expected a callable, got {type(callback).__name__}")
@@ -76,8 +76,8 @@ class _Moment(Unshared, Listed, Generic[_T]):
         watcher.watch(self, callback)
 
     def __await__(self) -> Generator[Any, None, _T]:
-        """Wait in an asyncio program, and return what `_outcome` has."""
-        # imported on first use: programs that await have it already
+        """Wait in an asyncio program, and return the result."""
+        # imported here, as only programs that use asyncio await
         import asyncio
 
         if not self.done():
@@ -89,15 +89,15 @@ class _Moment(Unshared, Listed, Generic[_T]):
                     waiter.set_result(None)
 
             def wake(_: object) -> None:
-                # the loop may be closed by now
+                # the loop may have been closed
                 with contextlib.suppress(RuntimeError):
                     loop.call_soon_threadsafe(finish)
 
             self.add_done_callback(wake)
             yield from waiter
-        return self._outcome()
+        return self._get_result()
 
-    def _outcome(self) -> _T:
+    def _get_result(self) -> _T:
         raise NotImplementedError
 
     def _is_settled(self) -> bool:
@@ -110,26 +110,26 @@ class _Moment(Unshared, Listed, Generic[_T]):
         except Exception:
             return "failed"
 
-    def _wait_until_reached(self, timeout: float | None, tells: bool = True) -> bool:
-        """Wait, and return whether the work is done. With `tells`, raise errors that the device found."""
+    def _wait_until_reached(self, timeout: float | None, raise_findings: bool = True) -> bool:
+        """Wait, and return whether the work is done. With `raise_findings`, raise errors of the device."""
         context = self._context
-        if self._done and (timeout == 0 or not tells or context.closed):
+        if self._done and (timeout == 0 or not raise_findings or context.closed):
             return True
         try:
             if not context.closed:
-                self._done = context._native.wait_until(self._points, timeout, self._alone, tells)
+                self._done = context._native.wait_until(self._points, timeout, self._alone, raise_findings)
                 return self._done
         except RuntimeError:
             if not context.closed:
                 raise
-        context._native.close()  # which finishes all work, perhaps in another thread at this very moment
+        context._native.close()  # waits for all work, which another thread may be doing as well
         context.require_finished()
         self._done = True
         return True
 
 
 class Event(_Moment[None]):
-    """A moment in the work of some queues; it is done when all that was given to them before is.
+    """A point in the work of queues. It is done when all earlier work of these queues is done.
 
     Made by `vd.record_event` and `Buffer.write_async`. `await event` waits in an asyncio program.
     """
@@ -138,12 +138,12 @@ class Event(_Moment[None]):
 
     @classmethod
     def _of(cls, context: Context, points: "list[Point]") -> "Event":
-        """Return an event for these batches alone, whatever has failed before."""
-        made = cls(context, points)
-        made._alone = True
-        return made
+        """Return an event for these batches only, which ignores earlier failures."""
+        event = cls(context, points)
+        event._alone = True
+        return event
 
-    def _outcome(self) -> None:
+    def _get_result(self) -> None:
         self._wait_until_reached(None)
 
     def __repr__(self) -> str:
@@ -151,9 +151,9 @@ class Event(_Moment[None]):
 
 
 class ReadFuture(_Moment[Array]):
-    """The contents of a buffer on their way to an array, which `await future` gives in an asyncio program."""
+    """The future contents of a buffer as an array. `await future` returns it in an asyncio program."""
 
-    _instead = "take the array that future.result() returns"
+    _instead = "use the array that future.result() returns"
     _alone = True
 
     def __init__(
@@ -169,24 +169,24 @@ class ReadFuture(_Moment[Array]):
         self._converting = allocate_lock()
 
     def result(self, timeout: float | None = None) -> Array:
-        """Wait, at most `timeout` seconds, and return the array; every call returns the same one.
+        """Wait at most `timeout` seconds and return the array. Every call returns the same array.
 
         Raises
         ------
         WaitTimeoutError
-            A TimeoutError: the contents were not there in time. Ask again later.
+            A TimeoutError: the read did not finish in time. It can be waited for again.
         TypeError, ValueError
-            `timeout` is no number of seconds.
+            `timeout` is not a number of seconds.
         VkDispatchError
-            The read failed, or what should have written the buffer; every call says so.
+            The read failed, or the work that should have written the buffer. Every call raises the error.
         """
         if not self.wait(timeout):
             raise WaitTimeoutError(
-                f"timeout: the contents were not there after {timeout} seconds; ask again later"
+                f"timeout: the read did not finish within {timeout} seconds; call result() again later"
             )
-        return self._outcome()
+        return self._get_result()
 
-    def _outcome(self) -> Array:
+    def _get_result(self) -> Array:
         self._wait_until_reached(None)
         with self._converting:
             if self._convert is not None:
@@ -199,7 +199,7 @@ class ReadFuture(_Moment[Array]):
 
 
 def record_event(queue_index: int | None = None) -> Event:
-    """Return an event for all the work given so far to a queue, or with None to every queue.
+    """Return an event for all work submitted so far to a queue, or with None to every queue.
 
     Asynchronous copies count as work of the queue whose copy of the buffer they read or write.
 
@@ -214,22 +214,22 @@ def record_event(queue_index: int | None = None) -> Event:
 
 
 def wait_event(event: Event, queue_index: int | None = None) -> None:
-    """Have the work that is given to a queue from here on, or with None to every queue, come after an event.
+    """Make all later work of a queue, or with None of every queue, wait for an event.
 
-    The device waits, the host does not: this returns at once. Queues of another device than the event's are
-    held back by the host, behind the program's back.
+    The device waits, not the host: this returns at once. If the event belongs to another device than the
+    queue, a thread of vkdispatch holds the work back.
 
     Parameters
     ----------
     event
-        What `vd.record_event` or `Buffer.write_async` returned; a `ReadFuture` will do too.
+        An event of `vd.record_event` or `Buffer.write_async`, or a `ReadFuture`.
     queue_index
         The queue that waits.
 
     Raises
     ------
     TypeError
-        `event` is no event.
+        `event` is not an event.
     ValueError
         There is no such queue.
     RuntimeError
@@ -245,10 +245,10 @@ def wait_event(event: Event, queue_index: int | None = None) -> None:
 
 
 class _Watcher:
-    """Calls back when work is done. Its thread lives while there is something to wait for."""
+    """Calls callbacks when work is done, from a thread that runs while work is pending."""
 
     def __init__(self) -> None:
-        import threading  # few programs come here, and all would pay for it at the import
+        import threading  # imported here, as few programs need it
 
         self._lock = threading.Condition()
         self._watched: list[tuple[_Moment[Any], Callable[[Any], object]]] = []
@@ -262,13 +262,13 @@ class _Watcher:
         with self._lock:
             if not self._running:
                 thread = self._new_thread(target=self._run, name="vkdispatch events", daemon=True)
-                thread.start()  # first of all: the system may give no more threads
+                thread.start()  # first, as the system may refuse more threads
                 self._thread, self._running = thread, True
             self._watched.append((moment, callback))
             self._lock.notify()
 
     def stop(self) -> None:
-        """End the thread, and call nobody any more."""
+        """End the thread without further callbacks."""
         with self._lock:
             self._stopped = True
             self._lock.notify()
@@ -295,14 +295,14 @@ class _Watcher:
                     callback(moment)
                 except Exception as error:
                     log_error(f"a callback of {moment!r} failed: {error!r}")
-            # What is kept here would keep arrays and contexts alive while the thread sleeps.
+            # These variables would keep arrays and contexts alive while the thread sleeps.
             del watched, finished
             moment = callback = None  # type: ignore[assignment]
 
 
 def _sleep_on(moment: "_Moment[Any]") -> None:
-    with contextlib.suppress(Exception):  # whoever waits for it gets it, too
-        moment._wait_until_reached(_LOOK_SECONDS, tells=False)
+    with contextlib.suppress(Exception):  # waits for it in the program raise the error as well
+        moment._wait_until_reached(_LOOK_SECONDS, raise_findings=False)
 
 
 _watchers: "weakref.WeakKeyDictionary[Context, _Watcher]" = weakref.WeakKeyDictionary()
@@ -310,7 +310,7 @@ _watchers_lock = allocate_lock()
 
 
 def _forget_watchers() -> None:
-    """In a forked process: their threads did not come along, and may have held the locks."""
+    """Reset the state in a forked process: the threads do not exist there, and may have held locks."""
     global _watchers, _watchers_lock
     _watchers, _watchers_lock = weakref.WeakKeyDictionary(), allocate_lock()
 
@@ -322,7 +322,7 @@ def _stop_watchers() -> None:
         watcher.stop()
 
 
-# The interpreter must not end under a thread that waits for the device. Runs before the context goes.
+# No thread may wait for the device while the interpreter exits. Runs before the context is destroyed.
 atexit.register(_stop_watchers)
 if hasattr(os, "register_at_fork"):  # not on Windows
     os.register_at_fork(after_in_child=_forget_watchers)

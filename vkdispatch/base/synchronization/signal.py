@@ -1,4 +1,4 @@
-"""Points in the work of a queue that can be waited for."""
+"""Signals: 0.1.0's way to wait for the work of a queue."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from vkdispatch.base.context import Context, get_context, parse_queue
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
 from vkdispatch.base.process.unshared import Unshared
 
-# Says how far a queue, and the one beside it that only moves data, must have come.
+# Returns the points that a queue and its transfer queue must have reached.
 Use = Callable[[int], list[tuple[int, int]]]
 
 
 class Signal(Unshared):
-    """Set once the work that it stands for was submitted, and again, as seen by `wait`, once it is done.
+    """A point in the work of each queue; `wait` waits until this work is submitted, or done.
 
-    `vd.Signal()` stands for all the work given to the queues so far. Those of `buffer.signals` follow their
-    buffer: each stands for the last work given to its queue that writes the buffer.
+    `vd.Signal()` stands for all work submitted to the queues so far. Each of `buffer.signals` stands for the
+    last work of its queue that writes the buffer.
     """
 
-    _instead = "take another one of buffer.signals"
+    _instead = "use another one of buffer.signals"
 
     def __init__(self, ptr_addr: int | None = None) -> None:
-        """Mark the work given to every queue until now.
+        """Mark the work submitted to every queue so far.
 
         Parameters
         ----------
         ptr_addr
-            Kept for old programs; must be None.
+            Must be None. It is part of 0.1.0's interface.
 
         Raises
         ------
         TypeError
-            `ptr_addr` is given: there are no native signals to be adopted.
+            `ptr_addr` is not None: there are no native signals to adopt.
         """
         if ptr_addr is not None:
             raise ArgumentTypeError(
@@ -44,7 +44,7 @@ class Signal(Unshared):
 
     def _follow(self, context: Context, use: Use, check: Callable[[int], None] | None = None) -> None:
         self._context = context
-        # Raises why the work of a queue was not done, where that is known apart from its other work.
+        # Raises the error of this work of a queue, if it is known separately from other work.
         self._check = check
         self._use: Use | None = use
 
@@ -56,22 +56,22 @@ class Signal(Unshared):
         return signal
 
     def wait(self, wait_for_timestamp: bool = True, queue_index: int = 0) -> None:
-        """Wait until the work was submitted to the device or, with `wait_for_timestamp`, is done.
+        """Wait until the work is submitted to the device or, with `wait_for_timestamp`, done.
 
         Raises
         ------
         ValueError
             There is no such queue.
         RuntimeError
-            The signal was freed, or its context is gone.
+            The signal was freed, or its context was closed.
         """
-        self._look(wait_for_timestamp, queue_index, block=True)
+        self._check_or_wait(wait_for_timestamp, queue_index, block=True)
 
     def try_wait(self, wait_for_timestamp: bool = True, queue_index: int = 0) -> bool:
         """Return whether `wait` would return at once. Raises as `wait`."""
-        return self._look(wait_for_timestamp, queue_index, block=False)
+        return self._check_or_wait(wait_for_timestamp, queue_index, block=False)
 
-    def _look(self, done: bool, queue_index: int, *, block: bool) -> bool:
+    def _check_or_wait(self, done: bool, queue_index: int, *, block: bool) -> bool:
         if self._use is None:
             raise UsageError("this Signal was freed; make a new one")
         if self._context.closed:
@@ -80,7 +80,7 @@ class Signal(Unshared):
         engine = self._context._native
         points = self._use(queue)
         if not done:
-            # Waiting submits: what was given to a queue is on its way to the device from here on.
+            # Flush: the pending work of the queue is submitted to the device.
             for slot, value in points:
                 engine.flush(slot, value)
             return True
@@ -90,5 +90,5 @@ class Signal(Unshared):
         return done
 
     def free(self) -> None:
-        """Give the signal up. Idempotent."""
+        """Release the signal. Idempotent."""
         self._use = None

@@ -1,4 +1,4 @@
-"""Timestamps around everything that a context runs, on the clock of `time.perf_counter`."""
+"""Timestamps of everything that a context runs, on the clock of `time.perf_counter`."""
 
 import time
 
@@ -15,16 +15,16 @@ class TimedCommand:
     Attributes
     ----------
     kind
-        0 a dispatch; the host wrote (1) or read (2) a buffer, wrote (3) or read (4) an image; a copy between
-        buffers (5), or from or to an image on the device (6).
+        0: dispatch; 1, 2: host write, read of a buffer; 3, 4: host write, read of an image; 5: copy between
+        buffers; 6: copy from or to an image on the device.
     queue, transfer
-        Its queue, and whether it was the one beside that only moves data.
+        Its queue, and whether it ran on the transfer queue beside it.
     plan, name
-        The number and the name of the plan that was dispatched.
+        Number and name of the dispatched plan.
     groups
         Workgroups along x, y and z.
     size
-        Bytes that were copied.
+        Copied bytes.
     block
         The argument block.
     bound
@@ -49,9 +49,9 @@ class TimedCommand:
 
 @record
 class TimedSubmit:
-    """Commands that the host recorded and gave to a queue, from `begin` to `end`.
+    """Commands that the host recorded and submitted to a queue, from `begin` to `end`.
 
-    `transfer`: to the one beside it that only moves data.
+    `transfer` tells whether it was the transfer queue beside it.
     """
 
     queue: int
@@ -62,13 +62,13 @@ class TimedSubmit:
 
 
 class Timing:
-    """Everything that a context runs is timed from here on, until `stop`."""
+    """A timing of everything that a context runs, from its construction until `stop`."""
 
     def __init__(self, context: Context) -> None:
-        """Begin. Raises UnsupportedError where a queue has no timestamps."""
+        """Start timing. Raises UnsupportedError if a queue has no timestamps."""
         self._engine = context._native
         if native.clocks_are_read_by_submits(self._engine):
-            # that wait can be interrupted, and what it waits for does not blur the clock
+            # This wait can be interrupted, and earlier work would make reading the clock imprecise.
             self._engine.wait_idle()
         try:
             self._since = native.start_timing(self._engine)
@@ -76,10 +76,10 @@ class Timing:
             raise UnsupportedError(f"this device cannot be profiled: {error}") from None
 
     def finish(self) -> tuple[list[TimedCommand], list[TimedSubmit]]:
-        """Wait for all work, and return what was timed."""
+        """Wait for all work, and return the timed commands and submits."""
         self._engine.wait_idle()
         commands, submits = native.timings(self._engine, self._since)
-        offset = _host_offset()
+        offset = _measure_offset()
         return (
             [_command(command, offset) for command in commands],
             [
@@ -89,7 +89,7 @@ class Timing:
         )
 
     def stop(self) -> None:
-        """End. To be called once, whatever happened."""
+        """Stop timing. Must be called once, also after errors."""
         native.stop_timing(self._engine)
 
 
@@ -99,10 +99,10 @@ def _command(raw: "native.TimedCommand", offset: int) -> TimedCommand:
     return TimedCommand(kind, queue, transfer, plan, name, groups, size, block, tuple(bound), *times)
 
 
-def _host_offset() -> int:
-    """Return what to add to the engine's clock to get that of `time.perf_counter`, in nanoseconds."""
+def _measure_offset() -> int:
+    """Return the offset from the engine's clock to `time.perf_counter`, in nanoseconds."""
     before = time.perf_counter_ns()
     engine = native.host_clock()
     after = time.perf_counter_ns()
-    # Almost everywhere they are one clock.
+    # On most systems both are the same clock.
     return 0 if before <= engine <= after else (before + after) // 2 - engine

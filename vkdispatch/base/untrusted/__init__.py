@@ -1,1 +1,1 @@
-"""Code from strangers, compiled in a process of its own."""
+"""Compilation of untrusted code in a child process."""

@@ -1,7 +1,7 @@
-"""The process in which code from strangers meets a compiler; `vkdispatch.base.untrusted.compiler` runs it.
+"""The child process that compiles untrusted code; `vkdispatch.base.untrusted.compiler` runs it.
 
-It limits itself before it reads what it is given, from its standard input, and exits with one of the statuses
-below. Nothing of vkdispatch is imported but the native module: a stranger's code gets as little as can be.
+It limits its resources before it reads its standard input, and exits with one of the statuses below. Of
+vkdispatch it imports the native module only, so that untrusted code can reach as little as possible.
 """
 
 import json
@@ -13,12 +13,12 @@ from typing import Any
 REFUSED, OUT_OF_MEMORY, FAILED = 3, 4, 5
 STACK = 1 << 30  # bytes of address space of the thread that compiles
 _LARGEST_FILE = 64 << 20
-_ENORMOUS = 1 << 40  # address space: sanitizers reserve that much, and cannot be limited by it
+_ENORMOUS = 1 << 40  # address space: sanitizers reserve more than this, so the limit cannot be applied
 _STORAGE_BUFFER, _UNIFORM_BUFFER = 1, 3
 
 
 def _limit(seconds: int, memory: int | None) -> None:
-    """Limit this process to so much processor time and, unless None, so many bytes more than it has."""
+    """Limit the processor time of this process and, unless None, the bytes that it may allocate."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     resource.setrlimit(resource.RLIMIT_FSIZE, (_LARGEST_FILE, _LARGEST_FILE))
     resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
@@ -47,7 +47,7 @@ def _create(native: Any, data: bytes) -> None:
         if (properties["uuid"].hex(), properties["driver_version"]) == wanted
     ]
     if not indices:
-        raise RuntimeError("the device is not there in a process of its own")
+        raise RuntimeError("the child process does not find the device")
     engine = native.Engine(indices[:1], [request["families"][:1]], False, False)
     constants = [(number, bytes.fromhex(value)) for number, value in request["specialization"]]
     kinds, pushed = request["kinds"], request["pushed"]
@@ -55,7 +55,7 @@ def _create(native: Any, data: bytes) -> None:
         engine, data[4 + size :], kinds, pushed, "untrusted", request["entry_point"], constants
     )
     if all(kind in (_STORAGE_BUFFER, _UNIFORM_BUFFER) for kind in kinds):
-        # Some drivers compile at the first dispatch only. No workgroup of it runs.
+        # Some drivers compile at the first dispatch. This one has no workgroups.
         buffer = native.Buffer(engine, 1 << 12)
         commands = native.CommandList(engine)
         bindings = [(buffer, index, 0, 0, True, True) for index in range(len(kinds))]
@@ -64,7 +64,7 @@ def _create(native: Any, data: bytes) -> None:
 
 
 def main() -> None:
-    """Do what the command line says: compile or create, where the module is, seconds, bytes."""
+    """Run the command line: compile or create, the folder of the native module, seconds, bytes."""
     what, folder, seconds, memory = sys.argv[1:]
     sys.path.insert(0, folder)
     import vkdispatch_native as native
@@ -84,7 +84,7 @@ def main() -> None:
     else:
         status = 0
     sys.stderr.flush()
-    # What a compiler broke in this process is not looked at again.
+    # Exit without cleanup, as the compiler may have corrupted this process.
     os._exit(status)
 
 

@@ -1,4 +1,4 @@
-"""Code from strangers, compiled in a process of its own with limits on time and memory."""
+"""Compilation of untrusted code in a child process with limits on time and memory."""
 
 import hashlib
 import json
@@ -19,36 +19,36 @@ from vkdispatch.base.untrusted import child as untrusted_child
 if TYPE_CHECKING:
     import subprocess
 
-    from vkdispatch.base.process.surroundings import Surroundings
+    from vkdispatch.base.compilation.includes import Preprocessing
 
 SECONDS = 10
-"""Processor time that a compiler may take."""
+"""Maximum processor time of a compilation."""
 MEMORY = 1 << 30
-"""Bytes that it may take."""
+"""Maximum bytes of memory of a compilation."""
 PATIENCE = 60
-"""Seconds until a compiler is ended that takes no processor time either."""
+"""Maximum seconds of a compilation, including time without processor use."""
 LONGEST_SOURCE = 1 << 20
-"""Bytes of a text."""
+"""Maximum bytes of a source."""
 LONGEST_CODE = 16 << 20
-"""Bytes of a compiled module."""
+"""Maximum bytes of a compiled module."""
 
 _LONGEST_LOG = 1 << 16
 _SLICE = 0.02
-# What a driver is found and set up by. Nothing else of the environment is for strangers.
+# The variables that drivers need. The child process gets no other part of the environment.
 _VARIABLES = ("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "HOME", "DISPLAY", "CUDA_VISIBLE_DEVICES")
 _PREFIXES = ("VK_", "XDG_", "NVIDIA_", "MESA_", "GALLIUM_", "LP_", "ASAN_", "LSAN_", "UBSAN_", "TSAN_")
 _NO_FILES = {"MESA_SHADER_CACHE_DISABLE": "true", "__GL_SHADER_DISK_CACHE": "0"}
 
-_passed: set[bytes] = set()
+_checked_digests: set[bytes] = set()
 
 
-def compile_untrusted(source: str, name: str, surroundings: "Surroundings | None" = None) -> bytes:
-    """Compile the GLSL of a compute shader, in a child process; the result is not checked yet.
+def compile_untrusted(source: str, name: str, preprocessing: "Preprocessing | None" = None) -> bytes:
+    """Compile the GLSL of a compute shader in a child process. The result is not checked.
 
     Raises
     ------
     ShaderBuildError
-        The compiler refused the text, crashed, or took more than it may.
+        The source does not compile, or the compiler crashed or exceeded a limit.
     """
     text = source.encode("utf-8", "surrogatepass")
     if len(text) > LONGEST_SOURCE:
@@ -56,15 +56,15 @@ def compile_untrusted(source: str, name: str, surroundings: "Surroundings | None
             f"the GLSL of {name!r} has {len(text)} bytes; untrusted code may have {LONGEST_SOURCE}",
             shader_source=source,
         )
-    key = f"untrusted\n{native.compiler_identity()}\n{surroundings.key if surroundings else ''}\n{source}"
+    key = f"untrusted\n{native.compiler_identity()}\n{preprocessing.key if preprocessing else ''}\n{source}"
     code = disk_cache.load("spirv", key)
     if code is None:
         request: dict[str, Any] = {"source": source}
-        if surroundings is not None:
-            request["preamble"] = surroundings.preamble
-            request["includes"] = surroundings.includes
-            request["texts"] = dict(surroundings.texts)
-        explain = surroundings.explain if surroundings is not None else None
+        if preprocessing is not None:
+            request["preamble"] = preprocessing.preamble
+            request["includes"] = preprocessing.includes
+            request["texts"] = dict(preprocessing.texts)
+        explain = preprocessing.explain if preprocessing is not None else None
         code = _run("compile", json.dumps(request).encode(), f"the GLSL of {name!r}", source, explain)
         disk_cache.store("spirv", key, code)
     return code
@@ -79,12 +79,12 @@ def check_pipeline(
     specialization: Sequence[tuple[int, bytes]],
     name: str,
 ) -> None:
-    """Have the drivers of a context compile a module in child processes, which crash in place of this one.
+    """Compile a module with the drivers of a context in child processes, as drivers may crash.
 
     Raises
     ------
     ShaderBuildError
-        A driver refused it, crashed, or took more than it may.
+        A driver rejected the module, crashed or exceeded a limit.
     """
     for info, families in zip(context.device_infos, context.queue_families, strict=True):
         request = {
@@ -99,16 +99,16 @@ def check_pipeline(
         head = json.dumps(request).encode()
         data = len(head).to_bytes(4, "little") + head + spirv
         digest = hashlib.sha256(data).digest()
-        if digest not in _passed:
+        if digest not in _checked_digests:
             _run("create", data, f"the kernel {name!r} on {info.device_name}", name)
-            _passed.add(digest)
+            _checked_digests.add(digest)
 
 
 def _run(
     what: str, data: bytes, about: str, source: str, explain: Callable[[str], str] | None = None
 ) -> bytes:
-    """Return what the child process writes; `explain` makes what it says readable."""
-    # here, as few programs need them
+    """Run the child process and return its output. `explain` makes its messages readable."""
+    # imported here, as few programs need them
     import subprocess
     import tempfile
 
@@ -130,11 +130,11 @@ def _run(
         try:
             reason = _watch(process)
         finally:
-            # an interrupt included
+            # also after an interrupt
             if process.poll() is None:
                 process.kill()
             process.wait()
-        reason = reason or _reason(process.returncode)
+        reason = reason or _explain_status(process.returncode)
         said = _read(log, _LONGEST_LOG).decode("utf-8", "replace").strip()
         said = explain(said) if explain else said
         if process.returncode == untrusted_child.REFUSED:
@@ -157,7 +157,7 @@ def _run(
 
 
 def _watch(process: "subprocess.Popen[bytes]") -> str:
-    """Wait for the child. Return why it was ended, or nothing."""
+    """Wait for the child. Return why it was killed, or an empty text."""
     import subprocess
 
     end = time.monotonic() + PATIENCE
@@ -168,7 +168,7 @@ def _watch(process: "subprocess.Popen[bytes]") -> str:
             pass
         else:
             return ""
-        if _resident(process.pid) > MEMORY:
+        if _measure_memory(process.pid) > MEMORY:
             process.kill()
             return _TOO_MUCH_MEMORY.format(MEMORY >> 20)
         if time.monotonic() > end:
@@ -179,8 +179,8 @@ def _watch(process: "subprocess.Popen[bytes]") -> str:
 _TOO_MUCH_MEMORY = "takes the compiler more than {} MiB of memory, the limit for untrusted code"
 
 
-def _reason(status: int) -> str:
-    """Return what is wrong with a child that ended with this status, or nothing."""
+def _explain_status(status: int) -> str:
+    """Return what an exit status of the child means, or an empty text for success."""
     if status in (-signal.SIGXCPU, -signal.SIGKILL):
         return f"takes the compiler more than {SECONDS} s of processor time, the limit for untrusted code"
     if status == untrusted_child.OUT_OF_MEMORY:
@@ -190,8 +190,8 @@ def _reason(status: int) -> str:
     return "fails to compile" if status else ""
 
 
-def _resident(pid: int) -> int:
-    """Return the bytes of memory that a process has; 0 where that is not known."""
+def _measure_memory(pid: int) -> int:
+    """Return the resident memory of a process in bytes; 0 if unknown."""
     try:
         with open(f"/proc/{pid}/statm") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,1 +1,1 @@
-"""The functions of the kernel language, one topic a module."""
+"""The mathematics of the kernel language, one topic a module."""

@@ -21,7 +21,7 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.functions.elementwise import all_numbers, by_component, gives_value, operands
+from vkdispatch.codegen.functions.elementwise import Operand, all_numbers, by_component, gives_value, operands
 from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr
@@ -29,33 +29,44 @@ from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
 from vkdispatch.ir.own_functions import UMUL_HIGH
 
+__all__ = [
+    "floor_divide",
+    "floor_mod",
+    "frexp",
+    "imul_extended",
+    "ldexp",
+    "uadd_carry",
+    "umul_extended",
+    "usub_borrow",
+]
+
 
 @gives_value
-def floor_divide(a: Any, b: Any) -> Any:
+def floor_divide(a: Operand, b: Operand) -> Any:
     """Quotient rounded down, as Python's `a // b`, of integers or floats; vectors by component.
 
     The operator `//` truncates instead, as GLSL does, unless the kernel has `ShaderFlags.PYTHON_DIVISION`.
     Numbers give a number. Raises TypeError for complex values and matrices.
     """
-    return _divided("floor_divide", floor_quotient, lambda x, y: x // y, a, b)
+    return _divide("floor_divide", floor_quotient, lambda x, y: x // y, a, b)
 
 
 @gives_value
-def floor_mod(a: Any, b: Any) -> Any:
+def floor_mod(a: Operand, b: Operand) -> Any:
     """Remainder with the sign of the divisor, as Python's `a % b`, of integers or floats; by component.
 
     The operator `%` leaves it undefined for negative integers, as GLSL does, unless the kernel has
     `ShaderFlags.PYTHON_DIVISION`. Numbers give a number. Raises TypeError for complex values and matrices.
     """
-    return _divided("floor_mod", floor_remainder, lambda x, y: x % y, a, b)
+    return _divide("floor_mod", floor_remainder, lambda x, y: x % y, a, b)
 
 
-def _divided(
+def _divide(
     name: str,
     rule: Callable[[ex.Operand, ex.Operand], Expr],
     fold: Callable[[Any, Any], Any],
-    a: Any,
-    b: Any,
+    a: Operand,
+    b: Operand,
 ) -> Any:
     left, right = operands(name, (a, b))
     if not (isinstance(left, Expr) or isinstance(right, Expr)):
@@ -68,7 +79,7 @@ def _divided(
 # ---- integers of 32 bits with carry --------------------------------------------------------------
 
 
-def _pair(name: str, a: Any, b: Any, scalar: DType) -> tuple[DType, Expr, Expr]:
+def _pair(name: str, a: Operand, b: Operand, scalar: DType) -> tuple[DType, Expr, Expr]:
     values = operands(name, (a, b))
     for value in values:
         if not (
@@ -86,7 +97,7 @@ def _top_bit(value: Expr) -> ShaderVariable:
     return ShaderVariable(ex.bitwise(">>", value, 31))
 
 
-def uadd_carry(a: Any, b: Any) -> tuple[ShaderVariable, ShaderVariable]:
+def uadd_carry(a: Operand, b: Operand) -> tuple[ShaderVariable, ShaderVariable]:
     """Add uint32 or uvecN: (a + b, carry). The carry is 1 where the sum wrapped around."""
     _, left, right = _pair("uadd_carry", a, b, uint32)
     total = ex.add("+", left, right)
@@ -94,7 +105,7 @@ def uadd_carry(a: Any, b: Any) -> tuple[ShaderVariable, ShaderVariable]:
     return ShaderVariable(total), _top_bit(ex.bitwise("|", ex.bitwise("&", left, right), either))
 
 
-def usub_borrow(a: Any, b: Any) -> tuple[ShaderVariable, ShaderVariable]:
+def usub_borrow(a: Operand, b: Operand) -> tuple[ShaderVariable, ShaderVariable]:
     """Subtract uint32 or uvecN: (a - b, borrow). The borrow is 1 where b is the larger."""
     _, left, right = _pair("usub_borrow", a, b, uint32)
     rest = ex.add("-", left, right)
@@ -103,13 +114,13 @@ def usub_borrow(a: Any, b: Any) -> tuple[ShaderVariable, ShaderVariable]:
     return ShaderVariable(rest), _top_bit(ex.bitwise("|", ex.bitwise("&", inverse, right), either))
 
 
-def umul_extended(a: Any, b: Any) -> tuple[ShaderVariable, ShaderVariable]:
+def umul_extended(a: Operand, b: Operand) -> tuple[ShaderVariable, ShaderVariable]:
     """Multiply uint32 or uvecN: (upper, lower) 32 bits of the product."""
     _, left, right = _pair("umul_extended", a, b, uint32)
     return ShaderVariable(_upper_product(left, right)), ShaderVariable(ex.multiply(left, right))
 
 
-def imul_extended(a: Any, b: Any) -> tuple[ShaderVariable, ShaderVariable]:
+def imul_extended(a: Operand, b: Operand) -> tuple[ShaderVariable, ShaderVariable]:
     """Multiply int32 or ivecN: (upper, lower) 32 bits of the product."""
     kind, left, right = _pair("imul_extended", a, b, int32)
     unsigned = to_vector(uint32, kind.child_count) if is_vector(kind) else uint32
@@ -134,7 +145,7 @@ _FORMATS: dict[DType, tuple[str, str, int, int, int]] = {
 }
 
 
-def _real(name: str, x: Any) -> ex.Operand:
+def _real(name: str, x: Operand) -> ex.Operand:
     (value,) = operands(name, (x,))
     if isinstance(value, Expr) and (is_complex(value.dtype) or is_matrix(value.dtype)):
         raise located(ArgumentValueError, f"{name}: not defined for {value.dtype.name}")
@@ -142,7 +153,7 @@ def _real(name: str, x: Any) -> ex.Operand:
 
 
 @gives_value
-def ldexp(x: Any, exponent: Any) -> Any:
+def ldexp(x: Operand, exponent: Operand) -> Any:
     """Make x * 2 ** exponent, in floating point; the exponent is an integer of at most 32 bits.
 
     Numbers give a float. Raises TypeError for an exponent that is no integer.
@@ -170,7 +181,7 @@ def _like(scalar: DType, kind: DType) -> DType:
     return to_vector(scalar, kind.child_count) if is_vector(kind) else scalar
 
 
-def frexp(x: Any) -> tuple[Any, Any]:
+def frexp(x: Operand) -> tuple[Any, Any]:
     """Take a float apart: (significand, exponent) with x = significand * 2 ** exponent.
 
     0.5 <= |significand| < 1, and the exponent is int32 or ivecN. For zero, infinities and NaN the significand
@@ -208,15 +219,3 @@ def _parts(x: Expr) -> tuple[Expr, Expr]:
 
 def _exponent(bits: Expr, fraction: int, largest: int) -> Expr:
     return ex.bitwise("&", ex.bitwise(">>", bits, fraction), largest)
-
-
-__all__ = [
-    "floor_divide",
-    "floor_mod",
-    "frexp",
-    "imul_extended",
-    "ldexp",
-    "uadd_carry",
-    "umul_extended",
-    "usub_borrow",
-]

@@ -24,11 +24,23 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.functions.elementwise import gives_value
-from vkdispatch.codegen.variables import ShaderVariable, check_dtype, scalar_parts
+from vkdispatch.codegen.functions.elementwise import Operand, gives_value
+from vkdispatch.codegen.trace.components import split_components
+from vkdispatch.codegen.trace.operands import check_dtype
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
+
+__all__ = [
+    "bit_count",
+    "bitfield_extract",
+    "bitfield_insert",
+    "bitfield_reverse",
+    "find_lsb",
+    "find_msb",
+    "reinterpret",
+]
 
 _UNSIGNED: dict[int, DType] = {2: uint16, 4: uint32, 8: uint64}
 _LETTERS: dict[DType, str] = {
@@ -55,7 +67,7 @@ _FROM_BITS: dict[DType, str] = {
 }
 
 
-def _integer(name: str, x: Any) -> Expr | int:
+def _integer(name: str, x: Operand) -> Expr | int:
     if isinstance(x, ShaderVariable):
         value = x._value()
         if is_integer_dtype(value.dtype):
@@ -84,19 +96,19 @@ def _as_uint(value: Expr) -> Expr:
     return ex.cast(_as_unsigned(value), _like(uint32, value.dtype))
 
 
-def halves(value: Expr) -> tuple[Expr, Expr]:
+def split_halves(value: Expr) -> tuple[Expr, Expr]:
     """Lower and upper 32 bits of a 64-bit integer."""
     bits = _as_unsigned(value)
     return ex.cast(bits, uint32), ex.cast(ex.bitwise(">>", bits, 32), uint32)
 
 
-def joined(low: Expr, high: Expr) -> Expr:
+def join_halves(low: Expr, high: Expr) -> Expr:
     """Make a uint64 of its lower and upper 32 bits."""
     return ex.bitwise("|", ex.bitwise("<<", ex.cast(high, uint64), 32), ex.cast(low, uint64))
 
 
 @gives_value
-def bit_count(x: Any) -> Any:
+def bit_count(x: Operand) -> Any:
     """Count of bits that are set: int32 or ivecN.
 
     A Python int gives an int; a negative one has 32 bits, or 64 if it needs them.
@@ -106,14 +118,14 @@ def bit_count(x: Any) -> Any:
         return (value % (1 << _width(value))).bit_count()
     kind = _like(int32, value.dtype)
     if component_type(value.dtype).item_size == 8:
-        low, high = halves(value)
+        low, high = split_halves(value)
         total = ex.add("+", ex.call("bitCount", int32, low), ex.call("bitCount", int32, high))
         return ShaderVariable(total)
     return ShaderVariable(ex.call("bitCount", kind, _as_uint(value)))
 
 
 @gives_value
-def bitfield_reverse(x: Any) -> Any:
+def bitfield_reverse(x: Operand) -> Any:
     """Bits in reverse order, in the type of x. A Python int has 32 bits, or 64 if it needs them."""
     value = _integer("bitfield_reverse", x)
     if isinstance(value, int):
@@ -122,28 +134,28 @@ def bitfield_reverse(x: Any) -> Any:
     kind = value.dtype
     size = component_type(kind).item_size
     if size == 8:
-        low, high = (ex.call("bitfieldReverse", uint32, half) for half in halves(value))
-        return ShaderVariable(ex.cast(joined(high, low), kind))
+        low, high = (ex.call("bitfieldReverse", uint32, half) for half in split_halves(value))
+        return ShaderVariable(ex.cast(join_halves(high, low), kind))
     turned = ex.call("bitfieldReverse", _like(uint32, kind), _as_uint(value))
     return ShaderVariable(ex.cast(turned if size == 4 else ex.bitwise(">>", turned, 16), kind))
 
 
 @gives_value
-def find_lsb(x: Any) -> Any:
+def find_lsb(x: Operand) -> Any:
     """Position of the lowest bit that is set, -1 for zero: int32 or ivecN. A Python int gives an int."""
     value = _integer("find_lsb", x)
     if isinstance(value, int):
         return (value & -value).bit_length() - 1
     if component_type(value.dtype).item_size < 8:
         return ShaderVariable(ex.call("findLSB", _like(int32, value.dtype), _as_uint(value)))
-    low, high = halves(value)
+    low, high = split_halves(value)
     upper = ex.add("+", ex.call("findLSB", int32, high), 32)
     upper = ex.select(ex.compare("==", high, 0), ex.literal(-1, int32), upper)
     return ShaderVariable(ex.select(ex.compare("!=", low, 0), ex.call("findLSB", int32, low), upper))
 
 
 @gives_value
-def find_msb(x: Any) -> Any:
+def find_msb(x: Operand) -> Any:
     """Position of the highest bit that is set, or of a negative value the highest that is not; -1 for none.
 
     int32 or ivecN; a Python int gives an int.
@@ -158,12 +170,12 @@ def find_msb(x: Any) -> Any:
         return ShaderVariable(ex.call("findMSB", _like(int32, kind), wide))
     if is_signed_dtype(scalar):
         value = ex.bitwise("^", value, ex.bitwise(">>", value, 63))
-    low, high = halves(value)
+    low, high = split_halves(value)
     upper = ex.add("+", ex.call("findMSB", int32, high), 32)
     return ShaderVariable(ex.select(ex.compare("!=", high, 0), upper, ex.call("findMSB", int32, low)))
 
 
-def _field(name: str, offset: Any, bits: Any, width: int) -> tuple[Expr, Expr]:
+def _field(name: str, offset: Operand, bits: Operand, width: int) -> tuple[Expr, Expr]:
     """Check offset and length of a bit field; both as int32."""
     found: list[Expr] = []
     for label, value in (("offset", offset), ("bits", bits)):
@@ -184,7 +196,7 @@ def _field(name: str, offset: Any, bits: Any, width: int) -> tuple[Expr, Expr]:
 
 
 @gives_value
-def bitfield_extract(x: Any, offset: Any, bits: Any) -> Any:
+def bitfield_extract(x: Operand, offset: Operand, bits: Operand) -> Any:
     """Take `bits` bits from position `offset` on, in the type of x; of signed types with the field's sign.
 
     Python ints give an int: without sign, unless x is negative. Raises ValueError for a field that x does
@@ -212,7 +224,7 @@ def bitfield_extract(x: Any, offset: Any, bits: Any) -> Any:
 
 
 @gives_value
-def bitfield_insert(base: Any, insert: Any, offset: Any, bits: Any) -> Any:
+def bitfield_insert(base: Operand, insert: Operand, offset: Operand, bits: Operand) -> Any:
     """Replace `bits` bits of base from position `offset` on by the lowest bits of insert, in base's type.
 
     `insert` is a Python int or a GPU value of base's type. Python ints give an int. Raises ValueError for a
@@ -252,7 +264,7 @@ def bitfield_insert(base: Any, insert: Any, offset: Any, bits: Any) -> Any:
 
 
 @gives_value
-def reinterpret(var_type: DType, x: Any) -> Any:
+def reinterpret(var_type: DType, x: Operand) -> Any:
     """See the bits of a value as another type of the same size: `vc.reinterpret(vd.uint32, a_float)`.
 
     Any scalar, complex, vector or matrix type will do; the lowest bits are the first component. A Python
@@ -269,7 +281,7 @@ def reinterpret(var_type: DType, x: Any) -> Any:
     if var_type is bool_:
         raise located(ArgumentValueError, "reinterpret: booleans have no bits; use .to_dtype(vd.int32)")
     if not isinstance(x, ShaderVariable):
-        return _folded(var_type, x)
+        return _parse_number(var_type, x)
     value = x._value()
     kind = value.dtype
     if kind is bool_ or kind.item_size != var_type.item_size:
@@ -284,12 +296,12 @@ def reinterpret(var_type: DType, x: Any) -> Any:
     plain = (is_scalar(kind) and is_scalar(var_type)) or (is_vector(kind) and is_vector(var_type))
     if plain and source.item_size == target.item_size and (is_scalar(kind) or source.item_size < 8):
         return ShaderVariable(_from_word(_word(value), var_type))
-    words = [_word(part) for part in scalar_parts(value)]
-    parts = [_from_word(word, target) for word in _regrouped(words, target.item_size)]
+    words = [_word(part) for part in split_components(value)]
+    parts = [_from_word(word, target) for word in _regroup(words, target.item_size)]
     return ShaderVariable(ex.construct(var_type, parts))
 
 
-def _folded(kind: DType, x: Any) -> int | float:
+def _parse_number(kind: DType, x: Operand) -> int | float:
     if not ex.is_number(x):
         raise located(
             ArgumentTypeError,
@@ -323,22 +335,22 @@ def _from_word(word: Expr, kind: DType) -> Expr:
     return ex.call(_FROM_BITS[scalar], kind, word) if is_float_dtype(scalar) else ex.cast(word, kind)
 
 
-def _regrouped(words: list[Expr], size: int) -> list[Expr]:
+def _regroup(words: list[Expr], size: int) -> list[Expr]:
     """Cut or join unsigned integers to ones of `size` bytes, the lowest bits first."""
     while words[0].dtype.item_size > size:
-        words = [half for word in words for half in _cut(word)]
+        words = [half for word in words for half in _split_word(word)]
     while words[0].dtype.item_size < size:
-        words = [_glued(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
+        words = [_join_words(low, high) for low, high in zip(words[::2], words[1::2], strict=True)]
     return words
 
 
-def _cut(word: Expr) -> tuple[Expr, Expr]:
+def _split_word(word: Expr) -> tuple[Expr, Expr]:
     half = word.dtype.item_size // 2
     kind = _UNSIGNED[half]
     return ex.cast(word, kind), ex.cast(ex.bitwise(">>", word, 8 * half), kind)
 
 
-def _glued(low: Expr, high: Expr) -> Expr:
+def _join_words(low: Expr, high: Expr) -> Expr:
     size = low.dtype.item_size
     kind = _UNSIGNED[2 * size]
     return ex.bitwise("|", ex.bitwise("<<", ex.cast(high, kind), 8 * size), ex.cast(low, kind))

@@ -18,6 +18,7 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen import host_functions as host
 from vkdispatch.codegen.functions.elementwise import (
+    Operand,
     all_integers,
     all_numbers,
     apply,
@@ -27,12 +28,41 @@ from vkdispatch.codegen.functions.elementwise import (
     operands,
     unary,
 )
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.range_checks import check_difference, check_limit
-from vkdispatch.codegen.trace.recording import current
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Comment, Expr
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
+
+__all__ = [
+    "abs",
+    "ceil",
+    "clamp",
+    "clip",
+    "comment",
+    "float_bits_to_int",
+    "float_bits_to_uint",
+    "floor",
+    "fma",
+    "fract",
+    "int_bits_to_float",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "max",
+    "min",
+    "mix",
+    "mod",
+    "modf",
+    "round",
+    "round_even",
+    "sign",
+    "smoothstep",
+    "step",
+    "trunc",
+    "uint_bits_to_float",
+]
 
 
 def _check_max(x: ex.Operand, y: ex.Operand) -> None:
@@ -69,7 +99,7 @@ _step = binary("step", lambda edge, x: x >= edge, "")
 
 
 @gives_value
-def abs(var: Any) -> Any:
+def abs(var: Operand) -> Any:
     """Absolute value, of the type of `var`; magnitude of a complex number. An int gives an int."""
     (value,) = operands("abs", (var,))
     if isinstance(value, Expr):
@@ -78,7 +108,7 @@ def abs(var: Any) -> Any:
     return builtins.abs(int(value)) if ex.is_integer_number(value) else fold(builtins.abs, (var,))
 
 
-def modf(x: Any, y: Any) -> Any:
+def modf(x: Operand, y: Operand) -> Any:
     """Remainder as `mod`; of two numbers the tuple (fraction, whole part) of x."""
     operands("modf", (x, y))
     if all_numbers((x, y)):
@@ -87,7 +117,7 @@ def modf(x: Any, y: Any) -> Any:
 
 
 @gives_value
-def clip(x: Any, min_val: Any, max_val: Any) -> Any:
+def clip(x: Operand, min_val: Operand, max_val: Operand) -> Any:
     """Limit x to [min_val, max_val], in the promoted type of the three.
 
     Ints give an int, other numbers a float.
@@ -105,13 +135,13 @@ clamp = clip
 
 
 @gives_value
-def step(edge: Any, x: Any) -> Any:
+def step(edge: Operand, x: Operand) -> Any:
     """0 below the edge and 1 from there on, in floating point. Numbers give a float."""
     return _step(edge, x)
 
 
 @gives_value
-def mix(x: Any, y: Any, a: Any) -> Any:
+def mix(x: Operand, y: Operand, a: Operand) -> Any:
     """Interpolate linearly from x (a = 0) to y (a = 1). Numbers give a float, with a limited to [0, 1]."""
     operands("mix", (x, y, a))
     if all_numbers((x, y, a)):
@@ -120,7 +150,7 @@ def mix(x: Any, y: Any, a: Any) -> Any:
 
 
 @gives_value
-def smoothstep(edge0: Any, edge1: Any, x: Any) -> Any:
+def smoothstep(edge0: Operand, edge1: Operand, x: Operand) -> Any:
     """Rise smoothly from 0 at edge0 to 1 at edge1. Numbers give a float."""
     operands("smoothstep", (edge0, edge1, x))
     if all_numbers((edge0, edge1, x)):
@@ -134,7 +164,7 @@ def _smoothstep(edge0: float, edge1: float, x: float) -> Any:
 
 
 @gives_value
-def fma(a: Any, b: Any, c: Any) -> Any:
+def fma(a: Operand, b: Operand, c: Operand) -> Any:
     """Multiply and add: a * b + c. Numbers give a float."""
     operands("fma", (a, b, c))
     if all_numbers((a, b, c)):
@@ -143,19 +173,19 @@ def fma(a: Any, b: Any, c: Any) -> Any:
 
 
 @gives_value
-def isnan(var: Any) -> Any:
+def isnan(var: Operand) -> Any:
     """Whether a scalar is not a number; a Python number gives a bool."""
     return _classify("isnan", var)
 
 
 @gives_value
-def isinf(var: Any) -> Any:
+def isinf(var: Operand) -> Any:
     """Whether a scalar is infinite; a Python number gives a bool."""
     return _classify("isinf", var)
 
 
 @gives_value
-def isfinite(var: Any) -> Any:
+def isfinite(var: Operand) -> Any:
     """Whether a scalar is neither infinite nor NaN; a Python number gives a bool."""
     (value,) = operands("isfinite", (var,))
     if not isinstance(value, Expr):
@@ -164,7 +194,7 @@ def isfinite(var: Any) -> Any:
     return ShaderVariable(ex.invert(ex.logical("||", checks)))
 
 
-def _classify(name: str, x: Any) -> Any:
+def _classify(name: str, x: Operand) -> Any:
     (value,) = operands(name, (x,))
     if not isinstance(value, Expr):
         return getattr(math, name)(float(value))
@@ -175,7 +205,7 @@ def _classify(name: str, x: Any) -> Any:
     return ShaderVariable(ex.call(name, bool_, ex.cast(value, make_floating_dtype(value.dtype))))
 
 
-def _reinterpret(name: str, glsl: str, x: Any, source: DType, target: DType, formats: str) -> Any:
+def _reinterpret(name: str, glsl: str, x: Operand, source: DType, target: DType, formats: str) -> Any:
     (value,) = operands(name, (x,))
     if isinstance(value, Expr):
         if not is_scalar(value.dtype):
@@ -189,25 +219,25 @@ def _reinterpret(name: str, glsl: str, x: Any, source: DType, target: DType, for
 
 
 @gives_value
-def float_bits_to_int(var: Any) -> Any:
+def float_bits_to_int(var: Operand) -> Any:
     """Bits of a float32 as int32; a number gives an int."""
     return _reinterpret("float_bits_to_int", "floatBitsToInt", var, float32, int32, "fi")
 
 
 @gives_value
-def float_bits_to_uint(var: Any) -> Any:
+def float_bits_to_uint(var: Operand) -> Any:
     """Bits of a float32 as uint32; a number gives an int."""
     return _reinterpret("float_bits_to_uint", "floatBitsToUint", var, float32, uint32, "fI")
 
 
 @gives_value
-def int_bits_to_float(var: Any) -> Any:
+def int_bits_to_float(var: Operand) -> Any:
     """Bits of an int32 as float32; a number gives a float."""
     return _reinterpret("int_bits_to_float", "intBitsToFloat", var, int32, float32, "if")
 
 
 @gives_value
-def uint_bits_to_float(var: Any) -> Any:
+def uint_bits_to_float(var: Operand) -> Any:
     """Bits of a uint32 as float32; a number gives a float."""
     return _reinterpret("uint_bits_to_float", "uintBitsToFloat", var, uint32, float32, "If")
 
@@ -217,33 +247,3 @@ def comment(comment: str, preceding_new_line: bool = True) -> None:
     if not isinstance(comment, str):
         raise located(ArgumentTypeError, f"comment: expected a str, got {comment!r}")
     current().emit(Comment(comment, preceding_new_line, here()))
-
-
-__all__ = [
-    "abs",
-    "ceil",
-    "clamp",
-    "clip",
-    "comment",
-    "float_bits_to_int",
-    "float_bits_to_uint",
-    "floor",
-    "fma",
-    "fract",
-    "int_bits_to_float",
-    "isfinite",
-    "isinf",
-    "isnan",
-    "max",
-    "min",
-    "mix",
-    "mod",
-    "modf",
-    "round",
-    "round_even",
-    "sign",
-    "smoothstep",
-    "step",
-    "trunc",
-    "uint_bits_to_float",
-]

@@ -1,26 +1,28 @@
 """Complex numbers: making and multiplying them."""
 
-from typing import Any
-
 from vkdispatch.base.dtype import (
     DType,
     complex64,
     complex_from_float,
     component_type,
-    cross_type,
     is_complex,
     is_scalar,
     make_floating_dtype,
 )
+from vkdispatch.base.dtypes.promotion import cross_type
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.trace.recording import has_flag
-from vkdispatch.codegen.variables import ShaderVariable, construct_args
+from vkdispatch.codegen.functions.elementwise import Operand
+from vkdispatch.codegen.trace.current import has_flag
+from vkdispatch.codegen.trace.operands import parse_components
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op, ShaderFlags
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 
+__all__ = ["complex_from_euler_angle", "mult_complex", "to_complex"]
 
-def complex_from_euler_angle(angle: Any) -> ShaderVariable:
+
+def complex_from_euler_angle(angle: Operand) -> ShaderVariable:
     """(cos(angle), sin(angle)) as a complex number of the angle's width.
 
     Raises TypeError for no GPU scalar.
@@ -36,7 +38,7 @@ def complex_from_euler_angle(angle: Any) -> ShaderVariable:
     return ShaderVariable(Expr(Op.CONSTRUCT, complex_from_float(kind), parts, None, here()))
 
 
-def mult_complex(arg1: Any, arg2: Any) -> ShaderVariable:
+def mult_complex(arg1: Operand | complex, arg2: Operand | complex) -> ShaderVariable:
     """Product of two complex values; numbers count as complex. Raises TypeError for other GPU values."""
     kind: DType | None = None
     for value in (arg1, arg2):
@@ -47,7 +49,7 @@ def mult_complex(arg1: Any, arg2: Any) -> ShaderVariable:
                 )
             kind = cross_type(kind, value.var_type) if kind else value.var_type
     left, right = (
-        ex.as_complex(value, kind or complex64) for value in construct_args((arg1, arg2), "mult_complex")
+        ex.as_complex(value, kind or complex64) for value in parse_components((arg1, arg2), "mult_complex")
     )
     return ShaderVariable(ex.complex_product(left, right))
 
@@ -65,7 +67,7 @@ def complex_type(args: list[Expr | int | float | complex], what: str) -> DType:
     return kind or complex64
 
 
-def to_complex(*args: Any) -> ShaderVariable:
+def to_complex(*args: Operand | complex) -> ShaderVariable:
     """Complex number of (value) or (real, imaginary), as wide as its parts.
 
     Raises IndexError without arguments, ValueError for more than two, TypeError for vectors.
@@ -74,8 +76,5 @@ def to_complex(*args: Any) -> ShaderVariable:
         raise located(ArgumentIndexError, "to_complex: expected a value, or a real and an imaginary part")
     if len(args) > 2:
         raise located(ArgumentValueError, f"to_complex: expected one or two values, got {len(args)}")
-    parts = construct_args(args, "to_complex")
+    parts = parse_components(args, "to_complex")
     return ShaderVariable(ex.construct(complex_type(parts, "to_complex"), parts))
-
-
-__all__ = ["complex_from_euler_angle", "complex_type", "mult_complex", "to_complex"]

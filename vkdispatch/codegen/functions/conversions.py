@@ -6,10 +6,52 @@ from typing import Any
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.codegen.variables import ShaderVariable, check_dtype, construct_args
+from vkdispatch.codegen.trace.operands import check_dtype, parse_components
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op, RawText
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
+
+__all__ = [
+    "str_to_dtype",
+    "to_complex32",
+    "to_complex64",
+    "to_complex128",
+    "to_dtype",
+    "to_dvec2",
+    "to_dvec3",
+    "to_dvec4",
+    "to_float",
+    "to_float16",
+    "to_float64",
+    "to_hvec2",
+    "to_hvec3",
+    "to_hvec4",
+    "to_ihvec2",
+    "to_ihvec3",
+    "to_ihvec4",
+    "to_int",
+    "to_int16",
+    "to_int64",
+    "to_ivec2",
+    "to_ivec3",
+    "to_ivec4",
+    "to_mat2",
+    "to_mat3",
+    "to_mat4",
+    "to_uhvec2",
+    "to_uhvec3",
+    "to_uhvec4",
+    "to_uint",
+    "to_uint16",
+    "to_uint64",
+    "to_uvec2",
+    "to_uvec3",
+    "to_uvec4",
+    "to_vec2",
+    "to_vec3",
+    "to_vec4",
+]
 
 Conversion = Callable[..., ShaderVariable]
 
@@ -20,7 +62,7 @@ def to_dtype(var_type: DType, *args: Any) -> ShaderVariable:
     Raises TypeError for arguments that are neither, ValueError for a wrong count of components.
     """
     check_dtype(var_type, "to_dtype")
-    return ShaderVariable(ex.construct(var_type, construct_args(args, f"to_dtype({var_type.name})")))
+    return ShaderVariable(ex.construct(var_type, parse_components(args, f"to_dtype({var_type.name})")))
 
 
 def str_to_dtype(
@@ -40,7 +82,7 @@ def str_to_dtype(
     return ShaderVariable(Expr(Op.RAW, var_type, mentioned, raw, here()))
 
 
-def _conversion(kind: DType) -> Conversion:
+def _make_conversion(kind: DType) -> Conversion:
     def convert(*args: Any) -> ShaderVariable:
         return to_dtype(kind, *args)
 
@@ -48,39 +90,39 @@ def _conversion(kind: DType) -> Conversion:
     return convert
 
 
-to_float16 = _conversion(dt.float16)
-to_float = _conversion(dt.float32)
-to_float64 = _conversion(dt.float64)
-to_int16 = _conversion(dt.int16)
-to_int = _conversion(dt.int32)
-to_int64 = _conversion(dt.int64)
-to_uint16 = _conversion(dt.uint16)
-to_uint = _conversion(dt.uint32)
-to_uint64 = _conversion(dt.uint64)
-to_hvec2 = _conversion(dt.hvec2)
-to_hvec3 = _conversion(dt.hvec3)
-to_hvec4 = _conversion(dt.hvec4)
-to_vec2 = _conversion(dt.vec2)
-to_vec3 = _conversion(dt.vec3)
-to_vec4 = _conversion(dt.vec4)
-to_dvec2 = _conversion(dt.dvec2)
-to_dvec3 = _conversion(dt.dvec3)
-to_dvec4 = _conversion(dt.dvec4)
-to_ihvec2 = _conversion(dt.ihvec2)
-to_ihvec3 = _conversion(dt.ihvec3)
-to_ihvec4 = _conversion(dt.ihvec4)
-to_ivec2 = _conversion(dt.ivec2)
-to_ivec3 = _conversion(dt.ivec3)
-to_ivec4 = _conversion(dt.ivec4)
-to_uhvec2 = _conversion(dt.uhvec2)
-to_uhvec3 = _conversion(dt.uhvec3)
-to_uhvec4 = _conversion(dt.uhvec4)
-to_uvec2 = _conversion(dt.uvec2)
-to_uvec3 = _conversion(dt.uvec3)
-to_uvec4 = _conversion(dt.uvec4)
-to_mat2 = _conversion(dt.mat2)
-to_mat3 = _conversion(dt.mat3)
-to_mat4 = _conversion(dt.mat4)
-to_complex32 = _conversion(dt.complex32)
-to_complex64 = _conversion(dt.complex64)
-to_complex128 = _conversion(dt.complex128)
+to_float16 = _make_conversion(dt.float16)
+to_float = _make_conversion(dt.float32)
+to_float64 = _make_conversion(dt.float64)
+to_int16 = _make_conversion(dt.int16)
+to_int = _make_conversion(dt.int32)
+to_int64 = _make_conversion(dt.int64)
+to_uint16 = _make_conversion(dt.uint16)
+to_uint = _make_conversion(dt.uint32)
+to_uint64 = _make_conversion(dt.uint64)
+to_hvec2 = _make_conversion(dt.hvec2)
+to_hvec3 = _make_conversion(dt.hvec3)
+to_hvec4 = _make_conversion(dt.hvec4)
+to_vec2 = _make_conversion(dt.vec2)
+to_vec3 = _make_conversion(dt.vec3)
+to_vec4 = _make_conversion(dt.vec4)
+to_dvec2 = _make_conversion(dt.dvec2)
+to_dvec3 = _make_conversion(dt.dvec3)
+to_dvec4 = _make_conversion(dt.dvec4)
+to_ihvec2 = _make_conversion(dt.ihvec2)
+to_ihvec3 = _make_conversion(dt.ihvec3)
+to_ihvec4 = _make_conversion(dt.ihvec4)
+to_ivec2 = _make_conversion(dt.ivec2)
+to_ivec3 = _make_conversion(dt.ivec3)
+to_ivec4 = _make_conversion(dt.ivec4)
+to_uhvec2 = _make_conversion(dt.uhvec2)
+to_uhvec3 = _make_conversion(dt.uhvec3)
+to_uhvec4 = _make_conversion(dt.uhvec4)
+to_uvec2 = _make_conversion(dt.uvec2)
+to_uvec3 = _make_conversion(dt.uvec3)
+to_uvec4 = _make_conversion(dt.uvec4)
+to_mat2 = _make_conversion(dt.mat2)
+to_mat3 = _make_conversion(dt.mat3)
+to_mat4 = _make_conversion(dt.mat4)
+to_complex32 = _make_conversion(dt.complex32)
+to_complex64 = _make_conversion(dt.complex64)
+to_complex128 = _make_conversion(dt.complex128)

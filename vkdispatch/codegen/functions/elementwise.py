@@ -1,19 +1,24 @@
 """How a function of numbers becomes one of GPU values: shared by the modules of GLSL functions."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, ParamSpec, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
 
 from vkdispatch.base.dtype import DType, dtype, is_complex, is_matrix, is_scalar
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.codegen.trace.recording import has_flag
+from vkdispatch.base.host_numpy import np
+from vkdispatch.codegen.trace.current import has_flag
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, ShaderFlags
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
 
+if TYPE_CHECKING:
+    Number = float | np.number[Any] | np.bool_
+else:
+    Number = float
 # `dtype` is what type checkers take the parameter `x: f32` of a map for
 Value = ShaderVariable | dtype
-Operand = Value | float
+Operand = Value | Number
 
 _Parameters = ParamSpec("_Parameters")
 
@@ -24,7 +29,7 @@ class UnaryFunction(Protocol):
     @overload
     def __call__(self, var: Value) -> ShaderVariable: ...
     @overload
-    def __call__(self, var: float) -> float: ...
+    def __call__(self, var: Number) -> float: ...
 
 
 class BinaryFunction(Protocol):
@@ -33,9 +38,9 @@ class BinaryFunction(Protocol):
     @overload
     def __call__(self, x: Value, y: Operand) -> ShaderVariable: ...
     @overload
-    def __call__(self, x: float, y: Value) -> ShaderVariable: ...
+    def __call__(self, x: Number, y: Value) -> ShaderVariable: ...
     @overload
-    def __call__(self, x: float, y: float) -> float: ...
+    def __call__(self, x: Number, y: Number) -> float: ...
 
 
 def gives_value(function: Callable[_Parameters, Any]) -> Callable[_Parameters, ShaderVariable]:
@@ -43,7 +48,7 @@ def gives_value(function: Callable[_Parameters, Any]) -> Callable[_Parameters, S
     return function
 
 
-def operands(function: str, values: Sequence[Any]) -> list[ex.Operand]:
+def operands(function: str, values: Sequence[object]) -> list[ex.Operand]:
     """Return expressions and numbers. Raises ValueError for anything else."""
     found: list[ex.Operand] = []
     for value in values:
@@ -59,18 +64,18 @@ def operands(function: str, values: Sequence[Any]) -> list[ex.Operand]:
     return found
 
 
-def all_numbers(values: Sequence[Any]) -> bool:
+def all_numbers(values: Sequence[object]) -> bool:
     """Whether there is nothing for the GPU to compute."""
     return all(ex.is_number(value) for value in values)
 
 
-def all_integers(values: Sequence[Any]) -> bool:
+def all_integers(values: Sequence[object]) -> bool:
     """Whether all values are integers of Python or NumPy."""
     return all(ex.is_integer_number(value) for value in values)
 
 
 def apply(
-    name: str, glsl: str | None, values: Sequence[Any], *, floating: bool = True, own: bool = False
+    name: str, glsl: str | None, values: Sequence[object], *, floating: bool = True, own: bool = False
 ) -> ShaderVariable:
     """Call a function component by component, on operands brought to one type.
 
@@ -114,7 +119,7 @@ def unary(
     operand.
     """
 
-    def function(var: Any) -> Any:
+    def function(var: Operand) -> Any:
         (value,) = operands(name, (var,))
         if check is not None:
             check(value)
@@ -122,7 +127,7 @@ def unary(
             return fold(rule, (var,))
         return apply(name, name if glsl == "" else glsl, (var,), own=own)
 
-    return cast(UnaryFunction, _described(function, name, doc))
+    return cast(UnaryFunction, _describe(function, name, doc))
 
 
 def binary(
@@ -140,7 +145,7 @@ def binary(
     With `whole`, the rule for two ints, integers stay integers. `check` looks at the operands.
     """
 
-    def function(x: Any, y: Any) -> Any:
+    def function(x: Operand, y: Operand) -> Any:
         first, second = operands(name, (x, y))
         if check is not None:
             check(first, second)
@@ -150,10 +155,10 @@ def binary(
             return fold(rule, (x, y))
         return apply(name, name if glsl == "" else glsl, (x, y), own=own, floating=whole is None)
 
-    return cast(BinaryFunction, _described(function, name, doc))
+    return cast(BinaryFunction, _describe(function, name, doc))
 
 
-def _described(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+def _describe(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function

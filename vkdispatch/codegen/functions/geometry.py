@@ -14,11 +14,35 @@ from vkdispatch.base.dtype import (
     to_matrix,
 )
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.codegen.functions.elementwise import all_integers, all_numbers, fold, gives_value, operands
+from vkdispatch.codegen.functions.elementwise import (
+    Operand,
+    Value,
+    all_integers,
+    all_numbers,
+    fold,
+    gives_value,
+    operands,
+)
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
+
+__all__ = [
+    "cross",
+    "determinant",
+    "distance",
+    "dot",
+    "faceforward",
+    "inverse",
+    "length",
+    "matrix_comp_mult",
+    "normalize",
+    "outer_product",
+    "reflect",
+    "refract",
+    "transpose",
+]
 
 
 def _scalar_result(name: str, values: tuple[Any, ...]) -> ShaderVariable:
@@ -29,14 +53,14 @@ def _scalar_result(name: str, values: tuple[Any, ...]) -> ShaderVariable:
 
 
 @gives_value
-def length(var: Any) -> Any:
+def length(var: Operand) -> Any:
     """Euclidean length of a vector, or |var|; a scalar."""
     operands("length", (var,))
     return fold(abs, (var,)) if all_numbers((var,)) else _scalar_result("length", (var,))
 
 
 @gives_value
-def distance(x: Any, y: Any) -> Any:
+def distance(x: Operand, y: Operand) -> Any:
     """Euclidean distance of two points; a scalar."""
     operands("distance", (x, y))
     return (
@@ -45,7 +69,7 @@ def distance(x: Any, y: Any) -> Any:
 
 
 @gives_value
-def dot(x: Any, y: Any) -> Any:
+def dot(x: Operand, y: Operand) -> Any:
     """Dot product of two vectors; a scalar of their component type."""
     left, right = operands("dot", (x, y))
     if all_integers((x, y)):
@@ -59,7 +83,7 @@ def dot(x: Any, y: Any) -> Any:
     return ShaderVariable(ex.dot(left, right))
 
 
-def _variable(name: str, value: Any) -> Expr:
+def _variable(name: str, value: Operand) -> Expr:
     if not isinstance(value, ShaderVariable):
         raise located(
             ArgumentValueError, f"{name}: expected a GPU value, got {value!r} ({type(value).__name__})"
@@ -67,7 +91,7 @@ def _variable(name: str, value: Any) -> Expr:
     return value._value()
 
 
-def cross(x: Any, y: Any) -> ShaderVariable:
+def cross(x: Value, y: Value) -> ShaderVariable:
     """Cross product of two vectors of three components."""
     values = (_variable("cross", x), _variable("cross", y))
     for value in values:
@@ -77,7 +101,7 @@ def cross(x: Any, y: Any) -> ShaderVariable:
     return ShaderVariable(ex.call("cross", kind, *(ex.cast(part, kind) for part in parts)))
 
 
-def normalize(var: Any) -> ShaderVariable:
+def normalize(var: Operand) -> ShaderVariable:
     """Vector of length 1 in the direction of `var`."""
     value = _variable("normalize", var)
     if not is_float_dtype(value.dtype) or is_matrix(value.dtype):
@@ -85,7 +109,7 @@ def normalize(var: Any) -> ShaderVariable:
     return ShaderVariable(ex.call("normalize", value.dtype, value))
 
 
-def _float_vectors(name: str, *values: Any) -> tuple[DType, list[Expr]]:
+def _float_vectors(name: str, *values: Operand) -> tuple[DType, list[Expr]]:
     exprs = [_variable(name, value) for value in values]
     for expr in exprs:
         if not is_float_dtype(expr.dtype) or not (is_vector(expr.dtype) or is_scalar(expr.dtype)):
@@ -94,13 +118,13 @@ def _float_vectors(name: str, *values: Any) -> tuple[DType, list[Expr]]:
     return kind, [ex.cast(part, kind) for part in parts]
 
 
-def reflect(direction: Any, normal: Any) -> ShaderVariable:
+def reflect(direction: Operand, normal: Operand) -> ShaderVariable:
     """Direction of a ray after a mirror whose normal, of length 1, is given: d - 2 dot(n, d) n."""
     kind, parts = _float_vectors("reflect", direction, normal)
     return ShaderVariable(ex.call("reflect", kind, *parts))
 
 
-def refract(direction: Any, normal: Any, ratio: Any) -> ShaderVariable:
+def refract(direction: Operand, normal: Operand, ratio: Operand) -> ShaderVariable:
     """Direction of a ray behind a surface, by Snell's law; zero where all light is reflected.
 
     `direction` and `normal` have length 1, `ratio` is the quotient of the refractive indices, a scalar.
@@ -115,20 +139,20 @@ def refract(direction: Any, normal: Any, ratio: Any) -> ShaderVariable:
     return ShaderVariable(ex.call("refract", kind, *parts))
 
 
-def faceforward(normal: Any, direction: Any, reference: Any) -> ShaderVariable:
+def faceforward(normal: Operand, direction: Operand, reference: Operand) -> ShaderVariable:
     """Return the normal, turned so that it faces against a direction: n if dot(reference, d) < 0, else -n."""
     kind, parts = _float_vectors("faceforward", normal, direction, reference)
     return ShaderVariable(ex.call("faceforward", kind, *parts))
 
 
-def _matrix(name: str, value: Any) -> Expr:
+def _matrix(name: str, value: Operand) -> Expr:
     expr = _variable(name, value)
     if not is_matrix(expr.dtype):
         raise located(ArgumentValueError, f"{name}: expected a matrix, got {expr.dtype.name}")
     return expr
 
 
-def matrix_comp_mult(x: Any, y: Any) -> ShaderVariable:
+def matrix_comp_mult(x: Value, y: Value) -> ShaderVariable:
     """Multiply two matrices component by component."""
     left, right = _matrix("matrix_comp_mult", x), _matrix("matrix_comp_mult", y)
     if left.dtype is not right.dtype:
@@ -138,7 +162,7 @@ def matrix_comp_mult(x: Any, y: Any) -> ShaderVariable:
     return ShaderVariable(ex.call("matrixCompMult", left.dtype, left, right))
 
 
-def outer_product(x: Any, y: Any) -> ShaderVariable:
+def outer_product(x: Value, y: Value) -> ShaderVariable:
     """Matrix x * transpose(y) of two equal float32 vector types."""
     left, right = _variable("outer_product", x), _variable("outer_product", y)
     if left.dtype is not right.dtype or not _is_float_vector(left.dtype):
@@ -153,18 +177,18 @@ def _is_float_vector(kind: DType) -> bool:
     return is_vector(kind) and component_type(kind) is float32 and not is_scalar(kind)
 
 
-def transpose(var: Any) -> ShaderVariable:
+def transpose(var: Value) -> ShaderVariable:
     """Transposed matrix."""
     value = _matrix("transpose", var)
     return ShaderVariable(ex.call("transpose", value.dtype, value))
 
 
-def determinant(var: Any) -> ShaderVariable:
+def determinant(var: Value) -> ShaderVariable:
     """Return the determinant of a matrix."""
     return ShaderVariable(ex.call("determinant", float32, _matrix("determinant", var)))
 
 
-def inverse(var: Any) -> ShaderVariable:
+def inverse(var: Value) -> ShaderVariable:
     """Inverse of a matrix."""
     value = _matrix("inverse", var)
     return ShaderVariable(ex.call("inverse", value.dtype, value))

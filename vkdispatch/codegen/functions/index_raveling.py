@@ -11,6 +11,8 @@ from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
 
+__all__ = ["ravel_index", "unravel_index"]
+
 
 def ravel_index(index: Any, shape: Any) -> ShaderVariable:
     """Flat index to position: uvec2 or uvec3 for a shape of 2 or 3 axes; of a buffer's `.shape` always uvec3.

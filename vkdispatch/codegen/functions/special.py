@@ -3,7 +3,9 @@
 from typing import Any
 
 from vkdispatch.codegen import host_functions as host
-from vkdispatch.codegen.functions.elementwise import binary, gives_value, unary
+from vkdispatch.codegen.functions.elementwise import Operand, binary, gives_value, unary
+
+__all__ = ["cbrt", "erf", "erfc", "expm1", "gamma", "hypot", "lgamma", "log1p", "log10"]
 
 log10 = unary(
     "log10",
@@ -74,12 +76,9 @@ _hypot = binary("hypot", host.hypot, "", glsl=None, own=True)
 
 
 @gives_value
-def hypot(x: Any, y: Any) -> Any:
+def hypot(x: Operand, y: Operand) -> Any:
     """sqrt(x * x + y * y) without overflow in between, in floating point and in the promoted type.
 
     Within 2 units in the last place. Numbers give a float.
     """
     return _hypot(x, y)
-
-
-__all__ = ["cbrt", "erf", "erfc", "expm1", "gamma", "hypot", "lgamma", "log1p", "log10"]

@@ -10,6 +10,7 @@ from typing import Any
 from vkdispatch.base.dtype import component_type, float64, is_scalar, is_vector, make_floating_dtype
 from vkdispatch.codegen import host_functions as host
 from vkdispatch.codegen.functions.elementwise import (
+    Operand,
     UnaryFunction,
     all_numbers,
     binary,
@@ -18,10 +19,35 @@ from vkdispatch.codegen.functions.elementwise import (
     operands,
     unary,
 )
-from vkdispatch.codegen.trace.recording import has_flag
+from vkdispatch.codegen.trace.current import has_flag
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import ShaderFlags
 from vkdispatch.ir import expressions as ex
+
+__all__ = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cos",
+    "cosh",
+    "degrees",
+    "exp",
+    "exp2",
+    "inversesqrt",
+    "log",
+    "log2",
+    "pow",
+    "radians",
+    "sin",
+    "sinh",
+    "sqrt",
+    "tan",
+    "tanh",
+]
 
 sin = unary("sin", host.sin, "Sine of radians.", own=True)
 cos = unary("cos", host.cos, "Cosine of radians.", own=True)
@@ -46,7 +72,7 @@ _degrees = unary("degrees", math.degrees, "Radians to degrees.")
 _atan2 = binary("atan2", host.atan2, "", glsl="atan", own=True)
 
 
-def _scaled(function: UnaryFunction, factor: float, x: Any) -> Any:
+def _scale(function: UnaryFunction, factor: float, x: Operand) -> Any:
     """Call a function that is a product; of doubles GLSL has none."""
     if isinstance(x, ShaderVariable):
         kind = make_floating_dtype(x.var_type)
@@ -56,25 +82,25 @@ def _scaled(function: UnaryFunction, factor: float, x: Any) -> Any:
 
 
 @gives_value
-def radians(var: Any) -> Any:
+def radians(var: Operand) -> Any:
     """Degrees to radians."""
-    return _scaled(_radians, math.pi / 180, var)
+    return _scale(_radians, math.pi / 180, var)
 
 
 @gives_value
-def degrees(var: Any) -> Any:
+def degrees(var: Operand) -> Any:
     """Radians to degrees."""
-    return _scaled(_degrees, 180 / math.pi, var)
+    return _scale(_degrees, 180 / math.pi, var)
 
 
 @gives_value
-def atan2(y: Any, x: Any) -> Any:
+def atan2(y: Operand, x: Operand) -> Any:
     """Angle of the point (x, y) in radians. Numbers give a float."""
     return _atan2(y, x)
 
 
 @gives_value
-def pow(x: Any, y: Any) -> Any:
+def pow(x: Operand, y: Operand) -> Any:
     """X to the power of y, in floating point; as `x ** y`. Numbers give a float."""
     base, exponent = operands("pow", (x, y))
     if all_numbers((x, y)):

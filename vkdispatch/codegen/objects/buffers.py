@@ -15,12 +15,15 @@ from vkdispatch.base.errors import (
     ArgumentValueError,
 )
 from vkdispatch.codegen.objects.indexing import flat_index
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.kernel_warnings import warn
-from vkdispatch.codegen.trace.recording import current
-from vkdispatch.codegen.variables import BoundVariable, ShaderVariable, integer_index
+from vkdispatch.codegen.trace.operands import parse_index
+from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
 from vkdispatch.ir import Builtin, Expr, Op, SharedArray, Storage, is_constant
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
+
+__all__ = ["BufferVariable"]
 
 
 class BufferVariable(BoundVariable):
@@ -144,7 +147,7 @@ class BufferVariable(BoundVariable):
             whole = self.shape._value()
             sizes = [ex.component(whole, axis) for axis in range(count)]
             if count == 2 and isinstance(self.storage, Storage):
-                current().need_planar(self.storage)
+                current().require_planar(self.storage)
         for axis, (entry, limit) in enumerate(zip(entries, limits, strict=True)):
             if isinstance(entry, int) and (entry < 0 or (limit is not None and entry >= limit)):
                 size = "" if limit is None else f" of {limit} elements"
@@ -217,4 +220,4 @@ def _entries(index: Any) -> list[int | Expr]:
 def _entry(index: Any) -> int | Expr:
     if isinstance(index, ShaderVariable) and index._extremes():
         return index._as_index()
-    return integer_index(index, "a buffer", ArgumentTypeError)
+    return parse_index(index, "a buffer", ArgumentTypeError)

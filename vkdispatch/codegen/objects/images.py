@@ -13,12 +13,15 @@ from vkdispatch.base.dtype import (
     to_vector,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.trace.recording import current
-from vkdispatch.codegen.variables import BoundVariable, ShaderVariable, operand_expr, value_to_store
+from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.operands import parse_operand, parse_stored_value
+from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
 from vkdispatch.ir import Expr, ImageBinding, ImageStore, Op
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.attributes import COMPONENTS
 from vkdispatch.ir.location import here, located
+
+__all__ = ["ImageVariable", "StorageImageVariable"]
 
 _AXES = {1: "x", 2: "(x, y)", 3: "(x, y, z)"}
 
@@ -47,7 +50,7 @@ class BoundImage(BoundVariable):
         count = self.image.coordinates
         axes = "(x, y, layer)" if self.image.arrayed else _AXES[count]
         if isinstance(given, (tuple, list)):
-            parts = [operand_expr(part, what) for part in given]
+            parts = [parse_operand(part, what) for part in given]
             if not parts or sum(component_count(part.dtype) for part in parts) != count:
                 raise located(ArgumentValueError, f"{what}: expected {axes}, got {len(parts)} values")
             for part in parts:
@@ -56,7 +59,7 @@ class BoundImage(BoundVariable):
             if len(scalars) == 1:
                 return ex.cast(scalars[0], to_vector(kind, count))
             return Expr(Op.CONSTRUCT, to_vector(kind, count), tuple(scalars), None, here())
-        position = operand_expr(given, what)
+        position = parse_operand(given, what)
         size = position.dtype.child_count if is_vector(position.dtype) else 1
         if component_count(position.dtype) != size or size < count:
             raise located(
@@ -70,7 +73,7 @@ class BoundImage(BoundVariable):
             position = ex.swizzle(position, COMPONENTS[:count])
         return ex.cast(position, to_vector(kind, count))
 
-    def _loaded(self, coordinate: Expr, *level: Expr) -> ShaderVariable:
+    def _load_texel(self, coordinate: Expr, *level: Expr) -> ShaderVariable:
         texel = Expr(Op.IMAGE_LOAD, self.image.texel, (coordinate, *level), self.image, here())
         return ShaderVariable(current().read(texel) if self.image.storage else texel)
 
@@ -111,7 +114,7 @@ class ImageVariable(BoundImage):
             The coordinates have another shape.
         """
         position = self._coordinate(coord, "sample", float32)
-        level = operand_expr(0 if lod is None else lod, "sample")
+        level = parse_operand(0 if lod is None else lod, "sample")
         args = (position, ex.cast(level, float32))
         return ShaderVariable(Expr(Op.SAMPLE, self.image.texel, args, self.image, here()))
 
@@ -130,7 +133,7 @@ class ImageVariable(BoundImage):
         ValueError
             The coordinates have another shape, or are no integers.
         """
-        return self._loaded(self._coordinate(texel, "load", int32), _level(lod, "load"))
+        return self._load_texel(self._coordinate(texel, "load", int32), _level(lod, "load"))
 
     def size(self, lod: Any = 0) -> ShaderVariable:
         """Return the size of a mip level in texels, width first; of an array the count of layers last."""
@@ -169,7 +172,7 @@ class StorageImageVariable(BoundImage):
         ValueError
             The coordinates have another shape, or are no integers.
         """
-        return self._loaded(self._coordinate(texel, "load", int32))
+        return self._load_texel(self._coordinate(texel, "load", int32))
 
     def store(self, texel: Any, value: Any) -> None:
         """Write one texel. Beyond the edges nothing is written.
@@ -187,7 +190,8 @@ class StorageImageVariable(BoundImage):
             The coordinates have another shape or are no integers, or the value does not convert.
         """
         coordinate = self._coordinate(texel, "store", int32)
-        current().emit(ImageStore(self.image, coordinate, value_to_store(value, self.image.dtype), here()))
+        texels = parse_stored_value(value, self.image.dtype)
+        current().emit(ImageStore(self.image, coordinate, texels, here()))
 
     def size(self) -> ShaderVariable:
         """Return the size in texels, width first; of an array the count of layers last."""
@@ -209,7 +213,7 @@ def _check_kind(value: Expr, what: str, kind: DType) -> None:
 
 
 def _level(lod: Any, what: str) -> Expr:
-    level = operand_expr(lod, what)
+    level = parse_operand(lod, what)
     if component_count(level.dtype) != 1 or not is_integer_dtype(level.dtype):
         raise located(ArgumentValueError, f"{what}: lod must be an integer, got {level.dtype.name}")
     return ex.cast(level, int32)

@@ -2,14 +2,19 @@
 
 from typing import Any
 
-from vkdispatch.base.dtype import DType, array_type, int32
+from vkdispatch.base.dtype import DType, int32
+from vkdispatch.base.dtypes.composite import array_type
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.codegen.trace.recording import current
-from vkdispatch.codegen.variables import ShaderVariable, assign, integer_index, value_to_store
+from vkdispatch.codegen.trace.assignment import assign
+from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.operands import parse_index, parse_stored_value
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
+
+__all__ = ["LocalArray"]
 
 # Beyond, filling an array is a loop of the GPU.
 _MOST_STORES = 16
@@ -71,10 +76,10 @@ class LocalArray:
                 raise located(
                     ArgumentValueError, f"a local array of {count} elements takes no {len(value)} values"
                 )
-            for position, stored in enumerate([value_to_store(each, self.var_type) for each in value]):
+            for position, stored in enumerate([parse_stored_value(each, self.var_type) for each in value]):
                 recorder.store(self._at(position), stored)
             return
-        stored = value_to_store(value, self.var_type)
+        stored = parse_stored_value(value, self.var_type)
         if isinstance(value, ShaderVariable):
             stored = current().declare_around(stored.dtype, stored, f"{self._name}_value")
         if count <= _MOST_STORES:
@@ -96,7 +101,7 @@ class LocalArray:
             raise located(ArgumentValueError, "the only slice that a local array takes is a[:]")
 
     def _at(self, index: Any) -> Expr:
-        position = integer_index(index, "a local array", ArgumentTypeError)
+        position = parse_index(index, "a local array", ArgumentTypeError)
         if isinstance(position, Expr):
             return self._element(position)
         count = len(self)

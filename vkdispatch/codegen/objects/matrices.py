@@ -13,7 +13,6 @@ from vkdispatch.base.dtype import (
     DType,
     bool_,
     component_type,
-    cooperative_type,
     float32,
     is_buffer_only,
     is_complex,
@@ -22,13 +21,17 @@ from vkdispatch.base.dtype import (
     is_scalar,
     uint32,
 )
+from vkdispatch.base.dtypes.composite import cooperative_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.objects.buffers import BufferVariable
-from vkdispatch.codegen.trace.recording import current
-from vkdispatch.codegen.variables import ShaderVariable, integer_index, value_to_store
+from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.operands import parse_index, parse_stored_value
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, MatrixLoad, MatrixStore, Op
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
+
+__all__ = ["CooperativeMatrix", "cooperative_matrix", "matrix_multiply_add"]
 
 _USES = ("a", "b", "accumulator")
 _SCOPES = ("subgroup", "workgroup")
@@ -150,7 +153,7 @@ class CooperativeMatrix:
             return
         place = self._element(index)
         if not (isinstance(value, ShaderVariable) and value.expr is place):
-            current().store(place, value_to_store(value, place.dtype))
+            current().store(place, parse_stored_value(value, place.dtype))
 
     def _element(self, index: Any) -> Expr:
         if is_buffer_only(self.component):
@@ -158,7 +161,7 @@ class CooperativeMatrix:
                 ArgumentTypeError,
                 f"elements of {self.component.name} are not computed with; convert the matrix",
             )
-        position = integer_index(index, self.var_type.name, ArgumentTypeError)
+        position = parse_index(index, self.var_type.name, ArgumentTypeError)
         if not isinstance(position, Expr):
             if position < 0:
                 raise located(
@@ -194,7 +197,7 @@ class CooperativeMatrix:
                     ArgumentTypeError, f"a matrix of {self.component.name} can be filled with 0 only"
                 )
             return ex.literal(0, uint32 if is_integer_dtype(self.component) else float32)
-        return value_to_store(value, self.component)
+        return parse_stored_value(value, self.component)
 
     def _combined(self, symbol: str, left: Expr, right: Expr) -> "CooperativeMatrix":
         return CooperativeMatrix(
@@ -246,7 +249,7 @@ def _scope(matrix: CooperativeMatrix) -> str:
 
 def _number(value: Any, what: str) -> Expr:
     """Return an integer as an index has it."""
-    number = integer_index(value, what, ArgumentTypeError)
+    number = parse_index(value, what, ArgumentTypeError)
     if not isinstance(number, Expr):
         if not 0 <= number < 1 << 32:
             raise located(ArgumentValueError, f"{what}: {number} is out of range for uint32")

@@ -11,8 +11,9 @@ from vkdispatch.base.record import replace
 from vkdispatch.base.structures import Structure, field_types, is_structure
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.objects.place_reads import is_place_in
-from vkdispatch.codegen.trace.recording import current
-from vkdispatch.codegen.variables import ShaderVariable, value_to_store
+from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.operands import parse_stored_value
+from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Storage
 from vkdispatch.ir.location import here, located
 
@@ -150,7 +151,7 @@ class StructureValue(_Fields):
             self._vd_unknown(name)
         if not is_structure(kind):
             part = self._vd_parts[name]
-            current().store(part, value_to_store(value, part.dtype))
+            current().store(part, parse_stored_value(value, part.dtype))
             return
         self._vd_parts[name][:] = value
 
@@ -160,7 +161,7 @@ class StructureValue(_Fields):
             raise located(ArgumentValueError, f"a {self._vd_owner.__name__} takes s[:] = ..., no other index")
         values = list(_parts_of(value, self._vd_kind, self._vd_owner))
         for register, part in zip(self._vd_registers(), values, strict=True):
-            current().store(register, value_to_store(part, register.dtype))
+            current().store(register, parse_stored_value(part, register.dtype))
 
     def _vd_registers(self) -> Iterator[Expr]:
         for part in self._vd_parts.values():

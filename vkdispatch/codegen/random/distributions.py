@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.base.dtype import float32, float64, int32, int64, uint32, uint64
+from vkdispatch.codegen.execution.control_flow import select
+from vkdispatch.codegen.execution.registers import precise
 from vkdispatch.codegen.functions.bits import find_msb, reinterpret
-from vkdispatch.codegen.functions.control_flow import select
-from vkdispatch.codegen.functions.registers import precise
 
 # ln(1 + f) = f - f**2 / 2 + f**3 * Q(f) for sqrt(1/2) <= 1 + f <= sqrt(2); relative errors 3.3e-8 and 5e-17
 _LOG_32 = (0.3333386, -0.25001746, 0.19965398, -0.16565642, 0.14876975, -0.14350156, 0.089177705)

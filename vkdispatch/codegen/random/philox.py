@@ -29,7 +29,7 @@ from vkdispatch.base.dtype import DType, is_integer_dtype, is_scalar, uint32, ui
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.codegen.functions.arithmetic import umul_extended
 from vkdispatch.codegen.functions.conversions import to_dtype
-from vkdispatch.codegen.trace.recording import current
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located

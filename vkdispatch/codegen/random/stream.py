@@ -15,10 +15,10 @@ from vkdispatch.base.dtype import (
     vec4,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen.execution.control_flow import if_block, select, while_block
+from vkdispatch.codegen.execution.registers import new_register
 from vkdispatch.codegen.functions.arithmetic import umul_extended
-from vkdispatch.codegen.functions.control_flow import if_block, select, while_block
 from vkdispatch.codegen.functions.conversions import to_dtype
-from vkdispatch.codegen.functions.registers import new_register
 from vkdispatch.codegen.random.distributions import normal_pair, scaled, uniform32, uniform64
 from vkdispatch.codegen.random.philox import own, philox4x32, product64, word
 from vkdispatch.codegen.variables import ShaderVariable

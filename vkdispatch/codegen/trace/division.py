@@ -24,13 +24,13 @@ def floor_quotient(a: ex.Operand, b: ex.Operand) -> Expr:
     """Make `a // b` as Python means it, of integers or floats. Raises TypeError for other types."""
     dividend, divisor, kind = _operands("//", a, b)
     if component_type(kind) is float16:
-        return _of_halves(kind, dividend, divisor, HALF_QUOTIENT)
+        return _call_with_floats(kind, dividend, divisor, HALF_QUOTIENT)
     if is_float_dtype(kind):
         return ex.call("floor", kind, ex.divide(dividend, divisor))
     if not is_signed_dtype(component_type(kind)) or _power_of_two(b):
         return ex.floor_divide(a, b)
     ex.check_divisor("//", b)
-    quotient, _, correction = _corrected(dividend, divisor)
+    quotient, _, correction = _correct_quotient(dividend, divisor)
     return ex.add("+", quotient, correction)
 
 
@@ -38,7 +38,7 @@ def floor_remainder(a: ex.Operand, b: ex.Operand) -> Expr:
     """Make `a % b` as Python means it, of integers or floats. Raises TypeError for other types."""
     dividend, divisor, kind = _operands("%", a, b)
     if component_type(kind) is float16:
-        return _of_halves(kind, dividend, divisor, HALF_MODULO)
+        return _call_with_floats(kind, dividend, divisor, HALF_MODULO)
     if is_float_dtype(kind):
         return ex.call("mod", kind, ex.cast(dividend, kind), ex.cast(divisor, kind))
     if not is_signed_dtype(component_type(kind)):
@@ -46,7 +46,7 @@ def floor_remainder(a: ex.Operand, b: ex.Operand) -> Expr:
     if ex.is_integer_number(b) and _power_of_two(b):
         return ex.bitwise("&", a, b - 1)
     ex.check_divisor("%", b)
-    _, remainder, correction = _corrected(dividend, divisor)
+    _, remainder, correction = _correct_quotient(dividend, divisor)
     return ex.add("+", remainder, ex.bitwise("&", divisor, correction))
 
 
@@ -66,7 +66,7 @@ def _power_of_two(value: ex.Operand) -> bool:
     return ex.is_integer_number(value) and value > 0 and value & (value - 1) == 0
 
 
-def _corrected(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
+def _correct_quotient(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
     """Quotient and remainder as GLSL truncates them, and -1 where the signs ask for one less, else 0."""
     quotient = ex.floor_divide(a, b)
     # GLSL leaves the remainder of negative numbers undefined
@@ -80,18 +80,18 @@ def _corrected(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
 # ---- halves, whose quotients and remainders round too much ---------------------------------------
 
 
-def _of_halves(kind: DType, a: Expr, b: Expr, function: str) -> Expr:
+def _call_with_floats(kind: DType, a: Expr, b: Expr, function: str) -> Expr:
     """Call a function of float32 scalars with halves, component by component."""
     if is_scalar(kind):
-        return ex.cast(ex.call(function, float32, _single(a), _single(b)), kind)
+        return ex.cast(ex.call(function, float32, _widen_half(a), _widen_half(b)), kind)
     parts = [
         [value if is_scalar(value.dtype) else ex.component(value, i) for value in (a, b)]
         for i in range(kind.child_count)
     ]
-    return ex.construct(kind, [_of_halves(float16, x, y, function) for x, y in parts])
+    return ex.construct(kind, [_call_with_floats(float16, x, y, function) for x, y in parts])
 
 
-def _single(value: Expr) -> Expr:
+def _widen_half(value: Expr) -> Expr:
     if value.op is Op.LITERAL and isinstance(value.value, float):
         # a number takes part as a half
         return ex.literal(rounded(value.value, float16), float32)

@@ -1,4 +1,4 @@
-"""Warnings about a kernel's text, shown at the user's line once the kernel is traced.
+"""Warnings about a kernel's source, shown at the user's line after the trace.
 
 They are collected during the trace, since parts of a trace may be undone and traced again.
 """
@@ -44,7 +44,7 @@ def warn(message: str, loc: Loc | None = None) -> None:
 
 @contextmanager
 def without_warnings() -> Iterator[None]:
-    """Forget what is warned about meanwhile."""
+    """Discard the warnings of this block."""
     before = _state.collected
     _state.collected = []
     try:

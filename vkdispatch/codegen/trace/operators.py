@@ -11,9 +11,10 @@ from typing import Any, NoReturn, Self
 from vkdispatch.base.dtype import is_complex, is_integer_dtype
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
+from vkdispatch.codegen.trace.current import current, has_flag, is_tracing
 from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
+from vkdispatch.codegen.trace.operands import GpuValue
 from vkdispatch.codegen.trace.range_checks import check_comparison, check_difference
-from vkdispatch.codegen.trace.recording import current, has_flag, is_tracing
 from vkdispatch.ir import Expr, ShaderFlags
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
@@ -90,19 +91,10 @@ def _components_shape(value: Any) -> tuple[int, ...]:
     return (count, *_components_shape(value[0]))
 
 
-class Operators:
+class Operators(GpuValue):
     """Arithmetic, comparison and bit operators over `expr`."""
 
-    __slots__ = ("expr",)
-
-    expr: Expr
-
-    def _value(self) -> Expr:
-        """Return the expression to compute with.
-
-        Raises TypeError where there is no value, as for a whole buffer.
-        """
-        return self.expr
+    __slots__ = ()
 
     def _wrap(self, expr: Expr) -> Self:
         """Make a variable of an expression."""

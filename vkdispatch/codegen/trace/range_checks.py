@@ -8,8 +8,8 @@ from vkdispatch.base.dtype import (
     is_scalar,
     is_signed_dtype,
 )
+from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.codegen.trace.kernel_warnings import warn
-from vkdispatch.codegen.trace.recording import current, is_tracing
 from vkdispatch.ir import Expr, Op, Register
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import within_library
@@ -102,7 +102,7 @@ def _sources(value: Expr) -> Iterator[Expr]:
         if key in seen or not is_integer_dtype(node.dtype):
             continue
         seen.add(key)
-        held = _held(node)
+        held = _find_values(node)
         if held:
             waiting += held
         elif node.op in _PASSED_ON:
@@ -115,7 +115,7 @@ def _sources(value: Expr) -> Iterator[Expr]:
                 waiting += node.args
 
 
-def _held(node: Expr) -> list[Expr]:
+def _find_values(node: Expr) -> list[Expr]:
     """Values that a register was given so far; none for others."""
     if not isinstance(node.value, Register) or node.value.counter or not is_tracing():
         return []

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.calls import define_variant
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments.buffers import require_rfft_buffer
 from vkdispatch.fft.arguments.norms import Norm, reverse_norm
@@ -20,8 +20,8 @@ from vkdispatch.shader.map import MappingFunction, map
 __all__ = ["fftn", "hfft", "ifftn", "ihfft", "irfftn", "rfftn"]
 
 
-@array_function
-def fftn(
+def _transform_axes(
+    inverse: bool,
     buffer: Buffer[Any],
     axes: Sequence[int] | int | None = None,
     norm: Norm | None = None,
@@ -31,6 +31,16 @@ def fftn(
     compute_type: DType | None = None,
     buffer_shape: Sequence[int] | None = None,
 ) -> None:
+    options = Options(
+        graph, print_shader, buffer_shape=buffer_shape, inverse=inverse, norm=norm, compute_type=compute_type
+    )
+    transform_axes(buffer, axes, options)
+
+
+fftn = define_variant(
+    _transform_axes,
+    False,
+    "fftn",
     """Transform a complex buffer along some axes, in place, as `numpy.fft.fftn`.
 
     Parameters
@@ -52,31 +62,18 @@ def fftn(
         As `fft`; also if an axis is repeated.
     AxisError
         There is no such axis.
-    """
-    options = Options(graph, print_shader, buffer_shape=buffer_shape, norm=norm, compute_type=compute_type)
-    transform_axes(buffer, axes, options)
+    """,
+)
+ifftn = define_variant(
+    _transform_axes,
+    True,
+    "ifftn",
+    "Transform a complex buffer back along some axes, in place, as `numpy.fft.ifftn`; see `fftn`.",
+)
 
 
-@array_function
-def ifftn(
-    buffer: Buffer[Any],
-    axes: Sequence[int] | int | None = None,
-    norm: Norm | None = None,
-    graph: CommandGraph | None = None,
-    *,
-    print_shader: bool = False,
-    compute_type: DType | None = None,
-    buffer_shape: Sequence[int] | None = None,
-) -> None:
-    """Transform a complex buffer back along some axes, in place, as `numpy.fft.ifftn`; see `fftn`."""
-    options = Options(
-        graph, print_shader, buffer_shape=buffer_shape, inverse=True, norm=norm, compute_type=compute_type
-    )
-    transform_axes(buffer, axes, options)
-
-
-@array_function
-def rfftn(
+def _transform_real_axes(
+    inverse: bool,
     buffer: RFFTBuffer,
     axes: Sequence[int] | int | None = None,
     norm: Norm | None = None,
@@ -85,6 +82,14 @@ def rfftn(
     print_shader: bool = False,
     compute_type: DType | None = None,
 ) -> None:
+    options = Options(graph, print_shader, inverse=inverse, norm=norm, compute_type=compute_type)
+    transform_real_axes(buffer, axes, options)
+
+
+rfftn = define_variant(
+    _transform_real_axes,
+    False,
+    "rfftn",
     """Transform the reals of an RFFTBuffer along some axes, in place, as `numpy.fft.rfftn`.
 
     Parameters
@@ -106,33 +111,21 @@ def rfftn(
         As `fft`; also if an axis is repeated, or the last one is not the buffer's last.
     AxisError
         There is no such axis.
-    """
-    options = Options(graph=graph, print_shader=print_shader, norm=norm, compute_type=compute_type)
-    transform_real_axes(buffer, axes, options)
-
-
-@array_function
-def irfftn(
-    buffer: RFFTBuffer,
-    axes: Sequence[int] | int | None = None,
-    norm: Norm | None = None,
-    graph: CommandGraph | None = None,
-    *,
-    print_shader: bool = False,
-    compute_type: DType | None = None,
-) -> None:
-    """Transform the half spectrum of an RFFTBuffer into reals, as `numpy.fft.irfftn`; see `rfftn`."""
-    options = Options(
-        graph=graph, print_shader=print_shader, inverse=True, norm=norm, compute_type=compute_type
-    )
-    transform_real_axes(buffer, axes, options)
+    """,
+)
+irfftn = define_variant(
+    _transform_real_axes,
+    True,
+    "irfftn",
+    "Transform the half spectrum of an RFFTBuffer into reals, as `numpy.fft.irfftn`; see `rfftn`.",
+)
 
 
 # ---- spectra that are real ---------------------------------------------------------------------------
 
 
-@array_function
-def hfft(
+def _transform_hermitian(
+    inverse: bool,
     buffer: RFFTBuffer,
     norm: Norm | None = None,
     graph: CommandGraph | None = None,
@@ -140,6 +133,25 @@ def hfft(
     print_shader: bool = False,
     compute_type: DType | None = None,
 ) -> None:
+    # hfft is the inverse transform of the conjugate, ihfft the conjugate of the forward transform; each has
+    # the factor of its own direction
+    kind = require_rfft_buffer(buffer).var_type
+    options = Options(
+        graph,
+        print_shader,
+        inverse=not inverse,
+        norm=reverse_norm(norm),
+        input_map=None if inverse else _make_conjugating_read(kind),
+        output_map=_make_conjugating_write(kind) if inverse else None,
+        compute_type=compute_type,
+    )
+    transform_real(buffer, options)
+
+
+hfft = define_variant(
+    _transform_hermitian,
+    False,
+    "hfft",
     """Transform half of a Hermitian signal in an RFFTBuffer into its real spectrum, in place.
 
     As `numpy.fft.hfft` along the last axis.
@@ -155,40 +167,17 @@ def hfft(
     ------
     TypeError, ValueError
         As `rfftn`.
-    """
-    # the inverse transform of the conjugate, with the factor of the forward one
-    options = Options(
-        graph,
-        print_shader,
-        inverse=True,
-        norm=reverse_norm(norm),
-        input_map=_make_conjugating_read(require_rfft_buffer(buffer).var_type),
-        compute_type=compute_type,
-    )
-    transform_real(buffer, options)
-
-
-@array_function
-def ihfft(
-    buffer: RFFTBuffer,
-    norm: Norm | None = None,
-    graph: CommandGraph | None = None,
-    *,
-    print_shader: bool = False,
-    compute_type: DType | None = None,
-) -> None:
+    """,
+)
+ihfft = define_variant(
+    _transform_hermitian,
+    True,
+    "ihfft",
     """Transform the reals of an RFFTBuffer into half of the Hermitian signal whose spectrum they are.
 
     As `numpy.fft.ihfft` along the last axis; the rest is as in `hfft`.
-    """
-    options = Options(
-        graph,
-        print_shader,
-        norm=reverse_norm(norm),
-        output_map=_make_conjugating_write(require_rfft_buffer(buffer).var_type),
-        compute_type=compute_type,
-    )
-    transform_real(buffer, options)
+    """,
+)
 
 
 @memoize

@@ -6,8 +6,8 @@ from typing import Any, TypeVar, cast
 
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments.options import Options
 from vkdispatch.fft.arguments.shapes import SignalRange
@@ -25,8 +25,9 @@ __all__ = ["convolve", "convolve2D", "convolve2DR", "transpose"]
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
+# the signature of 0.1.0
 @array_function
-def convolve(
+def convolve(  # noqa: PLR0913
     *buffers: Any,
     kernel_map: MappingFunction | None = None,
     kernel_num: int = 1,
@@ -108,9 +109,10 @@ def _takes_kernel_arguments(function: _Function) -> _Function:
     return cast(_Function, call)
 
 
+# the signature of 0.1.0
 @array_function
 @_takes_kernel_arguments
-def convolve2D(  # noqa: N802
+def convolve2D(  # noqa: N802, PLR0913
     buffer: Any,
     kernel: Any,
     kernel_map: MappingFunction | None = None,
@@ -159,9 +161,10 @@ def convolve2D(  # noqa: N802
     convolve_planes(buffer, kernel, spectra, options, (input_args, output_args))
 
 
+# the signature of 0.1.0
 @array_function
 @_takes_kernel_arguments
-def convolve2DR(  # noqa: N802
+def convolve2DR(  # noqa: N802, PLR0913
     buffer: RFFTBuffer,
     kernel: Any,
     kernel_map: MappingFunction | None = None,
@@ -201,7 +204,8 @@ def convolve2DR(  # noqa: N802
 # ---- the transposed layout of kernels -------------------------------------------------------------
 
 
-def transpose(
+# the signature of 0.1.0
+def transpose(  # noqa: PLR0913
     in_buffer: Any,
     conv_shape: Sequence[int] | None = None,
     axis: int | None = None,

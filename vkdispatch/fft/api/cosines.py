@@ -1,9 +1,9 @@
 """Cosine and sine transforms of real buffers, with SciPy's definitions and normalization."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.calls import define_variant
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments.norms import Norm
@@ -13,90 +13,52 @@ from vkdispatch.fft.cosine.transforms import CosineOptions, cosine_transform
 __all__ = ["dct", "dctn", "dst", "dstn", "idct", "idctn", "idst", "idstn"]
 
 
-class _AlongAxis(Protocol):
-    def __call__(
-        self,
-        buffer: Buffer[Any],
-        type: int = 2,
-        axis: int = -1,
-        norm: Norm | None = None,
-        graph: CommandGraph | None = None,
-        *,
-        out: Buffer[Any] | None = None,
-        orthogonalize: bool | None = None,
-        buffer_shape: Sequence[int] | None = None,
-        print_shader: bool = False,
-    ) -> Buffer[Any]: ...
+# The family, and whether the transform is the inverse one.
+_Kind = tuple[Family, bool]
 
 
-class _AlongAxes(Protocol):
-    def __call__(
-        self,
-        buffer: Buffer[Any],
-        type: int = 2,
-        axes: Sequence[int] | int | None = None,
-        norm: Norm | None = None,
-        graph: CommandGraph | None = None,
-        *,
-        out: Buffer[Any] | None = None,
-        orthogonalize: bool | None = None,
-        buffer_shape: Sequence[int] | None = None,
-        print_shader: bool = False,
-    ) -> Buffer[Any]: ...
+# the signature of `dct`
+def _transform_axis(  # noqa: PLR0913
+    kind: _Kind,
+    buffer: Buffer[Any],
+    type: int = 2,
+    axis: int = -1,
+    norm: Norm | None = None,
+    graph: CommandGraph | None = None,
+    *,
+    out: Buffer[Any] | None = None,
+    orthogonalize: bool | None = None,
+    buffer_shape: Sequence[int] | None = None,
+    print_shader: bool = False,
+) -> Buffer[Any]:
+    options = CosineOptions(
+        type, (axis,), norm, graph, out, orthogonalize, buffer_shape, print_shader, axis_name="axis"
+    )
+    return cosine_transform(*kind, buffer, options)
 
 
-def _define_along_axis(name: str, family: Family, inverse: bool, doc: str) -> _AlongAxis:
-    """Return the function of a transform along one axis."""
-
-    def transform(
-        buffer: Buffer[Any],
-        type: int = 2,
-        axis: int = -1,
-        norm: Norm | None = None,
-        graph: CommandGraph | None = None,
-        *,
-        out: Buffer[Any] | None = None,
-        orthogonalize: bool | None = None,
-        buffer_shape: Sequence[int] | None = None,
-        print_shader: bool = False,
-    ) -> Buffer[Any]:
-        options = CosineOptions(
-            type, (axis,), norm, graph, out, orthogonalize, buffer_shape, print_shader, axis_name="axis"
-        )
-        return cosine_transform(family, inverse, buffer, options)
-
-    transform.__name__ = transform.__qualname__ = name
-    transform.__doc__ = doc
-    return array_function(transform)
+# the signature of `dctn`
+def _transform_axes(  # noqa: PLR0913
+    kind: _Kind,
+    buffer: Buffer[Any],
+    type: int = 2,
+    axes: Sequence[int] | int | None = None,
+    norm: Norm | None = None,
+    graph: CommandGraph | None = None,
+    *,
+    out: Buffer[Any] | None = None,
+    orthogonalize: bool | None = None,
+    buffer_shape: Sequence[int] | None = None,
+    print_shader: bool = False,
+) -> Buffer[Any]:
+    options = CosineOptions(type, axes, norm, graph, out, orthogonalize, buffer_shape, print_shader)
+    return cosine_transform(*kind, buffer, options)
 
 
-def _define_along_axes(name: str, family: Family, inverse: bool, doc: str) -> _AlongAxes:
-    """Return the function of a transform along any axes."""
-
-    def transform(
-        buffer: Buffer[Any],
-        type: int = 2,
-        axes: Sequence[int] | int | None = None,
-        norm: Norm | None = None,
-        graph: CommandGraph | None = None,
-        *,
-        out: Buffer[Any] | None = None,
-        orthogonalize: bool | None = None,
-        buffer_shape: Sequence[int] | None = None,
-        print_shader: bool = False,
-    ) -> Buffer[Any]:
-        options = CosineOptions(type, axes, norm, graph, out, orthogonalize, buffer_shape, print_shader)
-        return cosine_transform(family, inverse, buffer, options)
-
-    transform.__name__ = transform.__qualname__ = name
-    transform.__doc__ = doc
-    return array_function(transform)
-
-
-dct = _define_along_axis(
+dct = define_variant(
+    _transform_axis,
+    ("dct", False),
     "dct",
-    "dct",
-    False,
     """Return the discrete cosine transform along an axis, batched over all others, as `scipy.fft.dct`.
 
     One complex transform computes it, with the reordering and the rotations fused in. Its length is N for
@@ -137,46 +99,46 @@ dct = _define_along_axis(
         There is no such axis.
     """,
 )
-idct = _define_along_axis(
+idct = define_variant(
+    _transform_axis,
+    ("dct", True),
     "idct",
-    "dct",
-    True,
     "Return the inverse of `dct` of the same type and norm, as `scipy.fft.idct`; see `dct`.",
 )
-dst = _define_along_axis(
+dst = define_variant(
+    _transform_axis,
+    ("dst", False),
     "dst",
-    "dst",
-    False,
     """Return the discrete sine transform along an axis, batched over all others, as `scipy.fft.dst`.
 
     The complex transform has the length of that of `dct`, but 2(N + 1) for type I, which accepts lines of one
     value and is normalized by that number. Everything else is as in `dct`.
     """,
 )
-idst = _define_along_axis(
+idst = define_variant(
+    _transform_axis,
+    ("dst", True),
     "idst",
-    "dst",
-    True,
     "Return the inverse of `dst` of the same type and norm, as `scipy.fft.idst`; see `dct`.",
 )
-dctn = _define_along_axes(
+dctn = define_variant(
+    _transform_axes,
+    ("dct", False),
     "dctn",
-    "dct",
-    False,
     """Return the cosine transform along some axes (default: all), as `scipy.fft.dctn`; see `dct`.
 
     The first axis is transformed from `buffer` to `out`, the others in `out`.
     """,
 )
-idctn = _define_along_axes(
-    "idctn", "dct", True, "Return the inverse of `dctn`, as `scipy.fft.idctn`; see `dctn`."
+idctn = define_variant(
+    _transform_axes, ("dct", True), "idctn", "Return the inverse of `dctn`, as `scipy.fft.idctn`; see `dctn`."
 )
-dstn = _define_along_axes(
+dstn = define_variant(
+    _transform_axes,
+    ("dst", False),
     "dstn",
-    "dst",
-    False,
     "Return the sine transform along some axes (default: all), as `scipy.fft.dstn`; see `dctn`.",
 )
-idstn = _define_along_axes(
-    "idstn", "dst", True, "Return the inverse of `dstn`, as `scipy.fft.idstn`; see `dctn`."
+idstn = define_variant(
+    _transform_axes, ("dst", True), "idstn", "Return the inverse of `dstn`, as `scipy.fft.idstn`; see `dctn`."
 )

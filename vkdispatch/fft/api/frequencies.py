@@ -60,7 +60,7 @@ def _parse_samples(n: object, d: object) -> tuple[int, float]:
     if not is_number(d):
         raise ArgumentTypeError(f"d: expected a number, got {describe(d)}")
     if not d:
-        raise ArgumentValueError("d: samples of no distance have no frequencies, got 0")
+        raise ArgumentValueError("d: expected a number other than 0, got 0")
     return count, float(d)
 
 
@@ -140,7 +140,9 @@ def ifftshift(
     return _shift(x, axes, out, graph, inverse=True)
 
 
-def _shift(x: Any, axes: Any, out: Any, graph: CommandGraph | None, *, inverse: bool) -> Any:
+def _shift(
+    x: Any, axes: Sequence[int] | int | None, out: object, graph: CommandGraph | None, *, inverse: bool
+) -> Any:
     if not isinstance(x, Buffer):
         for name, value in (("out", out), ("graph", graph)):
             if value is not None:

@@ -1,5 +1,6 @@
 """Kernels of transforms and convolutions, for the caller to launch."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.arrays.numbers import parse_int
@@ -8,7 +9,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.fft.arguments.buffers import parse_map
 from vkdispatch.fft.arguments.options import Options
 from vkdispatch.fft.arguments.shapes import SignalRange, parse_axis, parse_shape
-from vkdispatch.fft.arguments.types import ensure_supported_complex_precision
+from vkdispatch.fft.arguments.types import ensure_supported_complex_precision, require_no_type
 from vkdispatch.fft.convolve.kernels import get_convolution_kernel, get_transpose_kernel, resolve_kernel_type
 from vkdispatch.fft.convolve.plans import Convolution, Spectra, make_transposition
 from vkdispatch.fft.many.calls import parse_transform
@@ -20,8 +21,9 @@ from vkdispatch.shader.shader_function import ShaderFunction
 __all__ = ["make_convolution_shader", "make_fft_shader", "make_transpose_shader"]
 
 
-def make_fft_shader(
-    buffer_shape: Any,
+# the signature of 0.1.0
+def make_fft_shader(  # noqa: PLR0913
+    buffer_shape: int | Sequence[int],
     axis: int | None = None,
     inverse: bool = False,
     normalize_inverse: bool = True,
@@ -80,8 +82,9 @@ def make_fft_shader(
     return get_fft_kernel(_parse_transform(options))
 
 
-def make_convolution_shader(
-    buffer_shape: Any,
+# the signature of 0.1.0
+def make_convolution_shader(  # noqa: PLR0913
+    buffer_shape: int | Sequence[int],
     kernel_map: MappingFunction | None = None,
     kernel_num: int = 1,
     axis: int | None = None,
@@ -126,7 +129,7 @@ def make_convolution_shader(
 
 
 def make_transpose_shader(
-    buffer_shape: Any,
+    buffer_shape: int | Sequence[int],
     axis: int | None = None,
     kernel_inner_only: bool = False,
     input_type: DType = complex64,
@@ -158,9 +161,8 @@ def _parse_transform(options: Options, kernel_type: DType | None = None) -> Tran
     input_map = parse_map(options.input_map, "input_map")
     output_map = parse_map(options.output_map, "output_map")
     input_type, output_type = options.input_type, options.output_type
-    for kind, mapping, side in ((input_type, input_map, "input"), (output_type, output_map, "output")):
-        if kind is not None and mapping is not None:
-            raise ArgumentValueError(f"{side}_type: {side}_map decides what is read or written; leave it out")
+    require_no_type("input", input_type, input_map)
+    require_no_type("output", output_type, output_map)
     if output_map is None:
         output_type = output_type or complex64
         ensure_supported_complex_precision(output_type, role="output_type")

@@ -9,8 +9,9 @@ functions that run.
 
 import functools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
+from vkdispatch.arrays.calls import bind_variant
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.fft.api.shaders import make_convolution_shader, make_fft_shader, make_transpose_shader
@@ -59,7 +60,8 @@ Map = MappingFunction | None
 Sources = tuple[ShaderSource, ...]
 
 
-def fft_src(
+# the signature of 0.1.0
+def fft_src(  # noqa: PLR0913
     buffer_shape: Shape,
     axis: int | None = None,
     inverse: bool = False,
@@ -113,66 +115,69 @@ def irfft_src(buffer_shape: Shape, normalize: bool = True, line_numbers: bool | 
 # ---- several axes ----------------------------------------------------------------------------------
 
 
-def fft2_src(
-    buffer_shape: Shape, input_map: Map = None, output_map: Map = None, line_numbers: bool | None = False
+def _fft_of_last(
+    count: int,
+    buffer_shape: Shape,
+    input_map: Map = None,
+    output_map: Map = None,
+    line_numbers: bool | None = False,
 ) -> Sources:
-    """Return the code of `fft2`, one source for each axis."""
-    shape = _check_axes("fft2_src", buffer_shape, 2)
-    return _sources_of_axes(shape, 2, fft_src, input_map, output_map, line_numbers=line_numbers)
+    shape = _check_axes(f"fft{count}_src", buffer_shape, count)
+    return _sources_of_axes(shape, count, fft_src, (input_map, output_map), line_numbers=line_numbers)
 
 
-def fft3_src(
-    buffer_shape: Shape, input_map: Map = None, output_map: Map = None, line_numbers: bool | None = False
-) -> Sources:
-    """Return the code of `fft3`, one source for each axis."""
-    shape = _check_axes("fft3_src", buffer_shape, 3)
-    return _sources_of_axes(shape, 3, fft_src, input_map, output_map, line_numbers=line_numbers)
-
-
-def ifft2_src(
+def _ifft_of_last(
+    count: int,
     buffer_shape: Shape,
     normalize: bool = True,
     input_map: Map = None,
     output_map: Map = None,
     line_numbers: bool | None = False,
 ) -> Sources:
-    """Return the code of `ifft2`, one source for each axis."""
-    shape = _check_axes("ifft2_src", buffer_shape, 2)
+    shape = _check_axes(f"ifft{count}_src", buffer_shape, count)
     options = {"normalize": normalize, "line_numbers": line_numbers}
-    return _sources_of_axes(shape, 2, ifft_src, input_map, output_map, **options)
+    return _sources_of_axes(shape, count, ifft_src, (input_map, output_map), **options)
 
 
-def ifft3_src(
-    buffer_shape: Shape,
-    normalize: bool = True,
-    input_map: Map = None,
-    output_map: Map = None,
-    line_numbers: bool | None = False,
+def _rfft_of_last(count: int, buffer_shape: Shape, line_numbers: bool | None = False) -> Sources:
+    shape = _check_axes(f"rfft{count}_src", buffer_shape, count)
+    others = reversed(range(len(shape) - count, len(shape) - 1))
+    passes = [fft_src(_half_of(shape), axis, line_numbers=line_numbers) for axis in others]
+    return _flatten([rfft_src(shape, line_numbers), *passes])
+
+
+def _irfft_of_last(
+    count: int, buffer_shape: Shape, normalize: bool = True, line_numbers: bool | None = False
 ) -> Sources:
-    """Return the code of `ifft3`, one source for each axis."""
-    shape = _check_axes("ifft3_src", buffer_shape, 3)
-    options = {"normalize": normalize, "line_numbers": line_numbers}
-    return _sources_of_axes(shape, 3, ifft_src, input_map, output_map, **options)
+    shape = _check_axes(f"irfft{count}_src", buffer_shape, count)
+    others = range(len(shape) - count, len(shape) - 1)
+    passes = [ifft_src(_half_of(shape), axis, normalize, line_numbers=line_numbers) for axis in others]
+    return _flatten([*passes, irfft_src(shape, normalize, line_numbers)])
 
 
-def rfft2_src(buffer_shape: Shape, line_numbers: bool | None = False) -> Sources:
-    """Return the code of `rfft2`, one source for each axis; the shape is that of the reals."""
-    return _real_sources(_check_axes("rfft2_src", buffer_shape, 2), 2, line_numbers)
+def _define(
+    template: Callable[Concatenate[int, _P], Sources], name: str, count: int
+) -> Callable[_P, Sources]:
+    """Return the function of the code of `name`, a transform of `count` axes."""
+    doc = f"Return the code of `{name}`, one source for each axis"
+    doc += "; the shape is that of the reals." if "r" in name else "."
+    bound = bind_variant(template, count, f"{name}_src", doc)
+
+    @functools.wraps(bound)
+    def function(*args: _P.args, **kwargs: _P.kwargs) -> Sources:
+        return bound(*args, **kwargs)
+
+    return function
 
 
-def rfft3_src(buffer_shape: Shape, line_numbers: bool | None = False) -> Sources:
-    """Return the code of `rfft3`, one source for each axis; the shape is that of the reals."""
-    return _real_sources(_check_axes("rfft3_src", buffer_shape, 3), 3, line_numbers)
-
-
-def irfft2_src(buffer_shape: Shape, normalize: bool = True, line_numbers: bool | None = False) -> Sources:
-    """Return the code of `irfft2`, one source for each axis; the shape is that of the reals."""
-    return _inverse_real_sources(_check_axes("irfft2_src", buffer_shape, 2), 2, normalize, line_numbers)
-
-
-def irfft3_src(buffer_shape: Shape, normalize: bool = True, line_numbers: bool | None = False) -> Sources:
-    """Return the code of `irfft3`, one source for each axis; the shape is that of the reals."""
-    return _inverse_real_sources(_check_axes("irfft3_src", buffer_shape, 3), 3, normalize, line_numbers)
+fft2_src = _define(_fft_of_last, "fft2", 2)
+fft3_src = _define(_fft_of_last, "fft3", 3)
+ifft2_src = _define(_ifft_of_last, "ifft2", 2)
+ifft3_src = _define(_ifft_of_last, "ifft3", 3)
+rfft2_src = _define(_rfft_of_last, "rfft2", 2)
+rfft3_src = _define(_rfft_of_last, "rfft3", 3)
+irfft2_src = _define(_irfft_of_last, "irfft2", 2)
+irfft3_src = _define(_irfft_of_last, "irfft3", 3)
 
 
 def _check_axes(name: str, buffer_shape: Shape, count: int) -> tuple[int, ...]:
@@ -188,13 +193,12 @@ def _sources_of_axes(
     shape: tuple[int, ...],
     count: int,
     source: Callable[..., Any],
-    input_map: Map,
-    output_map: Map,
+    maps: tuple[Map, Map],
     **options: Any,
 ) -> Sources:
     """Return the code of each of the last axes; the maps belong to the first and the last of them."""
-    first: dict[str, Any] = {"input_map": parse_map(input_map, "input_map")}
-    last: dict[str, Any] = {"output_map": parse_map(output_map, "output_map")}
+    first: dict[str, Any] = {"input_map": parse_map(maps[0], "input_map")}
+    last: dict[str, Any] = {"output_map": parse_map(maps[1], "output_map")}
     axes = range(len(shape) - count, len(shape))
     return _flatten(
         source(shape, axis, **options, **(first if axis == axes[0] else last if axis == axes[-1] else {}))
@@ -205,20 +209,6 @@ def _sources_of_axes(
 def _half_of(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the shape of the half spectrum of reals."""
     return (*shape[:-1], shape[-1] // 2 + 1)
-
-
-def _real_sources(shape: tuple[int, ...], count: int, line_numbers: bool | None) -> Sources:
-    others = reversed(range(len(shape) - count, len(shape) - 1))
-    passes = [fft_src(_half_of(shape), axis, line_numbers=line_numbers) for axis in others]
-    return _flatten([rfft_src(shape, line_numbers), *passes])
-
-
-def _inverse_real_sources(
-    shape: tuple[int, ...], count: int, normalize: bool, line_numbers: bool | None
-) -> Sources:
-    others = range(len(shape) - count, len(shape) - 1)
-    passes = [ifft_src(_half_of(shape), axis, normalize, line_numbers=line_numbers) for axis in others]
-    return _flatten([*passes, irfft_src(shape, normalize, line_numbers)])
 
 
 def _flatten(sources: Iterable[ShaderSource | list[ShaderSource]]) -> Sources:
@@ -232,7 +222,8 @@ def _flatten(sources: Iterable[ShaderSource | list[ShaderSource]]) -> Sources:
 # ---- convolutions ----------------------------------------------------------------------------------
 
 
-def convolve_src(
+# the signature of 0.1.0
+def convolve_src(  # noqa: PLR0913
     buffer_shape: Shape,
     kernel_map: Map = None,
     kernel_num: int = 1,

@@ -1,11 +1,11 @@
 """Fourier transforms of buffers: of one axis, two or three, complex and real."""
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, ParamSpec
 
-from vkdispatch.arrays.calls import array_function
+from vkdispatch.arrays.calls import array_function, bind_variant, define_variant
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments.buffers import takes_options
 from vkdispatch.fft.arguments.norms import Norm
@@ -34,9 +34,13 @@ __all__ = [
     "rfft3",
 ]
 
+_P = ParamSpec("_P")
+_MAPS_AND_TYPES = ("input_map", "output_map", "output_type", "input_type", "compute_type")
 
+
+# the signature of 0.1.0
 @array_function
-def fft(
+def fft(  # noqa: PLR0913
     *buffers: Any,
     buffer_shape: Sequence[int] | None = None,
     graph: CommandGraph | None = None,
@@ -111,20 +115,10 @@ def fft(
     transform_axis(buffers, options)
 
 
+# the signature of 0.1.0
 @array_function
-@takes_options(
-    "graph",
-    "print_shader",
-    "axis",
-    "name",
-    "normalize",
-    "input_map",
-    "output_map",
-    "output_type",
-    "input_type",
-    "compute_type",
-)
-def ifft(
+@takes_options("graph", "print_shader", "axis", "name", "normalize", *_MAPS_AND_TYPES)
+def ifft(  # noqa: PLR0913
     buffer: Any,
     *buffers: Any,
     graph: CommandGraph | None = None,
@@ -158,12 +152,20 @@ def ifft(
 # ---- several axes ----------------------------------------------------------------------------------
 
 
-_OPTIONS_OF_MANY = ("input_map", "output_map", "output_type", "input_type", "compute_type")
+_OPTIONS = ("graph", "print_shader", *_MAPS_AND_TYPES)
+_INVERSE_OPTIONS = ("graph", "print_shader", "normalize", *_MAPS_AND_TYPES)
 
 
-@array_function
-@takes_options("graph", "print_shader", *_OPTIONS_OF_MANY)
-def fft2(
+def _define(
+    template: Callable[Concatenate[int, _P], None], count: int, name: str, names: tuple[str, ...], doc: str
+) -> Callable[_P, None]:
+    """Return the transform of `count` axes that takes the named options by position too."""
+    return array_function(takes_options(*names)(bind_variant(template, count, name, doc)))
+
+
+# the signature of `fft2` and `fft3`
+def _transform_last(  # noqa: PLR0913
+    count: int,
     buffer: Any,
     *buffers: Any,
     graph: CommandGraph | None = None,
@@ -176,6 +178,45 @@ def fft2(
     buffer_shape: Sequence[int] | None = None,
     norm: Norm | None = None,
 ) -> None:
+    io = (input_map, output_map, input_type, output_type, compute_type)
+    options = Options(graph, print_shader, *io, buffer_shape=buffer_shape, norm=norm)
+    transform_last_axes(f"fft{count}", (buffer, *buffers), count, 3, options)
+
+
+# the signature of `ifft2` and `ifft3`
+def _transform_last_back(  # noqa: PLR0913
+    count: int,
+    buffer: Any,
+    *buffers: Any,
+    graph: CommandGraph | None = None,
+    print_shader: bool = False,
+    normalize: bool = True,
+    input_map: MappingFunction | None = None,
+    output_map: MappingFunction | None = None,
+    output_type: DType | None = None,
+    input_type: DType | None = None,
+    compute_type: DType | None = None,
+    buffer_shape: Sequence[int] | None = None,
+    norm: Norm | None = None,
+) -> None:
+    io = (input_map, output_map, input_type, output_type, compute_type)
+    options = Options(
+        graph,
+        print_shader,
+        *io,
+        buffer_shape=buffer_shape,
+        inverse=True,
+        normalize=bool(normalize),
+        norm=norm,
+    )
+    transform_last_axes(f"ifft{count}", (buffer, *buffers), count, 3, options)
+
+
+fft2 = _define(
+    _transform_last,
+    2,
+    "fft2",
+    _OPTIONS,
     """Transform the last two axes of a buffer of two or three, as `numpy.fft.fft2`.
 
     The input map belongs to the first pass and the output map to the last; their arguments come first, as in
@@ -194,91 +235,23 @@ def fft2(
     ------
     TypeError, ValueError
         As `fft`; also for another number of axes.
-    """
-    io = (input_map, output_map, input_type, output_type, compute_type)
-    options = Options(graph, print_shader, *io, buffer_shape=buffer_shape, norm=norm)
-    transform_last_axes("fft2", (buffer, *buffers), 2, 3, options)
-
-
-@array_function
-@takes_options("graph", "print_shader", *_OPTIONS_OF_MANY)
-def fft3(
-    buffer: Any,
-    *buffers: Any,
-    graph: CommandGraph | None = None,
-    print_shader: bool = False,
-    input_map: MappingFunction | None = None,
-    output_map: MappingFunction | None = None,
-    output_type: DType | None = None,
-    input_type: DType | None = None,
-    compute_type: DType | None = None,
-    buffer_shape: Sequence[int] | None = None,
-    norm: Norm | None = None,
-) -> None:
-    """Transform a buffer of three axes; see `fft2`."""
-    io = (input_map, output_map, input_type, output_type, compute_type)
-    options = Options(graph, print_shader, *io, buffer_shape=buffer_shape, norm=norm)
-    transform_last_axes("fft3", (buffer, *buffers), 3, 3, options)
-
-
-@array_function
-@takes_options("graph", "print_shader", "normalize", *_OPTIONS_OF_MANY)
-def ifft2(
-    buffer: Any,
-    *buffers: Any,
-    graph: CommandGraph | None = None,
-    print_shader: bool = False,
-    normalize: bool = True,
-    input_map: MappingFunction | None = None,
-    output_map: MappingFunction | None = None,
-    output_type: DType | None = None,
-    input_type: DType | None = None,
-    compute_type: DType | None = None,
-    buffer_shape: Sequence[int] | None = None,
-    norm: Norm | None = None,
-) -> None:
-    """Inverse transform of the last two axes, divided by their lengths if `normalize`; see `fft2`."""
-    io = (input_map, output_map, input_type, output_type, compute_type)
-    options = Options(
-        graph,
-        print_shader,
-        *io,
-        buffer_shape=buffer_shape,
-        inverse=True,
-        normalize=bool(normalize),
-        norm=norm,
-    )
-    transform_last_axes("ifft2", (buffer, *buffers), 2, 3, options)
-
-
-@array_function
-@takes_options("graph", "print_shader", "normalize", *_OPTIONS_OF_MANY)
-def ifft3(
-    buffer: Any,
-    *buffers: Any,
-    graph: CommandGraph | None = None,
-    print_shader: bool = False,
-    normalize: bool = True,
-    input_map: MappingFunction | None = None,
-    output_map: MappingFunction | None = None,
-    output_type: DType | None = None,
-    input_type: DType | None = None,
-    compute_type: DType | None = None,
-    buffer_shape: Sequence[int] | None = None,
-    norm: Norm | None = None,
-) -> None:
-    """Inverse transform of a buffer of three axes, divided by their lengths if `normalize`; see `fft2`."""
-    io = (input_map, output_map, input_type, output_type, compute_type)
-    options = Options(
-        graph,
-        print_shader,
-        *io,
-        buffer_shape=buffer_shape,
-        inverse=True,
-        normalize=bool(normalize),
-        norm=norm,
-    )
-    transform_last_axes("ifft3", (buffer, *buffers), 3, 3, options)
+    """,
+)
+fft3 = _define(_transform_last, 3, "fft3", _OPTIONS, "Transform a buffer of three axes; see `fft2`.")
+ifft2 = _define(
+    _transform_last_back,
+    2,
+    "ifft2",
+    _INVERSE_OPTIONS,
+    "Inverse transform of the last two axes, divided by their lengths if `normalize`; see `fft2`.",
+)
+ifft3 = _define(
+    _transform_last_back,
+    3,
+    "ifft3",
+    _INVERSE_OPTIONS,
+    "Inverse transform of a buffer of three axes, divided by their lengths if `normalize`; see `fft2`.",
+)
 
 
 # ---- real transforms -------------------------------------------------------------------------------
@@ -330,34 +303,20 @@ def irfft(
     transform_real(buffer, options)
 
 
-@array_function
-def rfft2(
+def _transform_last_reals(
+    count: int,
     buffer: RFFTBuffer,
     graph: CommandGraph | None = None,
     print_shader: bool = False,
     compute_type: DType | None = None,
     norm: Norm | None = None,
 ) -> None:
-    """Transform the last two axes of an RFFTBuffer of two or three, as `numpy.fft.rfft2`; see `rfft`."""
     options = Options(graph=graph, print_shader=print_shader, norm=norm, compute_type=compute_type)
-    transform_last_real_axes("rfft2", buffer, 2, options)
+    transform_last_real_axes(f"rfft{count}", buffer, count, options)
 
 
-@array_function
-def rfft3(
-    buffer: RFFTBuffer,
-    graph: CommandGraph | None = None,
-    print_shader: bool = False,
-    compute_type: DType | None = None,
-    norm: Norm | None = None,
-) -> None:
-    """Transform an RFFTBuffer of three axes, as `numpy.fft.rfftn`; see `rfft`."""
-    options = Options(graph=graph, print_shader=print_shader, norm=norm, compute_type=compute_type)
-    transform_last_real_axes("rfft3", buffer, 3, options)
-
-
-@array_function
-def irfft2(
+def _restore_last_reals(
+    count: int,
     buffer: RFFTBuffer,
     graph: CommandGraph | None = None,
     print_shader: bool = False,
@@ -365,24 +324,27 @@ def irfft2(
     compute_type: DType | None = None,
     norm: Norm | None = None,
 ) -> None:
-    """Inverse of `rfft2`, divided by both lengths if `normalize`."""
     options = Options(
         graph, print_shader, inverse=True, normalize=bool(normalize), norm=norm, compute_type=compute_type
     )
-    transform_last_real_axes("irfft2", buffer, 2, options)
+    transform_last_real_axes(f"irfft{count}", buffer, count, options)
 
 
-@array_function
-def irfft3(
-    buffer: RFFTBuffer,
-    graph: CommandGraph | None = None,
-    print_shader: bool = False,
-    normalize: bool = True,
-    compute_type: DType | None = None,
-    norm: Norm | None = None,
-) -> None:
-    """Inverse of `rfft3`, divided by the three lengths if `normalize`."""
-    options = Options(
-        graph, print_shader, inverse=True, normalize=bool(normalize), norm=norm, compute_type=compute_type
-    )
-    transform_last_real_axes("irfft3", buffer, 3, options)
+rfft2 = define_variant(
+    _transform_last_reals,
+    2,
+    "rfft2",
+    "Transform the last two axes of an RFFTBuffer of two or three, as `numpy.fft.rfft2`; see `rfft`.",
+)
+rfft3 = define_variant(
+    _transform_last_reals,
+    3,
+    "rfft3",
+    "Transform an RFFTBuffer of three axes, as `numpy.fft.rfftn`; see `rfft`.",
+)
+irfft2 = define_variant(
+    _restore_last_reals, 2, "irfft2", "Inverse of `rfft2`, divided by both lengths if `normalize`."
+)
+irfft3 = define_variant(
+    _restore_last_reals, 3, "irfft3", "Inverse of `rfft3`, divided by the three lengths if `normalize`."
+)

@@ -5,21 +5,23 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.native_module import native
-from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.fft.arguments.options import Options
 from vkdispatch.shader.map import MappingFunction
-from vkdispatch.shader.shader_function import ShaderFunction
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def print_kernel(kernel: ShaderFunction) -> None:
-    """Print a kernel, in each call that asks for it."""
-    native.forbid_repeating()
-    print(kernel)
+def launch_kernel(kernel: Any, arguments: Sequence[Any], options: Options) -> None:
+    """Launch or record a kernel, or a sequence of kernels, and print it if `print_shader` is set."""
+    if options.print_shader:
+        native.forbid_repeating()  # each call prints
+        print(kernel)
+    kernel(*arguments, graph=options.graph)
 
 
 def takes_options(*names: str) -> Callable[[_Function], _Function]:
@@ -56,14 +58,14 @@ def takes_options(*names: str) -> Callable[[_Function], _Function]:
     return decorate
 
 
-def require_buffer(buffer: Any, name: str) -> Buffer[Any]:
+def require_buffer(buffer: object, name: str) -> Buffer[Any]:
     """Return a buffer. Raises TypeError for anything else."""
     if not isinstance(buffer, Buffer):
         raise ArgumentTypeError(f"{name}: expected a vd.Buffer, got {type(buffer).__name__}")
     return buffer
 
 
-def check_like(name: str, buffer: Any, other_name: str, other: Buffer[Any]) -> Buffer[Any]:
+def check_like(name: str, buffer: object, other_name: str, other: Buffer[Any]) -> Buffer[Any]:
     """Return a buffer. Raises TypeError or ValueError unless it is one of the shape and dtype of another."""
     found = require_buffer(buffer, name)
     if found.shape != other.shape or found.var_type is not other.var_type:
@@ -74,7 +76,7 @@ def check_like(name: str, buffer: Any, other_name: str, other: Buffer[Any]) -> B
     return found
 
 
-def require_rfft_buffer(buffer: Any) -> RFFTBuffer:
+def require_rfft_buffer(buffer: object) -> RFFTBuffer:
     """Return the buffer of a real transform. Raises TypeError for anything else."""
     if not isinstance(buffer, RFFTBuffer):
         raise ArgumentTypeError(
@@ -84,7 +86,7 @@ def require_rfft_buffer(buffer: Any) -> RFFTBuffer:
 
 
 def argument_count(mapping: MappingFunction | None) -> int:
-    """Return how many arguments one side of a transform has: one buffer, or those of the map."""
+    """Return the number of arguments of one side of a transform: one buffer, or the arguments of the map."""
     return 1 if mapping is None else len(mapping.buffer_types)
 
 
@@ -102,7 +104,7 @@ def require_count(name: str, args: Sequence[Any], sides: Sequence[tuple[str, int
         raise ArgumentValueError(f"{name}: expected {wanted} arguments ({listed}), got {len(args)}")
 
 
-def require_room(buffer: Any, elements: int, kind: DType, role: str) -> None:
+def require_room(buffer: object, elements: int, kind: DType, role: str) -> None:
     """Raise TypeError unless it is a buffer, ValueError if it is too small."""
     buffer = require_buffer(buffer, role)
     wanted = elements * kind.item_size
@@ -113,7 +115,7 @@ def require_room(buffer: Any, elements: int, kind: DType, role: str) -> None:
         )
 
 
-def parse_map(mapping: Any, name: str) -> MappingFunction | None:
+def parse_map(mapping: object, name: str) -> MappingFunction | None:
     """Return a map or None. Raises TypeError for anything else."""
     if mapping is not None and not isinstance(mapping, MappingFunction):
         raise ArgumentTypeError(f"{name}: expected a function decorated with @vd.map, got {mapping!r}")

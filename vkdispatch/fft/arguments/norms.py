@@ -1,14 +1,14 @@
 """The argument `norm`: the factor of a transform."""
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 from vkdispatch.base.errors import ArgumentValueError
 
 Norm = Literal["backward", "ortho", "forward"]
 
 
-def parse_norm(norm: Any) -> Norm | None:
+def parse_norm(norm: object) -> Norm | None:
     """Return a norm or None. Raises ValueError for anything else."""
     if norm is None or norm == "backward":
         return None if norm is None else "backward"
@@ -30,7 +30,7 @@ def factor(norm: Norm | None, inverse: bool, length: int) -> float:
     return 1 / length if inverse is (norm != "forward") else 1.0
 
 
-def resolve_scaling(norm: Any, inverse: bool, normalize: bool, length: int) -> tuple[bool, float]:
+def resolve_scaling(norm: object, inverse: bool, normalize: bool, length: int) -> tuple[bool, float]:
     """Return whether a transform is divided by its length, and its other factor.
 
     If `norm` is None, `normalize` decides. Raises ValueError for an unknown norm.
@@ -43,7 +43,7 @@ def resolve_scaling(norm: Any, inverse: bool, normalize: bool, length: int) -> t
     return False, factor(norm, inverse, length)
 
 
-def reverse_norm(norm: Any) -> Norm:
+def reverse_norm(norm: object) -> Norm:
     """Return the norm whose factors are those of the opposite direction."""
     norm = parse_norm(norm)
     return "ortho" if norm == "ortho" else "backward" if norm == "forward" else "forward"

@@ -39,7 +39,7 @@ class Options:
     input_type: DType | None = None
     output_type: DType | None = None
     compute_type: DType | None = None
-    buffer_shape: Sequence[int] | None = None
+    buffer_shape: int | Sequence[int] | None = None
     axis: int | None = None
     inverse: bool = False
     normalize: bool = True

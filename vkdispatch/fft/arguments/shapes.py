@@ -21,7 +21,7 @@ def parse_shape(shape: Any, what: str = "buffer_shape") -> tuple[int, ...]:
     return found
 
 
-def parse_axis(axis: Any, dimensions: int) -> int:
+def parse_axis(axis: object, dimensions: int) -> int:
     """Return an axis counted from the front; None is the last one, and negative ones count from the end.
 
     Raises
@@ -42,10 +42,17 @@ def require_neighbours(shape: tuple[int, ...], axis: int) -> None:
         )
 
 
+def require_axes(name: str, shape: tuple[int, ...], least: int, most: int = 3) -> None:
+    """Raise ValueError unless a shape has from `least` to `most` axes. `name` is that of the caller."""
+    if not least <= len(shape) <= most:
+        wanted = " or ".join(map(str, range(least, min(most, 3) + 1)))
+        raise ArgumentValueError(f"buffer: {name} takes one of {wanted} axes, got the shape {shape}")
+
+
 SignalRange = tuple[int | None, int | None]
 
 
-def parse_range(signal_range: Any, length: int) -> tuple[int, int] | None:
+def parse_range(signal_range: object, length: int) -> tuple[int, int] | None:
     """Return the start and end of a signal, within 0 and `length`; None for the whole line.
 
     Raises TypeError or ValueError unless it is None or a pair of ints or None.

@@ -10,7 +10,7 @@ from vkdispatch.fft.arguments.buffers import require_buffer
 from vkdispatch.shader.map import MappingFunction
 
 
-def require_complex(kind: Any, role: str) -> None:
+def require_complex(kind: object, role: str) -> None:
     """Raise ValueError unless `kind` is complex32, complex64 or complex128; `role` names the argument."""
     if not (isinstance(kind, type) and issubclass(kind, dtype) and is_complex(kind)):
         shown = kind.__name__ if isinstance(kind, type) else repr(kind)
@@ -33,6 +33,13 @@ def ensure_supported_complex_precision(dtype: Any, role: str = "type") -> None:
         raise error
 
 
+def require_no_type(side: str, kind: DType | None, mapping: MappingFunction | None) -> None:
+    """Raise ValueError for the type of a side ("input", "output", "kernel") that a map reads or writes."""
+    if kind is not None and mapping is not None:
+        verb = "written" if side == "output" else "read"
+        raise ArgumentValueError(f"{side}_type: {side}_map decides what is {verb}; leave it out")
+
+
 def supports(kind: DType) -> bool:
     """Whether the devices compute in a complex type. complex32 needs no support: it is packed in words."""
     infos = get_context().device_infos
@@ -53,10 +60,9 @@ def choose_compute_type(*io_types: DType | None) -> DType:
 def resolve_output_type(
     buffers: Sequence[Any], output_map: MappingFunction | None, output_type: DType | None
 ) -> DType | None:
-    """Return the type of the output buffer; None where a map writes."""
+    """Return the type of the output buffer, or None if a map writes."""
     if output_map is not None:
-        if output_type is not None:
-            raise ArgumentValueError("output_type: output_map decides what is written; leave it out")
+        require_no_type("output", output_type, output_map)
         return None
     kind = buffers[0].var_type if output_type is None and hasattr(buffers[0], "var_type") else output_type
     if kind is None:
@@ -73,13 +79,12 @@ def resolve_input_type(
     output_precision: DType | None,
     check: Callable[..., None] = ensure_supported_complex_precision,
 ) -> DType | None:
-    """Return the type of the input buffer; None where a map reads.
+    """Return the type of the input buffer, or None if a map reads.
 
     `check(kind, role=...)` raises for a wrong type.
     """
     if input_map is not None:
-        if input_type is not None:
-            raise ArgumentValueError("input_type: input_map decides what is read; leave it out")
+        require_no_type("input", input_type, input_map)
         return None
     if output_map is not None:
         position = len(output_map.buffer_types)

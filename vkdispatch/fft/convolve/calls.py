@@ -7,14 +7,14 @@ from typing import Any
 from vkdispatch.arrays.aliasing import check_apart
 from vkdispatch.arrays.numbers import parse_int
 from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.dtype import is_complex
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
-from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.fft.arguments.buffers import (
     argument_count,
+    launch_kernel,
     parse_map,
-    print_kernel,
     require_any,
     require_buffer,
     require_count,
@@ -22,8 +22,12 @@ from vkdispatch.fft.arguments.buffers import (
     require_room,
 )
 from vkdispatch.fft.arguments.options import Options
-from vkdispatch.fft.arguments.shapes import parse_axis, parse_shape
-from vkdispatch.fft.arguments.types import ensure_supported_complex_precision, resolve_compute_type
+from vkdispatch.fft.arguments.shapes import parse_axis, parse_shape, require_axes
+from vkdispatch.fft.arguments.types import (
+    ensure_supported_complex_precision,
+    require_no_type,
+    resolve_compute_type,
+)
 from vkdispatch.fft.convolve.kernels import get_convolution_kernel, get_transpose_kernel, resolve_kernel_type
 from vkdispatch.fft.convolve.planes import PlaneConvolution, get_plane_convolution
 from vkdispatch.fft.convolve.plans import (
@@ -71,10 +75,7 @@ def convolve_axis(buffers: Sequence[Any], spectra: Spectra, options: Options) ->
         if spectra.transposed:
             _check_layout(buffers[position], convolution)
     _check_kernels_apart(buffers, transform)
-    kernel = get_convolution_kernel(convolution)
-    if options.print_shader:
-        print_kernel(kernel)
-    kernel(*buffers, graph=options.graph)
+    launch_kernel(get_convolution_kernel(convolution), buffers, options)
 
 
 def _check_layout(buffer: Buffer[Any], convolution: Convolution) -> None:
@@ -112,22 +113,19 @@ def convolve_planes(
     input_map = parse_map(options.input_map, "input_map")
     output_map = parse_map(options.output_map, "output_map")
     buffer = require_buffer(buffer, "buffer")
-    kernels = _kernel_arguments("convolve2D", buffer, kernel, spectra.kernel_map)
+    kernels = _parse_kernel_arguments("convolve2D", buffer, kernel, spectra.kernel_map)
     shape = _parse_planes("convolve2D", buffer.shape, options)
     input_type, output_type = options.input_type, options.output_type
-    for kind, mapping, side in ((output_type, output_map, "output"), (input_type, input_map, "input")):
-        if kind is not None and mapping is not None:
-            raise ArgumentValueError(f"{side}_type: {side}_map decides what is read or written; leave it out")
+    require_no_type("output", output_type, output_map)
+    require_no_type("input", input_type, input_map)
     if input_type is not None and output_type is not None and input_type is not output_type:
         raise ArgumentValueError("input_type, output_type: one buffer is both, so they must be the same")
     kind = output_type or input_type
     mapped = not (input_map is output_map is spectra.kernel_map is None)
     if not (mapped or spectra.transposed or kind or spectra.kernel_type):
-        get_plane_kernel = _get_plane_kernel(shape, buffer, kernel, spectra, options)
-        if get_plane_kernel is not None:
-            if options.print_shader:
-                print_kernel(get_plane_kernel)
-            get_plane_kernel(buffer, kernel, graph=options.graph)
+        plane_kernel = _get_plane_kernel(shape, buffer, kernel, spectra, options)
+        if plane_kernel is not None:
+            launch_kernel(plane_kernel, (buffer, kernel), options)
             return
     reads, writes = map_arguments
     inputs = () if input_map is None else (buffer,) if reads is None else tuple(reads)
@@ -147,7 +145,7 @@ def convolve_planes(
 def _get_plane_kernel(
     shape: tuple[int, ...], buffer: Buffer[Any], kernel: Any, spectra: Spectra, options: Options
 ) -> ShaderFunction | None:
-    """Return the kernel that convolves whole planes; None where there is none, or an argument is wrong."""
+    """Return the kernel that convolves whole planes, or None if there is none, or an argument is wrong."""
     if not isinstance(kernel, Buffer) or not (is_complex(buffer.var_type) and is_complex(kernel.var_type)):
         return None
     compute_type = resolve_compute_type(options.compute_type, buffer.var_type, kernel.var_type)
@@ -174,7 +172,7 @@ def convolve_real_planes(buffer: Any, kernel: Any, spectra: Spectra, options: Op
     """Convolve reals along the last two axes; see `vkdispatch.fft.convolve2DR`."""
     buffer = require_rfft_buffer(buffer)
     shape = _parse_planes("convolve2DR", buffer.real_shape, options)
-    kernels = _kernel_arguments("convolve2DR", buffer, kernel, spectra.kernel_map)
+    kernels = _parse_kernel_arguments("convolve2DR", buffer, kernel, spectra.kernel_map)
     real = replace(options, buffer_shape=shape, r2c=True)
     half = (*shape[:-1], shape[-1] // 2 + 1)
     transform_axis((buffer,), replace(real, normalize=True))
@@ -185,12 +183,11 @@ def convolve_real_planes(buffer: Any, kernel: Any, spectra: Spectra, options: Op
 def _parse_planes(name: str, default: Sequence[int], options: Options) -> tuple[int, ...]:
     """Return the shape of the planes. Raises ValueError for another number of axes."""
     shape = parse_shape(default if options.buffer_shape is None else options.buffer_shape)
-    if len(shape) < 2 or (len(shape) > 3 and options.buffer_shape is None):
-        raise ArgumentValueError(f"buffer: {name} takes one of 2 or 3 axes, got the shape {shape}")
+    require_axes(name, shape, 2, 3 if options.buffer_shape is None else max(len(shape), 3))
     return shape
 
 
-def _kernel_arguments(
+def _parse_kernel_arguments(
     name: str, buffer: Buffer[Any] | RFFTBuffer, kernel: Any, kernel_map: MappingFunction | None
 ) -> tuple[Any, ...]:
     """Return the arguments of a kernel, checked before anything is done to the buffer."""
@@ -239,9 +236,6 @@ def transpose_buffer(in_buffer: Any, out_buffer: Any, inner_only: bool, options:
             )
         check_apart("out_buffer", target, "in_buffer", source)
         require_room(target, elements, written, "out_buffer")
-    kernel = get_transpose_kernel(convolution)
-    if options.print_shader:
-        print_kernel(kernel)
-    kernel(target, source, graph=options.graph)
+    launch_kernel(get_transpose_kernel(convolution), (target, source), options)
     target._order = get_transposed_layout(convolution)
     return target

@@ -4,15 +4,14 @@ import functools
 from typing import Any
 
 from vkdispatch.base.dtype import DType, complex64
-from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
-from vkdispatch.fft.arguments.types import ensure_supported_complex_precision
+from vkdispatch.fft.arguments.types import ensure_supported_complex_precision, require_no_type
 from vkdispatch.fft.convolve.long import LongConvolution, make_plain_copy, multiply_by_conjugate
 from vkdispatch.fft.convolve.plans import Convolution, plan_convolution, remove_outer_axes
 from vkdispatch.fft.line.context import IOManager, fft_context
 from vkdispatch.fft.line.iterators import global_reads_iterator, global_trasposed_write_iterator
 from vkdispatch.fft.line.resources import FFTConfig
-from vkdispatch.fft.plan.memory import allocation
+from vkdispatch.fft.plan.memory import count_allocated
 from vkdispatch.fft.plan.transforms import device_limits
 from vkdispatch.fft.trace.line_kernel import buffer_of
 from vkdispatch.fft.trace.ops import tracing_for
@@ -24,8 +23,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 def resolve_kernel_type(kernel_map: MappingFunction | None, kernel_type: DType | None) -> DType | None:
     """Return the type of a kernel's buffer; None for a kernel map. Raises ValueError for a wrong type."""
     if kernel_map is not None:
-        if kernel_type is not None:
-            raise ArgumentValueError("kernel_type: kernel_map decides what is read; leave it out")
+        require_no_type("kernel", kernel_type, kernel_map)
         return None
     kernel_type = complex64 if kernel_type is None else kernel_type
     ensure_supported_complex_precision(kernel_type, role="kernel_type")
@@ -44,7 +42,7 @@ def _build_convolution_kernel(convolution: Convolution, _limits: object) -> Shad
     if plans is None:
         return LongConvolution(convolution)
     plan, inverse = plans
-    least = allocation(inverse.split, inverse.layout) if inverse.layout else 0
+    least = count_allocated(inverse.split, inverse.layout) if inverse.layout else 0
     with fft_context(
         signal.shape,
         signal.axis,

@@ -10,7 +10,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.fft.many.planes import PlaneSteps
 from vkdispatch.fft.plan.indices import hold
-from vkdispatch.fft.plan.memory import SharedLayout, allocation, plan_layout
+from vkdispatch.fft.plan.memory import SharedLayout, count_allocated, plan_layout
 from vkdispatch.fft.plan.planes import PlanePlan, plan_planes
 from vkdispatch.fft.plan.stages import Split
 from vkdispatch.fft.plan.transforms import device_limits
@@ -45,7 +45,7 @@ class PlaneConvolution:
 
 
 def get_plane_convolution(planes: PlaneConvolution) -> ShaderFunction | None:
-    """Return the kernel, whose arguments are the signal and the kernel; None where there is none.
+    """Return the kernel, whose arguments are the signal and the kernel, or None if there is none.
 
     There is none where a workgroup cannot hold a plane, and on a CPU.
     """
@@ -67,7 +67,7 @@ def build_plane_convolution(key: tuple[PlaneConvolution, object]) -> ShaderFunct
     layout = _layout(plan, back)
     if layout is None and plan.column_layout is not None:
         return None
-    least = allocation(back, layout) if layout is not None else 0
+    least = count_allocated(back, layout) if layout is not None else 0
     if least * planes.compute_type.item_size // plan.parts > get_context().max_shared_memory:
         return None
     return _trace(planes, plan, back, layout, least)

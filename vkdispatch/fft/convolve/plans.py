@@ -1,7 +1,7 @@
 """Convolutions, and the plans of their transforms."""
 
 import math
-from typing import Any
+from collections.abc import Sequence
 
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.record import record, replace
@@ -92,7 +92,7 @@ def plan_inverse(plan: Pass) -> Pass:
 
 
 def plan_convolution(transform: Transform) -> tuple[Pass, Pass] | None:
-    """Return the plans of the forward and the inverse transform; None where no workgroup holds a line."""
+    """Return the plans of the forward and the inverse transform, or None if no workgroup holds a line."""
     plan = plan_pass(transform.shape, transform.axis, transform.compute_type)
     return None if plan is None else (plan, plan_inverse(plan))
 
@@ -117,7 +117,9 @@ def get_transposed_layout(convolution: Convolution) -> object:
     return (inverse.split, plan.grid, convolution.spectra.inner_only)
 
 
-def get_transposed_size(buffer_shape: Any, axis: int | None = None, compute_type: DType = complex64) -> int:
+def get_transposed_size(
+    buffer_shape: int | Sequence[int], axis: int | None = None, compute_type: DType = complex64
+) -> int:
     """Return how many elements `transpose` writes for convolutions of a shape along an axis.
 
     Raises

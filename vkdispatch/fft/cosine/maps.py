@@ -87,7 +87,7 @@ class Recipe:
 @functools.lru_cache(maxsize=1024)
 def make_maps(recipe: Recipe) -> tuple[MappingFunction, MappingFunction]:
     """Return the input map and the output map of a transform."""
-    read_line, write_line = _FORMS[_form_of(recipe)]
+    read_line, write_line = _FORMS[_find_form(recipe)]
 
     def read(source: Any) -> None:
         op = read_op()
@@ -102,7 +102,7 @@ def make_maps(recipe: Recipe) -> tuple[MappingFunction, MappingFunction]:
     return map(read, input_types=buffers), map(write, input_types=buffers)
 
 
-def _form_of(recipe: Recipe) -> str:
+def _find_form(recipe: Recipe) -> str:
     if recipe.type == 1:
         return recipe.family + "1"
     return f"4{'odd' if recipe.length % 2 else 'even'}" if recipe.type == 4 else str(recipe.type)
@@ -129,7 +129,7 @@ class _Source:
         place = (recipe.length - 1) - index if sine and recipe.type in (3, 4) else index
         value = self.buffer[add(self.origin, multiply(place, recipe.stride))]
         value = cast(value, recipe.real_type)
-        return _alternate(value, index) if sine and recipe.type == 2 else value
+        return _alternate_sign(value, index) if sine and recipe.type == 2 else value
 
 
 class _Target:
@@ -146,11 +146,11 @@ class _Target:
             value = value * (factor * recipe.scale)
         place = (recipe.length - 1) - index if sine and recipe.type == 2 else index
         if sine and recipe.type in (3, 4):
-            value = _alternate(value, index)
+            value = _alternate_sign(value, index)
         self.buffer[add(self.origin, multiply(place, recipe.stride))] = cast(value, recipe.kind)
 
 
-def _alternate(value: Any, index: Any) -> Any:
+def _alternate_sign(value: Any, index: Any) -> Any:
     value = value.to_register()
     return vc.select(index % 2 == 0, value, -value)
 
@@ -163,7 +163,7 @@ def _weigh(value: Any, here: Any, weight: float) -> Any:
 # ---- types II and III ------------------------------------------------------------------------------
 
 
-def _even_odd(index: Any, length: int) -> Any:
+def _find_even_or_odd(index: Any, length: int) -> Any:
     """Return the source of value `index` of v: first the even positions, then the odd ones reversed."""
     double = 2 * index
     return vc.select(double < length, double, (2 * length - 1) - double)
@@ -175,7 +175,7 @@ def _read_2(source: _Source, recipe: Recipe, index: Any) -> tuple[Any, Any]:
     J. Makhoul, "A fast cosine transform in one and two dimensions", IEEE Transactions on Acoustics, Speech
     and Signal Processing 28 (1980).
     """
-    return source(_even_odd(index, recipe.length)), 0
+    return source(_find_even_or_odd(index, recipe.length)), 0
 
 
 def _write_2(target: _Target, recipe: Recipe, index: Any, value: Any) -> None:
@@ -199,7 +199,7 @@ def _read_3(source: _Source, recipe: Recipe, index: Any) -> tuple[Any, Any]:
 
 
 def _write_3(target: _Target, recipe: Recipe, index: Any, value: Any) -> None:
-    target.write(_even_odd(index, recipe.length).to_register(), value.real)
+    target.write(_find_even_or_odd(index, recipe.length).to_register(), value.real)
 
 
 # ---- type IV ---------------------------------------------------------------------------------------

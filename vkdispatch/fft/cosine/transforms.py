@@ -41,12 +41,12 @@ class CosineOptions:
     axis_name: str = "axes"
 
 
-def cosine_transform(family: Family, inverse: bool, buffer: Any, options: CosineOptions) -> Buffer[Any]:
+def cosine_transform(family: Family, inverse: bool, buffer: object, options: CosineOptions) -> Buffer[Any]:
     """Transform along some axes and return the result; see `vkdispatch.fft.dct`."""
     buffer = _require_reals(buffer)
     shape = parse_shape(buffer.shape if options.buffer_shape is None else options.buffer_shape)
     if math.prod(shape) != buffer.size:
-        raise ArgumentValueError(f"buffer_shape: {shape} is not what a buffer of {buffer.size} values holds")
+        raise ArgumentValueError(f"buffer_shape: {shape} does not fit a buffer of {buffer.size} values")
     number, norm = _parse_type(options.type), parse_norm(options.norm)
     axes = parse_axes(options.axes, len(shape), options.axis_name)
     if family == "dct" and number == 1:
@@ -95,7 +95,7 @@ def cosine_transform(family: Family, inverse: bool, buffer: Any, options: Cosine
     return target
 
 
-def _require_reals(buffer: Any) -> Buffer[Any]:
+def _require_reals(buffer: object) -> Buffer[Any]:
     reals = require_buffer(buffer, "buffer")
     if reals.var_type not in (float16, float32, float64):
         raise ArgumentValueError(
@@ -105,7 +105,7 @@ def _require_reals(buffer: Any) -> Buffer[Any]:
     return reals
 
 
-def _parse_type(type: Any) -> int:
+def _parse_type(type: object) -> int:
     number = parse_int(type, "type", wanted="1, 2, 3 or 4")
     if number not in _INVERSE_TYPE:
         raise ArgumentValueError(f"type: expected 1, 2, 3 or 4, got {number}")

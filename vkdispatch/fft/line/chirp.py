@@ -12,7 +12,7 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import DType
-from vkdispatch.fft.plan.lengths import primitive_root
+from vkdispatch.fft.plan.lengths import find_primitive_root
 from vkdispatch.fft.trace.roots import host_type
 
 
@@ -47,7 +47,7 @@ def conjugate_if(value: Any, wanted: bool) -> Any:
 
 @memoize
 def _powers(prime: int) -> Any:
-    root, power, found = primitive_root(prime), 1, []
+    root, power, found = find_primitive_root(prime), 1, []
     for _ in range(prime - 1):
         found.append(power)
         power = power * root % prime

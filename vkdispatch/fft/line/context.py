@@ -140,7 +140,7 @@ class FFTContext:
 
     def _declare_once(self) -> None:
         if self._declared:
-            raise ArgumentValueError("the arguments of this transform are declared already")
+            raise ArgumentValueError("the arguments of this transform are already declared")
         self._declared = True
 
     # -- steps
@@ -267,7 +267,7 @@ class IOManager:
 
 @contextmanager
 def fft_context(
-    buffer_shape: Any,
+    buffer_shape: int | Sequence[int],
     axis: int | None = None,
     max_register_count: int | None = None,
     compute_type: DType = complex64,

@@ -50,12 +50,12 @@ def global_reads_iterator(
     ValueError
         `r2c` without `inverse`, or an impossible range.
     """
-    resources = _resources_of(registers)
+    resources = _find_resources(registers)
     between = parse_range(signal_range, resources.config.N)
     if format_transposed:
-        spots = _transposed_spots(resources, inner_only)
+        spots = _list_transposed_spots(resources, inner_only)
     else:
-        spots = _spots(resources, 0, _layout(r2c, inverse, inner_only, ("real", "half")))
+        spots = _list_spots(resources, 0, _layout(r2c, inverse, inner_only, ("real", "half")))
     for spot in spots:
         register = registers[spot.register_id]
         yield GlobalReadOp(spot, register, r2c, bool(inverse), between, format_transposed)
@@ -78,10 +78,10 @@ def global_writes_iterator(
     ValueError
         `r2c` without `inverse`.
     """
-    resources = _resources_of(registers)
+    resources = _find_resources(registers)
     layout = _layout(r2c, inverse, False, ("half", "real"))
     limit = resources.config.N // 2 + 1 if layout == "half" else None
-    for spot in _spots(resources, -1, layout, limit):
+    for spot in _list_spots(resources, -1, layout, limit):
         yield GlobalWriteOp(spot, registers[spot.register_id], r2c, bool(inverse))
 
 
@@ -92,13 +92,13 @@ def global_trasposed_write_iterator(
 
     `inner_only` leaves out the axes before the transformed one.
     """
-    for spot in _transposed_spots(_resources_of(registers), inner_only):
+    for spot in _list_transposed_spots(_find_resources(registers), inner_only):
         yield GlobalTransposedWriteOp(spot, registers[spot.register_id])
 
 
 def memory_reads_iterator(resources: FFTResources, stage_index: int = 0) -> Iterator[MemoryOp]:
     """Iterate over the input of a stage; `fft_index` is the position of each value before the stage."""
-    for spot in _spots(resources, stage_index, "natural"):
+    for spot in _list_spots(resources, stage_index, "natural"):
         yield MemoryOp(spot)
 
 
@@ -108,14 +108,14 @@ def memory_writes_iterator(resources: FFTResources, stage_index: int = -1) -> It
     place, line = resources.place, resources.line
     for turn in range(stage.rounds):
         first = stage.first_output(place.thread, turn)
-        with guard(_conditions(resources, stage_index, turn)):
+        with guard(_list_conditions(resources, stage_index, turn)):
             for i in range(stage.radix):
                 index = add(first, i * stage.previous)
                 flat = add(line.first, multiply(index, line.stride))
-                yield MemoryOp(_spot(resources, stage_index, turn, i, index, (0, line.size - 1), flat))
+                yield MemoryOp(_make_spot(resources, stage_index, turn, i, index, (0, line.size - 1), flat))
 
 
-def _resources_of(registers: FFTRegisters) -> FFTResources:
+def _find_resources(registers: FFTRegisters) -> FFTResources:
     if not isinstance(registers, ContextRegisters):
         raise ArgumentTypeError(
             f"registers: expected those of vd.fft.fft_context, got {type(registers).__name__}"
@@ -131,12 +131,12 @@ def _layout(r2c: bool, inverse: bool | None, inner_only: bool, real: tuple[Layou
     return real[1] if inverse else real[0]
 
 
-def _conditions(resources: FFTResources, stage_index: int, turn: int) -> list[Any]:
+def _list_conditions(resources: FFTResources, stage_index: int, turn: int) -> list[Any]:
     stage, place = resources.config.stages[stage_index], resources.place
     return [place.active, *stage.conditions(place.thread, turn)]
 
 
-def _spot(
+def _make_spot(
     resources: FFTResources,
     stage_index: int,
     turn: int,
@@ -160,7 +160,7 @@ def _spot(
     )
 
 
-def _spots(
+def _list_spots(
     resources: FFTResources, stage_index: int, layout: Layout, limit: int | None = None
 ) -> Iterator[Spot]:
     """Yield the input of a stage at positions below `limit`, in natural order."""
@@ -171,7 +171,7 @@ def _spots(
         butterfly = stage.butterfly(place.thread, turn)
         base = add(line.origin(layout), multiply(butterfly, step))
         base = hold(base)
-        with guard(_conditions(resources, stage_index, turn)):
+        with guard(_list_conditions(resources, stage_index, turn)):
             for i in range(stage.radix):
                 bounds = stage.input_bounds(turn, i)
                 if limit is not None and bounds[0] >= limit:
@@ -180,18 +180,18 @@ def _spots(
                 flat = add(base, i * stage.butterflies * step)
                 below = True if limit is None or bounds[1] < limit else index < limit
                 with guard([below]):
-                    yield _spot(resources, stage_index, turn, i, index, bounds, flat)
+                    yield _make_spot(resources, stage_index, turn, i, index, bounds, flat)
 
 
-def _transposed_spots(resources: FFTResources, inner_only: bool) -> Iterator[Spot]:
+def _list_transposed_spots(resources: FFTResources, inner_only: bool) -> Iterator[Spot]:
     """Yield the input of the first stage in the transposed layout of convolutions."""
     stage, grid = resources.config.stages[0], resources.grid
     base, step = grid.transposed_base(stage.registers, inner_only), grid.transposed_step(inner_only)
     base = hold(base)
     for turn in range(stage.rounds):
         butterfly = stage.butterfly(resources.place.thread, turn)
-        with guard(_conditions(resources, 0, turn)):
+        with guard(_list_conditions(resources, 0, turn)):
             for i in range(stage.radix):
                 index, bounds = add(butterfly, i * stage.butterflies), stage.input_bounds(turn, i)
                 flat = add(base, (turn * stage.radix + i) * step)
-                yield _spot(resources, 0, turn, i, index, bounds, flat)
+                yield _make_spot(resources, 0, turn, i, index, bounds, flat)

@@ -18,10 +18,10 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex64, float32
-from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.indices import add, hold
-from vkdispatch.fft.plan.lengths import primitive_root
+from vkdispatch.fft.plan.lengths import find_primitive_root
 from vkdispatch.fft.plan.transforms import Transform
+from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.fft.trace.butterflies import dft
 from vkdispatch.fft.trace.line_kernel import buffer_types
 from vkdispatch.fft.trace.shared import trace_if
@@ -39,7 +39,7 @@ def make_pair_kernel(transform: Transform) -> ShaderFunction:
         lines.transform(transform.inverse, transform.factor)
         lines.write(arguments[0], target)
         description = context.get_description(transform.name)
-    return ShaderFunction(description, (2 * tuning.PAIR_LINES, 1, 1), (-(-count // tuning.PAIR_LINES), 1, 1))
+    return ShaderFunction(description, (2 * tuning.pair_lines, 1, 1), (-(-count // tuning.pair_lines), 1, 1))
 
 
 class _Lines:
@@ -47,13 +47,13 @@ class _Lines:
 
     def __init__(self, length: int, count: int) -> None:
         self._length, self._all = length, count * length
-        self._ragged = count % tuning.PAIR_LINES > 0
-        self._values = tuning.PAIR_LINES * length
+        self._ragged = count % tuning.pair_lines > 0
+        self._values = tuning.pair_lines * length
         self._memory = vc.shared_buffer(complex64, self._values, var_name="lines")
         self._local = vc.local_invocation_index().to_register()
         self._start = (vc.workgroup_id().x * self._values).to_register()
-        self._row = (self._local % tuning.PAIR_LINES * length).to_register()
-        self._sums = (self._local < tuning.PAIR_LINES).to_register()
+        self._row = (self._local % tuning.pair_lines * length).to_register()
+        self._sums = (self._local < tuning.pair_lines).to_register()
 
     def read(self, source: Any) -> None:
         """Copy the lines in; missing lines get the last value."""
@@ -80,7 +80,7 @@ class _Lines:
 
     def _pieces(self) -> Iterator[tuple[Any, list[Any]]]:
         """Yield the places of an invocation's values, each with the conditions that it exists."""
-        threads = 2 * tuning.PAIR_LINES
+        threads = 2 * tuning.pair_lines
         for j in range(-(-self._values // threads)):
             at = add(self._local, j * threads)
             if (j + 1) * threads <= self._values:
@@ -170,7 +170,7 @@ class _SumsOrDifferences(Sequence[Any]):
 
 def _half_order(prime: int) -> list[int]:
     """Return the powers h^q, modulo the prime."""
-    step = primitive_root(prime) ** 2 % prime
+    step = find_primitive_root(prime) ** 2 % prime
     return [pow(step, q, prime) for q in range(prime // 2)]
 
 

@@ -79,7 +79,7 @@ class _Lines:
         return self.shared
 
     def exchange(self) -> SharedLines | None:
-        """Return workgroup memory for the transform; None where it needs none."""
+        """Return workgroup memory for the transform, or None if it needs none."""
         return None if self.plan.half.layout is None else self.shared
 
     def load(self, index: Any) -> Any:
@@ -113,6 +113,14 @@ class _Lines:
             action(index, element if row == values else line * row + rest, rest)
 
         trace_in_order(grid.lines * values, grid.lines * grid.threads, grid.outer * values, act)
+
+    def open_input(self) -> tuple[Callable[[Any], Any], Any]:
+        """Return a function that reads a value at an index, and the index of the line's first value."""
+        if not self.plan.staged:
+            return self.load, self.first
+        self.stage_in()
+        array = self.memory().array
+        return lambda index: hold(array[index]), self.row
 
     def stage_in(self) -> None:
         """Copy the lines to workgroup memory."""
@@ -149,12 +157,7 @@ def spectrum_pair(a: Any, b: Any, weigh: Callable[[Any], Any]) -> tuple[Any, Any
 
 def _trace_forward(lines: _Lines, scale: float) -> None:
     stage, half = lines.split.stages[0], lines.half
-    source: Callable[[Any], Any] = lines.load
-    first = lines.first
-    if lines.plan.staged:
-        lines.stage_in()
-        array, first = lines.memory().array, lines.row
-        source = lambda index: hold(array[index])  # noqa: E731
+    source, first = lines.open_input()
 
     def read(turn: int, butterfly: Any) -> None:
         base = add(first, butterfly)
@@ -331,12 +334,7 @@ def _load_pairs(lines: _Lines, near: list[Any], far: list[Any], chunk: int, roun
 
 def _trace_inverse(lines: _Lines, scale: float) -> None:
     stage = lines.split.stages[0]
-    source: Callable[[Any], Any] = lines.load
-    first = lines.first
-    if lines.plan.staged:
-        lines.stage_in()
-        array, first = lines.memory().array, lines.row
-        source = lambda index: hold(array[index])  # noqa: E731
+    source, first = lines.open_input()
     alone = lines.plan.half.layout is None
 
     def scale_value(value: Any) -> Any:

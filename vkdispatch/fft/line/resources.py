@@ -1,6 +1,7 @@
 """The resources of a kernel of one pass while it is traced: plan, place, workgroup memory, registers."""
 
 import copy
+from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -10,7 +11,7 @@ from vkdispatch.base.record import replace
 from vkdispatch.fft.arguments.shapes import parse_axis, parse_shape
 from vkdispatch.fft.arguments.types import require_complex
 from vkdispatch.fft.plan.indices import add, hold, multiply
-from vkdispatch.fft.plan.lengths import prime_factors
+from vkdispatch.fft.plan.lengths import find_prime_factors
 from vkdispatch.fft.plan.passes import Pass, PassChoices, plan_pass
 from vkdispatch.fft.plan.stages import Stage
 from vkdispatch.fft.trace.ops import Line, guard
@@ -44,7 +45,7 @@ class FFTConfig:
 
     def __init__(
         self,
-        buffer_shape: Any,
+        buffer_shape: int | Sequence[int],
         axis: int | None = None,
         max_register_count: int | None = None,
         compute_type: DType = complex64,
@@ -86,7 +87,7 @@ class FFTConfig:
     @property
     def max_prime_radix(self) -> int:
         """Largest prime factor of N."""
-        return max(prime_factors(self.N), default=1)
+        return max(find_prime_factors(self.N), default=1)
 
     @property
     def sdata_allocation(self) -> int:
@@ -156,7 +157,7 @@ class FFTSDataManager:
     Attributes
     ----------
     lines
-        Lines in workgroup memory; None where the transform needs none.
+        Lines in workgroup memory, or None if the transform needs none.
     """
 
     def __init__(self, config: FFTConfig, grid: FFTGridManager, least: int = 0) -> None:

@@ -6,14 +6,14 @@ from typing import Any
 
 from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
-from vkdispatch.base.rfft_buffer import RFFTBuffer
 from vkdispatch.fft.arguments.buffers import (
     argument_count,
+    launch_kernel,
     parse_map,
-    print_kernel,
     require_any,
     require_buffer,
     require_count,
@@ -22,7 +22,13 @@ from vkdispatch.fft.arguments.buffers import (
 )
 from vkdispatch.fft.arguments.norms import parse_norm, resolve_scaling
 from vkdispatch.fft.arguments.options import Options
-from vkdispatch.fft.arguments.shapes import parse_axis, parse_range, parse_shape, require_neighbours
+from vkdispatch.fft.arguments.shapes import (
+    parse_axis,
+    parse_range,
+    parse_shape,
+    require_axes,
+    require_neighbours,
+)
 from vkdispatch.fft.arguments.types import resolve_compute_type, resolve_input_type, resolve_output_type
 from vkdispatch.fft.many.kernels import get_fft_kernel, get_plane_kernel
 from vkdispatch.fft.plan.transforms import Transform
@@ -32,7 +38,7 @@ Types = tuple[DType | None, DType | None]
 
 
 def resolve_types(options: Options, buffers: Sequence[Any]) -> Types:
-    """Return the complex types of the input and of the output; None where a map reads or writes.
+    """Return the complex types of the input and of the output, or None if a map reads or writes.
 
     Raises
     ------
@@ -85,7 +91,7 @@ def parse_shape_and_axis(buffers: Sequence[Any], options: Options) -> tuple[tupl
     if shape is None:
         first = next((each for each in buffers if isinstance(each, Buffer)), None)
         if first is None:
-            raise ArgumentValueError("buffer_shape: none of the arguments is a buffer that tells it; give it")
+            raise ArgumentValueError("buffer_shape: required, because no argument is a buffer")
         shape = first.real_shape if options.r2c and isinstance(first, RFFTBuffer) else first.shape
     shape = parse_shape(shape)
     return shape, parse_axis(options.axis, len(shape))
@@ -96,7 +102,7 @@ def launch(name: str, transform: Transform, arguments: Sequence[Any], options: O
     if transform.input_map is None and transform.output_map is None and not transform.separate:
         sides = [("buffer", 1)]
     else:
-        sides = _sides_of(transform)
+        sides = _list_sides(transform)
     require_count(name, arguments, sides)
     elements = math.prod(transform.shape)
     if transform.r2c:
@@ -105,13 +111,10 @@ def launch(name: str, transform: Transform, arguments: Sequence[Any], options: O
         require_room(arguments[0], elements, transform.output_type, "output buffer")
     if transform.input_type is not None:
         require_room(arguments[-1], elements, transform.input_type, "input buffer")
-    kernel = get_fft_kernel(transform)
-    if options.print_shader:
-        print_kernel(kernel)
-    kernel(*arguments, graph=options.graph)
+    launch_kernel(get_fft_kernel(transform), arguments, options)
 
 
-def _sides_of(maps: Options | Transform) -> list[tuple[str, int]]:
+def _list_sides(maps: Options | Transform) -> list[tuple[str, int]]:
     """Return how many arguments the output and the input have."""
     return [("output", argument_count(maps.output_map)), ("input", argument_count(maps.input_map))]
 
@@ -132,15 +135,13 @@ def transform_last_axes(name: str, buffers: Sequence[Any], count: int, most: int
     input_type, output_type = resolve_types(options, buffers)
     compute_type = resolve_compute_type(options.compute_type, input_type, output_type)
     mapped = options.input_map is not None or options.output_map is not None
-    sides = _sides_of(options) if mapped else [("buffer", 1)]
+    sides = _list_sides(options) if mapped else [("buffer", 1)]
     require_count(name, buffers, sides)
     outputs = buffers[: sides[0][1]]
     inputs = buffers[sides[0][1] :] if mapped else buffers
     # the shape is that of the output buffer, or of the input buffer if only that is a buffer
     shape, _ = parse_shape_and_axis(inputs if output_type is None and input_type else buffers, options)
-    if not count <= len(shape) <= (most if options.buffer_shape is None else len(shape)):
-        wanted = f"{count}" if most == count else f"{count} or {most}"
-        raise ArgumentValueError(f"buffer: {name} takes one of {wanted} axes, got the shape {shape}")
+    require_axes(name, shape, count, most if options.buffer_shape is None else max(len(shape), most))
     axes = range(len(shape) - count, len(shape))
     if not mapped:
         assert output_type is not None
@@ -222,12 +223,10 @@ def _transform_in_place(
     for axis in axes:
         launch(name, passes.along(axis, options), buffers, options)
     if kernel is not None:
-        if options.print_shader:
-            print_kernel(kernel)
-        kernel(*buffers, graph=options.graph)
+        launch_kernel(kernel, buffers, options)
 
 
-def transform_axes(buffer: Any, axes: Any, options: Options) -> None:
+def transform_axes(buffer: object, axes: object, options: Options) -> None:
     """Transform a complex buffer along some axes, in place; see `vkdispatch.fft.fftn`."""
     given = require_buffer(buffer, "buffer").shape if options.buffer_shape is None else options.buffer_shape
     shape = parse_shape(given)
@@ -245,7 +244,7 @@ def transform_axes(buffer: Any, axes: Any, options: Options) -> None:
 # ---- real transforms -------------------------------------------------------------------------------
 
 
-def transform_real(buffer: Any, options: Options) -> None:
+def transform_real(buffer: object, options: Options) -> None:
     """Transform an RFFTBuffer along its last axis, in place; see `vkdispatch.fft.rfft`."""
     shape = require_rfft_buffer(buffer).real_shape
     # with a map, the buffer is both the output and the input
@@ -254,16 +253,14 @@ def transform_real(buffer: Any, options: Options) -> None:
     transform_axis(buffers, replace(options, buffer_shape=shape, axis=None, r2c=True))
 
 
-def transform_last_real_axes(name: str, buffer: Any, count: int, options: Options) -> None:
+def transform_last_real_axes(name: str, buffer: object, count: int, options: Options) -> None:
     """Transform the last `count` axes of an RFFTBuffer of at most three; see `vkdispatch.fft.rfft2`."""
     shape = require_rfft_buffer(buffer).real_shape
-    if not count <= len(shape) <= 3:
-        wanted = "2 or 3" if count == 2 else "3"
-        raise ArgumentValueError(f"buffer: {name} takes one of {wanted} axes, got {shape}")
+    require_axes(name, shape, count)
     _transform_real_and_others(buffer, tuple(range(len(shape) - count, len(shape) - 1)), options)
 
 
-def transform_real_axes(buffer: Any, axes: Any, options: Options) -> None:
+def transform_real_axes(buffer: object, axes: object, options: Options) -> None:
     """Transform an RFFTBuffer along some axes, of which the last is the real one; see `rfftn`."""
     dimensions = len(require_rfft_buffer(buffer).real_shape)
     chosen = parse_axes(axes, dimensions, "axes")
@@ -275,7 +272,7 @@ def transform_real_axes(buffer: Any, axes: Any, options: Options) -> None:
     _transform_real_and_others(buffer, chosen[:-1], replace(options, norm=parse_norm(options.norm)))
 
 
-def _transform_real_and_others(buffer: Any, others: tuple[int, ...], options: Options) -> None:
+def _transform_real_and_others(buffer: object, others: tuple[int, ...], options: Options) -> None:
     """Transform the real axis first, or last if inverse."""
     if not options.inverse:
         transform_real(buffer, options)

@@ -17,9 +17,9 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import complex64, float32, uint32
 from vkdispatch.codegen.abbreviations import Const
-from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.columns import VECTORS, Columns
 from vkdispatch.fft.plan.indices import add, hold, multiply
+from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.fft.trace.butterflies import dft, rotate
 from vkdispatch.fft.trace.line_kernel import buffer_of
 from vkdispatch.fft.trace.ops import guard
@@ -43,10 +43,10 @@ def make_column_kernel(name: str, plan: Columns, inverse: bool, scale: float) ->
             vc.get_builder().take_argument_as(buffer, complex64)
         source, target = reversed(buffers) if plan.last else buffers
         number = _invocation(plan)
-        with guard([number < total] if total % tuning.COLUMN_GROUP else []):
+        with guard([number < total] if total % tuning.column_group else []):
             _Pass(plan, inverse, number, start).trace(source, target, scale)
         description = context.get_description(name)
-    return ShaderFunction(description, (tuning.COLUMN_GROUP, 1, 1), (-(-total // tuning.COLUMN_GROUP), 1, 1))
+    return ShaderFunction(description, (tuning.column_group, 1, 1), (-(-total // tuning.column_group), 1, 1))
 
 
 def _invocation(plan: Columns) -> Any:
@@ -54,7 +54,7 @@ def _invocation(plan: Columns) -> Any:
     if plan.lanes == 1:
         return vc.global_invocation_id().x
     local = vc.subgroup_id() * vc.subgroup_size() + vc.subgroup_invocation_id()
-    return hold(vc.workgroup_id().x * tuning.COLUMN_GROUP + local)
+    return hold(vc.workgroup_id().x * tuning.column_group + local)
 
 
 class _Pass:

@@ -79,7 +79,7 @@ def _make_staged_fft(transform: Transform) -> ShaderFunction | None:
 
 
 def _make_real_fft(transform: Transform) -> ShaderFunction | Program | None:
-    """Return the kernel of a real transform by a complex one of half the length; None where there is none."""
+    """Return the kernel of a real transform by a complex one of half the length, or None if there is none."""
     if transform.is_mapped or transform.separate or transform.signal_range is not None:
         return None
     plan = plan_real(transform.count, transform.length, transform.compute_type)
@@ -89,7 +89,7 @@ def _make_real_fft(transform: Transform) -> ShaderFunction | Program | None:
 
 
 def get_plane_kernel(transform: Transform) -> ShaderFunction | None:
-    """Return the kernel that transforms the last two axes in place; None where there is none.
+    """Return the kernel that transforms the last two axes in place, or None if there is none.
 
     `transform` is that of the last axis, with the normalization of both. There is none on a CPU, where
     workgroup memory is as slow as any other and two kernels do less.

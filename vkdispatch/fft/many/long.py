@@ -12,14 +12,14 @@ from vkdispatch.fft.line.convolved import LineBuffers, trace_bluestein, trace_ra
 from vkdispatch.fft.line.pairs import make_pair_kernel
 from vkdispatch.fft.many.passes import Lines, make_passes
 from vkdispatch.fft.many.program import Program
-from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.columns import choose_radices
 from vkdispatch.fft.plan.indices import add, hold, multiply
-from vkdispatch.fft.plan.lengths import padded_length
+from vkdispatch.fft.plan.lengths import choose_padded_length
 from vkdispatch.fft.plan.lines import plan_convolved, suits_pairs
 from vkdispatch.fft.plan.long_lines import choose_factors
 from vkdispatch.fft.plan.passes import Pass
 from vkdispatch.fft.plan.transforms import Transform
+from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.fft.trace.ends import Element, Ends, Load, Store, ends_of
 from vkdispatch.fft.trace.line_kernel import LineKernel, trace_line_kernel
 from vkdispatch.fft.trace.ops import guard
@@ -52,8 +52,8 @@ def make_long_fft(transform: Transform) -> Any:
 
 
 def make_column_fft(transform: Transform) -> Program | None:
-    """Make the kernels of a transform in passes of columns; None where there are none."""
-    if math.prod(transform.shape) < tuning.COLUMN_LEAST_VALUES:
+    """Make the kernels of a transform in passes of columns, or None if there are none."""
+    if math.prod(transform.shape) < tuning.column_least_values:
         return None
     ends = ends_of(transform)
     if ends.scale is None:
@@ -102,7 +102,7 @@ def _reads_whole_lines(transform: Transform) -> bool:
 def _make_long_convolution(transform: Transform, ends: Ends) -> Program:
     """Make the kernels of Bluestein's algorithm over transforms of several passes."""
     name, lines, inverse = transform.name, _lines_of(transform), transform.inverse
-    length, padded, kind = transform.length, padded_length(transform.length), transform.compute_type
+    length, padded, kind = transform.length, choose_padded_length(transform.length), transform.compute_type
     factors = choose_factors(padded, kind)
     if factors is None:
         raise ArgumentValueError(f"buffer_shape: lines of {length} values are too long to transform")

@@ -24,7 +24,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 
 def make_long_real_fft(transform: Transform) -> Program | None:
-    """Make the kernels of a real transform of even length in place; None where there are none."""
+    """Make the kernels of a real transform of even length in place, or None if there are none."""
     half, kind = transform.length // 2, transform.compute_type
     # the buffer must hold the values between the kernels without loss
     if (

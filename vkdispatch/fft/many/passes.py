@@ -17,10 +17,10 @@ from vkdispatch.base.record import record
 from vkdispatch.codegen.abbreviations import Const
 from vkdispatch.fft.many.columns import make_column_kernel
 from vkdispatch.fft.many.program import Step
-from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.columns import plan_columns
 from vkdispatch.fft.plan.indices import add, hold, multiply
 from vkdispatch.fft.plan.passes import PassChoices, plan_pass
+from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.fft.trace.ends import Element, Ends, Load, Store
 from vkdispatch.fft.trace.line_kernel import Entry, LineKernel, linear_slots, trace_line_kernel
 from vkdispatch.fft.trace.roots import root_power, second_power
@@ -51,7 +51,7 @@ def make_passes(
 ) -> Plan:
     """Make the kernels of a transform of long lines, and their launches."""
     per_line = lines.length * lines.inner
-    chunk_size = tuning.CPU_CHUNK if device_facts().is_cpu else tuning.CHUNK
+    chunk_size = tuning.cpu_chunk if device_facts().is_cpu else tuning.chunk
     at_once = max(1, min(lines.outer, chunk_size // (per_line * compute_type.item_size)))
     steps: list[Step] = []
     whole, rest = divmod(lines.outer, at_once)
@@ -98,7 +98,7 @@ def _make_pass_kernel(
         return make_column_kernel(f"{name}_pass{number + 1}of{len(factors)}", columns, inverse, scale)
     on_cpu = device_facts().is_cpu
     staged = stride == 1 and not last and not on_cpu
-    registers = length if on_cpu and length <= max(tuning.CPU_LONGEST_OF_PASS) else None
+    registers = length if on_cpu and length <= max(tuning.cpu_longest_of_pass) else None
     plan = plan_pass(
         (lines.outer, length, rest * stride), 1, compute_type, PassChoices(whole=staged, registers=registers)
     )

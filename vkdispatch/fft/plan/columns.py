@@ -5,8 +5,8 @@ import functools
 from vkdispatch.arrays.facts import DeviceFacts, device_facts
 from vkdispatch.base.dtype import DType, complex64, dvec2, dvec4
 from vkdispatch.base.record import record
-from vkdispatch.fft.plan import tuning
-from vkdispatch.fft.plan.lengths import LARGEST_PRIME, prime_factors
+from vkdispatch.fft.plan.lengths import LARGEST_PRIME, find_prime_factors
+from vkdispatch.fft.plan.tuning import tuning
 
 VECTORS: dict[int, DType] = {4: dvec4, 2: dvec2}
 
@@ -51,14 +51,14 @@ class Columns:
     @property
     def cost(self) -> float:
         """Instructions for each value."""
-        moved = tuning.COLUMN_ACCESS / self.width + tuning.COLUMN_ACCESS / self.words + 2 * tuning.COLUMN_MOVE
-        steps = (self.lanes.bit_length() - 1) * tuning.COLUMN_STEP
+        moved = tuning.column_access / self.width + tuning.column_access / self.words + 2 * tuning.column_move
+        steps = (self.lanes.bit_length() - 1) * tuning.column_step
         return (
-            tuning.COLUMN_LAUNCH
+            tuning.column_launch
             + moved
-            + tuning.COLUMN_TRANSFORM
+            + tuning.column_transform
             + steps
-            + tuning.COLUMN_HELD * max(0, self.rows - tuning.COLUMN_ROWS)
+            + tuning.column_held * max(0, self.rows - tuning.column_rows)
         )
 
     @property
@@ -70,7 +70,7 @@ class Columns:
 def plan_columns(
     outer: int, radix: int, rest: int, stride: int, ends: tuple[bool, bool], compute_type: DType
 ) -> Columns | None:
-    """Plan a pass; None where columns do not form vectors, or kernels do not run on a CPU."""
+    """Plan a pass, or None if columns do not form vectors, or kernels do not run on a CPU."""
     facts = device_facts()
     if not suits_columns(facts, compute_type):
         return None
@@ -93,12 +93,12 @@ def plan_columns(
 
 
 def choose_radices(length: int, inner: int, compute_type: DType) -> tuple[int, ...] | None:
-    """Return the radices of the passes over lines, `inner` of them interleaved; None where there are none."""
-    if not suits_columns(device_facts(), compute_type) or prime_factors(length)[-1:] > (LARGEST_PRIME,):
+    """Return the radices of the passes over lines, `inner` of them interleaved, or None if there are none."""
+    if not suits_columns(device_facts(), compute_type) or find_prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return None
     # of equal costs, the largest radix comes first: the rows of later passes are farther apart
     divisors = [
-        each for each in range(tuning.COLUMN_LANES[0] * tuning.COLUMN_MOST_ROWS, 1, -1) if length % each == 0
+        each for each in range(tuning.column_lanes[0] * tuning.column_most_rows, 1, -1) if length % each == 0
     ]
 
     @functools.cache
@@ -114,7 +114,7 @@ def choose_radices(length: int, inner: int, compute_type: DType) -> tuple[int, .
             plan = plan_columns(1, radix, rest, done * inner, (done == 1, rest == 1), compute_type)
             tail = (
                 None
-                if plan is None or plan.rows > tuning.COLUMN_MOST_ROWS
+                if plan is None or plan.rows > tuning.column_most_rows
                 else best(done * radix, passes - 1)
             )
             if plan is None or tail is None:
@@ -124,7 +124,7 @@ def choose_radices(length: int, inner: int, compute_type: DType) -> tuple[int, .
                 found = cost, (radix, *tail[1])
         return found
 
-    found = best(1, tuning.COLUMN_MOST_PASSES)
+    found = best(1, tuning.column_most_passes)
     return None if found is None else found[1]
 
 
@@ -135,13 +135,13 @@ def suits_columns(facts: DeviceFacts, compute_type: DType) -> bool:
 
 def choose_lanes(facts: DeviceFacts, radix: int) -> int:
     """Return how many invocations share columns of so many values."""
-    if radix <= tuning.COLUMN_ROWS or not (facts.has_shuffle and facts.has_full_subgroups):
+    if radix <= tuning.column_rows or not (facts.has_shuffle and facts.has_full_subgroups):
         return 1
     usable = (
-        lanes for lanes in tuning.COLUMN_LANES if radix % lanes == 0 and facts.subgroup_size % lanes == 0
+        lanes for lanes in tuning.column_lanes if radix % lanes == 0 and facts.subgroup_size % lanes == 0
     )
     # no more than necessary: each doubling costs a step across the subgroup
-    found = [lanes for lanes in usable if tuning.COLUMN_GROUP % facts.subgroup_size == 0]
+    found = [lanes for lanes in usable if tuning.column_group % facts.subgroup_size == 0]
     return next(
-        (lanes for lanes in reversed(found) if radix // lanes <= tuning.COLUMN_ROWS), max(found, default=1)
+        (lanes for lanes in reversed(found) if radix // lanes <= tuning.column_rows), max(found, default=1)
     )

@@ -11,7 +11,7 @@ LARGEST_PRIME = 31
 
 
 @functools.cache
-def first_factor(n: int) -> int:
+def find_first_factor(n: int) -> int:
     """Return the first factor that a transform of n values is split by; n itself if it is prime or 4."""
     if n == 4:
         return 4
@@ -29,7 +29,7 @@ def count_operations(n: int) -> int:
         return 4 * (n - 1)
     if n == 4:
         return 16
-    left = first_factor(n)
+    left = find_first_factor(n)
     if left == n:
         half = (n - 1) // 2
         return 4 * half * half + 10 * half
@@ -39,7 +39,7 @@ def count_operations(n: int) -> int:
 
 
 @functools.cache
-def prime_factors(n: int) -> tuple[int, ...]:
+def find_prime_factors(n: int) -> tuple[int, ...]:
     """Return the prime factors of a positive int, ascending and repeated."""
     found, p = [], 2
     while p * p <= n:
@@ -82,13 +82,13 @@ def pad_dim(dim: int, max_register_count: int | None = None) -> int:
         raise ArgumentValueError(f"dim: expected at least 1, got {dim}")
     if limit < 2:
         raise ArgumentValueError(f"max_register_count: expected at least 2, got {max_register_count}")
-    while max(prime_factors(length), default=1) > limit:
+    while max(find_prime_factors(length), default=1) > limit:
         length += 1
     return length
 
 
 @functools.cache
-def padded_length(length: int) -> int:
+def choose_padded_length(length: int) -> int:
     """Return the length of the convolution in Bluestein's algorithm: the cheapest that is long enough.
 
     Its prime factors are 2, 3, 5 and 7.
@@ -109,19 +109,19 @@ def padded_length(length: int) -> int:
                 three *= 3
             five *= 5
         seven *= 7
-    return min(found, key=lambda m: m * (1 + 0.02 * sum(p > 2 for p in prime_factors(m))))
+    return min(found, key=lambda m: m * (1 + 0.02 * sum(p > 2 for p in find_prime_factors(m))))
 
 
 # ---- prime lengths ----------------------------------------------------------------------------------
 
 
 @functools.cache
-def primitive_root(prime: int) -> int:
+def find_primitive_root(prime: int) -> int:
     """Return the least primitive root of a prime."""
-    factors = set(prime_factors(prime - 1))
+    factors = set(find_prime_factors(prime - 1))
     return next(g for g in range(2, prime) if all(pow(g, (prime - 1) // f, prime) != 1 for f in factors))
 
 
 def is_rader_length(length: int) -> bool:
     """Whether a length is a prime p such that p - 1 has small prime factors only."""
-    return len(prime_factors(length)) == 1 and max(prime_factors(length - 1)) <= LARGEST_PRIME
+    return len(find_prime_factors(length)) == 1 and max(find_prime_factors(length - 1)) <= LARGEST_PRIME

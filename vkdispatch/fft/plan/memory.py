@@ -5,8 +5,8 @@ from typing import Any
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.stages import Split
+from vkdispatch.fft.plan.tuning import tuning
 
 
 @record
@@ -64,7 +64,7 @@ def plan_layout(
     parts: int | None = None,
     whole: bool = False,
 ) -> SharedLayout | None:
-    """Choose a layout that fits into `most` bytes; None where there is none.
+    """Choose a layout that fits into `most` bytes, or None if there is none.
 
     With `interleaved` lines, neighbouring invocations work on neighbouring lines.
     A `whole` layout has one chunk, and room for rows of one more value.
@@ -73,7 +73,7 @@ def plan_layout(
     on_cpu = device_facts().is_cpu
     padding = first if len(split.radices) > 1 and first % 2 == 0 and not on_cpu else 0
     chunk_counts = [1, 2, 4, 8] if split.radices[-1] > 1 else [1]
-    if parts is None and lines * length * item_size > tuning.LARGEST_WHOLE_EXCHANGE and not on_cpu:
+    if parts is None and lines * length * item_size > tuning.largest_whole_exchange and not on_cpu:
         parts = 2
     for count in [1, 2] if parts is None else [parts]:
         for chunks in chunk_counts if count == 2 and not whole else [1]:
@@ -86,7 +86,7 @@ def plan_layout(
                 # an odd distance uses all banks in turn, if there are lines for all of them
                 row = row | 1 if lines >= banks else row + (banks // lines - row) % banks
             layout = SharedLayout(length, lines, padding, row, count, chunks)
-            if allocation(split, layout) * item_size // count <= most:
+            if count_allocated(split, layout) * item_size // count <= most:
                 return layout
     return None
 
@@ -103,12 +103,12 @@ def _can_cut(split: Split, chunks: int) -> bool:
     ) and all((stage.radix % chunks == 0 and stage.butterflies % split.threads == 0) for stage in stages[1:])
 
 
-def _overrun(split: Split, layout: SharedLayout) -> int:
+def _count_overrun(split: Split, layout: SharedLayout) -> int:
     """Return the elements behind the last line that idle invocations may read."""
     most = max(stage.rounds * stage.threads - stage.butterflies for stage in split.stages)
     return layout.step(most) + (1 if most else 0)
 
 
-def allocation(split: Split, layout: SharedLayout) -> int:
+def count_allocated(split: Split, layout: SharedLayout) -> int:
     """Return the elements of workgroup memory that a transform needs."""
-    return layout.elements + _overrun(split, layout)
+    return layout.elements + _count_overrun(split, layout)

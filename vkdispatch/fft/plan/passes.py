@@ -4,10 +4,10 @@ from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record, replace
-from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.grids import LineGrid, make_grid
 from vkdispatch.fft.plan.memory import SharedLayout, plan_layout
 from vkdispatch.fft.plan.stages import Split, choose_split, fewest_stages
+from vkdispatch.fft.plan.tuning import look_up, tuning
 
 
 @record
@@ -21,7 +21,7 @@ class Pass:
     grid
         The lines of a workgroup.
     layout
-        Workgroup memory; None where it is not needed.
+        Workgroup memory, or None if it is not needed.
     compute_type
         Complex type of the registers.
     """
@@ -34,7 +34,7 @@ class Pass:
 
 @record
 class PassChoices:
-    """What is chosen before a pass is planned; None where the plan chooses.
+    """What is chosen before a pass is planned, or None if the plan chooses.
 
     Attributes
     ----------
@@ -63,18 +63,18 @@ def choose_registers(length: int, strided: bool, on_cpu: bool = False) -> int:
     """Return how many complex64 values an invocation should hold."""
     if not on_cpu:
         power_of_two = length & (length - 1) == 0
-        table = tuning.REGISTERS_POWER_OF_TWO if power_of_two else tuning.REGISTERS_OTHER_LENGTH
-        return tuning.look_up(tuning.REGISTERS_STRIDED if strided else table, length)
-    if length == tuning.CPU_WHOLE_LINE:
+        table = tuning.registers_power_of_two if power_of_two else tuning.registers_other_length
+        return look_up(tuning.registers_strided if strided else table, length)
+    if length == tuning.cpu_whole_line:
         return length
     # the least number with the fewest exchanges
-    return min(tuning.CPU_REGISTERS, key=lambda registers: (fewest_stages(length, registers), registers))
+    return min(tuning.cpu_registers, key=lambda registers: (fewest_stages(length, registers), registers))
 
 
 def plan_pass(
     shape: tuple[int, ...], axis: int, compute_type: DType, choices: PassChoices = _FREE
 ) -> Pass | None:
-    """Plan one pass along an axis; None where one workgroup cannot hold a line.
+    """Plan one pass along an axis, or None if one workgroup cannot hold a line.
 
     Parameters
     ----------
@@ -91,7 +91,7 @@ def plan_pass(
     length = choices.length or shape[axis]
     on_cpu = device_facts().is_cpu
     # on a CPU, exchanges in pieces take far longer than another pass over memory
-    largest = context.max_shared_memory if on_cpu else tuning.LARGEST_LINE
+    largest = context.max_shared_memory if on_cpu else tuning.largest_line
     if length * compute_type.item_size > largest:
         return None
     if split is None:
@@ -105,10 +105,10 @@ def plan_pass(
     grid = make_grid(shape, axis, split.threads, 1, vector)
     if lines is None:
         # where invocations do not fill subgroups, small workgroups leave fewer of them idle
-        wanted = tuning.GROUP if split.threads & (split.threads - 1) == 0 else tuning.GROUP // 2
+        wanted = tuning.group if split.threads & (split.threads - 1) == 0 else tuning.group // 2
         lines = max(wanted // split.threads, 1)
         if grid.is_interleaved:
-            lines = max(lines, tuning.NEIGHBOURS * (2 if length <= tuning.NEIGHBOURS_SHORT else 1))
+            lines = max(lines, tuning.neighbours * (2 if length <= tuning.neighbours_short else 1))
     lines = max(min(lines, grid.inner if grid.is_interleaved else grid.outer), 1)
     while lines >= 1:
         grid = make_grid(shape, axis, split.threads, lines, vector)
@@ -131,7 +131,7 @@ def plan_pass(
 
 
 def reverse_radices(plan: Pass, whole: bool = False) -> Pass | None:
-    """Return a pass with the radices in reverse order; None where workgroup memory has no room for it.
+    """Return a pass with the radices in reverse order, or None if workgroup memory has no room for it.
 
     `whole` is that of `plan_layout`.
     """

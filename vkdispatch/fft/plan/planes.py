@@ -7,10 +7,10 @@ from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.fft.plan import tuning
-from vkdispatch.fft.plan.memory import SharedLayout, allocation, plan_layout
+from vkdispatch.fft.plan.memory import SharedLayout, count_allocated, plan_layout
 from vkdispatch.fft.plan.passes import choose_registers
 from vkdispatch.fft.plan.stages import Split, list_splits
+from vkdispatch.fft.plan.tuning import look_up, tuning
 
 _BANKS = 32  # of workgroup memory, of 4 bytes each
 _MOST_REGISTERS = 32
@@ -29,7 +29,7 @@ class PlanePlan:
     planes
         Planes of a workgroup.
     row_layout, column_layout
-        Workgroup memory of the two transforms; None where it is not needed.
+        Workgroup memory of the two transforms, or None if it is not needed.
     pitch
         Distance of two rows in workgroup memory between the transforms.
     parts, chunks
@@ -75,7 +75,7 @@ class PlanePlan:
         sizes = [self.planes * self.height // self.chunks * self.pitch]
         for split, layout in ((self.rows, self.row_layout), (self.columns, self.column_layout)):
             if layout is not None:
-                sizes.append(allocation(split, layout))
+                sizes.append(count_allocated(split, layout))
         return max(sizes)
 
     @property
@@ -86,7 +86,7 @@ class PlanePlan:
 
 @record
 class PlaneChoices:
-    """What is chosen before planes are planned; see `PlanePlan`. None where the plan chooses."""
+    """What is chosen before planes are planned; see `PlanePlan`. None if the plan chooses."""
 
     rows: Split | None = None
     columns: Split | None = None
@@ -101,7 +101,7 @@ _FREE = PlaneChoices()
 def plan_planes(
     count: int, height: int, width: int, compute_type: DType, choices: PlaneChoices = _FREE
 ) -> PlanePlan | None:
-    """Plan transforms of `count` planes; None where a workgroup cannot hold one.
+    """Plan transforms of `count` planes, or None if a workgroup cannot hold one.
 
     Parameters
     ----------
@@ -118,10 +118,10 @@ def plan_planes(
         return None
     for row_split, column_split in _list_splits(height, width, most, compute_type, choices):
         group = _count_invocations(height, width, row_split, column_split)
-        together = choices.planes or min(max(tuning.GROUP // group, 1), context.max_workgroup_size[1], count)
+        together = choices.planes or min(max(tuning.group // group, 1), context.max_workgroup_size[1], count)
         while together >= 1:
             size = height * width * compute_type.item_size
-            half_first = size > tuning.LARGEST_WHOLE_EXCHANGE and not device_facts().is_cpu
+            half_first = size > tuning.largest_whole_exchange and not device_facts().is_cpu
             for parts in ((2, 1) if half_first else (1, 2)) if choices.parts is None else (choices.parts,):
                 if group * together > most:
                     continue
@@ -149,7 +149,7 @@ def _list_splits(
     if device_facts().is_cpu:
         wanted = max(choose_registers(max(height, width), False, True), -(-values // most))
     else:
-        wanted = tuning.look_up(tuning.REGISTERS_PLANE, values)
+        wanted = look_up(tuning.registers_plane, values)
     limit = max(min(wanted, _MOST_REGISTERS) * 8 // compute_type.item_size, 4)
     while limit <= _MOST_REGISTERS:
         found = _pair_splits(height, width, limit, most)
@@ -161,7 +161,7 @@ def _list_splits(
 
 def _pair_splits(height: int, width: int, limit: int, most: int) -> list[tuple[Split, Split]]:
     """Return pairs of splits whose invocations hold up to `limit` values or a prime."""
-    of_rows, of_columns = _cheapest_by_threads(width, limit, most), _cheapest_by_threads(height, limit, most)
+    of_rows, of_columns = _find_cheapest(width, limit, most), _find_cheapest(height, limit, most)
     found: list[tuple[float, int, Split, Split]] = []
     for row_threads, (row_cost, row_split) in of_rows.items():
         for column_threads, (column_cost, column_split) in of_columns.items():
@@ -169,13 +169,13 @@ def _pair_splits(height: int, width: int, limit: int, most: int) -> list[tuple[S
             if max(a, b) > most or max(a, b) > 2 * min(a, b):
                 continue
             work = row_cost * max(a, b) / a + column_cost * max(a, b) / b
-            work *= tuning.COST_LARGE_GROUP if max(a, b) > tuning.LARGE_GROUP else 1
+            work *= tuning.cost_large_group if max(a, b) > tuning.large_group else 1
             found.append((work, len(found), row_split, column_split))
     return [(each[2], each[3]) for each in sorted(found)[:8]]
 
 
 @functools.cache
-def _cheapest_by_threads(length: int, registers: int, most: int) -> dict[int, tuple[float, Split]]:
+def _find_cheapest(length: int, registers: int, most: int) -> dict[int, tuple[float, Split]]:
     """Return the cheapest split for each number of invocations of a line, with its cost."""
     best: dict[int, tuple[float, Split]] = {}
     for cost, split in list_splits(length, registers, most):
@@ -185,7 +185,7 @@ def _cheapest_by_threads(length: int, registers: int, most: int) -> dict[int, tu
 
 
 def _plan_memory(shape: tuple[int, int, int], compute_type: DType, choices: PlaneChoices) -> PlanePlan | None:
-    """Choose workgroup memory for chosen splits, planes and parts; None where there is not enough."""
+    """Choose workgroup memory for chosen splits, planes and parts, or None if there is not enough."""
     rows, columns, planes, parts = choices.rows, choices.columns, choices.planes, choices.parts
     assert rows is not None and columns is not None and planes is not None and parts is not None
     _, height, width = shape
@@ -202,9 +202,9 @@ def _plan_memory(shape: tuple[int, int, int], compute_type: DType, choices: Plan
         layouts.append(layout)
     staged = choices.staged
     if staged is None and device_facts().is_cpu:
-        staged = rows.threads < min(tuning.CPU_PLANE_STAGED_THREADS, width)
+        staged = rows.threads < min(tuning.cpu_plane_staged_threads, width)
     elif staged is None:
-        staged = width <= tuning.PLANE_STAGED_WIDTH
+        staged = width <= tuning.plane_staged_width
     pitch = _choose_pitch(width, height, rows.threads, group, item // parts)
     for chunks in (1, 2, 4, 8) if parts == 2 else (1,):
         first = columns.stages[0]

@@ -4,9 +4,9 @@ from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64, complex128
 from vkdispatch.base.record import record
-from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.memory import SharedLayout
 from vkdispatch.fft.plan.passes import Pass, PassChoices, plan_pass
+from vkdispatch.fft.plan.tuning import tuning
 
 
 @record
@@ -37,7 +37,7 @@ class RealPlan:
 
     @property
     def layout(self) -> SharedLayout | None:
-        """Layout of the lines in workgroup memory; None where it is not used."""
+        """Layout of the lines in workgroup memory, or None if it is not used."""
         grid = self.half.grid
         if self.half.layout is None and (self.staged or self.linear):
             return SharedLayout(grid.length, grid.lines, 0, self.row)
@@ -68,12 +68,12 @@ def plan_real(
         return None
     if half is None:
         # separating the spectra gains more from long pieces of lines than from many invocations
-        registers = tuning.REGISTERS_REAL_SHORT if length <= tuning.REAL_SHORT else None
+        registers = tuning.registers_real_short if length <= tuning.real_short else None
         half = plan_pass((count, length // 2), 1, compute_type, PassChoices(registers=registers))
         if half is None:
             return None
         if (
-            half.split.threads < tuning.REAL_FEW_THREADS
+            half.split.threads < tuning.real_few_threads
             and half.layout is not None
             and half.layout.parts == 2
         ):
@@ -83,7 +83,7 @@ def plan_real(
             )
     whole = half.layout is None or half.layout.parts == 1
     # writing short pieces of each line would waste parts of memory transactions
-    short = half.split.threads < tuning.REAL_FEW_THREADS and not device_facts().is_cpu
+    short = half.split.threads < tuning.real_few_threads and not device_facts().is_cpu
     plan = RealPlan(half, whole and bool(staged), whole and (short if linear is None else linear))
     size = 0
     if plan.layout is not None:

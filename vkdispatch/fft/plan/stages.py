@@ -14,9 +14,9 @@ from collections.abc import Iterator
 from typing import Any
 
 from vkdispatch.base.record import record, replace
-from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.indices import add, multiply
-from vkdispatch.fft.plan.lengths import LARGEST_PRIME, count_operations, prime_factors
+from vkdispatch.fft.plan.lengths import LARGEST_PRIME, count_operations, find_prime_factors
+from vkdispatch.fft.plan.tuning import tuning
 
 
 @record
@@ -136,7 +136,7 @@ class Split:
 
 @functools.cache
 def choose_split(length: int, registers: int, most_threads: int, room: int | None = None) -> Split | None:
-    """Choose the radices and invocations of a line; None where no split is within the limits.
+    """Choose the radices and invocations of a line, or None if no split is within the limits.
 
     Parameters
     ----------
@@ -151,7 +151,7 @@ def choose_split(length: int, registers: int, most_threads: int, room: int | Non
     """
     best: tuple[float, Split] | None = None
     for cost, split in list_splits(length, registers, most_threads):
-        cost = cost if room is None else _cpu_cost(split, room)
+        cost = cost if room is None else _estimate_cpu_cost(split, room)
         if best is None or cost < best[0]:
             best = cost, split
     if best is None:
@@ -165,40 +165,40 @@ def choose_split(length: int, registers: int, most_threads: int, room: int | Non
 
 def list_splits(length: int, registers: int, most_threads: int) -> Iterator[tuple[float, Split]]:
     """Yield the candidates of `choose_split` with their costs."""
-    if prime_factors(length)[-1:] > (LARGEST_PRIME,):
+    if find_prime_factors(length)[-1:] > (LARGEST_PRIME,):
         return
-    for radices in _factorizations(length, max(registers, *prime_factors(length), 1)):
-        for threads in _thread_counts(length, radices, registers, most_threads):
+    for radices in _list_factorizations(length, max(registers, *find_prime_factors(length), 1)):
+        for threads in _list_thread_counts(length, radices, registers, most_threads):
             split = Split(length, radices, threads)
-            yield _cost(split), split
+            yield _estimate_cost(split), split
 
 
-def _factorizations(n: int, largest: int) -> Iterator[tuple[int, ...]]:
+def _list_factorizations(n: int, largest: int) -> Iterator[tuple[int, ...]]:
     """Yield the ways to write n as a product of radices, descending."""
     if n == 1:
         yield (1,)
         return
-    yield from _descending(n, largest)
+    yield from _sort_descending(n, largest)
 
 
-def _descending(n: int, largest: int) -> Iterator[tuple[int, ...]]:
+def _sort_descending(n: int, largest: int) -> Iterator[tuple[int, ...]]:
     if n == 1:
         yield ()
         return
     for radix in range(min(n, largest), 1, -1):
         if n % radix == 0:
-            for rest in _descending(n // radix, radix):
+            for rest in _sort_descending(n // radix, radix):
                 yield (radix, *rest)
 
 
 @functools.cache
 def fewest_stages(length: int, registers: int) -> int:
     """Return the least number of stages of a line, with radices up to a bound or prime."""
-    largest = max(registers, *prime_factors(length), 1)
-    return min(len(radices) for radices in _factorizations(length, largest))
+    largest = max(registers, *find_prime_factors(length), 1)
+    return min(len(radices) for radices in _list_factorizations(length, largest))
 
 
-def _thread_counts(length: int, radices: tuple[int, ...], registers: int, most: int) -> set[int]:
+def _list_thread_counts(length: int, radices: tuple[int, ...], registers: int, most: int) -> set[int]:
     """Return the numbers of invocations with which the registers of each stage suffice."""
     bound = max(registers, *radices)
     counts = set()
@@ -212,33 +212,33 @@ def _thread_counts(length: int, radices: tuple[int, ...], registers: int, most: 
     }
 
 
-def _cost(split: Split) -> float:
+def _estimate_cost(split: Split) -> float:
     """Return the instructions for each value of a line on a GPU."""
     total = 0.0
     for number, stage in enumerate(split.stages):
-        slots = stage.butterflies + tuning.COST_IDLE * (stage.rounds * split.threads - stage.butterflies)
+        slots = stage.butterflies + tuning.cost_idle * (stage.rounds * split.threads - stage.butterflies)
         total += slots * count_operations(stage.radix)
         if number:
             total += slots * (
-                (stage.radix - 1) * tuning.COST_TWIDDLE + stage.radix * tuning.COST_SHARED_ACCESS
+                (stage.radix - 1) * tuning.cost_twiddle + stage.radix * tuning.cost_shared_access
             )
     # short lines need many invocations to hide the latency of memory, long ones few with more work each
-    cost = -tuning.COST_HELD if split.length > tuning.LONG else tuning.COST_HELD
+    cost = -tuning.cost_held if split.length > tuning.long else tuning.cost_held
     return total / split.length + cost * (split.length / split.threads)
 
 
-def _cpu_cost(split: Split, room: int) -> float:
+def _estimate_cpu_cost(split: Split, room: int) -> float:
     """Return the instructions for each value of a line on a CPU, where exchanges cost most."""
     stages = split.stages
-    total = float(tuning.CPU_COST_EXCHANGE * (len(stages) - 1))
+    total = float(tuning.cpu_cost_exchange * (len(stages) - 1))
     idle = max(stage.rounds * stage.threads - stage.butterflies for stage in stages)
     if len(stages) > 1 and split.length + idle > room:
         # the real and the imaginary parts are exchanged in turn
-        total += 2 * tuning.CPU_COST_EXCHANGE
+        total += 2 * tuning.cpu_cost_exchange
     for stage in stages:
         total += stage.rounds * split.threads * count_operations(stage.radix) / split.length
         if len(stages) > 1:
-            total += tuning.CPU_COST_ROUND * (stage.rounds - 1) + (
-                0 if stage.is_even else tuning.CPU_COST_UNEVEN
+            total += tuning.cpu_cost_round * (stage.rounds - 1) + (
+                0 if stage.is_even else tuning.cpu_cost_uneven
             )
     return total

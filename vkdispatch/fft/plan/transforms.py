@@ -7,6 +7,7 @@ from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.shader.map import MappingFunction
 
 
@@ -25,7 +26,7 @@ class Transform:
     input_map, output_map
         Maps that read and write, or None.
     input_type, output_type
-        Complex types of the buffers; None where there is a map.
+        Complex types of the buffers, or None if there is a map.
     signal_range
         Start and end of the values that are read, or None.
     separate
@@ -102,4 +103,5 @@ def device_limits() -> tuple[Any, ...]:
         context.max_shared_memory,
         facts.is_cpu,
         facts.features,
+        tuning.key(),
     )

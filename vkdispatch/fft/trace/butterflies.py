@@ -11,7 +11,7 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.fft.plan.indices import hold
-from vkdispatch.fft.plan.lengths import first_factor
+from vkdispatch.fft.plan.lengths import find_first_factor
 
 
 def dft(values: Sequence[Any], sign: int) -> list[Any]:
@@ -32,7 +32,7 @@ def dft(values: Sequence[Any], sign: int) -> list[Any]:
         return [hold(values[0] + values[1]), hold(values[0] - values[1])]
     if n == 4:
         return _dft4(values, sign)
-    left = first_factor(n)
+    left = find_first_factor(n)
     if left == n:
         return _dft_prime(values, sign)
     if math.gcd(left, n // left) == 1:

@@ -7,7 +7,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.fft.plan.indices import add, hold, multiply
-from vkdispatch.fft.plan.memory import allocation
+from vkdispatch.fft.plan.memory import count_allocated
 from vkdispatch.fft.plan.passes import Pass, reverse_radices
 from vkdispatch.fft.plan.stages import Stage
 from vkdispatch.fft.plan.transforms import Transform
@@ -58,7 +58,7 @@ class LineKernel:
     registers
         The values that it holds.
     shared
-        Workgroup memory; None where the plan has none.
+        Workgroup memory, or None if the plan has none.
     """
 
     def __init__(self, plan: Pass, returns: bool = False) -> None:
@@ -73,7 +73,7 @@ class LineKernel:
         if plan.layout is not None:
             least = 0
             if self._reversed is not None and self._reversed.layout is not None:
-                least = allocation(self._reversed.split, self._reversed.layout)
+                least = count_allocated(self._reversed.split, self._reversed.layout)
             self.shared = SharedLines(plan.layout, plan.split, plan.compute_type, self.place.line, least)
         self.registers = FFTRegisters(plan.split, plan.compute_type)
 
@@ -93,25 +93,23 @@ class LineKernel:
 
     def read(self, load: Callable[[Entry], Any], limit: int | None = None) -> None:
         """Read the input of the first stage; positions from `limit` on are zero."""
-        stage = self.split.stages[0]
-        for turn, start, _ in self.butterflies_of(stage):
-            for i in range(stage.radix):
-                entry = entry_of(stage, turn, i, start)
-                if limit is not None and entry.bounds[0] >= limit:
-                    continue
-                with guard([True if limit is None or entry.bounds[1] < limit else entry.index < limit]):
-                    self.registers[entry.register] = load(entry)
+        for entry in self._each_entry(self.split.stages[0], limit):
+            self.registers[entry.register] = load(entry)
 
     def write(self, store: Callable[[Entry, Any], None], limit: int | None = None) -> None:
         """Write the output of the last stage at positions below `limit`."""
-        stage = self.split.stages[-1]
+        for entry in self._each_entry(self.split.stages[-1], limit):
+            store(entry, self.registers[entry.register])
+
+    def _each_entry(self, stage: Stage, limit: int | None) -> Iterator[Entry]:
+        """Yield each value of a stage at a position below `limit`, within its guards."""
         for turn, start, _ in self.butterflies_of(stage):
             for i in range(stage.radix):
                 entry = entry_of(stage, turn, i, start)
                 if limit is not None and entry.bounds[0] >= limit:
                     continue
                 with guard([True if limit is None or entry.bounds[1] < limit else entry.index < limit]):
-                    store(entry, self.registers[entry.register])
+                    yield entry
 
     def entries(self, stage: Stage) -> list[tuple[Entry, tuple[Any, ...]]]:
         """Return the values of an invocation at a stage, each with the conditions under which it exists."""

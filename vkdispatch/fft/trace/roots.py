@@ -9,10 +9,10 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import DType, complex64, complex128, to_numpy_dtype
-from vkdispatch.fft.plan import tuning
 from vkdispatch.fft.plan.indices import add, hold
-from vkdispatch.fft.plan.lengths import first_factor
+from vkdispatch.fft.plan.lengths import find_first_factor
 from vkdispatch.fft.plan.stages import Split
+from vkdispatch.fft.plan.tuning import tuning
 
 
 def host_type(compute_type: DType) -> Any:
@@ -36,7 +36,7 @@ def roots_of_unity(count: int, denominator: int, step: int = 1) -> Any:
 
 def second_power(radix: int) -> int:
     """Return the power of a twiddle factor that the table of `twiddles` holds besides the first power."""
-    step = radix // first_factor(radix)
+    step = radix // find_first_factor(radix)
     return step if step > 1 else min(2, radix - 1)
 
 
@@ -82,7 +82,7 @@ def _table(denominator: int, compute_type: DType, longest: int) -> tuple[vc.Cons
 
 def root_power(exponent: Any, denominator: int, compute_type: DType, inverse: bool) -> Any:
     """Return exp(-+2 pi i exponent / denominator) for an exponent (u32) less than the denominator."""
-    longest = tuning.CPU_LARGEST_TABLE if device_facts().is_cpu else tuning.LARGEST_TABLE
+    longest = tuning.cpu_largest_table if device_facts().is_cpu else tuning.largest_table
     array, step = _table(denominator, compute_type, longest)
     table = vc.constant_array(array)
     if step == 0:

@@ -9,7 +9,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.record import record
 from vkdispatch.fft.plan.indices import add, hold, multiply
-from vkdispatch.fft.plan.memory import SharedLayout, allocation
+from vkdispatch.fft.plan.memory import SharedLayout, count_allocated
 from vkdispatch.fft.plan.stages import Split, Stage
 from vkdispatch.fft.trace.words import allocate_values
 
@@ -43,7 +43,7 @@ class SharedLines:
         self.compute_type = compute_type
         if array is None:
             kind = compute_type if layout.parts == 1 else component_type(compute_type)
-            array = allocate_values(kind, max(least, allocation(split, layout)), "lines")
+            array = allocate_values(kind, max(least, count_allocated(split, layout)), "lines")
         self.array = array
         self.row = multiply(line, layout.row)
         self._used = used

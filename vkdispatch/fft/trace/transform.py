@@ -95,7 +95,7 @@ class _Factors:
 
 
 class Powers:
-    """Powers of a complex number, of which two are there; those that others are made of are kept."""
+    """Powers of a complex number, computed from two of them. Intermediate powers are stored."""
 
     def __init__(self, roots: dict[int, Any], radix: int) -> None:
         self._step = second_power(radix)

@@ -1,4 +1,4 @@
-"""Which functions there are, and their definitions with all that they need."""
+"""The mathematical functions, and their definitions with all functions that they call."""
 
 import functools
 import re
@@ -14,9 +14,9 @@ from vkdispatch.glsl.mathematics import (
 )
 from vkdispatch.glsl.mathematics.precision import DOUBLE, SINGLE, Precision, Text
 
-_ROOMS = (pairs, exponentials, logarithms, trigonometry, arcs, roots, special)
-_CONSTANTS: dict[str, Text] = {name: text for room in _ROOMS for name, text in room.CONSTANTS.items()}
-_FUNCTIONS: dict[str, Text] = {name: text for room in _ROOMS for name, text in room.FUNCTIONS.items()}
+_MODULES = (pairs, exponentials, logarithms, trigonometry, arcs, roots, special)
+_CONSTANTS: dict[str, Text] = {name: text for module in _MODULES for name, text in module.CONSTANTS.items()}
+_FUNCTIONS: dict[str, Text] = {name: text for module in _MODULES for name, text in module.FUNCTIONS.items()}
 _NAME = re.compile(r"@(\w+)")
 
 
@@ -34,22 +34,22 @@ def _define(name: str, precision: Precision, found: dict[str, str]) -> None:
     """Add a function behind those that it calls."""
     if precision.prefix + name in found:
         return
-    text = _written(_FUNCTIONS[name], precision).strip()
+    text = _expand(_FUNCTIONS[name], precision).strip()
 
-    def replacement(match: re.Match[str]) -> str:
+    def replace_name(match: re.Match[str]) -> str:
         word = match[1]
         if word in ("real", "pair"):
             return precision.real if word == "real" else precision.pair
         if word in _CONSTANTS:
-            return _written(_CONSTANTS[word], precision)
+            return _expand(_CONSTANTS[word], precision)
         if word != name:
             _define(word, precision, found)
         return precision.prefix + word
 
-    # what it calls is defined meanwhile
-    text = _NAME.sub(replacement, text)
+    # this defines the functions that it calls
+    text = _NAME.sub(replace_name, text)
     found[precision.prefix + name] = text
 
 
-def _written(text: Text, precision: Precision) -> str:
+def _expand(text: Text, precision: Precision) -> str:
     return text if isinstance(text, str) else text(precision)

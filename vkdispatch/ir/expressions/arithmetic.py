@@ -7,7 +7,6 @@ from vkdispatch.base.dtype import (
     bool_,
     complex_from_float,
     component_type,
-    cross_multiply_type,
     float32,
     float64,
     int32,
@@ -21,6 +20,7 @@ from vkdispatch.base.dtype import (
     make_floating_dtype,
     to_vector,
 )
+from vkdispatch.base.dtypes.promotion import cross_multiply_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.ir import Expr, Op
 from vkdispatch.ir.expressions.comparisons import logical

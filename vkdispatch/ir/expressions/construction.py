@@ -8,7 +8,6 @@ from vkdispatch.base.dtype import (
     bool_,
     component_count,
     component_type,
-    cross_type,
     float32,
     float64,
     int32,
@@ -22,6 +21,7 @@ from vkdispatch.base.dtype import (
     to_vector,
     uint32,
 )
+from vkdispatch.base.dtypes.promotion import cross_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
 from vkdispatch.ir import Expr, Op
 from vkdispatch.ir.attributes import COMPONENTS

@@ -17,7 +17,7 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import compute_type
 from vkdispatch.base.errors import UsageError, describe_place
-from vkdispatch.codegen.trace.recording import precise_math
+from vkdispatch.codegen.trace.current import precise_math
 from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.execution_pipeline.kernel_facts import is_held, note_source
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type

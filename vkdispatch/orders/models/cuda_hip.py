@@ -1,31 +1,31 @@
-"""CUDA and HIP: the body is a kernel, the arrays are in the memory of a GPU."""
+"""CUDA and HIP: the body is a kernel on arrays in GPU memory."""
 
 import ctypes
 import os
 import weakref
 from collections.abc import Hashable, Sequence
 
-from vkdispatch.orders.arguments import Argument, Parameter
-from vkdispatch.orders.compilers import Search
+from vkdispatch.orders.arguments.argument import Argument, Parameter
+from vkdispatch.orders.arguments.grid import Grid
+from vkdispatch.orders.compilation.compilers import Search
+from vkdispatch.orders.compilation.library import Library
 from vkdispatch.orders.errors import OrderRunError
-from vkdispatch.orders.grid import Grid
-from vkdispatch.orders.library import Library
-from vkdispatch.orders.models.c_family import (
+from vkdispatch.orders.models.c_source import (
     ARRAY,
     GRID,
     MACROS,
     RESUME,
-    body_parts,
     check_names,
     declare_parameter,
+    find_type,
     needs_complex,
     needs_float16,
     resume_lines,
-    type_name,
+    split_body,
 )
+from vkdispatch.orders.models.host_placement import HostPlacement
 from vkdispatch.orders.models.native import NativeModel, check_device
 from vkdispatch.orders.models.protocol import Placement, Task
-from vkdispatch.orders.staging import HostPlacement
 
 FILE = "accelpy.cu"
 
@@ -143,7 +143,7 @@ def write_hip(task: Task) -> str:
 
 def _write_file(task: Task, heads: tuple[str, str, str], runtime: str) -> str:
     check_names(task.parameters)
-    includes, body = body_parts(task)
+    includes, body = split_body(task)
     after = f"{includes}{RESUME}\n" if includes else ""
     fixed = (_REPORT, _write_kernel(task.parameters, body), _RUN, _write_launch(task.parameters))
     report, kernel, run, launch = fixed
@@ -157,13 +157,13 @@ def _write_file(task: Task, heads: tuple[str, str, str], runtime: str) -> str:
 
 
 def _write_kernel(parameters: Sequence[Parameter], body: str) -> str:
-    """Write the kernel. An output without dimensions comes as its address."""
+    """Write the kernel. A scalar output is passed by address."""
     taken = "".join(
-        f"{type_name(p)} *accelpy_{p.name}, " if p.output and not p.ndim else f"{declare_parameter(p)}, "
+        f"{find_type(p)} *accelpy_{p.name}, " if p.is_output and not p.ndim else f"{declare_parameter(p)}, "
         for p in parameters
     )
     opening = "".join(
-        f"{type_name(p)} &{p.name} = *accelpy_{p.name};\n" for p in parameters if p.output and not p.ndim
+        f"{find_type(p)} &{p.name} = *accelpy_{p.name};\n" for p in parameters if p.is_output and not p.ndim
     )
     return (
         f"__global__ void accelpy_task({taken}const accelpy_counts accelpy_grid) {{\n"
@@ -174,20 +174,20 @@ def _write_kernel(parameters: Sequence[Parameter], body: str) -> str:
 def _write_launch(parameters: Sequence[Parameter]) -> str:
     words, offset = [], 0
     for i, p in enumerate(parameters):
-        kind = type_name(p)
+        kind = find_type(p)
         if p.ndim:
-            const = "" if p.output else "const "
+            const = "" if p.is_output else "const "
             words.append(
                 f"accelpy_array<{const}{kind}, {p.ndim}>(accelpy_data[{i}], accelpy_extents + {offset})"
             )
-        elif p.output:
+        elif p.is_output:
             words.append(f"static_cast<{kind} *>(accelpy_data[{i}])")
         else:
-            # it goes along with the launch, from the host's memory
+            # passed by value with the launch
             words.append(f"*static_cast<const {kind} *>(accelpy_data[{i}])")
         offset += 2 * p.ndim
-    given = "".join(f"{word},\n      " for word in words)
-    return f"  accelpy_task<<<accelpy_teams, accelpy_members>>>(\n      {given}accelpy_grid);\n"
+    arguments = "".join(f"{word},\n      " for word in words)
+    return f"  accelpy_task<<<accelpy_teams, accelpy_members>>>(\n      {arguments}accelpy_grid);\n"
 
 
 class GpuPlacement:
@@ -196,22 +196,22 @@ class GpuPlacement:
     Parameters
     ----------
     arguments
-        What is copied there.
+        The arguments to copy.
     native
-        The library whose functions copy.
-    side
-        Whose memory it is: "cuda" or "hip".
+        The library with the functions that copy.
+    model
+        "cuda" or "hip".
     device
         The number of the GPU.
     """
 
-    def __init__(self, arguments: Sequence[Argument], native: Library, side: str, device: int) -> None:
-        self.side = side
+    def __init__(self, arguments: Sequence[Argument], native: Library, model: str, device: int) -> None:
+        self.model = model
         self.device = device
         self._native = native
         self._host = HostPlacement(arguments, "C")
         self._places: list[int] = []
-        # A task may be dropped that nobody stopped. When Python ends, the driver frees everything by itself.
+        # Frees the memory of a task that was not stopped. When Python exits, the driver frees it.
         self._free = weakref.finalize(self, _free, native, device, self._places)
         self._free.atexit = False
         self.extents = self._host.extents
@@ -219,11 +219,11 @@ class GpuPlacement:
         placed: dict[Hashable, int] = {}
         try:
             for i, argument in enumerate(arguments):
-                if not argument.parameter.bound:
+                if not argument.parameter.is_memory:
                     continue
                 if argument.memory not in placed:
                     self.pointers[i] = placed[argument.memory] = self._allocate(i)
-                    self._copy(i, upwards=True)
+                    self._copy(i, to_device=True)
                 self.pointers[i] = placed[argument.memory]
         except BaseException:
             self.close()
@@ -232,8 +232,8 @@ class GpuPlacement:
     def fetch(self) -> None:
         """Copy the outputs back."""
         for i, argument in enumerate(self._host.arguments):
-            if argument.parameter.output:
-                self._copy(i, upwards=False)
+            if argument.parameter.is_output:
+                self._copy(i, to_device=False)
         self._host.fetch()
 
     def close(self) -> None:
@@ -248,18 +248,18 @@ class GpuPlacement:
         self._places.append(place.value)
         return place.value
 
-    def _copy(self, i: int, *, upwards: bool) -> None:
+    def _copy(self, i: int, *, to_device: bool) -> None:
         array = self._host.arrays[i]
         there, here = ctypes.c_void_p(self.pointers[i]), ctypes.c_void_p(array.ctypes.data)
-        to, origin = (there, here) if upwards else (here, there)
+        to, origin = (there, here) if to_device else (here, there)
         if array.nbytes:
             device, count = ctypes.c_int32(self.device), ctypes.c_int64(array.nbytes)
-            self._call("accelpy_copy", device, to, origin, count, ctypes.c_int32(upwards))
+            self._call("accelpy_copy", device, to, origin, count, ctypes.c_int32(to_device))
 
     def _call(self, name: str, *args: object) -> None:
-        said = self._native.call(name, *args)
-        if said:
-            raise OrderRunError(f"{self.side}, device {self.device}: {said}")
+        failure = self._native.call(name, *args)
+        if failure:
+            raise OrderRunError(f"{self.model}, device {self.device}: {failure}")
 
 
 def _free(native: Library, device: int, places: Sequence[int]) -> None:
@@ -268,7 +268,7 @@ def _free(native: Library, device: int, places: Sequence[int]) -> None:
 
 
 class GpuProgram:
-    """A library whose code is a kernel of a GPU."""
+    """A library with a GPU kernel."""
 
     def __init__(self, model: str, description: str, native: Library) -> None:
         self.model = model
@@ -276,7 +276,7 @@ class GpuProgram:
         self.native = native
 
     def devices(self) -> int:
-        """How many devices the library finds."""
+        """Return the number of devices that the library finds."""
         return self.native.devices()[0]
 
     def place(self, arguments: Sequence[Argument], device: int) -> GpuPlacement:
@@ -285,29 +285,29 @@ class GpuProgram:
         return GpuPlacement(arguments, self.native, self.model, device)
 
     def serves(self, placement: Placement, device: int) -> bool:
-        """Whether they are in that GPU's memory."""
+        """Whether the arguments are in the memory of that GPU."""
         return (
             isinstance(placement, GpuPlacement)
-            and placement.side == self.model
+            and placement.model == self.model
             and placement.device == device
         )
 
     def run(self, placement: Placement, grid: Grid, run_id: int, device: int, channel: int) -> None:
         """Launch the kernel in the calling thread's own stream, and wait for it."""
         assert isinstance(placement, GpuPlacement)
-        said = self.native.run(placement.pointers, placement.extents, grid, run_id, device)
-        if said:
-            raise OrderRunError(f"{self.model}: {said}")
+        failure = self.native.run(placement.pointers, placement.extents, grid, run_id, device)
+        if failure:
+            raise OrderRunError(f"{self.model}: {failure}")
 
 
-def cuda_capability() -> tuple[int, int] | None:
-    """Return the lowest compute capability of the CUDA devices here, or None."""
+def find_cuda_capability() -> tuple[int, int] | None:
+    """Return the lowest compute capability of the CUDA devices, or None."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
         count = ctypes.c_int()
         if driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count)):
             return None
-        found = []
+        capabilities = []
         for i in range(count.value):
             device, numbers = ctypes.c_int(), (ctypes.c_int(), ctypes.c_int())
             if driver.cuDeviceGet(ctypes.byref(device), i):
@@ -316,23 +316,25 @@ def cuda_capability() -> tuple[int, int] | None:
                 numbers, (75, 76), strict=True
             ):  # ..._COMPUTE_CAPABILITY_MAJOR, _MINOR
                 driver.cuDeviceGetAttribute(ctypes.byref(number), attribute, device)
-            found.append((numbers[0].value, numbers[1].value))
+            capabilities.append((numbers[0].value, numbers[1].value))
     except (OSError, AttributeError):
         return None
-    return min(found, default=None)
+    return min(capabilities, default=None)
 
 
 def _find_cuda_obstacle() -> str | None:
-    return None if cuda_capability() else "there is no CUDA device"
+    return None if find_cuda_capability() else "there is no CUDA device"
 
 
 def _find_hip_obstacle() -> str | None:
-    return None if os.path.exists("/dev/kfd") or cuda_capability() else "there is no HIP device (/dev/kfd)"
+    return (
+        None if os.path.exists("/dev/kfd") or find_cuda_capability() else "there is no HIP device (/dev/kfd)"
+    )
 
 
-def _cuda_target() -> tuple[str, ...]:
-    capability = cuda_capability()
-    # Machine code for what is here; for nothing in particular nvcc adds what any driver can compile.
+def _find_cuda_target() -> tuple[str, ...]:
+    capability = find_cuda_capability()
+    # Machine code for these devices. Without this option nvcc adds code that any driver can compile.
     return (f"-arch=sm_{capability[0]}{capability[1]}",) if capability else ()
 
 
@@ -355,8 +357,8 @@ MODELS = (
         suffix=".cu",
         copy=_COPY,
         program=GpuProgram,
-        ready=_find_cuda_obstacle,
-        target=_cuda_target,
+        find_obstacle=_find_cuda_obstacle,
+        find_device_flags=_find_cuda_target,
     ),
     NativeModel(
         name="hip",
@@ -372,6 +374,6 @@ MODELS = (
         suffix=".hip",
         copy=_COPY,
         program=GpuProgram,
-        ready=_find_hip_obstacle,
+        find_obstacle=_find_hip_obstacle,
     ),
 )

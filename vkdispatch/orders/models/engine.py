@@ -1,6 +1,6 @@
-"""What the models have in common that run on this package's own engine: `glsl` and `vkdispatch`.
+"""The common part of the models that run on this package's engine: `glsl` and `vkdispatch`.
 
-Arguments lie in buffers of the engine. A `vd.Buffer` is used as it is, and copied nowhere.
+Arguments are in buffers of the engine. A `vd.Buffer` is used directly, without a copy.
 """
 
 import threading
@@ -20,66 +20,68 @@ from vkdispatch.base.handle import Handle
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.synchronization.event import record_event
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
-from vkdispatch.orders.arguments import Argument, Array
-from vkdispatch.orders.compilers import BuildFailure
-from vkdispatch.orders.grid import Counts, Grid
+from vkdispatch.orders.arguments.argument import Argument, Array
+from vkdispatch.orders.arguments.grid import Counts, Grid
+from vkdispatch.orders.compilation.compilers import BuildFailure
 from vkdispatch.orders.models.protocol import Placement, Task
 from vkdispatch.shader.shader_function import ShaderFunction
 
 MOST_AXES = 3  # of a buffer
 LARGEST = 2**31 - 1
 
-_KEPT = 128
-_Made = TypeVar("_Made")
+_MOST_PROGRAMS = 128
+_Program = TypeVar("_Program")
 
 
 class _Elements(Buffer[Any]):
-    """A buffer of vectors or matrices, seen as the scalars in it: the same memory."""
+    """A view of a buffer of vectors or matrices as scalars, in the same memory."""
 
     def __init__(self, whole: Buffer[Any], kind: DType, shape: tuple[int, ...]) -> None:
         Handle.__init__(self, whole.context)
         self.var_type = kind
         self.size = whole.mem_size // kind.item_size
         self.mem_size = whole.mem_size
-        self.shape, self.shader_shape = shape, _shader_shape(shape, self.size)
+        self.shape, self.shader_shape = shape, _make_shader_shape(shape, self.size)
         self._native = whole._native
         self.register_parent(whole)
 
     def _release(self) -> None:
-        # the memory is the other's
+        # the memory belongs to the other buffer
         pass
 
 
 class DevicePlacement:
-    """The arguments on a device: each array in a buffer, scalars that are inputs as values.
+    """The arguments on a device: each array in a buffer, input scalars as values.
 
     Parameters
     ----------
     arguments
-        What is placed.
+        The arguments to place.
     context, queue
-        Where: buffers have a copy for each queue of a context.
+        The context, and the queue that runs. Buffers have a copy for each queue of a context.
 
     Attributes
     ----------
     buffers
-        A buffer for each argument; None for scalars that are inputs.
+        A buffer for each argument, or None for an input scalar.
     values
-        Those scalars; None for the others.
-    facts
-        What else a program has put there, by its name; it goes with the placement.
+        The value of each input scalar, or None for another argument.
+    descriptions
+        Further buffers of programs, by model. They are freed with the placement.
     """
 
     def __init__(self, arguments: Sequence[Argument], context: Context, queue: int) -> None:
         self.arguments = tuple(arguments)
         self.context = context
         self.queue = queue
-        self.values = [None if argument.parameter.bound else _read_scalar(argument) for argument in arguments]
-        # what is one array stays one
-        bound = {each.memory: each for each in arguments if each.parameter.bound}
+        self.values = [
+            None if argument.parameter.is_memory else _read_scalar(argument) for argument in arguments
+        ]
+        # Arguments that are the same array remain one.
+        bound = {each.memory: each for each in arguments if each.parameter.is_memory}
         places = {memory: _place(each, queue) for memory, each in bound.items()}
-        self.buffers = [places[each.memory] if each.parameter.bound else None for each in arguments]
-        self.facts: dict[Hashable, Buffer[Any]] = {}
+        self.buffers = [places[each.memory] if each.parameter.is_memory else None for each in arguments]
+        self.descriptions: dict[Hashable, Buffer[Any]] = {}
 
     @property
     def is_aliased(self) -> bool:
@@ -88,10 +90,10 @@ class DevicePlacement:
         return len({id(each) for each in memory}) < len(memory)
 
     def fetch(self) -> None:
-        """Copy outputs that come from the host back to it."""
+        """Copy outputs back to the arrays of the host."""
         for argument, buffer in zip(self.arguments, self.buffers, strict=True):
             value = argument.value
-            if buffer is None or not argument.parameter.output or isinstance(value, Buffer):
+            if buffer is None or not argument.parameter.is_output or isinstance(value, Buffer):
                 continue
             if value.size == 0:
                 continue
@@ -101,20 +103,20 @@ class DevicePlacement:
                 argument.write(buffer.read(self.queue).reshape(value.shape))
 
     def close(self) -> None:
-        """Give up the buffers. Graphs may hold on to some of them."""
+        """Release the buffers. Graphs may still refer to some of them."""
         self.buffers.clear()
-        self.facts.clear()
+        self.descriptions.clear()
 
 
 class EngineProgram:
-    """A section that is a kernel of this package.
+    """A section as a kernel of this package.
 
     Attributes
     ----------
     model
         The name of its model.
     description
-        What built it, and where it runs.
+        Its compiler and device.
     """
 
     def __init__(self, model: str, description: str) -> None:
@@ -122,28 +124,28 @@ class EngineProgram:
         self.description = description
 
     def devices(self) -> int:
-        """Return how many devices the context has."""
+        """Return the number of devices of the context."""
         return len(get_context().device_infos)
 
     def place(self, arguments: Sequence[Argument], device: int) -> DevicePlacement:
-        """Put the arguments into buffers. Raises ValueError if there is no such device."""
+        """Copy the arguments to buffers. Raises ValueError if the device does not exist."""
         context = get_context()
-        return DevicePlacement(arguments, context, self._queue(context, device))
+        return DevicePlacement(arguments, context, self._find_queue(context, device))
 
     def serves(self, placement: Placement, device: int) -> bool:
-        """Whether the arguments are on this device, for whichever model of the engine."""
+        """Whether the arguments are on this device. Both models of the engine can use them."""
         if not isinstance(placement, DevicePlacement) or not placement.context.usable:
             return False
         context = get_context()
-        return placement.context is context and placement.queue == self._queue(context, device)
+        return placement.context is context and placement.queue == self._find_queue(context, device)
 
     def start(self, placement: Placement, grid: Grid, run_id: int) -> Callable[[int], None]:
-        """Give the run to the device, behind all that it was given before; return what waits for it.
+        """Queue the run on the device, and return a function that waits for it.
 
         Raises
         ------
         ValueError
-            The device has no such teams.
+            The device does not support these members or teams.
         """
         assert isinstance(placement, DevicePlacement)
         if grid.is_empty:
@@ -162,24 +164,24 @@ class EngineProgram:
         self.start(placement, grid, run_id)(run_id)
 
     def record(self, placement: Placement, grid: Grid, run_id: int, graph: object) -> None:
-        """Record the run into a graph, in place of making it.
+        """Record the run to a graph instead of making it.
 
         Raises
         ------
         TypeError
-            `graph` is none.
+            `graph` is not a graph.
         ValueError
-            An argument is an array of the host, which a graph cannot follow.
+            An argument is an array of the host, which a graph does not copy.
         """
         assert isinstance(placement, DevicePlacement)
         if not isinstance(graph, CommandGraph):
             raise ArgumentTypeError(f"graph: expected a vd.CommandGraph, got {type(graph).__name__}")
         for argument in placement.arguments:
-            if argument.parameter.bound and not isinstance(argument.value, Buffer):
-                what = "output" if argument.parameter.output else "input"
+            if argument.parameter.is_memory and not isinstance(argument.value, Buffer):
+                what = "output" if argument.parameter.is_output else "input"
                 raise ArgumentValueError(
-                    f"graph: the {what} {argument.parameter.name!r} is a NumPy array, which nobody copies "
-                    "when the graph is submitted; vd.asbuffer() makes a vd.Buffer of it"
+                    f"graph: the {what} {argument.parameter.name!r} is a NumPy array, which a "
+                    "submitted graph does not copy; convert it with vd.asbuffer()"
                 )
         if not grid.is_empty:
             self._launch(placement, grid, run_id, graph)
@@ -189,12 +191,12 @@ class EngineProgram:
     ) -> None:
         raise NotImplementedError
 
-    def _queue(self, context: Context, device: int) -> int:
+    def _find_queue(self, context: Context, device: int) -> int:
         count = len(context.device_infos)
         if device >= count:
             raise ArgumentValueError(
-                f"device: {self.model} has {count} of them in this context, got {device}; they count from 0, "
-                "and vd.make_context says which there are"
+                f"device: {self.model} has {count} devices in this context, counted from 0, got {device}; "
+                "vd.make_context chooses them"
             )
         return sum(map(len, context.queue_families[:device]))
 
@@ -214,34 +216,34 @@ def launch(
 
 
 def require_context(task: Task) -> Context:
-    """Return the context that kernels of a section run in.
+    """Return the context that runs the kernels of a section.
 
     Raises
     ------
     BuildFailure
-        There is none, or a compiler was named.
+        There is no context, or the task names a compiler.
     """
     if task.compile is not None:
         raise BuildFailure(
-            f"compile: {', '.join(task.compile)} was named, and this model is compiled without a program; "
-            "leave compile out"
+            f"compile: {', '.join(task.compile)} was named, but this model has a built-in compiler; omit "
+            "compile"
         )
     try:
         context = get_context()
     except VkDispatchError as error:
         raise BuildFailure(f"no device for Vulkan: {error}") from None
     if is_dummy() or not context.runs:
-        raise BuildFailure("no device for Vulkan: the dummy backend runs nothing")
+        raise BuildFailure("no device for Vulkan: the dummy backend cannot run kernels")
     return context
 
 
-def device_kind(argument_dtype: np.dtype[Any]) -> DType:
-    """Return our dtype for one of NumPy's."""
+def to_device_dtype(argument_dtype: np.dtype[Any]) -> DType:
+    """Return the dtype of this package for a NumPy dtype."""
     return dtype.from_numpy_dtype(argument_dtype)
 
 
 def is_grid_supported(grid: Grid, context: Context) -> bool:
-    """Whether the device has workgroups of so many members, and as many as there are teams."""
+    """Whether the device supports workgroups of this size and number."""
     x, y, z = grid.members
     return (
         x * y * z <= context.max_workgroup_invocations
@@ -250,14 +252,14 @@ def is_grid_supported(grid: Grid, context: Context) -> bool:
     )
 
 
-def check_groups(who: str, grid: Grid, context: Context) -> None:
-    """Raise ValueError unless the device has such workgroups, and so many of them."""
+def check_groups(model: str, grid: Grid, context: Context) -> None:
+    """Raise ValueError unless the device supports workgroups of this size and number."""
     x, y, z = grid.members
     most = context.max_workgroup_invocations
     if x * y * z > most or not all(map(le, grid.members, context.max_workgroup_size)):
         raise ArgumentValueError(
-            f"members: {who} has {grid.members} in a workgroup, whose size its body looks at; the device has "
-            f"at most {context.max_workgroup_size}, {most} in all; run(members, teams) has several workgroups"
+            f"members: {model} uses the workgroup size, {grid.members} here; the device supports at most "
+            f"{context.max_workgroup_size}, {most} in all; run(members, teams) uses several workgroups"
         )
     if not all(map(le, grid.teams, context.max_workgroup_count)):
         raise ArgumentValueError(
@@ -266,7 +268,7 @@ def check_groups(who: str, grid: Grid, context: Context) -> None:
 
 
 def count_workers(grid: Grid) -> Counts:
-    """Return the workers along each axis. Raises ValueError if an id of 32 bits cannot tell them apart."""
+    """Return the workers along each axis. Raises ValueError if they exceed 32-bit ids."""
     x, y, z = (members * teams for members, teams in zip(grid.members, grid.teams, strict=True))
     if max(x, y, z) > LARGEST:
         raise ArgumentValueError(
@@ -275,18 +277,18 @@ def count_workers(grid: Grid) -> Counts:
     return x, y, z
 
 
-def find_or_make(key: Hashable, make: Callable[[], _Made]) -> _Made:
-    """Return what was made for this key before, or make it: sections are built once for each kind of data."""
+def find_or_make(key: Hashable, make: Callable[[], _Program]) -> _Program:
+    """Return the program for a key, and make it if there is none."""
     with _lock:
-        found: Any = _programs.get(key)
-    if found is None:
-        found = make()
+        program: Any = _programs.get(key)
+    if program is None:
+        program = make()
         with _lock:
-            _programs[key] = found
-            while len(_programs) > _KEPT:
+            _programs[key] = program
+            while len(_programs) > _MOST_PROGRAMS:
                 del _programs[next(iter(_programs))]
-    made: _Made = found
-    return made
+    result: _Program = program
+    return result
 
 
 _lock = threading.Lock()
@@ -295,7 +297,7 @@ _programs: dict[Hashable, object] = {}
 
 @contextmanager
 def _pause_recording() -> Iterator[None]:
-    """Have kernels run, whatever graph this thread records into."""
+    """Run kernels immediately even if this thread records to a graph."""
     chosen, current.chosen = current.chosen, None
     try:
         yield
@@ -309,7 +311,7 @@ def _read_scalar(argument: Argument) -> Any:
 
 def _place(argument: Argument, queue: int) -> Buffer[Any]:
     value, shape = argument.value, argument.shape
-    kind = device_kind(argument.parameter.dtype)
+    kind = to_device_dtype(argument.parameter.dtype)
     if isinstance(value, Buffer):
         value.require_alive()
         return value if value.shape == shape and value.var_type is kind else _Elements(value, kind, shape)
@@ -320,13 +322,13 @@ def _upload(value: Array, argument: Argument, kind: DType, queue: int) -> Buffer
     shape = argument.shape
     if argument.size > LARGEST:
         raise ArgumentValueError(
-            f"argument {argument.parameter.name!r}: {argument.size} elements are more than {LARGEST}, which "
-            "is what indices of 32 bits reach"
+            f"argument {argument.parameter.name!r}: {argument.size} elements are more than {LARGEST}, the "
+            "limit of 32-bit indices"
         )
     buffer: Buffer[Any] = Buffer(shape if len(shape) <= MOST_AXES else argument.size, kind)
     buffer.write(np.ascontiguousarray(value, dtype=argument.parameter.dtype).reshape(-1), queue)
     return buffer
 
 
-def _shader_shape(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
+def _make_shader_shape(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
     return (*shape[:MOST_AXES], *(1,) * (MOST_AXES - len(shape)), size)

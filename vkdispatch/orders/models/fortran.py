@@ -1,7 +1,7 @@
 """Fortran on the host: `fortran`, and with OpenMP, OpenACC and OpenMP's target regions.
 
-A body is a `block` of a subroutine: what it declares is its own, and in a parallel region each thread's.
-Arrays are there as Fortran has them, with the first index the fastest: the placement sees to that.
+A body is a `block` of a subroutine: its variables are local, and in a parallel region private to each thread.
+The placement passes arrays in Fortran's layout, with the first index varying fastest.
 """
 
 import re
@@ -9,17 +9,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vkdispatch.orders.arguments import Parameter
-from vkdispatch.orders.compilers import BuildFailure, Search
-from vkdispatch.orders.library import Library
-from vkdispatch.orders.models.directives import first_directive, map_clauses
+from vkdispatch.orders.arguments.argument import Parameter
+from vkdispatch.orders.compilation.compilers import BuildFailure, Search
+from vkdispatch.orders.compilation.library import Library
+from vkdispatch.orders.models.directives import find_first_directive, write_map_clauses
 from vkdispatch.orders.models.native import HostProgram, NativeModel
 from vkdispatch.orders.models.protocol import Task
 
 FILE = "accelpy.F90"
 RESUME = "!resume"
 
-# Fortran has no unsigned integers: those are the signed ones of the same bits.
+# Fortran has no unsigned integers: they are signed ones of the same size.
 TYPES = {
     "b1": "logical(c_bool)",
     **{f"{kind}{size}": f"integer(c_int{8 * size}_t)" for kind in "iu" for size in (1, 2, 4, 8)},
@@ -30,16 +30,16 @@ TYPES = {
 }
 
 _MOST_DIMENSIONS = 15
-_LONGEST_NAME = 58  # of 63 letters, five go to _attr
+_LONGEST_NAME = 58  # the limit of 63 without the suffix _attr
 _IMPLICIT = re.compile(r"^[ \t]*implicit[ \t]+none\b[^\n]*$", re.MULTILINE | re.IGNORECASE)
 _COUNTS = [
     f"accelpy_{what}_dim{d}" for what in ("worker", "team", "assign") for d in range(3)
-]  # in the order of the array that they come in
+]  # in the order of the array of counts
 _SIZES = ("accelpy_gangs", "accelpy_lanes", "accelpy_threads", "accelpy_device")
 
 
 def write_fortran(task: Task) -> str:
-    """Write the source of a `fortran` section: the body is run once."""
+    """Write the source of a `fortran` section: the body runs once."""
     return _write_file(task, "", "", "")
 
 
@@ -47,10 +47,10 @@ def write_openmp(task: Task) -> str:
     """Write the source of an `openmp_fortran` section: the body is inside a parallel region.
 
     There are as many threads as members of all teams, but no more than `omp_get_max_threads()`. A body that
-    opens parallel regions by itself is run once.
+    opens parallel regions runs once.
     """
     uses = "use omp_lib\n"
-    if first_directive(task.section.body, "omp", fortran=True) in ("parallel", "target", "teams"):
+    if find_first_directive(task.section.body, "omp", fortran=True) in ("parallel", "target", "teams"):
         before = "accelpy_before = omp_get_max_threads()\ncall omp_set_num_threads(accelpy_threads)\n"
         return _write_file(
             task, uses, before, "call omp_set_num_threads(accelpy_before)\n", threads=_count_threads()
@@ -62,15 +62,15 @@ def write_openmp(task: Task) -> str:
 def write_openacc(task: Task) -> str:
     """Write the source of an `openacc_fortran` section: the body is inside a parallel region.
 
-    Teams are gangs, members the vector's length. Data is mapped around it, which is all that a body gets that
-    opens compute regions by itself.
+    Teams are gangs, and members the vector length. The data is mapped around it. A body that opens compute
+    regions gets only the data.
     """
     inputs, outputs = _map_arrays(task.parameters)
-    clauses = map_clauses(inputs, outputs, "copyin(", "copy(")
+    clauses = write_map_clauses(inputs, outputs, "copyin(", "copy(")
     opening = f"!$acc data{clauses}\n" if clauses else ""
     closing = "!$acc end data\n" if clauses else ""
-    if first_directive(task.section.body, "acc", fortran=True) not in ("parallel", "kernels", "serial"):
-        scalars = ", ".join(p.name for p in task.parameters if p.output and not p.ndim)
+    if find_first_directive(task.section.body, "acc", fortran=True) not in ("parallel", "kernels", "serial"):
+        scalars = ", ".join(p.name for p in task.parameters if p.is_output and not p.ndim)
         opening += (
             "!$acc parallel num_gangs(accelpy_gangs) num_workers(1) vector_length(accelpy_lanes)"
             + (f" copy({scalars})" if scalars else "")
@@ -88,16 +88,16 @@ def write_openacc(task: Task) -> str:
 def write_omptarget(task: Task) -> str:
     """Write the source of an `omptarget_fortran` section: the body is inside a target region.
 
-    Data is mapped around it, which is all that a body gets that opens target regions by itself. A body that
-    begins with `distribute` is inside `target teams`.
+    The data is mapped around it. A body that opens target regions gets only the data. A body that begins with
+    `distribute` is inside `target teams`.
     """
     inputs, outputs = _map_arrays(task.parameters)
-    clauses = map_clauses(inputs, outputs, "map(to: ", "map(tofrom: ")
+    clauses = write_map_clauses(inputs, outputs, "map(to: ", "map(tofrom: ")
     opening = f"!$omp target data{clauses}\n" if clauses else ""
     closing = "!$omp end target data\n" if clauses else ""
-    scalars = ", ".join(p.name for p in task.parameters if p.output and not p.ndim)
+    scalars = ", ".join(p.name for p in task.parameters if p.is_output and not p.ndim)
     mapped = f" map(tofrom: {scalars})" if scalars else ""
-    first = first_directive(task.section.body, "omp", fortran=True)
+    first = find_first_directive(task.section.body, "omp", fortran=True)
     if first == "distribute":
         opening += f"!$omp target teams num_teams(accelpy_gangs) thread_limit(accelpy_threads){mapped}\n"
         closing = f"!$omp end target teams\n{closing}"
@@ -110,16 +110,16 @@ def write_omptarget(task: Task) -> str:
 
 
 def _count_threads(*, teams: bool = True) -> str:
-    """Return how many threads there are, for the entry: arguments of bodies may be called `min` or `int`."""
+    """Return the number of threads, computed in the entry: arguments may be named `min` or `int`."""
     product = "int(accelpy_lanes, c_int64_t)" + (" * accelpy_gangs" if teams else "")
     return f"int(min(int(omp_get_max_threads(), c_int64_t), {product}))"
 
 
 def _map_arrays(parameters: Sequence[Parameter]) -> tuple[list[str], list[str]]:
-    """Return the arrays among inputs and outputs. What describes them goes along with the inputs."""
-    inputs = [name for p in parameters if p.ndim and not p.output for name in (p.name, f"{p.name}_attr")]
-    inputs += [f"{p.name}_attr" for p in parameters if p.ndim and p.output]
-    return inputs, [p.name for p in parameters if p.ndim and p.output]
+    """Return the arrays among inputs and outputs. Their attributes are inputs."""
+    inputs = [name for p in parameters if p.ndim and not p.is_output for name in (p.name, f"{p.name}_attr")]
+    inputs += [f"{p.name}_attr" for p in parameters if p.ndim and p.is_output]
+    return inputs, [p.name for p in parameters if p.ndim and p.is_output]
 
 
 def _check_parameters(parameters: Sequence[Parameter]) -> None:
@@ -128,22 +128,24 @@ def _check_parameters(parameters: Sequence[Parameter]) -> None:
         name = parameter.name
         other = seen.setdefault(name.lower(), name)
         if other != name:
-            raise BuildFailure(f"the arguments {other} and {name} are one name to Fortran; another would do")
+            raise BuildFailure(
+                f"the arguments {other} and {name} have the same name in Fortran; rename one of them"
+            )
         if not name[0].isalpha() or len(name) > _LONGEST_NAME:
             raise BuildFailure(
-                f"the argument's name {name} is none in Fortran: those begin with a letter, and have "
-                f"{_LONGEST_NAME} of them at most"
+                f"the argument's name {name} is not valid in Fortran: expected an initial letter, and "
+                f"at most {_LONGEST_NAME} characters"
             )
         if parameter.ndim > _MOST_DIMENSIONS:
             raise BuildFailure(
-                f"{name} has {parameter.ndim} dimensions, and Fortran's arrays {_MOST_DIMENSIONS} at most"
+                f"{name} has {parameter.ndim} dimensions, but Fortran supports at most {_MOST_DIMENSIONS}"
             )
         if parameter.dtype == np.float16:
-            raise BuildFailure(f"{name} is of float16, for which Fortran has no type; float32 would do")
+            raise BuildFailure(f"{name} has the dtype float16, which Fortran does not support; use float32")
 
 
 def _join_names(names: Sequence[str]) -> str:
-    """Return names as arguments, each on a line of its own: lines of Fortran have a limit."""
+    """Return names as arguments, one on each line: Fortran limits the length of lines."""
     return ", &\n  ".join(names)
 
 
@@ -160,10 +162,10 @@ def _write_attribute_types(parameters: Sequence[Parameter]) -> str:
 def _write_declarations(parameters: Sequence[Parameter]) -> str:
     lines = [
         f"type(accelpy_attr_{p.ndim}), intent(in) :: {p.name}_attr\n" for p in parameters
-    ]  # before the arrays, whose bounds they give
+    ]  # before the arrays, whose bounds refer to them
     for p in parameters:
         bounds = ", ".join(f"{p.name}_attr%shape({d + 1})" for d in range(p.ndim))
-        intent = "inout" if p.output else "in"
+        intent = "inout" if p.is_output else "in"
         lines.append(f"{TYPES[p.code]}, intent({intent}) :: {p.name}" + (f"({bounds})\n" if p.ndim else "\n"))
     return "".join(lines)
 
@@ -171,10 +173,10 @@ def _write_declarations(parameters: Sequence[Parameter]) -> str:
 def _write_body(task: Task) -> str:
     section = task.section
     body = section.body if section.body.endswith("\n") else section.body + "\n"
-    # A block has no such line; the subroutine has it already.
+    # A block cannot contain `implicit none`; the subroutine has it.
     body = _IMPLICIT.sub("", body)
     label = task.order.label.replace("\\", "\\\\").replace('"', '\\"')
-    # what is missing at the end of a body is missed at its last line
+    # Errors at the end of a body are reported at its last line.
     last = section.body_line + body.rstrip().count("\n")
     return f'# {section.body_line} "{label}"\n{body}# {last} "{label}"\nend block\n{RESUME}\n'
 
@@ -321,7 +323,7 @@ MODELS = (
         search=Search(
             "FC",
             ("nvfortran", "gfortran"),
-            package=f"{_PACKAGE}, or NVIDIA's HPC SDK,",
+            package=f"{_PACKAGE}, or NVIDIA's HPC SDK",
             language="fortran",
         ),
         flags={

@@ -1,4 +1,4 @@
-"""GLSL on this package's engine: the body is that of a compute shader's `main`, or a shader with a `main`."""
+"""GLSL on this package's engine: the body of a compute shader's `main`, or a shader with a `main`."""
 
 import hashlib
 import re
@@ -14,19 +14,19 @@ from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import ShaderBuildError, UnsupportedError, VkDispatchError
 from vkdispatch.codegen.abbreviations import Buff, Const
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.orders.arguments import Argument, Parameter
-from vkdispatch.orders.compilers import BuildFailure
-from vkdispatch.orders.grid import Counts, Grid
+from vkdispatch.orders.arguments.argument import Argument, Parameter
+from vkdispatch.orders.arguments.grid import Counts, Grid
+from vkdispatch.orders.compilation.compilers import BuildFailure
 from vkdispatch.orders.models.engine import (
     DevicePlacement,
     EngineProgram,
     check_groups,
     count_workers,
-    device_kind,
     find_or_make,
     is_grid_supported,
     launch,
     require_context,
+    to_device_dtype,
 )
 from vkdispatch.orders.models.protocol import Program, Task
 from vkdispatch.shader.raw.kernel import RawKernel, glsl_kernel
@@ -81,14 +81,14 @@ void main() {
   accelpy_body();
 }
 """
-# Where the body cannot tell workgroups apart, there may be more invocations than workers.
+# If the body does not depend on workgroups, there may be more invocations than workers.
 _BOUNDED_MAIN = """\
 void main() {
   if (any(greaterThanEqual(gl_GlobalInvocationID, uvec3(accelpy_worker * accelpy_team)))) return;
   accelpy_body();
 }
 """
-_GROUP = 256
+_GROUP_SIZE = 256
 _INT8 = 39  # SPIR-V's capability
 
 # Names that no argument can have.
@@ -108,12 +108,12 @@ _COMMENTS = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _OWN_MAIN = re.compile(r"\bvoid\s+main\s*\(")
 _EXTENSION = re.compile(r"^[ \t]*#[ \t]*extension\b.*$", re.MULTILINE)
 _GLOBAL = re.compile(r"\bshared\b")
-_OF_GROUPS = re.compile(
+_GROUP_NAMES = re.compile(
     r"\b(gl_WorkGroupID|gl_WorkGroupSize|gl_NumWorkGroups|gl_LocalInvocationID|gl_LocalInvocationIndex|"
     r"gl_NumSubgroups|gl_Subgroup\w+|subgroup\w+|shared|barrier|groupMemoryBarrier|memoryBarrierShared)\b"
 )
-_SAID = re.compile(r"^(ERROR|WARNING): (.*):(\d+): (.*)$")
-_ENDED = "'' : compilation terminated"
+_MESSAGE = re.compile(r"^(ERROR|WARNING): (.*):(\d+): (.*)$")
+_TERMINATED = "'' : compilation terminated"
 
 
 def write_glsl(task: Task, *, aliased: bool = False) -> str:
@@ -122,12 +122,12 @@ def write_glsl(task: Task, *, aliased: bool = False) -> str:
     Parameters
     ----------
     aliased
-        Whether outputs may be inputs too: then inputs are not declared to be read only.
+        Whether an output is an input too. Inputs are then not declared readonly.
 
     Raises
     ------
     BuildFailure
-        GLSL has no such name for an argument.
+        The name of an argument is not valid in GLSL.
     """
     for parameter in task.parameters:
         _check_name(parameter.name)
@@ -141,11 +141,11 @@ def write_glsl(task: Task, *, aliased: bool = False) -> str:
     if _OWN_MAIN.search(plain):
         opening, closing = "#define main accelpy_body\n", "#undef main\n"
     before = "".join(
-        (_HEAD, extensions, _RUN, _declarations(task.parameters, aliased=aliased), _MACROS, opening)
+        (_HEAD, extensions, _RUN, _write_declarations(task.parameters, aliased=aliased), _MACROS, opening)
     )
     body = f'#line {section.body_line} "{label}"\n{_EXTENSION.sub("", section.body)}\n'
-    main = _MAIN if _OF_GROUPS.search(plain) else _BOUNDED_MAIN
-    # what is missing at the end of a body is missed at its last line
+    main = _MAIN if _GROUP_NAMES.search(plain) else _BOUNDED_MAIN
+    # Errors at the end of a body are reported at its last line.
     last = section.body_line + section.body.rstrip().count("\n")
     body += f'#line {last} "{label}"\n{closing}'
     line = before.count("\n") + body.count("\n") + 2
@@ -153,33 +153,33 @@ def write_glsl(task: Task, *, aliased: bool = False) -> str:
 
 
 class GlslProgram(EngineProgram):
-    """A `glsl` section, compiled: once more for each size of workgroups, by the driver."""
+    """A compiled `glsl` section. The driver compiles it again for each workgroup size."""
 
     def __init__(self, task: Task, context: Context) -> None:
         super().__init__(NAME, f"glslang, for {context.device_infos[0].device_name}")
         self._task = task
-        self._depends_on_groups = bool(_OF_GROUPS.search(_COMMENTS.sub(" ", task.section.body)))
+        self._depends_on_groups = bool(_GROUP_NAMES.search(_COMMENTS.sub(" ", task.section.body)))
         self._lock = threading.Lock()
         self._kernels = {(False, (1, 1, 1)): _compile(task, aliased=False)}
 
     def build(self) -> None:
-        """Have the driver compile it. Raises what it says, or NotImplementedError."""
-        kernel = self._kernel((1, 1, 1), aliased=False)
+        """Compile it with the driver. Raises the driver's error, or UnsupportedError."""
+        kernel = self._find_kernel((1, 1, 1), aliased=False)
         for device in get_context().device_infos:
             if _INT8 in kernel.interface.capabilities and "shaderInt8" not in device.features:
                 raise UnsupportedError(f"{NAME}: the device {device.device_name!r} has no 8-bit integers")
         kernel.build()
 
-    def _kernel(self, local_size: Counts, *, aliased: bool) -> RawKernel:
+    def _find_kernel(self, local_size: Counts, *, aliased: bool) -> RawKernel:
         with self._lock:
-            found = self._kernels.get((aliased, local_size))
-            if found is None:
+            kernel = self._kernels.get((aliased, local_size))
+            if kernel is None:
                 first = (aliased, (1, 1, 1))
                 if first not in self._kernels:
                     self._kernels[first] = _compile(self._task, aliased=aliased)
-                found = self._kernels[first].specialize(dict(enumerate(local_size)))
-                self._kernels[aliased, local_size] = found
-            return found
+                kernel = self._kernels[first].specialize(dict(enumerate(local_size)))
+                self._kernels[aliased, local_size] = kernel
+            return kernel
 
     def _launch(
         self, placement: DevicePlacement, grid: Grid, run_id: int, graph: CommandGraph | None
@@ -191,15 +191,15 @@ class GlslProgram(EngineProgram):
             check_groups(NAME, grid, context)
         elif not is_grid_supported(grid, context):
             members, teams = _spread_workers(extent, context)
-        facts = placement.facts.get(NAME)
-        if facts is None:
-            facts = placement.facts[NAME] = _make_facts(placement)
+        description = placement.descriptions.get(NAME)
+        if description is None:
+            description = placement.descriptions[NAME] = _make_description(placement)
         arguments = [
-            facts,
+            description,
             *(buffer for buffer in placement.buffers if buffer is not None),
             *(grid.members, grid.teams, grid.assignments, run_id & 0x7FFFFFFF),
         ]
-        kernel = self._kernel(members, aliased=placement.is_aliased)
+        kernel = self._find_kernel(members, aliased=placement.is_aliased)
         launch(kernel, arguments, placement, graph, workgroups=teams)
 
 
@@ -215,7 +215,7 @@ class GlslModel:
         if task.debugging is not None:
             text = write_glsl(task)
             digest = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=5).hexdigest()
-            task.debugging.keep(f"{NAME}-{digest}.comp", text)
+            task.debugging.write_file(f"{NAME}-{digest}.comp", text)
         key = (NAME, task.order.text, task.order.label, task.section.line, task.parameters)
         program = find_or_make(key, lambda: GlslProgram(task, context))
         try:
@@ -228,9 +228,9 @@ class GlslModel:
 def _compile(task: Task, *, aliased: bool) -> RawKernel:
     arguments: list[tuple[str, Any]] = [("accelpy_facts", Buff[dtype.uint32])]
     arguments += [
-        (parameter.name, Buff[device_kind(parameter.dtype)])  # type: ignore[misc]
+        (parameter.name, Buff[to_device_dtype(parameter.dtype)])  # type: ignore[misc]
         for parameter in task.parameters
-        if parameter.bound
+        if parameter.is_memory
     ]
     arguments += [(f"accelpy_{what}", Const[dtype.ivec3]) for what in ("worker", "team", "assign")]
     arguments.append(("accelpy_run", Const[dtype.int32]))
@@ -248,45 +248,45 @@ def _compile(task: Task, *, aliased: bool) -> RawKernel:
 
 
 def _translate_log(log: str, task: Task) -> str:
-    """Return what glslang says, with the order's lines."""
+    """Return the messages of glslang with the lines of the order."""
     lines = task.order.code.splitlines()
     label = task.order.label.replace('"', "'")
-    told = ["glslang:"]
+    messages = ["glslang:"]
     for line in log.splitlines():
-        match = _SAID.match(line)
-        if match is None or match[4].startswith(_ENDED):
+        match = _MESSAGE.match(line)
+        if match is None or match[4].startswith(_TERMINATED):
             continue
-        told.append(f"{match[2]}:{match[3]}: {match[1].lower()}: {match[4].strip()}")
+        messages.append(f"{match[2]}:{match[3]}: {match[1].lower()}: {match[4].strip()}")
         number = int(match[3])
         if match[2] == label and 1 <= number <= len(lines):
-            told.append(f"    {lines[number - 1].strip()}")
-    if len(told) == 1:
+            messages.append(f"    {lines[number - 1].strip()}")
+    if len(messages) == 1:
         return f"glslang:\n{log.strip()}"
     plain = _COMMENTS.sub(" ", task.section.body)
     if _GLOBAL.search(plain) and not _OWN_MAIN.search(plain):
-        told.append(
-            "shared arrays stand outside of functions: write them above a void main() {...} of your own"
+        messages.append(
+            "shared arrays must be outside of functions: declare them above your own void main() {...}"
         )
-    return "\n".join(told)
+    return "\n".join(messages)
 
 
 def _check_name(name: str) -> None:
     if name in _WORDS or name.startswith("gl_") or "__" in name:
-        raise BuildFailure(f"the argument's name {name} is kept by GLSL; another would do")
+        raise BuildFailure(f"the argument's name {name} is reserved in GLSL; choose another")
 
 
-def _alignment(parameter: Parameter) -> int:
+def _find_alignment(parameter: Parameter) -> int:
     size = parameter.dtype.itemsize
     return size // 2 if parameter.dtype.kind == "c" else size
 
 
 def _sort_block_members(parameters: Sequence[Parameter]) -> list[tuple[Parameter, int]]:
     """Return arrays and input scalars with their alignment, in the order that leaves no gaps."""
-    described = [(p, 4 if p.ndim else _alignment(p)) for p in parameters if p.ndim or not p.output]
+    described = [(p, 4 if p.ndim else _find_alignment(p)) for p in parameters if p.ndim or not p.is_output]
     return sorted(described, key=lambda item: -item[1])
 
 
-def _declarations(parameters: Sequence[Parameter], *, aliased: bool) -> str:
+def _write_declarations(parameters: Sequence[Parameter], *, aliased: bool) -> str:
     ranks = sorted({parameter.ndim for parameter in parameters if parameter.ndim})
     text = "".join(
         f"struct accelpy_attributes_{n} {{ int shape[{n}]; int stride[{n}]; int size; int ndim; }};\n"
@@ -303,11 +303,11 @@ def _declarations(parameters: Sequence[Parameter], *, aliased: bool) -> str:
             after += f"bool {name} = uint(accelpy_bool_{name}) != 0u;\n"
         else:
             text += f"  {TYPES[parameter.code]} {name};\n"
-    # a block has a member at least
+    # a block needs at least one member
     text += "  int accelpy_end;\n};\n"
-    for number, parameter in enumerate(p for p in parameters if p.bound):
-        access = "" if parameter.output or aliased else "readonly "
-        # names are macros where parentheses follow only: they may be those of components, such as x
+    for number, parameter in enumerate(p for p in parameters if p.is_memory):
+        access = "" if parameter.is_output or aliased else "readonly "
+        # The macros expand only before parentheses: components such as x may have the same names.
         memory = f"accelpy_data_{number}" if parameter.ndim else parameter.name
         text += (
             f"layout(binding = {number + 1}, scalar) {access}buffer accelpy_block_{number} "
@@ -315,7 +315,7 @@ def _declarations(parameters: Sequence[Parameter], *, aliased: bool) -> str:
         )
         if parameter.ndim:
             element = f"{memory}[{_flatten_index(parameter)}]"
-            if parameter.dtype.kind == "b" and not parameter.output:
+            if parameter.dtype.kind == "b" and not parameter.is_output:
                 element = f"(uint({element}) != 0u)"
             indices = ", ".join(f"accelpy_i{d}" for d in range(parameter.ndim))
             after += f"#define {parameter.name}({indices}) {element}\n"
@@ -323,15 +323,15 @@ def _declarations(parameters: Sequence[Parameter], *, aliased: bool) -> str:
 
 
 def _flatten_index(parameter: Parameter) -> str:
-    """Return the place of an element by its indices, the last of which is the fastest."""
+    """Return the index of an element in memory. The last index varies fastest."""
     text = "(accelpy_i0)"
     for d in range(1, parameter.ndim):
         text = f"({text} * {parameter.name}.shape[{d}] + (accelpy_i{d}))"
     return text
 
 
-def _make_facts(placement: DevicePlacement) -> Buffer[Any]:
-    """Return a buffer of what shaders know of the arguments, laid out as their block is."""
+def _make_description(placement: DevicePlacement) -> Buffer[Any]:
+    """Return a buffer with shapes, strides and scalars, in the layout of the shader's block."""
     by_name = {argument.parameter.name: argument for argument in placement.arguments}
     values = {
         argument.parameter.name: value
@@ -344,10 +344,10 @@ def _make_facts(placement: DevicePlacement) -> Buffer[Any]:
         for parameter, _ in _sort_block_members([argument.parameter for argument in placement.arguments])
     ]
     octets = b"".join(parts)
-    # with the block's end, which is an int
+    # padding, and the last member of the block, an int
     octets += bytes(-len(octets) % 4 + 4)
     buffer: Buffer[Any] = Buffer(len(octets) // 4, dtype.uint32)
-    # on every queue: a graph may be submitted to any
+    # on every queue: a graph can be submitted to any of them
     buffer.write(octets)
     return buffer
 
@@ -359,10 +359,10 @@ def _pack_attributes(argument: Argument) -> bytes:
 
 
 def _spread_workers(extent: Counts, context: Context) -> tuple[Counts, Counts]:
-    """Return a size of workgroups, and how many of them have so many invocations."""
-    left, sizes = min(_GROUP, context.max_workgroup_invocations), []
+    """Return a size of workgroups, and the number of workgroups for all invocations."""
+    left, sizes = min(_GROUP_SIZE, context.max_workgroup_invocations), []
     for count, most in zip(extent, context.max_workgroup_size, strict=True):
-        # powers of two, so that there are few sizes for the driver to compile
+        # Powers of two: the driver compiles few sizes.
         size = min(left, most, 1 << (count - 1).bit_length())
         sizes.append(size)
         left //= size

@@ -1,18 +1,18 @@
-"""What a programming model can do: protocols; `models/__init__.py` is the table of models."""
+"""The protocols of programming models. `models/__init__.py` has the table of models."""
 
 from collections.abc import Sequence
 from typing import Protocol
 
 from vkdispatch.base.record import record
-from vkdispatch.orders.arguments import Argument, Parameter
+from vkdispatch.orders.arguments.argument import Argument, Parameter
+from vkdispatch.orders.arguments.grid import Grid
 from vkdispatch.orders.debugging import Debugging
-from vkdispatch.orders.grid import Grid
-from vkdispatch.orders.order import Order, Section
+from vkdispatch.orders.text.order import Order, Section
 
 
 @record
 class Task:
-    """What a model builds: one section for arguments of these types.
+    """A section to build for arguments of given types.
 
     Attributes
     ----------
@@ -23,9 +23,9 @@ class Task:
     parameters
         The arguments, inputs first.
     compile
-        Compiler commands in place of the search, or None.
+        Compiler commands that replace the search, or None.
     debugging
-        Who is told what is done, or None.
+        Where `debug=True` prints and writes, or None.
     """
 
     order: Order
@@ -36,17 +36,17 @@ class Task:
 
 
 class Placement(Protocol):
-    """The arguments where a program can reach them."""
+    """The arguments in memory that a program can access."""
 
     def fetch(self) -> None:
-        """Bring the outputs to the caller's arrays. No run may be going on."""
+        """Copy the outputs to the caller's arrays. No run may be in progress."""
 
     def close(self) -> None:
-        """Give back what memory was taken. No run may be going on."""
+        """Free the memory. No run may be in progress."""
 
 
 class Program(Protocol):
-    """A section that is built, for arguments of one kind."""
+    """A section built for arguments of given types."""
 
     @property
     def model(self) -> str:
@@ -54,25 +54,25 @@ class Program(Protocol):
 
     @property
     def description(self) -> str:
-        """What built it, in words."""
+        """The compiler that built it."""
 
     def devices(self) -> int:
-        """How many devices it can run on."""
+        """Return the number of devices that it can run on."""
 
     def place(self, arguments: Sequence[Argument], device: int) -> Placement:
-        """Copy arguments to where the program can reach them, if they are not there already.
+        """Copy arguments to memory that the program can access, unless they are in such memory.
 
         Raises
         ------
         ValueError
-            There is no such device.
+            The device does not exist.
         """
 
     def serves(self, placement: Placement, device: int) -> bool:
-        """Whether it can use what another program, or it itself, has placed."""
+        """Whether it can use a placement, possibly of another program."""
 
     def run(self, placement: Placement, grid: Grid, run_id: int, device: int, channel: int) -> None:
-        """Run the body, and return when it has ended; called in a thread of the channel.
+        """Run the body, and return when it has ended. Called in the thread of the channel.
 
         Raises
         ------
@@ -90,7 +90,7 @@ class Model(Protocol):
 
     @property
     def options(self) -> frozenset[str]:
-        """The options of sections that it knows, beside `enable` and `compile`."""
+        """The options of its sections, except `enable` and `compile`."""
 
     def build(self, task: Task) -> Program:
         """Build a section.
@@ -98,5 +98,5 @@ class Model(Protocol):
         Raises
         ------
         BuildFailure
-            This machine cannot: the message says why, with what compilers said, by the order's lines.
+            The section cannot be built. The message has the output of compilers, with the order's lines.
         """

@@ -1,4 +1,4 @@
-"""The model `vkdispatch`: the body is that of a Python function which is traced into a kernel."""
+"""The model `vkdispatch`: the body of a Python function that is traced to a kernel."""
 
 import builtins
 import hashlib
@@ -24,29 +24,29 @@ from vkdispatch.codegen.arguments import Constant
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.orders.arguments import Parameter
-from vkdispatch.orders.compilers import BuildFailure
-from vkdispatch.orders.grid import Counts, Grid
+from vkdispatch.orders.arguments.argument import Parameter
+from vkdispatch.orders.arguments.grid import Counts, Grid
+from vkdispatch.orders.compilation.compilers import BuildFailure
 from vkdispatch.orders.models.engine import (
     MOST_AXES,
     DevicePlacement,
     EngineProgram,
     check_groups,
     count_workers,
-    device_kind,
     find_or_make,
     launch,
     require_context,
+    to_device_dtype,
 )
 from vkdispatch.orders.models.protocol import Program, Task
-from vkdispatch.orders.order import find_line
-from vkdispatch.rewrite.functions import kernel as traceable
+from vkdispatch.orders.text.order import find_line
+from vkdispatch.rewrite.functions import prepare_kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
 NAME = "vkdispatch"
 FUNCTION = "vkdispatch_order"
 
-# What bodies may ask of the grid, and where that stands in it.
+# The names of the grid in bodies, with the attribute and axis of each.
 _COUNTS = {
     f"ACCELPY_{what}_DIM{d}": (field, d)
     for what, field in (("WORKER", "members"), ("TEAM", "teams"), ("ASSIGN", "assignments"))
@@ -56,7 +56,7 @@ _RUN_ID = "ACCELPY_ACCEL_RUNID"
 
 
 class ArrayVariable(BufferVariable):
-    """An argument of an order as the body of a kernel sees it: a buffer that knows how many axes it has."""
+    """An argument of an order in the body of a kernel: a buffer with `ndim`, `size` and `stride`."""
 
     __slots__ = ("_ndim",)
 
@@ -66,17 +66,17 @@ class ArrayVariable(BufferVariable):
 
     @property
     def ndim(self) -> int:
-        """Its axes, as Python knows them."""
+        """The number of axes, a Python int."""
         return self._ndim
 
     @property
     def size(self) -> ShaderVariable:
-        """Its elements."""
+        """The number of elements."""
         return self.shape[3]
 
     @property
     def stride(self) -> "tuple[ShaderVariable | int, ...]":
-        """How many elements lie between two that are neighbours along each axis."""
+        """The strides in elements."""
         strides: list[ShaderVariable | int] = [1]
         for axis in range(self._ndim - 1, 0, -1):
             strides.insert(0, self.shape[axis] * strides[0])
@@ -84,7 +84,7 @@ class ArrayVariable(BufferVariable):
 
 
 class TracedProgram(EngineProgram):
-    """A `vkdispatch` section, traced."""
+    """A traced `vkdispatch` section."""
 
     def __init__(self, task: Task, context: Context) -> None:
         super().__init__(NAME, f"vkdispatch, for {context.device_infos[0].device_name}")
@@ -96,10 +96,10 @@ class TracedProgram(EngineProgram):
         self._kernels: dict[Counts | None, ShaderFunction] = {}
 
     def build(self) -> None:
-        """Have it compiled. Raises what compiler and driver say."""
-        self._kernel(None).build()
+        """Compile it. Raises the errors of the compiler and the driver."""
+        self._find_kernel(None).build()
 
-    def _kernel(self, local_size: Counts | None) -> ShaderFunction:
+    def _find_kernel(self, local_size: Counts | None) -> ShaderFunction:
         with self._lock:
             if local_size not in self._kernels:
                 self._kernels[local_size] = ShaderFunction(
@@ -120,9 +120,9 @@ class TracedProgram(EngineProgram):
             arguments.append(getattr(grid, field)[axis] if field else run_id & 0x7FFFFFFF)
         if self._depends_on_groups:
             check_groups(NAME, grid, placement.context)
-            launch(self._kernel(grid.members), arguments, placement, graph, workgroups=grid.teams)
+            launch(self._find_kernel(grid.members), arguments, placement, graph, workgroups=grid.teams)
         else:
-            launch(self._kernel(None), arguments, placement, graph, exec_size=extent)
+            launch(self._find_kernel(None), arguments, placement, graph, exec_size=extent)
 
 
 class TracedModel:
@@ -132,7 +132,7 @@ class TracedModel:
     options = frozenset(("check",))
 
     def build(self, task: Task) -> Program:
-        """Trace a section, and compile what comes of it. Raises BuildFailure."""
+        """Trace a section, and compile it. Raises BuildFailure."""
         context = require_context(task)
         order, section = task.order, task.section
         key = (NAME, order.text, order.label, section.line, repr(section.options), task.parameters)
@@ -145,7 +145,7 @@ class TracedModel:
 
 
 def _trace(task: Task) -> tuple[ShaderDescription, tuple[str, ...]]:
-    """Return the kernel of a section, and the names of what it asks of the grid: its last arguments."""
+    """Return the kernel of a section, and the names of the grid that it uses: its last arguments."""
     function, file = _make_function(task)
     names = _list_names(function.__code__)
     grid_names = tuple(name for name in (*_COUNTS, _RUN_ID) if name in names)
@@ -154,21 +154,21 @@ def _trace(task: Task) -> tuple[ShaderDescription, tuple[str, ...]]:
     labels = [*(parameter.name for parameter in parameters), *(name.lower() for name in grid_names)]
     try:
         with vc.shader_context() as context:
-            made = context.declare_input_arguments(annotations, labels, [None] * len(labels))
-            function.__globals__.update(zip(grid_names, made[len(parameters) :], strict=True))
-            traceable(function, True)(*map(_wrap_variable, parameters, made))
+            variables = context.declare_input_arguments(annotations, labels, [None] * len(labels))
+            function.__globals__.update(zip(grid_names, variables[len(parameters) :], strict=True))
+            prepare_kernel(function, rewrite=True)(*map(_wrap_variable, parameters, variables))
         description = context.get_description(FUNCTION)
     except VkDispatchError as error:
         raise BuildFailure(str(error)) from None
     except Exception as error:
         raise BuildFailure(_describe_failure(task, error, find_line(error, file))) from error
-    bound = [parameter for parameter in parameters if parameter.bound]
+    bound = [parameter for parameter in parameters if parameter.is_memory]
     accesses = description.binding_access[description.resource_binding_base :]
     for parameter, (_, written) in zip(bound, accesses, strict=False):
-        if written and not parameter.output:
+        if written and not parameter.is_output:
             raise BuildFailure(
                 f"{task.order.label}:{task.section.line}: the body writes to {parameter.name}, an input; "
-                "outputs stand after the order, and set_argnames names them"
+                "pass outputs after the order, and name them with set_argnames"
             )
     return description, grid_names
 
@@ -178,31 +178,33 @@ def _wrap_variable(parameter: Parameter, variable: Any) -> Any:
 
 
 def _make_annotation(parameter: Parameter) -> Any:
-    kind: DType = device_kind(parameter.dtype)
-    if parameter.bound:
+    kind: DType = to_device_dtype(parameter.dtype)
+    if parameter.is_memory:
         return BufferAnnotation[kind]  # type: ignore[valid-type]
     return Constant[compute_type(kind)]  # type: ignore[misc]
 
 
 def _make_function(task: Task) -> tuple[types.FunctionType, str]:
-    """Return the body as a function of the arguments, and the name of the file that it is in.
+    """Return the body as a function of the arguments, and its file name.
 
-    There is no such file: its lines, which have the numbers of the order's, are in Python's cache of lines.
+    The file does not exist. Its lines are in `linecache`, with the line numbers of the order.
     """
     for parameter in task.parameters:
         if keyword.iskeyword(parameter.name):
-            raise BuildFailure(f"the argument's name {parameter.name} is a word of Python; another would do")
+            raise BuildFailure(f"the argument's name {parameter.name} is a keyword of Python; choose another")
         if parameter.ndim > MOST_AXES:
             raise BuildFailure(
-                f"{parameter.name} has {parameter.ndim} dimensions, and buffers have {MOST_AXES} at most"
+                f"{parameter.name} has {parameter.ndim} dimensions, but buffers have at most {MOST_AXES}"
             )
     arguments = ", ".join(parameter.name for parameter in task.parameters)
     header = "\n" * (task.section.body_line - 2) + f"def {FUNCTION}({arguments}):\n"
     text = header + _indent(task.section.body)
     digest = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=8).hexdigest()
-    # Messages show the last part of a file's name.
+    # Messages show the last part of the file name.
     file = f"<order {digest}>/{os.path.basename(task.order.label)}"
-    namespace: dict[str, Any] = {name: getattr(abbreviations, name) for name in abbreviations.__all__}
+    namespace: dict[str, Any] = {
+        name: value for name, value in vars(abbreviations).items() if not name.startswith("_")
+    }
     namespace |= {"vc": vc, "vd": importlib.import_module("vkdispatch"), "np": np}
     namespace |= task.order.names
     namespace |= {"__name__": file, "__builtins__": builtins}
@@ -218,7 +220,7 @@ def _make_function(task: Task) -> tuple[types.FunctionType, str]:
 
 
 def _indent(body: str) -> str:
-    """Return the body as Python has it below a `def`: as it is, where it is indented already."""
+    """Return the indented body of a function. A body that is indented already is unchanged."""
     lines = [line for line in body.splitlines() if line.strip() and not line.lstrip().startswith("#")]
     if not lines:
         return "    pass\n"
@@ -228,7 +230,7 @@ def _indent(body: str) -> str:
 
 
 def _list_names(code: types.CodeType) -> set[str]:
-    """Return the global names that a function and those inside of it use."""
+    """Return the global names that a function and its nested functions use."""
     names = set(code.co_names)
     for value in code.co_consts:
         if isinstance(value, types.CodeType):
@@ -237,11 +239,11 @@ def _list_names(code: types.CodeType) -> set[str]:
 
 
 def _describe_failure(task: Task, error: BaseException, line: int | None) -> str:
-    said = error.msg if isinstance(error, SyntaxError) else str(error)
+    message = error.msg if isinstance(error, SyntaxError) else str(error)
     lines = task.order.code.splitlines()
     place = f"{task.order.label}:{line}" if line else task.order.label
     shown = f"\n    {lines[line - 1].strip()}" if line and line <= len(lines) else ""
-    return f"{place}: {type(error).__name__}: {said}{shown}"
+    return f"{place}: {type(error).__name__}: {message}{shown}"
 
 
 MODELS = (TracedModel(),)

@@ -24,12 +24,12 @@ from vkdispatch.reduce.operations import (
     ReduceOp,
     can_combine_in_subgroups,
     can_exchange,
-    identity_of,
-    is_ours,
-    number_of_type,
+    find_identity,
+    is_predefined,
+    make_number,
 )
-from vkdispatch.rewrite.functions import inlined
-from vkdispatch.shader.arguments.signature import origin_of
+from vkdispatch.rewrite.functions import prepare_function
+from vkdispatch.shader.arguments.signature import find_origin
 
 State = tuple[Any, ...]
 
@@ -73,14 +73,14 @@ class Accumulator:
     parameters
         Names and types of the numbers that `finish` gets at each launch.
     subgroup
-        Combines a state over the subgroup; None where that takes exchanges.
+        Combines a state over the subgroup; None to exchange states instead.
     brief
         Whether `combine` returns single expressions.
     origin
         Whether `gather` needs the first element of the result.
     most_columns
-        The most neighbouring results of which an invocation has states where a load has elements of each;
-        None for the usual number.
+        The maximum number of neighbouring results that an invocation reduces if one load has elements of
+        each; None for the usual number.
     place
         Where the user's function that combines two values is defined; None if there is none.
     """
@@ -111,7 +111,7 @@ class Accumulator:
     def identity_state(self) -> State:
         """Return the identity."""
         return tuple(
-            number_of_type(number, kind) for number, kind in zip(self.identity, self.kinds, strict=True)
+            make_number(number, kind) for number, kind in zip(self.identity, self.kinds, strict=True)
         )
 
     def merge(self, x: State, y: State) -> State:
@@ -202,7 +202,7 @@ class Steps:
     parameters
         Names and types of the numbers that `finish` gets at each launch.
     subgroup
-        Combines a value over the subgroup; None where that takes exchanges.
+        Combines a value over the subgroup; None to exchange values instead.
     """
 
     prepare: Callable[[Any], Any] | None = None
@@ -262,7 +262,7 @@ def make_accumulator(operation: ReduceOp, kind: DType, features: frozenset[str])
     wide, narrow = wide_type(kind), compute_type(kind)
 
     def combine(x: Any, y: Any) -> Any:
-        result = inlined(operation.reduction)(x, y)
+        result = prepare_function(operation.reduction)(x, y)
         if isinstance(result, ShaderVariable) and result.var_type is narrow is not wide:
             return result.to_dtype(wide)
         if not isinstance(result, ShaderVariable):
@@ -271,18 +271,20 @@ def make_accumulator(operation: ReduceOp, kind: DType, features: frozenset[str])
             return register
         return result
 
-    brief = is_ours(operation) or is_expression(operation.reduction, wide, f"reduction {operation.name!r}")
+    brief = is_predefined(operation) or is_expression(
+        operation.reduction, wide, f"reduction {operation.name!r}"
+    )
     subgroup = operation.subgroup_reduction if can_combine_in_subgroups(operation, wide, features) else None
     return make_single(
         operation.name,
         wide,
         kind,
-        identity_of(operation, kind),
+        find_identity(operation, kind),
         combine,
         Steps(
             finish=lambda value, _: value if narrow is wide else value.to_dtype(narrow),
             subgroup=subgroup,
         ),
         brief=brief,
-        place=None if is_ours(operation) else origin_of(operation.reduction),
+        place=None if is_predefined(operation) else find_origin(operation.reduction),
     )

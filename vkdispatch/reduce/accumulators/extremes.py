@@ -18,10 +18,10 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.reduce.accumulators.accumulator import Accumulator, Place, State, combine_pairwise
 from vkdispatch.reduce.accumulators.values import compose, narrow, split_parts
-from vkdispatch.reduce.operations import identity_of_extreme
+from vkdispatch.reduce.operations import find_extreme_identity
 
 
-def _before(x: Sequence[Any], y: Sequence[Any], largest: bool) -> Any:
+def _is_before(x: Sequence[Any], y: Sequence[Any], largest: bool) -> Any:
     """Return whether x is smaller (or larger) than y, part by part; false where any is NaN."""
     first = x[0] > y[0] if largest else x[0] < y[0]
     if len(x) == 1:
@@ -37,16 +37,16 @@ def _is_nan(x: Sequence[Any]) -> Any:
     return vc.isnan(x[0]) if len(x) == 1 else vc.any(vc.isnan(x[0]), vc.isnan(x[1]))
 
 
-def _wins(x: Sequence[Any], y: Sequence[Any], largest: bool) -> Any:
+def _precedes(x: Sequence[Any], y: Sequence[Any], largest: bool) -> Any:
     """Return whether x comes before y: smaller (or larger), or NaN and y is not."""
-    before, nan = _before(x, y, largest), _is_nan(x)
+    before, nan = _is_before(x, y, largest), _is_nan(x)
     if nan is None:
         return before
     other = _is_nan(y)
     return vc.any(vc.all(before, ~other), vc.all(nan, ~other))
 
 
-def _part_kind(kind: DType) -> DType:
+def _find_part_type(kind: DType) -> DType:
     wide = component_type(wide_type(kind))
     return dtype.uint32 if wide is dtype.bool_ else wide
 
@@ -65,7 +65,7 @@ def make_extreme(kind: DType, largest: bool, out_type: DType | None = None) -> A
     Complex numbers are ordered by their real parts, then by their imaginary parts. Vectors are compared
     component by component.
     """
-    part, count = _part_kind(kind), component_count(kind)
+    part, count = _find_part_type(kind), component_count(kind)
     whole = not is_float_dtype(part)
     better = vc.max if largest else vc.min
 
@@ -73,7 +73,7 @@ def make_extreme(kind: DType, largest: bool, out_type: DType | None = None) -> A
         if whole:
             return [better(a, b) for a, b in zip(x, y, strict=True)]
         nan = _is_nan(x)
-        before = _before(x, y, largest)
+        before = _is_before(x, y, largest)
         if len(y) > 1:
             # y with a NaN as its imaginary part does not come after x
             before = vc.all(before, ~_is_nan(y))
@@ -92,7 +92,7 @@ def make_extreme(kind: DType, largest: bool, out_type: DType | None = None) -> A
     accumulator = Accumulator(
         "max" if largest else "min",
         (part,) * count,
-        (identity_of_extreme(kind, largest),) * count,
+        (find_extreme_identity(kind, largest),) * count,
         out_type or kind,
         gather,
         combine,
@@ -132,11 +132,11 @@ def make_extreme_index(kind: DType, largest: bool, index: DType, out_type: DType
 
     `index` is the type of the register that holds the place: uint32, or uint64 for longer results.
     """
-    part, count = _part_kind(kind), component_count(kind)
+    part, count = _find_part_type(kind), component_count(kind)
 
     def combine(x: State, y: State) -> State:
-        y_wins = _wins(y[:-1], x[:-1], largest)
-        x_wins = _wins(x[:-1], y[:-1], largest)
+        y_wins = _precedes(y[:-1], x[:-1], largest)
+        x_wins = _precedes(x[:-1], y[:-1], largest)
         second = vc.any(y_wins, vc.all(~x_wins, y[-1] < x[-1])).to_register()
         return tuple(vc.select(second, b, a) for a, b in zip(x, y, strict=True))
 
@@ -159,13 +159,13 @@ def make_extreme_index(kind: DType, largest: bool, index: DType, out_type: DType
         return states[0]
 
     def _choose_left(x: State, y: State) -> State:
-        second = _wins(y[:-1], x[:-1], largest).to_register()
+        second = _precedes(y[:-1], x[:-1], largest).to_register()
         return tuple(vc.select(second, b, a).to_register() for a, b in zip(x, y, strict=True))
 
     return Accumulator(
         "argmax" if largest else "argmin",
         (*(part,) * count, index),
-        (*(identity_of_extreme(kind, largest),) * count, 2 ** (8 * index.item_size) - 1),
+        (*(find_extreme_identity(kind, largest),) * count, 2 ** (8 * index.item_size) - 1),
         out_type,
         gather,
         combine,

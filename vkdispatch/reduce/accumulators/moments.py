@@ -40,7 +40,7 @@ from vkdispatch.reduce.accumulators.values import (
     split_parts,
 )
 
-# Integers of which 32 bits hold the sum of squares of a chunk.
+# Integer types for which 32 bits hold the sum of squares of a chunk.
 _TINY = (dtype.bool_, dtype.int8, dtype.uint8)
 _LARGEST: dict[DType, float] = {dtype.float32: 0xFFFFFF * 2.0**104, dtype.float64: sys.float_info.max}
 
@@ -56,7 +56,7 @@ def make_masked_mean(kind: DType, out_type: DType) -> Accumulator:
         return tuple(combine_pairwise(operator.add, column) for column in columns)
 
     def finish(state: State, numbers: Sequence[Any]) -> Any:
-        return narrow(compose(_unmasked_type(kind), divide_parts(state[:-1], state[-1])), out_type)
+        return narrow(compose(_find_unmasked_type(kind), divide_parts(state[:-1], state[-1])), out_type)
 
     return Accumulator(
         "mean",
@@ -71,7 +71,7 @@ def make_masked_mean(kind: DType, out_type: DType) -> Accumulator:
     )
 
 
-def _unmasked_type(kind: DType) -> DType:
+def _find_unmasked_type(kind: DType) -> DType:
     """Return the type of a number without the mask that its vector ends with."""
     part = component_type(kind)
     return part if kind.child_count == 2 else dtype.complex64 if part is dtype.float32 else dtype.complex128
@@ -131,7 +131,7 @@ def make_moments(
             divisor = vc.max(state[0] - numbers[0], 0).to_register()
         parts = []
         for square in state[1 + count :]:
-            without = vc.select(square > 0, _constant(math.inf, part), _constant(math.nan, part))
+            without = vc.select(square > 0, _make_constant(math.inf, part), _make_constant(math.nan, part))
             value = vc.select(divisor > 0, divide(square, divisor), without).to_register()
             parts.append(vc.sqrt(value) if root else value)
         return compose(compute_type(out_type), parts)
@@ -149,11 +149,11 @@ def make_moments(
     )
 
 
-def _constant(value: float, kind: DType) -> Any:
+def _make_constant(value: float, kind: DType) -> Any:
     return vc.to_dtype(kind, value)
 
 
-def _not_finite(value: Any) -> Any:
+def _is_not_finite(value: Any) -> Any:
     return vc.any(vc.isnan(value), vc.isinf(value))
 
 
@@ -176,11 +176,11 @@ def _find_moments(
     sums
         Number of sums of squares: one for each component, or one for all.
     """
-    zero = _constant(0, kind)
+    zero = _make_constant(0, kind)
     kept = [] if keep is None else [each.to_register() for each in keep]
     if keep is None:
-        n = _constant(len(rows), kind)
-        share = _constant(1 / len(rows), kind)
+        n = _make_constant(len(rows), kind)
+        share = _make_constant(1 / len(rows), kind)
     else:
         n = combine_pairwise(operator.add, kept)
         share = vc.select(n > 0, 1 / vc.max(n, 1), zero).to_register()
@@ -197,14 +197,14 @@ def _find_moments(
             steps = [vc.select(k > 0, each, zero).to_register() for k, each in zip(kept, steps, strict=True)]
         square = vc.new_register(kind, combine_pairwise(operator.add, [step * step for step in steps]))
         odd = [total] if origin is None else [total, origin[number]]
-        with vc.if_block(vc.any(*(_not_finite(each) for each in odd))):
+        with vc.if_block(vc.any(*(_is_not_finite(each) for each in odd))):
             # compilers may replace the difference of two infinities by 0
             mean[:] = zero
-            square[:] = _constant(math.inf, kind)
+            square[:] = _make_constant(math.inf, kind)
             bad = column if keep is not None else [row[number] for row in values]
             bad = bad if origin is None else [*bad, origin[number]]
-            with vc.if_block(vc.any(*(_not_finite(each) for each in bad))):
-                square[:] = _constant(math.nan, kind)
+            with vc.if_block(vc.any(*(_is_not_finite(each) for each in bad))):
+                square[:] = _make_constant(math.nan, kind)
         means.append(mean)
         squares.append(square)
     if sums < len(squares):
@@ -217,5 +217,5 @@ def _find_integer_moments(values: Sequence[Any], kind: DType) -> State:
     values = [split_parts(value)[0] for value in values]
     total = cast_value(combine_pairwise(operator.add, values), kind).to_register()
     square = cast_value(combine_pairwise(operator.add, [each * each for each in values]), kind)
-    mean = (total * _constant(1 / len(values), kind)).to_register()
-    return (_constant(len(values), kind).to_register(), mean, (square - total * mean).to_register())
+    mean = (total * _make_constant(1 / len(values), kind)).to_register()
+    return (_make_constant(len(values), kind).to_register(), mean, (square - total * mean).to_register())

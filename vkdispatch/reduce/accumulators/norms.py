@@ -9,7 +9,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.values.promotion import is_nonzero
 from vkdispatch.base.dtype import DType
-from vkdispatch.codegen.trace.recording import precise_math
+from vkdispatch.codegen.trace.current import precise_math
 from vkdispatch.reduce.accumulators.accumulator import Accumulator, Steps, combine_pairwise, make_single
 from vkdispatch.reduce.accumulators.values import cast_value, narrow, split_floats
 

@@ -34,7 +34,7 @@ from vkdispatch.reduce.accumulators.values import (
     set_nan_beside,
 )
 
-# Integers of which 32 bits hold the sum of a chunk.
+# Integer types for which 32 bits hold the sum of a chunk.
 _SMALL = (dtype.bool_, dtype.int8, dtype.uint8, dtype.int16, dtype.uint16)
 
 

@@ -22,7 +22,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.compaction.filling import fill_rest
 from vkdispatch.selection.compaction.flags import flag_elements, flags_from, is_countable
-from vkdispatch.selection.compaction.writing import Writer, write_kept
+from vkdispatch.selection.compaction.writing import Writer, write_elements
 from vkdispatch.selection.sizes import parse_size
 from vkdispatch.shader.map import MappedArray, MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -79,9 +79,9 @@ def compact(
     if isinstance(condition, MappingFunction):
         condition = _call_condition(condition, x)
     size = parse_size(size, graph, _UNKNOWN)
-    bits, starts = _count_kept(x, condition, size, output_map, graph)
+    bits, starts = _flag_kept(x, condition, size, output_map, graph)
     count = _read_total(condition, bits, starts, "condition") if size is None else size
-    kept = _keep(x, condition, bits, starts, count, output_map, graph)
+    kept = _write_elements(x, condition, bits, starts, count, output_map, graph)
     if size is None:
         return kept
     if size:
@@ -90,7 +90,7 @@ def compact(
 
 
 @repeatable
-def _count_kept(
+def _flag_kept(
     x: ArrayLike, condition: Any, size: int | None, output_map: ResultMap | None, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any]]:
     """Check the arguments of `compact`, and return `bits` and `starts` of `Flags`. It does not wait."""
@@ -102,11 +102,11 @@ def _count_kept(
     most = parsed.size if size is None else min(parsed.size, size)
     sink = parse_output(output_map, values.var_type, most=most)
     check_overlap((), sink, elsewhere=[values, parsed])
-    return _flag(parsed, size, graph)
+    return _flag_where(parsed, size, graph)
 
 
 @repeatable
-def _keep(
+def _write_elements(
     x: ArrayLike,
     condition: Any,
     bits: Buffer[Any],
@@ -122,7 +122,7 @@ def _keep(
     if count and condition.size:
         arguments = (kept, *values.arguments, *sink.arguments)
         writer = Values(*choose_copy(values, sink))
-        write_kept(flags_from(bits, starts, condition.size), writer, arguments, count, graph)
+        write_elements(flags_from(bits, starts, condition.size), writer, arguments, count, graph)
     return kept
 
 
@@ -159,7 +159,7 @@ def nonzero(
         `size` is None in a graph.
     """
     size = parse_size(size, graph, _UNKNOWN)
-    bits, starts = _count_nonzero(x, size, graph)
+    bits, starts = _flag_nonzero(x, size, graph)
     count = _read_total(x, bits, starts, "x") if size is None else size
     indices = _write_indices(x, bits, starts, count, graph)
     if size:
@@ -169,14 +169,14 @@ def nonzero(
 
 
 @repeatable
-def _count_nonzero(
+def _flag_nonzero(
     x: ArrayLike, size: int | None, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any]]:
     """Check the argument of `nonzero`, and return `bits` and `starts` of `Flags`. It does not wait."""
     values = _parse_condition(x, "x")
     if not values.shape:
         raise ArgumentValueError("x: an array of no axes has no indices")
-    return _flag(values, size, graph)
+    return _flag_where(values, size, graph)
 
 
 @repeatable
@@ -187,7 +187,7 @@ def _write_indices(
     indices = tuple(prepare_result(None, (count,), dtype.int64, x.context) for _ in x.shape)
     if count and x.size:
         arguments = (*indices, *x.shape[1:])
-        write_kept(flags_from(bits, starts, x.size), Indices(len(x.shape)), arguments, count, graph)
+        write_elements(flags_from(bits, starts, x.size), Indices(len(x.shape)), arguments, count, graph)
     return indices
 
 
@@ -208,7 +208,7 @@ def _parse_condition(array: Any, name: str = "condition") -> Operand:
     return parsed
 
 
-def _flag(
+def _flag_where(
     condition: Operand, size: int | None, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any]]:
     if condition.size == 0:
@@ -226,12 +226,12 @@ def _read_total(condition: Any, bits: Buffer[Any], starts: Buffer[Any], name: st
 def make_total(starts: Buffer[Any], graph: CommandGraph | None) -> Buffer[Any]:
     """Return the number of elements that are kept, the last of the starts of `Flags`, as an int64."""
     total: Buffer[Any] = function_buffer(1, dtype.int64, context=starts.context)
-    _total_kernel()(starts, total, graph=graph)
+    _make_total_kernel()(starts, total, graph=graph)
     return total
 
 
 @memoize
-def _total_kernel() -> ShaderFunction:
+def _make_total_kernel() -> ShaderFunction:
     def trace(starts: Any, total: Any) -> None:
         total[0] = starts[starts.shape.w - 1].to_dtype(dtype.int64)
 

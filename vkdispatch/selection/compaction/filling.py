@@ -1,4 +1,4 @@
-"""Places of a result of given size that no element was written to are filled."""
+"""Filling: the places of a result of a fixed size after its last element get a value."""
 
 from typing import Any
 
@@ -24,11 +24,11 @@ def fill_rest(result: Buffer[Any], starts: Buffer[Any], value: Any, graph: Comma
         value = [value] * kind.child_count
     elif is_matrix(kind):
         value = [[value] * kind.child_count] * kind.child_count
-    _fill_kernel(kind)(result, starts, value, count_fill_groups(result.size), graph=graph)
+    _make_fill_kernel(kind)(result, starts, value, count_fill_groups(result.size), graph=graph)
 
 
 @memoize
-def _fill_kernel(kind: DType) -> ShaderFunction:
+def _make_fill_kernel(kind: DType) -> ShaderFunction:
     def trace(result: Any, starts: Any, value: Any, groups: Any) -> None:
         with each_free_place(result, starts, groups) as index:
             result[index] = value
@@ -44,12 +44,12 @@ def _fill_kernel(kind: DType) -> ShaderFunction:
 
 def fill_with_first(values: Buffer[Any], starts: Buffer[Any], graph: CommandGraph | None) -> None:
     """Fill the places after the last element with the first element."""
-    kernel = _fill_with_first_kernel(copied_type(values.var_type))
+    kernel = _make_fill_with_first_kernel(copied_type(values.var_type))
     kernel(values, starts, count_fill_groups(values.size), graph=graph)
 
 
 @memoize
-def _fill_with_first_kernel(kind: DType) -> ShaderFunction:
+def _make_fill_with_first_kernel(kind: DType) -> ShaderFunction:
     def trace(values: Any, starts: Any, groups: Any) -> None:
         first = values[0].to_register()
         with each_free_place(values, starts, groups) as index:

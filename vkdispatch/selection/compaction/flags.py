@@ -202,7 +202,7 @@ def flag_elements(
     sums: Buffer[Any] = function_buffer(tiles, dtype.uint32, context=x.context)
     views = tuple(x.arguments[position] for position, _ in source.views)
     whole, rest = divmod(x.size, tile)
-    kernel = _flag_kernel(Condition(source, keeps_heads, equal_nan), group)
+    kernel = _make_flag_kernel(Condition(source, keeps_heads, equal_nan), group)
     kernel(bits, sums, *x.arguments, *views, whole, rest, tiles, graph=graph)
     starts = exclusive_sum(sums, graph=graph) if needs_sums or tiles > tuning.flag_few else sums
     return Flags(bits, starts, x.size, group, tiles)
@@ -221,7 +221,7 @@ def is_countable(x: Operand) -> bool:
 
 
 @memoize
-def _flag_kernel(condition: Condition, group: int) -> ShaderFunction:
+def _make_flag_kernel(condition: Condition, group: int) -> ShaderFunction:
     source = condition.source
     arguments = [
         ("flag_bits", buffer[dtype.uint32]),

@@ -35,7 +35,7 @@ from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.compaction.filling import fill_rest, fill_with_first
 from vkdispatch.selection.compaction.flags import flag_elements, flags_from
-from vkdispatch.selection.compaction.writing import Writer, write_kept
+from vkdispatch.selection.compaction.writing import Writer, write_elements
 from vkdispatch.selection.sizes import parse_size
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable, raw_type
@@ -48,8 +48,9 @@ _GROUP = 256
 _Runs = tuple[Buffer[Any], Buffer[Any], Buffer[Any], Buffer[Any] | None]
 
 
+# NumPy's arguments
 @array_function
-def unique(
+def unique(  # noqa: PLR0913
     x: ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
@@ -107,11 +108,11 @@ def unique(
     if getattr(x, "size", None) == 0:
         return _return_nothing(x, _Requests(*requests), size, fill_value, output_map, graph)
     needs_positions = bool(return_index or return_inverse)
-    runs = _count_runs(x, needs_positions, bool(equal_nan), size, output_map, graph)
+    runs = _flag_heads(x, needs_positions, bool(equal_nan), size, output_map, graph)
     count = flags_from(runs[0], runs[1], x.size).read_total("x") if size is None else size
     results = _Results(*_write_heads(x, requests, runs, count, size is not None, output_map, graph))
     if size:
-        _pad(results, runs[1], fill_value, graph)
+        _fill_rest(results, runs[1], fill_value, graph)
     return results.pack()
 
 
@@ -127,7 +128,7 @@ def _parse(x: ArrayLike, size: int | None, output_map: ResultMap | None) -> tupl
 
 
 @repeatable
-def _count_runs(
+def _flag_heads(
     x: ArrayLike,
     needs_positions: bool,
     equal_nan: bool,
@@ -174,10 +175,10 @@ def _write_heads(
         writer = Heads(copied, parse_output(None, copied).sink if plain else sink.sink, requested, kind)
         others = [each for each in (positions, results.index, heads, results.inverse) if each is not None]
         flags = flags_from(bits, starts, values.size)
-        write_kept(flags, writer, (results.values, keys, *others, *sink.arguments), count + 1, graph)
+        write_elements(flags, writer, (results.values, keys, *others, *sink.arguments), count + 1, graph)
     if count and results.counts is not None:
         own = (starts,) if has_size else ()
-        _count_kernel(keys.var_type, has_size)(results.counts, heads, keys, *own, graph=graph)
+        _make_count_kernel(keys.var_type, has_size)(results.counts, heads, keys, *own, graph=graph)
     return results.values, results.index, results.inverse, results.counts
 
 
@@ -228,9 +229,7 @@ def _return_nothing(
     values, sink = _parse(x, size, output_map)
     count = size or 0
     if count and fill_value is None:
-        raise ArgumentValueError(
-            "fill_value: needed, for an array of no elements has none to fill a size with"
-        )
+        raise ArgumentValueError("fill_value: required, because x has no elements to fill the result with")
     results = _make_results(values, requested, sink.out_type, count)
     if count:
         none = asbuffer(np.zeros(1, np.uint32), context=x.context)
@@ -273,7 +272,7 @@ class Heads(Writer):
     def arguments(self) -> list[tuple[str, Any]]:
         """See `Writer`."""
         requested = self.requested
-        buffers = [
+        buffers: list[tuple[str, DType]] = [
             ("unique_values", self.sink.out_type),
             ("unique_keys", self.kind),
             *([("unique_positions", self.position)] if self.position else []),
@@ -315,7 +314,7 @@ class Heads(Writer):
 
 
 @memoize
-def _count_kernel(kind: DType, has_size: bool) -> ShaderFunction:
+def _make_count_kernel(kind: DType, has_size: bool) -> ShaderFunction:
     """Return the kernel that computes counts from heads.
 
     With `has_size` there may be more counts than heads, or fewer; `starts` has the number of heads.
@@ -343,7 +342,7 @@ def _count_kernel(kind: DType, has_size: bool) -> ShaderFunction:
     return trace_kernel("unique_counts", trace, arguments, _GROUP, exec_size="counts.size")
 
 
-def _pad(results: _Results, starts: Buffer[Any], fill_value: Any, graph: CommandGraph | None) -> None:
+def _fill_rest(results: _Results, starts: Buffer[Any], fill_value: Any, graph: CommandGraph | None) -> None:
     """Fill the places after the last distinct element."""
     if fill_value is not None:
         fill_rest(results.values, starts, fill_value, graph)

@@ -1,6 +1,6 @@
 """The second pass of a compaction: elements that are kept are written, in their order.
 
-The pass sums up the counts of the tiles before its tile by itself if tiles are few. Tiles that keep much are
+If tiles are few, the pass itself sums up the counts of the tiles before its own. Tiles that keep much are
 written element by element, so neighbours write to neighbours; tiles that keep little are written bit by bit.
 """
 
@@ -44,19 +44,21 @@ class Writer:
         """Handle an element, kept or not; `rank` elements are kept up to it, including itself."""
 
 
-def write_kept(
+def write_elements(
     flags: Flags, writer: Writer, arguments: Sequence[Any], size: int, graph: CommandGraph | None
 ) -> None:
     """Write the first `size` elements that are kept."""
     group = flags.group
-    kernel = _write_kernel(writer, group, flags.has_sums)
+    kernel = _make_write_kernel(writer, group, flags.has_sums, tuning.flag_unroll, tuning.flag_sparse)
     low, high = size & 0x7FFFFFFF, size >> 31
     whole, rest = divmod(flags.size, group * WORD)
     kernel(flags.bits, flags.starts, *arguments, low, high, whole, rest, flags.tiles, graph=graph)
 
 
 @memoize
-def _write_kernel(writer: Writer, group: int, has_sums: bool) -> ShaderFunction:
+def _make_write_kernel(
+    writer: Writer, group: int, has_sums: bool, unroll: int, sparse: int
+) -> ShaderFunction:
     names = ("size_low", "size_high", "write_whole", "write_rest", "write_tiles")
     arguments = [
         ("flag_bits", buffer[dtype.uint32]),
@@ -65,7 +67,6 @@ def _write_kernel(writer: Writer, group: int, has_sums: bool) -> ShaderFunction:
         *((name, constant[dtype.uint32]) for name in names),
     ]
     tile_size = group * WORD
-    unroll = tuning.flag_unroll
 
     def trace(bits: Any, starts: Any, *variables: Any) -> None:
         own = variables[:-5]
@@ -134,7 +135,7 @@ def _write_kernel(writer: Writer, group: int, has_sums: bool) -> ShaderFunction:
         if writer.has_visits:
             write_element_by_element()
             return
-        with vc.if_block(kept * tuning.flag_sparse < tile_size):
+        with vc.if_block(kept * sparse < tile_size):
             write_bit_by_bit()
         with vc.else_block():
             write_element_by_element()

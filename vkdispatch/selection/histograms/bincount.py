@@ -4,14 +4,13 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays.aliasing import check_overlap
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import ResultMap, parse_output
+from vkdispatch.arrays.maps.output import ResultMap
 from vkdispatch.arrays.numbers import parse_int
 from vkdispatch.arrays.queue_reads import agree_on_size
 from vkdispatch.arrays.repeated_calls import repeatable
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import prepare_output
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
 from vkdispatch.base.dtype import DType, is_integer_dtype, is_scalar
@@ -131,9 +130,8 @@ def _count(
     """Return `bins` counts, or sums of weights. It does not wait."""
     values = parse_operand(x, "x")
     arrays = [values] if weights is None else [values, parse_operand(weights, "weights")]
-    sink = parse_output(output_map, dtype.int64 if weights is None else dtype.float64, (bins,))
-    check_overlap((), sink, elsewhere=arrays)
-    counts = prepare_result(None, (bins,), sink.out_type, values.context)
+    kind = dtype.int64 if weights is None else dtype.float64
+    sink, counts = prepare_output(None, output_map, (bins,), kind, values.context, elsewhere=arrays)
     if bins == 0:
         return counts
     if values.size == 0:

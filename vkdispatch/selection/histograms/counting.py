@@ -83,7 +83,7 @@ class _Form:
 
 
 def shared_words(bins: int, item_size: int = 4) -> int:
-    """Return how many items of workgroup memory a kernel for so many bins has; 0 if they do not fit."""
+    """Return the number of items of workgroup memory for a number of bins; 0 if they do not fit."""
     most = device_facts().shared_memory // item_size
     return next((words for words in _WORDS if bins <= words <= most), 0)
 
@@ -102,13 +102,13 @@ def count_bins(task: BinnedTask) -> Buffer[Any]:
     copies = max(1, min(words // (bins | 1), stream.group // device_facts().subgroup_size)) if words else 1
     own = () if task.edges is None else (task.edges,)
     stride = 2 if is_direct and kind is dtype.uint32 else 1
-    kernel = _count_kernel(_Form(stream, task.binning, words, kind, stride))
+    kernel = _make_count_kernel(_Form(stream, task.binning, words, kind, stride))
     kernel(counts, copies, bins, *own, *values, graph=graph)
     return result if is_direct else store_counts(counts, result, task.output, graph)
 
 
 @memoize
-def _count_kernel(form: _Form) -> ShaderFunction:
+def _make_count_kernel(form: _Form) -> ShaderFunction:
     arguments = [("counts", buffer[form.count]), ("copies", constant[dtype.uint32]), *form.binning.arguments]
     own = len(arguments)
     count = _count_in_shared if form.words else _count_in_buffer
@@ -164,12 +164,12 @@ def store_counts(
     counts: Buffer[Any], result: Buffer[Any], output: Output, graph: CommandGraph | None
 ) -> Buffer[Any]:
     """Fill the result with counts, converted or mapped."""
-    _store_kernel(counts.var_type, output.sink)(counts, result, *output.arguments, graph=graph)
+    _make_store_kernel(counts.var_type, output.sink)(counts, result, *output.arguments, graph=graph)
     return result
 
 
 @memoize
-def _store_kernel(kind: DType, sink: Sink) -> ShaderFunction:
+def _make_store_kernel(kind: DType, sink: Sink) -> ShaderFunction:
     arguments = [("counts", buffer[kind]), ("result", buffer[sink.out_type])]
     mapped = sink.parameters
 

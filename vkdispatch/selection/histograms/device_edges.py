@@ -19,7 +19,7 @@ from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_float_dtype, is_vector
-from vkdispatch.codegen.functions.registers import precise
+from vkdispatch.codegen.execution.registers import precise
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -37,14 +37,14 @@ def make_edges(
     context = extremes.context
     outer: Buffer[Any] = function_buffer(2, wide_type(kind), context=context)
     edges: Buffer[Any] = function_buffer(bins + 1, wide_type(kind), context=context)
-    _outer_kernel(extremes.var_type, wide_type(source), kind)(extremes, outer, graph=graph)
-    _steps_kernel(kind)(outer, edges, bins, graph=graph)
-    _edges_kernel(kind)(outer, edges, bins, graph=graph)
+    _make_outer_kernel(extremes.var_type, wide_type(source), kind)(extremes, outer, graph=graph)
+    _make_steps_kernel(kind)(outer, edges, bins, graph=graph)
+    _make_edges_kernel(kind)(outer, edges, bins, graph=graph)
     return edges
 
 
 @memoize
-def _outer_kernel(stored: DType, source: DType, kind: DType) -> ShaderFunction:
+def _make_outer_kernel(stored: DType, source: DType, kind: DType) -> ShaderFunction:
     wide = wide_type(kind)
 
     def trace(extremes: Any, outer: Any) -> None:
@@ -87,7 +87,7 @@ def _round_to_half(value: Any) -> Any:
 
 
 @memoize
-def _steps_kernel(kind: DType) -> ShaderFunction:
+def _make_steps_kernel(kind: DType) -> ShaderFunction:
     wide = wide_type(kind)
 
     def trace(outer: Any, edges: Any, bins: Any) -> None:
@@ -106,7 +106,7 @@ def _steps_kernel(kind: DType) -> ShaderFunction:
 
 
 @memoize
-def _edges_kernel(kind: DType) -> ShaderFunction:
+def _make_edges_kernel(kind: DType) -> ShaderFunction:
     wide = wide_type(kind)
 
     def trace(outer: Any, edges: Any, bins: Any) -> None:

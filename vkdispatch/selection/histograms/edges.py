@@ -72,7 +72,7 @@ def make_bins(x: Operand, bins: Any, range: Any, graph: CommandGraph | None) -> 
             f"{host.shape}"
         )
     if np.any(host[:-1] > host[1:]):
-        raise ArgumentValueError("bins: expected edges that rise")
+        raise ArgumentValueError("bins: expected ascending edges")
     common = np.result_type(host_type(x.var_type), host.dtype)
     kind = wide_type(from_numpy_dtype(common))
     if _must_narrow(x, kind) and not np.isnan(host).any():
@@ -223,7 +223,8 @@ def _host_edges(x: Operand, bins: int, range: tuple[Any, Any] | None) -> "list[n
         for low, high in pairs:
             if not (np.isfinite(low) and np.isfinite(high)):
                 raise ArgumentValueError(
-                    f"x: its elements range from {low} to {high}, which is no range for bins; give range="
+                    f"x: its elements range from {low} to {high}, which cannot be divided into bins; "
+                    "give range="
                 )
         samples = [np.array(each).astype(numbers) for each in pairs]
     try:

@@ -54,12 +54,12 @@ def find_extremes(x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
     if len(reductions) == 1:
         return reductions[0]
     both: Buffer[Any] = function_buffer(2, reductions[0].var_type, context=x.context)
-    _join_kernel(both.var_type)(both, *reductions, graph=graph)
+    _make_join_kernel(both.var_type)(both, *reductions, graph=graph)
     return both
 
 
 @memoize
-def _join_kernel(kind: DType) -> ShaderFunction:
+def _make_join_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that copies two numbers to one buffer, so that one read is enough."""
 
     def trace(both: Any, low: Any, high: Any) -> None:

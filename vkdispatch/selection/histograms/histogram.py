@@ -144,7 +144,7 @@ def _store_zeros(counts: Buffer[Any], sink: Output, graph: CommandGraph | None) 
 def _divide(counts: Buffer[Any], edges: Buffer[Any], sink: Output, graph: CommandGraph | None) -> Buffer[Any]:
     total = _sum_reduction()(counts, graph=graph)
     dense = prepare_result(None, counts.shape, sink.out_type, counts.context)
-    _divide_kernel(edges.var_type, sink.sink)(counts, edges, total, dense, *sink.arguments, graph=graph)
+    _make_divide_kernel(edges.var_type, sink.sink)(counts, edges, total, dense, *sink.arguments, graph=graph)
     return dense
 
 
@@ -154,7 +154,7 @@ def _sum_reduction() -> ReduceFunction:
 
 
 @memoize
-def _divide_kernel(kind: DType, sink: Sink) -> ShaderFunction:
+def _make_divide_kernel(kind: DType, sink: Sink) -> ShaderFunction:
     arguments = [
         ("counts", buffer[dtype.float64]),
         ("edges", buffer[kind]),

@@ -110,11 +110,11 @@ def sum_weights(task: BinnedTask, weights: Operand) -> Buffer[Any]:
     clear_buffer(tops, graph)
     if is_float_dtype(kind):
         form = _Form(stream, binning, kind, shared_words(bins), 0)
-        _top_kernel(form)(tops, *own, *values, graph=graph)
+        _make_top_kernel(form)(tops, *own, *values, graph=graph)
     has_words = not device_facts().features >= _HAS_LONGS
     form = _Form(stream, binning, kind, _shared_bins(bins), upper, has_words)
-    _sum_kernel(form)(sums, tops, *own, *values, graph=graph)
-    _finish_kernel(kind, upper, output.sink)(sums, tops, task.result, *output.arguments, graph=graph)
+    _make_sum_kernel(form)(sums, tops, *own, *values, graph=graph)
+    _make_finish_kernel(kind, upper, output.sink)(sums, tops, task.result, *output.arguments, graph=graph)
     return task.result
 
 
@@ -152,7 +152,7 @@ def _split_float(kind: DType, weight: Any) -> tuple[Any, Any, Any]:
 
 
 @memoize
-def _top_kernel(form: _Form) -> ShaderFunction:
+def _make_top_kernel(form: _Form) -> ShaderFunction:
     """Return the kernel that finds the top of each bin, and flags weights that are not finite."""
     layout, group = _layout(form.weight), form.stream.group
     own = 1 + len(form.binning.arguments)
@@ -193,7 +193,7 @@ def _top_kernel(form: _Form) -> ShaderFunction:
 
 
 @memoize
-def _sum_kernel(form: _Form) -> ShaderFunction:
+def _make_sum_kernel(form: _Form) -> ShaderFunction:
     """Return the kernel that adds up the weights of each bin, in fixed point from its top."""
     group = form.stream.group
     own = 2 + len(form.binning.arguments)
@@ -296,7 +296,7 @@ def _shift_right(value: Any, count: Any) -> Any:
 
 
 @memoize
-def _finish_kernel(kind: DType, upper: int, sink: Sink) -> ShaderFunction:
+def _make_finish_kernel(kind: DType, upper: int, sink: Sink) -> ShaderFunction:
     mapped = sink.parameters
     arguments = [
         ("sums", buffer[dtype.int64]),

@@ -18,7 +18,14 @@ from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
-from vkdispatch.selection.topk.form import NarrowForm, declare_arguments, is_before, is_equal, is_good
+from vkdispatch.selection.topk.form import (
+    NarrowForm,
+    declare_arguments,
+    is_before,
+    is_equal,
+    is_good,
+    load_bound,
+)
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Elements of a run; invocations of a workgroup.
@@ -61,7 +68,7 @@ def _make_comparison(form: NarrowForm, bound: Any) -> Callable[[Any], Any]:
 
 
 @memoize
-def count_runs_kernel(form: NarrowForm) -> ShaderFunction:
+def make_count_runs_kernel(form: NarrowForm) -> ShaderFunction:
     """Return the kernel that counts elements up to the bound of their row: a sum for each run.
 
     Its arguments are the keys, sums, bounds; and the shape: the number of rows, runs of each, and the length
@@ -83,7 +90,7 @@ def count_runs_kernel(form: NarrowForm) -> ShaderFunction:
 
 
 @memoize
-def collect_runs_kernel(form: NarrowForm) -> ShaderFunction:
+def make_collect_runs_kernel(form: NarrowForm) -> ShaderFunction:
     """Return the kernel that collects candidates.
 
     Its arguments are the keys, the starts; the candidates and their positions; the bounds; k, room, and the
@@ -110,7 +117,7 @@ def collect_runs_kernel(form: NarrowForm) -> ShaderFunction:
 
 
 @memoize
-def count_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
+def make_count_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
     """Return the kernel that counts elements before the k-th one, and those that equal it.
 
     Its arguments are the keys, the sums, the states; the starts of the sample's candidates; k, room, and the
@@ -121,7 +128,7 @@ def count_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
         k, room, rows, runs, length = others
         own = _own_run(rows, runs, length)
         has_good = is_good(starts, own.row, runs, k, room)
-        bound = _load_bound(form, states, own)
+        bound = load_bound(form, states, own.row)
         less, equal = vc.new_uint_register(0), vc.new_uint_register(0)
         with vc.for_block(0, vc.select(has_good, 0, own.count)) as place:
             code = form.code(keys[own.base + (own.begin + place)].to_register())
@@ -137,7 +144,7 @@ def count_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
 
 
 @memoize
-def collect_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
+def make_collect_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
     """Return the kernel that collects exactly k candidates of rows whose sample was not good.
 
     Its arguments are the keys, the exact starts; the candidates and their positions; the states; the starts
@@ -148,7 +155,7 @@ def collect_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
         sample_starts, k, room, rows, runs, length = others
         own = _own_run(rows, runs, length)
         has_good = is_good(sample_starts, own.row, runs, k, room)
-        bound = _load_bound(form, states, own)
+        bound = load_bound(form, states, own.row)
         ties = states[own.row * (form.parts + 1) + form.parts].to_register("top_ties")
         half = (rows * runs).to_register("top_half")
         # sums over all rows may wrap around, but their differences in 32 bits are right
@@ -171,8 +178,3 @@ def collect_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
     buffers = "keys starts candidates positions states sample_starts"
     arguments = declare_arguments(form.order.raw, buffers, "k room rows runs length")
     return trace_kernel("topk_collect_runs_exactly", body, arguments, GROUP, _WORKGROUPS)
-
-
-def _load_bound(form: NarrowForm, states: Any, own: _Run) -> list[Any]:
-    state = (own.row * (form.parts + 1)).to_register("top_state")
-    return [states[state + part].to_register() for part in range(form.parts)]

@@ -93,6 +93,12 @@ def declare_arguments(
     ]
 
 
+def load_bound(form: NarrowForm, states: Any, row: Any) -> list[Any]:
+    """Return the code of the k-th element of a row."""
+    state = (row * (form.parts + 1)).to_register("top_state")
+    return [states[state + part].to_register() for part in range(form.parts)]
+
+
 def is_before(code: list[Any], other: list[Any]) -> Any:
     """Return whether a code is smaller than another."""
     smaller: Any = None

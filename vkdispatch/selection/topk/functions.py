@@ -21,7 +21,7 @@ from vkdispatch.arrays.maps.output import Output, ResultMap, Sink, parse_output
 from vkdispatch.arrays.maps.source import Source
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.numbers import parse_int
-from vkdispatch.arrays.results import prepare_result
+from vkdispatch.arrays.results import parse_pair, prepare_result
 from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
@@ -32,7 +32,6 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.selection.topk.narrowing import find_candidates, plan_narrowing
 from vkdispatch.selection.topk.whole_rows import can_take_rows, suits_rows, take_first_of_rows
 from vkdispatch.selection.tuning import tuning
-from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable
 from vkdispatch.sorting.launching import Rows, position_type, sort_rows
@@ -71,7 +70,8 @@ def topk(
     largest
         Whether to find the largest elements; otherwise the smallest.
     sorted
-        As in torch. Results are always sorted here, whatever its value: the largest (or smallest) first.
+        Accepted for compatibility with torch and ignored: results are always sorted, the largest (or
+        smallest) first.
     out
         A pair of buffers to write to, for values and indices; either may be None.
     output_map
@@ -98,7 +98,7 @@ def topk(
     along = Along(*split_shape(values.shape, axis))
     k = parse_int(k, "k", least=0, most=along.length, note=", the length of the axis")
     shape = (*values.shape[:axis], k, *values.shape[axis + 1 :])
-    values_out, indices_out = _parse_outputs(out)
+    values_out, indices_out = parse_pair(out, "values and indices")
     to = parse_output(output_map, values.var_type, shape)
     top = prepare_result(values_out, shape, to.out_type, values.context, "out[0]")
     indices = prepare_result(indices_out, shape, dtype.int64, values.context, "out[1]")
@@ -126,14 +126,6 @@ def topk(
     choice = _Choice(positions, pitch, through, rows.length, k)
     _take(values, along, choice, (top, indices), to, graph)
     return top, indices
-
-
-def _parse_outputs(out: object) -> tuple[Any, Any]:
-    if out is None:
-        return None, None
-    if not isinstance(out, (tuple, list)) or len(out) != 2:
-        raise ArgumentTypeError(f"out: expected a pair, for values and indices, got {describe(out)}")
-    return out[0], out[1]
 
 
 @record(eq=False)
@@ -194,13 +186,13 @@ def _take(
     # numbers that the kernel does not use may exceed 32 bits
     numbers = (choice.pitch, choice.candidates, along.length, choice.k, along.after) if has_rows else (1,) * 5
     positions, through = choice.positions, choice.through
-    kernel = _take_kernel(_TakeForm(source, sink, positions.var_type, through is not None, has_rows))
+    kernel = _make_take_kernel(_TakeForm(source, sink, positions.var_type, through is not None, has_rows))
     own = (positions,) if through is None else (positions, through)
     kernel(*results, *own, *x.arguments, *to.arguments, *numbers, graph=graph)
 
 
 @memoize
-def _take_kernel(form: _TakeForm) -> ShaderFunction:
+def _make_take_kernel(form: _TakeForm) -> ShaderFunction:
     sink, source = form.sink, form.source
     arguments = [
         ("top_values", buffer[sink.out_type]),

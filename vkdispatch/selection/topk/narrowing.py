@@ -16,25 +16,25 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.sums import exclusive_sum
 from vkdispatch.selection.topk.cpu_runs import (
     RUN,
-    collect_runs_exactly_kernel,
-    collect_runs_kernel,
-    count_runs_exactly_kernel,
-    count_runs_kernel,
+    make_collect_runs_exactly_kernel,
+    make_collect_runs_kernel,
+    make_count_runs_exactly_kernel,
+    make_count_runs_kernel,
 )
 from vkdispatch.selection.topk.form import BINS, NarrowForm, choose_together
 from vkdispatch.selection.topk.radix_select import (
-    begin_kernel,
-    choose_kernel,
-    collect_exactly_kernel,
-    count_kernel,
-    exact_kernel,
+    make_begin_kernel,
+    make_choose_kernel,
+    make_collect_exactly_kernel,
+    make_count_kernel,
+    make_exact_kernel,
 )
 from vkdispatch.selection.topk.sampling import (
-    bound_kernel,
-    collect_kernel,
-    flag_kernel,
-    pad_kernel,
-    sample_kernel,
+    make_bound_kernel,
+    make_collect_kernel,
+    make_flag_kernel,
+    make_pad_kernel,
+    make_sample_kernel,
 )
 from vkdispatch.selection.topk.whole_rows import can_take_rows, take_first_of_rows
 from vkdispatch.selection.tuning import choose_group, tuning
@@ -86,65 +86,56 @@ def plan_narrowing(length: int, k: int) -> Plan | None:
 def find_candidates(
     keys: Buffer[Any], order: Order, rows: Rows, k: int, plan: Plan, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any]]:
-    """Return `plan.room` candidates for the first k elements of each row, and their positions."""
+    """Return `plan.room` candidates for the first k elements of each row, and their positions.
+
+    GPUs flag the candidates of tiles. CPU drivers, where workgroups that return at once are expensive, count
+    those of runs.
+    """
     context = keys.context
     together = choose_together(order, rows.count, rows.length)
     form = NarrowForm(order, choose_group(tuning.sample_group), together, tuning.sample_loads)
-    if device_facts(context).is_cpu:
-        return _find_by_runs(keys, form, rows, k, plan, graph)
-    tiles = -(-rows.length // form.tile)
-    shape = (rows.count, tiles, rows.length)
+    has_runs = device_facts(context).is_cpu
+    parts = -(-rows.length // (RUN if has_runs else form.tile))
+    shape = (rows.count, parts, rows.length)
     limits = (k, plan.room)
 
     def words(count: int) -> Buffer[Any]:
         return function_buffer(count, dtype.uint32, context=context)
 
     bounds = _find_bounds(keys, order, rows, plan, graph)
-    bits, sums = words(rows.count * tiles * form.group), words(rows.count * tiles)
-    flag_kernel(form)(keys, keys, bits, sums, bounds, *shape, graph=graph)
+    bits = () if has_runs else (words(rows.count * parts * form.group),)
+    sums = words(rows.count * parts)
+    if has_runs:
+        make_count_runs_kernel(form)(keys, sums, bounds, *shape, graph=graph)
+    else:
+        make_flag_kernel(form)(keys, keys, *bits, sums, bounds, *shape, graph=graph)
     starts = exclusive_sum(sums, graph=graph)
     candidates: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
     positions = words(rows.count * plan.room)
-    pad_kernel(form, _last_words(order))(candidates, positions, starts, *limits, tiles, graph=graph)
-    collect_kernel(form)(keys, bits, starts, candidates, positions, *limits, *shape, graph=graph)
-    # the following launches return at once in rows whose sample was good, so they have few workgroups
+    make_pad_kernel(form, _last_words(order))(candidates, positions, starts, *limits, parts, graph=graph)
+    found = (candidates, positions)
+    if has_runs:
+        make_collect_runs_kernel(form)(keys, starts, *found, bounds, *limits, *shape, graph=graph)
+    else:
+        make_collect_kernel(form)(keys, *bits, starts, *found, *limits, *shape, graph=graph)
+    # the following launches do nothing in rows whose sample was good, so on GPUs they have few workgroups
     states = _select_code(keys, form, starts, limits, shape, context, graph)
+    if has_runs:
+        sums = words(2 * rows.count * parts)
+        make_count_runs_exactly_kernel(form)(keys, sums, states, starts, *limits, *shape, graph=graph)
+        own = exclusive_sum(sums, graph=graph)
+        collect = make_collect_runs_exactly_kernel(form)
+        collect(keys, own, *found, states, starts, *limits, *shape, graph=graph)
+        return found
     exact = NarrowForm(order, choose_group(tuning.sample_exact_group), together, tuning.sample_loads)
-    exact_tiles = -(-rows.length // exact.tile)
-    exact_shape = (rows.count, exact_tiles, rows.length)
-    bits, sums = words(2 * rows.count * exact_tiles * exact.group), words(2 * rows.count * exact_tiles)
-    exact_kernel(exact)(keys, keys, bits, sums, states, starts, tiles, *limits, *exact_shape, graph=graph)
+    tiles = -(-rows.length // exact.tile)
+    shape = (rows.count, tiles, rows.length)
+    flags, sums = words(2 * rows.count * tiles * exact.group), words(2 * rows.count * tiles)
+    make_exact_kernel(exact)(keys, keys, flags, sums, states, starts, parts, *limits, *shape, graph=graph)
     own = exclusive_sum(sums, graph=graph)
-    collect = collect_exactly_kernel(exact)
-    collect(keys, bits, own, candidates, positions, states, starts, tiles, *limits, *exact_shape, graph=graph)
-    return candidates, positions
-
-
-def _find_by_runs(
-    keys: Buffer[Any], form: NarrowForm, rows: Rows, k: int, plan: Plan, graph: CommandGraph | None
-) -> tuple[Buffer[Any], Buffer[Any]]:
-    """Return the same on CPUs, where workgroups that return at once are expensive."""
-    context, order = keys.context, form.order
-    runs = -(-rows.length // RUN)
-    shape = (rows.count, runs, rows.length)
-    limits = (k, plan.room)
-    lines = rows.count * runs
-    bounds = _find_bounds(keys, order, rows, plan, graph)
-    sums: Buffer[Any] = function_buffer(lines, dtype.uint32, context=context)
-    count_runs_kernel(form)(keys, sums, bounds, *shape, graph=graph)
-    starts = exclusive_sum(sums, graph=graph)
-    candidates: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
-    positions: Buffer[Any] = function_buffer(rows.count * plan.room, dtype.uint32, context=context)
-    pad_kernel(form, _last_words(order))(candidates, positions, starts, *limits, runs, graph=graph)
-    collect_runs_kernel(form)(keys, starts, candidates, positions, bounds, *limits, *shape, graph=graph)
-    # the following launches do nothing in rows whose sample was good
-    states = _select_code(keys, form, starts, limits, shape, context, graph)
-    sums = function_buffer(2 * lines, dtype.uint32, context=context)
-    count_runs_exactly_kernel(form)(keys, sums, states, starts, *limits, *shape, graph=graph)
-    own = exclusive_sum(sums, graph=graph)
-    collect = collect_runs_exactly_kernel(form)
-    collect(keys, own, candidates, positions, states, starts, *limits, *shape, graph=graph)
-    return candidates, positions
+    collect = make_collect_exactly_kernel(exact)
+    collect(keys, flags, own, *found, states, starts, parts, *limits, *shape, graph=graph)
+    return found
 
 
 def _find_bounds(
@@ -153,7 +144,9 @@ def _find_bounds(
     """Return the bound of each row: one of its samples."""
     context = keys.context
     samples: Buffer[Any] = function_buffer(rows.count * plan.samples, order.raw, context=context)
-    sample_kernel(order)(keys, samples, plan.samples, rows.length, rows.length // plan.samples, graph=graph)
+    make_sample_kernel(order)(
+        keys, samples, plan.samples, rows.length, rows.length // plan.samples, graph=graph
+    )
     sampled = Rows(rows.count, plan.samples)
     if can_take_rows(order, plan.rank):
         positions, count = take_first_of_rows(samples, order, sampled, plan.rank, graph), plan.rank
@@ -161,7 +154,7 @@ def _find_bounds(
         positions, count = function_buffer(samples.size, dtype.uint32, context=context), plan.samples
         sort_rows(samples, order, sampled, positions_to=positions, graph=graph)
     bounds: Buffer[Any] = function_buffer(rows.count, order.raw, context=context)
-    bound_kernel(order)(samples, positions, bounds, plan.samples, count, plan.rank - 1, graph=graph)
+    make_bound_kernel(order)(samples, positions, bounds, plan.samples, count, plan.rank - 1, graph=graph)
     return bounds
 
 
@@ -177,7 +170,7 @@ def _select_code(
     """Return the code of the k-th element of each row, and how many candidates have that code."""
     rows, _, length = shape
     states: Buffer[Any] = function_buffer(rows * (form.parts + 1), dtype.uint32, context=context)
-    begin_kernel(form.parts)(states, limits[0], graph=graph)
+    make_begin_kernel(form.parts)(states, limits[0], graph=graph)
     counts: Buffer[Any] = function_buffer(rows * BINS, dtype.uint32, context=context)
     clear_buffer(counts, graph)
     most = tuning.digit_groups
@@ -185,8 +178,8 @@ def _select_code(
         most = max(tuning.digit_groups_cpu, rows * -(-length // (_MOST_ROUNDS * form.group)))
     groups = max(1, min(most // rows, -(-length // (8 * form.group))))
     for digit in form.digits:
-        count_kernel(form, digit)(keys, counts, states, starts, *limits, groups, *shape, graph=graph)
-        choose_kernel(form, digit)(counts, states, rows, graph=graph)
+        make_count_kernel(form, digit)(keys, counts, states, starts, *limits, groups, *shape, graph=graph)
+        make_choose_kernel(form, digit)(counts, states, rows, graph=graph)
     return states
 
 

@@ -15,7 +15,15 @@ import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
-from vkdispatch.selection.topk.form import BINS, NarrowForm, declare_arguments, is_before, is_equal, is_good
+from vkdispatch.selection.topk.form import (
+    BINS,
+    NarrowForm,
+    declare_arguments,
+    is_before,
+    is_equal,
+    is_good,
+    load_bound,
+)
 from vkdispatch.selection.topk.tiles import Target, collect_tile, flag_tile, store_flags
 from vkdispatch.selection.workgroup_sums import sum_before
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -23,7 +31,7 @@ from vkdispatch.sorting.keys import Digit
 
 
 @memoize
-def count_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
+def make_count_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
     """Return the kernel that counts a digit of the elements that have the digits chosen before.
 
     Its arguments are the keys, counts, states, the starts of the sample's candidates, k, room, the workgroups
@@ -65,7 +73,7 @@ def count_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
 
 
 @memoize
-def choose_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
+def make_choose_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
     """Return the kernel that chooses the digit of the k-th element, and clears the counts.
 
     Its arguments are the counts, the states, and the number of rows. A state is the known part of the code of
@@ -97,7 +105,7 @@ def choose_kernel(form: NarrowForm, digit: Digit) -> ShaderFunction:
 
 
 @memoize
-def begin_kernel(parts: int) -> ShaderFunction:
+def make_begin_kernel(parts: int) -> ShaderFunction:
     """Return the kernel that initialises states: no part of the code is known, k candidates have it."""
 
     def body(states: Any, k: Any) -> None:
@@ -109,7 +117,7 @@ def begin_kernel(parts: int) -> ShaderFunction:
 
 
 @memoize
-def exact_kernel(form: NarrowForm) -> ShaderFunction:
+def make_exact_kernel(form: NarrowForm) -> ShaderFunction:
     """Return the kernel that flags elements before the k-th one, and those that equal it.
 
     Bits and sums of the former come first in their buffers, then those of the latter. The arguments are the
@@ -127,8 +135,7 @@ def exact_kernel(form: NarrowForm) -> ShaderFunction:
             sums[tile] = 0
             sums[half + tile] = 0
         with vc.else_block():
-            state = (row * (form.parts + 1)).to_register("top_state")
-            bound = [states[state + part].to_register() for part in range(form.parts)]
+            bound = load_bound(form, states, row)
 
             def flags_of(raw: Any) -> list[Any]:
                 code = form.code(raw)
@@ -143,7 +150,7 @@ def exact_kernel(form: NarrowForm) -> ShaderFunction:
 
 
 @memoize
-def collect_exactly_kernel(form: NarrowForm) -> ShaderFunction:
+def make_collect_exactly_kernel(form: NarrowForm) -> ShaderFunction:
     """Return the kernel that collects exactly k candidates of rows whose sample was not good.
 
     Its arguments are the keys, bits, starts; the candidates and their positions; the states; the starts of

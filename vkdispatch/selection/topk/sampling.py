@@ -28,7 +28,7 @@ from vkdispatch.sorting.keys import Order
 
 
 @memoize
-def sample_kernel(order: Order) -> ShaderFunction:
+def make_sample_kernel(order: Order) -> ShaderFunction:
     """Return the kernel that takes samples.
 
     Its arguments are the keys, the samples, their number in a row, the length of a row, and the stride.
@@ -48,7 +48,7 @@ def sample_kernel(order: Order) -> ShaderFunction:
 
 
 @memoize
-def bound_kernel(order: Order) -> ShaderFunction:
+def make_bound_kernel(order: Order) -> ShaderFunction:
     """Return the kernel that takes one sample of each row as its bound.
 
     Its arguments are the samples, their sorted positions, the bounds; the samples of a row, the positions of
@@ -64,7 +64,7 @@ def bound_kernel(order: Order) -> ShaderFunction:
 
 
 @memoize
-def flag_kernel(form: NarrowForm) -> ShaderFunction:
+def make_flag_kernel(form: NarrowForm) -> ShaderFunction:
     """Return the kernel that flags elements up to the bound of their row.
 
     Its arguments are the keys, their view, bits, sums, bounds; and the shape: the number of rows, tiles of
@@ -91,7 +91,7 @@ def flag_kernel(form: NarrowForm) -> ShaderFunction:
 
 
 @memoize
-def collect_kernel(form: NarrowForm) -> ShaderFunction:
+def make_collect_kernel(form: NarrowForm) -> ShaderFunction:
     """Return the kernel that collects candidates.
 
     Its arguments are the keys, bits, starts; the candidates and their positions; k, room, and the shape.
@@ -113,7 +113,7 @@ def collect_kernel(form: NarrowForm) -> ShaderFunction:
 
 
 @memoize
-def pad_kernel(form: NarrowForm, words: tuple[int, ...]) -> ShaderFunction:
+def make_pad_kernel(form: NarrowForm, words: tuple[int, ...]) -> ShaderFunction:
     """Return the kernel that fills the room after candidates with an element after all others.
 
     `words` are those of that element. The kernel's arguments are the candidates and their positions, the

@@ -72,7 +72,7 @@ def can_take_rows(order: Order, k: int) -> bool:
 
 
 def _choose_group(length: int, k: int) -> int:
-    # few invocations would take long for a long row
+    # a long row needs many invocations
     wanted = max(tuning.row_least_group, 2 * k, length // tuning.row_each)
     return choose_group(min(tuning.row_most_group, 1 << (wanted - 1).bit_length()))
 
@@ -86,12 +86,12 @@ def take_first_of_rows(
     loads = choose_loads(on_gpu=tuning.row_loads, on_cpu=1)
     form = RowForm(order, group, max(tuning.row_room, 2 * k), together, loads)
     positions: Buffer[Any] = function_buffer(rows.count * k, dtype.uint32, context=keys.context)
-    row_kernel(form)(keys, keys, positions, rows.count, rows.length, k, graph=graph)
+    make_row_kernel(form)(keys, keys, positions, rows.count, rows.length, k, graph=graph)
     return positions
 
 
 @memoize
-def row_kernel(form: RowForm) -> ShaderFunction:
+def make_row_kernel(form: RowForm) -> ShaderFunction:
     """Return the kernel.
 
     Its arguments are the keys, their view, the positions of the first elements, the number of rows, their

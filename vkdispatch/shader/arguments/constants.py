@@ -1,4 +1,4 @@
-"""The constant arrays of kernels in device memory: one copy in each context, however many kernels use it."""
+"""The constant arrays of kernels in device memory: one copy in each context, which all kernels share."""
 
 import threading
 from collections.abc import Sequence
@@ -8,32 +8,32 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.constants import ConstantArray
-from vkdispatch.shader.arguments.parameters import CheckedCall
+from vkdispatch.shader.arguments.values import CheckedCall
 
-# Launchers and recordings hold the buffers that they use, which outlive their arrays until then.
+# Launchers and recordings hold the buffers that they use, which may outlive the arrays.
 _lock = threading.Lock()
 
 
 def upload_constants(constants: Sequence[ConstantArray], context: Context) -> tuple[Buffer[Any], ...]:
-    """Return the buffers of constant arrays, and make and write those that do not exist yet. Thread-safe.
+    """Return the buffers of constant arrays; make and write those that do not exist yet. Thread-safe.
 
     Raises
     ------
     MemoryError
         The device is out of memory.
     """
-    return tuple(_buffer_of(constant, context) for constant in constants)
+    return tuple(_upload(constant, context) for constant in constants)
 
 
-def _buffer_of(constant: ConstantArray, context: Context) -> Buffer[Any]:
+def _upload(constant: ConstantArray, context: Context) -> Buffer[Any]:
     with _lock:
         known: Buffer[Any] | None = context._states.get(constant)
         if known is not None and not known.destroyed:
             return known
-        made: Buffer[Any] = Buffer(constant.shape, constant.var_type, context=context)
-        made.write(constant.array)
-        context._states[constant] = made
-        return made
+        buffer: Buffer[Any] = Buffer(constant.shape, constant.var_type, context=context)
+        buffer.write(constant.array)
+        context._states[constant] = buffer
+        return buffer
 
 
 def add_constants(call: CheckedCall, constants: Sequence[ConstantArray], context: Context) -> CheckedCall:

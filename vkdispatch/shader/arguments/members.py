@@ -1,4 +1,4 @@
-"""The members of a block, taken from the dictionary or dataclass that a call gives for it."""
+"""The members of a block, read from a dictionary or dataclass."""
 
 import functools
 from collections.abc import Mapping, Sequence
@@ -7,11 +7,11 @@ from typing import Any
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 
-# Of members: those within by name or number; None where there is a value.
+# The members of a structure or array, by name or number; None for a value.
 _Tree = dict[Any, Any] | None
 
 
-def members_of(who: str, argument: str, fields: tuple[str, ...], value: Any) -> list[Any]:
+def read_members(who: str, argument: str, fields: tuple[str, ...], value: Any) -> list[Any]:
     """Return the value of each field, such as "scale" or "lights[1].color", in their order.
 
     Parameters
@@ -21,33 +21,34 @@ def members_of(who: str, argument: str, fields: tuple[str, ...], value: Any) -> 
     argument
         The name of the argument.
     value
-        A dictionary, a dataclass instance or an element of a structured array, of such and of sequences of
-        such.
+        A dictionary, a dataclass instance or an element of a structured array. Its values may be such
+        objects, or sequences of them.
 
     Raises
     ------
     TypeError
-        It is something else.
+        `value` is something else.
     ValueError
-        A name is missing, or is one too many.
+        A name is missing or unknown.
     """
-    found: dict[str, Any] = {}
-    missing: list[str] = []
-    unknown: list[str] = []
     label = f"{who}: argument {argument!r}"
-    _take(label, _tree_of(fields), value, "", found, missing, unknown)
-    if missing or unknown:
-        parts = [f"nothing is given for {', '.join(map(repr, missing))}"] if missing else []
-        parts += [f"there is no {', '.join(map(repr, unknown))}"] if unknown else []
+    members = _Members(label)
+    members.add(_make_tree(fields), value, "")
+    if members.missing or members.unknown:
+        parts = []
+        if members.missing:
+            parts.append(f"nothing is given for {', '.join(map(repr, members.missing))}")
+        if members.unknown:
+            parts.append(f"there is no {', '.join(map(repr, members.unknown))}")
         raise ArgumentValueError(f"{label}: {'; '.join(parts)}; its members are {', '.join(fields)}")
-    return [found[field] for field in fields]
+    return [members.values[field] for field in fields]
 
 
 @functools.lru_cache(256)
-def _tree_of(fields: tuple[str, ...]) -> _Tree:
+def _make_tree(fields: tuple[str, ...]) -> _Tree:
     tree: dict[Any, Any] = {}
     for field in fields:
-        *around, last = _steps(field)
+        *around, last = _split_path(field)
         place = tree
         for step in around:
             place = place.setdefault(step, {})
@@ -55,49 +56,43 @@ def _tree_of(fields: tuple[str, ...]) -> _Tree:
     return tree
 
 
-def _steps(field: str) -> list[str | int]:
+def _split_path(field: str) -> list[str | int]:
     """Return ["lights", 1, "color"] for "lights[1].color"."""
     steps = field.replace("]", "").replace("[", ".").split(".")
     return [int(step) if step.isdecimal() else step for step in steps]
 
 
-def _take(
-    label: str,
-    tree: _Tree,
-    value: Any,
-    path: str,
-    found: dict[str, Any],
-    missing: list[str],
-    unknown: list[str],
-) -> None:
-    """Put the values of a tree into `found` by their names, and note what does not fit it."""
-    if tree is None:
-        found[path] = value
-        return
-    if 0 in tree:
-        for number, part in enumerate(_sequence(label, value, path, len(tree))):
-            _take(
-                label,
-                tree[number],
-                part,
-                f"{path}[{number}]" if path else str(number),
-                found,
-                missing,
-                unknown,
-            )
-        return
-    inside = f"{path}." if path else ""
-    parts = _parts(label, value, path)
-    for name, inner in tree.items():
-        if name in parts:
-            _take(label, inner, parts[name], f"{inside}{name}", found, missing, unknown)
-        else:
-            missing.append(f"{inside}{name}")
-    if not _is_dataclass(value):  # which may well have more
-        unknown += [f"{inside}{name}" for name in parts if name not in tree]
+class _Members:
+    """The values found for the members of a block, by path, and the paths that do not fit."""
+
+    def __init__(self, label: str) -> None:
+        self._label = label
+        self.values: dict[str, Any] = {}
+        self.missing: list[str] = []
+        self.unknown: list[str] = []
+
+    def add(self, tree: _Tree, value: object, path: str) -> None:
+        """Add the values of a tree, which begins at `path`."""
+        if tree is None:
+            self.values[path] = value
+            return
+        if 0 in tree:
+            for number, part in enumerate(_read_sequence(self._label, value, path, len(tree))):
+                self.add(tree[number], part, f"{path}[{number}]" if path else str(number))
+            return
+        inside = f"{path}." if path else ""
+        parts = _read_parts(self._label, value, path)
+        for name, inner in tree.items():
+            if name in parts:
+                self.add(inner, parts[name], f"{inside}{name}")
+            else:
+                self.missing.append(f"{inside}{name}")
+        # A dataclass may have fields beyond the members.
+        if not _is_dataclass(value):
+            self.unknown += [f"{inside}{name}" for name in parts if name not in tree]
 
 
-def _parts(label: str, value: Any, path: str) -> Mapping[str, Any]:
+def _read_parts(label: str, value: Any, path: str) -> Mapping[str, Any]:
     if isinstance(value, Mapping):
         return value
     if _is_dataclass(value):
@@ -112,7 +107,7 @@ def _parts(label: str, value: Any, path: str) -> Mapping[str, Any]:
     )
 
 
-def _sequence(label: str, value: Any, path: str, count: int) -> "Sequence[Any] | np.ndarray[Any, Any]":
+def _read_sequence(label: str, value: Any, path: str, count: int) -> "Sequence[Any] | np.ndarray[Any, Any]":
     what = f"{path!r}: " if path else ""
     if not isinstance(value, (list, tuple, np.ndarray)):
         raise ArgumentTypeError(

@@ -1,4 +1,4 @@
-"""Kernels, maps and reductions are copied and pickled as functions are: by module and name."""
+"""Copying and pickling of kernels, maps and reductions: by module and name, as of functions."""
 
 import pickle
 import sys
@@ -12,20 +12,20 @@ Home = tuple[str, str]
 
 
 class UnpicklableError(ArgumentTypeError, pickle.PicklingError):
-    """What is pickled by name is not found by that name."""
+    """An object that is pickled by name is not found under that name."""
 
 
 class Referenced:
-    """What is pickled as its module and its name there; copies of it are the same object."""
+    """An object that is pickled as its module and its name there. Copies of it are the same object."""
 
     __slots__ = ()
 
     def _home(self) -> Home | None:
-        """Return the module and the qualified name of the function that it was made of, where known."""
+        """Return the module and the qualified name of the function that it was made from, if known."""
         raise NotImplementedError
 
     def _describe(self) -> str:
-        """Return how messages call it."""
+        """Return what messages call it."""
         raise NotImplementedError
 
     def __copy__(self) -> Self:
@@ -35,19 +35,19 @@ class Referenced:
         return self
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        return _find, _name_of(self, self._home(), self._describe())
+        return _load, _find_name(self, self._home(), self._describe())
 
     def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
         return self.__reduce__()
 
 
-def home_of(function: Callable[..., Any]) -> Home | None:
-    """Return the module and the qualified name of a function, where it has them."""
+def find_home(function: Callable[..., Any]) -> Home | None:
+    """Return the module and the qualified name of a function, or None if it has none."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     return (module, name) if module and name else None
 
 
-def _name_of(item: object, home: Home | None, described: str) -> Home:
+def _find_name(item: object, home: Home | None, described: str) -> Home:
     """Return module and name under which a process that imports the module finds an object.
 
     Raises
@@ -57,32 +57,31 @@ def _name_of(item: object, home: Home | None, described: str) -> Home:
     """
     if home is None:
         raise UnpicklableError(
-            f"{described} cannot be pickled: it was made of no function that a module has by name"
+            f"{described} cannot be pickled: it was not made from a function that a module has by name"
         )
     module, qualified = home
     if _look_up(module, qualified) is item:
         return home
-    # it may have another name than its function, as in `scaled = vd.map(multiply)`
+    # Its name may differ from that of its function, as in `scaled = vd.map(multiply)`.
     for name, value in list(vars(sys.modules.get(module, object)).items()):
         if value is item:
             return module, name
     reason = "it is defined in a function" if "<locals>" in qualified else f"{module}.{qualified} is not it"
     raise UnpicklableError(
-        f"{described} cannot be pickled: it travels by name, and {reason}; define it at the top level of a "
-        "module"
+        f"{described} cannot be pickled by name: {reason}; define it at the top level of a module"
     )
 
 
 def _look_up(module: str, qualified: str) -> object:
-    """Return what a loaded module has under a name, None for nothing."""
+    """Return the object that a loaded module has under a name, or None."""
     found: Any = sys.modules.get(module)
     for part in qualified.split("."):
         found = getattr(found, part, None)
     return found
 
 
-def _find(module: str, qualified: str) -> Any:
-    """Return what was pickled by name.
+def _load(module: str, qualified: str) -> Any:
+    """Return an object that was pickled by name.
 
     Raises
     ------

@@ -29,14 +29,14 @@ def read_signature(
     *,
     method: bool = False,
 ) -> Signature:
-    """Read a function's signature, or take the annotations given instead of it.
+    """Read a function's signature, or use the given annotations instead.
 
     Parameters
     ----------
     function
         The kernel.
     annotations
-        Used instead of the function's own.
+        Used instead of those of the function.
     names
         Only with `annotations`: names of the arguments (default: param0, param1...).
     defaults
@@ -44,7 +44,7 @@ def read_signature(
     local_names
         Local variables where the function is defined, for annotations given as text.
     method
-        Whether the first parameter is left out: the instance.
+        Whether to leave out the first parameter, the instance.
 
     Raises
     ------
@@ -56,7 +56,7 @@ def read_signature(
     if annotations is None:
         if names is not None or defaults is not None:
             raise ArgumentValueError("arg_names, arg_defaults: they need arg_type_annotations")
-        return _of_function(function, local_names or {}, method)
+        return _read_function(function, local_names or {}, method)
     count = len(annotations)
     names = tuple(f"param{index}" for index in range(count)) if names is None else tuple(names)
     defaults = (None,) * count if defaults is None else tuple(defaults)
@@ -72,7 +72,7 @@ def read_signature(
 
 
 def is_method(function: object, annotations: Sequence[Any] | None) -> bool:
-    """Whether a function stands in a class, and its first parameter is the instance: it has no annotation."""
+    """Whether a function is defined in a class and its first parameter, the instance, has no annotation."""
     if not isinstance(function, types.FunctionType):
         return False
     parameters = tuple(inspect.signature(function).parameters.values())
@@ -85,7 +85,7 @@ def is_method(function: object, annotations: Sequence[Any] | None) -> bool:
     return without and (annotations is None or len(annotations) < len(parameters))
 
 
-def _of_function(function: Callable[..., Any], local_names: Mapping[str, Any], method: bool) -> Signature:
+def _read_function(function: Callable[..., Any], local_names: Mapping[str, Any], method: bool) -> Signature:
     annotations, names, defaults = [], [], []
     parameters = tuple(inspect.signature(function).parameters.values())
     for parameter in parameters[method:]:
@@ -97,20 +97,22 @@ def _of_function(function: Callable[..., Any], local_names: Mapping[str, Any], m
             raise ArgumentValueError(
                 f"argument {parameter.name!r} has no annotation; write, say, {parameter.name}: Buff[f32]"
             )
-        annotations.append(_resolve(function, parameter.name, parameter.annotation, local_names))
+        annotations.append(_evaluate(function, parameter.name, parameter.annotation, local_names))
         names.append(parameter.name)
         defaults.append(None if parameter.default is parameter.empty else parameter.default)
     return Signature(tuple(annotations), tuple(names), tuple(defaults))
 
 
-def _resolve(function: Callable[..., Any], name: str, annotation: Any, local_names: Mapping[str, Any]) -> Any:
-    """Evaluate an annotation that is text, as under `from __future__ import annotations`."""
+def _evaluate(
+    function: Callable[..., Any], name: str, annotation: Any, local_names: Mapping[str, Any]
+) -> Any:
+    """Evaluate an annotation given as text, as with `from __future__ import annotations`."""
     if not isinstance(annotation, str):
         return annotation
     try:
-        visible = {**local_names, **_closure(function)}
+        visible = {**local_names, **_read_closure(function)}
         annotation = eval(annotation, getattr(function, "__globals__", {}), visible)
-        # Once more for a text in quotes under that import.
+        # Once more for an annotation in quotes with that import.
         if isinstance(annotation, str):
             annotation = eval(annotation, getattr(function, "__globals__", {}), visible)
         return annotation
@@ -120,42 +122,53 @@ def _resolve(function: Callable[..., Any], name: str, annotation: Any, local_nam
         ) from error
 
 
-def _closure(function: Callable[..., Any]) -> dict[str, Any]:
-    """Return what a function has of the functions around it; without what they have yet to assign."""
+def _read_closure(function: Callable[..., Any]) -> dict[str, Any]:
+    """Return the variables of enclosing functions that a function uses, without unassigned ones."""
     code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None)
     values = {}
     for name, cell in zip(code.co_freevars if code else (), cells or (), strict=False):
-        with contextlib.suppress(ValueError):  # empty: such as the kernel's own name
+        with contextlib.suppress(ValueError):  # unassigned, such as the kernel's own name
             values[name] = cell.cell_contents
     return values
 
 
 def read_return_type(function: Callable[..., Any], name: str) -> DType:
-    """Return the dtype that a function says it returns.
+    """Return the dtype of a function's return annotation.
 
     Raises
     ------
     ValueError
-        It says nothing.
+        There is none.
     TypeError
-        It says something else.
+        It is no dtype.
+    """
+    kind = find_return_type(function, f"{name}: ")
+    if kind is None:
+        raise ArgumentValueError(f"{name}: it needs a return annotation, such as -> f32: the result's dtype")
+    return kind
+
+
+def find_return_type(function: Callable[..., Any], where: str = "") -> DType | None:
+    """Return the dtype of a function's return annotation, or None if there is none.
+
+    Raises TypeError if it is no dtype; the message begins with `where`.
     """
     annotation = inspect.signature(function).return_annotation
     if isinstance(annotation, str):
-        annotation = inspect.get_annotations(function, eval_str=True).get("return")
+        annotation = eval(annotation, getattr(function, "__globals__", {}))
     if annotation in (inspect.Signature.empty, None):
-        raise ArgumentValueError(f"{name}: it needs a return annotation, such as -> f32: the result's dtype")
+        return None
     if not (isinstance(annotation, type) and issubclass(annotation, dtype) and hasattr(annotation, "name")):
         raise ArgumentTypeError(
-            f"{name}: return annotation: expected a dtype such as vd.float32, got {annotation!r}"
+            f"{where}return annotation: expected a dtype such as vd.float32, got {annotation!r}"
         )
     return annotation
 
 
-def origin_of(function: Callable[..., Any]) -> str | None:
+def find_origin(function: Callable[..., Any]) -> str | None:
     """Return "file.py:12" for the line where a function is defined, or None if unknown.
 
-    For a function that stands for one of the user's, as its attribute `stands_for`: where that is defined.
+    If the function has an attribute `stands_for`, a function of the user, then where that is defined.
     """
     code = getattr(getattr(function, "stands_for", function), "__code__", None)
     if code is None:

@@ -1,4 +1,4 @@
-"""Which operations of the kernel language a device lacks."""
+"""Operations of the kernel language that a device lacks."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -41,21 +41,25 @@ _ORDERING = frozenset(
 _FLOAT_ATOMICS = {"atomicAdd": "AtomicAdd", "atomicMin": "AtomicMinMax", "atomicMax": "AtomicMinMax"}
 
 
-def missing_operation(used: Usage, device: DeviceInfo) -> str | None:
-    """Name the first operation of a kernel that a device lacks, with its Vulkan feature; None for none."""
-    return _missing_subgroup(used, device) or _missing_atomic(used, device) or _missing_matrix(used, device)
+def find_missing_operation(used: Usage, device: DeviceInfo) -> str | None:
+    """Return the first operation of a kernel that a device lacks, with its Vulkan feature, or None."""
+    return (
+        _find_missing_subgroup(used, device)
+        or _find_missing_atomic(used, device)
+        or _find_missing_matrix(used, device)
+    )
 
 
-def waiting_in_loops(kernel: Kernel) -> Iterator[Statement]:
-    """Yield what makes whole workgroups wait on Mesa's llvmpipe, in loops: what orders memory.
+def find_waits_in_loops(kernel: Kernel) -> Iterator[Statement]:
+    """Yield the statements in loops at which Mesa's llvmpipe makes whole workgroups wait: memory barriers.
 
-    Elsewhere nobody waits there. llvmpipe ends an invocation for good where another one of its workgroup, of
-    another subgroup, does not come as often. In a loop with a barrier all come equally often.
+    Other drivers do not wait there. llvmpipe ends an invocation for good if invocations of another subgroup
+    of its workgroup reach the statement less often. In a loop with a barrier all reach it equally often.
     """
-    return _waiting(kernel.body, apart=False)
+    return _walk_waits(kernel.body, apart=False)
 
 
-def _waiting(block: Block, *, apart: bool) -> Iterator[Statement]:
+def _walk_waits(block: Block, *, apart: bool) -> Iterator[Statement]:
     for statement in block:
         if apart and (
             (isinstance(statement, Effect) and statement.function in _ORDERING)
@@ -65,10 +69,10 @@ def _waiting(block: Block, *, apart: bool) -> Iterator[Statement]:
         loop = isinstance(statement, (While, For))
         within = apart or (loop and not any(map(is_barrier, walk((statement,)))))
         for inner in blocks_of(statement):
-            yield from _waiting(inner, apart=within)
+            yield from _walk_waits(inner, apart=within)
 
 
-def _missing_matrix(used: Usage, device: DeviceInfo) -> str | None:
+def _find_missing_matrix(used: Usage, device: DeviceInfo) -> str | None:
     matrices = [kind for kind in used.dtypes if is_cooperative(kind)]
     if not matrices:
         return None
@@ -81,14 +85,14 @@ def _missing_matrix(used: Usage, device: DeviceInfo) -> str | None:
             return "cooperative matrices of bfloat16 (shaderBFloat16CooperativeMatrix)"
     needed = ["cooperativeMatrixTensorAddressing"] if used.windows else []
     for kind in sorted(matrices, key=lambda each: each.name):
-        if not _has_matrix(kind, device):
+        if not _is_matrix_supported(kind, device):
             return f"a {kind.name} among its products (DeviceInfo.cooperative_matrices)"
     lacking = [name for name in needed if name not in device.features]
     return f"windows of matrices ({lacking[0]} of VK_NV_cooperative_matrix2)" if lacking else None
 
 
-def _has_matrix(kind: Any, device: DeviceInfo) -> bool:
-    """Whether a matrix is one of a product that the device computes."""
+def _is_matrix_supported(kind: Any, device: DeviceInfo) -> bool:
+    """Whether a matrix belongs to a product that the device computes."""
     scalar = component_type(kind).name
     for product in device.cooperative_matrices:
         sizes, scalars = {
@@ -97,16 +101,16 @@ def _has_matrix(kind: Any, device: DeviceInfo) -> bool:
             "accumulator": ((product.m, product.n), (product.c, product.result)),
         }[kind.use]
         fits = [
-            given % size == 0 if product.flexible else given == size
-            for given, size in zip(kind.shape, sizes, strict=True)
+            length % size == 0 if product.flexible else length == size
+            for length, size in zip(kind.shape, sizes, strict=True)
         ]
-        # an accumulator may also be of another type, as what a product is converted to
+        # A product may be converted to an accumulator of another type.
         if all(fits) and product.scope == kind.scope and (scalar in scalars or kind.use == "accumulator"):
             return True
     return False
 
 
-def _missing_subgroup(used: Usage, device: DeviceInfo) -> str | None:
+def _find_missing_subgroup(used: Usage, device: DeviceInfo) -> str | None:
     if not used.subgroup_functions:
         return None
     if not device.supported_stages & _COMPUTE_STAGE:
@@ -124,17 +128,17 @@ def _missing_subgroup(used: Usage, device: DeviceInfo) -> str | None:
     return None
 
 
-def _missing_atomic(used: Usage, device: DeviceInfo) -> str | None:
+def _find_missing_atomic(used: Usage, device: DeviceInfo) -> str | None:
     for function, kind, shared in sorted(used.atomics, key=lambda item: (item[0], item[1].name, item[2])):
-        feature = atomic_feature(function, kind, shared=shared)
+        feature = find_atomic_feature(function, kind, shared=shared)
         if feature and feature not in device.features:
             where = "shared memory" if shared else "buffers"
             return f"{function} of {kind.name} in {where} ({feature})"
     return None
 
 
-def atomic_feature(function: str, kind: DType, *, shared: bool) -> str | None:
-    """Vulkan feature that an atomic needs, or None for those that every device has."""
+def find_atomic_feature(function: str, kind: DType, *, shared: bool) -> str | None:
+    """Return the Vulkan feature that an atomic needs, or None if every device has it."""
     memory = "Shared" if shared else "Buffer"
     if is_float_dtype(kind):
         return f"shader{memory}Float{8 * kind.item_size}{_FLOAT_ATOMICS.get(function, 'Atomics')}"

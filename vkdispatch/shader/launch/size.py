@@ -1,4 +1,4 @@
-"""How many invocations or workgroups a call runs: what `exec_size`, `workgroups` and `local_size` may be."""
+"""Launch sizes and workgroup sizes: the forms of `exec_size`, `workgroups` and `local_size`."""
 
 import builtins
 import dis
@@ -7,14 +7,17 @@ import re
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from types import CodeType
-from typing import Any
+from typing import Any, SupportsIndex
 
-from vkdispatch.base.context import as_int
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
+from vkdispatch.base.integers import as_int
 from vkdispatch.base.record import record
 from vkdispatch.ir.location import located
 
 Extent = tuple[int, int, int]
+# An `exec_size` or `workgroups`, and a `local_size`.
+Size = SupportsIndex | tuple[SupportsIndex, ...] | str | Callable[[Any], Any]
+GroupSize = SupportsIndex | Sequence[SupportsIndex] | str
 _FORMS = (
     "an int, a tuple of 1 to 3 ints, a text such as 'data.size', "
     "or a callable such as lambda args: args.data.size"
@@ -22,17 +25,17 @@ _FORMS = (
 
 
 class UnknownArgumentError(ComponentError, KeyError):
-    """A launch size asked for a call argument that the kernel does not have."""
+    """A launch size refers to an argument that the kernel does not have."""
 
     __str__ = Exception.__str__
 
 
 class UnknownNameError(VkDispatchError, NameError):
-    """A launch size given as text names something that is no argument of the kernel."""
+    """A launch size given as text names something that is not an argument of the kernel."""
 
 
 class CallValues:
-    """The values of a call as attributes, named after the arguments: what a callable launch size gets."""
+    """The values of a call as attributes named after the arguments, for callable launch sizes."""
 
     def __init__(self, names: Sequence[str], values: Sequence[Any]) -> None:
         self.__dict__.update(zip(names, values, strict=False))
@@ -47,7 +50,7 @@ class CallValues:
 
 @record
 class LaunchSize:
-    """A launch size as given: fixed, or computed from the values of each call.
+    """A launch size: fixed, or computed from the values of each call.
 
     Attributes
     ----------
@@ -58,7 +61,7 @@ class LaunchSize:
     compute
         Takes the call's values in order and returns an int or a tuple of ints.
     names
-        The arguments, if it was given as a text.
+        The names of the arguments, if the size was given as text.
     """
 
     option: str
@@ -77,7 +80,7 @@ class LaunchSize:
         Raises
         ------
         ValueError
-            It is not one to three positive ints.
+            The result is not 1 to 3 positive ints.
         """
         if self.fixed is not None:
             return self.fixed
@@ -87,17 +90,19 @@ class LaunchSize:
         except AttributeError as error:
             if self.names is None or isinstance(error, VkDispatchError):
                 raise
-            raise ComponentError(_explain(self.option, error, self.names, values)) from error
+            raise ComponentError(
+                _explain_missing_attribute(self.option, error, self.names, values)
+            ) from error
         return parse_extent(self.option, size)
 
 
 def parse_launch_size(option: str, value: object, names: Sequence[str]) -> LaunchSize:
-    """Understand what was given for `exec_size` or `workgroups`.
+    """Parse an `exec_size` or `workgroups`.
 
     Parameters
     ----------
     option
-        How it is called in messages.
+        The name of the option.
     value
         An int, a tuple of 1 to 3 ints, a Python expression over the argument names, or a callable that takes
         an object with the call's values as attributes.
@@ -109,21 +114,21 @@ def parse_launch_size(option: str, value: object, names: Sequence[str]) -> Launc
     ValueError
         `value` is none of these.
     NameError
-        A text names something that is no argument.
+        A text names something that is not an argument.
     """
     if isinstance(value, LaunchSize):
         return value
     if isinstance(value, str):
         return LaunchSize(option, None, _compile(option, value, tuple(names)), tuple(names))
     if callable(value):
-        return LaunchSize(option, None, _with_holder(value, tuple(names)))
+        return LaunchSize(option, None, _pass_call_values(value, tuple(names)))
     return LaunchSize(option, parse_extent(option, value), None)
 
 
-def size_of_instance(
+def bind_instance(
     option: str, value: object, first: str, instance: Callable[[], Any], names: Sequence[str]
 ) -> object:
-    """Return the launch size of a method: in a text `first` is the instance, which is not kept alive.
+    """Return the launch size of a method. In a text, `first` is the instance, which is not kept alive.
 
     Raises as `parse_launch_size`.
     """
@@ -133,8 +138,8 @@ def size_of_instance(
     return LaunchSize(option, None, lambda *values: compute(instance(), *values), tuple(names))
 
 
-def names_instance(value: object, first: str) -> bool:
-    """Whether a launch size of a method asks its instance, which is called `first`."""
+def is_instance_named(value: object, first: str) -> bool:
+    """Whether a launch size of a method names the instance, which is called `first`."""
     return isinstance(value, str) and re.search(rf"\b{first}\b", value) is not None
 
 
@@ -147,22 +152,22 @@ def _compile(option: str, text: str, names: tuple[str, ...]) -> Callable[..., An
     except SyntaxError as error:
         raise ArgumentValueError(f"{option}: {text!r} is not a Python expression ({error.msg})") from error
     compute: Callable[..., Any] = eval(code, {})
-    unknown = sorted(name for name in _globals_of(compute.__code__) if not hasattr(builtins, name))
+    unknown = sorted(name for name in _find_globals(compute.__code__) if not hasattr(builtins, name))
     if unknown:
-        raise located(UnknownNameError, _unknown(option, text, unknown[0], names))
+        raise located(UnknownNameError, _explain_unknown_name(option, text, unknown[0], names))
     return compute
 
 
-def _globals_of(code: CodeType) -> set[str]:
+def _find_globals(code: CodeType) -> set[str]:
     """Return the names that an expression reads and does not bind itself."""
     found = {
         each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME")
     }
-    return found.union(*(_globals_of(value) for value in code.co_consts if isinstance(value, CodeType)))
+    return found.union(*(_find_globals(value) for value in code.co_consts if isinstance(value, CodeType)))
 
 
-def _unknown(option: str, text: str, name: str, names: Sequence[str]) -> str:
-    close = _close(name, names)
+def _explain_unknown_name(option: str, text: str, name: str, names: Sequence[str]) -> str:
+    close = _find_close_names(name, names)
     meant = f"; did you mean {close[0]!r}?" if close else ""
     known = f"its arguments are {', '.join(names)}" if names else "it has no arguments"
     return (
@@ -172,24 +177,26 @@ def _unknown(option: str, text: str, name: str, names: Sequence[str]) -> str:
     )
 
 
-def _close(name: str, known: Sequence[str]) -> list[str]:
-    import difflib  # by those who made a mistake
+def _find_close_names(name: str, known: Sequence[str]) -> list[str]:
+    import difflib  # only needed for this message
 
     return difflib.get_close_matches(name, known, 1)
 
 
-def _explain(option: str, error: AttributeError, names: Sequence[str], values: Sequence[Any]) -> str:
-    """Say which argument lacks an attribute that a launch size asks for."""
+def _explain_missing_attribute(
+    option: str, error: AttributeError, names: Sequence[str], values: Sequence[Any]
+) -> str:
+    """Return a message about an attribute that an argument lacks."""
     owner = next((name for name, value in zip(names, values, strict=False) if value is error.obj), None)
     kind = type(error.obj).__name__
     what = f"a value of type {kind}" if owner is None else f"argument {owner!r} ({kind})"
     known = [name for name in dir(error.obj) if not name.startswith("_")]
-    close = _close(str(error.name), known)
+    close = _find_close_names(str(error.name), known)
     meant = f"; did you mean .{close[0]}?" if close else ""
     return f"{option}: {what} has no attribute {error.name!r}{meant}"
 
 
-def _with_holder(function: Callable[[CallValues], Any], names: tuple[str, ...]) -> Callable[..., Any]:
+def _pass_call_values(function: Callable[[CallValues], Any], names: tuple[str, ...]) -> Callable[..., Any]:
     def compute(*values: Any) -> Any:
         return function(CallValues(names, values))
 
@@ -197,7 +204,7 @@ def _with_holder(function: Callable[[CallValues], Any], names: tuple[str, ...]) 
 
 
 def parse_extent(option: str, value: object) -> Extent:
-    """Return 1 to 3 positive ints padded with 1 to three. Raises ValueError if `value` is none of that."""
+    """Return 1 to 3 positive ints padded with 1 to three. Raises ValueError for anything else."""
     axes = value if isinstance(value, tuple) else (value,)
     if not 1 <= len(axes) <= 3 or not all(_is_integer(axis) for axis in axes):
         raise ArgumentValueError(f"{option}: expected {_FORMS}; got {value!r}")

@@ -1,4 +1,4 @@
-"""Workgroup sizes by measurement: every size is timed on the device, on copies of what the kernel writes."""
+"""Workgroup sizes by measurement: each is timed on the device, on copies of what the kernel writes."""
 
 import hashlib
 import math
@@ -14,20 +14,21 @@ from vkdispatch.base.image import Image
 from vkdispatch.base.synchronization.timing import Timing
 from vkdispatch.codegen import ShaderDescription
 from vkdispatch.execution_pipeline.command_graph import current
-from vkdispatch.shader.arguments.parameters import BufferSlot, ImageSlot, Parameter
+from vkdispatch.shader.arguments.parameters import Parameter
+from vkdispatch.shader.arguments.slots import BufferSlot, ImageSlot
 from vkdispatch.shader.launch.launcher import BuiltKernel
 from vkdispatch.shader.launch.size import Extent
 
 _SMALLEST = 32
 _USUAL = 256
-# Beyond this part of the fastest time the usual size is not as fast.
+# The usual size is chosen if it takes at most this multiple of the fastest time.
 _TIE = 1.02
-_SECONDS = 0.5  # what all measurements together should take
+_SECONDS = 0.5  # the target time of all measurements together
 _FEWEST, _MOST = 3, 15
 
 
 class Trial(Protocol):
-    """A kernel of one workgroup size, and what was built of it."""
+    """A kernel with a certain workgroup size, and its compiled variants."""
 
     @property
     def _built(self) -> Mapping[Any, BuiltKernel]: ...
@@ -59,7 +60,7 @@ def find_fastest_size(
         The arguments of a call, checked. What the kernel writes is copied first.
     """
     copies: dict[int, Handle] = {}
-    # Launches go to this thread's graph, if it has chosen one.
+    # With a global graph, the launches would be recorded.
     chosen, current.chosen = current.chosen, None
     try:
         for parameter, value in zip(parameters, values, strict=True):
@@ -67,7 +68,7 @@ def find_fastest_size(
                 copies[id(value)] = _copy_image(value) if isinstance(value, Image) else _copy_buffer(value)
         arguments = [copies.get(id(value), value) for value in values]
         trials = {size: make_trial(size) for size in list_candidates(context)}
-        # Compiled, and memory touched, before anything counts; the times tell how many runs to afford.
+        # The first round compiles and touches memory. Its times determine the number of rounds that count.
         warm = _measure(context, trials, arguments, 1)
         once = sum(times[0] for times in warm.values())
         rounds = min(_MOST, max(_FEWEST, math.ceil(_SECONDS / max(once, 1e-9))))
@@ -85,7 +86,7 @@ def find_fastest_size(
 def _measure(
     context: Context, trials: dict[int, Trial], arguments: Sequence[Any], rounds: int
 ) -> dict[int, list[float]]:
-    """Return the seconds of each launch of each trial; they take turns."""
+    """Return the seconds of each launch of each trial. The trials take turns."""
     timing = Timing(context)
     try:
         for _ in range(rounds):
@@ -129,7 +130,7 @@ def _copy_image(image: Image) -> Image:
 # ---- memory
 
 
-def _key(context: Context, description: ShaderDescription, extent: Extent) -> str:
+def _make_key(context: Context, description: ShaderDescription, extent: Extent) -> str:
     devices = [
         f"{info.uuid.hex() if info.uuid else ''} {info.device_name} {info.driver_version}"
         for info in context.device_infos
@@ -139,13 +140,13 @@ def _key(context: Context, description: ShaderDescription, extent: Extent) -> st
     return "\n".join(("workgroup size 1", *devices, code, str(size_class)))
 
 
-def remember(context: Context, description: ShaderDescription, extent: Extent, size: int) -> None:
-    """Keep the best workgroup size for a launch on disk."""
-    disk_cache.store("measured", _key(context, description, extent), str(size).encode())
+def store_size(context: Context, description: ShaderDescription, extent: Extent, size: int) -> None:
+    """Store the best workgroup size for a launch on disk."""
+    disk_cache.store("measured", _make_key(context, description, extent), str(size).encode())
 
 
-def recall(context: Context, description: ShaderDescription, extent: Extent) -> int | None:
-    """Return the workgroup size that `remember` was given for such a launch, or None."""
-    stored = disk_cache.load("measured", _key(context, description, extent))
-    # Whatever the file says is one of these, or nothing.
+def load_size(context: Context, description: ShaderDescription, extent: Extent) -> int | None:
+    """Return the workgroup size that `store_size` stored for such a launch, or None."""
+    stored = disk_cache.load("measured", _make_key(context, description, extent))
+    # A damaged file gives None.
     return next((size for size in list_candidates(context) if str(size).encode() == stored), None)

@@ -27,8 +27,8 @@ from vkdispatch.ir.variant import (
     Variant,
 )
 from vkdispatch.passes.blocks import BLOCK, can_block
-from vkdispatch.passes.coarsen import coarsening
-from vkdispatch.shader.arguments.parameters import MOST_NARROW, BufferSlot, Slot
+from vkdispatch.passes.coarsen import choose_elements
+from vkdispatch.shader.arguments.slots import MOST_NARROW, BufferSlot, Slot
 from vkdispatch.shader.launch.features import SUBGROUP_BITS
 from vkdispatch.shader.launch.size import Extent
 
@@ -85,7 +85,7 @@ def choose_coarsening(kernel: Kernel, context: Context) -> Coarsening:
         if not all(info.float_64_support for info in context.device_infos) or not can_block(kernel):
             return UNCOARSENED
         return Coarsening(BLOCK, 1 if "blocks" in _FORCED else _MANY_IN_BLOCKS, blocks=True)
-    elements = coarsening(kernel)
+    elements = choose_elements(kernel)
     return Coarsening(elements, 1 if forced else _MANY) if elements > 1 else UNCOARSENED
 
 
@@ -99,9 +99,9 @@ def can_address(context: Context) -> bool:
 def find_lacks(kernel: Kernel, context: Context) -> frozenset[str]:
     """Return the features that a kernel uses and a device lacks, which its variant has to replace."""
     used = usage(kernel)
-    wanted = {STORAGE[size] for size in map(_scalar_size, used.stored) if size in STORAGE}
+    wanted = {STORAGE[size] for size in map(_count_scalar_bytes, used.stored) if size in STORAGE}
     computed = {FEATURE_OF[kind] for kind in map(component_type, used.dtypes) if kind in FEATURE_OF}
-    short = any(_scalar_size(member.dtype) == 2 for member in kernel.arguments)
+    short = any(_count_scalar_bytes(member.dtype) == 2 for member in kernel.arguments)
     if "packed" not in _FORCED:
         infos = context.device_infos
         found = {
@@ -109,18 +109,18 @@ def find_lacks(kernel: Kernel, context: Context) -> frozenset[str]:
             for feature in wanted | computed
             if not all(getattr(info, _ATTRIBUTES[feature]) for info in infos)
         }
-        found |= _missing_classes(used, context)
+        found |= _find_missing_classes(used, context)
         if short and (found & computed or not all(map(_takes_short_arguments, infos))):
             found.add(SHORT_ARGUMENTS)
         return frozenset(found)
-    classes = _replaced_classes(used) if _can_go_by_lanes(context) else set()
+    classes = _find_replaceable_classes(used) if _can_go_by_lanes(context) else set()
     forced = frozenset(wanted | computed | classes | ({SHORT_ARGUMENTS} if short else set()))
     if not can_emulate(kernel, forced):
         forced = frozenset(wanted | classes)
     return forced if can_pack(kernel, forced) else frozenset()
 
 
-def _replaced_classes(used: Usage) -> set[str]:
+def _find_replaceable_classes(used: Usage) -> set[str]:
     """Return the classes of a kernel's subgroup operations that a variant can replace."""
     return {subgroup_class(function) for function in used.subgroup_functions} & REPLACED
 
@@ -130,16 +130,16 @@ def _can_go_by_lanes(context: Context) -> bool:
     return all(info.supported_operations & needed == needed for info in context.device_infos)
 
 
-def _missing_classes(used: Usage, context: Context) -> set[str]:
+def _find_missing_classes(used: Usage, context: Context) -> set[str]:
     if not used.subgroup_functions or not _can_go_by_lanes(context):
         return set()
     operations = -1
     for info in context.device_infos:
         operations &= info.supported_operations
-    return {group for group in _replaced_classes(used) if not operations & SUBGROUP_BITS[group]}
+    return {group for group in _find_replaceable_classes(used) if not operations & SUBGROUP_BITS[group]}
 
 
-def _scalar_size(kind: DType) -> int:
+def _count_scalar_bytes(kind: DType) -> int:
     return component_type(kind).item_size
 
 
@@ -152,35 +152,37 @@ def can_pack(kernel: Kernel, lacks: frozenset[str]) -> bool:
     return not lacks or not reaches_elements(kernel, packed_buffers(kernel, Variant(lacks=lacks)))
 
 
-def reach(who: str, slots: Sequence[Slot], values: Sequence[Any], context: Context, *, own: bool) -> Variant:
+def choose_addressing(
+    who: str, slots: Sequence[Slot], values: Sequence[Any], context: Context, *, is_traced: bool
+) -> Variant:
     """Return the variant that the sizes of a call's buffers require.
 
     Parameters
     ----------
     slots, values
         The slots of the launcher, and the checked values of the call.
-    own
-        Whether the kernel is traced; hand-written kernels have the plain variant only.
+    is_traced
+        Whether the kernel is traced. Hand-written kernels have the plain variant only.
 
     Raises
     ------
     ValueError
         A buffer is larger than kernels can access on this device.
     """
-    able = own and can_address(context)
+    able = is_traced and can_address(context)
     addressed, wide = able and "addressed" in _FORCED, able and "wide" in _FORCED
     for slot, value in zip(slots, values, strict=True):
         if not isinstance(slot, BufferSlot):
             continue
         large = value.mem_size > context.max_storage_buffer_range
         elements = max(value.mem_size // slot.item_size, *value.shader_shape)
-        many = own and elements > MOST_NARROW
+        many = is_traced and elements > MOST_NARROW
         if (large or many) and not able:
             limit, what = (context.max_storage_buffer_range, "bytes") if large else (MOST_NARROW, "elements")
+            kernels = "kernels" if is_traced else "hand-written kernels"
             raise ArgumentValueError(
-                f"{who}: {slot.label}: the buffer has {value.mem_size} bytes; "
-                f"{'kernels' if own else 'hand-written kernels'} on this device reach {limit} {what} of one "
-                "buffer; use several"
+                f"{who}: {slot.label}: the buffer has {value.mem_size} bytes; {kernels} on this device reach "
+                f"{limit} {what} of one buffer; use several"
             )
         addressed, wide = addressed or large or many, wide or (many and elements > slot.most)
     return Variant(addressed=addressed or wide, wide=wide)
@@ -195,15 +197,15 @@ def choose_variant(
     context: Context,
     form: Variant = PLAIN,
     *,
-    own: bool = True,
+    is_traced: bool = True,
 ) -> Variant:
     """Return the variant for a launch of `extent` invocations, or workgroups if `in_groups`.
 
     Parameters
     ----------
     form
-        The variant that the buffers require; see `reach`.
-    own
+        The variant that the buffers require; see `choose_addressing`.
+    is_traced
         Whether the kernel is traced.
 
     Raises
@@ -211,7 +213,12 @@ def choose_variant(
     ValueError
         No variant can run as many invocations.
     """
-    if own and not form.wide and can_address(context) and _beyond_32_bits(extent, in_groups, local_size):
+    if (
+        is_traced
+        and not form.wide
+        and can_address(context)
+        and _exceeds_32_bits(extent, in_groups, local_size)
+    ):
         form = Variant(addressed=True, wide=True)
     if not in_groups and coarsening.takes(extent, local_size[0], wide=form.wide):
         form = replace(form, coarse=coarsening.elements, blocks=coarsening.blocks)
@@ -225,13 +232,13 @@ def count_elements(local_size: Extent, variant: Variant) -> Extent:
     return (x * variant.coarse, y, z)
 
 
-def _groups_of(extent: Extent, in_groups: bool, local_size: Extent) -> tuple[int, ...]:
+def _count_groups(extent: Extent, in_groups: bool, local_size: Extent) -> tuple[int, ...]:
     return extent if in_groups else tuple(-(-e // size) for e, size in zip(extent, local_size, strict=True))
 
 
-def _beyond_32_bits(extent: Extent, in_groups: bool, local_size: Extent) -> bool:
+def _exceeds_32_bits(extent: Extent, in_groups: bool, local_size: Extent) -> bool:
     """Whether the invocation ids along an axis exceed 32 bits."""
-    groups = _groups_of(extent, in_groups, local_size)
+    groups = _count_groups(extent, in_groups, local_size)
     # Invocations beyond the extent may have an id one larger than the limit.
     most = _MAX_ID if in_groups else _MAX_ID + 1
     return max(extent) > _MAX_ID or any(g * size > most for g, size in zip(groups, local_size, strict=True))
@@ -247,14 +254,14 @@ def _needs_folding(
     ValueError
         There are too many for global invocation ids or for the device.
     """
-    groups = _groups_of(extent, in_groups, local_size)
+    groups = _count_groups(extent, in_groups, local_size)
     option = "workgroups" if in_groups else "exec_size"
     if wide and any(g * size > _MAX_WIDE_ID for g, size in zip(groups, local_size, strict=True)):
         raise ArgumentValueError(
             f"{who}: {option}: {extent} is more invocations along an axis than can be launched "
             f"({_MAX_WIDE_ID})"
         )
-    if not wide and _beyond_32_bits(extent, in_groups, local_size):
+    if not wide and _exceeds_32_bits(extent, in_groups, local_size):
         raise ArgumentValueError(
             f"{who}: {option}: {extent} is more invocations along an axis than 32-bit ids count ({_MAX_ID})"
         )

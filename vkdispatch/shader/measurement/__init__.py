@@ -1,1 +1,1 @@
-"""What kernels cost and how exact they are: profiles, bandwidth, accuracy, tuning."""
+"""Measurements of kernels and devices: profiles, bandwidth and accuracy."""

@@ -1,4 +1,4 @@
-"""How exact a device's own functions of mathematics are, as measured: Vulkan asks little of them."""
+"""The accuracy of a device's own mathematical functions, by measurement: Vulkan requires little of it."""
 
 import functools
 import struct
@@ -20,7 +20,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-_COUNT = 8192  # arguments that each function is tried on
+_COUNT = 8192  # arguments of each function
 _PRECISION = 24
 _LEAST = -126  # the exponent of the smallest normal number
 
@@ -32,9 +32,9 @@ class Accuracy:
     Attributes
     ----------
     low, high
-        The interval that its arguments were taken from; beyond it errors may be larger.
+        The interval of its arguments. Beyond it, errors may be larger.
     ulp
-        In units in the last place of the true result: 0.5 is rounded right.
+        In units in the last place of the true result. 0.5 is a correctly rounded result.
     absolute
         The largest difference from the true result.
     """
@@ -47,7 +47,7 @@ class Accuracy:
 
 @record
 class _Function:
-    """A function of one number or of two: on GPU values, by NumPy in float64, and its ordinary arguments."""
+    """A function of one or two numbers: on GPU values, in NumPy with float64, and the range of arguments."""
 
     rule: Callable[..., Any]
     truth: Callable[..., Any]
@@ -100,9 +100,9 @@ _measured: dict[str, dict[str, Accuracy]] = {}
 
 
 def measure_accuracy(context: Context | None = None, *, device: int = 0) -> dict[str, Accuracy]:
-    """Return how exact a device's own functions of float32 are: those of kernels without `precise_math`.
+    """Return the accuracy of a device's own functions of float32: those of kernels without `precise_math`.
 
-    Measured once for each device and driver, in some milliseconds, then remembered in this process and on
+    It is measured once for each device and driver, in a few milliseconds, then stored in this process and on
     disk.
 
     Parameters
@@ -110,7 +110,7 @@ def measure_accuracy(context: Context | None = None, *, device: int = 0) -> dict
     context
         None: the current one.
     device
-        Which of the context's devices, by its place in `context.device_infos`.
+        The index of the device in `context.device_infos`.
 
     Returns
     -------
@@ -124,25 +124,25 @@ def measure_accuracy(context: Context | None = None, *, device: int = 0) -> dict
     ValueError
         The context has no such device.
     RuntimeError
-        The backend is one that runs nothing.
+        The backend runs nothing.
     """
     context = get_context() if context is None else context
     count = len(context.device_infos)
     if isinstance(device, bool) or device not in range(count):
         raise ArgumentValueError(f"device: expected a number from 0 to {count - 1}, got {device!r}")
-    known = known_accuracy(context.device_infos[device])
+    known = load_accuracy(context.device_infos[device])
     if known is None:
         known = _measure(context, sum(map(len, context.queue_families[:device])))
         numbers = [number for each in known.values() for number in (each.ulp, each.absolute)]
-        key = _key(context.device_infos[device])
+        key = _make_key(context.device_infos[device])
         disk_cache.store("measured", key, _FORMAT.pack(*numbers))
         _measured[key] = known
     return dict(known)
 
 
-def known_accuracy(info: DeviceInfo) -> dict[str, Accuracy] | None:
-    """Return what was measured on a device, in this process or before; None where nothing was."""
-    key = _key(info)
+def load_accuracy(info: DeviceInfo) -> dict[str, Accuracy] | None:
+    """Return the accuracy measured on a device, in this process or before, or None."""
+    key = _make_key(info)
     known = _measured.get(key)
     if known is None:
         stored = disk_cache.load("measured", key)
@@ -157,7 +157,7 @@ def known_accuracy(info: DeviceInfo) -> dict[str, Accuracy] | None:
     return known
 
 
-def _key(info: DeviceInfo) -> str:
+def _make_key(info: DeviceInfo) -> str:
     uuid = info.uuid.hex() if info.uuid else ""
     return f"accuracy 1\n{uuid}\n{info.device_name}\n{info.driver_version}"
 
@@ -169,38 +169,38 @@ def _measure(context: Context, queue: int) -> dict[str, Accuracy]:
     sides = np.array(
         [draw.uniform(each.low, each.high, (2, _COUNT)) for each in _FUNCTIONS.values()], np.float32
     )
-    # one row after another: all first arguments, and all second ones
+    # All first arguments, one row after another, and all second ones.
     first, second = (asbuffer(np.ascontiguousarray(sides[:, i]), context=context) for i in range(2))
     results = asbuffer(np.zeros(sides[:, 0].shape, np.float32), context=context)
     graph = CommandGraph(context=context)
     try:
-        _kernel()(results, first, second, graph=graph)
+        _make_kernel()(results, first, second, graph=graph)
         graph.submit(1, queue)
         found = results.read(queue)
     finally:
         for thing in (graph, first, second, results):
             thing.destroy()
     return {
-        name: Accuracy(each.low, each.high, *_errors(row, each.truth(*pair.astype(np.float64))))
+        name: Accuracy(each.low, each.high, *_find_errors(row, each.truth(*pair.astype(np.float64))))
         for (name, each), row, pair in zip(_FUNCTIONS.items(), found, sides, strict=True)
     }
 
 
-def _errors(found: "npt.NDArray[Any]", true: "npt.NDArray[Any]") -> tuple[float, float]:
+def _find_errors(found: "npt.NDArray[Any]", true: "npt.NDArray[Any]") -> tuple[float, float]:
     """Return the largest error in units in the last place, and the largest difference."""
     import numpy as np
 
     differences = np.abs(found.astype(np.float64) - true)
     _, exponents = np.frexp(true)
     units = np.ldexp(1.0, np.maximum(exponents, _LEAST + 1) - _PRECISION)
-    # maximum() keeps NaN, which is as wrong as can be
+    # max() propagates NaN, which counts as an infinite error.
     both = (differences / units).max(), differences.max()
     return tuple(float("inf") if number != number else float(number) for number in both)  # type: ignore[return-value]
 
 
 @functools.cache
-def _kernel() -> ShaderFunction:
-    """Return the kernel that computes all functions, traced when it is first needed."""
+def _make_kernel() -> ShaderFunction:
+    """Return the kernel that computes all functions. It is traced on first use."""
 
     def measure_functions(results: Any, first: Any, second: Any) -> None:
         index = vc.global_invocation_id().x

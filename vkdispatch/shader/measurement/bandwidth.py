@@ -1,4 +1,4 @@
-"""How fast a device copies memory, as measured: what profiles compare kernels with."""
+"""The copy bandwidth of a device, by measurement. Profiles compare kernels with it."""
 
 import functools
 import struct
@@ -16,19 +16,19 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 _GPU_BYTES = 256 << 20
 _CPU_BYTES = 64 << 20
-_LEAST_BYTES = 16 << 20  # less would measure caches
+_LEAST_BYTES = 16 << 20  # smaller copies would measure caches
 _RUNS = 8
 _FORMAT = struct.Struct("<d")
 _measured: dict[str, float] = {}
 
 
-def copy_bandwidth(context: Context, queue: int) -> float | None:
+def measure_copy_bandwidth(context: Context, queue: int) -> float | None:
     """Return bytes per second, read and written together, that a copy kernel moves on a queue's device.
 
-    Measured once for each device and driver (256 MiB to 256 MiB; on CPUs 64; the fastest of eight runs), then
-    remembered in this process and on disk. None where there is no room to measure.
+    It is measured once for each device and driver (256 MiB to 256 MiB; on CPUs 64; the fastest of eight
+    runs), then stored in this process and on disk. None if there is no memory for a measurement.
     """
-    info = context.device_infos[_device_of(context, queue)]
+    info = context.device_infos[_find_device(context, queue)]
     uuid = info.uuid.hex() if info.uuid else ""
     key = f"copy bandwidth 1\n{uuid}\n{info.device_name}\n{info.driver_version}"
     known = _measured.get(key)
@@ -45,7 +45,7 @@ def copy_bandwidth(context: Context, queue: int) -> float | None:
     return known
 
 
-def _device_of(context: Context, queue: int) -> int:
+def _find_device(context: Context, queue: int) -> int:
     for device, families in enumerate(context.queue_families):
         if queue < len(families):
             return device
@@ -57,19 +57,19 @@ def _measure(context: Context, queue: int, size: int) -> float | None:
     size = min(size, context.max_storage_buffer_range)
     while size >= _LEAST_BYTES:
         try:
-            return 2 * size / _fastest_copy(context, queue, size // 16)
+            return 2 * size / _time_fastest_copy(context, queue, size // 16)
         except MemoryError:
             size //= 2
     return None
 
 
-def _fastest_copy(context: Context, queue: int, count: int) -> float:
-    """Return the seconds that it takes to copy `count` elements of 16 bytes."""
-    fill, copy = _kernels()
+def _time_fastest_copy(context: Context, queue: int, count: int) -> float:
+    """Return the time of a copy of `count` elements of 16 bytes, in seconds."""
+    fill, copy = _make_kernels()
     source, target = Buffer(count, dtype.vec4), Buffer(count, dtype.vec4)
     warm, timed = CommandGraph(), CommandGraph()
     try:
-        # Memory that was never written may not be there yet, or all be one page of zeros.
+        # Memory that was never written may not be allocated yet, or share one page of zeros.
         fill(source, graph=warm)
         fill(target, graph=warm)
         copy(target, source, graph=warm)
@@ -89,8 +89,8 @@ def _fastest_copy(context: Context, queue: int, count: int) -> float:
 
 
 @functools.cache
-def _kernels() -> tuple[ShaderFunction, ShaderFunction]:
-    """Return the kernels that fill and copy, traced when they are first needed."""
+def _make_kernels() -> tuple[ShaderFunction, ShaderFunction]:
+    """Return the kernels that fill and copy. They are traced on first use."""
 
     def fill_for_measurement(target: Any) -> None:
         index = vc.global_invocation_id().x

@@ -11,7 +11,7 @@ from vkdispatch.base.errors import UsageError, VkDispatchError
 from vkdispatch.base.record import record
 from vkdispatch.base.synchronization.timing import TimedSubmit
 from vkdispatch.execution_pipeline.timings import Precision, ProfileRecord, Recording
-from vkdispatch.shader.measurement.bandwidth import copy_bandwidth
+from vkdispatch.shader.measurement.bandwidth import measure_copy_bandwidth
 from vkdispatch.shader.measurement.trace import write_trace
 
 _MARKS: dict[Precision | None, str] = {"exact": "", "about": "~", "at least": ">=", None: ""}
@@ -30,17 +30,17 @@ class ProfileRow:
     source
         Where the kernel is defined, or None.
     calls
-        How many there were.
+        The number of launches or copies.
     total, mean, least
         Seconds.
     bytes
-        Bytes read and written by all of them; None where that is not known.
+        Bytes read and written by all of them; None if unknown.
     precision
-        How well that is known.
+        How precisely these are known.
     bandwidth
-        Bytes per second; None where the bytes are not known.
+        Bytes per second; None if the bytes are unknown.
     share
-        `bandwidth` as a part of what the device's copy kernel reaches; None for copies from and to the host.
+        `bandwidth` as a fraction of that of the device's copy kernel; None for copies from and to the host.
     """
 
     name: str
@@ -56,15 +56,14 @@ class ProfileRow:
 
 
 class Profile:
-    """Times everything that the context runs inside a `with` block, whichever thread gives it.
+    """Times everything that the context runs inside a `with` block, from any thread.
 
-    The block ends when all of it has run. A profile may be used again: it then forgets what it had. Profiles
-    may lie within each other.
+    The block ends when all of it has run. A profile may be used again, which clears it. Profiles may nest.
 
     Attributes
     ----------
     records
-        What ran, in the order in which it began; empty until the block has ended.
+        What ran, in order of its begin; empty until the block has ended.
     submits
         When the host recorded and submitted it.
     """
@@ -129,7 +128,7 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """Wall clock of the block, the wait for its work included."""
+        """Wall-clock time of the block in seconds, including the wait for its work."""
         return self._end - self._begin
 
     def _require_end(self) -> None:
@@ -137,9 +136,9 @@ class Profile:
             raise UsageError("the profile is still running; look at it after its with block")
 
     def rows(self) -> list[ProfileRow]:
-        """Return one row for each kernel and kind of copy, those that took longest first.
+        """Return one row for each kernel and kind of copy, in descending order of total time.
 
-        The first call on a device measures how fast that copies, unless it is known from before.
+        The first call on a device measures its copy bandwidth, unless an earlier process has.
 
         Raises
         ------
@@ -150,10 +149,10 @@ class Profile:
         groups: dict[tuple[str, str, str | None], list[ProfileRecord]] = {}
         for item in self.records:
             groups.setdefault((item.kind, item.name, item.source), []).append(item)
-        rows = [self._row(items) for items in groups.values()]
+        rows = [self._make_row(items) for items in groups.values()]
         return sorted(rows, key=lambda row: -row.total)
 
-    def _row(self, items: Sequence[ProfileRecord]) -> ProfileRow:
+    def _make_row(self, items: Sequence[ProfileRecord]) -> ProfileRow:
         first = items[0]
         total = sum(item.duration for item in items)
         sizes = [item.bytes for item in items]
@@ -162,7 +161,7 @@ class Profile:
         bandwidth = None if size is None or total <= 0 else size / total
         share = None
         if bandwidth is not None and first.kind == "kernel":
-            limits = [(item.duration, self._limit(item.queue)) for item in items]
+            limits = [(item.duration, self._find_limit(item.queue)) for item in items]
             possible = sum(duration * limit for duration, limit in limits if limit is not None)
             if possible and all(limit is not None for _, limit in limits) and size is not None:
                 share = size / possible
@@ -179,20 +178,20 @@ class Profile:
             share,
         )
 
-    def _limit(self, queue: int) -> float | None:
+    def _find_limit(self, queue: int) -> float | None:
         context = self._context
         if context is None or not context.usable or get_context() is not context:
             return None
-        return copy_bandwidth(context, queue)
+        return measure_copy_bandwidth(context, queue)
 
     def table(self) -> str:
         """Return the rows as text.
 
-        Bytes are those of one call, on average; `~` marks what is only about right, `>=` a lower bound, `-`
-        what is not known. Raises as `rows`.
+        Bytes are those of one call, on average. `~` marks approximate values, `>=` lower bounds, `-` unknown
+        ones. Raises as `rows`.
         """
         rows = self.rows()
-        lines = [_HEADER, *map(_cells, rows)]
+        lines = [_HEADER, *map(_format_row, rows)]
         widths = [max(len(line[column]) for line in lines) for column in range(len(_HEADER))]
         text = [
             "  ".join(
@@ -201,7 +200,7 @@ class Profile:
             ).rstrip()
             for line in lines
         ]
-        busy = _busy(self.records)
+        busy = _count_busy_seconds(self.records)
         text.append(
             f"{len(self.records)} commands in {self.seconds * 1e3:.3f} ms; the device was busy for "
             f"{busy * 1e3:.3f} ms of them"
@@ -211,7 +210,7 @@ class Profile:
     def to_chrome_trace(self, path: "str | PathLike[str]") -> None:
         """Write the records as JSON that chrome://tracing and ui.perfetto.dev show.
 
-        Each queue of the context is a track, and so is what the host submits to it.
+        Each queue of the context is a track, and so are the submits of the host to it.
 
         Raises
         ------
@@ -246,7 +245,7 @@ def profile() -> Profile:
     return Profile()
 
 
-def _cells(row: ProfileRow) -> tuple[str, ...]:
+def _format_row(row: ProfileRow) -> tuple[str, ...]:
     mark = _MARKS[row.precision]
     return (
         row.name,
@@ -255,13 +254,13 @@ def _cells(row: ProfileRow) -> tuple[str, ...]:
         f"{row.total * 1e3:.3f}",
         f"{row.mean * 1e6:.2f}",
         f"{row.least * 1e6:.2f}",
-        "-" if row.bytes is None else mark + _size(row.bytes / row.calls),
+        "-" if row.bytes is None else mark + _format_bytes(row.bytes / row.calls),
         "-" if row.bandwidth is None else f"{mark}{row.bandwidth * 1e-9:.1f}",
         "-" if row.share is None else f"{mark}{row.share:.0%}",
     )
 
 
-def _size(count: float) -> str:
+def _format_bytes(count: float) -> str:
     """Return bytes with three digits, in powers of 1024."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if count < 1000:
@@ -270,7 +269,7 @@ def _size(count: float) -> str:
     return f"{count:.3g} TiB"
 
 
-def _busy(records: Sequence[ProfileRecord]) -> float:
+def _count_busy_seconds(records: Sequence[ProfileRecord]) -> float:
     """Return the seconds in which at least one of the commands ran."""
     busy, reached = 0.0, 0.0
     for item in records:

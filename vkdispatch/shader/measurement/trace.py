@@ -10,7 +10,7 @@ from vkdispatch.base.synchronization.timing import TimedSubmit
 from vkdispatch.execution_pipeline.timings import ProfileRecord
 
 _HOST, _DEVICE = 1, 2
-# Commands that overlap go to tracks of their own: events on one track must nest.
+# Overlapping commands go to different tracks: events on one track must nest.
 _LANES = 1000
 
 
@@ -21,41 +21,51 @@ def write_trace(
     origin: float,
 ) -> None:
     """Write records to a file; times are microseconds since `origin`."""
-    events = [_name("process_name", _HOST, 0, "host"), _name("process_name", _DEVICE, 0, "device")]
+    events = [
+        _make_name_event("process_name", _HOST, 0, "host"),
+        _make_name_event("process_name", _DEVICE, 0, "device"),
+    ]
     ends: dict[int, list[float]] = {}  # of each queue: where each of its lanes ends
     for item in records:
-        queue = _number(item)
+        queue = _number_queue(item)
         lanes = ends.setdefault(queue, [])
         lane = next((lane for lane, end in enumerate(lanes) if end <= item.begin), len(lanes))
         track = queue * _LANES + lane
         if lane == len(lanes):
             lanes.append(item.end)
             suffix = f", beside {lane}" if lane else ""
-            events.append(_name("thread_name", _DEVICE, track, f"{_title(queue)}{suffix}"))
+            events.append(
+                _make_name_event("thread_name", _DEVICE, track, f"{_describe_queue(queue)}{suffix}")
+            )
         lanes[lane] = item.end
-        events.append(_event(item.name, item.kind, _DEVICE, track, item, origin, _arguments(item)))
-    queues = sorted({_number(submit) for submit in submits})
-    events += [_name("thread_name", _HOST, queue, f"submits to {_title(queue)}") for queue in queues]
+        events.append(_make_event(item.name, item.kind, _DEVICE, track, item, origin, _list_arguments(item)))
+    queues = sorted({_number_queue(submit) for submit in submits})
+    events += [
+        _make_name_event("thread_name", _HOST, queue, f"submits to {_describe_queue(queue)}")
+        for queue in queues
+    ]
     for submit in submits:
         arguments = {"commands": submit.commands}
-        events.append(_event("submit", "submit", _HOST, _number(submit), submit, origin, arguments))
+        events.append(
+            _make_event("submit", "submit", _HOST, _number_queue(submit), submit, origin, arguments)
+        )
     Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}), encoding="utf-8")
 
 
-def _number(span: ProfileRecord | TimedSubmit) -> int:
-    """Return a number for a queue, another one for the queue that moves data beside it."""
+def _number_queue(span: ProfileRecord | TimedSubmit) -> int:
+    """Return a number for a queue, and another for its transfer queue."""
     return 2 * span.queue + span.transfer
 
 
-def _title(number: int) -> str:
+def _describe_queue(number: int) -> str:
     return f"queue {number // 2}" + (", transfers" if number % 2 else "")
 
 
-def _name(what: str, process: int, track: int, name: str) -> dict[str, Any]:
+def _make_name_event(what: str, process: int, track: int, name: str) -> dict[str, Any]:
     return {"ph": "M", "name": what, "pid": process, "tid": track, "args": {"name": name}}
 
 
-def _event(
+def _make_event(
     name: str,
     category: str,
     process: int,
@@ -76,7 +86,7 @@ def _event(
     }
 
 
-def _arguments(item: ProfileRecord) -> dict[str, Any]:
+def _list_arguments(item: ProfileRecord) -> dict[str, Any]:
     fields = {
         "source": item.source,
         "groups": item.groups,

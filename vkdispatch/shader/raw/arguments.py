@@ -1,4 +1,4 @@
-"""The arguments of a kernel that is given as GLSL or SPIR-V, as its user declares them."""
+"""The arguments of a kernel given as GLSL or SPIR-V, as the user declares them."""
 
 import dataclasses
 import math
@@ -21,7 +21,7 @@ _MOST_FIELDS = 4096
 
 @record
 class Field:
-    """A value of an argument: its name within that, its dtype, and the shape of an array of such."""
+    """A value of an argument: its path in the argument, its dtype, and the shape if it is an array."""
 
     path: str
     kind: DType
@@ -33,16 +33,16 @@ class Field:
 
 @record
 class RawArgument:
-    """An argument as declared by the user.
+    """An argument as the user declares it.
 
     Attributes
     ----------
     origin
         The annotation's class, such as `vc.Buffer`, or a dataclass, or dict.
     fields
-        The values that it stands for; None of `dict`: those that the code has.
+        Its values; None for `dict`, which takes those of the code.
     place
-        Set and binding, or the name of a block, where the user said so.
+        Set and binding, or the name of a block, if the user gave one.
     """
 
     name: str
@@ -52,17 +52,17 @@ class RawArgument:
 
     @property
     def is_resource(self) -> bool:
-        """Whether it is bound, rather than passed by value."""
+        """Whether it is bound rather than passed by value."""
         return self.origin is vc.Buffer or is_image(self.origin)
 
     @property
     def is_tree(self) -> bool:
-        """Whether a call gives it as a dataclass or a dictionary."""
+        """Whether calls give it as a dataclass or a dictionary."""
         return self.by_name or (isinstance(self.origin, type) and dataclasses.is_dataclass(self.origin))
 
     @property
     def by_name(self) -> bool:
-        """Whether its values go to the members of these names, and no others."""
+        """Whether its values go only to members of the same names."""
         return self.origin is dict
 
     @property
@@ -73,12 +73,12 @@ class RawArgument:
 
     @property
     def image(self) -> ImageBinding | None:
-        """The image that it stands for, or None. Raises ValueError for texels that no format has."""
+        """The image, or None. Raises ValueError for texels that no format has."""
         return image_binding(0, self.name, self.origin, self.kind) if is_image(self.origin) else None
 
     @property
     def binding_type(self) -> BindingType:
-        """How a resource is bound, where the code does not have a uniform block."""
+        """How a resource is bound, unless the code has a uniform block there."""
         image = self.image
         if image is None:
             return BindingType.STORAGE_BUFFER
@@ -91,14 +91,14 @@ class RawArgument:
 
 
 def read_arguments(arguments: object) -> tuple[RawArgument, ...]:
-    """Understand the arguments given to `glsl_kernel` or `spirv_kernel`.
+    """Parse the `arguments` of `glsl_kernel` or `spirv_kernel`.
 
     Raises
     ------
     TypeError
-        They are no pairs of name and annotation, or an annotation has no dtype.
+        They are not pairs of name and annotation, or an annotation has no dtype.
     ValueError
-        A name is no Python name or given twice, or an annotation is of another kind.
+        A name is not a Python name or occurs twice, or an annotation is not supported.
     """
     if isinstance(arguments, Mapping):
         arguments = list(arguments.items())
@@ -107,7 +107,7 @@ def read_arguments(arguments: object) -> tuple[RawArgument, ...]:
             "arguments: expected a list such as [('data', Buff[f32]), ('alpha', Const[f32])], "
             f"got {arguments!r}"
         )
-    made: list[RawArgument] = []
+    found: list[RawArgument] = []
     for item in arguments:
         if not isinstance(item, (tuple, list)) or len(item) not in (2, 3):
             raise ArgumentTypeError(
@@ -116,13 +116,13 @@ def read_arguments(arguments: object) -> tuple[RawArgument, ...]:
         name, annotation, *place = item
         if not isinstance(name, str) or not name.isidentifier():
             raise ArgumentValueError(f"arguments: expected a Python name, got {name!r}")
-        if name in [argument.name for argument in made]:
+        if name in [argument.name for argument in found]:
             raise ArgumentValueError(f"arguments: {name!r} is there twice")
-        made.append(_argument(name, annotation, _place(name, place[0]) if place else None))
-    return tuple(made)
+        found.append(_parse_argument(name, annotation, _parse_place(name, place[0]) if place else None))
+    return tuple(found)
 
 
-def _place(name: str, value: object) -> Place | str:
+def _parse_place(name: str, value: object) -> Place | str:
     if isinstance(value, str) and value:
         return value
     numbers = value if isinstance(value, tuple) else (0, value)
@@ -135,16 +135,16 @@ def _place(name: str, value: object) -> Place | str:
     )
 
 
-def _argument(name: str, annotation: Any, place: Place | str | None) -> RawArgument:
+def _parse_argument(name: str, annotation: Any, place: Place | str | None) -> RawArgument:
     if annotation is dict:
         return RawArgument(name, dict, None, place)
     if isinstance(annotation, Mapping):
-        fields = tuple(_fields(f"argument {name!r}", annotation))
+        fields = tuple(_read_fields(f"argument {name!r}", annotation))
         if not fields:
             raise ArgumentValueError(f"argument {name!r}: expected {_WANTED}, got {annotation!r}")
         return RawArgument(name, dict, fields, place)
     if _is_dataclass(annotation):
-        return RawArgument(name, annotation, tuple(_fields(f"argument {name!r}", annotation)), place)
+        return RawArgument(name, annotation, tuple(_read_fields(f"argument {name!r}", annotation)), place)
     origin = getattr(annotation, "__origin__", None)
     kinds: tuple[Any, ...] = getattr(annotation, "__args__", ())
     if origin is None or len(kinds) != 1:
@@ -164,7 +164,7 @@ def _parse_kind(who: str, kind: Any) -> DType:
     return kind
 
 
-def _fields(who: str, annotation: Any, prefix: str = "") -> Iterator[Field]:
+def _read_fields(who: str, annotation: Any, prefix: str = "") -> Iterator[Field]:
     """Yield the values of a dataclass or a dictionary of dtypes."""
     if _is_dataclass(annotation):
         for path, kind in leaf_fields(annotation):
@@ -173,10 +173,10 @@ def _fields(who: str, annotation: Any, prefix: str = "") -> Iterator[Field]:
     for key, kind in annotation.items():
         if not isinstance(key, str) or not key.isidentifier():
             raise ArgumentValueError(f"{who}: expected names of members, got {key!r}")
-        yield from _member(who, prefix + key, kind)
+        yield from _read_member(who, prefix + key, kind)
 
 
-def _member(who: str, path: str, kind: Any) -> Iterator[Field]:
+def _read_member(who: str, path: str, kind: Any) -> Iterator[Field]:
     shape: tuple[int, ...] = ()
     if isinstance(kind, tuple) and len(kind) == 2:
         kind, counts = kind
@@ -192,7 +192,7 @@ def _member(who: str, path: str, kind: Any) -> Iterator[Field]:
     if not isinstance(kind, Mapping) and not _is_dataclass(kind):
         yield Field(path, _parse_kind(f"{who}: {path!r}", kind), shape)
     elif not shape:
-        yield from _fields(who, kind, f"{path}.")
+        yield from _read_fields(who, kind, f"{path}.")
     else:
         for index in range(shape[0]):
-            yield from _member(who, f"{path}[{index}]", (kind, shape[1:]) if shape[1:] else kind)
+            yield from _read_member(who, f"{path}[{index}]", (kind, shape[1:]) if shape[1:] else kind)

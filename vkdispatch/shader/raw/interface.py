@@ -1,4 +1,4 @@
-"""A kernel that is given as GLSL or SPIR-V: its arguments, held against what its code declares."""
+"""The interface of a kernel given as GLSL or SPIR-V: its arguments, matched with the code's declarations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -7,20 +7,19 @@ from typing import Any, NoReturn
 import vkdispatch.codegen as vc
 from vkdispatch.analyses.layout import ArgumentLayout, StructElement
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
-from vkdispatch.base.spirv.reflection import Interface, Resource
+from vkdispatch.base.spirv.interface import Interface, Resource
 from vkdispatch.codegen import ArgType, BindingType, ShaderArgumentInfo, ShaderSource
 from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.shader.raw.arguments import Place, RawArgument
-from vkdispatch.shader.raw.values import (
-    Laid,
-    arrange,
-    block_bytes,
+from vkdispatch.shader.raw.blocks import (
+    arrange_blocks,
     check_apart,
-    lay_values,
+    count_block_bytes,
+    find_uniform_resources,
     name_place,
-    uniform_resources,
-    value_blocks,
+    read_blocks,
 )
+from vkdispatch.shader.raw.values import PlacedValue, place_values
 
 _ARG_TYPES = {
     BindingType.STORAGE_BUFFER: ArgType.BUFFER,
@@ -32,7 +31,7 @@ _RESOURCE_KINDS = {
     BindingType.SAMPLER: "sampled image",
     BindingType.STORAGE_IMAGE: "storage image",
 }
-# What is not bound here, and what to do about it.
+# Resources that cannot be bound, and what to do instead.
 _INSTEAD = {
     "texture without a sampler": "declare both as one, such as a sampler2D",
     "sampler without a texture": "declare both as one, such as a sampler2D",
@@ -43,7 +42,7 @@ _INSTEAD = {
 
 @dataclass(frozen=True, eq=False)
 class RawDescription:
-    """What launching needs to know of a kernel that was not traced: a counterpart of `ShaderDescription`."""
+    """The description of a kernel that was not traced: the counterpart of `ShaderDescription`."""
 
     name: str
     text: str
@@ -64,17 +63,17 @@ class RawDescription:
 
     @property
     def body(self) -> str:
-        """The code, or for SPIR-V a description of it."""
+        """The code, or a description of it for SPIR-V."""
         return self.text
 
     @property
     def backend(self) -> vc.CodeGenBackend:
-        """The language of the kernel's surroundings."""
+        """The backend of the kernel."""
         return vc.GLSLBackend()
 
     @property
     def kernel(self) -> NoReturn:
-        """The traced program, which there is none of. Raises NotImplementedError."""
+        """Raises NotImplementedError: there is no traced program."""
         raise UnsupportedError(f"{self.name}: this needs a traced kernel (@vd.shader), not GLSL or SPIR-V")
 
     @property
@@ -84,11 +83,11 @@ class RawDescription:
 
     @property
     def uniform_structure(self) -> list[StructElement]:
-        """Members of the uniform blocks that take values; offsets count from the push constants on."""
+        """Members of the uniform blocks that take values. Offsets count from the push constants."""
         return [member for member in self.arguments.members if member.offset >= self.pc_size]
 
     def layout(self, variant: Variant = PLAIN) -> ArgumentLayout:
-        """Return where the values lie."""
+        """Return the layout of the values."""
         return self.arguments
 
     def get_arg_names_and_defaults(self) -> list[tuple[str, Any]]:
@@ -104,37 +103,37 @@ class RawDescription:
         return self.text
 
 
-def describe(
+def make_description(
     name: str,
     text: str,
     arguments: Sequence[RawArgument],
     interface: Interface,
     local_size: tuple[int, int, int],
 ) -> RawDescription:
-    """Lay the arguments over what the code declares.
+    """Match the arguments with the declarations of the code.
 
     Parameters
     ----------
     text
-        GLSL, or what is shown in its place.
+        The GLSL, or a description of the module.
 
     Raises
     ------
     ValueError
-        They do not fit each other; the message says where.
+        They do not match; the message says where.
     """
     for resource in interface.resources:
         if resource.kind not in (*_RESOURCE_KINDS.values(), "uniform buffer"):
             instead = next((text for kind, text in _INSTEAD.items() if kind in resource.kind), None)
             instead = instead or "declare one storage buffer, image or sampler for each binding"
             raise ArgumentValueError(f"{name}: {_name_resource(resource)} cannot be bound: {instead}")
-    blocks = value_blocks(name, interface)
+    blocks = read_blocks(name, interface)
     told = {_find_place(name, argument, interface) for argument in arguments if argument.is_resource}
     values = [argument for argument in arguments if not argument.is_resource]
     free = [block for block in blocks if block.place is None or block.place not in told]
-    laid = lay_values(name, values, free)
-    # A uniform block that no value goes to is left to a buffer.
-    chosen = {each.block.place for each in laid}
+    placed = place_values(name, values, free)
+    # A uniform block without values is left to a buffer.
+    chosen = {each.block.place for each in placed}
     taking = [block for block in free if block.place is None or block.place in chosen]
     for block in taking:
         check_apart(name, block)
@@ -143,13 +142,11 @@ def describe(
         {place for _, place in bound} | {block.place for block in taking if block.place is not None}
     )
     numbers = {place: number for number, place in enumerate(places)}
-    starts, size = arrange(name, taking)
+    starts, size = arrange_blocks(name, taking)
     members = tuple(
-        StructElement(each.member, each.kind, 1, starts[each.block.place] + each.offset) for each in laid
+        StructElement(each.member, each.kind, 1, starts[each.block.place] + each.offset) for each in placed
     )
-    declared: dict[Place, list[Resource]] = {}
-    for resource in interface.resources:
-        declared.setdefault((resource.set, resource.binding), []).append(resource)
+    declared = _group_by_place(interface)
     access = [
         (
             any(resource.readable for resource in declared.get(place, ())),
@@ -158,15 +155,17 @@ def describe(
         for place in places
     ]
     kinds = {place: argument.binding_type for argument, place in bound}
-    uniforms = uniform_resources(interface)
+    uniforms = find_uniform_resources(interface)
     kinds |= dict.fromkeys(uniforms, BindingType.UNIFORM_BUFFER)
-    least = {place: _least_bytes(resources) for place, resources in declared.items()}
+    least = {place: _count_least_bytes(resources) for place, resources in declared.items()}
     infos = {
-        argument.name: _resource_info(argument, numbers[place], least[place], place in uniforms)
+        argument.name: _make_resource_info(argument, numbers[place], least[place], place in uniforms)
         for argument, place in bound
     }
     for argument in values:
-        infos[argument.name] = _value_info(argument, [each for each in laid if each.argument is argument])
+        infos[argument.name] = _make_value_info(
+            argument, [each for each in placed if each.argument is argument]
+        )
     return RawDescription(
         name,
         text,
@@ -175,9 +174,9 @@ def describe(
         tuple(int(kinds[place]) for place in places),
         tuple(access),
         ArgumentLayout(members, size, False, None, None),
-        sum(block_bytes(block) for block in taking if block.place is None),
+        sum(count_block_bytes(block) for block in taking if block.place is None),
         tuple(
-            (numbers[block.place], starts[block.place], block_bytes(block))
+            (numbers[block.place], starts[block.place], count_block_bytes(block))
             for block in taking
             if block.place is not None
         ),
@@ -185,8 +184,8 @@ def describe(
     )
 
 
-def _least_bytes(resources: Sequence[Resource]) -> int:
-    """Return what a buffer must have: all of a uniform block, of another what is before its last array."""
+def _count_least_bytes(resources: Sequence[Resource]) -> int:
+    """Return the least size of a buffer: that of a uniform block, or of what precedes the last array."""
     sizes = [0]
     for resource in resources:
         members = resource.type.members
@@ -196,7 +195,7 @@ def _least_bytes(resources: Sequence[Resource]) -> int:
     return max(sizes)
 
 
-def _resource_info(argument: RawArgument, number: int, least: int, uniform: bool) -> ShaderArgumentInfo:
+def _make_resource_info(argument: RawArgument, number: int, least: int, uniform: bool) -> ShaderArgumentInfo:
     return ShaderArgumentInfo(
         argument.name,
         _ARG_TYPES[argument.binding_type],
@@ -210,17 +209,17 @@ def _resource_info(argument: RawArgument, number: int, least: int, uniform: bool
     )
 
 
-def _value_info(argument: RawArgument, laid: Sequence[Laid]) -> ShaderArgumentInfo:
+def _make_value_info(argument: RawArgument, placed: Sequence[PlacedValue]) -> ShaderArgumentInfo:
     arg_type = ArgType.CONSTANT if argument.origin is vc.Constant else ArgType.VARIABLE
     return ShaderArgumentInfo(
         argument.name,
         ArgType.CONSTANT_DATACLASS if argument.is_tree else arg_type,
         None,
         argument.name,
-        dtype=None if argument.is_tree else laid[0].kind,
-        members=tuple(each.member for each in laid),
-        member_dtypes=tuple(each.kind for each in laid),
-        fields=tuple(each.field.path for each in laid) if argument.is_tree else (),
+        dtype=None if argument.is_tree else placed[0].kind,
+        members=tuple(each.member for each in placed),
+        member_dtypes=tuple(each.kind for each in placed),
+        fields=tuple(each.field.path for each in placed) if argument.is_tree else (),
         mapping=argument.is_tree,
     )
 
@@ -229,7 +228,7 @@ def _value_info(argument: RawArgument, laid: Sequence[Laid]) -> ShaderArgumentIn
 
 
 def _find_place(name: str, argument: RawArgument, interface: Interface) -> Place | None:
-    """Return set and binding of a resource where the user gave them, or a name of what is there."""
+    """Return set and binding of a resource if the user gave them, or a name, else None."""
     if not isinstance(argument.place, str):
         return argument.place
     for resource in interface.resources:
@@ -244,7 +243,7 @@ def _find_place(name: str, argument: RawArgument, interface: Interface) -> Place
 def _place_resources(
     name: str, arguments: Sequence[RawArgument], interface: Interface, taking: set[Place | None]
 ) -> list[tuple[RawArgument, Place]]:
-    """Return where each buffer and image goes, in order of the arguments."""
+    """Return set and binding of each buffer and image, in order of the arguments."""
     resources = [argument for argument in arguments if argument.is_resource]
     told = {argument.name: _find_place(name, argument, interface) for argument in resources}
     taken = {*told.values(), *taking}
@@ -260,9 +259,7 @@ def _place_resources(
         if place in [other for _, other in bound]:
             raise ArgumentValueError(f"{name}: {argument}: {name_place(place)} is taken by another argument")
         bound.append((argument, place))
-    declared: dict[Place, list[Resource]] = {}
-    for resource in interface.resources:
-        declared.setdefault((resource.set, resource.binding), []).append(resource)
+    declared = _group_by_place(interface)
     for argument, place in bound:
         for resource in declared.get(place, ()):
             _check_resource(name, argument, resource)
@@ -281,6 +278,14 @@ def _place_resources(
                 hint = f"; values or a buffer go there, as in ('params', dict, {where!r})"
             raise ArgumentValueError(f"{name}: {_name_resource(found[0])} has no argument{hint}")
     return bound
+
+
+def _group_by_place(interface: Interface) -> dict[Place, list[Resource]]:
+    """Return the resources of the code by set and binding. Several may share one."""
+    declared: dict[Place, list[Resource]] = {}
+    for resource in interface.resources:
+        declared.setdefault((resource.set, resource.binding), []).append(resource)
+    return declared
 
 
 def _name_resource(resource: Resource) -> str:

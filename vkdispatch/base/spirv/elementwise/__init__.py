@@ -1,0 +1,1 @@
+"""Proof that a SPIR-V kernel works element by element."""

@@ -1,0 +1,1 @@
+"""What a kernel does besides computing: registers, control flow, invocations and how they work together."""

@@ -1,0 +1,101 @@
+"""Ranges that a kernel counts through on the GPU."""
+
+from collections.abc import Iterator
+from typing import Any, NoReturn
+
+from vkdispatch.base.dtype import int32, is_integer_dtype, is_scalar, uint32
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Expr
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import located
+
+__all__ = ["range"]
+
+
+class GpuRange:
+    """start, start + step, ... up to, without it, stop: counted on the GPU by the for loop over it."""
+
+    def __init__(self, *bounds: Any) -> None:
+        if len(bounds) == 1 and type(bounds[0]).__name__ == "range":
+            known = bounds[0]
+            bounds = (known.start, known.stop, known.step)
+        if not 1 <= len(bounds) <= 3:
+            raise located(ArgumentTypeError, f"range: expected 1 to 3 bounds, got {len(bounds)}")
+        if len(bounds) == 1:
+            bounds = (0, bounds[0])
+        self.start, self.stop, self.step = bounds if len(bounds) == 3 else (*bounds, 1)
+        for name, bound in (("start", self.start), ("stop", self.stop), ("step", self.step)):
+            _check(name, bound)
+        if ex.is_integer_number(self.step) and self.step == 0:
+            raise located(ArgumentValueError, "range: step must not be zero")
+
+    def bounds(self) -> tuple[Expr, Expr, Expr]:
+        """Start, stop and step in the type of the counter.
+
+        That is uint32 where every bound of the GPU is unsigned and no other is negative, and int32 otherwise.
+        """
+        values = (self.start, self.stop, self.step)
+        known = [int(value) for value in values if ex.is_integer_number(value)]
+        types = [value._value().dtype for value in values if isinstance(value, ShaderVariable)]
+        unsigned = (
+            bool(types) and all(kind.name.startswith("u") for kind in types) and min(known, default=0) >= 0
+        )
+        kind = uint32 if unsigned else int32
+        for value in known:
+            if not -(1 << 31) <= value < (1 << 32 if unsigned else 1 << 31):
+                raise located(ArgumentValueError, f"range: {value} does not fit in {kind.name}")
+        start, stop, step = (
+            ex.cast(value._value(), kind) if isinstance(value, ShaderVariable) else ex.literal(value, kind)
+            for value in values
+        )
+        return start, stop, step
+
+    def _refuse(self) -> NoReturn:
+        raise located(
+            UsageError,
+            "a range of the GPU can only be looped over by a for statement of a kernel in plain Python; here "
+            "Python wants its numbers while the kernel is traced",
+        )
+
+    def __iter__(self) -> Iterator[Any]:
+        self._refuse()
+
+    def __len__(self) -> int:
+        self._refuse()
+
+    def __getitem__(self, index: Any) -> Any:
+        self._refuse()
+
+    def __contains__(self, value: object) -> bool:
+        self._refuse()
+
+
+def _check(name: str, bound: Any) -> None:
+    if isinstance(bound, ShaderVariable):
+        kind = bound._value().dtype
+        if not (is_scalar(kind) and is_integer_dtype(kind)):
+            raise located(ArgumentTypeError, f"range: {name} must be an integer, got {kind.name}")
+        if kind.item_size == 8:
+            raise located(
+                ArgumentTypeError,
+                f"range: {name} is {kind.name}, but loops of the GPU count in 32 bits; convert it",
+            )
+    elif not ex.is_integer_number(bound):
+        raise located(ArgumentTypeError, f"range: {name} must be an integer, got {bound!r}")
+
+
+def range(*bounds: Any) -> GpuRange:
+    """Count on the GPU, in a for loop of a kernel in plain Python, even where Python knows all bounds.
+
+    Parameters
+    ----------
+    *bounds
+        As of Python's `range`: stop; start and stop; or start, stop and step. Integers or GPU values.
+
+    Raises
+    ------
+    TypeError, ValueError
+        A bound is no integer of at most 32 bits, or the step is zero.
+    """
+    return GpuRange(*bounds)

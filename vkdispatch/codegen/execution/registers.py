@@ -1,0 +1,205 @@
+"""Registers: variables of one invocation; arrays of its own, in workgroup memory, and constant ones."""
+
+from typing import Any, Protocol
+
+from vkdispatch.base import dtype as dt
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.host_numpy import np
+from vkdispatch.codegen.builder import get_builder
+from vkdispatch.codegen.constants import ConstantArray
+from vkdispatch.codegen.functions.complex_numbers import complex_type
+from vkdispatch.codegen.functions.elementwise import gives_value, operands
+from vkdispatch.codegen.objects.buffers import BufferVariable
+from vkdispatch.codegen.objects.local_arrays import LocalArray, checked_count
+from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.operands import check_dtype, parse_components
+from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Expr
+from vkdispatch.ir import expressions as ex
+
+__all__ = [
+    "constant_array",
+    "local_array",
+    "new_complex32_register",
+    "new_complex64_register",
+    "new_complex128_register",
+    "new_complex_register",
+    "new_dvec2_register",
+    "new_dvec3_register",
+    "new_dvec4_register",
+    "new_float16_register",
+    "new_float64_register",
+    "new_float_register",
+    "new_hvec2_register",
+    "new_hvec3_register",
+    "new_hvec4_register",
+    "new_ihvec2_register",
+    "new_ihvec3_register",
+    "new_ihvec4_register",
+    "new_int16_register",
+    "new_int64_register",
+    "new_int_register",
+    "new_ivec2_register",
+    "new_ivec3_register",
+    "new_ivec4_register",
+    "new_mat2_register",
+    "new_mat3_register",
+    "new_mat4_register",
+    "new_register",
+    "new_uhvec2_register",
+    "new_uhvec3_register",
+    "new_uhvec4_register",
+    "new_uint16_register",
+    "new_uint64_register",
+    "new_uint_register",
+    "new_uvec2_register",
+    "new_uvec3_register",
+    "new_uvec4_register",
+    "new_vec2_register",
+    "new_vec3_register",
+    "new_vec4_register",
+    "precise",
+    "shared_buffer",
+]
+
+
+class RegisterMaker(Protocol):
+    """Declares a register of one type."""
+
+    def __call__(self, *args: Any, var_name: str | None = None) -> ShaderVariable:
+        """Declare a register that starts as the arguments say, by default as zero."""
+        ...
+
+
+def new_register(var_type: DType, *args: Any, var_name: str | None = None) -> ShaderVariable:
+    """Declare a register that starts as `vc.to_dtype(var_type, *args)`, by default as zero.
+
+    Raises TypeError or ValueError for arguments that do not make one, RuntimeError outside tracing.
+    """
+    check_dtype(var_type, "new_register")
+    value = ex.construct(var_type, parse_components(args, f"new_register({var_type.name})"))
+    return ShaderVariable(current().declare(var_type, value, var_name))
+
+
+def new_complex_register(*args: Any, var_name: str | None = None) -> ShaderVariable:
+    """Declare a complex register as wide as its arguments; complex64 zero by default."""
+    kind = complex_type(parse_components(args, "new_complex_register"), "new_complex_register")
+    return new_register(kind, *args, var_name=var_name)
+
+
+@gives_value
+def precise(x: Any) -> Any:
+    """Compute a value as it is written: each operation rounds, so that all devices give the same bits.
+
+    Devices may otherwise take a product and a sum together, and round once. It holds for all that x is made
+    of, in this kernel; of sums, differences and products that is (those of float32 and float64 round alike
+    everywhere; quotients, roots and functions do not). Returns a register. A number is returned as it is.
+
+    Raises TypeError or ValueError for what is neither, RuntimeError outside tracing.
+    """
+    (value,) = operands("precise", (x,))
+    if not isinstance(value, Expr):
+        return x
+    return ShaderVariable(current().declare(value.dtype, value, precise=True))
+
+
+def shared_buffer(
+    var_type: DType, size: int | tuple[int, ...], var_name: str | None = None
+) -> BufferVariable:
+    """Declare an array that the workgroup shares: of `size` elements, or of up to three axes of these sizes.
+
+    Raises TypeError or ValueError for a bad size, RuntimeError outside tracing.
+    """
+    check_dtype(var_type, "shared_buffer")
+    return BufferVariable(current().add_shared(var_type, size, var_name))
+
+
+def local_array(var_type: DType, count: int, var_name: str | None = None) -> LocalArray:
+    """Declare an array of this invocation: of `count` elements, which start as zero.
+
+    It is read and written by Python ints and by integers of the GPU; see `LocalArray`. Where it does not fit
+    in registers, as with indices that only the GPU knows, devices keep it in memory of their own. In a loop
+    of the GPU each round makes its array anew.
+
+    Raises TypeError or ValueError for a bad type or count, RuntimeError outside tracing.
+    """
+    check_dtype(var_type, "local_array")
+    return LocalArray(var_type, checked_count(count), var_name)
+
+
+def constant_array(
+    array: "np.ndarray[Any, Any] | ConstantArray", var_name: str | None = None
+) -> BufferVariable:
+    """Make an array of numbers part of the kernel: `table[i]` reads an element of it.
+
+    The numbers lie in device memory, and go there before the kernel's first launch. Calls of the kernel do
+    not mention them. Whoever asks for the same object again, in one kernel, gets the same array.
+
+    Parameters
+    ----------
+    array
+        A NumPy array of a dtype that buffers have; what it holds now is copied. Or a
+        `vc.ConstantArray`, of which all kernels that use it share one copy.
+    var_name
+        What the generated code and messages call it.
+
+    Returns
+    -------
+    A buffer that can only be read: by its flat index, or by an index for each of up to three axes.
+
+    Raises
+    ------
+    TypeError
+        `array` is neither of them.
+    ValueError
+        It is empty, or of another dtype.
+    RuntimeError
+        No kernel is being traced.
+    """
+    return get_builder().constant_array(array, var_name)
+
+
+def _make_register_maker(kind: DType) -> RegisterMaker:
+    def declare(*args: Any, var_name: str | None = None) -> ShaderVariable:
+        return new_register(kind, *args, var_name=var_name)
+
+    declare.__doc__ = f"Declare a {kind.name} register that starts as the arguments say, by default as zero."
+    return declare
+
+
+new_float16_register = _make_register_maker(dt.float16)
+new_float_register = _make_register_maker(dt.float32)
+new_float64_register = _make_register_maker(dt.float64)
+new_int16_register = _make_register_maker(dt.int16)
+new_int_register = _make_register_maker(dt.int32)
+new_int64_register = _make_register_maker(dt.int64)
+new_uint16_register = _make_register_maker(dt.uint16)
+new_uint_register = _make_register_maker(dt.uint32)
+new_uint64_register = _make_register_maker(dt.uint64)
+new_hvec2_register = _make_register_maker(dt.hvec2)
+new_hvec3_register = _make_register_maker(dt.hvec3)
+new_hvec4_register = _make_register_maker(dt.hvec4)
+new_vec2_register = _make_register_maker(dt.vec2)
+new_vec3_register = _make_register_maker(dt.vec3)
+new_vec4_register = _make_register_maker(dt.vec4)
+new_dvec2_register = _make_register_maker(dt.dvec2)
+new_dvec3_register = _make_register_maker(dt.dvec3)
+new_dvec4_register = _make_register_maker(dt.dvec4)
+new_ihvec2_register = _make_register_maker(dt.ihvec2)
+new_ihvec3_register = _make_register_maker(dt.ihvec3)
+new_ihvec4_register = _make_register_maker(dt.ihvec4)
+new_ivec2_register = _make_register_maker(dt.ivec2)
+new_ivec3_register = _make_register_maker(dt.ivec3)
+new_ivec4_register = _make_register_maker(dt.ivec4)
+new_uhvec2_register = _make_register_maker(dt.uhvec2)
+new_uhvec3_register = _make_register_maker(dt.uhvec3)
+new_uhvec4_register = _make_register_maker(dt.uhvec4)
+new_uvec2_register = _make_register_maker(dt.uvec2)
+new_uvec3_register = _make_register_maker(dt.uvec3)
+new_uvec4_register = _make_register_maker(dt.uvec4)
+new_mat2_register = _make_register_maker(dt.mat2)
+new_mat3_register = _make_register_maker(dt.mat3)
+new_mat4_register = _make_register_maker(dt.mat4)
+new_complex32_register = _make_register_maker(dt.complex32)
+new_complex64_register = _make_register_maker(dt.complex64)
+new_complex128_register = _make_register_maker(dt.complex128)

@@ -1,0 +1,442 @@
+"""Operations across a subgroup: the invocations that run in step (usually 8 to 64 of them).
+
+Each is computed where it is called, by the invocations that are active there, and its value stays the same;
+only the condition of a while loop computes it anew each round. The device decides how large a subgroup is:
+see `vc.subgroup_size`. A class of operations that a device lacks is done by ballots and shuffles. Building a
+kernel for a device that lacks these too raises UnsupportedError.
+"""
+
+from typing import Any, Protocol
+
+from vkdispatch.base.dtype import (
+    DType,
+    bool_,
+    complex64,
+    component_type,
+    float16,
+    float32,
+    is_complex,
+    is_float_dtype,
+    is_integer_dtype,
+    is_matrix,
+    is_scalar,
+    to_vector,
+    uint16,
+    uint32,
+    uvec4,
+)
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
+from vkdispatch.codegen.functions.elementwise import Operand, Value
+from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir import Builtin, Expr, Op
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
+
+__all__ = [
+    "subgroup_add",
+    "subgroup_all",
+    "subgroup_all_equal",
+    "subgroup_and",
+    "subgroup_any",
+    "subgroup_ballot",
+    "subgroup_ballot_bit_count",
+    "subgroup_ballot_bit_extract",
+    "subgroup_ballot_exclusive_bit_count",
+    "subgroup_ballot_find_lsb",
+    "subgroup_ballot_find_msb",
+    "subgroup_ballot_inclusive_bit_count",
+    "subgroup_broadcast",
+    "subgroup_broadcast_first",
+    "subgroup_clustered_add",
+    "subgroup_clustered_and",
+    "subgroup_clustered_max",
+    "subgroup_clustered_min",
+    "subgroup_clustered_mul",
+    "subgroup_clustered_or",
+    "subgroup_clustered_xor",
+    "subgroup_elect",
+    "subgroup_eq_mask",
+    "subgroup_exclusive_add",
+    "subgroup_exclusive_and",
+    "subgroup_exclusive_max",
+    "subgroup_exclusive_min",
+    "subgroup_exclusive_mul",
+    "subgroup_exclusive_or",
+    "subgroup_exclusive_xor",
+    "subgroup_ge_mask",
+    "subgroup_gt_mask",
+    "subgroup_inclusive_add",
+    "subgroup_inclusive_and",
+    "subgroup_inclusive_max",
+    "subgroup_inclusive_min",
+    "subgroup_inclusive_mul",
+    "subgroup_inclusive_or",
+    "subgroup_inclusive_xor",
+    "subgroup_inverse_ballot",
+    "subgroup_le_mask",
+    "subgroup_lt_mask",
+    "subgroup_max",
+    "subgroup_min",
+    "subgroup_mul",
+    "subgroup_or",
+    "subgroup_quad_broadcast",
+    "subgroup_quad_swap_diagonal",
+    "subgroup_quad_swap_horizontal",
+    "subgroup_quad_swap_vertical",
+    "subgroup_shuffle",
+    "subgroup_shuffle_down",
+    "subgroup_shuffle_up",
+    "subgroup_shuffle_xor",
+    "subgroup_xor",
+]
+
+_INTEGER_OPERATIONS = frozenset(("and", "or", "xor"))
+
+
+class SubgroupFunction(Protocol):
+    """A function of one GPU value across the subgroup."""
+
+    def __call__(self, arg1: Operand) -> ShaderVariable:
+        """Compute it for the active invocations."""
+        ...
+
+
+class ClusteredFunction(Protocol):
+    """A function of one GPU value across clusters of the subgroup."""
+
+    def __call__(self, x: Operand, size: int) -> ShaderVariable:
+        """Compute it for the active invocations of each cluster of `size`, a power of two."""
+        ...
+
+
+def _compute(function: str, kind: DType, *args: Expr) -> ShaderVariable:
+    """Compute a value here, not wherever it is used: other invocations may be active there."""
+    return ShaderVariable(current().declare(kind, ex.subgroup(function, kind, *args), fixed=True))
+
+
+def _parse_exchanged(name: str, x: Any) -> Expr:
+    """Return a value that invocations can exchange. A number is an AttributeError, by contract."""
+    if not isinstance(x, ShaderVariable):
+        raise located(ComponentError, f"{name}: expected a GPU value, got {x!r} ({type(x).__name__})")
+    value = x._value()
+    if is_matrix(value.dtype):
+        raise located(ArgumentValueError, f"{name}: not defined for {value.dtype.name}; take its columns")
+    return value
+
+
+def _parse_combined(name: str, operation: str, x: Any) -> Expr:
+    """Return a value that the operation can combine."""
+    value = _parse_exchanged(name, x)
+    kind = value.dtype
+    if operation in _INTEGER_OPERATIONS:
+        if not (is_integer_dtype(kind) or kind is bool_):
+            raise located(ArgumentValueError, f"{name}: expected integers or booleans, got {kind.name}")
+        return value
+    if kind is bool_ or not (is_float_dtype(kind) or is_integer_dtype(kind)):
+        raise located(ArgumentValueError, f"{name}: not defined for {kind.name}")
+    if is_complex(kind) and operation != "add":
+        raise located(ArgumentValueError, f"{name}: not defined for {kind.name}")
+    return value
+
+
+_SUBJECTS = {
+    "add": "Sum",
+    "mul": "Product",
+    "min": "Minimum",
+    "max": "Maximum",
+    "and": "Bitwise (or logical) and",
+    "or": "Bitwise (or logical) or",
+    "xor": "Bitwise (or logical) exclusive or",
+}
+_RANGES = {
+    "": "over the active invocations of the subgroup.",
+    "inclusive": "over the active invocations up to this one, itself included.",
+    "exclusive": "over the active invocations before this one; for the first the neutral value.",
+    "clustered": "over the active invocations of each cluster of `size` neighbours.",
+}
+
+
+def _make_reduction(operation: str, over: str = "") -> SubgroupFunction:
+    name = f"subgroup_{over}_{operation}" if over else f"subgroup_{operation}"
+    glsl = f"subgroup{over.title()}{operation.title()}"
+
+    def function(arg1: Operand) -> ShaderVariable:
+        value = _parse_combined(name, operation, arg1)
+        return _compute(glsl, value.dtype, value)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"{_SUBJECTS[operation]} {_RANGES[over]}"
+    return function
+
+
+def _make_clustered(operation: str) -> ClusteredFunction:
+    name = f"subgroup_clustered_{operation}"
+
+    def function(x: Operand, size: int) -> ShaderVariable:
+        value = _parse_combined(name, operation, x)
+        if not ex.is_integer_number(size) or size < 1 or size & (size - 1):
+            raise located(
+                ArgumentValueError, f"{name}: size must be a power of two as a Python int, got {size!r}"
+            )
+        return _compute(f"subgroupClustered{operation.title()}", value.dtype, value, ex.literal(size, uint32))
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""{_SUBJECTS[operation]} {_RANGES["clustered"]}
+
+    `size` is a power of two, a Python int of at most the subgroup's size.
+    """
+    return function
+
+
+subgroup_add = _make_reduction("add")
+subgroup_mul = _make_reduction("mul")
+subgroup_min = _make_reduction("min")
+subgroup_max = _make_reduction("max")
+subgroup_and = _make_reduction("and")
+subgroup_or = _make_reduction("or")
+subgroup_xor = _make_reduction("xor")
+subgroup_inclusive_add = _make_reduction("add", "inclusive")
+subgroup_inclusive_mul = _make_reduction("mul", "inclusive")
+subgroup_inclusive_min = _make_reduction("min", "inclusive")
+subgroup_inclusive_max = _make_reduction("max", "inclusive")
+subgroup_inclusive_and = _make_reduction("and", "inclusive")
+subgroup_inclusive_or = _make_reduction("or", "inclusive")
+subgroup_inclusive_xor = _make_reduction("xor", "inclusive")
+subgroup_exclusive_add = _make_reduction("add", "exclusive")
+subgroup_exclusive_mul = _make_reduction("mul", "exclusive")
+subgroup_exclusive_min = _make_reduction("min", "exclusive")
+subgroup_exclusive_max = _make_reduction("max", "exclusive")
+subgroup_exclusive_and = _make_reduction("and", "exclusive")
+subgroup_exclusive_or = _make_reduction("or", "exclusive")
+subgroup_exclusive_xor = _make_reduction("xor", "exclusive")
+subgroup_clustered_add = _make_clustered("add")
+subgroup_clustered_mul = _make_clustered("mul")
+subgroup_clustered_min = _make_clustered("min")
+subgroup_clustered_max = _make_clustered("max")
+subgroup_clustered_and = _make_clustered("and")
+subgroup_clustered_or = _make_clustered("or")
+subgroup_clustered_xor = _make_clustered("xor")
+
+
+# ---- votes ---------------------------------------------------------------------------------------
+
+
+def subgroup_elect() -> ShaderVariable:
+    """Whether this is the one invocation that the subgroup elects: the first active one."""
+    return _compute("subgroupElect", bool_)
+
+
+def _parse_truth(name: str, condition: Any) -> Expr:
+    if isinstance(condition, ShaderVariable):
+        return ex.condition(condition._value())
+    if isinstance(condition, bool):
+        return ex.literal(condition, bool_)
+    raise located(ArgumentTypeError, f"{name}: expected a GPU value or a bool, got {condition!r}")
+
+
+def subgroup_all(condition: Value | bool) -> ShaderVariable:
+    """Whether the condition holds in every active invocation. Raises TypeError for what is no condition."""
+    return _compute("subgroupAll", bool_, _parse_truth("subgroup_all", condition))
+
+
+def subgroup_any(condition: Value | bool) -> ShaderVariable:
+    """Whether the condition holds in an active invocation. Raises TypeError for what is no condition."""
+    return _compute("subgroupAny", bool_, _parse_truth("subgroup_any", condition))
+
+
+def subgroup_all_equal(x: Operand) -> ShaderVariable:
+    """Whether the value is the same in every active invocation."""
+    return _compute("subgroupAllEqual", bool_, _widen_halves(_parse_exchanged("subgroup_all_equal", x)))
+
+
+def _widen_halves(value: Expr) -> Expr:
+    """Make floats of halves, whose comparison ends the process on llvmpipe."""
+    kind = value.dtype
+    if component_type(kind) is not float16:
+        return value
+    return ex.cast(value, complex64 if is_complex(kind) else to_vector(float32, kind.child_count or 1))
+
+
+# ---- exchange ------------------------------------------------------------------------------------
+
+
+def _parse_lane(name: str, value: Any) -> Expr:
+    if ex.is_integer_number(value):
+        if not 0 <= value < 128:
+            raise located(ArgumentValueError, f"{name}: no subgroup has an invocation {value}")
+        return ex.literal(value, uint32)
+    if isinstance(value, ShaderVariable):
+        expr = value._value()
+        if is_scalar(expr.dtype) and is_integer_dtype(expr.dtype):
+            return ex.cast(expr, uint32)
+        raise located(ArgumentTypeError, f"{name}: expected an integer, got {expr.dtype.name}")
+    raise located(ArgumentTypeError, f"{name}: expected an integer, got {value!r} ({type(value).__name__})")
+
+
+def _move(name: str, glsl: str, x: Any, *lanes: Any) -> ShaderVariable:
+    value = _parse_exchanged(name, x)
+    args = [_parse_lane(name, lane) for lane in lanes]
+    if component_type(value.dtype) is not float16:
+        return _compute(glsl, value.dtype, value, *args)
+    # drivers mix halves up here (NVIDIA 580) or end the process (llvmpipe): move their bits
+    count = value.dtype.child_count or 1
+    bits = to_vector(uint16, count)
+    halves = ex.call("float16BitsToUint16", bits, _as_vector(value, count))
+    moved = _compute(glsl, bits, halves, *args)._value()
+    return ShaderVariable(
+        _restore_type(ex.call("uint16BitsToFloat16", to_vector(float16, count), moved), value.dtype)
+    )
+
+
+def _as_vector(value: Expr, count: int) -> Expr:
+    """See a complex number as a vector."""
+    return _restore_type(value, to_vector(component_type(value.dtype), count))
+
+
+def _restore_type(value: Expr, kind: DType) -> Expr:
+    """See a vector as a complex number of the same components, or the other way."""
+    if value.dtype is kind:
+        return value
+    return ex.construct(
+        kind, (ex.index(value, ex.literal(0, uint32)), ex.index(value, ex.literal(1, uint32)))
+    )
+
+
+def subgroup_broadcast(x: Operand, lane: Value | int) -> ShaderVariable:
+    """Value of the invocation `lane`, which is the same number in all of them."""
+    # GLSL's own takes a variable lane only with one more feature; a shuffle does as well
+    glsl = "subgroupBroadcast" if ex.is_integer_number(lane) else "subgroupShuffle"
+    return _move("subgroup_broadcast", glsl, x, lane)
+
+
+def subgroup_broadcast_first(x: Operand) -> ShaderVariable:
+    """Value of the first active invocation."""
+    return _move("subgroup_broadcast_first", "subgroupBroadcastFirst", x)
+
+
+def subgroup_shuffle(x: Operand, lane: Value | int) -> ShaderVariable:
+    """Value of the invocation `lane`; undefined if that one is not active."""
+    return _move("subgroup_shuffle", "subgroupShuffle", x, lane)
+
+
+def subgroup_shuffle_xor(x: Operand, mask: Value | int) -> ShaderVariable:
+    """Value of the invocation whose number is this one's xor `mask`; undefined if it is not active."""
+    return _move("subgroup_shuffle_xor", "subgroupShuffleXor", x, mask)
+
+
+def subgroup_shuffle_up(x: Operand, delta: Value | int) -> ShaderVariable:
+    """Value of the invocation `delta` before this one; undefined if there is none."""
+    return _move("subgroup_shuffle_up", "subgroupShuffleUp", x, delta)
+
+
+def subgroup_shuffle_down(x: Operand, delta: Value | int) -> ShaderVariable:
+    """Value of the invocation `delta` after this one; undefined if there is none."""
+    return _move("subgroup_shuffle_down", "subgroupShuffleDown", x, delta)
+
+
+def subgroup_quad_broadcast(x: Operand, lane: int) -> ShaderVariable:
+    """Value of the invocation `lane`, a Python int of 0 to 3, of this group of four neighbours."""
+    if not ex.is_integer_number(lane) or not 0 <= lane < 4:
+        raise located(
+            ArgumentValueError, f"subgroup_quad_broadcast: lane must be a Python int of 0 to 3, got {lane!r}"
+        )
+    return _move("subgroup_quad_broadcast", "subgroupQuadBroadcast", x, lane)
+
+
+def subgroup_quad_swap_horizontal(x: Operand) -> ShaderVariable:
+    """Exchange values between the invocations 0 and 1, and 2 and 3, of each four neighbours."""
+    return _move("subgroup_quad_swap_horizontal", "subgroupQuadSwapHorizontal", x)
+
+
+def subgroup_quad_swap_vertical(x: Operand) -> ShaderVariable:
+    """Exchange values between the invocations 0 and 2, and 1 and 3, of each four neighbours."""
+    return _move("subgroup_quad_swap_vertical", "subgroupQuadSwapVertical", x)
+
+
+def subgroup_quad_swap_diagonal(x: Operand) -> ShaderVariable:
+    """Exchange values between the invocations 0 and 3, and 1 and 2, of each four neighbours."""
+    return _move("subgroup_quad_swap_diagonal", "subgroupQuadSwapDiagonal", x)
+
+
+# ---- ballots -------------------------------------------------------------------------------------
+
+
+def subgroup_ballot(condition: Value | bool) -> ShaderVariable:
+    """Bits of the active invocations in which the condition holds: a uvec4, the first invocation lowest."""
+    return _compute("subgroupBallot", uvec4, _parse_truth("subgroup_ballot", condition))
+
+
+def _parse_ballot(name: str, value: Any) -> Expr:
+    if not isinstance(value, ShaderVariable) or value._value().dtype is not uvec4:
+        given = value.var_type.name if isinstance(value, ShaderVariable) else repr(value)
+        raise located(ArgumentTypeError, f"{name}: expected a uvec4 as subgroup_ballot gives, got {given}")
+    return value._value()
+
+
+def subgroup_inverse_ballot(ballot: ShaderVariable) -> ShaderVariable:
+    """Whether this invocation's bit is set in a ballot."""
+    return _compute("subgroupInverseBallot", bool_, _parse_ballot("subgroup_inverse_ballot", ballot))
+
+
+def subgroup_ballot_bit_extract(ballot: ShaderVariable, lane: Value | int) -> ShaderVariable:
+    """Whether the bit of the invocation `lane` is set in a ballot."""
+    name = "subgroup_ballot_bit_extract"
+    return _compute("subgroupBallotBitExtract", bool_, _parse_ballot(name, ballot), _parse_lane(name, lane))
+
+
+def subgroup_ballot_bit_count(ballot: ShaderVariable) -> ShaderVariable:
+    """Count of the bits that are set in a ballot (uint32)."""
+    return _compute("subgroupBallotBitCount", uint32, _parse_ballot("subgroup_ballot_bit_count", ballot))
+
+
+def subgroup_ballot_inclusive_bit_count(ballot: ShaderVariable) -> ShaderVariable:
+    """Count of the bits that are set in a ballot up to this invocation's, itself included (uint32)."""
+    value = _parse_ballot("subgroup_ballot_inclusive_bit_count", ballot)
+    return _compute("subgroupBallotInclusiveBitCount", uint32, value)
+
+
+def subgroup_ballot_exclusive_bit_count(ballot: ShaderVariable) -> ShaderVariable:
+    """Count of the bits that are set in a ballot before this invocation's (uint32)."""
+    value = _parse_ballot("subgroup_ballot_exclusive_bit_count", ballot)
+    return _compute("subgroupBallotExclusiveBitCount", uint32, value)
+
+
+def subgroup_ballot_find_lsb(ballot: ShaderVariable) -> ShaderVariable:
+    """Return the first invocation whose bit is set in a ballot (uint32); undefined if there is none."""
+    return _compute("subgroupBallotFindLSB", uint32, _parse_ballot("subgroup_ballot_find_lsb", ballot))
+
+
+def subgroup_ballot_find_msb(ballot: ShaderVariable) -> ShaderVariable:
+    """Return the last invocation whose bit is set in a ballot (uint32); undefined if there is none."""
+    return _compute("subgroupBallotFindMSB", uint32, _parse_ballot("subgroup_ballot_find_msb", ballot))
+
+
+def _mask(which: Builtin) -> ShaderVariable:
+    current()  # outside of a kernel there is no invocation
+    return ShaderVariable(Expr(Op.BUILTIN, uvec4, (), which, here()))
+
+
+def subgroup_eq_mask() -> ShaderVariable:
+    """Ballot in which this invocation's bit alone is set (uvec4)."""
+    return _mask(Builtin.SUBGROUP_EQ_MASK)
+
+
+def subgroup_ge_mask() -> ShaderVariable:
+    """Ballot in which this invocation's bit and those after it are set (uvec4)."""
+    return _mask(Builtin.SUBGROUP_GE_MASK)
+
+
+def subgroup_gt_mask() -> ShaderVariable:
+    """Ballot in which the bits after this invocation's are set (uvec4)."""
+    return _mask(Builtin.SUBGROUP_GT_MASK)
+
+
+def subgroup_le_mask() -> ShaderVariable:
+    """Ballot in which this invocation's bit and those before it are set (uvec4)."""
+    return _mask(Builtin.SUBGROUP_LE_MASK)
+
+
+def subgroup_lt_mask() -> ShaderVariable:
+    """Ballot in which the bits before this invocation's are set (uvec4)."""
+    return _mask(Builtin.SUBGROUP_LT_MASK)

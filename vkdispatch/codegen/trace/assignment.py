@@ -1,0 +1,80 @@
+"""Assignments to places: elements, registers and their components."""
+
+from vkdispatch.base.dtype import component_type, is_integer_dtype
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.operands import GpuValue, parse_stored_value
+from vkdispatch.ir import Expr, Op, Storage, is_constant, is_place, root_of
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import located
+
+
+def assign(place: Expr, value: object) -> None:
+    """Store a value in a place."""
+    update = value._pending_update() if isinstance(value, GpuValue) else None
+    if isinstance(value, GpuValue) and update is not None:
+        if is_same_place(update[0], place):
+            _check_update(place, update[1], value.expr)
+        else:
+            update = None
+    if isinstance(place.value, Storage):
+        for number in value._extremes() if isinstance(value, GpuValue) else (value,):
+            if ex.is_number(number):
+                ex.check_stored(number, component_type(place.value.dtype))
+    stored = parse_stored_value(value, place.dtype)
+    if is_constant(root_of(place)):
+        raise located(ArgumentValueError, "the elements of a constant array cannot be assigned to")
+    if not is_place(place):
+        raise located(
+            ArgumentValueError,
+            "this value cannot be assigned to; copy it with .to_register() and assign to that",
+        )
+    recorder = current()
+    if recorder.aliasing and is_same_place(stored, place):
+        # buf[i] += x ends with buf[i] = buf[i]
+        return
+    if update is not None and (stored is update[0] or _combines(stored, update[1], update[0])):
+        recorder.update(place, stored)
+    else:
+        recorder.store(place, stored)
+
+
+def update_in_place(place: Expr, symbol: str, value: Expr) -> None:
+    """Record `place op= x`, whose result is `value`."""
+    _check_update(place, symbol, value)
+    if _combines(value, symbol, place):
+        current().store(place, value.args[1], symbol)
+    elif value is not place:
+        current().store(place, value)
+
+
+def _combines(value: Expr, symbol: str, place: Expr) -> bool:
+    """Whether a value is one operation on what a place holds."""
+    if value.op is not Op.BINARY or value.value != symbol:
+        return False
+    left = value.args[0]
+    return left is place or (left.op is Op.REGISTER and left.value is place.value)
+
+
+def _check_update(place: Expr, symbol: str, value: Expr) -> None:
+    if symbol == "/" and is_integer_dtype(place.dtype):
+        raise located(ArgumentValueError, f"/=: the quotient does not go into {place.dtype.name}; use //=")
+    if value.dtype is not place.dtype:
+        raise located(
+            ArgumentTypeError,
+            f"{symbol}=: the result is {value.dtype.name} and does not go into {place.dtype.name}; "
+            f"convert the operand with .to_dtype(vd.{place.dtype.name})",
+        )
+
+
+def is_same_place(a: Expr, b: Expr) -> bool:
+    """Whether two expressions are written alike; True only for places."""
+    return is_place(b) and _alike(a, b)
+
+
+def _alike(a: Expr, b: Expr) -> bool:
+    if a is b:
+        return True
+    if a.op is not b.op or a.dtype is not b.dtype or a.value != b.value or len(a.args) != len(b.args):
+        return False
+    return all(_alike(left, right) for left, right in zip(a.args, b.args, strict=True))

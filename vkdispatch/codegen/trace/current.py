@@ -1,0 +1,61 @@
+"""The recorder of this thread: the kernel that is being traced, if any."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from vkdispatch.base.errors import UsageError
+from vkdispatch.codegen.trace.kernel_warnings import collect_warnings
+from vkdispatch.codegen.trace.recording import Recorder
+from vkdispatch.ir import ShaderFlags
+from vkdispatch.ir.location import located
+
+
+class _ThreadState(threading.local):
+    recorder: Recorder | None = None
+
+
+_state = _ThreadState()
+
+
+def current() -> Recorder:
+    """Return the recorder of this thread. Raises RuntimeError outside tracing."""
+    recorder = _state.recorder
+    if recorder is None:
+        raise located(
+            UsageError, "this is only possible while a kernel is traced: inside a @vd.shader function"
+        )
+    return recorder
+
+
+def is_tracing() -> bool:
+    """Whether this thread is tracing a kernel."""
+    return _state.recorder is not None
+
+
+def has_flag(flag: ShaderFlags) -> bool:
+    """Whether this thread is tracing a kernel that has an option."""
+    return _state.recorder is not None and bool(_state.recorder.flags & flag)
+
+
+@contextmanager
+def precise_math(switch: bool = True) -> Iterator[None]:
+    """Use the precise mathematical functions in what is traced here, if `switch`."""
+    recorder = _state.recorder
+    if not switch or recorder is None:
+        yield
+        return
+    before = recorder.flags
+    recorder.flags |= ShaderFlags.PRECISE_MATH
+    try:
+        yield
+    finally:
+        recorder.flags = before
+
+
+def set_current(recorder: Recorder | None) -> None:
+    """Set the recorder of this thread, or None. Raises RuntimeError if another one is active."""
+    if recorder is not None and _state.recorder is not None and recorder is not _state.recorder:
+        raise located(UsageError, "a kernel is being traced in this thread already; kernels cannot be nested")
+    _state.recorder = recorder
+    collect_warnings(None if recorder is None else recorder.warnings)

@@ -1,0 +1,129 @@
+"""What a kernel declares: names, arguments, resources and shared arrays."""
+
+import math
+import re
+
+from vkdispatch.base.dtype import DType, float32, ivec4
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.codegen.trace.placeholders import refuse_placeholders
+from vkdispatch.ir import Argument, ImageBinding, SharedArray, Storage
+from vkdispatch.ir.location import located
+from vkdispatch.ir.names import legal_name
+
+
+class Declarations:
+    """Names, arguments and resources of the kernel being traced."""
+
+    def _clear(self) -> None:
+        self._names: set[str] = set()
+        # the names in order, so that `rewind` can remove the last ones
+        self._named: list[str] = []
+        # by name: the last number appended to it
+        self._copies: dict[str, int] = {}
+        self._counter = 0
+        self._arguments: list[Argument] = []
+        self._resources: list[Storage | ImageBinding] = []
+        self._shared: list[SharedArray] = []
+        self._shapes: dict[int, Argument] = {}
+        self._fields: dict[tuple[int, tuple[str, ...]], Storage] = {}
+        self._planar: set[int] = set()
+
+    # -- names
+
+    def new_name(self) -> str:
+        """Return an unused name: var0, var1..."""
+        while (name := f"var{self._counter}") in self._names:
+            self._counter += 1
+        self._add_name(name)
+        return name
+
+    def claim_name(self, wanted: str | None, *, member: bool = False) -> str:
+        """Return `wanted`, made legal and unique, or a new name. Raises TypeError if it is not a str."""
+        if wanted is None:
+            return self.new_name()
+        if not wanted or not isinstance(wanted, str):
+            raise located(ArgumentTypeError, f"var_name: expected a non-empty str, got {wanted!r}")
+        refuse_placeholders(wanted, "var_name")
+        base = name = legal_name(wanted, member=member)
+        if not member and re.fullmatch(r"(buf|tex|img)\d+", base):
+            base = name = base + "_"
+        if name in self._names:
+            copies = self._copies.get(base, 0)
+            while name in self._names:
+                copies += 1
+                name = f"{base}_{copies}"
+            self._copies[base] = copies
+        self._add_name(name)
+        return name
+
+    def reserve_name(self, name: str) -> None:
+        """Keep a name that was claimed before a `rewind`."""
+        if name not in self._names:
+            self._add_name(name)
+
+    def _add_name(self, name: str) -> None:
+        self._names.add(name)
+        self._named.append(name)
+
+    # -- arguments and resources
+
+    def add_argument(self, name: str, kind: DType, *, shape: bool = False) -> Argument:
+        """Add a member to the argument block."""
+        argument = Argument(self.claim_name(name, member=True), kind, shape)
+        self._arguments.append(argument)
+        return argument
+
+    def add_storage(self, kind: DType, label: str, constant: tuple[int, ...] | None = None) -> Storage:
+        """Add a storage buffer, or a constant array of a shape, after the existing resources."""
+        storage = Storage(len(self._resources), kind, label, constant)
+        self._resources.append(storage)
+        return storage
+
+    def field_of(self, storage: Storage, path: tuple[str, ...], kind: DType) -> Storage:
+        """Return the storage of a field of a buffer of structures."""
+        key = (storage.index, path)
+        if key not in self._fields:
+            self._fields[key] = Storage(storage.index, kind, storage.label, None, storage, path)
+        return self._fields[key]
+
+    def add_image(
+        self,
+        dimensions: int,
+        label: str,
+        kind: DType = float32,
+        *,
+        storage: bool = False,
+        arrayed: bool = False,
+    ) -> ImageBinding:
+        """Add an image after the existing resources; see `ImageBinding`."""
+        image = ImageBinding(len(self._resources), dimensions, label, kind, storage, arrayed)
+        self._resources.append(image)
+        return image
+
+    def add_shared(self, kind: DType, size: int | tuple[int, ...], name: str | None = None) -> SharedArray:
+        """Add an array in workgroup memory. Raises TypeError or ValueError for a bad size."""
+        axes = tuple(size) if isinstance(size, (tuple, list)) else (size,)
+        if not 1 <= len(axes) <= 3 or any(
+            isinstance(axis, bool) or not hasattr(axis, "__index__") for axis in axes
+        ):
+            raise located(
+                ArgumentTypeError, f"shared_buffer: size must be an int or a tuple of 1 to 3, got {size!r}"
+            )
+        shape = tuple(int(axis) for axis in axes)
+        if min(shape) < 1:
+            raise located(ArgumentValueError, f"shared_buffer: size must be at least 1, got {size}")
+        array = SharedArray(self.claim_name(name), kind, math.prod(shape), shape)
+        self._shared.append(array)
+        return array
+
+    def shape_of(self, storage: Storage) -> Argument:
+        """Return the argument (ivec4) that holds a buffer's shape; the first call adds it."""
+        if storage not in self._resources:
+            raise located(UsageError, f"the buffer {storage.label!r} belongs to another kernel")
+        if storage.index not in self._shapes:
+            self._shapes[storage.index] = self.add_argument(f"{storage.name}_shape", ivec4, shape=True)
+        return self._shapes[storage.index]
+
+    def require_planar(self, storage: Storage) -> None:
+        """Note that the kernel indexes a buffer by two axes: its shape must not have a third."""
+        self._planar.add(storage.index)

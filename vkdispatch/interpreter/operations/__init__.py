@@ -1,0 +1,1 @@
+"""What GLSL operators and functions compute, on NumPy rows."""

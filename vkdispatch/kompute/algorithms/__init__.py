@@ -1,0 +1,1 @@
+"""Algorithms: kernels bound to memory."""

@@ -1,0 +1,1 @@
+"""Memory of a Manager: tensors and images."""

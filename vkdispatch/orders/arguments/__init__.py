@@ -1,0 +1,1 @@
+"""The arguments of an order and of a run."""

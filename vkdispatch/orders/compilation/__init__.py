@@ -1,0 +1,1 @@
+"""Compilers, and the shared libraries that they make."""

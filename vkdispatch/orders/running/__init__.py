@@ -1,0 +1,1 @@
+"""Accel: an order with its arguments, and its runs."""

@@ -1,0 +1,1 @@
+"""Several kernels over the same invocations as one."""

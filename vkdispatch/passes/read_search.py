@@ -1,0 +1,307 @@
+"""Finds the values that Python read and that may change before their last use."""
+
+from collections.abc import Iterable
+
+from vkdispatch.base.record import record
+from vkdispatch.ir import (
+    Assert,
+    Block,
+    Declare,
+    Effect,
+    Expr,
+    For,
+    If,
+    ImageBinding,
+    ImageStore,
+    MatrixLoad,
+    MatrixStore,
+    Op,
+    RawStatement,
+    Read,
+    Scope,
+    SharedArray,
+    Statement,
+    Storage,
+    Store,
+    Switch,
+    While,
+    blocks_of,
+    evaluated,
+    is_constant,
+    postorder,
+    root_of,
+)
+
+# Units of memory that statements change and expressions read: a register or a shared array, as itself; all
+# buffers or images of one type, since a call may pass one of them twice; and these two.
+_Memory = object
+_SHARED = "what other invocations reach"
+_ANYTHING = "anything"
+
+_NEVER = 1 << 62
+_NO_MEMORY: frozenset[_Memory] = frozenset()
+
+
+@record(eq=False, frozen=False)
+class _Candidate:
+    """An expression that Python read after `time` changes of memory.
+
+    `stays` if it needs a register, because memory changes before a use.
+    """
+
+    value: Expr
+    time: int
+    memory: frozenset[_Memory]
+    stays: bool = False
+
+
+@record
+class _Summary:
+    """The memory that a tree reads.
+
+    `loose` is read outside of candidates. `memory` is read by its candidates, the earliest of which was read
+    after `oldest` changes.
+    """
+
+    loose: frozenset[_Memory] = _NO_MEMORY
+    memory: frozenset[_Memory] = _NO_MEMORY
+    oldest: int = _NEVER
+
+
+_NOTHING = _Summary()
+
+
+class ReadSearch:
+    """Walks a kernel in program order, and marks candidates whose memory changes before a use."""
+
+    def __init__(self) -> None:
+        # memory that some statement of the kernel may change
+        self.changes: frozenset[_Memory] = _NO_MEMORY
+        # values of the registers of local variables that nothing assigns to
+        self.names: dict[int, Expr] = {}
+        self.candidates: dict[int, _Candidate] = {}
+        self.of_statement: dict[int, _Candidate] = {}
+        # memory that candidates read, and whether any of it changed after the read, which is rare
+        self._watched: set[_Memory] = set()
+        self._any_stale = False
+        self._clock = 0
+        # time of the last change of each memory, up to the current statement
+        self._changed: dict[_Memory, int] = {}
+        # former entries of `_changed`, to undo the changes of a branch
+        self._log: list[tuple[_Memory, int]] = []
+        self._effects: dict[int, frozenset[_Memory]] = {}
+        self._summaries: dict[int, _Summary] = {}
+
+    def start(self, body: Block) -> None:
+        """Search a whole kernel."""
+        self.changes = self._effects_of(body)
+        self.block(body)
+
+    def block(self, block: Block) -> None:
+        """Search statements in order."""
+        for statement in block:
+            kind = type(statement)
+            if kind is Read:
+                self._read(statement)  # type: ignore[arg-type]
+                continue
+            if isinstance(statement, (While, For)):
+                self._loop(statement)
+                continue
+            if self._any_stale:
+                self._use(evaluated(statement))
+            if kind is Declare or kind is Store:
+                # most statements are
+                pass
+            elif isinstance(statement, (If, Switch)):
+                self._branches(blocks_of(statement))
+            elif isinstance(statement, (Scope, Assert)):
+                self.block(statement.body)
+            self._change(_effects_of_statement(statement))
+
+    def _loop(self, statement: While | For) -> None:
+        if isinstance(statement, For):
+            self._use(evaluated(statement))
+        # a round sees the changes of the rounds before it
+        self._change(self._effects_of(statement.body))
+        if isinstance(statement, While):
+            self._use(evaluated(statement))
+        self.block(statement.body)
+
+    def _branches(self, blocks: Iterable[Block]) -> None:
+        ends: dict[_Memory, int] = {}
+        for block in blocks:
+            begin = len(self._log)
+            self.block(block)
+            for memory, _ in self._log[begin:]:
+                ends[memory] = max(ends.get(memory, 0), self._changed[memory])
+            while len(self._log) > begin:
+                memory, before = self._log.pop()
+                self._changed[memory] = before
+        for memory, time in ends.items():
+            self._set(memory, time)
+
+    def _change(self, memories: Iterable[_Memory]) -> None:
+        for memory in memories:
+            self._clock += 1
+            self._set(memory, self._clock)
+            self._any_stale |= memory in self._watched
+
+    def _set(self, memory: _Memory, time: int) -> None:
+        self._log.append((memory, self._changed.get(memory, 0)))
+        self._changed[memory] = time
+
+    def _effects_of(self, block: Block) -> frozenset[_Memory]:
+        """Return the memory that a block may change."""
+        known = self._effects.get(id(block))
+        if known is None:
+            found: set[_Memory] = set()
+            for statement in block:
+                kind = type(statement)
+                if kind is Read:
+                    continue
+                found.update(_effects_of_statement(statement))
+                for inner in () if kind is Declare or kind is Store else blocks_of(statement):
+                    found |= self._effects_of(inner)
+            known = self._effects[id(block)] = frozenset(found)
+        return known
+
+    # -- reads and uses
+
+    def _read(self, statement: Read) -> None:
+        value, register = statement.value, statement.register
+        if register is not None:
+            if register in self.changes:
+                self._use((value,))
+                return
+            self.names[id(register)] = value
+        if id(value) in self.candidates:
+            return
+        if value.op is Op.REGISTER and value.value not in self.changes and _ANYTHING not in self.changes:
+            # as most registers are
+            return
+        # a declaration here would use them
+        self._use(value.args)
+        memory = _own_memory(value)
+        for arg in value.args:
+            memory = _union(memory, self._summary(arg).loose)
+        self._watched |= memory
+        candidate = _Candidate(value, self._clock, memory)
+        self.candidates[id(value)] = self.of_statement[id(statement)] = candidate
+        self._summaries[id(value)] = self._of_candidate(candidate)
+
+    def _use(self, roots: Iterable[Expr]) -> None:
+        """Mark the candidates in these trees whose memory has changed since they were read."""
+        for root in roots if self._any_stale else ():
+            if self._is_stale(self._summary(root)):
+                self._settle(root)
+
+    def _settle(self, root: Expr) -> None:
+        stack, order, seen = [root], [], set()
+        while stack:
+            expr = stack.pop()
+            if id(expr) in seen or not self._is_stale(self._summary(expr)):
+                continue
+            seen.add(id(expr))
+            order.append(expr)
+            candidate = self.candidates.get(id(expr))
+            if candidate is not None and self._has_changed(candidate.memory, candidate.time):
+                candidate.stays = True
+            else:
+                stack += self._operands(expr)
+        for expr in reversed(order):
+            self._summaries[id(expr)] = self._summarize(expr)
+
+    def _is_stale(self, summary: _Summary) -> bool:
+        return summary.oldest < self._clock and self._has_changed(summary.memory, summary.oldest)
+
+    def _has_changed(self, memory: frozenset[_Memory], time: int) -> bool:
+        changed = self._changed
+        return any(changed.get(each, 0) > time for each in memory)
+
+    # -- what trees read
+
+    def _summary(self, root: Expr) -> _Summary:
+        summaries = self._summaries
+        found = summaries.get(id(root))
+        if found is not None:
+            return found
+        for expr in postorder(root, summaries, self._operands):
+            summaries[id(expr)] = self._summarize(expr)
+        return summaries[id(root)]
+
+    def _summarize(self, expr: Expr) -> _Summary:
+        candidate = self.candidates.get(id(expr))
+        if candidate is not None:
+            return self._of_candidate(candidate)
+        loose, memory, oldest = _own_memory(expr), _NO_MEMORY, _NEVER
+        for arg in self._operands(expr):
+            part = self._summaries[id(arg)]
+            if part is _NOTHING:
+                continue
+            loose, memory = _union(loose, part.loose), _union(memory, part.memory)
+            oldest = min(oldest, part.oldest)
+        return _Summary(loose, memory, oldest) if loose or memory else _NOTHING
+
+    def _of_candidate(self, candidate: _Candidate) -> _Summary:
+        if candidate.stays:
+            return _NOTHING
+        memory, oldest = candidate.memory, candidate.time
+        for arg in candidate.value.args:
+            part = self._summaries[id(arg)]
+            memory, oldest = _union(memory, part.memory), min(oldest, part.oldest)
+        return _Summary(_NO_MEMORY, memory, oldest)
+
+    def _operands(self, expr: Expr) -> tuple[Expr, ...]:
+        named = self.names.get(id(expr.value))
+        return operands_of(expr) if named is None else (named,)
+
+
+def _union(a: frozenset[_Memory], b: frozenset[_Memory]) -> frozenset[_Memory]:
+    return a if a is b or not b else b if not a else a | b
+
+
+def operands_of(expr: Expr) -> tuple[Expr, ...]:
+    """Return the operands that are values; raw GLSL evaluates what it mentions when it runs."""
+    return () if expr.op is Op.RAW else expr.args
+
+
+def _own_memory(expr: Expr) -> frozenset[_Memory]:
+    """Return the memory that a node itself reads."""
+    value = expr.value
+    if expr.op is Op.REGISTER:
+        return frozenset((value, _ANYTHING))
+    if expr.op is Op.ELEMENT and not is_constant(expr):
+        assert isinstance(value, (Storage, SharedArray))
+        return frozenset((_memory_of(value), _SHARED, _ANYTHING))
+    if expr.op is Op.IMAGE_LOAD and isinstance(value, ImageBinding) and value.storage:
+        return frozenset((_memory_of(value), _SHARED, _ANYTHING))
+    return _NO_MEMORY
+
+
+def _memory_of(thing: object) -> _Memory:
+    if isinstance(thing, Storage):
+        # the fields of a structure do not overlap
+        return ("buffer", (thing.whole or thing).dtype, thing.path)
+    if isinstance(thing, ImageBinding):
+        return ("image", thing.dtype)
+    return thing
+
+
+def _effects_of_statement(statement: Statement) -> tuple[_Memory, ...]:
+    """Return the memory that a statement itself may change."""
+    if isinstance(statement, Declare):
+        if statement.value.op is not Op.ATOMIC:
+            return ()
+        return (_memory_of(root_of(statement.value.args[0]).value),)
+    if isinstance(statement, Store):
+        root = root_of(statement.place)
+        return (_ANYTHING,) if root.op is Op.RAW else (_memory_of(root.value),)
+    if isinstance(statement, ImageStore):
+        return (_memory_of(statement.image),)
+    if isinstance(statement, MatrixLoad):
+        return (_memory_of(root_of(statement.matrix).value),)
+    if isinstance(statement, MatrixStore):
+        return (_memory_of(root_of(statement.place).value),)
+    if isinstance(statement, Effect):
+        return (_SHARED,)
+    return (_ANYTHING,) if isinstance(statement, RawStatement) else ()

@@ -1,0 +1,1 @@
+"""Kernels that transpose planes: in tiles, or narrow ones by words."""

@@ -1,0 +1,1 @@
+"""Paths between which the GPU decides: recorded, joined, and chosen by conditions."""

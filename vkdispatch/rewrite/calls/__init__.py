@@ -1,0 +1,1 @@
+"""Calls of rewritten functions: their blocks, jumps and results."""

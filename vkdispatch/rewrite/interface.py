@@ -1,0 +1,112 @@
+"""The functions that rewritten code calls, under the name `_vd_rt`."""
+
+from collections.abc import Callable
+from types import CellType
+from typing import Any, NamedTuple
+
+from vkdispatch.rewrite.branches.conditions import (
+    and_,
+    check_assert,
+    choose,
+    compare_chain,
+    contains,
+    not_,
+    or_,
+    require_known,
+    test_and,
+    test_or,
+)
+from vkdispatch.rewrite.calls.frame import Frame
+from vkdispatch.rewrite.state.tracer import Retry, find_tracer
+from vkdispatch.rewrite.state.variables import LocalScope
+
+Names = tuple[str, ...]
+
+# Set by the module `callees`, which imports this one.
+choose_callee: Callable[[Any], Any]
+
+__all__ = [
+    "Retry",
+    "and_",
+    "bind",
+    "check_assert",
+    "choose",
+    "compare_chain",
+    "contains",
+    "enter",
+    "freeze",
+    "freeze_items",
+    "not_",
+    "or_",
+    "require_known",
+    "test_and",
+    "test_or",
+]
+
+
+def bind(value: Any, label: str | None, fresh: bool) -> Any:
+    """Return the value for a local variable that an expression binds."""
+    active = find_tracer()
+    return value if active is None else active.bind(value, label, fresh)
+
+
+def freeze_items(*values: Any) -> list[Any]:
+    """Return frozen values for a list, dict, set or object."""
+    active = find_tracer()
+    return list(values) if active is None else [active.freeze(value) for value in values]
+
+
+def freeze(value: Any) -> Any:
+    """Return a frozen value for a list, dict or object."""
+    active = find_tracer()
+    return value if active is None else active.freeze(value)
+
+
+class FunctionNames(NamedTuple):
+    """What the rewriter knows of a function. Rewritten code has it as a constant, a plain tuple.
+
+    Attributes
+    ----------
+    name
+        The function's name.
+    early
+        Whether it may return before its end.
+    parameters
+        Names of its parameters.
+    free, rebound, aliases, shared, mentioned
+        As in `LocalScope`.
+    """
+
+    name: str
+    early: bool
+    parameters: Names
+    free: Names
+    rebound: Names
+    aliases: Names
+    shared: Names
+    mentioned: Names
+
+
+def enter(cells: Callable[[], Any], constants: tuple[Any, ...]) -> Frame:
+    """Begin a call of a rewritten function.
+
+    Parameters
+    ----------
+    cells
+        A function that mentions the local variables; it is never called.
+    constants
+        The fields of a `FunctionNames`.
+    """
+    names = FunctionNames(*constants)
+    code, closure = cells.__code__, cells.__closure__ or ()
+    by_name: dict[str, CellType] = dict(zip(code.co_freevars, closure, strict=True))
+    scope = LocalScope(
+        by_name,
+        frozenset(names.free),
+        frozenset(names.rebound),
+        frozenset(names.aliases),
+        cells.__globals__,
+        names.shared,
+        names.mentioned,
+    )
+    return Frame(find_tracer(), names.name, names.early, names.parameters, scope)

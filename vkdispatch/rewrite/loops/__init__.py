@@ -1,0 +1,1 @@
+"""Loops: run while tracing if Python decides, recorded if the GPU decides."""

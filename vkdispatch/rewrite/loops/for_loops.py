@@ -1,0 +1,127 @@
+"""For loops: unrolled over a Python iterable, recorded over a range of the GPU."""
+
+from collections.abc import Callable
+from typing import Any
+
+from vkdispatch.base.dtype import bool_
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.codegen.execution.ranges import GpuRange
+from vkdispatch.ir import Break, If, While
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
+from vkdispatch.rewrite.branches.blocks import emit_single_round
+from vkdispatch.rewrite.loops.loop import Block, Loop
+from vkdispatch.rewrite.loops.python_ranges import record_python_range
+from vkdispatch.rewrite.loops.rounds import RoundCounter, run_round
+from vkdispatch.rewrite.state.signals import BREAK, CONTINUE, Entry
+from vkdispatch.rewrite.state.values import LocalValue
+from vkdispatch.rewrite.state.variables import State
+
+# Least number of rounds of a Python loop that is recorded as a GPU loop.
+_LEAST_RECORDED = 64
+
+
+def run_for(
+    loop: Loop,
+    items: Any,
+    body: Callable[[Any], Any],
+    target: str | None,
+    orelse: Block | None,
+) -> Any:
+    """Run a for loop over a Python iterable, or record one over a GPU range."""
+    frame = loop.frame
+    loop.target = target
+    if isinstance(items, GpuRange):
+        return _start_range(loop, items, body, orelse)
+    iterator = iter(items)
+    position = 0
+    unrolled = RoundCounter(loop)
+    recorded: bool | None = False
+    if frame.tracer is not None and isinstance(items, range) and len(items) >= _LEAST_RECORDED:
+        recorded = record_python_range(loop, items, body)
+    while True:
+        if recorded is None and position == 1:
+            # variables that held Python numbers have GPU values now
+            recorded = record_python_range(loop, items[1:], body)
+        if recorded:
+            break
+        try:
+            item = next(iterator)
+        except StopIteration:
+            break
+        unrolled.count()
+        if loop.names.jumps and frame.tracer is not None:
+            mark = loop.tracer.recorder.mark()
+            with loop.tracer.watch_variables(containers=False) as state:
+                signal = run_round(loop, body, item)
+            if signal is loop:
+                loop.tracer.rewind(mark, state)
+                if isinstance(items, range):
+                    return _start_range(loop, GpuRange(items[position:]), body, orelse)
+                return _start_rounds(loop, [item, *iterator], body, orelse)
+        else:
+            signal = run_round(loop, body, item)
+        position += 1
+        if signal is BREAK:
+            return None
+        if signal is not None and signal is not CONTINUE:
+            return signal
+    return None if orelse is None else orelse()
+
+
+def _start_range(loop: Loop, items: GpuRange, body: Callable[[Any], Any], orelse: Block | None) -> Any:
+    if loop.target is None:
+        raise located(ArgumentValueError, "for: a loop over a range of the GPU has one plain variable")
+    return loop.record(lambda state: _record_for(loop, state, items, body, orelse))
+
+
+def _start_rounds(loop: Loop, items: list[Any], body: Callable[[Any], Any], orelse: Block | None) -> Any:
+    return loop.record(lambda state: _record_rounds(loop, state, items, body, orelse))
+
+
+def _record_for(
+    loop: Loop, state: State, items: GpuRange, body: Callable[[Any], Any], orelse: Block | None
+) -> Any:
+    recorder, frame = loop.tracer.recorder, loop.frame
+    start, stop, step = items.bounds()
+    loop.expect_counter(state, start)
+    loop.declare_registers(state)
+    loop.watch_breaks(orelse)
+    counter = recorder.open_for(start, stop, step, loop.target)
+    with frame.open_entry(Entry("gpu loop", recorder.depth, loop)):
+        signal = body(LocalValue(counter))
+        if signal is None:
+            loop.store_registers()
+    recorder.close()
+    loop.finish(state)
+    return loop.leave(orelse, endless=False)
+
+
+def _record_rounds(
+    loop: Loop, state: State, items: list[Any], body: Callable[[Any], Any], orelse: Block | None
+) -> Any:
+    """Unroll a loop that the GPU may leave: each round, and the whole loop, becomes a loop of one round."""
+    recorder, frame = loop.tracer.recorder, loop.frame
+    loop.is_unrolled = True
+    loop.declare_registers(state)
+    loop.watch_breaks(orelse)
+    outer = recorder.depth
+    recorder.open_block("while")
+    for item in items:
+        loop.load_registers()
+        inner = recorder.depth
+        recorder.open_block("while")
+        with frame.open_entry(Entry("gpu loop", recorder.depth, loop)):
+            signal = body(item)
+            if signal is None:
+                loop.store_registers()
+        emit_single_round(recorder, recorder.take_block(inner))
+        if loop.has_break:
+            assert loop.break_register is not None
+            recorder.emit(If(((loop.break_register, (Break(here()),)),), None, here()))
+        if loop.has_return:
+            frame.leave_if_done()
+    recorder.emit(Break(here()))
+    recorder.emit(While(ex.literal(True, bool_), tuple(recorder.take_block(outer)), here()))
+    loop.finish(state)
+    return loop.leave(orelse, endless=False)

@@ -1,0 +1,373 @@
+"""A loop: the variables that it changes, and its break and continue statements.
+
+A GPU loop keeps the variables that it changes in registers. Registers do not change within a round: each path
+to the next round or out of the loop stores the new values. The variables and their types are found by tracing
+the body; if a variable or a wider type is found too late, the loop is traced again.
+"""
+
+from collections.abc import Callable, Set
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
+
+from vkdispatch.base.dtype import bool_, int32
+from vkdispatch.base.errors import ArgumentTypeError, UsageError
+from vkdispatch.base.record import record
+from vkdispatch.ir import Break, Continue, Expr
+from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import here, located
+from vkdispatch.rewrite.branches.blocks import inline_last_values
+from vkdispatch.rewrite.branches.joins import unlock_components
+from vkdispatch.rewrite.state.signals import RECORDED, Entry
+from vkdispatch.rewrite.state.tracer import Retry, Tracer
+from vkdispatch.rewrite.state.values import (
+    UNBOUND,
+    Kind,
+    LocalValue,
+    Mismatch,
+    Typed,
+    as_expr,
+    describe,
+    dtype_of,
+    find_registers,
+    flatten_kind,
+    is_gpu,
+    is_local,
+    iterate_leaves,
+    join,
+    kind_of,
+    rebuild,
+)
+from vkdispatch.rewrite.state.variables import LocalScope, State, Variable, read, write
+
+Block = Callable[[], Any]
+_Names = tuple[str, ...]
+# `LoopNames` as rewritten code has them: a constant.
+RawLoopNames = tuple[_Names, _Names, _Names, bool]
+# Types only widen, so that few attempts are needed.
+_ATTEMPTS = 40
+
+
+class Caller(Protocol):
+    """The interface of the enclosing function that a loop uses."""
+
+    tracer: Tracer | None
+    scope: LocalScope
+
+    def open_entry(self, entry: Entry) -> AbstractContextManager[None]:
+        """Note a construct as open."""
+        ...
+
+    def is_live(self, variable: Variable, names: Set[str]) -> bool:
+        """Whether a variable is live, given the live names of the function."""
+        ...
+
+    def branch(
+        self, active: Tracer, condition: Expr, then: Block, orelse: Block | None, after: Set[str]
+    ) -> Any:
+        """Record an if of two blocks."""
+        ...
+
+    def leave_if_done(self) -> None:
+        """Leave the enclosing loop if a return has left the inner one."""
+        ...
+
+
+class _Carried:
+    """A variable that a GPU loop changes: its type and registers."""
+
+    def __init__(self, variable: Variable, kind: Kind, registers: list[Expr]) -> None:
+        self.variable = variable
+        self.kind = kind
+        self.registers = registers
+        self.value = rebuild(kind, map(LocalValue, registers))
+
+
+@record
+class LoopNames:
+    """Local names that matter to a loop.
+
+    Attributes
+    ----------
+    assigned
+        Names that the loop assigns.
+    head
+        Names that are read from the start of a round on.
+    after
+        Names that are read after the loop.
+    jumps
+        Whether the body has a break, continue or return.
+    """
+
+    assigned: frozenset[str] = frozenset()
+    head: frozenset[str] = frozenset()
+    after: frozenset[str] = frozenset()
+    jumps: bool = False
+
+    @classmethod
+    def from_constant(cls, names: RawLoopNames) -> "LoopNames":
+        """Make the record from the tuple in rewritten code."""
+        *groups, jumps = names
+        assigned, head, after = map(frozenset, groups)
+        return cls(assigned, head, after, jumps)
+
+    @property
+    def live(self) -> frozenset[str]:
+        """Names whose values matter in the loop or after it."""
+        return self.assigned | self.head | self.after
+
+
+class Loop:
+    """A loop being run or recorded."""
+
+    def __init__(
+        self,
+        frame: Caller,
+        noun: str,
+        names: LoopNames,
+    ) -> None:
+        self.frame = frame
+        self.noun = noun
+        self.names = names
+        # whether unrolling would not end if the GPU decided when to stop
+        self.endless = noun == "while"
+        self.loc = here()
+        self.where = f"the {noun} loop ({self.loc})"
+        self.has_return = False
+        self.has_break = False
+        self._kinds: dict[int, Kind] = {}
+        self._found_late: set[int] = set()
+        self._carried: dict[int, _Carried] = {}
+        self._changed: set[int] = set()
+        self._state: State | None = None
+        self.break_register: Expr | None = None
+        self.is_unrolled = False
+        self.target: str | None = None
+
+    @property
+    def tracer(self) -> Tracer:
+        """The tracer of the kernel."""
+        assert self.frame.tracer is not None
+        return self.frame.tracer
+
+    def is_live(self, variable: Variable) -> bool:
+        """Whether the value of a variable is used after a round."""
+        return self.frame.is_live(variable, self.names.head | self.names.after)
+
+    # -- a loop on the GPU
+
+    def record(self, attempt: Callable[[State], Any]) -> Any:
+        """Record the loop, repeatedly until the types of its variables are known."""
+        active = self.tracer
+        active.enter_gpu(set(self.names.live))
+        with active.watch_variables() as state:
+            return self._attempts(attempt, state)
+
+    def _attempts(self, attempt: Callable[[State], Any], state: State) -> Any:
+        active, recorder = self.tracer, self.tracer.recorder
+        mark = recorder.mark()
+        for _ in range(_ATTEMPTS):
+            try:
+                self._state = state
+                self.has_return = self.has_break = False
+                return attempt(state)
+            except Exception as error:
+                active.abandon(error)
+                raise
+            except Retry as retry:
+                if retry.target is not self:
+                    raise
+            active.rewind(mark, state)
+        raise located(UsageError, f"the types of the variables of {self.where} do not settle")
+
+    def start(self, state: State) -> None:
+        """Put variables in registers for a function that the GPU may leave early, as for a loop."""
+        self._state = state
+        self.declare_registers(state)
+
+    def export(self, state: State) -> None:
+        """Set the variables of enclosing functions to their values after such a function."""
+        for key, value in state.list_changes().items():
+            if key not in self._carried and self.is_live(state.variables[key]):
+                write(state.variables[key].cell, value)
+        self.load_registers()
+
+    def declare_registers(self, state: State) -> None:
+        """Put the variables that the loop changes in registers."""
+        self._carried = {}
+        self._changed = set()
+        for key, variable in state.variables.items():
+            value = state.values[key]
+            if not self._is_carried(key, variable, value):
+                continue
+            kind = self._kinds.get(key) or (Typed(int32) if value is UNBOUND else kind_of(value))
+            assert kind is not None
+            recorder = self.tracer.recorder
+            parts = (
+                [value] * len(flatten_kind(kind))
+                if value is UNBOUND
+                else [part for part, _ in iterate_leaves(value, kind)]
+            )
+            registers = []
+            for part, leaf in zip(parts, flatten_kind(kind), strict=True):
+                dtype = dtype_of(leaf)
+                start = as_expr(0 if part is UNBOUND else part, dtype)
+                registers.append(recorder.declare(dtype, start, variable.name))
+            self._carried[key] = _Carried(variable, kind, registers)
+        self.load_registers()
+
+    def _is_carried(self, key: int, variable: Variable, value: Any) -> bool:
+        if key in self._found_late:
+            return True
+        own = variable.scope is self.frame.scope and variable.name not in variable.scope.free
+        if not own or variable.name not in self.names.assigned or not self.is_live(variable):
+            return False
+        if value is UNBOUND:
+            return variable.name == self.target
+        if (
+            is_gpu(value)
+            and not isinstance(value, LocalValue)
+            and value.is_register()
+            and not is_local(value.expr)
+        ):
+            # += changes the register itself; another value would be noticed
+            return False
+        return kind_of(value) is not None
+
+    def expect_counter(self, state: State, start: Expr) -> None:
+        """Note the type of the loop variable, in case its last value is read after the loop."""
+        for key, variable in state.variables.items():
+            if variable.scope is self.frame.scope and variable.name == self.target and key not in self._kinds:
+                before = kind_of(state.values[key])
+                counter = Typed(start.dtype)
+                try:
+                    self._kinds[key] = counter if before is None else join(before, counter)
+                except Mismatch:
+                    self._kinds[key] = counter
+
+    def load_registers(self) -> None:
+        """Begin a round: set the variables to their registers."""
+        for carried in self._carried.values():
+            write(carried.variable.cell, carried.value)
+
+    def store_registers(self, read_next: frozenset[str] | None = None) -> None:
+        """Store the variables that are read next; `read_next` is None for the next round."""
+        state = self._state
+        assert state is not None
+        self._find_others(state)
+        pairs: list[tuple[Expr, Expr]] = []
+        for key, carried in self._carried.items():
+            value = read(carried.variable.cell)
+            if value is carried.value:
+                continue
+            self._changed.add(key)
+            kind = self._find_kind(carried, value, self.names.head if read_next is None else read_next)
+            if kind is None:
+                continue
+            if [dtype_of(leaf) for leaf in flatten_kind(kind)] != [
+                place.dtype for place in carried.registers
+            ]:
+                self._kinds[key] = kind
+                raise Retry(self)
+            for place, (part, _) in zip(carried.registers, iterate_leaves(value, kind), strict=True):
+                expr = as_expr(part, place.dtype)
+                if expr.value is not place.value:
+                    pairs.append((place, expr))
+        recorder = self.tracer.recorder
+        stored: set[int] = set()
+        settled: list[tuple[Expr, Expr]] = []
+        for place, expr in pairs:
+            # a value that reads a register which is stored earlier must be evaluated first
+            late = bool(find_registers(expr) & stored)
+            settled.append((place, recorder.declare(expr.dtype, expr) if late else expr))
+            stored.add(id(place.value))
+        for place, expr in settled:
+            recorder.store(place, expr)
+        inline_last_values(recorder.innermost)
+
+    def _find_kind(self, carried: _Carried, value: Any, read_next: frozenset[str]) -> Kind | None:
+        """Return the type that a variable needs, or None for a dead variable that registers cannot hold."""
+        name = carried.variable.name
+        kind = kind_of(value)
+        if kind is not None:
+            try:
+                return join(carried.kind, kind)
+            except Mismatch as error:
+                why = f"{error} have no common type"
+        else:
+            why = "only numbers, GPU values and tuples of them can be kept there"
+        if not self.frame.is_live(carried.variable, read_next):
+            return None
+        assert self._state is not None
+        before = self._state.values[id(carried.variable.cell)]
+        raise located(
+            ArgumentTypeError,
+            f"{name!r} is {describe(before)} before {self.where} and {describe(value)} at the end of a "
+            f"round; this loop runs on the GPU, and {why}",
+        )
+
+    def _find_others(self, state: State) -> None:
+        """Look for further variables that the loop changes."""
+        for key, value in state.list_changes().items():
+            if key in self._carried:
+                continue
+            variable, before = state.variables[key], state.values[key]
+            self._changed.add(key)
+            if before is UNBOUND or not self.is_live(variable):
+                continue
+            if kind_of(before) is not None and kind_of(value) is not None:
+                self._found_late.add(key)
+                raise Retry(self)
+            raise located(
+                ArgumentTypeError,
+                f"{variable.name!r} is {describe(before)} before {self.where} and {describe(value)} in it; "
+                "this loop runs on the GPU, where only numbers, GPU values and tuples of them can change",
+            )
+
+    def finish(self, state: State) -> None:
+        """Set the variables to their values after the loop."""
+        self._changed.update(state.list_changes())
+        state.check_containers(self.where)
+        state.restore()
+        for key in self._changed:
+            variable = state.variables[key]
+            if key in self._carried:
+                continue
+            variable.scope.reasons[variable.name] = (
+                f"{variable.name!r} gets its value inside {self.where} only, which runs on the GPU and "
+                "perhaps for no round; give it a value before the loop"
+            )
+            write(variable.cell, UNBOUND)
+        self.load_registers()
+        for carried in self._carried.values():
+            if carried.variable.name in carried.variable.scope.aliases:
+                write(carried.variable.cell, unlock_components(carried.value))
+
+    def jump(self, what: str) -> None:
+        """Record a break or continue."""
+        recorder = self.tracer.recorder
+        self.store_registers(self.names.after if what == "break" else self.names.head)
+        if what == "break":
+            self.has_break = True
+            if self.break_register is not None:
+                recorder.store(self.break_register, ex.literal(True, bool_))
+        recorder.emit(Break(here()) if what == "break" or self.is_unrolled else Continue(here()))
+
+    def leave(self, orelse: Block | None, *, endless: bool) -> Any:
+        """Continue after the loop: run its else block, or pass on a return of the function."""
+        if self.has_return:
+            self.frame.leave_if_done()
+        if endless and not self.has_break:
+            return RECORDED
+        if orelse is None:
+            return None
+        if not self.has_break or self.break_register is None:
+            return orelse()
+        return self.frame.branch(
+            self.tracer, ex.invert(self.break_register), orelse, None, set(self.names.after)
+        )
+
+    def watch_breaks(self, orelse: Block | None) -> None:
+        """Declare `break_register`, which tells whether a break has left the loop, if it is needed."""
+        recorder = self.tracer.recorder
+        needed = orelse is not None or self.is_unrolled
+        self.break_register = recorder.declare(bool_, ex.literal(False, bool_), "left") if needed else None

@@ -1,0 +1,282 @@
+"""Python loops over a range, recorded as one GPU loop where that is equivalent.
+
+The body is traced twice with a placeholder for the index: once with the initial values of the variables, as
+in the first round, and once with registers in their place. The loop is equivalent to its unrolled form if
+neither trace needs the value of the index, both record the same statements, and the variables end with the
+same types.
+"""
+
+import functools
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from vkdispatch.base.dtype import int32
+from vkdispatch.base.host_numpy import np
+from vkdispatch.base.record import record
+from vkdispatch.ir import Register, Statement
+from vkdispatch.ir import expressions as ex
+from vkdispatch.rewrite.loops.comparison import Comparison
+from vkdispatch.rewrite.loops.loop import Loop
+from vkdispatch.rewrite.loops.loop_index import make_loop_index
+from vkdispatch.rewrite.state.signals import Entry
+from vkdispatch.rewrite.state.tracer import Retry, Tracer
+from vkdispatch.rewrite.state.values import (
+    UNBOUND,
+    Kind,
+    Typed,
+    as_expr,
+    flatten_kind,
+    iterate_leaves,
+    kind_of,
+)
+from vkdispatch.rewrite.state.variables import State, read, write
+
+Body = Callable[[Any], Any]
+_LIMIT = 1 << 31
+# Failed attempts after which a loop is always unrolled.
+_MOST_FAILURES = 3
+
+
+def record_python_range(loop: Loop, numbers: range, body: Body) -> bool | None:
+    """Record a Python loop as a GPU loop, if that is equivalent.
+
+    Returns
+    -------
+    True if the loop is recorded. Otherwise nothing has changed: False, or None if another attempt after one
+    unrolled round may succeed, as variables may have GPU values then.
+    """
+    code = body.__code__
+    failures = loop.tracer.failures
+    if loop.target is None or not _counts_in_int32(numbers) or failures.get(code, 0) >= _MOST_FAILURES:
+        return False
+    is_recorded = _Attempt(loop, numbers, body).run()
+    if is_recorded is False and not loop.tracer.attempts:
+        failures[code] = failures.get(code, 0) + 1
+    return is_recorded
+
+
+def _counts_in_int32(numbers: range) -> bool:
+    ends = (numbers.start, numbers.stop)
+    return all(abs(end) + abs(numbers.step) < _LIMIT for end in ends)
+
+
+@record
+class _Trace:
+    """A trace of the body: its registers, its statements, and the variables that it changes."""
+
+    registers: list[Register]
+    statements: tuple[Statement, ...]
+    changed: dict[int, Any]
+
+
+class _RangeLoop(Loop):
+    """A loop whose carried variables are known before it is traced."""
+
+    def __init__(self, loop: Loop, depth: int) -> None:
+        super().__init__(loop.frame, loop.noun, loop.names)
+        self.loc, self.where, self.target, self.depth = loop.loc, loop.where, loop.target, depth
+
+    def jump(self, what: str) -> None:
+        """Give up: a loop with jumps is unrolled until it meets one."""
+        raise Retry(self)
+
+    def _find_others(self, state: State) -> None:
+        """Do nothing: the carried variables are known."""
+
+    def value_at_head(self, key: int, state: State) -> Any:
+        """Return the value of a variable at the start of a round."""
+        carried = self._carried.get(key)
+        return state.values[key] if carried is None else carried.value
+
+    def _is_carried(self, key: int, variable: Any, value: Any) -> bool:
+        return key in self._kinds
+
+    def carry(self, state: State, kinds: dict[int, Kind]) -> None:
+        """Put variables in registers of the given types."""
+        self._state, self._kinds = state, dict(kinds)
+        self.declare_registers(state)
+
+    @property
+    def starts(self) -> dict[int, tuple[object, Any]]:
+        """The initial values of the registers, and their types."""
+        assert self._state is not None
+        found: dict[int, tuple[object, Any]] = {}
+        for key, carried in self._carried.items():
+            parts = iterate_leaves(self._state.values[key], carried.kind)
+            for place, (part, _) in zip(carried.registers, parts, strict=True):
+                found[id(place.value)] = (part, place.dtype)
+        return found
+
+
+class _Attempt:
+    """One attempt to record a Python loop as a GPU loop."""
+
+    def __init__(self, loop: Loop, numbers: range, body: Body) -> None:
+        self._tracer: Tracer = loop.tracer
+        self._loop = _RangeLoop(loop, len(self._tracer.attempts))
+        self._numbers = numbers
+        self._body = body
+
+    def run(self) -> bool | None:
+        """Return True if the loop is recorded, None if a later attempt may succeed, else False."""
+        tracer = self._tracer
+        mark, before = tracer.recorder.mark(), (tracer.gpu, tracer.reached, tracer.abandoned)
+        waiting, tracer.waiting = tracer.waiting, None
+        done: bool | None = False
+        tracer.attempts.append(self._loop)
+        try:
+            with tracer.watch_variables() as state:
+                restore, restore_draws = _note_results(tracer), _note_random_states(state)
+                try:
+                    state.retry_on_iterators = self._loop
+                    done = False if state.has_iterators else self._record()
+                except Retry as retry:
+                    if retry.target is not self._loop:
+                        raise
+                except Exception:
+                    # an exception of the user's code is raised again by the unrolled loop
+                    done = False
+                if not done or (waiting is not None and not before[0]):
+                    tracer.rewind(mark, state)
+                    state.restore_containers(strict=False)
+                    restore()
+                    restore_draws()
+                    tracer.gpu, tracer.reached, tracer.abandoned = before
+        finally:
+            tracer.attempts.pop()
+            tracer.waiting = waiting
+        if done and waiting is not None and not before[0]:
+            # the first GPU construct: the kernel is traced again with that knowledge
+            raise Retry(waiting)
+        return done
+
+    def _record(self) -> bool | None:
+        loop, tracer, recorder = self._loop, self._tracer, self._tracer.recorder
+        tracer.enter_gpu(set(loop.names.live))
+        with tracer.watch_variables() as state:
+            mark, restore = recorder.mark(), _note_results(tracer)
+            loop.carry(state, {})
+            first = self._trace(state)
+            kinds = self._find_kinds(state, first)
+            state.check_containers(loop.where)
+            if kinds is None or not (first.statements or kinds):
+                return False
+            tracer.rewind(mark, state)
+            restore()
+            loop.carry(state, kinds)
+            second = self._trace(state)
+            if not self._is_same_round(state, kinds, first, second):
+                return None
+            loop.store_registers()
+            recorder.close()
+            self._finish(state, second)
+        return True
+
+    def _trace(self, state: State) -> _Trace:
+        recorder, loop, numbers = self._tracer.recorder, self._loop, self._numbers
+        start, stop = ex.literal(numbers.start, int32), ex.literal(numbers.stop, int32)
+        counter = recorder.open_for(start, stop, ex.literal(numbers.step, int32), loop.target)
+        assert isinstance(counter.value, Register)
+        self._index = make_loop_index(loop, counter, numbers)
+        with loop.frame.open_entry(Entry("gpu loop", recorder.depth, loop)):
+            signal = self._body(self._index)
+        if signal is not None:
+            raise Retry(loop)
+        registers = [counter.value]
+        for place in (place for frame in self._tracer.frames for place in frame.list_result_registers()):
+            assert isinstance(place.value, Register)
+            registers.append(place.value)
+        changed = {
+            key: now
+            for key, variable in state.variables.items()
+            if (now := read(variable.cell)) is not loop.value_at_head(key, state)
+        }
+        return _Trace(registers, tuple(recorder.innermost), changed)
+
+    def _find_kinds(self, state: State, trace: _Trace) -> dict[int, Kind] | None:
+        """Return types of the carried variables, or None if the loop changes Python numbers or objects."""
+        kinds: dict[int, Kind] = {}
+        for key, value in trace.changed.items():
+            variable = state.variables[key]
+            if value is self._index or not self._loop.is_live(variable):
+                continue
+            kind = kind_of(value)
+            if state.values[key] is UNBOUND or kind is None:
+                return None
+            if not all(isinstance(leaf, Typed) for leaf in flatten_kind(kind)):
+                return None
+            kinds[key] = kind
+        return kinds
+
+    def _is_same_round(self, state: State, kinds: dict[int, Kind], first: _Trace, second: _Trace) -> bool:
+        """Whether a round with registers records the same as the first round."""
+        if self._find_kinds(state, second) != kinds:
+            return False
+        if len(first.registers) != len(second.registers):
+            return False
+        pairs = zip(first.registers, second.registers, strict=True)
+        comparison = Comparison(self._loop.starts, pairs)
+        if not comparison.are_blocks_equal(first.statements, second.statements):
+            return False
+        for key, kind in kinds.items():
+            ends = (iterate_leaves(trace.changed[key], kind) for trace in (first, second))
+            for (one, leaf), (other, _) in zip(*ends, strict=True):
+                assert isinstance(leaf, Typed)
+                if not comparison.are_expressions_equal(as_expr(one, leaf.dtype), as_expr(other, leaf.dtype)):
+                    return False
+        return True
+
+    def _finish(self, state: State, trace: _Trace) -> None:
+        """Set the variables to their values after the loop."""
+        self._loop.finish(state)
+        for key, value in trace.changed.items():
+            if value is self._index:
+                write(state.variables[key].cell, self._numbers[-1])
+        if self._loop.has_return:
+            self._loop.frame.leave_if_done()
+
+
+def _note_results(tracer: Tracer) -> Callable[[], None]:
+    """Note the results of the running functions; returns a function that restores them."""
+    return _join_calls([frame.note_result() for frame in tracer.frames])
+
+
+def _join_calls(functions: Sequence[Callable[[], None]]) -> Callable[[], None]:
+    """Return a function that calls all of these functions."""
+
+    def call_all() -> None:
+        for function in functions:
+            function()
+
+    return call_all
+
+
+# ---- Python's random numbers, which are drawn while tracing ---------------------------------------
+
+
+def _note_random_states(state: State) -> Callable[[], None]:
+    """Note the states of random generators; returns a function that restores them."""
+    values = [read(variable.cell) for variable in state.variables.values()]
+    scopes = {id(variable.scope): variable.scope for variable in state.variables.values()}
+    values += [scope.module.get(name) for scope in scopes.values() for name in scope.mentioned]
+    kinds: list[type] = []
+    # both modules are slow to import; each has a global generator behind its functions
+    if "random" in sys.modules:
+        kinds.append(sys.modules["random"].Random)
+        values.append(sys.modules["random"]._inst)
+    if "numpy.random" in sys.modules:
+        kinds += [np.random.Generator, np.random.RandomState]
+        values.append(np.random.mtrand._rand)
+    found = {id(value): value for value in values if isinstance(value, tuple(kinds))}
+    return _join_calls([_note_random_state(generator) for generator in found.values()])
+
+
+def _note_random_state(generator: Any) -> Callable[[], None]:
+    """Note the state of a generator; returns a function that restores it."""
+    if hasattr(generator, "bit_generator"):
+        bits, before = generator.bit_generator, generator.bit_generator.state
+        return lambda: setattr(bits, "state", before)
+    if hasattr(generator, "set_state"):
+        return functools.partial(generator.set_state, generator.get_state())
+    return functools.partial(generator.setstate, generator.getstate())

@@ -1,0 +1,263 @@
+"""Rewritten functions: which functions need a rewrite, and how new code replaces the old."""
+
+import ast
+import builtins
+import functools
+import threading
+import types
+from typing import Any
+
+from vkdispatch.base.record import record
+from vkdispatch.codegen.objects.buffers import BufferVariable
+from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.rewrite import interface
+from vkdispatch.rewrite.branches.builtin_functions import REPLACED
+from vkdispatch.rewrite.state.tracer import Tracer, find_tracer
+from vkdispatch.rewrite.syntax.bytecode import Call, find_calls
+from vkdispatch.rewrite.syntax.compilation import compile_function
+from vkdispatch.rewrite.syntax.control_flow import has_control_flow, is_generator
+from vkdispatch.rewrite.syntax.nodes import walk_tree
+from vkdispatch.rewrite.syntax.source import Source, find_source
+from vkdispatch.rewrite.syntax.statements import rewrite_function, rewrite_lambda
+from vkdispatch.rewrite.user_code import is_foreign
+
+_RUNTIME = "_vd_rt"
+# Builtins that call a function of the user, and builtins with side effects; `callees` replaces them.
+CALLING = (builtins.map, builtins.filter, functools.reduce)
+EFFECTS = (builtins.print, builtins.input, builtins.next)
+_REPLACED = frozenset((*REPLACED, *CALLING, *EFFECTS))
+# Methods of GPU values, which call no user code.
+_METHODS = frozenset(dir(ShaderVariable)) | frozenset(dir(BufferVariable)) | {"sample", "append", "dtype"}
+_DYNAMIC = frozenset(("locals", "super", "eval", "exec", "vars", "dir", "__class__"))
+
+
+@record(frozen=False)
+class _Code:
+    """What is known about the code of a function.
+
+    Attributes
+    ----------
+    source
+        Its source, or None.
+    reason
+        Why it has no source or cannot be rewritten.
+    calls
+        The dotted names of the functions that it calls.
+    control_flow
+        Whether it has control flow to rewrite.
+    rewritten, tried
+        The rewritten code, and whether rewriting was attempted.
+    """
+
+    source: Source | None
+    reason: str = ""
+    calls: tuple[Call, ...] = ()
+    control_flow: bool = False
+    rewritten: types.CodeType | None = None
+    tried: bool = False
+
+
+_MOST_CODES = 2048
+_codes: dict[tuple[str, types.CodeType], _Code] = {}
+# Calls of functions that have nothing else to rewrite according to their bytecode; None for others.
+_straight: dict[types.CodeType, frozenset[Call] | None] = {}
+_lock = threading.Lock()
+
+
+def rewrite_plain_function(function: types.FunctionType) -> Any:
+    """Return the rewritten function, or the function itself if it needs no rewrite or allows none."""
+    code = function.__code__
+    if is_foreign(code.co_filename) or _RUNTIME in code.co_freevars:
+        return function
+    active = find_tracer()
+    if active is not None and not active.enabled:
+        return function
+    calls = _find_straight_calls(code)
+    if calls is not None and not any(_may_call_user_code(function, names) for names in calls):
+        return function
+    found = _find_code(function)
+    if found.source is None:
+        _explain(active, code, found.reason)
+        return function
+    if not found.control_flow and not any(_may_call_user_code(function, names) for names in found.calls):
+        return function
+    with _lock:
+        if not found.tried:
+            found.rewritten, found.reason = _rewrite_code(code, found.source)
+            found.tried = True
+    if found.rewritten is None:
+        _explain(active, code, found.reason)
+        return function
+    return _replace_code(function, found.rewritten)
+
+
+def _explain(active: Tracer | None, code: types.CodeType, reason: str) -> None:
+    """Note why a function is not rewritten, for errors about truth values."""
+    if active is not None:
+        active.recorder.truth_notes[code] = reason.format(name=code.co_name)
+
+
+def _find_straight_calls(code: types.CodeType) -> frozenset[Call] | None:
+    if code not in _straight:
+        _straight[code] = None if _mentions_dynamic(code) else find_calls(code)
+        _limit_size(_straight)
+    return _straight.get(code)
+
+
+def _mentions_dynamic(code: types.CodeType) -> bool:
+    return any(not _DYNAMIC.isdisjoint(names) for names in (code.co_names, code.co_freevars))
+
+
+def _limit_size(known: dict[Any, Any]) -> None:
+    if len(known) > _MOST_CODES:
+        with _lock:
+            # drop the oldest entry: programs may create functions without limit
+            known.pop(next(iter(known)), None)
+
+
+def _find_code(function: types.FunctionType) -> _Code:
+    code = function.__code__
+    # two files may hold equal code
+    key = (code.co_filename, code)
+    found = _codes.get(key)
+    if found is None:
+        found = _codes.setdefault(key, _inspect_code(code, function.__globals__))
+        _limit_size(_codes)
+    return found
+
+
+def _inspect_code(code: types.CodeType, module: dict[str, Any]) -> _Code:
+    source = find_source(code, module)
+    if source is None:
+        return _Code(
+            None, "the source of {name!r} was not found (made by exec or at a prompt, or edited since?)"
+        )
+    node = source.node
+    inners = walk_tree(node)
+    if any(isinstance(inner, ast.Name) and inner.id in _DYNAMIC for inner in inners):
+        return _Code(None, "{name!r} uses super(), locals(), exec or their like, and runs as it is")
+    if isinstance(node, ast.FunctionDef) and is_generator(node, inners):
+        return _Code(None, "{name!r} is a generator, and runs as it is")
+    calls = {_find_dotted_name(inner.func) for inner in inners if isinstance(inner, ast.Call)}
+    return _Code(source, "", tuple(calls), has_control_flow(inners))
+
+
+def _rewrite_code(code: types.CodeType, source: Source) -> tuple[types.CodeType | None, str]:
+    """Rewrite a function. Returns the new code, or None and the reason."""
+    rewritten: ast.FunctionDef | ast.Lambda
+    try:
+        # the rewriting changes the tree
+        fresh = _copy(source.node) if source.shared else source.node
+        if isinstance(fresh, ast.FunctionDef):
+            rewritten = rewrite_function(fresh, frozenset(code.co_freevars))
+        else:
+            rewritten = rewrite_lambda(fresh)
+        compiled = compile_function(rewritten, code, source.class_name, (_RUNTIME,))
+    except (SyntaxError, ValueError, RecursionError) as error:
+        return None, f"{{name!r}} could not be rewritten ({error})"
+    if compiled is None:
+        return None, "{name!r} could not be rewritten"
+    return _rename_blocks(compiled, code.co_name, code.co_qualname), ""
+
+
+def _copy(node: ast.FunctionDef | ast.Lambda) -> ast.FunctionDef | ast.Lambda:
+    def copy_node(value: Any) -> Any:
+        if isinstance(value, ast.AST):
+            new = type(value)(**{name: copy_node(inner) for name, inner in ast.iter_fields(value)})
+            return ast.copy_location(new, value)
+        return [copy_node(inner) for inner in value] if isinstance(value, list) else value
+
+    result: ast.FunctionDef | ast.Lambda = copy_node(node)
+    return result
+
+
+def _rename_blocks(code: types.CodeType, name: str, qualified: str) -> types.CodeType:
+    """Give the blocks of a function its name, for tracebacks."""
+    constants = []
+    for value in code.co_consts:
+        if isinstance(value, types.CodeType):
+            block = value.co_name.startswith("_vd_")
+            inner = (name, qualified) if block else (value.co_name, f"{qualified}.<locals>.{value.co_name}")
+            value = _rename_blocks(value, *inner)
+        constants.append(value)
+    return code.replace(co_name=name, co_qualname=qualified, co_consts=tuple(constants))
+
+
+def _find_dotted_name(function: ast.expr) -> Call:
+    """Return the dotted name of a called function, or () if it has none."""
+    names: list[str] = []
+    while isinstance(function, ast.Attribute):
+        names.append(function.attr)
+        function = function.value
+    if not isinstance(function, ast.Name):
+        # a method of a value that an expression made
+        return ("", names[0]) if names else ()
+    return (function.id, *reversed(names))
+
+
+def _may_call_user_code(function: types.FunctionType, names: Call) -> bool:
+    """Whether a call may reach user code, or a Python function that is replaced."""
+    if not names:
+        return True
+    code = function.__code__
+    first, *rest = names
+    if first == "" or first in code.co_varnames or first in code.co_cellvars:
+        return not rest or rest[-1] not in _METHODS
+    if first in code.co_freevars:
+        cell = (function.__closure__ or ())[code.co_freevars.index(first)]
+        try:
+            value = cell.cell_contents
+        except ValueError:
+            return True
+    elif first in function.__globals__:
+        value = function.__globals__[first]
+    else:
+        value = getattr(_builtins(function), first, None)
+    for name in rest:
+        if isinstance(value, ShaderVariable):
+            return False
+        value = getattr(value, name, None)
+    if isinstance(value, types.MethodType):
+        value = value.__func__
+    if isinstance(value, types.FunctionType):
+        return not is_foreign(value.__code__.co_filename)
+    try:
+        if value in _REPLACED:
+            return True
+    except TypeError:
+        pass
+    if value is None or isinstance(value, (type, types.BuiltinFunctionType)):
+        return False
+    method = getattr(type(value), "__call__", None)  # noqa: B004
+    if isinstance(value, functools.partial):
+        return True
+    return isinstance(method, types.FunctionType) and not is_foreign(method.__code__.co_filename)
+
+
+def _builtins(function: types.FunctionType) -> Any:
+    found = function.__globals__.get("__builtins__", __builtins__)
+    return types.SimpleNamespace(**found) if isinstance(found, dict) else found
+
+
+def _replace_code(function: types.FunctionType, code: types.CodeType) -> types.FunctionType:
+    """Make a function with new code that shares everything else with the old one, closures included."""
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    cells[_RUNTIME] = types.CellType(interface)
+    new = types.FunctionType(
+        code,
+        function.__globals__,
+        function.__name__,
+        function.__defaults__,
+        tuple(cells[name] for name in code.co_freevars),
+    )
+    new.__kwdefaults__ = function.__kwdefaults__
+    new.__dict__.update(function.__dict__)
+    if hasattr(function, "__annotate__"):
+        # Python 3.14 evaluates them when they are asked for
+        new.__annotate__ = function.__annotate__  # type: ignore[attr-defined]
+    else:
+        new.__annotations__ = function.__annotations__
+    new.__qualname__ = function.__qualname__
+    new.__doc__ = function.__doc__
+    new.__module__ = function.__module__
+    return new

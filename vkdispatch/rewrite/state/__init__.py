@@ -1,0 +1,1 @@
+"""What is known while rewritten functions run: values, local variables, containers and the trace."""

@@ -1,0 +1,233 @@
+"""The values of a call: checked against the parameters, and flattened to one for each slot."""
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context, wrong_context
+from vkdispatch.base.dtype import DType
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
+from vkdispatch.base.handle import Handle
+from vkdispatch.base.host.packing import pack, plain_scalar
+from vkdispatch.base.image import Image, Sampler
+from vkdispatch.base.record import record
+from vkdispatch.base.structures import is_structure
+from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.shader.arguments.parameters import Parameter, describe, split_value
+from vkdispatch.shader.arguments.slots import BufferSlot, ImageSlot, Slot, ValueSlot, make_zero
+
+
+@record
+class CheckedCall:
+    """The values of a call, ready for a launcher.
+
+    Attributes
+    ----------
+    slots
+        One value for each slot; zero for a bound variable.
+    resources
+        The buffers, images and samplers among them.
+    variables
+        The slots that each bound variable fills, by name.
+    """
+
+    slots: tuple[Any, ...]
+    resources: tuple[Handle, ...]
+    variables: dict[str, list[ValueSlot]]
+
+
+def check_values(
+    who: str,
+    parameters: Sequence[Parameter],
+    values: Sequence[Any],
+    context: Context,
+    graph: CommandGraph | None,
+) -> CheckedCall:
+    """Check every value of a call and flatten them to one per slot.
+
+    Parameters
+    ----------
+    who
+        What messages call the kernel.
+    context
+        The context that the kernel runs in.
+    graph
+        The graph that records the call, or None for a launch now.
+
+    Raises
+    ------
+    TypeError
+        A value is of the wrong kind.
+    ValueError
+        A value has the wrong shape or does not fit, or a bound variable is not allowed.
+    RuntimeError
+        A buffer was destroyed.
+    """
+    slots: list[Any] = []
+    resources: list[Handle] = []
+    variables: dict[str, list[ValueSlot]] = {}
+    for parameter, value in zip(parameters, values, strict=True):
+        for slot, part in split_value(who, parameter, value):
+            if isinstance(slot, BufferSlot):
+                slots.append(_parse_buffer(who, slot, part, context))
+                resources.append(part)
+            elif isinstance(slot, ImageSlot):
+                slots.append(_parse_image(who, slot, part, context))
+                resources.append(part)
+            elif isinstance(part, BoundVariable):
+                _check_variable(who, parameter, part, graph)
+                variables.setdefault(part.name, []).append(slot)
+                slots.append(make_zero(slot.kind))
+            else:
+                slots.append(parse_number(who, slot, part, parameter.variable))
+    check_apart(who, [slot for parameter in parameters for slot in parameter.slots], slots)
+    return CheckedCall(tuple(slots), tuple(resources), variables)
+
+
+def check_apart(who: str, slots: Sequence[Slot], values: Sequence[Any]) -> None:
+    """Raise ValueError if a kernel writes to memory that it gets twice, as elements of two dtypes."""
+    typed = [
+        (slot, value._memory_handle)
+        for slot, value in zip(slots, values, strict=True)
+        if isinstance(slot, BufferSlot) and slot.kind is not None and isinstance(value, Buffer)
+    ]
+    for (first, memory), (second, other) in itertools.combinations(typed, 2):
+        if memory == other and first.kind is not second.kind and (first.writes or second.writes):
+            assert first.kind is not None and second.kind is not None
+            raise ArgumentValueError(
+                f"{who}: {first.label} and {second.label} are the same memory, as {first.kind.name} and as "
+                f"{second.kind.name}, and the kernel writes to it; convert in the kernel, or give a copy"
+            )
+
+
+def _parse_buffer(who: str, slot: BufferSlot, value: Any, context: Context) -> Buffer[Any]:
+    if not isinstance(value, Buffer):
+        # A ValueError by contract, and also a TypeError.
+        raise WrongBufferError(
+            f"{who}: {slot.label}: expected a vd.Buffer, got {describe(value)}; make one with "
+            "vd.asbuffer(...)"
+        )
+    _check_usable(f"{who}: {slot.label}: the buffer", value, context)
+    if slot.planar and value.shader_shape[2] != 1:
+        raise ArgumentValueError(
+            f"{who}: {slot.label}: the kernel indexes it by two axes, the buffer has the shape {value.shape}"
+        )
+    check_element(f"{who}: {slot.label}", slot.kind, value.var_type)
+    if value.mem_size < slot.least_bytes:
+        what = "the uniform block" if slot.uniform else "what precedes the last array of the block"
+        raise ArgumentValueError(
+            f"{who}: {slot.label}: the buffer has {value.mem_size} bytes, {what} in the code takes "
+            f"{slot.least_bytes}"
+        )
+    if slot.writes:
+        try:
+            value._native.settle()  # launchers refuse to write what an expression waits to read
+        except ArgumentValueError as error:
+            raise ArgumentValueError(f"{who}: {slot.label}: {error}") from None
+    return value
+
+
+def check_element(label: str, wanted: DType | None, kind: DType) -> None:
+    """Raise WrongBufferError if a buffer's elements do not have the dtype that a kernel takes.
+
+    A complex type and the vector of its two components are the same in memory, and interchangeable.
+    """
+    if wanted is None or kind is wanted or kind is dtype.pair_twin(wanted):
+        return
+    hint = (
+        ""
+        if is_structure(wanted) or is_structure(kind)
+        else f"; convert the data, or reinterpret the memory with .view(vd.{wanted.name})"
+    )
+    raise WrongBufferError(f"{label}: expected elements of {wanted.name}, the buffer has {kind.name}{hint}")
+
+
+def _check_usable(what: str, value: Handle, context: Context) -> None:
+    if value.context is not context:
+        raise wrong_context(what, value.context)
+    if value.destroyed:
+        raise UsageError(f"{what} was destroyed")
+
+
+def _parse_image(who: str, slot: ImageSlot, value: Any, context: Context) -> Image | Sampler:
+    where = f"{who}: {slot.label}"
+    image = check_image(who, slot, value)
+    if isinstance(value, Sampler):
+        _check_usable(f"{where}: the sampler", value, context)
+    _check_usable(f"{where}: the image", image, context)
+    if slot.image.storage and not image.is_storable:
+        raise UnsupportedError(f"{where}: the device cannot store to {image!r}")
+    return image if slot.image.storage else value
+
+
+def check_image(who: str, slot: ImageSlot, value: Any) -> Image:
+    """Return the image of an argument. Raises TypeError or ValueError if it does not fit."""
+    where = f"{who}: {slot.label}"
+    if slot.image.storage:
+        if not isinstance(value, Image):
+            hint = "; give the image itself, not a sampler" if isinstance(value, Sampler) else ""
+            raise WrongBufferError(f"{where}: expected a vd.Image, got {describe(value)}{hint}")
+        image = value
+    else:
+        if not isinstance(value, Sampler):
+            hint = "; call .sample() of the image" if isinstance(value, Image) else ""
+            raise WrongBufferError(f"{where}: expected a vd.Sampler, got {describe(value)}{hint}")
+        image = value.image
+    if image.view_type is not slot.view_type:
+        raise ArgumentValueError(
+            f"{where}: the kernel declares an image of {slot.view_type.name}, this one is of "
+            f"{image.view_type.name}"
+        )
+    wanted = slot.image.dtype
+    scalar, channels = dtype.component_type(wanted), dtype.component_count(wanted)
+    if image.dtype is not scalar:
+        raise ArgumentValueError(
+            f"{where}: the kernel declares texels of {scalar.name}, this image has {image.dtype.name}; "
+            "annotation and image must agree"
+        )
+    if slot.image.storage and image.channels != channels:
+        raise ArgumentValueError(
+            f"{where}: the kernel declares texels of {wanted.name}, {channels} channels, this image has "
+            f"{image.channels}"
+        )
+    return image
+
+
+class WrongBufferError(ArgumentValueError, TypeError):
+    """An argument is not the buffer, image or sampler that a kernel needs."""
+
+
+def _check_variable(who: str, parameter: Parameter, value: BoundVariable, graph: CommandGraph | None) -> None:
+    where = f"{who}: argument {parameter.name!r}"
+    if not parameter.variable:
+        raise ArgumentValueError(
+            f"{where}: bind_var needs a Var[...] argument; this one is fixed when recorded"
+        )
+    if graph is None or graph.submit_on_record:
+        raise ArgumentValueError(
+            f"{where}: bind_var needs graph=, a CommandGraph that does not submit on record"
+        )
+    if value.graph is not graph:
+        raise ArgumentValueError(f"{where}: {value!r} was bound by another graph")
+
+
+def parse_number(who: str, slot: ValueSlot, value: Any, variable: bool = False) -> Any:
+    """Return a host value in the form that launchers take. Raises TypeError or ValueError if it does not fit.
+
+    `variable` says whether the argument could be a bound variable of a graph.
+    """
+    label = f"{who}: {slot.label}"
+    if variable and isinstance(value, str):
+        raise ArgumentTypeError(
+            f"{label}: expected a {slot.kind.name} value, got {describe(value)}; a variable of a graph is "
+            f"graph.bind_var({value!r})"
+        )
+    if callable(value) and not hasattr(value, "__array__"):
+        raise ArgumentValueError(f"{label}: expected a {slot.kind.name} value, got {describe(value)}")
+    if slot.scalar_code is not None:
+        return plain_scalar(slot.kind, value, label)
+    pack(slot.kind, value, label)
+    return value

@@ -1,0 +1,1 @@
+"""Fusing recorded launches in a row into one kernel: found, proven, and described as that kernel."""

@@ -1,0 +1,120 @@
+"""Compiled kernels: the GLSL of a variant, its plan, and its launcher."""
+
+import re
+from collections.abc import Sequence
+
+from vkdispatch.base.compilation.compiler import compile_glsl
+from vkdispatch.base.compute_plan import ComputePlan
+from vkdispatch.base.context import Context
+from vkdispatch.base.errors import ArgumentValueError, DeviceLostError, ShaderBuildError, VulkanError
+from vkdispatch.base.record import record, replace
+from vkdispatch.codegen import ShaderDescription, ShaderSource
+from vkdispatch.ir.variant import INT64, Variant
+from vkdispatch.shader.arguments.slots import Slot
+from vkdispatch.shader.launch.launcher import BuiltKernel, bind_kernel
+from vkdispatch.shader.launch.requirements import check_features, check_local_size, check_shared_memory
+from vkdispatch.shader.launch.size import Extent
+from vkdispatch.shader.launch.variants import Coarsening, find_lacks
+
+_COMPILER_LINE = r"ERROR: (?P<file>.*?):(?P<line>\d+): (?P<text>.*)"
+
+
+@record
+class KernelSource:
+    """What a compiled kernel is built of.
+
+    Attributes
+    ----------
+    who
+        The kernel and where it is defined, for messages.
+    description
+        The kernel.
+    slots
+        The slots of its launcher, in order.
+    place
+        Where the kernel is defined.
+    observed
+        Whether the last two of `slots` serve prints and checks.
+    """
+
+    who: str
+    description: ShaderDescription
+    slots: Sequence[Slot]
+    place: str | None
+    observed: bool = False
+
+
+def build_kernel(
+    kernel: KernelSource, context: Context, local_size: Extent, variant: Variant, coarsening: Coarsening
+) -> BuiltKernel:
+    """Generate, compile and bind a variant of a kernel.
+
+    `coarsening` says which launches use the coarse variant.
+
+    Raises
+    ------
+    ValueError
+        `local_size` exceeds the device's limits, or the kernel has more bindings than the device allows.
+    UnsupportedError
+        The device lacks a type that the kernel uses.
+    ShaderBuildError
+        The compiler or the driver rejected the kernel.
+    """
+    who, description = kernel.who, kernel.description
+    check_local_size(who, local_size, context)
+    lacks = find_lacks(description.kernel, context)
+    check_shared_memory(who, description, context, lacks)
+    # addresses are integers of 64 bits
+    variant = replace(variant, lacks=lacks - {INT64} if variant.addressed else lacks)
+    check_features(who, description, context, lacks)
+    source = description.shader_source(local_size, variant)
+    layout = description.layout(variant)
+    try:
+        plan = _compile(kernel, source, variant, 0 if layout.uniform else layout.size)
+        places = description.places(variant)
+        return bind_kernel(context, plan, kernel.slots, layout, source, variant, coarsening, places)
+    except ValueError as error:
+        # such as more buffers than the device binds
+        more = "; its prints and checks take one buffer and 4 bytes of arguments" if kernel.observed else ""
+        raise ArgumentValueError(f"{who}: {error}{more}") from error
+
+
+def _compile(kernel: KernelSource, source: ShaderSource, variant: Variant, pc_size: int) -> ComputePlan:
+    who, description = kernel.who, kernel.description
+    try:
+        types = description.binding_types(variant)
+        spirv = compile_glsl(source.code, description.name, source.with_line_directives)
+        return ComputePlan(
+            source.code, types, pc_size, description.name, spirv=spirv, checked=True, place=kernel.place
+        )
+    except ShaderBuildError as error:
+        log = error.compiler_log or ""
+        raise ShaderBuildError(
+            f"{who}: the GLSL does not compile:\n{explain_log(source, log)}",
+            shader_source=source.numbered(),
+            compiler_log=log,
+        ) from error
+    except DeviceLostError:
+        raise
+    except VulkanError as error:
+        raise ShaderBuildError(
+            f"{who}: the driver refused the kernel: {error}", shader_source=source.numbered()
+        ) from error
+
+
+def explain_log(source: ShaderSource, log: str) -> str:
+    """Return a compiler's messages, each with the Python line, a caret, and the GLSL concerned."""
+    lines: list[str] = []
+    for message in filter(None, map(str.strip, log.splitlines())):
+        found = re.match(_COMPILER_LINE, message)
+        if found is None:
+            lines.append(message)
+            continue
+        file, line = found["file"], int(found["line"])
+        locs = (loc for loc in source.line_map if loc and (loc.file, loc.line) == (file, line))
+        loc = next(locs, None)
+        lines.append(f"{loc or f'line {line} of the GLSL'}: {found['text']}")
+        if loc is not None:
+            lines += [loc.excerpt()]
+        lines += [f"    GLSL: {text}" for text in source.lines_of(file, line)]
+    return "\n".join(dict.fromkeys(filter(None, lines)))

@@ -1,0 +1,426 @@
+"""Calling, launching and recording: a program with its parameters, launch size and compiled variants."""
+
+import functools
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+from weakref import ref
+
+from vkdispatch.base.array_arguments import replace_arrays
+from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
+from vkdispatch.base.context import (
+    Context,
+    get_context,
+    is_current,
+    parse_queue,
+    use_context,
+    wrong_context,
+)
+from vkdispatch.base.errors import ArgumentValueError, UsageError
+from vkdispatch.base.handle import context_of
+from vkdispatch.base.init import is_dummy
+from vkdispatch.base.integers import as_int
+from vkdispatch.base.record import replace
+from vkdispatch.codegen.constants import ConstantArray
+from vkdispatch.codegen.trace.current import is_tracing
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.execution_pipeline.diagnostics import Diagnostics
+from vkdispatch.execution_pipeline.kernel_facts import KernelFacts, register_facts
+from vkdispatch.execution_pipeline.optimization import Fusion
+from vkdispatch.execution_pipeline.optimization import Launch as RecordedLaunch
+from vkdispatch.ir.variant import PLAIN, Variant
+from vkdispatch.shader.arguments.constants import add_constants, upload_constants
+from vkdispatch.shader.arguments.parameters import bind_values, read_constants, read_parameters, read_slots
+from vkdispatch.shader.arguments.values import check_values
+from vkdispatch.shader.fusion.fusible import FusibleKernel, find_bound_resources
+from vkdispatch.shader.launch.fast_path import FastPath
+from vkdispatch.shader.launch.launcher import BuiltKernel, Launch
+from vkdispatch.shader.launch.size import (
+    Extent,
+    LaunchSize,
+    parse_launch_size,
+    parse_local_size,
+)
+from vkdispatch.shader.launch.state import KernelState
+from vkdispatch.shader.launch.variants import Coarsening, choose_addressing, choose_variant
+from vkdispatch.shader.observation import NO_CHECKS
+from vkdispatch.shader.program import Program, TracedProgram
+
+if TYPE_CHECKING:
+    from vkdispatch.shader.fusion.chains import FusedChain
+    from vkdispatch.shader.fusion.fused_kernel import FusedKernel
+
+_SIZE_OPTIONS = ("exec_size", "workgroups")
+# The default workgroup size: it suits GPUs and CPUs. Kernels whose results may depend on the workgroup size
+# get the largest that the device allows, as in 0.1.0, which is the second number on most devices.
+_DEFAULT_GROUP = 256
+_USUAL_MOST = 1024
+# A launch is retried when another thread destroys an argument while it is being launched.
+_ATTEMPTS = 100
+
+
+class _Owner:
+    """The key of a kernel's state in contexts, shared by the kernel objects that stand for one method."""
+
+    __slots__ = ("__weakref__",)
+
+
+def _no_referent() -> None:
+    """Return None, as a weak reference to a deleted object does."""
+
+
+class LaunchableKernel:
+    """A program that can be called: built on first use, bound once, launched with one native call.
+
+    Attributes
+    ----------
+    program
+        What is compiled.
+    who
+        The kernel and where it is defined, for messages.
+    local_size
+        The workgroup size that the user gave, or None.
+    size
+        The launch size that the user gave, or None.
+    parameters, constants
+        What a call takes, and the constant arrays that are appended to that.
+    slots
+        What both fill, in order.
+    latest, fast
+        Weak references to the state used last, and to its fast path.
+    """
+
+    internal = False  # whether the kernel is one of the package's own, which profiles leave out
+
+    def __init__(
+        self,
+        program: Program,
+        name: str,
+        origin: str | None,
+        local_size: object,
+        workgroups: object,
+        exec_size: object,
+    ) -> None:
+        """Prepare a program to be called; see `ShaderFunction`."""
+        self.program = program
+        self.name = name
+        self.origin = origin
+        self.who = describe_kernel(name, origin)
+        self._is_auto = isinstance(local_size, str) and local_size == "auto"
+        self.local_size = None if self._is_auto else parse_local_size(local_size)
+        self._depends_on_groups = self.local_size is None and program.depends_on_workgroups()
+        self._has_workgroups = workgroups is not None
+        if self._is_auto:
+            self.require_free_groups()
+        self.parameters = read_parameters(program.description)
+        self.names = tuple(parameter.name for parameter in self.parameters)
+        self.slots = read_slots(program.description)
+        self.constants: tuple[ConstantArray, ...] = tuple(
+            parameter.default for parameter in read_constants(program.description)
+        )
+        self.size: LaunchSize | None = None
+        if exec_size is not None:
+            self.size = parse_launch_size("exec_size", exec_size, self.names)
+        elif workgroups is not None:
+            self.size = parse_launch_size("workgroups", workgroups, self.names)
+        self._lock = threading.RLock()
+        self._owner = _Owner()
+        self.latest: Callable[[], KernelState | None] = _no_referent
+        self.fast: Callable[[], FastPath | None] = _no_referent
+
+    def enter(self, context: Context) -> KernelState:
+        """Return the kernel's state in a context. The kernel's attributes describe that state from now on."""
+        state = context._state_of(self._owner, KernelState)
+        if self.latest() is not state:
+            self._show(state)
+        return state
+
+    def restart(self, context: Context, tuned: Extent | None) -> KernelState:
+        """Drop what was built in a context, to use another workgroup size."""
+        state = context._states[self._owner] = KernelState(tuned, is_searched=True)
+        self._show(state)
+        return state
+
+    def _show(self, state: KernelState) -> None:
+        with self._lock:
+            self.latest = ref(state)
+            self.fast = _no_referent if state.fast is None else ref(state.fast)
+
+    # -- calling
+
+    def check_and_call(self, args: tuple[Any, ...], graph: object, kwargs: dict[str, Any]) -> None:
+        """Check all arguments, compile the kernel if necessary, and launch or record it."""
+        context = graph.context if isinstance(graph, CommandGraph) else context_of((*args, *kwargs.values()))
+        if context is not None and not is_current(context) and context.usable:
+            with use_context(context):
+                self.check_and_call(args, graph, kwargs)
+            return
+        if is_tracing():
+            raise UsageError(
+                f"{self.who}: a kernel cannot call another one; make what they share a plain function"
+            )
+        if graph is not None and not isinstance(graph, CommandGraph):
+            raise ArgumentValueError(
+                f"{self.who}: graph: expected a vd.CommandGraph, got {type(graph).__name__}"
+            )
+        if is_dummy():
+            raise UsageError(f"{self.who}: kernels do not run on the dummy backend; see get_src()")
+        queue = ALL_QUEUES
+        if "queue_index" in kwargs and "queue_index" not in self.names:
+            queue = self._parse_queue(kwargs.pop("queue_index"), graph)
+        size, named = self.read_size(kwargs)
+        values = bind_values(self.who, self.parameters, args, named)
+        # With keyword arguments and defaults resolved, most calls can take the fast path too.
+        latest = self.latest()
+        fast = None if latest is None else latest.fast_paths.get(size.option)
+        if fast is not None and fast.run(values, size, graph, queue):
+            return
+        replaced = replace_arrays(values, {}, graph is not None)
+        if replaced is not None:
+            if fast is not None and fast.run(replaced[1], size, graph, queue):
+                return
+            options: dict[str, Any] = {} if size is self.size else {size.option: kwargs[size.option]}
+            if queue != ALL_QUEUES and "queue_index" not in self.names:
+                options["queue_index"] = queue
+            self.check_and_call(replaced[1], graph, options)
+            return
+        context = get_context()
+        state = self.enter(context)
+        if graph is not None:
+            self._check_graph(graph, context)
+        call = check_values(self.who, self.parameters, values, context, graph)
+        call = add_constants(call, self.constants, context)
+        extent = self.compute_extent(size, values)
+        if self._is_auto and not state.is_searched:
+            state = self._use_stored_size(extent, context)
+        local_size = self.choose_group(size.in_groups, context, state)
+        coarsening = self._choose_coarsening(context, state)
+        is_traced = self.program.kernel is not None
+        form = choose_addressing(self.who, self.slots, call.slots, context, is_traced=is_traced)
+        variant = choose_variant(
+            self.who, extent, size.in_groups, local_size, coarsening, context, form, is_traced=is_traced
+        )
+        kernel = self.get_kernel(context, state, local_size, variant)
+        launch = Launch(call, extent, size.in_groups, graph, queue)
+        for _ in range(_ATTEMPTS):
+            if self._run(kernel, state.diagnostics, variant, launch):
+                return
+        raise UsageError(f"{self.who}: an argument was destroyed by another thread during the call")
+
+    def _run(
+        self, kernel: BuiltKernel, diagnostics: Diagnostics | None, variant: Variant, launch: Launch
+    ) -> bool:
+        observation = self.program.observation
+        if observation is None or diagnostics is None:
+            return kernel.run(launch)
+        return observation.select(variant).run(self.who, kernel, diagnostics, launch)
+
+    def _parse_queue(self, queue_index: object, graph: CommandGraph | None) -> int:
+        if queue_index is None:
+            return ALL_QUEUES
+        if graph is not None:
+            raise ArgumentValueError(
+                f"{self.who}: queue_index: what is recorded runs where its graph is submitted; give it to "
+                "graph.submit()"
+            )
+        if as_int(queue_index) == ANY_QUEUE:
+            return ANY_QUEUE
+        return parse_queue(queue_index, get_context(), f"{self.who}: queue_index")
+
+    def read_size(self, kwargs: dict[str, Any]) -> tuple[LaunchSize, dict[str, Any]]:
+        """Return the launch size of a call, and the keyword arguments that are the kernel's own."""
+        options = [option for option in _SIZE_OPTIONS if option in kwargs]
+        if len(options) == 2:
+            raise ArgumentValueError(f"{self.who}: exec_size, workgroups: give one of the two, not both")
+        if not options:
+            if self.size is None:
+                raise ArgumentValueError(
+                    f"{self.who}: no launch size; give exec_size= or workgroups= here or in @vd.shader(...)"
+                )
+            return self.size, kwargs
+        option = options[0]
+        if kwargs[option] is None:
+            raise ArgumentValueError(f"{self.who}: {option}: None is no launch size; leave it out")
+        named = {name: value for name, value in kwargs.items() if name != option}
+        return parse_launch_size(option, kwargs[option], self.names), named
+
+    def _check_graph(self, graph: CommandGraph, context: Context) -> None:
+        graph.require_alive()
+        if graph.context is not context:
+            raise wrong_context(f"{self.who}: graph: it", graph.context)
+
+    def compute_extent(self, size: LaunchSize, values: tuple[Any, ...]) -> Extent:
+        """Return the extent of a call with these values. Raises as `LaunchSize.extent`."""
+        try:
+            return size.extent(values)
+        except Exception as error:
+            error.add_note(f"while computing {size.option} of {self.who}")
+            raise
+
+    # -- building
+
+    def get_kernel(
+        self, context: Context, state: KernelState, local_size: Extent, variant: Variant
+    ) -> BuiltKernel:
+        """Return a compiled variant, and compile it first if necessary. Any thread may call it."""
+        with self._lock:
+            kernel = state.built.get((local_size, variant))
+            if kernel is None:
+                kernel = self._compile(context, state, local_size, variant)
+                facts = (
+                    self.name,
+                    self.origin,
+                    local_size,
+                    self.program.kernel,
+                    kernel.layout,
+                    self.internal,
+                )
+                register_facts(kernel.plan, KernelFacts(*facts))
+                state.built[local_size, variant] = kernel
+                self._adopt(kernel, local_size, variant, context, state)
+            return kernel
+
+    def _compile(
+        self, context: Context, state: KernelState, local_size: Extent, variant: Variant
+    ) -> BuiltKernel:
+        program, slots = self.program, self.slots
+        coarsening = self._choose_coarsening(context, state)
+        kernel = program.compile(slots, context, local_size, variant, coarsening)
+        if program.observation is not None:
+            if state.diagnostics is None:
+                instrumented = program.observation.select(variant).instrumented
+                state.diagnostics = Diagnostics(context, prints=instrumented.prints)
+            return kernel
+        # Fusing reads recorded arguments in the layout of the plain form.
+        if program.kernel is None or variant.addressed:
+            return kernel
+        fusible = _RecordedKernel(
+            program.description,
+            kernel.layout,
+            find_bound_resources(program.description, slots),
+            self.local_size,
+            min(info.max_bound_storage_buffers for info in context.device_infos),
+        )
+        return replace(kernel, fusible=fusible)
+
+    def _adopt(
+        self, kernel: BuiltKernel, local_size: Extent, variant: Variant, context: Context, state: KernelState
+    ) -> None:
+        """Register a compiled kernel: on the fast paths that it serves, and for the attributes."""
+        if variant.folded:
+            return
+        is_plain = self.program.observation is None and all(
+            parameter.fields is None for parameter in self.parameters
+        )
+        for option in _SIZE_OPTIONS:
+            in_groups = option == "workgroups"
+            if is_plain and local_size == self.choose_group(in_groups, context, state):
+                if option not in state.fast_paths:
+                    constants = upload_constants(self.constants, context)
+                    state.fast_paths[option] = FastPath(self.slots, in_groups, constants)
+                state.fast_paths[option].add(kernel, variant)
+        is_shown = state.primary is None or variant == PLAIN
+        if is_shown and local_size == self.choose_group(self.is_sized_in_groups, context, state):
+            state.primary = kernel
+            state.shown = kernel.source
+            state.fast = state.fast_paths.get(self.size.option) if self.size else None
+            self._show(state)
+
+    def _choose_coarsening(self, context: Context, state: KernelState) -> Coarsening:
+        if state.coarsening is None:
+            state.coarsening = self.program.choose_coarsening(context)
+        return state.coarsening
+
+    # -- workgroup sizes
+
+    @property
+    def is_sized_in_groups(self) -> bool:
+        """Whether the kernel's own launch size counts workgroups."""
+        return self.size is not None and self.size.in_groups
+
+    def choose_group(self, in_groups: bool, context: Context, state: KernelState) -> Extent:
+        """Return the workgroup size for launches by invocations, or by workgroups if `in_groups`."""
+        if self.local_size is not None:
+            return self.local_size
+        if state.tuned is not None and not in_groups:
+            return state.tuned
+        most = context.max_invocations_along_x
+        # Code that depends on the workgroup size gets the largest one, and so does the source on the dummy
+        # backend.
+        is_largest = in_groups or self._depends_on_groups or not context.runs
+        return (most if is_largest else min(_DEFAULT_GROUP, most), 1, 1)
+
+    def assume_group(self, in_groups: bool) -> Extent:
+        """Return the workgroup size to assume without a device."""
+        if self.local_size is not None:
+            return self.local_size
+        return (_USUAL_MOST if in_groups or self._depends_on_groups else _DEFAULT_GROUP, 1, 1)
+
+    def require_free_groups(self) -> None:
+        """Raise RuntimeError unless the kernel does the same for every workgroup size."""
+        if self.local_size is not None:
+            reason = f"has the local_size {self.local_size}; leave it out"
+        elif self._has_workgroups:
+            reason = "is launched by workgroups; give an exec_size"
+        elif self._depends_on_groups:
+            reason = "may depend on the size of its workgroups (shared memory, barriers, their ids, raw code)"
+        elif self.program.observation is not None:
+            reason = "prints or is checked, which takes most of its time"
+        else:
+            return
+        raise UsageError(f"{self.who}: no workgroup size can be chosen by measurement: the kernel {reason}")
+
+    def _use_stored_size(self, extent: Extent, context: Context) -> KernelState:
+        """Use the workgroup size that was measured for launches of this size, in any process."""
+        with self._lock:
+            state = self.enter(context)
+            if state.is_searched:
+                return state
+            from vkdispatch.shader.launch.tuning import load_size
+
+            best = load_size(context, self.program.description, extent)
+            return self.restart(context, None if best is None else (best, 1, 1))
+
+
+def describe_kernel(name: str, origin: str | None) -> str:
+    """Return what messages call a kernel: its name, and where it is defined."""
+    return f"{name} ({origin})" if origin else name
+
+
+class _RecordedKernel(FusibleKernel):
+    """A kernel as graphs record it; see `Fusible` in `execution_pipeline.optimization`."""
+
+    __slots__ = ()
+
+    def fuse(
+        self, launches: Sequence[RecordedLaunch], uses: Mapping[int, int], discarded: frozenset[int]
+    ) -> list[Fusion]:
+        """Find chains among launches in a row; see `Fusible`."""
+        # Imported on first use: most programs fuse nothing.
+        from vkdispatch.shader.fusion.chains import find_chains
+
+        return [
+            Fusion(chain.first, chain.count, _FusedLaunch(chain), chain.values)
+            for chain in find_chains(launches, uses, discarded)
+        ]
+
+
+class _FusedLaunch:
+    """The launch that replaces a chain of launches; see `Chained` in `execution_pipeline.optimization`."""
+
+    def __init__(self, chain: "FusedChain") -> None:
+        self._chain = chain
+
+    def record(self, graph: CommandGraph) -> None:
+        """Record it with zeros as values. Those of the replaced launches are copied later."""
+        chain = self._chain
+        kernel = _make_fused_kernel(chain.kernel)
+        kernel.check_and_call((*chain.resources, *chain.kernel.zeros), graph, {"exec_size": chain.extent})
+
+
+# Equal chains share one kernel.
+@functools.lru_cache(maxsize=256)
+def _make_fused_kernel(fused: "FusedKernel") -> LaunchableKernel:
+    name = fused.description.name
+    program = TracedProgram(name, fused.description, NO_CHECKS, None)
+    return LaunchableKernel(program, name, None, fused.local_size, None, None)

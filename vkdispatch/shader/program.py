@@ -1,0 +1,98 @@
+"""The programs of kernels, which compile to variants."""
+
+from typing import Protocol
+
+from vkdispatch.analyses.contents import depends_on_workgroups
+from vkdispatch.base.context import Context
+from vkdispatch.codegen import ShaderDescription
+from vkdispatch.ir import Kernel
+from vkdispatch.ir.variant import Variant
+from vkdispatch.passes.diagnostics import Checks
+from vkdispatch.shader.arguments.slots import Slot
+from vkdispatch.shader.launch.build import KernelSource, build_kernel
+from vkdispatch.shader.launch.launcher import BuiltKernel
+from vkdispatch.shader.launch.size import Extent
+from vkdispatch.shader.launch.variants import UNCOARSENED, Coarsening, choose_coarsening
+from vkdispatch.shader.observation import Observation, observe
+
+
+class Program(Protocol):
+    """The program of a kernel, as far as calling, launching and recording use it."""
+
+    @property
+    def description(self) -> ShaderDescription:
+        """The description that is launched: an instrumented one if the kernel prints or is checked."""
+
+    @property
+    def observation(self) -> Observation | None:
+        """How the kernel is observed, or None if it neither prints nor is checked."""
+
+    @property
+    def kernel(self) -> Kernel | None:
+        """The IR, from which any variant can be generated. None for GLSL and SPIR-V."""
+
+    def depends_on_workgroups(self) -> bool:
+        """Return whether results may depend on the size of the workgroups."""
+
+    def choose_coarsening(self, context: Context) -> Coarsening:
+        """Return which launches use the coarse variant."""
+
+    def compile(
+        self,
+        slots: tuple[Slot, ...],
+        context: Context,
+        local_size: Extent,
+        variant: Variant,
+        coarsening: Coarsening,
+    ) -> BuiltKernel:
+        """Compile a variant for one workgroup size. Raises as `build_kernel`.
+
+        `slots` are what the caller's arguments and the constant arrays fill.
+        """
+
+
+class TracedProgram:
+    """The program of a traced kernel; see `Program`."""
+
+    def __init__(self, who: str, source: ShaderDescription, checks: Checks, place: str | None) -> None:
+        """Prepare a traced kernel, defined at `place`, to be compiled with these checks."""
+        self._who = who
+        self._source = source
+        self._place = place
+        self.observation = observe(source, checks)
+        self.description = source if self.observation is None else self.observation.description
+
+    @property
+    def kernel(self) -> Kernel:
+        """The IR of what is launched."""
+        return self.description.kernel
+
+    def depends_on_workgroups(self) -> bool:
+        """Return whether results may depend on the size of the workgroups."""
+        return depends_on_workgroups(self._source.kernel)
+
+    def choose_coarsening(self, context: Context) -> Coarsening:
+        """Return which launches use the coarse variant: none of an observed kernel.
+
+        Prints and checks report single invocations.
+        """
+        return UNCOARSENED if self.observation is not None else choose_coarsening(self.kernel, context)
+
+    def compile(
+        self,
+        slots: tuple[Slot, ...],
+        context: Context,
+        local_size: Extent,
+        variant: Variant,
+        coarsening: Coarsening,
+    ) -> BuiltKernel:
+        """Compile a variant for one workgroup size; see `Program`."""
+        observation = None if self.observation is None else self.observation.select(variant)
+        source = KernelSource(
+            self._who,
+            self.description if observation is None else observation.description,
+            slots if observation is None else observation.slots,
+            self._place,
+            observed=observation is not None,
+        )
+        return build_kernel(source, context, local_size, variant, coarsening)

@@ -1,0 +1,1 @@
+"""Sorts on CPU drivers: long rows run by run, short rows by merging."""
