@@ -1,4 +1,4 @@
-"""Arrays of `vkdispatch.numpy` as arguments of kernels, graphs and functions on buffers, and back."""
+"""Arrays as arguments of kernels, graphs, maps and functions on buffers; Python functions as operations."""
 
 import math
 from typing import Any

@@ -199,6 +199,12 @@ def test_an_expression_on_a_buffer_that_is_gone_keeps_it() -> None:
     y = vnp.asarray(vd.asbuffer(HOST)) + 1
     gc.collect()
     assert y.tolist() == (HOST + 1).tolist()
+    buffer = vd.asbuffer(HOST)
+    z = vnp.asarray(buffer) + 1
+    buffer.destroy()
+    assert z.tolist() == (HOST + 1).tolist()
+    with pytest.raises(RuntimeError, match="destroyed"):
+        (vnp.asarray(z) + vnp.asarray(buffer)).numpy()
 
 
 # ---- threads
@@ -256,6 +262,16 @@ def test_threads_write_what_others_wait_to_read() -> None:
     assert not failures
 
 
+def test_a_thread_may_write_while_another_gives_an_expression_to_a_function() -> None:
+    x = array()
+    operand = kernels.as_operand((x * 2)._value, (6,))
+    writer = threading.Thread(target=lambda: x.fill(100))
+    writer.start()
+    writer.join()
+    assert float(vd.sum(operand).read(0)) == HOST.sum() * 2
+    assert x.tolist() == [100] * 6
+
+
 # ---- errors
 
 
@@ -271,14 +287,17 @@ def _fails(x: Any) -> Any:
 
 def test_errors_name_the_operation_and_its_line_each_time() -> None:
     x = array()
-    y = _fails(x)
-    y_plus = y + 1
+    y = x * 2
+    broken = _fails(y)
     line = sys._getframe().f_lineno - 1
+    z = broken + 1
     for _ in range(2):
-        with pytest.raises(UnsupportedError, match=rf"none, in add\(\) at test_laziness.py:{line}$"):
-            y_plus.numpy()
+        with pytest.raises(UnsupportedError, match=rf"none, in broken\(\) at test_laziness.py:{line}$"):
+            z.numpy()
     with pytest.raises(UnsupportedError, match=r"in broken\(\) at test_laziness.py"):
-        float(y[0])
+        x += z
+    assert y.tolist() == (HOST * 2).tolist()
+    assert x.tolist() == HOST.tolist()
 
 
 def test_errors_of_what_waits_come_to_its_user_and_not_to_the_writer() -> None:

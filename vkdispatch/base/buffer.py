@@ -232,6 +232,15 @@ class Buffer(Transfers, Generic[_D]):
         for end in ends:
             self._native.copy_between(start, end)
 
+    def destroy(self) -> None:
+        """Free the device memory as soon as the device has finished with it. Never blocks. Idempotent.
+
+        Expressions of `vkdispatch.numpy` that wait to read it are computed before.
+        """
+        if not self.destroyed and self.context.usable:
+            self._native.settle()
+        super().destroy()
+
     @property
     def _memory_handle(self) -> int:
         return self._handle if self._base is None else self._base._handle

@@ -176,9 +176,9 @@ class LaunchableKernel:
         if fast is not None and fast.run(values, size, graph, queue):
             return
         replaced = replace_arrays(values, {}, graph is not None)
-        if replaced is not None and fast is not None and fast.run(replaced[1], size, graph, queue):
-            return
         if replaced is not None:
+            if fast is not None and fast.run(replaced[1], size, graph, queue):
+                return
             options: dict[str, Any] = {} if size is self.size else {size.option: kwargs[size.option]}
             if queue != ALL_QUEUES and "queue_index" not in self.names:
                 options["queue_index"] = queue

@@ -249,7 +249,7 @@ class MappedArray(HostProtocols, Listed):
         The context of its buffers.
     """
 
-    __slots__ = ("arguments", "context", "mapping", "shape", "size", "var_type")
+    __slots__ = ("__weakref__", "arguments", "context", "mapping", "shape", "size", "var_type")
 
     mapping: MappingFunction
     arguments: tuple[Any, ...]

@@ -346,10 +346,12 @@ def evaluate(value: Value) -> View:
     if value.result is None:
         with lock:
             if value.result is None:
+                program = None
                 try:
-                    result = _computing[0](Program(value), value.dtype, None, value.line)
+                    program = Program(value)
+                    result = _computing[0](program, value.dtype, None, value.line)
                 except Exception as error:
-                    _name_operation(error, value)
+                    _name_operation(error, value, program)
                     raise
                 result.storage.readers = value.readers
                 value.result = result
@@ -358,12 +360,19 @@ def evaluate(value: Value) -> View:
     return value.result
 
 
-def _name_operation(error: Exception, value: Value) -> None:
+def _name_operation(error: Exception, value: Value, program: Program | None) -> None:
     """Let the message of an error say which operation cannot be computed, and where it was made."""
     if type(value) is not Node or getattr(error, "_is_named", False):
         return
-    kinds = getattr(error, "_dtypes", ())
-    found = next((node for node in _pending(value) if kinds and kernel_type(node.dtype) in kinds), value)
+    kinds, step = getattr(error, "_dtypes", ()), getattr(error, "_step", None)
+    found = value
+    for node in _pending(value):
+        if step is None and kernel_type(node.dtype) in kinds:
+            found = node  # the first that has a dtype which the device lacks
+            break
+        if step is not None and program is not None and program.places.get(id(node)) == step:
+            found = node
+            break
     place = f"in {found.loop.operation.name}() at {describe_place(*found.line)}"
     if error.args and isinstance(error.args[0], str):
         error.args = (f"{error.args[0]}, {place}", *error.args[1:])
@@ -393,11 +402,13 @@ def evaluate_into(value: Value, target: View) -> None:
     """
     with lock:
         settle_readers(target, value)
+        program = None
         try:
+            program = Program(value)
             line = value.line if type(value) is Node else ("", 0)
-            _computing[0](Program(value), value.dtype, target, line)
+            _computing[0](program, value.dtype, target, line)
         except Exception as error:
-            _name_operation(error, value)
+            _name_operation(error, value, program)
             raise
         if type(value) is Node and value.result is None:
             # whatever shows the expression has its values until the target is written again
@@ -417,6 +428,7 @@ def settle_readers(target: View, writing: Value | None = None) -> None:
             _settle(storage.readers, writing)
         if storage.watched is not None:
             _unwatch(storage.watched)
+        storage.move()
 
 
 def _settle(readers: list[Any], writing: Value | None) -> None:

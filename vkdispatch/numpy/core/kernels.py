@@ -2,7 +2,9 @@
 
 from collections.abc import Callable, Sequence
 from functools import lru_cache
+from threading import get_ident
 from typing import Any
+from weakref import ref
 
 import numpy as np
 
@@ -24,6 +26,7 @@ from vkdispatch.numpy.core.expressions import (
     PLACE,
     READ,
     Line,
+    Node,
     Program,
     compute_with,
     evaluate,
@@ -212,7 +215,7 @@ def _compute(key: Any, reads: list[Any], numbers: list[Any], index: Any) -> Any:
     narrow_index = index if is_narrow else None
     values: list[tuple[Any, Kind]] = []
     remaining = iter(numbers)
-    for step in steps:
+    for number, step in enumerate(steps):
         what = step[0]
         if what is READ:
             values.append((reads[step[1]], _OF_NUM[kinds[step[1]]]))
@@ -225,7 +228,11 @@ def _compute(key: Any, reads: list[Any], numbers: list[Any], index: Any) -> Any:
             kind = what.dtype
             pairs = [(*values[at], to) for at, to in zip(step[1:], what.kinds, strict=True)]
             operands = [convert(value, own, to, narrow_index) for value, own, to in pairs]
-            result = what.operation.compute(*operands, kind)
+            try:
+                result = what.operation.compute(*operands, kind)
+            except Exception as error:
+                error._step = number  # type: ignore[attr-defined]  # messages name its line
+                raise
             if kind.kind in "fc" and result.var_type is not dt.bool_:
                 result = vc.precise(result)
             values.append((result, kind))
@@ -456,6 +463,11 @@ def as_operand(value: Any, shape: Shape, order: Sequence[int] | None = None) -> 
     mapped.var_type = kernel_type(value.dtype)
     mapped.shape, mapped.size = shape, value.size
     mapped.context = plan.buffers[0].context
+    if type(value) is Node:
+        # another thread may write what the expression reads before the function has been called
+        lent = get_ident(), ref(mapped)
+        for each in program.views:
+            each.storage.lent = lent
     return mapped
 
 

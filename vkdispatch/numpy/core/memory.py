@@ -1,11 +1,11 @@
 """Memory of arrays: storages, and views that show elements of a storage by shape and strides."""
 
 import math
-from threading import Lock
+from threading import Lock, get_ident
 from typing import Any
 from weakref import ReferenceType
 
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.dtypes import Kind
@@ -30,9 +30,12 @@ class Storage:
         before. None if only arrays write it.
     is_immediate
         Whether the host writes it without a call. Expressions that read it are computed at once.
+    lent
+        The thread that last gave the memory to a function, as part of an expression, and a weak reference to
+        what the function got; None before.
     """
 
-    __slots__ = ("buffer", "is_immediate", "nbytes", "readers", "watched")
+    __slots__ = ("buffer", "is_immediate", "lent", "nbytes", "readers", "watched")
 
     def __init__(self, buffer: Buffer[Any], *, is_shared: bool = False) -> None:
         self.buffer = buffer
@@ -40,6 +43,7 @@ class Storage:
         self.readers: list[ReferenceType[Any]] = []
         self.watched: native.Buffer | None = None
         self.is_immediate = False
+        self.lent: tuple[int, ReferenceType[Any]] | None = None
         if is_shared:
             self.share()
 
@@ -62,6 +66,21 @@ class Storage:
             self.watched = memory
         if self.readers:
             memory.watch()
+
+    def move(self) -> None:
+        """Go on with a copy of the memory, if another thread is about to have a function read it.
+
+        Memory that programs know by other ways stays what it is.
+        """
+        if self.lent is None:
+            return
+        thread, taken = self.lent
+        if taken() is None:
+            self.lent = None
+        elif thread != get_ident() and self.watched is None:
+            copy = function_buffer(self.buffer.shape, self.buffer.var_type, self.buffer.context)
+            copy._native.copy_from(self.buffer._native)
+            self.buffer, self.lent = copy, None
 
 
 class _Refusal(list[Any]):
