@@ -55,6 +55,7 @@ _NAMES = {
         "BufferBindInfo CommandGraph ImageBindInfo default_graph global_graph set_global_graph"
     ),
     "matrices.product": "matmul",
+    "numpy.core.array": "Array",
     "rearrange": "concatenate flip pad put repeat roll stack take take_along_axis tile transpose where",
     "reduce.functions": "all any argmax argmin count_nonzero max mean min prod std sum var",
     "reduce.norms": "dot norm",
@@ -85,13 +86,14 @@ _MODULES = (
     "fft",
     "interpreter",
     "kompute",
+    "numpy",
     "orders",
     "random",
     "reduce",
     "rewrite",
     "vkfft",
 )
-_DOCUMENTED_MODULES = ("codegen", "fft", "kompute", "orders", "random", "reduce", "vkfft")
+_DOCUMENTED_MODULES = ("codegen", "fft", "kompute", "numpy", "orders", "random", "reduce", "vkfft")
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 # `from vkdispatch import *` leaves Python's own functions as they are.

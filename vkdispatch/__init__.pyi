@@ -8,6 +8,7 @@ from vkdispatch import execution_pipeline as execution_pipeline
 from vkdispatch import fft, orders, random, reduce, vkfft
 from vkdispatch import interpreter as interpreter
 from vkdispatch import kompute as kompute
+from vkdispatch import numpy as numpy
 from vkdispatch import rewrite as rewrite
 from vkdispatch.arrays.evaluation import MappedArray, MappingFunction, OutputMap, map, mapped_index
 from vkdispatch.base.allocators import (
@@ -174,6 +175,7 @@ from vkdispatch.execution_pipeline.command_graph import (
     set_global_graph,
 )
 from vkdispatch.matrices.product import matmul
+from vkdispatch.numpy.core.array import Array
 from vkdispatch.rearrange import (
     concatenate,
     flip,
@@ -241,6 +243,7 @@ __all__ = [
     "ArgumentIndexError",
     "ArgumentTypeError",
     "ArgumentValueError",
+    "Array",
     "AxisError",
     "BackendUnavailableError",
     "BorderColor",

@@ -2,14 +2,16 @@
 
 import math
 from importlib import import_module
+from itertools import chain
+from types import ModuleType
 from typing import Any
 
 import numpy as _numpy
 
 from vkdispatch.numpy.core.array import Array
-from vkdispatch.numpy.core.dtypes import set_default_dtype
+from vkdispatch.numpy.core.dtypes import set_default_dtype as set_default_dtype
 
-# Modules of which all public functions are the namespace's.
+# Modules whose `__all__` is the namespace's; `__init__.pyi` says the same to type checkers and editors.
 _MODULES = (
     "elementwise",
     "creation",
@@ -22,6 +24,7 @@ _MODULES = (
     "inspection",
     "exchange",
     "printing",
+    "parts",
     "core.devices",
 )
 
@@ -39,23 +42,47 @@ e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
 finfo, iinfo = _numpy.finfo, _numpy.iinfo
 
 
-_SUBMODULES = ("fft", "linalg", "random")
+_SUBMODULES = ("fft", "linalg", "special")
 _OF_LINALG = ("matmul", "dot", "inner", "vdot", "outer", "vecdot", "tensordot", "cross", "trace", "kron")
+# What the class Array asks for, and programs do not.
+_OF_ARRAYS = {
+    "get_items": "indexing",
+    "set_items": "indexing",
+    "array_html": "printing",
+    "to_dlpack": "exchange",
+    "dlpack_device": "exchange",
+    "call_ufunc": "protocols",
+    "call_function": "protocols",
+}
+# Names of this file that are not the namespace's.
+_HIDDEN = ("Any", "ModuleType", "chain", "import_module", "math")
 
 
 def __getattr__(name: str) -> Any:
     if name in _SUBMODULES:
         return import_module(f"{__name__}.{name}")
-    if name in _OF_LINALG:
-        return getattr(import_module(f"{__name__}.linalg"), name)
-    if name.startswith("__") and name != "__array_namespace_info__":
+    if name == "__all__":
+        return [each for each in __dir__() if not each.startswith("__")]
+    home = "linalg" if name in _OF_LINALG else _OF_ARRAYS.get(name) or _find_home(name)
+    if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = found = getattr(import_module(f"{__name__}.{home}"), name)
+    return found
+
+
+def _find_home(name: str) -> str | None:
+    """Return the module that has a name in its `__all__`."""
+    if name.startswith("__") and name != "__array_namespace_info__":
+        return None
     for module in _MODULES:
-        found = getattr(import_module(f"{__name__}.{module}"), name, None)
-        if found is not None:
-            globals()[name] = found
-            return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        if name in import_module(f"{__name__}.{module}").__all__:
+            return module
+    return None
 
 
-_ = set_default_dtype
+def __dir__() -> list[str]:
+    own = {name for name, value in globals().items() if not isinstance(value, ModuleType)}
+    hidden = {name for name in own if name.startswith("_") and not name.startswith("__")}
+    of_modules = (import_module(f"{__name__}.{each}").__all__ for each in _MODULES)
+    names = {*own, *_OF_LINALG, *_SUBMODULES, *chain.from_iterable(of_modules)}
+    return sorted(names - hidden - {*_HIDDEN, *_OF_ARRAYS})

@@ -10,12 +10,17 @@ from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.elementwise import not_equal
 from vkdispatch.numpy.manipulation import broadcast_to, concatenate, parse_axis, reshape
 
+__all__ = [
+    "diff",
+    "repeat",
+]
+
 
 def _array(x: Any) -> Array:
     return x if isinstance(x, Array) else asarray(x)
 
 
-def diff(x: Any, /, *, axis: int = -1, n: int = 1, prepend: Any = None, append: Any = None) -> Array:
+def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
     """Return differences of neighbours along an axis. See `numpy.diff`."""
     array = _array(x)
     if n < 0:

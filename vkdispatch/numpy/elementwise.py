@@ -23,6 +23,116 @@ from vkdispatch.numpy.core.expressions import Node
 from vkdispatch.numpy.core.memory import View
 from vkdispatch.numpy.core.operations import IMAG, OPERATIONS, REAL, WHERE
 
+__all__ = [
+    "abs",
+    "absolute",
+    "acos",
+    "acosh",
+    "add",
+    "angle",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "around",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "bitwise_and",
+    "bitwise_count",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "cbrt",
+    "ceil",
+    "clip",
+    "conj",
+    "conjugate",
+    "copysign",
+    "cos",
+    "cosh",
+    "deg2rad",
+    "degrees",
+    "divide",
+    "equal",
+    "exp",
+    "exp2",
+    "expm1",
+    "fabs",
+    "float_power",
+    "floor",
+    "floor_divide",
+    "fmax",
+    "fmin",
+    "fmod",
+    "gcd",
+    "greater",
+    "greater_equal",
+    "heaviside",
+    "hypot",
+    "imag",
+    "invert",
+    "isclose",
+    "iscomplexobj",
+    "isfinite",
+    "isinf",
+    "isnan",
+    "isrealobj",
+    "lcm",
+    "left_shift",
+    "less",
+    "less_equal",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logaddexp",
+    "logaddexp2",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "maximum",
+    "minimum",
+    "mod",
+    "multiply",
+    "nan_to_num",
+    "negative",
+    "nextafter",
+    "not_equal",
+    "positive",
+    "pow",
+    "power",
+    "rad2deg",
+    "radians",
+    "real",
+    "reciprocal",
+    "remainder",
+    "right_shift",
+    "rint",
+    "round",
+    "sign",
+    "signbit",
+    "sin",
+    "sinc",
+    "sinh",
+    "sqrt",
+    "square",
+    "subtract",
+    "tan",
+    "tanh",
+    "true_divide",
+    "trunc",
+]
+
 bool_ = np.dtype(np.bool_)
 
 
@@ -31,7 +141,7 @@ class ElementwiseFunction(Protocol):
 
     __name__: str
 
-    def __call__(self, *operands: Any, out: Any = None, where: Any = None, dtype: Any = None) -> Any:
+    def __call__(self, *operands: Any, out: Any = None, where: Any = None, dtype: Any = None) -> Array:
         """Compute; see `finish` for `out` and `where`."""
         ...
 
@@ -75,7 +185,7 @@ def _function(ufunc_name: str, own: str | None = None) -> ElementwiseFunction:
     count = getattr(np, ufunc_name).nin
     shown = own or ufunc_name
 
-    def function(*operands: Any, out: Any = None, where: Any = None, dtype: Any = None) -> Any:
+    def function(*operands: Any, out: Any = None, where: Any = None, dtype: Any = None) -> Array:
         if len(operands) == count + 1 and out is None:
             *operands_, out = operands
             operands = tuple(operands_)
@@ -227,7 +337,7 @@ def imag(x: Any, /) -> Array:
 def angle(z: Any, deg: bool = False) -> Array:
     """Return the angles of complex numbers in radians, or in degrees. See `numpy.angle`."""
     turned = arctan2(imag(z), real(z))
-    return degrees(turned) if deg else turned  # type: ignore[no-any-return]
+    return degrees(turned) if deg else turned
 
 
 def choose(condition: Any, x: Any, y: Any) -> Array:
@@ -258,7 +368,7 @@ def _common(kinds: list[Any]) -> Kind:
     return found
 
 
-def clip(x: Any, /, min: Any = None, max: Any = None, *, out: Any = None) -> Array:
+def clip(x: Any, /, min: Any = None, max: Any = None, out: Any = None) -> Array:
     """Return the elements limited to an interval; None: no limit. See `numpy.clip`.
 
     The result has the dtype of `x`, as the array API standard asks for, unless a limit is an array of a wider
@@ -356,4 +466,6 @@ def sinc(x: Any) -> Array:
     return choose(y == 0, 1.0, sin(safe) / safe)
 
 
-UFUNCS = {name: function for name in OPERATIONS if (function := globals().get(name)) is not None}
+UFUNCS: dict[str, ElementwiseFunction] = {
+    name: function for name in OPERATIONS if (function := globals().get(name)) is not None
+}

@@ -11,6 +11,13 @@ from vkdispatch.numpy.core.conversion import asarray, from_numpy
 from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.kernels import as_buffer, gather
 
+__all__ = [
+    "asbuffer",
+    "asnumpy",
+    "from_dlpack",
+    "to_device",
+]
+
 _CPU = (1, 0)
 
 

@@ -16,6 +16,27 @@ from vkdispatch.numpy.creation import arange, asarray, zeros
 from vkdispatch.numpy.elementwise import conjugate, real
 from vkdispatch.numpy.manipulation import concatenate, flip, parse_axes, parse_axis, roll
 
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]
+
 _NORMS = ("backward", "ortho", "forward")
 
 
@@ -79,12 +100,12 @@ def _transform(x: Array, n: int | None, axis: int, norm: Any, inverse: bool) -> 
     return result if by == 1 else result * (1 / by)
 
 
-def fft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Array:
     """Return the discrete Fourier transform along an axis. See `numpy.fft.fft`."""
     return _transform(_array(x), n, axis, norm, False)
 
 
-def ifft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Array:
     """Return the inverse transform along an axis. See `numpy.fft.ifft`."""
     return _transform(_array(x), n, axis, norm, True)
 
@@ -100,7 +121,11 @@ def _several(x: Array, s: Sequence[int] | None, axes: Any) -> list[tuple[int, in
 
 
 def fftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: Any,
+    /,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = "backward",
 ) -> Array:
     """Return the transform along several axes. See `numpy.fft.fftn`."""
     array = _array(x)
@@ -110,7 +135,11 @@ def fftn(
 
 
 def ifftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: Any,
+    /,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = "backward",
 ) -> Array:
     """Return the inverse transform along several axes. See `numpy.fft.ifftn`."""
     array = _array(x)
@@ -119,17 +148,17 @@ def ifftn(
     return array
 
 
-def fft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Array:
+def fft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = "backward") -> Array:
     """Return the transform along two axes. See `numpy.fft.fft2`."""
     return fftn(x, s=s, axes=axes, norm=norm)
 
 
-def ifft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Array:
+def ifft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = "backward") -> Array:
     """Return the inverse transform along two axes. See `numpy.fft.ifft2`."""
     return ifftn(x, s=s, axes=axes, norm=norm)
 
 
-def rfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Array:
     """Return the first half of the transform of real numbers. See `numpy.fft.rfft`."""
     array = _array(x)
     if array.dtype.kind == "c":
@@ -154,7 +183,7 @@ def _full_spectrum(x: Array, length: int, axis: int) -> Array:
     return whole
 
 
-def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Array:
     """Return the real numbers of which `rfft` makes `x`. See `numpy.fft.irfft`."""
     array = _array(x)
     place = parse_axis(axis, array.ndim)
@@ -165,7 +194,11 @@ def irfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backw
 
 
 def rfftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: Any,
+    /,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = "backward",
 ) -> Array:
     """Return half of the transform of real numbers along several axes. See `numpy.fft.rfftn`."""
     array = _array(x)
@@ -179,7 +212,11 @@ def rfftn(
 
 
 def irfftn(
-    x: Any, /, *, s: Sequence[int] | None = None, axes: Sequence[int] | None = None, norm: str = "backward"
+    x: Any,
+    /,
+    s: Sequence[int] | None = None,
+    axes: Sequence[int] | None = None,
+    norm: str | None = "backward",
 ) -> Array:
     """Return the real numbers of which `rfftn` makes `x`. See `numpy.fft.irfftn`."""
     array = _array(x)
@@ -191,12 +228,12 @@ def irfftn(
     return irfft(array, n=pairs[-1][1], axis=pairs[-1][0], norm=norm)
 
 
-def rfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Array:
+def rfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = "backward") -> Array:
     """Return half of the transform of real numbers along two axes. See `numpy.fft.rfft2`."""
     return rfftn(x, s=s, axes=axes, norm=norm)
 
 
-def irfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") -> Array:
+def irfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str | None = "backward") -> Array:
     """Return the real numbers of which `rfft2` makes `x`. See `numpy.fft.irfft2`."""
     return irfftn(x, s=s, axes=axes, norm=norm)
 
@@ -204,37 +241,37 @@ def irfft2(x: Any, s: Any = None, axes: Any = (-2, -1), norm: str = "backward") 
 _SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
-def hfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Array:
     """Return the transform of a signal with Hermitian symmetry. See `numpy.fft.hfft`."""
     return irfft(conjugate(_array(x)), n=n, axis=axis, norm=_SWAPPED[_check_norm(norm)])
 
 
-def ihfft(x: Any, /, *, n: int | None = None, axis: int = -1, norm: str = "backward") -> Array:
+def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: str | None = "backward") -> Array:
     """Return the inverse transform to a signal with Hermitian symmetry. See `numpy.fft.ihfft`."""
-    return conjugate(rfft(x, n=n, axis=axis, norm=_SWAPPED[_check_norm(norm)]))  # type: ignore[no-any-return]
+    return conjugate(rfft(x, n=n, axis=axis, norm=_SWAPPED[_check_norm(norm)]))
 
 
-def fftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
+def fftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """Return the frequencies of a transform of n elements. See `numpy.fft.fftfreq`."""
     places = (arange(n, device=device) + n // 2) % n - n // 2
     return (places / (n * d)).astype(default_real() if dtype is None else dtype, copy=False)
 
 
-def rfftfreq(n: int, /, *, d: float = 1.0, dtype: Any = None, device: Any = None) -> Array:
+def rfftfreq(n: int, /, d: float = 1.0, *, dtype: Any = None, device: Any = None) -> Array:
     """Return the frequencies of a transform of n real elements. See `numpy.fft.rfftfreq`."""
     return (arange(n // 2 + 1, device=device) / (n * d)).astype(
         default_real() if dtype is None else dtype, copy=False
     )
 
 
-def fftshift(x: Any, /, *, axes: Any = None) -> Array:
+def fftshift(x: Any, /, axes: Any = None) -> Array:
     """Return the array with frequency zero in the middle. See `numpy.fft.fftshift`."""
     array = _array(x)
     places = parse_axes(axes, array.ndim, "axes")
     return roll(array, tuple(array.shape[i] // 2 for i in places), axis=places) if places else array.copy()
 
 
-def ifftshift(x: Any, /, *, axes: Any = None) -> Array:
+def ifftshift(x: Any, /, axes: Any = None) -> Array:
     """Return the array with frequency zero at the front. See `numpy.fft.ifftshift`."""
     array = _array(x)
     places = parse_axes(axes, array.ndim, "axes")

@@ -24,6 +24,10 @@ from vkdispatch.rearrange import take as take_elements
 from vkdispatch.selection.compaction.compact import compact
 from vkdispatch.selection.compaction.compact import nonzero as find_nonzero
 
+__all__ = [
+    "nonzero",
+]
+
 # Indices of the host up to which it looks whether they differ.
 _MOST_CHECKED = 1 << 14
 

@@ -13,6 +13,8 @@ from vkdispatch.numpy.core.memory import View
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.numpy.gathering import Picked, gather_items, scatter_items
 
+__all__: list[str] = []
+
 newaxis = None
 _WHOLE = slice(None)
 

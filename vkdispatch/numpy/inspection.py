@@ -5,9 +5,25 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.core.array import Array
+from vkdispatch.numpy.core.array import Array, value_of, view_of
 from vkdispatch.numpy.core.devices import Device, parse_device
 from vkdispatch.numpy.core.dtypes import default_complex, default_real, has_float64, int64, parse_dtype
+from vkdispatch.numpy.core.memory import View, bounds, overlaps
+
+__all__ = [
+    "__array_namespace_info__",
+    "can_cast",
+    "common_type",
+    "isdtype",
+    "isscalar",
+    "may_share_memory",
+    "min_scalar_type",
+    "ndim",
+    "promote_types",
+    "shape",
+    "shares_memory",
+    "size",
+]
 
 _KINDS = {
     "bool": ("bool",),
@@ -93,3 +109,66 @@ def can_cast(from_: Any, to: Any, /, casting: Any = "safe") -> bool:
     return bool(
         np.can_cast(from_.dtype if isinstance(from_, Array) else parse_dtype(from_), parse_dtype(to), casting)
     )
+
+
+def shape(a: Any) -> tuple[int, ...]:
+    """Return the shape of an array. See `numpy.shape`."""
+    return a.shape if isinstance(a, Array) else np.shape(a)
+
+
+def ndim(a: Any) -> int:
+    """Return the number of axes of an array. See `numpy.ndim`."""
+    return a.ndim if isinstance(a, Array) else np.ndim(a)
+
+
+def size(a: Any, axis: int | None = None) -> int:
+    """Return the number of elements of an array, or of its axis. See `numpy.size`."""
+    if axis is None:
+        return a.size if isinstance(a, Array) else np.size(a)
+    return shape(a)[axis]
+
+
+def isscalar(element: Any) -> bool:
+    """Whether something is a number, and no array. See `numpy.isscalar`."""
+    return bool(np.isscalar(element))
+
+
+def common_type(*arrays: Any) -> Any:
+    """Return the real or complex type that all arrays fit into. See `numpy.common_type`."""
+    return np.common_type(*(np.empty(0, each.dtype) for each in arrays))
+
+
+def min_scalar_type(a: Any, /) -> Any:
+    """Return the dtype of an array; of a number the smallest that holds it. See `numpy.min_scalar_type`."""
+    return (
+        a.dtype
+        if isinstance(a, Array) and a.ndim
+        else np.min_scalar_type(a.item() if isinstance(a, Array) else a)
+    )
+
+
+def promote_types(type1: Any, type2: Any) -> Any:
+    """Return the dtype to which two dtypes promote. See `numpy.promote_types`."""
+    return np.promote_types(parse_dtype(type1), parse_dtype(type2))
+
+
+def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
+    """Whether two arrays may show the same memory. See `numpy.may_share_memory`."""
+    if not (isinstance(a, Array) and isinstance(b, Array)):
+        return False
+    first, second = value_of(a), value_of(b)
+    return isinstance(first, View) and isinstance(second, View) and overlaps(first, second)
+
+
+def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
+    """Whether two arrays show an element both: exact, so it takes time. See `numpy.shares_memory`."""
+    if not may_share_memory(a, b):
+        return False
+    first, second = view_of(a), view_of(b)
+    low = min(bounds(first)[0], bounds(second)[0])
+    base = np.empty(max(bounds(first)[1], bounds(second)[1]) - low + 1, np.uint8)
+
+    def show(view: View) -> Any:
+        return np.lib.stride_tricks.as_strided(base[view.offset - low :], view.shape, view.strides)
+
+    return np.shares_memory(show(first), show(second))

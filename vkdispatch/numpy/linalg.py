@@ -38,6 +38,38 @@ from vkdispatch.numpy.reductions import max as greatest
 from vkdispatch.numpy.reductions import min as least
 from vkdispatch.numpy.reductions import sum as total
 
+__all__ = [
+    "LinAlgError",
+    "PerformanceWarning",
+    "cholesky",
+    "cross",
+    "det",
+    "diagonal",
+    "dot",
+    "eigh",
+    "eigvalsh",
+    "inner",
+    "inv",
+    "kron",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "norm",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vdot",
+    "vecdot",
+    "vector_norm",
+]
+
 LinAlgError = np.linalg.LinAlgError
 
 
@@ -141,7 +173,7 @@ def dot(x1: Any, x2: Any, /) -> Array:
     """Return the dot product. See `numpy.dot`."""
     a, b = _array(x1, "x1"), _array(x2, "x2")
     if a.ndim == 0 or b.ndim == 0:
-        return multiply(a, b)  # type: ignore[no-any-return]
+        return multiply(a, b)
     if b.ndim <= 2:
         return matmul(a, b)
     return tensordot(a, b, axes=((-1,), (-2,)))
@@ -151,7 +183,7 @@ def inner(x1: Any, x2: Any, /) -> Array:
     """Return the inner product over the last axes. See `numpy.inner`."""
     a, b = _array(x1, "x1"), _array(x2, "x2")
     if a.ndim == 0 or b.ndim == 0:
-        return multiply(a, b)  # type: ignore[no-any-return]
+        return multiply(a, b)
     return tensordot(a, b, axes=((-1,), (-1,)))
 
 
@@ -162,7 +194,7 @@ def vdot(x1: Any, x2: Any, /) -> Array:
 
 def outer(x1: Any, x2: Any, /) -> Array:
     """Return products of all pairs of elements. See `numpy.outer`."""
-    return multiply(reshape(x1, (-1, 1)), reshape(x2, (1, -1)))  # type: ignore[no-any-return]
+    return multiply(reshape(x1, (-1, 1)), reshape(x2, (1, -1)))
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
@@ -278,7 +310,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: flo
     if ord == 1:
         return total(size, axis=axis, keepdims=keepdims, dtype=real)
     if ord == 2:
-        return sqrt(total(size * size, axis=axis, keepdims=keepdims, dtype=real))  # type: ignore[no-any-return]
+        return sqrt(total(size * size, axis=axis, keepdims=keepdims, dtype=real))
     return total(size**ord, axis=axis, keepdims=keepdims, dtype=real) ** (1 / ord)
 
 
@@ -369,7 +401,7 @@ def _host(name: str, function: Callable[..., Any], *arrays: Array) -> Any:
 def cholesky(x: Any, /, *, upper: bool = False) -> Array:
     """Return Cholesky factors. See `numpy.linalg.cholesky`. Raises LinAlgError for indefinite matrices."""
     found = _host("cholesky", np.linalg.cholesky, _square(x, "cholesky"))
-    return conjugate(matrix_transpose(found)) if upper else found  # type: ignore[no-any-return]
+    return conjugate(matrix_transpose(found)) if upper else found
 
 
 def qr(x: Any, /, *, mode: str = "reduced") -> QRResult:

@@ -24,6 +24,48 @@ from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import gather, new_view
 from vkdispatch.numpy.core.memory import Shape, View, is_c_order, reshape_strides
 
+__all__ = [
+    "array_split",
+    "astype",
+    "atleast_1d",
+    "atleast_2d",
+    "atleast_3d",
+    "broadcast_arrays",
+    "broadcast_to",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "diagonal",
+    "dsplit",
+    "dstack",
+    "evaluate_all",
+    "expand_dims",
+    "flip",
+    "fliplr",
+    "flipud",
+    "hsplit",
+    "hstack",
+    "matrix_transpose",
+    "meshgrid",
+    "moveaxis",
+    "permute_dims",
+    "ravel",
+    "reshape",
+    "result_type",
+    "roll",
+    "rollaxis",
+    "rot90",
+    "split",
+    "squeeze",
+    "stack",
+    "swapaxes",
+    "tile",
+    "transpose",
+    "unstack",
+    "vsplit",
+    "vstack",
+]
+
 
 def parse_axis(axis: Any, ndim: int, name: str = "axis") -> int:
     """Return an axis counted from the front. Raises AxisError if there is none, TypeError for no int."""

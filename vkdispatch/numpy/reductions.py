@@ -17,6 +17,28 @@ from vkdispatch.numpy.manipulation import parse_axes, parse_axis, reshape
 from vkdispatch.reduce import functions as reduce
 from vkdispatch.scans import functions as scans
 
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "ptp",
+    "std",
+    "sum",
+    "var",
+]
+
 
 def _reduce(
     function: Callable[..., Any],
@@ -256,6 +278,21 @@ def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> A
 def cumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
     """Return running products along an axis; None: of all elements. See `numpy.cumprod`."""
     return _running(scans.cumprod, x, axis, dtype, out)
+
+
+_RUNNING = {
+    "add": scans.cumsum,
+    "multiply": scans.cumprod,
+    "maximum": scans.cummax,
+    "minimum": scans.cummin,
+}
+
+
+def accumulate(name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Array:
+    """Return what the method `accumulate` of a ufunc gives: of add, multiply, maximum and minimum."""
+    if name in ("maximum", "minimum") and dtype is not None:
+        x, dtype = array_of(cast(parse_value(x), parse_dtype(dtype))), None
+    return _running(_RUNNING[name], x, axis, dtype, out)
 
 
 def _cumulative(

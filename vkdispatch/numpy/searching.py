@@ -31,6 +31,23 @@ from vkdispatch.rearrange import take_along_axis as take_lines
 from vkdispatch.selection.searchsorted import searchsorted as search
 from vkdispatch.sorting import functions as sorting
 
+__all__ = [
+    "argsort",
+    "argwhere",
+    "flatnonzero",
+    "isin",
+    "searchsorted",
+    "sort",
+    "take",
+    "take_along_axis",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "where",
+]
+
 
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
     """Return `x` where a condition holds, and `y` elsewhere. See `numpy.where`.
@@ -66,7 +83,7 @@ def _sorted_lines(x: Any, axis: Any) -> tuple[Any, Shape, int, Shape]:
 
 
 def sort(
-    x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool = True
+    x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool | None = True
 ) -> Array:
     """Return a sorted copy; the sort is stable, and NaN comes after all numbers. See `numpy.sort`."""
     lines, shape, along, own = _sorted_lines(x, axis)
@@ -77,7 +94,7 @@ def sort(
 
 
 def argsort(
-    x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool = True
+    x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool | None = True
 ) -> Array:
     """Return the indices that would sort the array; those of equal elements ascend. See `numpy.argsort`."""
     value = parse_value(x)

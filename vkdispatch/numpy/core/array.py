@@ -144,31 +144,34 @@ class Array:
         """Return the elements as bytes in C order."""
         return self.numpy().tobytes()
 
-    def _only(self, what: str) -> Any:
+    def _number(self) -> Any:
+        if self.shape:
+            raise ArgumentTypeError(
+                "only 0-dimensional arrays can be converted to Python scalars, got the shape "
+                f"{self.shape}; use item() for an array of one element"
+            )
+        return self.numpy()[()].item()
+
+    def __bool__(self) -> bool:
         if self.size != 1:
             raise ArgumentValueError(
                 f"the truth value of an array of {self.size} elements is ambiguous; use any() or all()"
-                if what == "bool"
-                else f"{what}: only an array of one element becomes a number, got the shape {self.shape}"
             )
-        return self.numpy().reshape(())[()]
-
-    def __bool__(self) -> bool:
-        return bool(self._only("bool"))
+        return bool(self.numpy().item())
 
     def __int__(self) -> int:
-        return int(self._only("int"))
+        return int(self._number())
 
     def __float__(self) -> float:
-        return float(self._only("float"))
+        return float(self._number())
 
     def __complex__(self) -> complex:
-        return complex(self._only("complex"))
+        return complex(self._number())
 
     def __index__(self) -> int:
-        if self.dtype.kind not in "iu" or self.ndim:
+        if self.dtype.kind not in "iu" or self.shape:
             raise ArgumentTypeError("only integer scalar arrays can be converted to a scalar index")
-        return int(self._only("index"))
+        return int(self._number())
 
     def __len__(self) -> int:
         if not self.shape:
@@ -190,9 +193,13 @@ class Array:
         return namespace().array_str(self)
 
     def __format__(self, spec: str) -> str:
-        return format(str(self), spec) if self.ndim else format(self.item(), spec)
+        if not self.shape:
+            return format(self.numpy()[()], spec)
+        if spec:
+            raise ArgumentTypeError(f"unsupported format string passed to Array.__format__: {spec!r}")
+        return str(self)
 
-    def _repr_html_(self) -> str | None:
+    def _repr_html_(self) -> str:
         return namespace().array_html(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -294,51 +301,51 @@ class Array:
         """Return the array without axes of length one: a view."""
         return namespace().squeeze(self, axis)
 
-    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return the sum along axes. See `numpy.sum`."""
         return namespace().sum(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
 
-    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return the product along axes. See `numpy.prod`."""
         return namespace().prod(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
 
-    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return the mean along axes. See `numpy.mean`."""
         return namespace().mean(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
 
     def var(
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False
-    ) -> Any:
+    ) -> "Array":
         """Return the variance along axes. See `numpy.var`."""
         return namespace().var(self, axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims)
 
     def std(
         self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False
-    ) -> Any:
+    ) -> "Array":
         """Return the standard deviation along axes. See `numpy.std`."""
         return namespace().std(self, axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims)
 
-    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return the least elements along axes. See `numpy.min`."""
         return namespace().min(self, axis=axis, out=out, keepdims=keepdims)
 
-    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return the largest elements along axes. See `numpy.max`."""
         return namespace().max(self, axis=axis, out=out, keepdims=keepdims)
 
-    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return whether all elements along axes are true. See `numpy.all`."""
         return namespace().all(self, axis=axis, out=out, keepdims=keepdims)
 
-    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return whether any element along axes is true. See `numpy.any`."""
         return namespace().any(self, axis=axis, out=out, keepdims=keepdims)
 
-    def argmin(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def argmin(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return the indices of the least elements. See `numpy.argmin`."""
         return namespace().argmin(self, axis=axis, out=out, keepdims=keepdims)
 
-    def argmax(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> Any:
+    def argmax(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
         """Return the indices of the largest elements. See `numpy.argmax`."""
         return namespace().argmax(self, axis=axis, out=out, keepdims=keepdims)
 
@@ -396,7 +403,7 @@ class Array:
         """Return a diagonal: a view. See `numpy.diagonal`."""
         return namespace().diagonal(self, offset, axis1, axis2)
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
+    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> "Array":
         """Return the sum of a diagonal. See `numpy.trace`."""
         return namespace().trace(self, offset, axis1, axis2)
 
@@ -473,11 +480,11 @@ class Array:
 
     def __matmul__(self, other: Any) -> "Array":
         if not isinstance(other, Array):
-            return _refuse(other)
+            return _refuse(other, "matmul")
         return namespace().matmul(self, other)
 
     def __rmatmul__(self, other: Any) -> "Array":
-        return _refuse(other)
+        return _refuse(other, "matmul")
 
     def __imatmul__(self, other: Any) -> "Array":
         self[...] = self @ other
@@ -612,22 +619,22 @@ def describe(value: object) -> str:
     return f"{value!r} ({type(value).__name__})" if len(repr(value)) < 40 else f"a {type(value).__name__}"
 
 
-def _refuse(other: object) -> Any:
+def _refuse(other: object, name: str) -> Any:
     if isinstance(other, (np.ndarray, Buffer)):
-        parse_operand(other, "operand")
+        parse_operand(other, name)
     return NotImplemented
 
 
 def _binary(name: str, x: Any, y: Any) -> Any:
     if not isinstance(x, Array):
         if not isinstance(x, _NUMBERS):
-            return _refuse(x)
+            return _refuse(x, name)
         return array_of(apply_ufunc(name, (x, value_of(y))))
     if isinstance(y, Array):
         return array_of(apply_ufunc(name, (value_of(x), value_of(y))))
     if isinstance(y, _NUMBERS):
         return array_of(apply_ufunc(name, (value_of(x), y)))
-    return _refuse(y)
+    return _refuse(y, name)
 
 
 def _compare(name: str, x: Array, y: Any) -> Any:

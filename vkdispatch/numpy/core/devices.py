@@ -8,6 +8,10 @@ from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.numpy.core.expressions import Node
 from vkdispatch.numpy.core.memory import View
 
+__all__ = [
+    "Device",
+]
+
 
 class Device:
     """Where arrays lie. Devices are equal if they are the same context.

@@ -1,0 +1,107 @@
+"""What vkdispatch.numpy gives, and that type checkers and the array API standard see the same."""
+
+from __future__ import annotations
+
+import ast
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import numpy as np
+import vkdispatch as vd
+import vkdispatch.numpy as vnp
+
+
+def names_of(module: str) -> list[str]:
+    return list(import_module(f"vkdispatch.numpy.{module}").__all__)
+
+
+def test_stub_and_namespace_name_the_same() -> None:
+    stub = ast.parse(Path(vnp.__file__).with_suffix(".pyi").read_text())
+    stars: list[str] = []
+    names: dict[str, str | None] = {}
+    submodules: list[str] = []
+    for node in stub.body:
+        if isinstance(node, ast.ImportFrom) and node.module == "vkdispatch.numpy":
+            submodules += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+            assert node.module is not None
+            stars.append(node.module.removeprefix("vkdispatch.numpy."))
+        elif isinstance(node, ast.ImportFrom):
+            names |= {alias.asname or alias.name: node.module for alias in node.names}
+        elif isinstance(node, ast.Assign):
+            names |= {ast.unparse(target): None for target in node.targets}
+        elif isinstance(node, ast.AnnAssign):
+            names[ast.unparse(node.target)] = None
+    assert sorted(stars) == sorted(vnp._MODULES)
+    assert sorted(submodules) == sorted(vnp._SUBMODULES)
+    assert {name for name, home in names.items() if home == "vkdispatch.numpy.linalg"} == set(vnp._OF_LINALG)
+    names.pop("__array_api_version__")
+    starred = {name for module in stars for name in names_of(module)} - {"__array_namespace_info__"}
+    assert {*names, *starred, *submodules} == set(vnp.__all__)
+
+
+def test_no_name_comes_from_two_modules() -> None:
+    homes: dict[str, str] = {}
+    for module in vnp._MODULES:
+        for name in names_of(module):
+            assert name not in homes, (name, module, homes[name])
+            homes[name] = module
+    # what this package, the class Array and the helpers of modules need is not the namespace's
+    assert not {"np", "Any", "math", "get_items", "call_ufunc", "finish", "parse_axis"} & set(dir(vnp))
+
+
+def test_functions_with_a_name_of_numpys_are_public() -> None:
+    # a function that a module forgets in its __all__ is nowhere in the namespace
+    for module in (*vnp._MODULES, *vnp._SUBMODULES):
+        home = import_module(f"vkdispatch.numpy.{module}")
+        model = getattr(np, module, np)
+        for name, value in vars(home).items():
+            if getattr(value, "__module__", None) == home.__name__ and callable(getattr(model, name, None)):
+                assert name in home.__all__ or name in HELPERS.get(module, ()), (module, name)
+
+
+# Functions that are not what NumPy calls so.
+HELPERS = {"elementwise": ("choose",)}
+
+
+@pytest.mark.parametrize("module", [vnp, vnp.linalg, vnp.fft, vnp.special])
+def test_names_are_there(module: Any) -> None:
+    assert len(module.__all__) == len(set(module.__all__))
+    for name in module.__all__:
+        assert hasattr(module, name), name
+        assert name in dir(module)
+
+
+def test_functions_have_docstrings() -> None:
+    for module in (vnp, vnp.linalg, vnp.fft, vnp.special):
+        for name in module.__all__:
+            if callable(getattr(module, name)):
+                assert getattr(module, name).__doc__, name
+
+
+def test_arrays_are_reached_by_the_package() -> None:
+    assert vd.numpy is vnp
+    assert vd.Array is vnp.Array is vnp.ndarray
+    assert "Array" in vd.__all__
+    # a star import leaves `import numpy` alone
+    assert "numpy" not in vd.__all__
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        getattr(vnp, "nothing")  # noqa: B009
+    with pytest.raises(AttributeError, match="has no attribute '__nothing__'"):
+        getattr(vnp, "__nothing__")  # noqa: B009
+    with pytest.raises(TypeError, match=r"vnp\.asarray"):
+        vd.Array(3)
+
+
+def test_arrays_load_when_they_are_asked_for(run_python: Any) -> None:
+    done = run_python(
+        "import sys, vkdispatch as vd\n"
+        "vd.Buffer, vd.shader\n"
+        "print([name for name in sys.modules if name.startswith('vkdispatch.numpy')])\n"
+        "from vkdispatch.numpy import *\n"
+        "print(sum(arange(4)), Array is vd.Array)"
+    )
+    assert (done.stdout, done.stderr) == ("[]\n6 True\n", "")
