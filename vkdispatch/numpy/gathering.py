@@ -24,10 +24,12 @@ from vkdispatch.rearrange import take as take_elements
 from vkdispatch.selection.compaction.compact import compact
 from vkdispatch.selection.compaction.compact import nonzero as find_nonzero
 
-_MOST_CHECKED = 1 << 20
 __all__ = [
     "nonzero",
 ]
+
+# Indices of the host up to which it looks whether they differ.
+_MOST_CHECKED = 1 << 14
 
 
 def whole_view(value: Any) -> View:

@@ -83,7 +83,7 @@ def _sorted_lines(x: Any, axis: Any) -> tuple[Any, Shape, int, Shape]:
 
 
 def sort(
-    x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool = True
+    x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool | None = True
 ) -> Array:
     """Return a sorted copy; the sort is stable, and NaN comes after all numbers. See `numpy.sort`."""
     lines, shape, along, own = _sorted_lines(x, axis)
@@ -94,7 +94,7 @@ def sort(
 
 
 def argsort(
-    x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool = True
+    x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool | None = True
 ) -> Array:
     """Return the indices that would sort the array; those of equal elements ascend. See `numpy.argsort`."""
     value = parse_value(x)

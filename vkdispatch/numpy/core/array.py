@@ -11,11 +11,12 @@ import numpy as np
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.core.application import apply_ufunc, assign, cast
+from vkdispatch.numpy.core.application import apply_ufunc, assign, cast, make_operation
 from vkdispatch.numpy.core.devices import Device, device_of
 from vkdispatch.numpy.core.dtypes import Kind, numpy_type
 from vkdispatch.numpy.core.expressions import Node, Value, evaluate
 from vkdispatch.numpy.core.memory import Shape, Storage, View
+from vkdispatch.numpy.core.operations import COPY
 
 _new = object.__new__
 
@@ -697,7 +698,11 @@ def store(target: Array, value: Value, name: str) -> None:
         )
     own = value_of(target)
     if type(own) is Node:
-        target._value = cast(value, own.dtype)  # nothing else shows its memory yet
+        # nothing else shows its memory yet, nor shall what the value shows
+        if type(value) is Node:
+            target._value = cast(value, own.dtype)
+        else:
+            target._value = make_operation(COPY, (value,), (own.dtype,), own.shape, own.dtype)
     else:
         assert isinstance(own, View)
         assign(own, value, name)

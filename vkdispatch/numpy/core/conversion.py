@@ -160,10 +160,10 @@ def host_data(obj: Any, kind: Kind | None = None) -> "np.ndarray[Any, Any]":
             raise ArgumentValueError(f"obj: {error}") from None
         except TypeError as error:
             raise ArgumentTypeError(f"obj: {error}") from None
-        if kind is None:
-            kind = default_kind(obj, data)
     if data.dtype.kind not in "biufc" and (data.size or data.dtype.kind != "O"):
         raise ArgumentTypeError(f"obj: expected numbers, got {type(obj).__name__} of dtype {data.dtype}")
+    if kind is None and not isinstance(obj, (np.ndarray, np.generic)):
+        kind = default_kind(obj, data)
     return data if kind is None else data.astype(kind, copy=False)
 
 
