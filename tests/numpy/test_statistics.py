@@ -70,6 +70,7 @@ def test_wrong_quantiles() -> None:
     check("quantile", X * 1j, 0.5)
     check("quantile", np.zeros(0), 0.5)
     check("quantile", np.array([1, 0], bool), 0.5)
+    check("quantile", np.array([1, 0], bool), [0.5])
     with pytest.raises(NotImplementedError, match="weights"):
         vnp.quantile(vnp.asarray(X), 0.5, weights=vnp.asarray(X), method="inverted_cdf")
     with pytest.raises(TypeError, match=r"vnp\.asarray"):

@@ -9,7 +9,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy import fft
 from vkdispatch.numpy.core.array import Array, view_of
 from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real
-from vkdispatch.numpy.creation import ascontiguousarray, zeros
+from vkdispatch.numpy.creation import ascontiguousarray, ones, zeros
 from vkdispatch.numpy.differences import diff
 from vkdispatch.numpy.elementwise import absolute, choose, clip, conjugate, isnan, multiply, real
 from vkdispatch.numpy.inputs import real_kind, to_array
@@ -177,6 +177,8 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
     distances = given * len(axes) if len(given) == 1 else given
     if edge_order not in (1, 2):
         raise ArgumentValueError(f"edge_order: expected 1 or 2, got {edge_order!r}")
+    if array.dtype.kind == "b":
+        raise ArgumentTypeError("f: booleans have no differences; convert them with astype")
     kind = real_kind(array.dtype)
     array = array.astype(kind, copy=False)
     found = []
@@ -284,7 +286,7 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Array:
 
     Long ones are computed as by `convolve`, which see.
     """
-    first, second = _vectors(a, v, mode)
+    first, second = _vectors(a, v, mode, least=1)
     turned = flip(conjugate(second) if second.dtype.kind == "c" else second)
     if turned.size <= first.size:
         start, length = _extent(first.size, turned.size, mode)
@@ -295,13 +297,13 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Array:
     return _convolve(turned, first, start, length)
 
 
-def _vectors(a: Any, v: Any, mode: str) -> tuple[Array, Array]:
+def _vectors(a: Any, v: Any, mode: str, least: int = 0) -> tuple[Array, Array]:
     if mode not in ("full", "same", "valid"):
         raise ArgumentValueError(f"mode: expected 'full', 'same' or 'valid', got {mode!r}")
     found = []
     for name, each in (("a", a), ("v", v)):
         own = to_array(each, name)
-        if own.ndim > 1 or own.size == 0:
+        if not least <= own.ndim <= 1 or own.size == 0:
             raise ArgumentValueError(f"{name}: expected a vector with elements, got the shape {own.shape}")
         found.append(reshape(own, -1))
     return found[0], found[1]
@@ -323,14 +325,22 @@ def _convolve(longer: Array, shorter: Array, start: int, length: int) -> Array:
     if count > _MOST_DIRECT and kind.kind in "fc":
         found = _convolve_by_transforms(longer, shorter)[start : start + length]
         return found.astype(kind)
-    edge = zeros((count - 1,), kind)
-    wide = view_of(ascontiguousarray(concatenate([edge, longer, edge])))
-    # each row is a window of the padded signal, in place
-    windows = view_with(wide, (length, count), (1, 1), wide.offset + start)
+    windows = _slide(longer, count, start, length)
     if kind.kind == "b":
         return total(windows & flip(shorter), axis=1) != 0
     products = multiply(windows, flip(shorter))
+    if kind.kind in "fc" and (start < count - 1 or start + length > longer.size):
+        # what lies beyond the ends is no factor, not even of NaN
+        inside = _slide(ones(longer.shape, bool), count, start, length)
+        products = choose(inside, products, 0)
     return total(products, axis=1, dtype=kind)
+
+
+def _slide(signal: Array, count: int, start: int, length: int) -> Array:
+    """Return the windows of a signal between zeros, one a row: a view of one copy."""
+    edge = zeros((count - 1,), signal.dtype)
+    wide = view_of(ascontiguousarray(concatenate([edge, signal, edge])))
+    return view_with(wide, (length, count), (1, 1), wide.offset + start)
 
 
 def _convolve_by_transforms(a: Array, b: Array) -> Array:

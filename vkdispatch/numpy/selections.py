@@ -157,5 +157,5 @@ def sort_complex(a: Any) -> Array:
     ordered = sort(to_array(a, "a"))
     if ordered.dtype.kind == "c":
         return ordered
-    is_short = ordered.dtype.kind in "biu" and ordered.dtype.itemsize <= 2
+    is_short = ordered.dtype.kind in "iu" and ordered.dtype.itemsize <= 2
     return ordered.astype(np.complex64 if is_short else default_complex())

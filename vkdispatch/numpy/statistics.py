@@ -168,12 +168,12 @@ def _quantiles(  # noqa: PLR0913  the options of the public functions
     kind = real_kind(array.dtype) if method not in _DISCRETE else array.dtype
     if not is_weak and method not in _DISCRETE and default_real() == float64:
         kind = float64
-    elif array.dtype.kind == "b" and method not in _DISCRETE:
-        raise ArgumentTypeError("a: booleans have no differences; convert them with astype")
     lines, axes = _lines_last(array, axis)
     length = lines.shape[-1]
     if length == 0 and not without_nan:
         raise ArgumentIndexError("a: there is no quantile of no elements")
+    if length and array.dtype.kind == "b" and method not in _DISCRETE:
+        raise ArgumentTypeError("a: booleans have no differences; convert them with astype")
     final = final_shape(array.shape, axes, keepdims)
     if length == 0:
         found = full((*fractions.shape, *final), math.nan, kind)
