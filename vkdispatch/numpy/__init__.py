@@ -63,6 +63,7 @@ dtype = _numpy.dtype
 ndarray = Array
 newaxis = None
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
+iinfo = _numpy.iinfo
 
 
 _SUBMODULES = ("fft", "linalg", "random", "special")

@@ -271,6 +271,8 @@ def _coordinates(index: Any, sizes: Sequence[Any], multipliers: Sequence[Any]) -
     `multipliers` are those of `_find_multiplier` for all sizes but the first, or none.
     """
     rest, result = index, []
+    if multipliers:
+        rest = vc.to_dtype(dt.uint32, rest)
     for axis in reversed(range(1, len(sizes))):
         if multipliers:
             multiplier, shift = multipliers[2 * axis - 2 : 2 * axis]
