@@ -110,15 +110,13 @@ def asarray(
         return copy_array(obj) if copy else obj
     if copy is False:
         raise ArgumentValueError("copy: False was given, but data of the host are copied to the device")
-    if isinstance(obj, (np.ndarray, np.generic)):
-        data: Any = obj
-    else:
-        # NumPy refuses Python integers that do not fit a dtype, and rounds none of them on the way to it
-        data = np.asarray(read_nested(obj), kind)
+    data = obj if isinstance(obj, (np.ndarray, np.generic)) else np.asarray(read_nested(obj))
     if kind is None:
         kind = default_kind(obj, data)
     if data.dtype.kind in "OUSmMV" and data.size:
         raise ArgumentTypeError(f"obj: expected numbers, got {type(obj).__name__} of dtype {data.dtype}")
+    if kind.kind in "iu" and data.dtype.kind in "iu" and not isinstance(obj, (np.ndarray, np.generic)):
+        data = np.asarray(read_nested(obj), kind)  # NumPy refuses Python integers that do not fit
     return from_numpy(np.asarray(data).astype(kind, copy=False), device)
 
 
