@@ -45,7 +45,6 @@ _MODULES = (
     "inspection",
     "exchange",
     "printing",
-    "limits",
     "parts",
     "core.devices",
     "lazy",

@@ -18,7 +18,7 @@ __all__ = [
 
 
 def _refuse(name: str, advice: str) -> Callable[..., Any]:
-    def refuse(*args: Any, **kwargs: Any) -> Any:
+    def refuse(*arguments: Any, **options: Any) -> Any:
         raise UnsupportedError(f"{name}: not for arrays on a device; {advice}")
 
     refuse.__name__ = refuse.__qualname__ = name
