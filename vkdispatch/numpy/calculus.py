@@ -7,11 +7,10 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy import fft
-from vkdispatch.numpy.core.array import Array, view_of
+from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real
-from vkdispatch.numpy.creation import ascontiguousarray, ones, zeros
 from vkdispatch.numpy.differences import diff
-from vkdispatch.numpy.elementwise import absolute, choose, clip, conjugate, isnan, multiply, real
+from vkdispatch.numpy.elementwise import absolute, choose, clip, conjugate, isnan, real
 from vkdispatch.numpy.inputs import real_kind, to_array
 from vkdispatch.numpy.manipulation import (
     concatenate,
@@ -20,11 +19,11 @@ from vkdispatch.numpy.manipulation import (
     parse_axis,
     reshape,
     result_type,
-    view_with,
 )
 from vkdispatch.numpy.reductions import cumsum
 from vkdispatch.numpy.reductions import sum as total
 from vkdispatch.numpy.searching import argsort, searchsorted
+from vkdispatch.numpy.sliding import slide
 
 __all__ = [
     "convolve",
@@ -325,22 +324,7 @@ def _convolve(longer: Array, shorter: Array, start: int, length: int) -> Array:
     if count > _MOST_DIRECT and kind.kind in "fc":
         found = _convolve_by_transforms(longer, shorter)[start : start + length]
         return found.astype(kind)
-    windows = _slide(longer, count, start, length)
-    if kind.kind == "b":
-        return total(windows & flip(shorter), axis=1) != 0
-    products = multiply(windows, flip(shorter))
-    if kind.kind in "fc" and (start < count - 1 or start + length > longer.size):
-        # what lies beyond the ends is no factor, not even of NaN
-        inside = _slide(ones(longer.shape, bool), count, start, length)
-        products = choose(inside, products, 0)
-    return total(products, axis=1, dtype=kind)
-
-
-def _slide(signal: Array, count: int, start: int, length: int) -> Array:
-    """Return the windows of a signal between zeros, one a row: a view of one copy."""
-    edge = zeros((count - 1,), signal.dtype)
-    wide = view_of(ascontiguousarray(concatenate([edge, signal, edge])))
-    return view_with(wide, (length, count), (1, 1), wide.offset + start)
+    return slide(longer, shorter, start, length)
 
 
 def _convolve_by_transforms(a: Array, b: Array) -> Array:
