@@ -337,7 +337,7 @@ OPERATORS = {
 
 
 @given(st.data())
-@few(60)
+@few(90)
 def test_functions_of_one_array(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(UNARY)))
     dtype = data.draw(st.sampled_from(UNARY[name]))
@@ -350,12 +350,12 @@ def test_functions_of_one_array(data: st.DataObject) -> None:
     elif name in ("sqrt", "reciprocal"):
         values = abs(values) + values.dtype.type(1)
     x, y = both(values)
-    # the device's own functions of float32 are not quite as exact
-    assert_same(getattr(vnp, name)(x), getattr(strict, name)(y), (name, dtype, values), digits=16)
+    digits = 1 if dtype in COMPLEX else 1 / 16  # some 4 units in the last place, as NumPy's may err as well
+    assert_same(getattr(vnp, name)(x), getattr(strict, name)(y), (name, dtype, values), digits=digits)
 
 
 @given(st.data())
-@few(60)
+@few(90)
 def test_functions_of_two_arrays_broadcast(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(BINARY)))
     dtype = data.draw(st.sampled_from(BINARY[name]))
@@ -372,7 +372,7 @@ def test_functions_of_two_arrays_broadcast(data: st.DataObject) -> None:
     theirs = getattr(strict, name)(a, b)
     assert theirs.shape == shapes.result_shape
     ours = getattr(x, OPERATORS[name])(y) if name in OPERATORS else getattr(vnp, name)(x, y)
-    assert_same(ours, theirs, what, digits=64 if name in ("pow", "logaddexp") else 4)
+    assert_same(ours, theirs, what, digits=1 if dtype in COMPLEX else 1 / 16)
 
 
 def test_shapes_that_do_not_broadcast() -> None:
@@ -423,7 +423,7 @@ def test_where_and_clip_and_astype() -> None:
 
 
 @given(st.data())
-@few(60)
+@few(90)
 def test_basic_indices_read_and_write(data: st.DataObject) -> None:
     shape = data.draw(hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4))
     index = data.draw(hnp.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True))
@@ -477,7 +477,7 @@ REDUCTIONS: dict[str, tuple[str, ...]] = {
 
 
 @given(st.data())
-@few(30)
+@few(40)
 def test_reductions(data: st.DataObject) -> None:
     name = data.draw(st.sampled_from(sorted(REDUCTIONS)))
     dtype = data.draw(st.sampled_from(REDUCTIONS[name]))
@@ -519,7 +519,7 @@ MANIPULATIONS = (
 
 
 @given(st.data())
-@few(60)
+@few(90)
 def test_manipulation(data: st.DataObject) -> None:
     shape = data.draw(hnp.array_shapes(min_dims=1, max_dims=4, min_side=1, max_side=4))
     x, y = both(numbers(shape, data.draw(st.sampled_from(["int16", "float32"])), 8))
