@@ -136,7 +136,8 @@ class VectorizedFunction:
             *operands, kind = values
             register = vc.new_register(compute_type(kernel_type(kind)))
             with vc.scope_block():
-                result = prepare_function(function)(*operands)
+                own = [vc.new_register(each.var_type, each) for each in operands]
+                result = prepare_function(function)(*own)
                 value = result[at] if is_tuple else result
                 if hasattr(value, "var_type"):
                     value = convert(value, numpy_type(value.var_type), kind, None)
