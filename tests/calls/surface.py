@@ -23,7 +23,7 @@ _LEFT_OUT: dict[str, str] = {
         "vd.get_backend vd.get_devices vd.initialize vd.is_cuda vd.is_dummy vd.is_initialized vd.is_opencl "
         "vd.is_vulkan vd.optional_device_features vd.required_device_features vd.log vd.log_error "
         "vd.log_info vd.log_verbose vd.log_warning vd.set_log_level vd.record_event vd.wait_event "
-        "vd.measure_accuracy"
+        "vd.measure_accuracy vd.explain"
     ),
     "memory of CUDA, which the Vulkan backend refuses": (
         "vd.cuda_graph_capture vd.get_cuda_capture vd.from_cuda_array"

@@ -55,7 +55,8 @@ def test_ufuncs_compute_on_the_device(name: str) -> None:
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_parts_of_numbers(kind: Any) -> None:
-    data = [0, -0.0, 1, -1.5, np.pi, 1e-30, 3e-39, 1e30, np.inf, -np.inf, np.nan, 65504, -1e-7]
+    # devices may take subnormal numbers of float32 for zeros
+    data = [0, -0.0, 1, -1.5, np.pi, 1e-30, 3e-37, 1e30, np.inf, -np.inf, np.nan, 65504, -1e-7]
     x, powers = np.array(data, kind), np.array([0, 1, -1, 3, -5, 100, -3, 10**5, 2, -2, 1, -40, 5])
     calls: list[Callable[[Any], Any]] = [np.modf, np.frexp, lambda x: (np.spacing(x), np.ldexp(x, -100))]
     with np.errstate(all="ignore"):

@@ -79,6 +79,8 @@ def _multiply(x: Any, y: Any, kind: Kind) -> Any:
 
 
 def _divide(x: Any, y: Any, kind: Kind) -> Any:
+    if x.var_type is dt.float16:  # quotients of float32 are exact enough to be rounded once
+        return (x.to_dtype(dt.float32) / y.to_dtype(dt.float32)).to_dtype(dt.float16)
     return of_complex.divide(x, y) if is_complex(x.var_type) else x / y
 
 
