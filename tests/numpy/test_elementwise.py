@@ -327,7 +327,7 @@ def test_limits_of_dtypes() -> None:
         )
         assert found.nmant == wanted.nmant
     assert vnp.iinfo(vnp.int8).max == 127
-    with pytest.raises(ValueError, match="inexact|finfo"):
+    with pytest.raises(ValueError, match=r"inexact|finfo"):
         vnp.finfo(np.int8)
 
 
