@@ -41,7 +41,7 @@ TITLES = {
     "inspection": "Data types and inspection",
     "exchange": "Exchange with other libraries",
     "printing": "Text",
-    "core.devices": "Devices",
+    "devices": "Devices",
     "arguments": "Arguments of kernels",
     "lazy": "Lazy evaluation",
     "vectorizing": "Functions of your own",
@@ -83,7 +83,8 @@ def sections() -> Iterator[tuple[str, str, list[tuple[str, list[str], Any]]]]:
                 entries.append((first, [each for each in names if each != first], value))
             seen.add(key)
         if entries:
-            title = TITLES.get(name, name.rpartition(".")[2].replace("_", " ").capitalize())
+            topic = name.rpartition(".")[2]
+            title = TITLES.get(topic, topic.replace("_", " ").capitalize())
             yield title, where, sorted(entries, key=lambda entry: entry[0].lower())
 
 

@@ -54,7 +54,7 @@ _NAMES = {
     "execution_pipeline.command_graph": "CommandGraph default_graph global_graph set_global_graph",
     "execution_pipeline.recordable": "BufferBindInfo ImageBindInfo",
     "matrices.product": "matmul",
-    "numpy.lazy": "explain",
+    "numpy.interchange.lazy": "explain",
     "numpy.core.array": "Array",
     "rearrange": "concatenate flip pad put repeat roll stack take take_along_axis tile transpose where",
     "reduce.functions": "all any argmax argmin count_nonzero max mean min prod std sum var",

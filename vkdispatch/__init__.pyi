@@ -175,7 +175,7 @@ from vkdispatch.execution_pipeline.command_graph import (
 from vkdispatch.execution_pipeline.recordable import BufferBindInfo, ImageBindInfo
 from vkdispatch.matrices.product import matmul
 from vkdispatch.numpy.core.array import Array
-from vkdispatch.numpy.lazy import explain
+from vkdispatch.numpy.interchange.lazy import explain
 from vkdispatch.rearrange import (
     concatenate,
     flip,

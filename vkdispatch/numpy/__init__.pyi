@@ -30,28 +30,32 @@ from vkdispatch.numpy import fft as fft
 from vkdispatch.numpy import linalg as linalg
 from vkdispatch.numpy import random as random
 from vkdispatch.numpy import special as special
-from vkdispatch.numpy.attributes import *
-from vkdispatch.numpy.calculus import *
-from vkdispatch.numpy.choices import *
-from vkdispatch.numpy.comparison import *
+from vkdispatch.numpy.basics.creation import *
+from vkdispatch.numpy.basics.differences import *
+from vkdispatch.numpy.basics.elementwise import *
+from vkdispatch.numpy.basics.limits import *
+from vkdispatch.numpy.basics.manipulation import *
+from vkdispatch.numpy.basics.parts import *
+from vkdispatch.numpy.basics.reductions import *
 from vkdispatch.numpy.contraction import *
 from vkdispatch.numpy.core.array import Array as Array
 from vkdispatch.numpy.core.devices import *
 from vkdispatch.numpy.core.dtypes import set_default_dtype as set_default_dtype
-from vkdispatch.numpy.counting import *
-from vkdispatch.numpy.creation import *
-from vkdispatch.numpy.diagonals import *
-from vkdispatch.numpy.differences import *
-from vkdispatch.numpy.editing import *
-from vkdispatch.numpy.elementwise import *
-from vkdispatch.numpy.exchange import *
-from vkdispatch.numpy.gathering import *
-from vkdispatch.numpy.grids import *
-from vkdispatch.numpy.index_arrays import *
-from vkdispatch.numpy.indexing import *
-from vkdispatch.numpy.inspection import *
-from vkdispatch.numpy.lazy import *
-from vkdispatch.numpy.limits import *
+from vkdispatch.numpy.editing.attributes import *
+from vkdispatch.numpy.editing.diagonals import *
+from vkdispatch.numpy.editing.editing import *
+from vkdispatch.numpy.editing.grids import *
+from vkdispatch.numpy.editing.index_arrays import *
+from vkdispatch.numpy.editing.padding import *
+from vkdispatch.numpy.editing.writing import *
+from vkdispatch.numpy.indexing.gathering import *
+from vkdispatch.numpy.indexing.indexing import *
+from vkdispatch.numpy.interchange.exchange import *
+from vkdispatch.numpy.interchange.inspection import *
+from vkdispatch.numpy.interchange.lazy import *
+from vkdispatch.numpy.interchange.printing import *
+from vkdispatch.numpy.interchange.refusals import *
+from vkdispatch.numpy.interchange.vectorizing import *
 from vkdispatch.numpy.linalg import cross as cross
 from vkdispatch.numpy.linalg import dot as dot
 from vkdispatch.numpy.linalg import inner as inner
@@ -63,22 +67,18 @@ from vkdispatch.numpy.linalg import tensordot as tensordot
 from vkdispatch.numpy.linalg import vdot as vdot
 from vkdispatch.numpy.linalg import vecdot as vecdot
 from vkdispatch.numpy.linalg import vecmat as vecmat
-from vkdispatch.numpy.manipulation import *
-from vkdispatch.numpy.nan_statistics import *
-from vkdispatch.numpy.orders import *
-from vkdispatch.numpy.padding import *
-from vkdispatch.numpy.parts import *
-from vkdispatch.numpy.polynomials import *
-from vkdispatch.numpy.printing import *
-from vkdispatch.numpy.reductions import *
-from vkdispatch.numpy.refusals import *
-from vkdispatch.numpy.searching import *
-from vkdispatch.numpy.selections import *
-from vkdispatch.numpy.sets import *
-from vkdispatch.numpy.statistics import *
-from vkdispatch.numpy.vectorizing import *
-from vkdispatch.numpy.windows import *
-from vkdispatch.numpy.writing import *
+from vkdispatch.numpy.sorting.choices import *
+from vkdispatch.numpy.sorting.comparison import *
+from vkdispatch.numpy.sorting.orders import *
+from vkdispatch.numpy.sorting.searching import *
+from vkdispatch.numpy.sorting.selections import *
+from vkdispatch.numpy.sorting.sets import *
+from vkdispatch.numpy.statistics.calculus import *
+from vkdispatch.numpy.statistics.counting import *
+from vkdispatch.numpy.statistics.nan_statistics import *
+from vkdispatch.numpy.statistics.polynomials import *
+from vkdispatch.numpy.statistics.statistics import *
+from vkdispatch.numpy.statistics.windows import *
 
 __array_api_version__: str
 bool = bool_

@@ -12,12 +12,9 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, MissingPackageError
-from vkdispatch.numpy.core.array import Array, value_of, view_of
-from vkdispatch.numpy.core.dtypes import Kind, parse_dtype
-from vkdispatch.numpy.elementwise import finish, multiply
-from vkdispatch.numpy.inputs import to_array
-from vkdispatch.numpy.linalg import matmul
-from vkdispatch.numpy.manipulation import (
+from vkdispatch.numpy.basics.elementwise import finish, multiply
+from vkdispatch.numpy.basics.inputs import to_array
+from vkdispatch.numpy.basics.manipulation import (
     broadcast_to,
     expand_dims,
     permute_dims,
@@ -25,8 +22,11 @@ from vkdispatch.numpy.manipulation import (
     result_type,
     view_with,
 )
-from vkdispatch.numpy.reductions import any as any_of
-from vkdispatch.numpy.reductions import sum as total
+from vkdispatch.numpy.basics.reductions import any as any_of
+from vkdispatch.numpy.basics.reductions import sum as total
+from vkdispatch.numpy.core.array import Array, value_of, view_of
+from vkdispatch.numpy.core.dtypes import Kind, parse_dtype
+from vkdispatch.numpy.linalg import matmul
 
 __all__ = [
     "einsum",

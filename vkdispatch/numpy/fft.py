@@ -8,6 +8,9 @@ import numpy as np
 import vkdispatch.fft as transforms
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics.creation import arange, asarray
+from vkdispatch.numpy.basics.elementwise import conjugate
+from vkdispatch.numpy.basics.manipulation import moveaxis, parse_axes, parse_axis, roll
 from vkdispatch.numpy.core.application import assign, make_operation
 from vkdispatch.numpy.core.array import Array, array_of, parse_index, parse_operand, store, value_of
 from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real, kernel_type
@@ -15,9 +18,6 @@ from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer, new_view
 from vkdispatch.numpy.core.memory import Storage, View
 from vkdispatch.numpy.core.operations import COPY
-from vkdispatch.numpy.creation import arange, asarray
-from vkdispatch.numpy.elementwise import conjugate
-from vkdispatch.numpy.manipulation import moveaxis, parse_axes, parse_axis, roll
 
 __all__ = [
     "fft",

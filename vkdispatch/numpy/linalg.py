@@ -14,18 +14,10 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.matrices.product import matmul as multiply_matrices
-from vkdispatch.numpy.core.application import apply_ufunc, broadcast_shapes, cast, make_operation
-from vkdispatch.numpy.core.array import Array, array_of, parse_operand, store, value_of
-from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, kernel_type, parse_dtype
-from vkdispatch.numpy.core.expressions import evaluate
-from vkdispatch.numpy.core.kernels import as_buffer, gather
-from vkdispatch.numpy.core.memory import Shape, Storage, View
-from vkdispatch.numpy.core.operations import COPY
-from vkdispatch.numpy.creation import arange, asarray, eye, from_numpy, tril, zeros
-from vkdispatch.numpy.elementwise import absolute, conjugate, log, multiply, sign, sqrt
-from vkdispatch.numpy.elementwise import exp as exponential
-from vkdispatch.numpy.factors import any_flag, factor_cholesky, factor_lu, solve_lu
-from vkdispatch.numpy.manipulation import (
+from vkdispatch.numpy.basics.creation import arange, asarray, eye, from_numpy, tril, zeros
+from vkdispatch.numpy.basics.elementwise import absolute, conjugate, log, multiply, sign, sqrt
+from vkdispatch.numpy.basics.elementwise import exp as exponential
+from vkdispatch.numpy.basics.manipulation import (
     broadcast_to,
     expand_dims,
     matrix_transpose,
@@ -36,13 +28,21 @@ from vkdispatch.numpy.manipulation import (
     result_type,
     stack,
 )
-from vkdispatch.numpy.manipulation import diagonal as diagonal_of
-from vkdispatch.numpy.reductions import any as any_of
-from vkdispatch.numpy.reductions import count_nonzero
-from vkdispatch.numpy.reductions import max as greatest
-from vkdispatch.numpy.reductions import min as least
-from vkdispatch.numpy.reductions import prod as product_of
-from vkdispatch.numpy.reductions import sum as total
+from vkdispatch.numpy.basics.manipulation import diagonal as diagonal_of
+from vkdispatch.numpy.basics.reductions import any as any_of
+from vkdispatch.numpy.basics.reductions import count_nonzero
+from vkdispatch.numpy.basics.reductions import max as greatest
+from vkdispatch.numpy.basics.reductions import min as least
+from vkdispatch.numpy.basics.reductions import prod as product_of
+from vkdispatch.numpy.basics.reductions import sum as total
+from vkdispatch.numpy.core.application import apply_ufunc, broadcast_shapes, cast, make_operation
+from vkdispatch.numpy.core.array import Array, array_of, parse_operand, store, value_of
+from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, kernel_type, parse_dtype
+from vkdispatch.numpy.core.expressions import evaluate
+from vkdispatch.numpy.core.kernels import as_buffer, gather
+from vkdispatch.numpy.core.memory import Shape, Storage, View
+from vkdispatch.numpy.core.operations import COPY
+from vkdispatch.numpy.factors import any_flag, factor_cholesky, factor_lu, solve_lu
 
 __all__ = [
     "LinAlgError",

@@ -11,13 +11,8 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from vkdispatch.numpy.core.application import broadcast_shapes
-from vkdispatch.numpy.core.array import Array, parse_index, value_of
-from vkdispatch.numpy.core.conversion import asarray, parse_shape
-from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, int64, kernel_type, parse_dtype
-from vkdispatch.numpy.core.memory import Shape
-from vkdispatch.numpy.creation import full
-from vkdispatch.numpy.elementwise import (
+from vkdispatch.numpy.basics.creation import full
+from vkdispatch.numpy.basics.elementwise import (
     choose,
     exp,
     expm1,
@@ -29,15 +24,20 @@ from vkdispatch.numpy.elementwise import (
     sqrt,
     tan,
 )
-from vkdispatch.numpy.gathering import array_from
-from vkdispatch.numpy.inputs import to_array, to_host
+from vkdispatch.numpy.basics.inputs import to_array, to_host
+from vkdispatch.numpy.basics.manipulation import parse_axis, reshape, stack
+from vkdispatch.numpy.basics.reductions import cumsum
+from vkdispatch.numpy.basics.reductions import sum as total
+from vkdispatch.numpy.core.application import broadcast_shapes
+from vkdispatch.numpy.core.array import Array, parse_index, value_of
+from vkdispatch.numpy.core.conversion import asarray, parse_shape
+from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, int64, kernel_type, parse_dtype
+from vkdispatch.numpy.core.memory import Shape
+from vkdispatch.numpy.indexing.gathering import array_from
 from vkdispatch.numpy.linalg import matmul
-from vkdispatch.numpy.manipulation import parse_axis, reshape, stack
-from vkdispatch.numpy.orders import topk
-from vkdispatch.numpy.reductions import cumsum
-from vkdispatch.numpy.reductions import sum as total
 from vkdispatch.numpy.rejection import draw_binomial, draw_gamma, draw_poisson
-from vkdispatch.numpy.searching import argsort, searchsorted, take, take_along_axis
+from vkdispatch.numpy.sorting.orders import topk
+from vkdispatch.numpy.sorting.searching import argsort, searchsorted, take, take_along_axis
 from vkdispatch.random.generator import Generator as Stream
 
 __all__ = ["Generator", "default_rng", "rand", "randint", "randn", "random_sample", "seed"]

@@ -12,14 +12,14 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.numpy.basics.elementwise import UFUNCS, choose, exp, finish, isnan, log, log1p
+from vkdispatch.numpy.basics.elementwise import absolute as magnitude
+from vkdispatch.numpy.basics.manipulation import result_type
 from vkdispatch.numpy.core.application import make_operation
 from vkdispatch.numpy.core.array import Array, array_of, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import default_real
 from vkdispatch.numpy.core.expressions import Operation
-from vkdispatch.numpy.elementwise import UFUNCS, choose, exp, finish, isnan, log, log1p
-from vkdispatch.numpy.elementwise import absolute as magnitude
-from vkdispatch.numpy.manipulation import result_type
 
 __all__ = [
     "entr",

@@ -1,0 +1,1 @@
+"""What the other modules are built from: element-wise functions, creation, shapes, reductions."""

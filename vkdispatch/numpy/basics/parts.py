@@ -1,0 +1,98 @@
+"""Functions that take numbers apart: quotient and remainder, integer and fraction, mantissa and exponent."""
+
+from typing import Any
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.numpy.basics.elementwise import (
+    UFUNCS,
+    absolute,
+    choose,
+    copysign,
+    floor_divide,
+    isinf,
+    nextafter,
+    remainder,
+    trunc,
+)
+from vkdispatch.numpy.core.application import broadcast_shapes, make_operation
+from vkdispatch.numpy.core.array import Array, array_of, value_of
+from vkdispatch.numpy.core.conversion import asarray
+from vkdispatch.numpy.core.dtypes import default_real
+from vkdispatch.numpy.core.expressions import Operation
+
+__all__ = ["divmod", "frexp", "ldexp", "modf", "spacing"]
+
+_int32 = np.dtype(np.int32)
+
+
+def _real(name: str, x: Any) -> Array:
+    """Return an array of floats. Raises TypeError for complex numbers."""
+    array = x if isinstance(x, Array) else asarray(x)
+    if array.dtype.kind == "c":
+        raise ArgumentTypeError(f"{name}: expected real numbers, got {array.dtype}")
+    return array if array.dtype.kind == "f" else array.astype(default_real())
+
+
+def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
+    """Return quotients rounded down, and remainders. See `numpy.divmod`."""
+    return floor_divide(x1, x2), remainder(x1, x2)
+
+
+def modf(x: Any, /) -> tuple[Array, Array]:
+    """Return the fractions of numbers and their integers, both with their signs. See `numpy.modf`."""
+    array = _real("modf", x)
+    whole = trunc(array)
+    return copysign(choose(isinf(array), 0.0, array - whole), array), whole
+
+
+def _mantissa(x: Any, kind: Any) -> Any:
+    return vc.frexp(x)[0]
+
+
+def _exponent(x: Any, kind: Any) -> Any:
+    return vc.frexp(x)[1]
+
+
+def _scale(x: Any, power: Any, kind: Any) -> Any:
+    return vc.ldexp(x, power)
+
+
+_MANTISSA = Operation("frexp mantissa", _mantissa)
+_EXPONENT = Operation("frexp exponent", _exponent)
+_SCALE = Operation("ldexp", _scale)
+
+
+def frexp(x: Any, /) -> tuple[Array, Array]:
+    """Return mantissas from 0.5 to 1 and exponents of two, int32. See `numpy.frexp`."""
+    value = value_of(_real("frexp", x))
+    parts = ((_MANTISSA, value.dtype), (_EXPONENT, _int32))
+    mantissa, exponent = (
+        array_of(make_operation(operation, (value,), (value.dtype,), value.shape, kind))
+        for operation, kind in parts
+    )
+    return mantissa, exponent
+
+
+def ldexp(x1: Any, x2: Any, /) -> Array:
+    """Return `x1 * 2 ** x2` for integers `x2`. See `numpy.ldexp`. Raises TypeError for other exponents."""
+    value = value_of(_real("ldexp", x1))
+    power = x2 if isinstance(x2, Array) else asarray(x2)
+    if power.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"ldexp: expected integers as exponents, got {power.dtype}")
+    if power.dtype.itemsize > 4 or power.dtype == np.uint32:
+        power = UFUNCS["minimum"](power, 9999)
+        power = UFUNCS["maximum"](power, -9999) if power.dtype.kind == "i" else power
+    shape = broadcast_shapes([value.shape, power.shape], "ldexp")
+    operands = value, value_of(power.astype(_int32))
+    return array_of(make_operation(_SCALE, operands, (value.dtype, _int32), shape, value.dtype))
+
+
+def spacing(x: Any, /) -> Array:
+    """Return how far the next number away from zero is, with the sign of `x`. See `numpy.spacing`."""
+    array = _real("spacing", x)
+    size = absolute(array)
+    step = nextafter(size, np.inf) - size
+    return choose(isinf(array), np.nan, choose(array < 0, -step, step))

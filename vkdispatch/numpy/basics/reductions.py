@@ -1,0 +1,359 @@
+"""Reductions: sums, extremes, statistics, truth; running sums."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from vkdispatch import reduce as _package  # noqa: F401  its functions below
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics.lines import final_shape, parse_value, reducible
+from vkdispatch.numpy.basics.lines import lines as lines_of
+from vkdispatch.numpy.basics.manipulation import diagonal, parse_axes, parse_axis, reshape
+from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
+from vkdispatch.numpy.core.application import cast
+from vkdispatch.numpy.core.array import Array, array_of, store, value_of
+from vkdispatch.numpy.core.dtypes import Kind, default_real, kernel_type, numpy_type, parse_dtype
+from vkdispatch.numpy.core.kernels import as_operand
+from vkdispatch.numpy.core.memory import Storage, View
+from vkdispatch.reduce import functions as reduce
+from vkdispatch.scans import functions as scans
+
+__all__ = [
+    "all",
+    "amax",
+    "amin",
+    "any",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "cumprod",
+    "cumsum",
+    "cumulative_prod",
+    "cumulative_sum",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "ptp",
+    "std",
+    "sum",
+    "trace",
+    "var",
+]
+
+
+def _reduce(
+    function: Callable[..., Any],
+    x: Any,
+    axis: Any,
+    keepdims: bool,
+    out: Any = None,
+    where: Any = None,
+    **options: Any,
+) -> Array:
+    """Reduce an array of any number of axes with a function on buffers of up to three."""
+    value = parse_value(x)
+    axes = parse_axes(axis, len(value.shape))
+    operand, along = reducible(value, axes)
+    if where is not None and where is not True:
+        mask = parse_value(where)
+        if mask.shape != value.shape:
+            mask = broadcast_view(mask, value.shape)
+        options["where"] = reducible(mask, axes)[0]
+    buffer = function(operand, axis=along, **options)
+    final = final_shape(value.shape, axes, keepdims)
+    result = array_of(View(Storage(buffer), final, numpy_type(buffer.var_type)))
+    return _into(out, result)
+
+
+def _into(out: Any, result: Array) -> Array:
+    if out is None:
+        return result
+    if not isinstance(out, Array):
+        raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
+    if out.shape != result.shape:
+        raise ArgumentValueError(f"out: expected the shape {result.shape}, got {out.shape}")
+    store(out, value_of(result), "out")
+    return out
+
+
+def _narrow(kind: Kind) -> Kind:
+    """Return the real dtype that means of a dtype have here."""
+    if kind.kind in "biu":
+        return default_real()
+    return kind
+
+
+def _wider(dtype: Any, out: Any, own: Kind) -> Any:
+    """Return the dtype to compute with: the given one, or that of `out` where it holds more."""
+    if dtype is None and isinstance(out, Array) and out.dtype != own and np.can_cast(own, out.dtype):
+        return out.dtype
+    return dtype
+
+
+def _total(
+    function: Callable[..., Any],
+    x: Any,
+    axis: Any,
+    dtype: Any,
+    out: Any,
+    keepdims: bool,
+    initial: Any,
+    where: Any,
+) -> Array:
+    options: dict[str, Any] = {} if initial is None else {"initial": initial}
+    value = parse_value(x)
+    dtype = _wider(dtype, out, value.dtype)
+    if dtype is not None:
+        kind = parse_dtype(dtype)
+        value = cast(value, kind)
+        options["dtype"] = kernel_type(kind)
+    return _reduce(function, array_of(value), axis, keepdims, out, where, **options)
+
+
+def sum(
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    initial: Any = None,
+    where: Any = None,
+) -> Array:
+    """Return sums of elements along axes. See `numpy.sum`."""
+    return _total(reduce.sum, x, axis, dtype, out, keepdims, initial, where)
+
+
+def prod(
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    initial: Any = None,
+    where: Any = None,
+) -> Array:
+    """Return products of elements along axes. See `numpy.prod`."""
+    return _total(reduce.prod, x, axis, dtype, out, keepdims, initial, where)
+
+
+def mean(
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+) -> Array:
+    """Return means along axes. See `numpy.mean`."""
+    own = parse_value(x).dtype
+    dtype = _wider(dtype, out, _narrow(own))
+    kind = _narrow(own) if dtype is None else parse_dtype(dtype)
+    return _reduce(reduce.mean, x, axis, keepdims, out, where, dtype=kernel_type(kind))
+
+
+def var(
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
+    where: Any = None,
+) -> Array:
+    """Return variances along axes. See `numpy.var`."""
+    options: dict[str, Any] = {"ddof": ddof if correction is None else correction}
+    if dtype is not None or parse_value(x).dtype.kind in "biu":
+        options["dtype"] = kernel_type(default_real() if dtype is None else parse_dtype(dtype))
+    return _reduce(reduce.var, x, axis, keepdims, out, where, **options)
+
+
+def std(
+    x: Any,
+    /,
+    axis: Any = None,
+    dtype: Any = None,
+    out: Any = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
+    where: Any = None,
+) -> Array:
+    """Return standard deviations along axes. See `numpy.std`."""
+    options: dict[str, Any] = {"ddof": ddof if correction is None else correction}
+    if dtype is not None or parse_value(x).dtype.kind in "biu":
+        options["dtype"] = kernel_type(default_real() if dtype is None else parse_dtype(dtype))
+    return _reduce(reduce.std, x, axis, keepdims, out, where, **options)
+
+
+def min(
+    x: Any,
+    /,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    initial: Any = None,
+    where: Any = None,
+) -> Array:
+    """Return the least elements along axes. See `numpy.min`. Raises ValueError for no elements."""
+    options = {} if initial is None else {"initial": initial}
+    return _reduce(reduce.min, x, axis, keepdims, out, where, **options)
+
+
+def max(
+    x: Any,
+    /,
+    axis: Any = None,
+    out: Any = None,
+    keepdims: bool = False,
+    *,
+    initial: Any = None,
+    where: Any = None,
+) -> Array:
+    """Return the largest elements along axes. See `numpy.max`. Raises ValueError for no elements."""
+    options = {} if initial is None else {"initial": initial}
+    return _reduce(reduce.max, x, axis, keepdims, out, where, **options)
+
+
+amin, amax = min, max
+
+
+def ptp(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Array:
+    """Return the ranges of elements along axes. See `numpy.ptp`."""
+    found = max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
+    return _into(out, found)
+
+
+def all(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None) -> Array:
+    """Return whether all elements along axes are true. See `numpy.all`."""
+    return _reduce(reduce.all, x, axis, keepdims, out, where)
+
+
+def any(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None) -> Array:
+    """Return whether any element along axes is true. See `numpy.any`."""
+    return _reduce(reduce.any, x, axis, keepdims, out, where)
+
+
+def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Array:
+    """Return how many elements along axes are not zero. See `numpy.count_nonzero`."""
+    return _reduce(reduce.count_nonzero, x, axis, keepdims)
+
+
+def _extreme_place(function: Callable[..., Any], x: Any, axis: Any, out: Any, keepdims: bool) -> Array:
+    value = parse_value(x)
+    ndim = len(value.shape)
+    axes = parse_axes(None, ndim) if axis is None else (parse_axis(axis, ndim),)
+    lines, shape, along = lines_of(value, axes)
+    buffer = function(as_operand(lines, shape), axis=along)
+    final = final_shape(value.shape, axes, keepdims)
+    return _into(out, array_of(View(Storage(buffer), final, numpy_type(buffer.var_type))))
+
+
+def argmin(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Array:
+    """Return the indices of the least elements along an axis. See `numpy.argmin`."""
+    return _extreme_place(reduce.argmin, x, axis, out, keepdims)
+
+
+def argmax(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Array:
+    """Return the indices of the largest elements along an axis. See `numpy.argmax`."""
+    return _extreme_place(reduce.argmax, x, axis, out, keepdims)
+
+
+def trace(
+    x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+) -> Array:
+    """Return sums along diagonals. See `numpy.trace`; `linalg.trace` takes the last two axes."""
+    return sum(diagonal(x, offset, axis1, axis2), -1, dtype, out)
+
+
+# ---- running sums --------------------------------------------------------------------------------
+
+
+def _scan(function: Callable[..., Any], x: Any, axis: Any, out: Any, **options: Any) -> Array:
+    value = parse_value(x)
+    if axis is None:
+        value = value_of(reshape(array_of(value), -1))
+        axis = 0
+    place = parse_axis(axis, len(value.shape))
+    lines, shape, along = lines_of(value, (place,))
+    buffer = function(as_operand(lines, shape), axis=along, **options)
+    return _into(out, array_of(View(Storage(buffer), value.shape, numpy_type(buffer.var_type))))
+
+
+def _running(function: Callable[..., Any], x: Any, axis: Any, dtype: Any, out: Any) -> Array:
+    options: dict[str, Any] = {}
+    if dtype is not None:
+        kind = parse_dtype(dtype)
+        x = array_of(cast(parse_value(x), kind))
+        options["dtype"] = kernel_type(kind)
+    return _scan(function, x, axis, out, **options)
+
+
+def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+    """Return running sums along an axis; None: of all elements. See `numpy.cumsum`."""
+    return _running(scans.cumsum, x, axis, dtype, out)
+
+
+def cumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
+    """Return running products along an axis; None: of all elements. See `numpy.cumprod`."""
+    return _running(scans.cumprod, x, axis, dtype, out)
+
+
+_RUNNING = {
+    "add": scans.cumsum,
+    "multiply": scans.cumprod,
+    "maximum": scans.cummax,
+    "minimum": scans.cummin,
+}
+
+
+def accumulate(name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Array:
+    """Return what the method `accumulate` of a ufunc gives: of add, multiply, maximum and minimum."""
+    if name in ("maximum", "minimum") and dtype is not None:
+        x, dtype = array_of(cast(parse_value(x), parse_dtype(dtype))), None
+    return _running(_RUNNING[name], x, axis, dtype, out)
+
+
+def _cumulative(
+    function: Callable[..., Any], start: int, x: Any, axis: Any, dtype: Any, include_initial: bool
+) -> Array:
+    value = parse_value(x)
+    if axis is None:
+        if len(value.shape) != 1:
+            raise ArgumentValueError(f"axis: needed for an array of shape {value.shape}")
+        axis = 0
+    place = parse_axis(axis, len(value.shape))
+    found = _running(function, array_of(value), place, dtype, None)
+    if include_initial:
+        from vkdispatch.numpy.basics.creation import full
+        from vkdispatch.numpy.basics.manipulation import concatenate
+
+        shape = (*found.shape[:place], 1, *found.shape[place + 1 :])
+        found = concatenate([full(shape, start, found.dtype), found], axis=place)
+    return found
+
+
+def cumulative_sum(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Array:
+    """Return running sums along an axis, behind a zero if asked for. See `numpy.cumulative_sum`."""
+    return _cumulative(scans.cumsum, 0, x, axis, dtype, include_initial)
+
+
+def cumulative_prod(
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+) -> Array:
+    """Return running products along an axis, behind a one if asked for. See `numpy.cumulative_prod`."""
+    return _cumulative(scans.cumprod, 1, x, axis, dtype, include_initial)

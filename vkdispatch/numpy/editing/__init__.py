@@ -1,0 +1,1 @@
+"""Padding, insertion, writing at places, diagonals, grids of indices."""

@@ -1,0 +1,32 @@
+"""Facts about shapes and the order of elements."""
+
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.numpy.basics.inputs import to_array
+from vkdispatch.numpy.core.memory import Shape
+
+__all__ = [
+    "broadcast_shapes",
+    "isfortran",
+]
+
+
+def broadcast_shapes(*args: Any) -> Shape:
+    """Return the shape to which shapes broadcast. See `numpy.broadcast_shapes`. Else raises ValueError."""
+    try:
+        return np.broadcast_shapes(*args)
+    except ValueError as error:
+        raise ArgumentValueError(f"broadcast_shapes: {error}") from None
+
+
+def isfortran(a: Any) -> bool:
+    """Whether an array is contiguous in Fortran's order, and not in C's. See `numpy.isfortran`."""
+    array = to_array(a, "a")
+    from vkdispatch.numpy.core.array import view_of
+    from vkdispatch.numpy.core.memory import is_c_order
+
+    view = view_of(array)
+    return not view.is_contiguous and is_c_order(view.shape[::-1], view.strides[::-1])

@@ -1,0 +1,200 @@
+"""Arrays of indices."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics.creation import arange, tri
+from vkdispatch.numpy.basics.elementwise import clip
+from vkdispatch.numpy.basics.inputs import to_array
+from vkdispatch.numpy.basics.manipulation import broadcast_to, reshape, stack
+from vkdispatch.numpy.basics.reductions import any as any_of
+from vkdispatch.numpy.core.array import Array
+from vkdispatch.numpy.core.conversion import parse_shape
+from vkdispatch.numpy.core.dtypes import int64, parse_dtype
+from vkdispatch.numpy.indexing.gathering import nonzero
+
+__all__ = [
+    "diag_indices",
+    "diag_indices_from",
+    "indices",
+    "ix_",
+    "mask_indices",
+    "ravel_multi_index",
+    "tril_indices",
+    "tril_indices_from",
+    "triu_indices",
+    "triu_indices_from",
+    "unravel_index",
+]
+
+
+def _along(length: int, axis: int, ndim: int, dtype: Any = int64) -> Array:
+    return reshape(arange(length, dtype=dtype), tuple(length if i == axis else 1 for i in range(ndim)))
+
+
+def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
+    """Return the indices of the elements of a grid. See `numpy.indices`.
+
+    Returns
+    -------
+    An array whose first axis counts the axes of the grid; if `sparse`, a tuple of arrays that broadcast.
+    """
+    shape = parse_shape(dimensions, "dimensions")
+    kind = parse_dtype(dtype)
+    each = [_along(length, axis, len(shape), kind) for axis, length in enumerate(shape)]
+    if sparse:
+        return tuple(each)
+    if not each:
+        return arange(0, dtype=kind)
+    return stack([broadcast_to(one, shape) for one in each])
+
+
+def ix_(*args: Any) -> tuple[Array, ...]:
+    """Return arrays that index the grid of all combinations of vectors. See `numpy.ix_`.
+
+    Raises ValueError if one is no vector.
+    """
+    found = []
+    for i, each in enumerate(args):
+        own = to_array(each, f"args[{i}]")
+        if own.ndim != 1:
+            raise ArgumentValueError(f"args[{i}]: expected a vector, got the shape {own.shape}")
+        if own.size == 0:
+            own = own.astype(int64)
+        if own.dtype.kind == "b":
+            (own,) = nonzero(own)
+        found.append(reshape(own, tuple(own.size if j == i else 1 for j in range(len(args)))))
+    return tuple(found)
+
+
+def _check_bounds(index: Array, length: int, name: str) -> None:
+    if index.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"{name}: expected integers, got {index.dtype}")
+    if index.size and bool(any_of((index < 0) | (index >= length))):
+        raise ArgumentValueError(f"{name}: an index is out of bounds for {length} elements")
+
+
+def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: str = "C") -> Array:
+    """Return the flat indices of indices along axes. See `numpy.ravel_multi_index`.
+
+    Parameters
+    ----------
+    multi_index
+        Indices along each axis.
+    dims
+        The shape that is indexed.
+    mode
+        "raise" (for which indices are waited for), "wrap" or "clip", or one of these for each axis.
+    order
+        "C" or "F".
+
+    Raises
+    ------
+    ValueError
+        An index is out of bounds, or there are not as many as axes.
+    """
+    shape = parse_shape(dims, "dims")
+    each = [to_array(one, "multi_index") for one in multi_index]
+    modes = (mode,) * len(shape) if isinstance(mode, str) else tuple(mode)
+    if len(each) != len(shape) or len(modes) != len(shape):
+        raise ArgumentValueError(f"multi_index: expected indices along {len(shape)} axes, got {len(each)}")
+    total: Any = None
+    rows = list(zip(each, shape, modes, strict=True))
+    for index, length, own in rows if _parse_order(order) == "C" else reversed(rows):
+        if own == "raise":
+            _check_bounds(index, length, "multi_index")
+        elif own not in ("wrap", "clip"):
+            raise ArgumentValueError(f"mode: expected 'raise', 'wrap' or 'clip', got {own!r}")
+        wide = index.astype(int64, copy=False)
+        wide = wide % length if own == "wrap" else clip(wide, 0, length - 1) if own == "clip" else wide
+        total = wide if total is None else total * length + wide
+    return total  # type: ignore[no-any-return]
+
+
+def _parse_order(order: Any) -> str:
+    if order not in ("C", "F"):
+        raise ArgumentValueError(f"order: expected 'C' or 'F', got {order!r}")
+    return str(order)
+
+
+def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]:
+    """Return the indices along axes of flat indices, which are waited for. See `numpy.unravel_index`.
+
+    Of an int, they are ints.
+
+    Raises
+    ------
+    ValueError
+        An index is out of bounds.
+    """
+    lengths = parse_shape(shape)
+    if isinstance(indices, (int, np.integer)):
+        try:
+            return tuple(np.unravel_index(indices, lengths, _parse_order(order)))  # type: ignore[call-overload]
+        except ValueError as error:
+            raise ArgumentValueError(f"indices: {error}") from None
+    flat = to_array(indices, "indices")
+    _check_bounds(flat, math.prod(lengths), "indices")
+    flat = flat.astype(int64, copy=False)
+    found: list[Array] = []
+    step = 1
+    places = reversed(lengths) if _parse_order(order) == "C" else iter(lengths)
+    for length in places:
+        found.append(flat // step % max(length, 1))
+        step *= max(length, 1)
+    return tuple(reversed(found)) if order == "C" else tuple(found)
+
+
+def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
+    """Return the indices of the lower triangle of a matrix. See `numpy.tril_indices`."""
+    return nonzero(tri(n, m, k, bool))
+
+
+def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
+    """Return the indices of the upper triangle of a matrix. See `numpy.triu_indices`."""
+    return nonzero(~tri(n, m, k - 1, bool))
+
+
+def _plane(arr: Any) -> tuple[int, int]:
+    array = to_array(arr, "arr")
+    if array.ndim != 2:
+        raise ArgumentValueError(f"arr: expected two axes, got the shape {array.shape}")
+    return array.shape[0], array.shape[1]
+
+
+def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
+    """Return the indices of the lower triangle of an array. See `numpy.tril_indices_from`."""
+    rows, columns = _plane(arr)
+    return tril_indices(rows, k, columns)
+
+
+def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
+    """Return the indices of the upper triangle of an array. See `numpy.triu_indices_from`."""
+    rows, columns = _plane(arr)
+    return triu_indices(rows, k, columns)
+
+
+def mask_indices(n: int, mask_func: Any, k: Any = 0) -> tuple[Array, ...]:
+    """Return the indices that a function such as `triu` leaves of a matrix. See `numpy.mask_indices`."""
+    from vkdispatch.numpy.basics.creation import ones
+
+    return nonzero(mask_func(ones((n, n), int64), k=k) != 0)
+
+
+def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
+    """Return the indices of the main diagonal of an array. See `numpy.diag_indices`."""
+    return (arange(n),) * ndim
+
+
+def diag_indices_from(arr: Any) -> tuple[Array, ...]:
+    """Return the indices of the main diagonal of an array. See `numpy.diag_indices_from`.
+
+    Raises ValueError unless all of its two or more axes have the same length.
+    """
+    array = to_array(arr, "arr")
+    if array.ndim < 2 or len(set(array.shape)) != 1:
+        raise ArgumentValueError(f"arr: expected two or more axes of one length, got {array.shape}")
+    return diag_indices(array.shape[0], array.ndim)

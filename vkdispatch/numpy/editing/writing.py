@@ -1,0 +1,189 @@
+"""Writing to arrays: by places, masks and diagonals."""
+
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics.creation import arange
+from vkdispatch.numpy.basics.elementwise import choose, clip
+from vkdispatch.numpy.basics.inputs import to_array, to_index
+from vkdispatch.numpy.basics.manipulation import parse_axis, reshape, view_with
+from vkdispatch.numpy.core.array import Array, view_of
+from vkdispatch.numpy.indexing.gathering import nonzero
+
+__all__ = [
+    "copyto",
+    "fill_diagonal",
+    "place",
+    "put",
+    "put_along_axis",
+    "putmask",
+]
+
+
+def _target(a: Any, name: str) -> Array:
+    if not isinstance(a, Array):
+        raise ArgumentTypeError(f"{name}: expected an Array, which is written to, got {type(a).__name__}")
+    return a
+
+
+def _write_flat(target: Array, places: Array, values: Any) -> None:
+    """Write values, repeated as needed, to places of a flattened array."""
+    data = reshape(to_array(values, "values"), -1)
+    if places.size == 0:
+        return
+    if data.size == 0:
+        raise ArgumentValueError("values: expected at least one")
+    if data.size > 1:
+        data = data[: places.size] if data.size >= places.size else data[arange(places.size) % data.size]
+    view = view_of(target)
+    if view.is_contiguous or target.ndim == 1:
+        reshape(target, -1)[places] = data
+        return
+    rest, index = places, []
+    for length in reversed(target.shape[1:]):
+        index.append(rest % length)
+        rest = rest // length
+    target[tuple(reversed([*index, rest]))] = data
+
+
+def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
+    """Write values to places of the flattened array. See `numpy.put`.
+
+    Parameters
+    ----------
+    v
+        Values, which are repeated as needed. Of several for one place the last one counts.
+    mode
+        What is done about places out of bounds: "raise" (an IndexError, at the latest with the next wait),
+        "wrap" or "clip".
+    """
+    target = _target(a, "a")
+    places = reshape(to_index(ind), -1)
+    if places.size == 0:
+        return
+    if target.size == 0:
+        raise ArgumentIndexError("ind: there are no elements to write to")
+    if mode == "wrap":
+        places = places % target.size
+    elif mode == "clip":
+        places = clip(places, 0, target.size - 1)
+    elif mode != "raise":
+        raise ArgumentValueError(f"mode: expected 'raise', 'wrap' or 'clip', got {mode!r}")
+    else:
+        places = choose(places < 0, places + target.size, places)
+        # what is out of bounds stays so along the first axis of an array that is not contiguous
+        places = choose(places < 0, np.iinfo(np.int64).max // 2, places.astype(np.int64))
+    _write_flat(target, places, v)
+
+
+def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
+    """Write one value to each line along an axis for each of its indices. See `numpy.put_along_axis`."""
+    target = _target(arr, "arr")
+    index = to_index(indices)
+    if index.dtype.kind not in "iu":
+        raise ArgumentIndexError(f"indices: expected integers, got {index.dtype}")
+    if axis is None:
+        if index.ndim != 1:
+            raise ArgumentValueError(f"indices: expected one axis, got {index.ndim}")
+        target, axis = reshape(target, -1, copy=False), 0
+    place = parse_axis(axis, target.ndim)
+    if index.ndim != target.ndim:
+        raise ArgumentValueError(f"indices: expected {target.ndim} axes, got {index.ndim}")
+    entries = [
+        index
+        if other == place
+        else reshape(arange(length), tuple(length if i == other else 1 for i in range(target.ndim)))
+        for other, length in enumerate(target.shape)
+    ]
+    target[tuple(entries)] = values if not isinstance(values, (list, tuple)) else to_array(values, "values")
+
+
+def place(arr: Any, mask: Any, vals: Any) -> None:
+    """Write values, one after the other, where a mask holds. See `numpy.place`. The mask is waited for."""
+    target = _target(arr, "arr")
+    chosen = to_array(mask, "mask")
+    if chosen.size != target.size:
+        raise ArgumentValueError(f"mask: expected {target.size} elements, got {chosen.size}")
+    (places,) = nonzero(reshape(chosen, -1))
+    _write_flat(target, places, vals)
+
+
+def putmask(a: Any, mask: Any, values: Any) -> None:
+    """Write the values at the places of elements where a mask holds. See `numpy.putmask`."""
+    target = _target(a, "a")
+    chosen = to_array(mask, "mask").astype(bool, copy=False)
+    if chosen.shape != target.shape:
+        raise ArgumentValueError(f"mask: expected the shape {target.shape}, got {chosen.shape}")
+    data = reshape(to_array(values, "values").astype(target.dtype), -1)
+    if data.size == 0:
+        return
+    if data.size != target.size:
+        data = data[arange(target.size) % data.size]
+    target[...] = choose(chosen, reshape(data, target.shape), target)
+
+
+def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> None:
+    """Write an array, or a number, to another one, where a mask holds. See `numpy.copyto`.
+
+    Raises TypeError where `casting` does not allow it.
+    """
+    target = _target(dst, "dst")
+    if isinstance(src, (bool, int, float, complex)) and not isinstance(src, np.generic):
+        fits = np.can_cast(np.result_type(target.dtype, src), target.dtype, casting)
+        source: Any = src
+    else:
+        source = to_array(src, "src")
+        fits = np.can_cast(source.dtype, target.dtype, casting)
+    if not fits:
+        raise ArgumentTypeError(
+            f"src: {getattr(src, 'dtype', src)} does not go into {target.dtype} by a {casting!r} cast"
+        )
+    if where is True:
+        target[...] = source
+        return
+    chosen = to_array(where, "where")
+    if isinstance(source, Array):
+        source = source.astype(target.dtype, copy=False)
+    target[...] = choose(chosen, source, target)
+
+
+def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
+    """Write a value, or values one after the other, to the main diagonal. See `numpy.fill_diagonal`.
+
+    Parameters
+    ----------
+    wrap
+        Whether the diagonal of a matrix with more rows than columns begins again after its end.
+
+    Raises
+    ------
+    ValueError
+        The array has fewer than two axes, or more than two of different lengths.
+    """
+    target = _target(a, "a")
+    if target.ndim < 2:
+        raise ArgumentValueError(f"a: expected at least two axes, got the shape {target.shape}")
+    if target.ndim > 2 and len(set(target.shape)) != 1:
+        raise ArgumentValueError(f"a: expected axes of one length, got the shape {target.shape}")
+    view = view_of(target)
+    rows, columns = target.shape[0], target.shape[1]
+    data = to_array(val, "val")
+    step = sum(view.strides)
+    if not wrap or target.ndim > 2 or rows <= columns:
+        lines = [(view.offset, min(target.shape))]
+    else:
+        # after the last column a row stays empty
+        starts = range(0, rows, columns + 1)
+        lines = [(view.offset + start * view.strides[0], min(columns, rows - start)) for start in starts]
+    count = sum(length for _, length in lines)
+    values: Any = data
+    if data.ndim:
+        flat = reshape(data, -1)
+        values = flat[arange(count) % flat.size] if flat.size < count else flat[:count]
+    done = 0
+    for offset, length in lines:
+        part = values[done : done + length] if data.ndim else values
+        view_with(view, (length,), (step,), offset)[...] = part
+        done += length

@@ -1,0 +1,1 @@
+"""Elements at indices and masks, read and written."""

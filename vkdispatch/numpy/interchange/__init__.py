@@ -1,0 +1,1 @@
+"""Other libraries, kernels and notebooks: protocols, exchange of memory, text, inspection."""

@@ -1,0 +1,364 @@
+"""NumPy's protocols: its ufuncs and functions, called with arrays, are those of this namespace."""
+
+import inspect
+import sys
+from collections.abc import Callable, Sequence
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics import parts
+from vkdispatch.numpy.basics.elementwise import UFUNCS, finish
+from vkdispatch.numpy.basics.reductions import accumulate
+from vkdispatch.numpy.core.array import Array, describe, namespace, value_of
+from vkdispatch.numpy.core.conversion import asarray
+from vkdispatch.numpy.interchange.updates import update_at
+
+__all__: list[str] = []
+
+# Reductions and running results that have kernels of their own.
+_REDUCTIONS = {
+    "add": "sum",
+    "multiply": "prod",
+    "maximum": "max",
+    "minimum": "min",
+    "logical_and": "all",
+    "logical_or": "any",
+}
+_RUNNING = ("add", "multiply", "maximum", "minimum")
+# Others that may be computed in any order, with what they start from.
+_ASSOCIATIVE: dict[str, Any] = {
+    "bitwise_and": -1,
+    "bitwise_or": 0,
+    "bitwise_xor": 0,
+    "logical_xor": False,
+    "fmax": None,
+    "fmin": None,
+    "gcd": 0,
+    "lcm": 1,
+    "hypot": 0,
+    "logaddexp": -np.inf,
+    "logaddexp2": -np.inf,
+}
+# Keywords of ufuncs that do not change what is computed here, and the values that they may have.
+_NEUTRAL: dict[str, tuple[Any, ...]] = {
+    "order": ("K", "C", "A"),
+    "subok": (True, False),
+    "casting": ("same_kind",),
+}
+_BY_OTHERS = {"matmul": "matmul", "vecdot": "vecdot"}
+
+
+# ---- ufuncs --------------------------------------------------------------------------------------
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Return what a ufunc of NumPy gives for arrays: `Array.__array_ufunc__`.
+
+    NotImplemented where an operand has a protocol of its own, so that its library computes.
+
+    Raises
+    ------
+    TypeError
+        An operand is an array of NumPy, or the ufunc or its method is none of those that arrays have.
+    """
+    if not kwargs and method == "__call__":
+        function = _FUNCTIONS.get(ufunc)
+        if function is not None and all(isinstance(each, _PLAIN) for each in inputs):
+            return function(*inputs)
+    outputs = kwargs.get("out", ())
+    for each in (*inputs, *(outputs if isinstance(outputs, tuple) else (outputs,))):
+        if _is_foreign(each):
+            return NotImplemented
+    name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+    _refuse_host_arrays(f"np.{name}", (*inputs, *_flat(outputs), kwargs.get("where")))
+    compute = _METHODS.get(method)
+    if compute is None:
+        raise ArgumentTypeError(f"np.{name}: arrays do not have this method; {_ON_HOST}")
+    if getattr(np, ufunc.__name__, None) is not ufunc:
+        return _call_special(ufunc, method, inputs, kwargs)
+    return compute(ufunc, inputs, kwargs)
+
+
+def _call_special(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Compute a ufunc that is not one of NumPy's: those of `scipy.special` that arrays have."""
+    name = ufunc.__name__
+    scipy = sys.modules.get("scipy.special._ufuncs")
+    special = namespace().special
+    if method != "__call__" or getattr(scipy, name, None) is not ufunc or name not in special.__all__:
+        raise ArgumentTypeError(
+            f"{name}: arrays do not have this ufunc, which is not one of NumPy's; {_ON_HOST}"
+        )
+    options = _options(name, kwargs, ("out",))
+    out = options.get("out")
+    result = getattr(special, name)(*inputs)
+    return result if out is None else finish(value_of(result), out, None, name)
+
+
+_FUNCTIONS = {getattr(np, name): function for name, function in UFUNCS.items()}
+_PLAIN = (Array, float, int, complex, np.number, np.bool_)
+_ON_HOST = "compute on the host with x.numpy()"
+
+
+def _flat(values: Any) -> tuple[Any, ...]:
+    return tuple(values) if isinstance(values, tuple) else (values,)
+
+
+def _is_foreign(value: Any) -> bool:
+    """Whether a value's own library is to compute instead."""
+    if value is None or isinstance(value, (Array, np.ndarray, np.generic, Buffer)):
+        return False
+    return getattr(type(value), "__array_ufunc__", None) is not None
+
+
+def _refuse_host_arrays(name: str, values: Sequence[Any]) -> None:
+    for each in values:
+        if isinstance(each, (np.ndarray, Buffer)):
+            shown = describe(each) if isinstance(each, np.ndarray) else "a vd.Buffer"
+            raise ArgumentTypeError(
+                f"{name}: got {shown} beside an Array; convert it with vnp.asarray, or read the Array "
+                "with x.numpy()"
+            )
+
+
+def _options(name: str, kwargs: dict[str, Any], allowed: Sequence[str]) -> dict[str, Any]:
+    """Return the keyword arguments that a function takes. Raises TypeError for others that matter."""
+    found = {}
+    for key, value in kwargs.items():
+        if key in allowed:
+            found[key] = value
+        elif value is not None and value not in _NEUTRAL.get(key, ()):
+            raise ArgumentTypeError(f"np.{name}: {key}={value!r} is not for arrays; {_ON_HOST}")
+    if isinstance(found.get("out"), tuple) and len(found["out"]) == 1:
+        (found["out"],) = found["out"]
+    return found
+
+
+def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    name = ufunc.__name__
+    if name in parts.__all__:
+        outputs = _options(name, kwargs, ("out",)).get("out")
+        found = getattr(parts, name)(*inputs)
+        if outputs is None:
+            return found
+        if isinstance(found, Array):
+            return finish(value_of(found), outputs, None, name)
+        pairs = zip(found, outputs, strict=True)
+        return tuple(each if out is None else finish(value_of(each), out, None, name) for each, out in pairs)
+    if name in _BY_OTHERS:
+        options = _options(name, kwargs, ("out", "dtype", "axis"))
+        return getattr(namespace(), _BY_OTHERS[name])(*inputs, **options)
+    function = UFUNCS.get(name)
+    if function is None:
+        raise ArgumentTypeError(f"np.{name}: arrays do not have this function; {_ON_HOST}")
+    return function(*inputs, **_options(name, kwargs, ("out", "where", "dtype")))
+
+
+def _reduce(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    name = ufunc.__name__
+    allowed = ("axis", "dtype", "out", "keepdims", "initial", "where")
+    options = {"axis": 0, **_options(f"{name}.reduce", kwargs, allowed)}
+    if options.get("initial", 0) is np._NoValue:
+        del options["initial"]
+    (x,) = inputs
+    if name in _REDUCTIONS:
+        if name not in ("add", "multiply") and options.pop("dtype", None) is not None:
+            raise ArgumentTypeError(f"np.{name}.reduce: dtype= is not for arrays; use astype before")
+        if name.startswith("logical") and options.pop("initial", None) is not None:
+            raise ArgumentTypeError(
+                f"np.{name}.reduce: initial= is not for arrays; combine it with the result"
+            )
+        return getattr(namespace(), _REDUCTIONS[name])(x, **options)
+    if name not in _ASSOCIATIVE:
+        raise ArgumentTypeError(
+            f"np.{name}.reduce: arrays reduce with {', '.join((*_REDUCTIONS, *_ASSOCIATIVE))}; {_ON_HOST}"
+        )
+    if options.pop("where", True) is not True or options.pop("dtype", None) is not None:
+        raise ArgumentTypeError(f"np.{name}.reduce: where= and dtype= are not for arrays; {_ON_HOST}")
+    return _reduce_by_halves(name, x, **options)
+
+
+def _reduce_by_halves(
+    name: str, x: Array, axis: Any, out: Any = None, keepdims: bool = False, initial: Any = None
+) -> Array:
+    """Reduce by combining the halves of the array along an axis, again and again."""
+    vnp = namespace()
+    function = UFUNCS[name]
+    axes = range(x.ndim) if axis is None else (axis if isinstance(axis, tuple) else (axis,))
+    places = sorted(np.lib.array_utils.normalize_axis_index(each, x.ndim) for each in axes)
+    others = [each for each in range(x.ndim) if each not in places]
+    lines = vnp.permute_dims(x, (*others, *places))
+    rest = tuple(x.shape[each] for each in others)
+    lines = vnp.reshape(lines, (*rest, int(np.prod([x.shape[each] for each in places], dtype=np.int64))))
+    count = lines.shape[-1]
+    if count == 0:
+        start = _ASSOCIATIVE[name] if initial is None else initial
+        if start is None:
+            raise ArgumentValueError(
+                f"np.{name}.reduce: zero-size array to reduction operation which has no identity"
+            )
+        kind = function(vnp.zeros((1,), x.dtype), vnp.zeros((1,), x.dtype)).dtype
+        lines, count = vnp.full((*rest, 1), kind.type(start), kind), 1
+    if count == 1 and name != "fmax" and name != "fmin":
+        lines = function(lines, lines.dtype.type(_ASSOCIATIVE[name]))
+    while count > 1:
+        half = count // 2
+        joined = function(lines[..., :half], lines[..., half : 2 * half])
+        lines = vnp.concatenate([joined, lines[..., 2 * half :]], axis=-1) if count % 2 else joined
+        count = lines.shape[-1]
+    result = lines[..., 0]
+    if initial is not None:
+        result = function(result, initial)
+    if keepdims:
+        result = vnp.reshape(result, tuple(1 if i in places else n for i, n in enumerate(x.shape)))
+    return result if out is None else finish(value_of(result), out, None, name)
+
+
+def _accumulate(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    name = ufunc.__name__
+    if name not in _RUNNING:
+        raise ArgumentTypeError(
+            f"np.{name}.accumulate: arrays accumulate with {', '.join(_RUNNING)}; {_ON_HOST}"
+        )
+    options = {"axis": 0, **_options(f"{name}.accumulate", kwargs, ("axis", "dtype", "out"))}
+    return accumulate(name, inputs[0], **options)
+
+
+def _outer(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    first, second = (each if isinstance(each, Array) else asarray(each) for each in inputs)
+    grown = namespace().reshape(first, (*first.shape, *(1,) * second.ndim))
+    return _call(ufunc, (grown, second), kwargs)
+
+
+def _at(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> None:
+    _options(f"{ufunc.__name__}.at", kwargs, ())
+    if not isinstance(inputs[0], Array):
+        raise ArgumentTypeError(
+            f"np.{ufunc.__name__}.at: expected an Array to change, got {describe(inputs[0])}"
+        )
+    if len(inputs) != 3:
+        raise ArgumentTypeError(f"np.{ufunc.__name__}.at: needs an array, indices and values")
+    update_at(ufunc.__name__, *inputs)
+
+
+_METHODS: dict[str, Callable[[np.ufunc, Sequence[Any], dict[str, Any]], Any]] = {
+    "__call__": _call,
+    "reduce": _reduce,
+    "accumulate": _accumulate,
+    "outer": _outer,
+    "at": _at,
+}
+
+
+# ---- functions -----------------------------------------------------------------------------------
+
+
+def call_function(func: Any, types: Any, args: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    """Return what a function of NumPy gives for arrays: `Array.__array_function__`.
+
+    NotImplemented where an argument has a protocol of its own, so that its library computes.
+
+    Raises
+    ------
+    TypeError
+        An argument is an array of NumPy, or this namespace lacks the function or one of the arguments.
+    """
+    if not all(issubclass(each, (Array, np.ndarray, Buffer)) for each in types):
+        return NotImplemented
+    name = _called(func)
+    own = find_function(func)
+    if own is None:
+        raise ArgumentTypeError(f"{name}: arrays do not have this function; {_ON_HOST}")
+    if own.__name__ not in _ABOUT:
+        _refuse_host_arrays(name, [*args, *kwargs.values()])
+        for each in args:
+            if isinstance(each, (list, tuple)):
+                _refuse_host_arrays(name, each)
+    positional, named = bind_arguments(name, func, own, args, kwargs)
+    return own(*positional, **named)
+
+
+def _called(func: Any) -> str:
+    return f"{(func.__module__ or 'numpy').replace('numpy', 'np', 1)}.{func.__name__}"
+
+
+@lru_cache(1024)
+def find_function(func: Any) -> Callable[..., Any] | None:
+    """Return the function of the namespace that has the name and the module of one of NumPy's."""
+    module, name = func.__module__ or "numpy", func.__name__
+    space = namespace()
+    if module in ("numpy.linalg", "numpy.fft"):
+        space = getattr(space, module.rpartition(".")[2])
+    elif module != "numpy":
+        return None
+    if name in _UNLIKE:
+        return None
+    found = getattr(space, name, None)
+    return found if inspect.isfunction(found) else None
+
+
+# Functions of which something else has the name in this namespace.
+_UNLIKE = ("choose",)
+# Functions that compute nothing; arrays of NumPy are welcome.
+_ABOUT = ("can_cast", "common_type", "may_share_memory", "result_type", "shares_memory")
+# Parameters that have another name here.
+_RENAMED = {"clip": {"a_min": "min", "a_max": "max"}}
+
+
+@lru_cache(1024)
+def _parameters(func: Any) -> dict[str, inspect.Parameter] | None:
+    try:
+        return dict(inspect.signature(func).parameters)
+    except (TypeError, ValueError):
+        return None
+
+
+def bind_arguments(
+    name: str, func: Any, own: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """Return positional and keyword arguments of `own` for those that a function of NumPy was given.
+
+    Raises TypeError for one that `own` lacks, unless it has NumPy's default value.
+    """
+    theirs, ours = _parameters(func), _parameters(own)
+    if theirs is None or ours is None or any(p.kind is p.VAR_POSITIONAL for p in theirs.values()):
+        return list(args), dict(kwargs)
+    names = list(theirs)
+    given = dict(zip(names, args, strict=False)) | kwargs
+    given = {key: value for key, value in given.items() if value is not np._NoValue}
+    for key, other in _RENAMED.get(func.__name__, {}).items():
+        if key in given:
+            given[other] = given.pop(key)
+    leading = [p for p in ours.values() if p.kind is not p.KEYWORD_ONLY]
+    positional: list[Any] = []
+    # the first arguments have names of their own in both: they go by their places
+    for place, parameter in enumerate(leading):
+        key = names[place] if place < len(names) else ""
+        if key not in given:
+            break
+        is_same = key == parameter.name
+        if is_same and parameter.kind is not parameter.POSITIONAL_ONLY:
+            break
+        if not is_same and (key in ours or theirs[key].default is not inspect.Parameter.empty):
+            break
+        positional.append(given.pop(key))
+    accepted = {p.name for p in ours.values() if p.kind is not p.POSITIONAL_ONLY}
+    accepted -= {p.name for p in leading[: len(positional)]}
+    takes_all = any(p.kind is p.VAR_KEYWORD for p in ours.values())
+    named = {}
+    for key, value in given.items():
+        if key in accepted or takes_all:
+            named[key] = value
+        elif not _is_default(theirs.get(key), value):
+            raise ArgumentTypeError(f"{name}: {key}= is not for arrays; {_ON_HOST}")
+    return positional, named
+
+
+def _is_default(parameter: inspect.Parameter | None, value: Any) -> bool:
+    if parameter is None:
+        return False
+    default = parameter.default
+    return value is default or (isinstance(value, (str, int, float)) and bool(value == default))

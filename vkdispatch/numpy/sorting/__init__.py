@@ -1,0 +1,1 @@
+"""Sorts, searches, sets, choices."""

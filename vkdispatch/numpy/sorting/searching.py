@@ -1,0 +1,368 @@
+"""Sorting, searching, sets."""
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics.creation import zeros
+from vkdispatch.numpy.basics.elementwise import choose
+from vkdispatch.numpy.basics.lines import lines as lines_of
+from vkdispatch.numpy.basics.lines import parse_value
+from vkdispatch.numpy.basics.manipulation import (
+    broadcast_to,
+    concatenate,
+    moveaxis,
+    parse_axis,
+    reshape,
+    result_type,
+    stack,
+)
+from vkdispatch.numpy.core.application import broadcast_shapes
+from vkdispatch.numpy.core.array import Array, array_of, store, value_of
+from vkdispatch.numpy.core.conversion import asarray, from_numpy
+from vkdispatch.numpy.core.devices import device_of
+from vkdispatch.numpy.core.dtypes import int64, numpy_type
+from vkdispatch.numpy.core.kernels import as_buffer, as_operand
+from vkdispatch.numpy.core.memory import Shape, Storage, View
+from vkdispatch.numpy.indexing.gathering import array_from, nonzero, whole_view
+from vkdispatch.rearrange import take_along_axis as take_lines
+from vkdispatch.selection.searchsorted import searchsorted as search
+from vkdispatch.sorting import functions as sorting
+
+__all__ = [
+    "argsort",
+    "argwhere",
+    "flatnonzero",
+    "isin",
+    "searchsorted",
+    "sort",
+    "take",
+    "take_along_axis",
+    "unique",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "where",
+]
+
+
+def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
+    """Return `x` where a condition holds, and `y` elsewhere. See `numpy.where`.
+
+    Without `x` and `y`: the indices of elements that are true, as from `nonzero`. Raises ValueError if only
+    one of them is given.
+    """
+    if (x is None) != (y is None):
+        raise ArgumentValueError("x, y: expected both or neither")
+    return nonzero(condition) if x is None and y is None else choose(condition, x, y)
+
+
+def flatnonzero(x: Any) -> Array:
+    """Return the flat indices of elements that are not zero. See `numpy.flatnonzero`."""
+    return nonzero(reshape(x, -1))[0]
+
+
+def argwhere(x: Any) -> Array:
+    """Return the indices of elements that are not zero, a row for each element. See `numpy.argwhere`."""
+    if not x.ndim:
+        return zeros((int(bool(x)), 0), int64)
+    return stack(nonzero(x), axis=1)
+
+
+def _sorted_lines(x: Any, axis: Any) -> tuple[Any, Shape, int, Shape]:
+    value = parse_value(x)
+    if axis is None:
+        value = value_of(reshape(array_of(value), -1))
+        axis = 0
+    place = parse_axis(axis, len(value.shape))
+    lines, shape, along = lines_of(value, (place,))
+    return lines, shape, along, value.shape
+
+
+def sort(
+    x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool | None = True
+) -> Array:
+    """Return a sorted copy; the sort is stable, and NaN comes after all numbers. See `numpy.sort`."""
+    lines, shape, along, own = _sorted_lines(x, axis)
+    if lines.size == 0:
+        return array_of(lines).copy()
+    buffer = sorting.sort(as_operand(lines, shape), axis=along, descending=descending)
+    return array_of(View(Storage(buffer), own, numpy_type(buffer.var_type)))
+
+
+def argsort(
+    x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool | None = True
+) -> Array:
+    """Return the indices that would sort the array; those of equal elements ascend. See `numpy.argsort`."""
+    value = parse_value(x)
+    if not value.shape and axis in (-1, 0):
+        return zeros((1,), int64, device=device_of(value))
+    lines, shape, along, own = _sorted_lines(x, axis)
+    if lines.size == 0:
+        return zeros(own, int64, device=device_of(lines))
+    buffer = sorting.argsort(as_operand(lines, shape), axis=along, descending=descending)
+    return array_of(View(Storage(buffer), own, numpy_type(buffer.var_type))).astype(int64, copy=False)
+
+
+def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> Array:
+    """Return where elements of `x2` go in the sorted array `x1`. See `numpy.searchsorted`.
+
+    Raises
+    ------
+    ValueError
+        `x1` has not one axis, or `side` is neither "left" nor "right".
+    """
+    if side not in ("left", "right"):
+        raise ArgumentValueError(f"side: expected 'left' or 'right', got {side!r}")
+    first = x1 if isinstance(x1, Array) else asarray(x1)
+    second = x2 if isinstance(x2, Array) else asarray(x2)
+    if first.ndim != 1:
+        raise ArgumentValueError(f"x1: expected one axis, got the shape {first.shape}")
+    if sorter is not None:
+        first = take(first, sorter)
+    kind = result_type(first, second)
+    first, second = first.astype(kind, copy=False), second.astype(kind, copy=False)
+    if second.size == 0 or first.size == 0:
+        return zeros(second.shape, int64, device=second.device)
+    if kind.kind == "c":
+        return _search_by_sort(first, second, side)
+    sorted_ = as_buffer(whole_view(value_of(first)), (first.size,))
+    found = search(sorted_, as_buffer(whole_view(value_of(second)), (second.size,)), side=side)
+    return array_from(found, second.shape).astype(int64, copy=False)
+
+
+def _search_by_sort(first: Array, second: Array, side: str) -> Array:
+    """Return where values go, by sorting them together with the sorted array: for complex numbers."""
+    from vkdispatch.numpy.basics.reductions import cumsum
+
+    values = reshape(second, -1)
+    order = argsort(concatenate([values, first] if side == "left" else [first, values]))
+    if side == "left":
+        is_value, places = order < values.size, order
+    else:
+        is_value, places = order >= first.size, order - first.size
+    before = cumsum((~is_value).astype(int64))
+    found = zeros(values.shape, int64, device=values.device)
+    found[places[is_value]] = before[is_value]
+    return reshape(found, second.shape)
+
+
+def take(x: Any, indices: Any, /, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
+    """Return elements, or parts along an axis, at indices. See `numpy.take`.
+
+    Parameters
+    ----------
+    mode
+        What is done about indices out of bounds: "raise" (an IndexError, at the latest with the next wait),
+        "wrap" or "clip".
+    """
+    array = x if isinstance(x, Array) else asarray(x)
+    index = indices if isinstance(indices, Array) else np.asarray(indices)
+    if not index.size and index.dtype.kind == "f":
+        index = index.astype(np.int64)
+    if index.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"indices: expected integers, got {index.dtype}")
+    if mode not in ("raise", "wrap", "clip"):
+        raise ArgumentValueError(f"mode: expected 'raise', 'wrap' or 'clip', got {mode!r}")
+    if axis is None:
+        array, axis = reshape(array, -1), 0
+    place = parse_axis(axis, array.ndim)
+    length = array.shape[place]
+    if index.size and not length:
+        raise ArgumentIndexError(f"indices: axis {place} has no elements")
+    if mode != "raise" and index.dtype.itemsize < 8:  # which may not hold the length
+        index = index.astype(np.int64)
+    if mode == "wrap":
+        index = index % length
+    elif mode == "clip" and isinstance(index, Array):
+        index = choose(index < 0, 0, choose(index >= length, length - 1, index))
+    elif mode == "clip":
+        index = np.clip(index, 0, length - 1)
+    found = array[(*(slice(None),) * place, index)]
+    if out is not None:
+        store(out, value_of(found), "take")
+        return out  # type: ignore[no-any-return]
+    return found
+
+
+def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Array:
+    """Return one element of each line along an axis for each of its indices. See `numpy.take_along_axis`.
+
+    Raises
+    ------
+    ValueError
+        The arrays have different numbers of axes, or their other axes do not broadcast.
+    IndexError
+        The indices are no integers, or out of bounds: of those in an Array, with the next wait or read.
+    """
+    array = x if isinstance(x, Array) else asarray(x)
+    index = indices if isinstance(indices, Array) else from_numpy(np.asarray(indices), array.device)
+    if axis is None:
+        array, axis = reshape(array, -1), 0
+    place = parse_axis(axis, array.ndim)
+    if index.ndim != array.ndim:
+        raise ArgumentValueError(f"indices: expected {array.ndim} axes, got {index.ndim}")
+    if index.dtype.kind not in "iu":
+        raise ArgumentIndexError(f"indices: expected integers, got {index.dtype}")
+    length, count = array.shape[place], index.shape[place]
+    others = broadcast_shapes(
+        [(*each.shape[:place], 1, *each.shape[place + 1 :]) for each in (array, index)], "take_along_axis"
+    )
+    lines = (*others[:place], length, *others[place + 1 :])
+    shape = (*others[:place], count, *others[place + 1 :])
+    values = array if array.shape == lines else broadcast_to(array, lines)
+    wanted = index if index.shape == shape else broadcast_to(index, shape)
+    if not wanted.size:
+        return zeros(shape, array.dtype, device=array.device)
+    if len(shape) <= 3:  # so that messages name the axis
+        found = take_lines(as_operand(value_of(values), lines), as_operand(value_of(wanted), shape), place)
+    else:
+        outer, inner = math.prod(shape[:place]), math.prod(shape[place + 1 :])
+        found = take_lines(
+            as_operand(value_of(values), (outer, length, inner)),
+            as_operand(value_of(wanted), (outer, count, inner)),
+            1,
+        )
+    return array_from(found, shape)
+
+
+class UniqueAll(NamedTuple):
+    """What `unique_all` returns."""
+
+    values: Array
+    indices: Array
+    inverse_indices: Array
+    counts: Array
+
+
+class UniqueCounts(NamedTuple):
+    """What `unique_counts` returns."""
+
+    values: Array
+    counts: Array
+
+
+class UniqueInverse(NamedTuple):
+    """What `unique_inverse` returns."""
+
+    values: Array
+    inverse_indices: Array
+
+
+def unique_all(x: Any, /) -> UniqueAll:
+    """Return the different elements in order, first places, inverse and counts. See `numpy.unique_all`.
+
+    Each NaN is different from all others.
+    """
+    array = x if isinstance(x, Array) else asarray(x)
+    flat = reshape(array, -1)
+    order = argsort(flat)
+    return _first_of_runs(flat[order], order, array.shape)
+
+
+def unique_counts(x: Any, /) -> UniqueCounts:
+    """Return the different elements in order, and how often each occurs. See `numpy.unique_counts`."""
+    found = unique_all(x)
+    return UniqueCounts(found.values, found.counts)
+
+
+def unique_inverse(x: Any, /) -> UniqueInverse:
+    """Return the different elements in order, and the place of each element among them."""
+    found = unique_all(x)
+    return UniqueInverse(found.values, found.inverse_indices)
+
+
+def unique_values(x: Any, /) -> Array:
+    """Return the different elements in order. See `numpy.unique_values`."""
+    return unique_all(x).values
+
+
+def unique(
+    x: Any,
+    return_index: bool = False,
+    return_inverse: bool = False,
+    return_counts: bool = False,
+    axis: int | None = None,
+    *,
+    equal_nan: bool = True,
+    sorted: bool = True,
+) -> Any:
+    """Return the different elements, or parts along an axis, in order. See `numpy.unique`.
+
+    With `equal_nan` all NaNs are one element, unless an axis is given.
+    """
+    array = x if isinstance(x, Array) else asarray(x)
+    found = unique_all(array) if axis is None else _unique_along(array, parse_axis(axis, array.ndim))
+    values, indices, inverse, counts = found
+    if equal_nan and axis is None and array.dtype.kind in "fc" and values.size > 1:
+        from vkdispatch.numpy.basics.elementwise import isnan
+        from vkdispatch.numpy.basics.reductions import count_nonzero
+
+        nans = int(count_nonzero(isnan(values)))
+        if nans > 1:
+            first = values.size - nans
+            counts = counts[: first + 1].copy()
+            counts[first] = found.counts[first:].sum()
+            values, indices = values[: first + 1], indices[: first + 1]
+            inverse = choose(inverse > first, first, inverse)
+    result = [values]
+    if return_index:
+        result.append(indices)
+    if return_inverse:
+        result.append(inverse)
+    if return_counts:
+        result.append(counts)
+    return result[0] if len(result) == 1 else tuple(result)
+
+
+def _unique_along(array: Array, axis: int) -> UniqueAll:
+    """Return the different parts along an axis, which are sorted by their elements, the first ones first."""
+    from vkdispatch.numpy.basics.creation import arange
+
+    parts = moveaxis(array, axis, 0)
+    count = parts.shape[0]
+    rows = reshape(parts, (count, array.size // count if count else 0))
+    order = arange(count, device=array.device)
+    for column in reversed(range(rows.shape[1])):
+        order = order[argsort(rows[order, column])]
+    found = _first_of_runs(rows[order], order, (count,))
+    values = moveaxis(parts[found.indices], 0, axis)
+    return UniqueAll(values, found.indices, found.inverse_indices, found.counts)
+
+
+def _first_of_runs(ordered: Array, order: Array, shape: Shape) -> UniqueAll:
+    """Return the first of equal neighbours, given elements or rows in order, and from where they come."""
+    from vkdispatch.numpy.basics.reductions import any as any_of
+    from vkdispatch.numpy.basics.reductions import cumsum
+
+    size = ordered.shape[0]
+    if size == 0:
+        nothing = zeros((0,), int64, device=ordered.device)
+        return UniqueAll(ordered, nothing, zeros(shape, int64, device=ordered.device), nothing)
+    steps = ordered[1:] != ordered[:-1]
+    if ordered.ndim > 1:
+        steps = any_of(steps, axis=1)
+    differs = concatenate([from_numpy(np.ones(1, bool), ordered.device), steps])
+    starts = nonzero(differs)[0]
+    ends = concatenate([starts[1:], from_numpy(np.asarray([size]), ordered.device)])
+    inverse = zeros((size,), int64, device=ordered.device)
+    inverse[order] = cumsum(differs.astype(int64)) - 1
+    return UniqueAll(ordered[starts], order[starts], reshape(inverse, shape), ends - starts)
+
+
+def isin(
+    x1: Any, x2: Any, /, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+) -> Array:
+    """Return where elements of `x1` occur in `x2`. See `numpy.isin`; `assume_unique` changes nothing."""
+    first = x1 if isinstance(x1, Array) else asarray(x1)
+    second = reshape(x2 if isinstance(x2, Array) else asarray(x2), -1)
+    if second.size == 0 or first.size == 0:
+        found = zeros(first.shape, bool, device=first.device)
+    else:
+        ordered = sort(second)
+        place = searchsorted(ordered, first)
+        found = ordered[choose(place >= second.size, second.size - 1, place)] == first
+    return ~found if invert else found

@@ -1,0 +1,161 @@
+"""Parts of arrays by conditions, arrays of blocks, bits in bytes, and real parts."""
+
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics.creation import arange, zeros
+from vkdispatch.numpy.basics.elementwise import absolute, finish, imag, real
+from vkdispatch.numpy.basics.inputs import to_array
+from vkdispatch.numpy.basics.manipulation import concatenate, parse_axis, reshape
+from vkdispatch.numpy.basics.reductions import all as all_of
+from vkdispatch.numpy.basics.reductions import sum as total
+from vkdispatch.numpy.core.array import Array, value_of
+from vkdispatch.numpy.core.dtypes import default_complex
+from vkdispatch.numpy.indexing.gathering import nonzero
+from vkdispatch.numpy.sorting.searching import sort, take
+
+__all__ = ["block", "compress", "extract", "packbits", "real_if_close", "sort_complex", "unpackbits"]
+
+
+def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Array:
+    """Return the parts along an axis for which a condition holds, which is waited for. See `numpy.compress`.
+
+    Raises
+    ------
+    ValueError
+        The condition is no vector.
+    IndexError
+        It holds beyond the end of the axis.
+    """
+    chosen, array = to_array(condition, "condition"), to_array(a, "a")
+    if chosen.ndim != 1:
+        raise ArgumentValueError(f"condition: expected a vector, got the shape {chosen.shape}")
+    if axis is None:
+        array, axis = reshape(array, -1), 0
+    place = parse_axis(axis, array.ndim)
+    (places,) = nonzero(chosen)
+    if chosen.size > array.shape[place] and int(places[-1:].numpy().max(initial=-1)) >= array.shape[place]:
+        raise ArgumentIndexError(f"condition: longer than axis {place} with {array.shape[place]} elements")
+    found = take(array, places, axis=place)
+    return found if out is None else finish(value_of(found), out)
+
+
+def extract(condition: Any, arr: Any) -> Array:
+    """Return the elements for which a condition holds, which is waited for. See `numpy.extract`."""
+    (places,) = nonzero(reshape(to_array(condition, "condition"), -1))
+    return take(reshape(to_array(arr, "arr"), -1), places)
+
+
+def block(arrays: Any) -> Array:
+    """Return the array that nested lists of blocks make. See `numpy.block`.
+
+    Raises
+    ------
+    ValueError
+        A list is empty, lists are not nested alike, or shapes do not fit.
+    TypeError
+        A block is a tuple.
+    """
+    depth = _find_depth(arrays)
+    ndim = max(depth, max(each.ndim for each in _find_blocks(arrays)))
+    return _join(arrays, depth, ndim)
+
+
+def _find_depth(arrays: Any) -> int:
+    if isinstance(arrays, tuple):
+        raise ArgumentTypeError("arrays: expected lists, got a tuple")
+    if not isinstance(arrays, list):
+        return 0
+    if not arrays:
+        raise ArgumentValueError("arrays: expected lists with blocks, got an empty one")
+    depths = {_find_depth(each) for each in arrays}
+    if len(depths) > 1:
+        raise ArgumentValueError("arrays: expected lists that are nested alike")
+    return depths.pop() + 1
+
+
+def _find_blocks(arrays: Any) -> list[Array]:
+    if isinstance(arrays, list):
+        return [block for each in arrays for block in _find_blocks(each)]
+    return [to_array(arrays, "arrays")]
+
+
+def _join(arrays: Any, depth: int, ndim: int) -> Array:
+    if not isinstance(arrays, list):
+        array = to_array(arrays, "arrays")
+        return reshape(array, (*(1,) * (ndim - array.ndim), *array.shape), copy=True)
+    return concatenate([_join(each, depth - 1, ndim) for each in arrays], axis=ndim - depth)
+
+
+def _bits_order(bitorder: str) -> Array:
+    if bitorder not in ("big", "little"):
+        raise ArgumentValueError(f"bitorder: expected 'big' or 'little', got {bitorder!r}")
+    places = arange(8, dtype=np.uint8)
+    return 7 - places if bitorder == "big" else places
+
+
+def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Array:
+    """Return bytes whose bits are truth values along an axis. See `numpy.packbits`."""
+    array = to_array(a, "a")
+    if array.dtype.kind not in "biu":
+        raise ArgumentTypeError(f"a: expected integers or booleans, got {array.dtype}")
+    if axis is None:
+        array, axis = reshape(array, -1), 0
+    place = parse_axis(axis, array.ndim)
+    rest = -array.shape[place] % 8
+    bits = (array != 0).astype(np.uint8)
+    if rest:
+        edge = zeros((*array.shape[:place], rest, *array.shape[place + 1 :]), np.uint8)
+        bits = concatenate([bits, edge], axis=place)
+    groups = reshape(bits, (*bits.shape[:place], bits.shape[place] // 8, 8, *bits.shape[place + 1 :]))
+    order = reshape(_bits_order(bitorder), (8, *(1,) * (array.ndim - place - 1)))
+    return total(groups << order, axis=place + 1, dtype=np.uint8)
+
+
+def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
+    """Return the bits of bytes along an axis, as uint8. See `numpy.unpackbits`."""
+    array = to_array(a, "a")
+    if array.dtype != np.uint8:
+        raise ArgumentTypeError(f"a: expected uint8, got {array.dtype}")
+    if axis is None:
+        array, axis = reshape(array, -1), 0
+    place = parse_axis(axis, array.ndim)
+    after = (1,) * (array.ndim - place - 1)
+    wide = reshape(array, (*array.shape[: place + 1], 1, *array.shape[place + 1 :]))
+    bits = (wide >> reshape(_bits_order(bitorder), (8, *after))) & 1
+    length = array.shape[place] * 8
+    found = reshape(bits, (*array.shape[:place], length, *array.shape[place + 1 :]))
+    if count is None:
+        return found
+    wanted = count if count >= 0 else max(length + count, 0)
+    before = (slice(None),) * place
+    if wanted > length:
+        edge = zeros((*array.shape[:place], wanted - length, *array.shape[place + 1 :]), np.uint8)
+        return concatenate([found, edge], axis=place)
+    return found[(*before, slice(0, wanted))]
+
+
+def real_if_close(a: Any, tol: float = 100) -> Array:
+    """Return the real parts if all imaginary ones are near zero, which are waited for, else the array.
+
+    See `numpy.real_if_close`.
+    """
+    array = to_array(a, "a")
+    if array.dtype.kind != "c":
+        return array
+    limit = tol * float(np.finfo(array.dtype).eps) if tol > 1 else tol
+    return real(array) if bool(all_of(absolute(imag(array)) < limit)) else array
+
+
+def sort_complex(a: Any) -> Array:
+    """Return the elements sorted by real parts, then by imaginary ones, as complex numbers.
+
+    See `numpy.sort_complex`.
+    """
+    ordered = sort(to_array(a, "a"))
+    if ordered.dtype.kind == "c":
+        return ordered
+    is_short = ordered.dtype.kind in "iu" and ordered.dtype.itemsize <= 2
+    return ordered.astype(np.complex64 if is_short else default_complex())

@@ -1,0 +1,1 @@
+"""Statistics, histograms, convolutions, polynomials."""

@@ -1,0 +1,335 @@
+"""Functions given by samples: interpolation, derivatives, integrals, convolutions."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy import fft
+from vkdispatch.numpy.basics.differences import diff
+from vkdispatch.numpy.basics.elementwise import absolute, choose, clip, conjugate, isnan, real
+from vkdispatch.numpy.basics.inputs import real_kind, to_array
+from vkdispatch.numpy.basics.manipulation import (
+    concatenate,
+    flip,
+    parse_axes,
+    parse_axis,
+    reshape,
+    result_type,
+)
+from vkdispatch.numpy.basics.reductions import cumsum
+from vkdispatch.numpy.basics.reductions import sum as total
+from vkdispatch.numpy.core.array import Array
+from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real
+from vkdispatch.numpy.sorting.searching import argsort, searchsorted
+from vkdispatch.numpy.statistics.sliding import slide
+
+__all__ = [
+    "convolve",
+    "correlate",
+    "ediff1d",
+    "gradient",
+    "interp",
+    "trapezoid",
+    "unwrap",
+]
+
+# Longer ones of real and complex numbers are convolved by Fourier transforms.
+_MOST_DIRECT = 512
+
+
+# ---- interpolation -------------------------------------------------------------------------------
+
+
+def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Array:
+    """Return a function at places between those where it is known. See `numpy.interp`.
+
+    Parameters
+    ----------
+    x
+        Where to find the function.
+    xp, fp
+        Where it is known, ascending, and its values there.
+    left, right
+        The values below and above all of `xp`; None: the first and the last value.
+    period
+        The period of a periodic function, whose `xp` may have any order.
+
+    Raises
+    ------
+    ValueError
+        `xp` is empty, or of another shape than `fp`, or `period` is zero.
+    """
+    places, known, values = to_array(x), to_array(xp, "xp"), to_array(fp, "fp")
+    if known.ndim != 1 or known.shape != values.shape:
+        raise ArgumentValueError(
+            f"xp, fp: expected vectors of one length, got the shapes {known.shape} and {values.shape}"
+        )
+    if known.size == 0:
+        raise ArgumentValueError("xp: expected at least one place")
+    if any(each.dtype.kind == "c" for each in (places, known)):
+        raise ArgumentTypeError("x, xp: expected real numbers")
+    wide = result_type(places, known, default_real())
+    kind = result_type(values, default_complex() if values.dtype.kind == "c" else default_real())
+    places, known, values = places.astype(wide), known.astype(wide), values.astype(kind)
+    if period is not None:
+        length = abs(float(period))
+        if length == 0:
+            raise ArgumentValueError("period: expected a number other than zero, got 0")
+        places, known = places % length, known % length
+        order = argsort(known)
+        known, values = known[order], values[order]
+        known = concatenate([known[-1:] - length, known, known[:1] + length])
+        values = concatenate([values[-1:], values, values[:1]])
+        left = right = None
+    last = known.size - 1
+    above = searchsorted(known, places, side="right")
+    low = clip(above - 1, 0, max(last - 1, 0))
+    high = clip(low + 1, 0, last)
+    x0, x1, y0, y1 = known[low], known[high], values[low], values[high]
+    slope = (y1 - y0) / (x1 - x0)
+    found = slope * (places - x0) + y0
+    # infinite values give NaN from one side, and may do so from both
+    found = choose(isnan(found), slope * (places - x1) + y1, found)
+    found = choose(isnan(found) & (y0 == y1), y0, found)
+    found = choose(places == x0, y0, found)
+    below = values[0] if left is None else left
+    beyond = values[last] if right is None else right
+    found = choose(places >= known[last], choose(places == known[last], values[last], beyond), found)
+    found = choose(places < known[0], below, found)
+    return choose(isnan(places), math.nan, found).astype(kind, copy=False)
+
+
+def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * math.pi) -> Array:
+    """Return phases without jumps of periods along an axis. See `numpy.unwrap`."""
+    array = to_array(p, "p")
+    place = parse_axis(axis, array.ndim)
+    kind = result_type(array, period)
+    whole = kind.kind in "iu"
+    steps = diff(array, axis=place)
+    least = period / 2 if discont is None else discont
+    half, odd = divmod(period, 2) if whole else (period / 2, 0)
+    ambiguous = odd == 0
+    low = -half
+    moved = (steps - low) % period + low
+    if ambiguous:
+        moved = choose((moved == low) & (steps > 0), half, moved)
+    correction = choose(absolute(steps) < least, 0, moved - steps)
+    before = (slice(None),) * place
+    first = array[(*before, slice(0, 1))].astype(kind, copy=False)
+    rest = array[(*before, slice(1, None))] + cumsum(correction.astype(kind, copy=False), axis=place)
+    return concatenate([first, rest.astype(kind, copy=False)], axis=place)
+
+
+def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
+    """Return differences of neighbours of the flattened array, between other values. See `numpy.ediff1d`.
+
+    Raises TypeError if the values at the ends do not go into the array's dtype.
+    """
+    array = reshape(to_array(ary, "ary"), -1)
+    parts = []
+    for name, edge in (("to_begin", to_begin), (None, array), ("to_end", to_end)):
+        if name is None:
+            parts.append(array[1:] - array[:-1])
+        elif edge is not None:
+            own = reshape(to_array(edge, name), -1)
+            if not np.can_cast(own.dtype, array.dtype, "same_kind"):
+                raise ArgumentTypeError(f"{name}: {own.dtype} does not go into {array.dtype}")
+            parts.append(own)
+    return concatenate(parts, dtype=array.dtype)
+
+
+# ---- derivatives and integrals -------------------------------------------------------------------
+
+
+def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> Any:
+    """Return derivatives along axes, by second-order differences inside. See `numpy.gradient`.
+
+    Parameters
+    ----------
+    varargs
+        The distance of samples: one for all axes, or for each axis a number or an array of coordinates.
+    axis
+        None: all axes. For other than one axis, the result is a tuple.
+    edge_order
+        1 or 2: the order of the differences at both ends.
+
+    Raises
+    ------
+    TypeError
+        There are more distances than axes.
+    ValueError
+        An axis has no more elements than `edge_order`, or coordinates do not fit.
+    """
+    array = to_array(f, "f")
+    axes = (
+        parse_axes(None, array.ndim)
+        if axis is None
+        else tuple(parse_axis(each, array.ndim) for each in (axis if isinstance(axis, tuple) else (axis,)))
+    )
+    if len(varargs) not in (0, 1, len(axes)):
+        raise ArgumentTypeError(f"varargs: expected none, one or {len(axes)} distances, got {len(varargs)}")
+    given = varargs or (1.0,)
+    if len(given) == 1 and not _is_number(given[0]) and len(axes) != 1:
+        raise ArgumentTypeError(f"varargs: expected coordinates for each of {len(axes)} axes, got one array")
+    distances = given * len(axes) if len(given) == 1 else given
+    if edge_order not in (1, 2):
+        raise ArgumentValueError(f"edge_order: expected 1 or 2, got {edge_order!r}")
+    if array.dtype.kind == "b":
+        raise ArgumentTypeError("f: booleans have no differences; convert them with astype")
+    kind = real_kind(array.dtype)
+    array = array.astype(kind, copy=False)
+    found = []
+    for place, each in zip(axes, distances, strict=True):
+        if array.shape[place] < edge_order + 1:
+            raise ArgumentValueError(
+                f"f: expected at least {edge_order + 1} elements along axis {place}, got {array.shape[place]}"
+            )
+        found.append(_derive(array, place, each, edge_order, kind))
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+def _is_number(value: Any) -> bool:
+    return np.ndim(value) == 0 if not isinstance(value, Array) else value.ndim == 0
+
+
+def _derive(f: Array, axis: int, distance: Any, edge_order: int, kind: Kind) -> Array:
+    length = f.shape[axis]
+
+    def part(start: int | None, stop: int | None) -> Array:
+        return f[(*(slice(None),) * axis, slice(start, stop))]
+
+    def at(place: int) -> Array:
+        return part(place, place + 1 if place != -1 else None)
+
+    after = (1,) * (f.ndim - axis - 1)
+    if _is_number(distance):
+        own = float(distance) if not isinstance(distance, complex) else distance
+        inner = (part(2, None) - part(None, -2)) / (2.0 * own)
+        steps: list[Any] = [own, own, own, own]
+    else:
+        places = to_array(distance, "varargs")
+        if places.ndim != 1 or places.shape[0] != length:
+            raise ArgumentValueError(
+                f"varargs: expected {length} coordinates for axis {axis}, got the shape {places.shape}"
+            )
+        if places.dtype.kind in "biu":
+            places = places.astype(default_real())
+        apart = places[1:] - places[:-1]
+        before, behind = reshape(apart[:-1], (-1, *after)), reshape(apart[1:], (-1, *after))
+        a = -behind / (before * (before + behind))
+        b = (behind - before) / (before * behind)
+        c = before / (behind * (before + behind))
+        inner = a * part(None, -2) + b * part(1, -1) + c * part(2, None)
+        steps = [apart[min(i, length - 2)] for i in (0, 1)] + [apart[max(i, -length + 1)] for i in (-2, -1)]
+    if edge_order == 1:
+        first, last = (at(1) - at(0)) / steps[0], (at(-1) - at(-2)) / steps[3]
+    else:
+        u, v = steps[0], steps[1]
+        first = -(2.0 * u + v) / (u * (u + v)) * at(0) + (u + v) / (u * v) * at(1) - u / (v * (u + v)) * at(2)
+        u, v = steps[2], steps[3]
+        last = v / (u * (u + v)) * at(-3) - (v + u) / (u * v) * at(-2)
+        last = last + (2.0 * v + u) / (v * (u + v)) * at(-1)
+    return concatenate([first, inner, last], axis=axis, dtype=result_type(first, kind))
+
+
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
+    """Return integrals along an axis by the trapezoidal rule. See `numpy.trapezoid`.
+
+    Parameters
+    ----------
+    x
+        The coordinates of samples: along the axis, or for each sample. None: they are `dx` apart.
+    """
+    array = to_array(y, "y")
+    place = parse_axis(axis, array.ndim)
+    before = (slice(None),) * place
+    width: Any = dx
+    if x is not None:
+        width = diff(to_array(x), axis=-1 if to_array(x).ndim == 1 else place)
+        if width.ndim == 1:
+            width = reshape(width, (-1, *(1,) * (array.ndim - place - 1)))
+    low, high = array[(*before, slice(None, -1))], array[(*before, slice(1, None))]
+    return total(width * (high + low) / 2.0, axis=place)
+
+
+# ---- convolutions --------------------------------------------------------------------------------
+
+
+def convolve(a: Any, v: Any, mode: str = "full") -> Array:
+    """Return the convolution of two vectors. See `numpy.convolve`.
+
+    Where both have more than 512 real or complex numbers, it is computed by Fourier transforms: errors are
+    then relative to the largest results, and a NaN or an infinity spreads to all of them.
+
+    Parameters
+    ----------
+    mode
+        "full", "same" (as long as the longer one) or "valid" (where both overlap completely).
+
+    Raises
+    ------
+    ValueError
+        There is no such mode, or an operand is empty or no vector.
+    """
+    first, second = _vectors(a, v, mode)
+    if second.size > first.size:
+        first, second = second, first
+    start, length = _extent(first.size, second.size, mode)
+    return _convolve(first, second, start, length)
+
+
+def correlate(a: Any, v: Any, mode: str = "valid") -> Array:
+    """Return the correlation of two vectors: of `a` with the conjugate of `v`. See `numpy.correlate`.
+
+    Long ones are computed as by `convolve`, which see.
+    """
+    first, second = _vectors(a, v, mode, least=1)
+    turned = flip(conjugate(second) if second.dtype.kind == "c" else second)
+    if turned.size <= first.size:
+        start, length = _extent(first.size, turned.size, mode)
+        return _convolve(first, turned, start, length)
+    # NumPy correlates the shorter one with the longer, and turns the result
+    start, length = _extent(turned.size, first.size, mode)
+    start = first.size + turned.size - 1 - start - length
+    return _convolve(turned, first, start, length)
+
+
+def _vectors(a: Any, v: Any, mode: str, least: int = 0) -> tuple[Array, Array]:
+    if mode not in ("full", "same", "valid"):
+        raise ArgumentValueError(f"mode: expected 'full', 'same' or 'valid', got {mode!r}")
+    found = []
+    for name, each in (("a", a), ("v", v)):
+        own = to_array(each, name)
+        if not least <= own.ndim <= 1 or own.size == 0:
+            raise ArgumentValueError(f"{name}: expected a vector with elements, got the shape {own.shape}")
+        found.append(reshape(own, -1))
+    return found[0], found[1]
+
+
+def _extent(longer: int, shorter: int, mode: str) -> tuple[int, int]:
+    """Return where the results of a mode begin among all of a convolution, and how many there are."""
+    if mode == "full":
+        return 0, longer + shorter - 1
+    if mode == "same":
+        return (shorter - 1) // 2, longer
+    return shorter - 1, longer - shorter + 1
+
+
+def _convolve(longer: Array, shorter: Array, start: int, length: int) -> Array:
+    kind = result_type(longer, shorter)
+    longer, shorter = longer.astype(kind, copy=False), shorter.astype(kind, copy=False)
+    count = shorter.size
+    if count > _MOST_DIRECT and kind.kind in "fc":
+        found = _convolve_by_transforms(longer, shorter)[start : start + length]
+        return found.astype(kind)
+    return slide(longer, shorter, start, length)
+
+
+def _convolve_by_transforms(a: Array, b: Array) -> Array:
+    size = a.size + b.size - 1
+    length = 1 << (size - 1).bit_length()
+    if a.dtype.kind == "c":
+        return fft.ifft(fft.fft(a, n=length) * fft.fft(b, n=length))[:size]
+    return real(fft.irfft(fft.rfft(a, n=length) * fft.rfft(b, n=length), n=length))[:size]

@@ -1,0 +1,510 @@
+"""Quantiles, weighted means, covariances."""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError, UnsupportedError
+from vkdispatch.numpy.basics.creation import full
+from vkdispatch.numpy.basics.elementwise import (
+    add,
+    choose,
+    clip,
+    conjugate,
+    finish,
+    floor,
+    imag,
+    isnan,
+    real,
+    sqrt,
+)
+from vkdispatch.numpy.basics.elementwise import multiply as product
+from vkdispatch.numpy.basics.inputs import real_kind, to_array, to_host
+from vkdispatch.numpy.basics.lines import final_shape
+from vkdispatch.numpy.basics.manipulation import (
+    broadcast_to,
+    concatenate,
+    diagonal,
+    moveaxis,
+    parse_axes,
+    parse_axis,
+    reshape,
+    result_type,
+    squeeze,
+    stack,
+)
+from vkdispatch.numpy.basics.reductions import mean
+from vkdispatch.numpy.basics.reductions import sum as total
+from vkdispatch.numpy.core.array import Array, value_of
+from vkdispatch.numpy.core.dtypes import Kind, default_real, float64
+from vkdispatch.numpy.linalg import matmul
+from vkdispatch.numpy.sorting.searching import sort, take_along_axis
+
+__all__ = [
+    "average",
+    "corrcoef",
+    "cov",
+    "median",
+    "nanmedian",
+    "nanpercentile",
+    "nanquantile",
+    "percentile",
+    "quantile",
+]
+
+# What the continuous methods of Hyndman and Fan (1996) add to the places of the elements.
+_PLOTTING = {
+    "interpolated_inverted_cdf": (0.0, 1.0),
+    "hazen": (0.5, 0.5),
+    "weibull": (0.0, 0.0),
+    "linear": (1.0, 1.0),
+    "median_unbiased": (1 / 3, 1 / 3),
+    "normal_unbiased": (3 / 8, 3 / 8),
+}
+_DISCRETE = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
+METHODS = (*_PLOTTING, *_DISCRETE, "averaged_inverted_cdf", "midpoint")
+
+
+# ---- quantiles -----------------------------------------------------------------------------------
+
+
+def _round_down(x: Any) -> Any:
+    return floor(x) if isinstance(x, Array) else math.floor(x)
+
+
+def _choose(condition: Any, x: Any, y: Any) -> Any:
+    return choose(condition, x, y) if isinstance(condition, Array) else x if condition else y
+
+
+def _find_place(count: Any, q: float, method: str) -> tuple[Any, Any]:
+    """Return the place of a quantile among `count` sorted elements: an integer, and a fraction.
+
+    Both are arrays if `count` is one: of real numbers.
+    """
+    if method in _PLOTTING:
+        alpha, beta = _PLOTTING[method]
+        place = (count - 1) * q if method == "linear" else count * q + (alpha + q * (1 - alpha - beta)) - 1
+    elif method in ("lower", "higher", "midpoint", "nearest"):
+        place = (count - 1) * q
+    else:
+        place = count * q - (1.5 if method == "closest_observation" else 1)
+    low = _round_down(place)
+    rest = place - low
+    if method == "lower":
+        return low, 0.0
+    if method == "higher":
+        return -_round_down(-place), 0.0
+    if method == "midpoint":
+        return low, _choose(rest == 0, 0.0, 0.5)
+    if method == "nearest":
+        up = (rest > 0.5) | ((rest == 0.5) & (low % 2 == 1))
+        return _choose(up, low + 1, low), 0.0
+    if method == "inverted_cdf":
+        return _choose(rest > 0, low + 1, low), 0.0
+    if method == "averaged_inverted_cdf":
+        return low, _choose(rest > 0, 1.0, 0.5)
+    if method == "closest_observation":
+        return _choose((rest == 0) & (low % 2 == 1), low, low + 1), 0.0
+    return low, rest
+
+
+def _limit(place: Any, last: Any) -> Any:
+    if isinstance(place, Array):
+        found: Array = clip(place, 0, last)
+        return found
+    return min(max(place, 0), last)
+
+
+def _interpolate(low: Any, high: Any, rest: Any, kind: Kind) -> Any:
+    """Return the value between two, which is exact at both ends."""
+    if not isinstance(rest, Array):
+        if rest == 0:
+            return low.astype(kind, copy=False)
+        low, high = low.astype(kind, copy=False), high.astype(kind, copy=False)
+        apart = high - low
+        return low + apart * rest if rest < 0.5 else high - apart * (1 - rest)
+    low, high = low.astype(kind, copy=False), high.astype(kind, copy=False)
+    rest = rest.astype(kind, copy=False)
+    apart = high - low
+    found = choose(rest < 0.5, low + apart * rest, high - apart * (1 - rest))
+    return choose(rest == 0, low, found)
+
+
+def _lines_last(x: Array, axis: Any) -> tuple[Array, tuple[int, ...]]:
+    """Return the array with axes joined as its last one, and the axes."""
+    axes = parse_axes(axis, x.ndim)
+    kept = x.ndim - len(axes)
+    moved = moveaxis(x, axes, tuple(range(kept, x.ndim)))
+    return reshape(moved, (*moved.shape[:kept], math.prod(moved.shape[kept:]))), axes
+
+
+def _check_real(x: Array, name: str) -> None:
+    if x.dtype.kind == "c":
+        raise ArgumentTypeError(f"{name}: expected an array of real numbers, got {x.dtype}")
+
+
+def _parse_q(q: Any, scale: float) -> tuple["np.ndarray[Any, Any]", bool]:
+    """Return fractions as float64, and whether they are a Python number, which has no dtype of its own."""
+    fractions = to_host(q)
+    if fractions.dtype.kind not in "biuf":
+        raise ArgumentTypeError(f"q: expected real numbers, got {q!r}")
+    fractions = fractions.astype(np.float64) / scale
+    if not ((fractions >= 0) & (fractions <= 1)).all():
+        raise ArgumentValueError(
+            f"q: quantiles must be in the range [0, {1 if scale == 1 else 100}], got {q!r}"
+        )
+    return fractions, isinstance(q, (int, float)) and not isinstance(q, np.generic)
+
+
+def _quantiles(  # noqa: PLR0913  the options of the public functions
+    x: Any,
+    q: Any,
+    axis: Any,
+    out: Any,
+    method: str,
+    keepdims: bool,
+    weights: Any,
+    scale: float,
+    without_nan: bool,
+) -> Array:
+    array = to_array(x, "a")
+    _check_real(array, "a")
+    if method not in METHODS:
+        raise ArgumentValueError(f"method: expected one of {', '.join(map(repr, METHODS))}, got {method!r}")
+    if weights is not None:
+        raise UnsupportedError("weights: weighted quantiles are not implemented; use numpy.quantile")
+    fractions, is_weak = _parse_q(q, scale)
+    kind = real_kind(array.dtype) if method not in _DISCRETE else array.dtype
+    if not is_weak and method not in _DISCRETE and default_real() == float64:
+        kind = float64
+    lines, axes = _lines_last(array, axis)
+    length = lines.shape[-1]
+    if length == 0 and not without_nan:
+        raise ArgumentIndexError("a: there is no quantile of no elements")
+    if length and array.dtype.kind == "b" and method not in _DISCRETE:
+        raise ArgumentTypeError("a: booleans have no differences; convert them with astype")
+    final = final_shape(array.shape, axes, keepdims)
+    if length == 0:
+        found = full((*fractions.shape, *final), math.nan, kind)
+        return found if out is None else finish(value_of(found), out)
+    ordered = sort(lines)
+    pick = _pick_without_nan(ordered) if without_nan and array.dtype.kind == "f" else _pick(ordered)
+    parts = [reshape(pick(float(each), method, kind), final) for each in fractions.reshape(-1)]
+    if fractions.ndim == 0:
+        result = parts[0]
+    elif parts:
+        result = reshape(stack(parts), (*fractions.shape, *final))
+    else:
+        result = full((*fractions.shape, *final), 0, kind)
+    return result if out is None else finish(value_of(result), out)
+
+
+def _pick(ordered: Array) -> Callable[[float, str, Kind], Array]:
+    """Return what finds a quantile of sorted lines; NaN of lines with a NaN, which is their last element."""
+    length = ordered.shape[-1]
+
+    def pick(q: float, method: str, kind: Kind) -> Array:
+        place, rest = _find_place(length, q, method)
+        low, high = _limit(place, length - 1), _limit(place + 1, length - 1)
+        found = _interpolate(ordered[..., low], ordered[..., high], rest, kind)
+        return choose(isnan(ordered[..., -1]), math.nan, found) if ordered.dtype.kind == "f" else found
+
+    return pick
+
+
+def _pick_without_nan(ordered: Array) -> Callable[[float, str, Kind], Array]:
+    """Return what finds a quantile of the numbers in sorted lines; NaN of lines without any."""
+    wide = default_real()
+    count = total(~isnan(ordered), axis=-1, keepdims=True, dtype=np.int64).astype(wide)
+    last = clip(count - 1, 0, None)
+
+    def at(place: Array) -> Array:
+        return take_along_axis(ordered, _limit(place, last).astype(np.int64), axis=-1)[..., 0]
+
+    def pick(q: float, method: str, kind: Kind) -> Array:
+        place, rest = _find_place(count, q, method)
+        if isinstance(rest, Array):
+            rest = rest[..., 0]
+        return _interpolate(at(place), at(place + 1), rest, kind)  # type: ignore[no-any-return]
+
+    return pick
+
+
+def quantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Array:
+    """Return quantiles along axes. See `numpy.quantile`.
+
+    Parameters
+    ----------
+    q
+        Fractions from 0 to 1. The result has their axes first.
+    method
+        One of NumPy's, such as "linear", "lower", "higher", "midpoint" and "nearest".
+    weights
+        None.
+
+    Raises
+    ------
+    TypeError
+        The array is complex, or a boolean one whose elements would be interpolated.
+    ValueError
+        A fraction is out of range, or there is no such method.
+    IndexError
+        There are no elements.
+    NotImplementedError
+        `weights` are given.
+    """
+    return _quantiles(a, q, axis, out, method, keepdims, weights, 1, False)
+
+
+def percentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Array:
+    """Return percentiles along axes: `quantile` of `q` / 100. See `numpy.percentile`."""
+    return _quantiles(a, q, axis, out, method, keepdims, weights, 100, False)
+
+
+def nanquantile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Array:
+    """Return quantiles of the elements that are not NaN; NaN where there are none. See `quantile`."""
+    return _quantiles(a, q, axis, out, method, keepdims, weights, 1, True)
+
+
+def nanpercentile(
+    a: Any,
+    q: Any,
+    axis: Any = None,
+    out: Any = None,
+    overwrite_input: bool = False,
+    method: str = "linear",
+    keepdims: bool = False,
+    *,
+    weights: Any = None,
+) -> Array:
+    """Return percentiles of the elements that are not NaN; NaN where there are none. See `quantile`."""
+    return _quantiles(a, q, axis, out, method, keepdims, weights, 100, True)
+
+
+def _middle(low: Array, high: Array, kind: Kind) -> Array:
+    return (low.astype(kind, copy=False) + high.astype(kind, copy=False)) / 2
+
+
+def median(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
+    """Return medians along axes; NaN of no elements, and where one is NaN. See `numpy.median`."""
+    array = to_array(a, "a")
+    lines, axes = _lines_last(array, axis)
+    length = lines.shape[-1]
+    kind = real_kind(array.dtype)
+    final = final_shape(array.shape, axes, keepdims)
+    if length == 0:
+        result = full(final, math.nan, kind)
+    else:
+        ordered = sort(lines)
+        low, high = ordered[..., (length - 1) // 2], ordered[..., length // 2]
+        found = low.astype(kind, copy=False) if length % 2 else _middle(low, high, kind)
+        if array.dtype.kind in "fc":
+            found = choose(isnan(ordered[..., -1]), math.nan, found)
+        result = reshape(found, final)
+    return result if out is None else finish(value_of(result), out)
+
+
+def nanmedian(
+    a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
+) -> Array:
+    """Return medians of the elements that are not NaN; NaN where there are none. See `numpy.nanmedian`."""
+    array = to_array(a, "a")
+    if array.dtype.kind not in "fc" or array.size == 0:
+        return median(array, axis, out, overwrite_input, keepdims)
+    lines, axes = _lines_last(array, axis)
+    ordered = sort(lines)
+    count = total(~isnan(ordered), axis=-1, keepdims=True, dtype=np.int64)
+    low = take_along_axis(ordered, clip(count - 1, 0, None) // 2, axis=-1)
+    high = take_along_axis(ordered, clip(count // 2, 0, ordered.shape[-1] - 1), axis=-1)
+    found = choose(count % 2 == 1, low, _middle(low, high, array.dtype))
+    found = choose(count == 0, math.nan, found)
+    result = reshape(found, final_shape(array.shape, axes, keepdims))
+    return result if out is None else finish(value_of(result), out)
+
+
+# ---- means and covariances -----------------------------------------------------------------------
+
+
+def _weights_like(array: Array, weights: Any, axis: Any) -> Array:
+    """Return weights of the array's shape. Raises TypeError or ValueError for others."""
+    own = to_array(weights, "weights")
+    if own.shape == array.shape:
+        return own
+    if axis is None:
+        raise ArgumentTypeError(
+            f"axis: needed for weights of shape {own.shape} of an array of shape {array.shape}"
+        )
+    axes = (axis,) if not isinstance(axis, (tuple, list)) else tuple(axis)
+    places = tuple(parse_axis(each, array.ndim) for each in axes)
+    if own.shape != tuple(array.shape[place] for place in places):
+        raise ArgumentValueError(
+            f"weights: expected the shape {tuple(array.shape[place] for place in places)}, got {own.shape}"
+        )
+    ordered = moveaxis(own, tuple(range(own.ndim)), tuple(np.argsort(np.argsort(places)).tolist()))
+    return broadcast_to(
+        reshape(ordered, tuple(n if i in places else 1 for i, n in enumerate(array.shape))), array.shape
+    )
+
+
+def average(
+    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
+) -> Any:
+    """Return weighted means along axes, and the sums of weights if `returned`. See `numpy.average`.
+
+    Where weights sum to zero, the mean is NaN or infinite: the sums are not read to raise an error.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The shape of `weights` fits neither the array nor the axes.
+    """
+    array = to_array(a, "a")
+    if weights is None:
+        found = mean(array, axis, keepdims=keepdims)
+        count = math.prod(array.shape[place] for place in parse_axes(axis, array.ndim))
+        sums = full(found.shape, count, found.dtype)
+        return (found, sums) if returned else found
+    own = _weights_like(array, weights, axis)
+    kind = result_type(array, own)
+    if array.dtype.kind in "biu":
+        kind = result_type(array, own, default_real())
+    whole = total(own, axis=axis, dtype=kind, keepdims=keepdims)
+    found = total(product(array, own, dtype=kind), axis=axis, keepdims=keepdims) / whole
+    return (found, broadcast_to(whole, found.shape).copy()) if returned else found
+
+
+def _variables(m: Any, name: str, rowvar: bool) -> Array:
+    array = to_array(m, name)
+    if array.ndim > 2:
+        raise ArgumentValueError(f"{name}: expected at most two axes, got the shape {array.shape}")
+    if array.ndim < 2:
+        return reshape(array, (1, array.size))
+    single = name == "y" and array.shape[0] == 1
+    return array if rowvar or single else array.T
+
+
+def _frequencies(given: Any, name: str, count: int) -> Array:
+    own = to_array(given, name)
+    if own.shape != (count,):
+        raise ArgumentValueError(f"{name}: expected {count} weights, got the shape {own.shape}")
+    return own
+
+
+def cov(
+    m: Any,
+    y: Any = None,
+    rowvar: bool = True,
+    bias: bool = False,
+    ddof: int | None = None,
+    fweights: Any = None,
+    aweights: Any = None,
+    *,
+    dtype: Any = None,
+) -> Array:
+    """Return the covariance matrix of variables. See `numpy.cov`.
+
+    Parameters
+    ----------
+    m, y
+        Variables as rows, and observations as columns; the other way round if not `rowvar`.
+    bias, ddof
+        Sums are divided by the number of observations less `ddof`: 1 by default, 0 with `bias`.
+    fweights, aweights
+        How often each observation occurs, and the weight of each. Their values are not checked.
+
+    Raises
+    ------
+    TypeError
+        `fweights` are not integers.
+    ValueError
+        Arrays have more than two axes, or weights another number of elements.
+    """
+    if ddof is not None and ddof != int(ddof):
+        raise ArgumentValueError(f"ddof: expected an int, got {ddof!r}")
+    variables = _variables(m, "m", rowvar)
+    parts = [variables] if y is None else [variables, _variables(y, "y", rowvar)]
+    kind = result_type(*parts, default_real()) if dtype is None else np.dtype(dtype)
+    joined = concatenate([each.astype(kind, copy=False) for each in parts], axis=0)
+    count = joined.shape[1]
+    less = (0 if bias else 1) if ddof is None else int(ddof)
+    weights = None
+    factor: Any
+    if fweights is not None:
+        weights = _frequencies(fweights, "fweights", count)
+        if weights.dtype.kind not in "iu":
+            raise ArgumentTypeError(f"fweights: expected integers, got {weights.dtype}")
+        weights = weights.astype(default_real())
+    if aweights is not None:
+        own = _frequencies(aweights, "aweights", count).astype(default_real())
+        weights = own if weights is None else weights * own
+    if weights is None:
+        centred = joined - mean(joined, axis=1, keepdims=True)
+        other, factor = centred, count - less
+    else:
+        whole = total(weights)
+        centred = joined - total(joined * weights, axis=1, keepdims=True) / whole
+        other = centred * weights
+        if less == 0:
+            factor = whole
+        elif aweights is None:
+            factor = whole - less
+        else:
+            factor = whole - less * total(weights * own) / whole
+    if kind.kind == "c":
+        other = conjugate(other)
+    products = matmul(centred.astype(kind, copy=False), other.astype(kind, copy=False).T)
+    if isinstance(factor, Array):
+        return squeeze(products / clip(factor, 0, None).astype(real_part(kind), copy=False))
+    return squeeze(products / float(factor) if factor > 0 else products * math.inf)
+
+
+def real_part(kind: Kind) -> Kind:
+    """Return the dtype of the parts of complex numbers; of real ones their own."""
+    return np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
+
+
+def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
+    """Return the correlation coefficients of variables. See `cov` and `numpy.corrcoef`."""
+    found = cov(x, y, rowvar, dtype=dtype)
+    if found.ndim == 0:
+        return found / found
+    scale = sqrt(real(diagonal(found)))
+    ratio = found / scale[:, None] / scale[None, :]
+    if ratio.dtype.kind == "c":
+        first, second = clip(real(ratio), -1, 1), clip(imag(ratio), -1, 1)
+        return add(first, second * 1j)
+    return clip(ratio, -1, 1)
