@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import click
 import numpy as np
 
-CALLS, ROUNDS, WARM_SECONDS = 20, 5, 0.4
+CALLS, ROUNDS, WARM_SECONDS = 20, 5, 0.8  # an idle GPU takes half a second to reach its clock
 LIBRARIES = ("vkdispatch", "cupy", "torch", "torch.compile")
 SIZES = (1 << 10, 1 << 13, 1 << 16, 1 << 26)
 
