@@ -53,6 +53,13 @@ def test_ufuncs_compute_on_the_device(name: str) -> None:
     compare(CALLS[name], H)
 
 
+def _flush(x: Any) -> Any:
+    """Return subnormal float32 as zeros, which devices may take them for."""
+    if x.dtype != np.float32:
+        return x
+    return np.where(np.abs(x) < np.finfo(x.dtype).tiny, x * np.float32(0), x)
+
+
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
 def test_parts_of_numbers(kind: Any) -> None:
     # devices may take subnormal numbers of float32 for zeros
@@ -64,7 +71,7 @@ def test_parts_of_numbers(kind: Any) -> None:
             pairs = list(zip(call(vnp.asarray(x)), call(x), strict=True))
             pairs.append((vnp.ldexp(vnp.asarray(x), vnp.asarray(powers)), np.ldexp(x, powers)))
             for found, wanted in pairs:
-                np.testing.assert_array_equal(found.numpy(), wanted, strict=True)
+                np.testing.assert_array_equal(_flush(found.numpy()), _flush(wanted), strict=True)
                 numbers = ~np.isnan(wanted)
                 assert (np.signbit(found.numpy()) == np.signbit(wanted))[numbers].all()
     with pytest.raises(TypeError, match="ldexp: expected integers"):

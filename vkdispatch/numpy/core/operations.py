@@ -81,7 +81,15 @@ def _multiply(x: Any, y: Any, kind: Kind) -> Any:
 def _divide(x: Any, y: Any, kind: Kind) -> Any:
     if x.var_type is dt.float16:  # quotients of float32 are exact enough to be rounded once
         return (x.to_dtype(dt.float32) / y.to_dtype(dt.float32)).to_dtype(dt.float16)
-    return of_complex.divide(x, y) if is_complex(x.var_type) else x / y
+    return of_complex.divide(x, y) if is_complex(x.var_type) else _quotient(x, y)
+
+
+def _quotient(x: Any, y: Any) -> Any:
+    """Divide real numbers. A device may take the inverse of a float32 above 2**126, a subnormal, for zero."""
+    if x.var_type is not dt.float32:
+        return x / y
+    scale = vc.select(vc.abs(y) > 2.0**125, vc.to_dtype(dt.float32, 0.25), _one(y)).to_register()
+    return vc.precise(x * scale) / vc.precise(y * scale)
 
 
 def _variable(x: Any) -> Any:
@@ -111,7 +119,7 @@ def _floor_divide(x: Any, y: Any, kind: Kind) -> Any:
         return wide.to_dtype(dt.float16)
     rest = _fmod_float(x, y).to_register()
     borrowed = vc.logical_and(rest != 0, (rest < 0) != (y < 0))
-    whole = vc.precise((x - rest) / y)
+    whole = vc.precise(_quotient(x - rest, y))
     quotient = vc.select(borrowed, whole - _one(x), whole).to_register()
     floored = vc.floor(quotient).to_register()
     rounded = vc.select(quotient - floored > 0.5, floored + _one(x), floored).to_register()
