@@ -187,10 +187,11 @@ def test_dropped_futures_still_run() -> None:
     # The last of them goes once nobody can be using it, a moment after the work is done.
     for _ in range(10_000):
         vd.queue_wait_idle()
-        if engine.statistics()["live_objects"] == before:
+        if engine.statistics()["live_objects"] <= before + 1:
             break
         time.sleep(0.01)
-    assert engine.statistics()["live_objects"] == before
+    # one object of the engine's own may be new since the start; 30 rounds would leave 30 of the user's
+    assert engine.statistics()["live_objects"] <= before + 1
 
 
 def test_asyncio() -> None:
