@@ -8,11 +8,18 @@ import numpy as np
 import vkdispatch.fft as transforms
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.creation import arange, asarray
+from vkdispatch.numpy.basics.creation import arange
 from vkdispatch.numpy.basics.elementwise import conjugate
+from vkdispatch.numpy.basics.inputs import require_array
 from vkdispatch.numpy.basics.manipulation import moveaxis, parse_axes, parse_axis, roll
 from vkdispatch.numpy.core.application import assign, make_operation
-from vkdispatch.numpy.core.array import Array, array_of, parse_index, parse_operand, store, value_of
+from vkdispatch.numpy.core.array import (
+    Array,
+    array_of,
+    parse_index,
+    store_result,
+    value_of,
+)
 from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real, kernel_type
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer, new_view
@@ -48,11 +55,6 @@ def _check_norm(norm: Any) -> str:
     if chosen not in _NORMS:
         raise ArgumentValueError(f"norm: expected 'backward', 'ortho' or 'forward', got {norm!r}")
     return str(chosen)
-
-
-def _array(x: Any) -> Array:
-    parse_operand(x)
-    return x if isinstance(x, Array) else asarray(x)
 
 
 def _complex_kind(kind: Kind) -> Kind:
@@ -118,24 +120,15 @@ def _transform_axes(view: View, axes: Sequence[int], inverse: bool, norm: str) -
 
 
 def _complex_transform(x: Any, s: Any, axes: Any, norm: Any, inverse: bool, out: Any) -> Array:
-    array, scale = _array(x), _check_norm(norm)
+    array, scale = require_array(x), _check_norm(norm)
     places, lengths = _several(array, s, axes)
     if len(set(places)) < len(places):
         for place, n in zip(reversed(places), reversed(lengths), strict=True):
             array = _complex_transform(array, (n,), (place,), norm, inverse, None)
-        return _into(out, array)
+        return store_result(out, array)
     view = _copy(array, dict(zip(places, lengths, strict=True)), _complex_kind(array.dtype))
     _transform_axes(view, places, inverse, scale)
-    return _into(out, array_of(view))
-
-
-def _into(out: Any, result: Array) -> Array:
-    if out is None:
-        return result
-    if not isinstance(out, Array):
-        raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
-    store(out, value_of(result), "out")
-    return out
+    return store_result(out, array_of(view))
 
 
 def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
@@ -187,7 +180,7 @@ def _transform_rows(spectrum: View, length: int, inverse: bool, norm: str) -> No
 
 
 def _forward_real(x: Any, s: Any, axes: Any, norm: Any, out: Any) -> Array:
-    array, scale = _array(x), _check_norm(norm)
+    array, scale = require_array(x), _check_norm(norm)
     if array.dtype.kind == "c":
         raise ArgumentTypeError(f"x: expected real numbers, got {array.dtype}")
     places, lengths = _several(array, s, axes)
@@ -212,7 +205,7 @@ def _forward_real(x: Any, s: Any, axes: Any, norm: Any, out: Any) -> Array:
     if any(spectrum.shape[axis] != n for axis, n in others.items()):
         spectrum = _copy(array_of(spectrum), others, spectrum.dtype)
     _transform_axes(spectrum, tuple(others), False, scale)
-    return _into(out, _in_order(moveaxis(array_of(spectrum), -1, last)))
+    return store_result(out, _in_order(moveaxis(array_of(spectrum), -1, last)))
 
 
 def _in_order(x: Array) -> Array:
@@ -224,7 +217,7 @@ def _in_order(x: Array) -> Array:
 
 
 def _backward_real(x: Any, s: Any, axes: Any, norm: Any, out: Any) -> Array:
-    array, scale = _array(x), _check_norm(norm)
+    array, scale = require_array(x), _check_norm(norm)
     places, lengths = _several(array, s, axes, halved=True)
     if not places:
         raise ArgumentValueError("axes: expected at least one axis")
@@ -240,7 +233,7 @@ def _backward_real(x: Any, s: Any, axes: Any, norm: Any, out: Any) -> Array:
     if spectrum.size:
         _transform_rows(spectrum, length, True, scale)
     rows = _real_rows(spectrum, length)
-    return _into(out, _in_order(moveaxis(array_of(rows), -1, last)))
+    return store_result(out, _in_order(moveaxis(array_of(rows), -1, last)))
 
 
 def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
@@ -278,12 +271,12 @@ _SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
     """Return the transform of a signal with Hermitian symmetry. See `numpy.fft.hfft`."""
-    return irfft(conjugate(_array(x)), n, axis, _SWAPPED[_check_norm(norm)], out)
+    return irfft(conjugate(require_array(x)), n, axis, _SWAPPED[_check_norm(norm)], out)
 
 
 def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
     """Return the inverse transform to a signal with Hermitian symmetry. See `numpy.fft.ihfft`."""
-    return _into(out, conjugate(rfft(x, n, axis, _SWAPPED[_check_norm(norm)])))
+    return store_result(out, conjugate(rfft(x, n, axis, _SWAPPED[_check_norm(norm)])))
 
 
 def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> Array:
@@ -303,13 +296,13 @@ def rfftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -
 
 def fftshift(x: Any, /, axes: Any = None) -> Array:
     """Return the array with frequency zero in the middle. See `numpy.fft.fftshift`."""
-    array = _array(x)
+    array = require_array(x)
     places = parse_axes(axes, array.ndim, "axes")
     return roll(array, tuple(array.shape[i] // 2 for i in places), axis=places) if places else array.copy()
 
 
 def ifftshift(x: Any, /, axes: Any = None) -> Array:
     """Return the array with frequency zero at the front. See `numpy.fft.ifftshift`."""
-    array = _array(x)
+    array = require_array(x)
     places = parse_axes(axes, array.ndim, "axes")
     return roll(array, tuple(-(array.shape[i] // 2) for i in places), axis=places) if places else array.copy()

@@ -14,9 +14,10 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.matrices.product import matmul as multiply_matrices
-from vkdispatch.numpy.basics.creation import arange, asarray, eye, from_numpy, tril, zeros
+from vkdispatch.numpy.basics.creation import arange, eye, from_numpy, tril, zeros
 from vkdispatch.numpy.basics.elementwise import absolute, conjugate, log, multiply, sign, sqrt
 from vkdispatch.numpy.basics.elementwise import exp as exponential
+from vkdispatch.numpy.basics.inputs import require_array
 from vkdispatch.numpy.basics.manipulation import (
     broadcast_to,
     expand_dims,
@@ -36,7 +37,7 @@ from vkdispatch.numpy.basics.reductions import min as least
 from vkdispatch.numpy.basics.reductions import prod as product_of
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.application import apply_ufunc, broadcast_shapes, cast, make_operation
-from vkdispatch.numpy.core.array import Array, array_of, parse_operand, store, value_of
+from vkdispatch.numpy.core.array import Array, array_of, store_result, value_of
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, kernel_type, parse_dtype
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer, gather
@@ -107,11 +108,6 @@ def _warn_host(name: str) -> None:
         )
 
 
-def _array(x: Any, name: str = "x") -> Array:
-    parse_operand(x, name)
-    return x if isinstance(x, Array) else asarray(x)
-
-
 # ---- products ------------------------------------------------------------------------------------
 
 
@@ -134,15 +130,6 @@ def _matrices(x: Array, shape: Shape) -> tuple[Any, bool]:
     return as_buffer(gather(view), own), False
 
 
-def _into(out: Any, result: Array) -> Array:
-    if out is None:
-        return result
-    if not isinstance(out, Array):
-        raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
-    store(out, value_of(result), "out")
-    return out
-
-
 def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> Array:
     """Return products of matrices. See `numpy.matmul`.
 
@@ -153,7 +140,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> Array:
     TypeError
         The product does not go into `dtype`, or into that of `out`, by a "same_kind" cast.
     """
-    a, b = _array(x1, "x1"), _array(x2, "x2")
+    a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if not (a.ndim and b.ndim):
         raise ArgumentValueError(f"matmul: operands need at least one axis, got {a.shape} and {b.shape}")
     kind = a.dtype if a.dtype == b.dtype else result_type(a, b)
@@ -175,7 +162,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> Array:
         shape = shape[:-1]
     if a.ndim == 1:
         shape = (*shape[:-2], shape[-1]) if b.ndim > 1 else shape[:-1]
-    return _into(out, result if shape == result.shape else reshape(result, shape))
+    return store_result(out, result if shape == result.shape else reshape(result, shape))
 
 
 def _multiply(first: Array, second: Array, kind: Kind) -> Array:
@@ -220,7 +207,7 @@ def _fit_batches(first: Array, second: Array, batch: Shape) -> tuple[Array, Arra
 
 def matvec(x1: Any, x2: Any, /) -> Array:
     """Return products of matrices and vectors. See `numpy.matvec`."""
-    a, b = _array(x1, "x1"), _array(x2, "x2")
+    a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if a.ndim < 2 or b.ndim < 1:
         raise ArgumentValueError(f"matvec: expected matrices and vectors, got {a.shape} and {b.shape}")
     return matmul(a, expand_dims(b, -1))[..., 0]
@@ -228,7 +215,7 @@ def matvec(x1: Any, x2: Any, /) -> Array:
 
 def vecmat(x1: Any, x2: Any, /) -> Array:
     """Return products of vectors, which are conjugated, and matrices. See `numpy.vecmat`."""
-    a, b = _array(x1, "x1"), _array(x2, "x2")
+    a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if a.ndim < 1 or b.ndim < 2:
         raise ArgumentValueError(f"vecmat: expected vectors and matrices, got {a.shape} and {b.shape}")
     left: Array = conjugate(a) if a.dtype.kind == "c" else a
@@ -237,17 +224,17 @@ def vecmat(x1: Any, x2: Any, /) -> Array:
 
 def dot(x1: Any, x2: Any, /, out: Any = None) -> Array:
     """Return the dot product. See `numpy.dot`."""
-    a, b = _array(x1, "x1"), _array(x2, "x2")
+    a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if a.ndim == 0 or b.ndim == 0:
-        return _into(out, multiply(a, b))
+        return store_result(out, multiply(a, b))
     if b.ndim <= 2:
         return matmul(a, b, out)
-    return _into(out, tensordot(a, b, axes=((-1,), (-2,))))
+    return store_result(out, tensordot(a, b, axes=((-1,), (-2,))))
 
 
 def inner(x1: Any, x2: Any, /) -> Array:
     """Return the inner product over the last axes. See `numpy.inner`."""
-    a, b = _array(x1, "x1"), _array(x2, "x2")
+    a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if a.ndim == 0 or b.ndim == 0:
         scaled: Array = multiply(a, b)
         return scaled
@@ -256,17 +243,19 @@ def inner(x1: Any, x2: Any, /) -> Array:
 
 def vdot(x1: Any, x2: Any, /) -> Array:
     """Return the dot product of flattened arrays, the first one conjugated. See `numpy.vdot`."""
-    return vecdot(reshape(_array(x1, "x1"), -1), reshape(_array(x2, "x2"), -1))
+    return vecdot(reshape(require_array(x1, "x1"), -1), reshape(require_array(x2, "x2"), -1))
 
 
 def outer(x1: Any, x2: Any, /, out: Any = None) -> Array:
     """Return products of all pairs of elements. See `numpy.outer`."""
-    return _into(out, multiply(reshape(_array(x1, "x1"), (-1, 1)), reshape(_array(x2, "x2"), (1, -1))))
+    return store_result(
+        out, multiply(reshape(require_array(x1, "x1"), (-1, 1)), reshape(require_array(x2, "x2"), (1, -1)))
+    )
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     """Return dot products along an axis, the first operand conjugated. See `numpy.vecdot`."""
-    a, b = _array(x1, "x1"), _array(x2, "x2")
+    a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if not (a.ndim and b.ndim):
         raise ArgumentValueError("vecdot: operands need at least one axis")
     if axis != -1:
@@ -281,7 +270,7 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
 
 def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Array:
     """Return sums of products over axes. See `numpy.tensordot`."""
-    a, b = _array(x1, "x1"), _array(x2, "x2")
+    a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if isinstance(axes, (int, np.integer)):
         count = operator.index(axes)
         if count < 0 or count > min(a.ndim, b.ndim):
@@ -306,7 +295,7 @@ def cross(
     x1: Any, x2: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
     """Return cross products of vectors of three elements. See `numpy.cross`. Raises ValueError for others."""
-    a, b = _array(x1, "x1"), _array(x2, "x2")
+    a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if axis is not None:
         axisa = axisb = axisc = axis
     a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
@@ -331,7 +320,7 @@ def diagonal(x: Any, /, *, offset: int = 0) -> Array:
 
 def kron(x1: Any, x2: Any) -> Array:
     """Return the Kronecker product. See `numpy.kron`."""
-    a, b = _array(x1), _array(x2)
+    a, b = require_array(x1), require_array(x2)
     ndim = max(a.ndim, b.ndim)
     left = (1,) * (ndim - a.ndim) + a.shape
     right = (1,) * (ndim - b.ndim) + b.shape
@@ -373,7 +362,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     """Return norms of vectors. See `numpy.linalg.vector_norm`. Raises ValueError for an `ord` of matrices."""
     if isinstance(ord, str):
         raise ArgumentValueError(f"ord: expected a number for vectors, got {ord!r}")
-    array = _with_fractions(_array(x))
+    array = _with_fractions(require_array(x))
     size: Array = absolute(array)
     if ord == math.inf:
         return greatest(size, axis=axis, keepdims=keepdims)
@@ -395,7 +384,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
     """Return norms of matrices, the last two axes. See `numpy.linalg.matrix_norm`."""
-    array = _with_fractions(_array(x))
+    array = _with_fractions(require_array(x))
     if array.ndim < 2:
         raise ArgumentValueError(f"x: expected at least two axes, got the shape {array.shape}")
     if ord is None or ord in ("fro", "f"):
@@ -415,7 +404,7 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
     """Return the norm of a vector or matrix. See `numpy.linalg.norm`."""
-    array = _array(x)
+    array = require_array(x)
     if axis is None and ord is None:
         flat = vector_norm(array)
         return reshape(flat, (1,) * array.ndim) if keepdims else flat
@@ -468,7 +457,7 @@ class SlogdetResult(NamedTuple):
 
 
 def _square(x: Any, name: str) -> Array:
-    array = _array(x)
+    array = require_array(x)
     if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
         raise LinAlgError(
             f"{name}: expected square matrices in the last two axes, got the shape {array.shape}"
@@ -589,7 +578,7 @@ def solve(x1: Any, x2: Any, /) -> Array:
     ValueError
         The shapes do not fit.
     """
-    a, b = _square(x1, "solve"), _array(x2, "x2")
+    a, b = _square(x1, "solve"), require_array(x2, "x2")
     if not b.ndim:
         raise ArgumentValueError("x2: expected at least one axis")
     is_vector = b.ndim == 1
@@ -615,7 +604,7 @@ def solve(x1: Any, x2: Any, /) -> Array:
 
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
     """Return the x for which `tensordot(a, x, x.ndim)` is b. See `numpy.linalg.tensorsolve`."""
-    left, right = _array(a, "a"), _array(b, "b")
+    left, right = require_array(a, "a"), require_array(b, "b")
     if axes is not None:
         moved = parse_axes(tuple(axes), left.ndim, "axes")
         left = permute_dims(left, (*(i for i in range(left.ndim) if i not in moved), *moved))
@@ -631,7 +620,7 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
 
 def tensorinv(a: Any, ind: int = 2) -> Array:
     """Return the inverse for `tensordot`. See `numpy.linalg.tensorinv`."""
-    array = _array(a, "a")
+    array = require_array(a, "a")
     if operator.index(ind) < 1:
         raise ArgumentValueError(f"ind: expected a positive int, got {ind}")
     first, rest = array.shape[:ind], array.shape[ind:]
@@ -650,7 +639,7 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Array:
     LinAlgError
         Others than the first and the last one have no two axes.
     """
-    given = [_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
+    given = [require_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
     if len(given) < 2:
         raise ArgumentValueError(f"arrays: expected at least two arrays, got {len(given)}")
     matrices = list(given)
@@ -663,7 +652,7 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Array:
     sides = [matrices[0].shape[0], *(each.shape[1] for each in matrices)]
     result = _multiply_chain(matrices, _split_chain(sides), 0, len(matrices) - 1)
     shape = result.shape[given[0].ndim == 1 : 2 - (given[-1].ndim == 1)]
-    return _into(out, reshape(result, shape))
+    return store_result(out, reshape(result, shape))
 
 
 def _split_chain(sides: Sequence[int]) -> dict[tuple[int, int], int]:
@@ -705,19 +694,21 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
     """Return QR factors; of the mode "r" R alone. See `numpy.linalg.qr`."""
     if mode not in ("reduced", "complete", "r"):
         raise ArgumentValueError(f"mode: expected 'reduced', 'complete' or 'r', got {mode!r}")
-    found = _host("qr", lambda a: _numpy_linalg.qr(a, mode), _array(x))
+    found = _host("qr", lambda a: _numpy_linalg.qr(a, mode), require_array(x))
     return found if mode == "r" else QRResult(*found)
 
 
 def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """Return singular value decompositions. See `numpy.linalg.svd`."""
-    found = _host("svd", lambda a: _numpy_linalg.svd(a, full_matrices, compute_uv, hermitian), _array(x))
+    found = _host(
+        "svd", lambda a: _numpy_linalg.svd(a, full_matrices, compute_uv, hermitian), require_array(x)
+    )
     return SVDResult(*found) if compute_uv else found
 
 
 def svdvals(x: Any, /) -> Array:
     """Return singular values. See `numpy.linalg.svdvals`."""
-    found: Array = _host("svdvals", lambda a: _numpy_linalg.svd(a, compute_uv=False), _array(x))
+    found: Array = _host("svdvals", lambda a: _numpy_linalg.svd(a, compute_uv=False), require_array(x))
     return found
 
 
@@ -758,26 +749,26 @@ def _number(value: Any) -> Any:
 def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
     """Return pseudo-inverses. See `numpy.linalg.pinv`. `rcond` and `rtol` are names of one number."""
     limit = _number(rcond if rtol is None else rtol)
-    found: Array = _host("pinv", lambda a: _numpy_linalg.pinv(a, limit, hermitian), _array(x))
+    found: Array = _host("pinv", lambda a: _numpy_linalg.pinv(a, limit, hermitian), require_array(x))
     return found
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Array, Array, int, Array]:
     """Return least-squares solutions, residuals, the rank and singular values. See `numpy.linalg.lstsq`."""
-    arrays = _array(a, "a"), _array(b, "b")
+    arrays = require_array(a, "a"), require_array(b, "b")
     found, residuals, rank, values = _numpy_linalg.lstsq(*_take_host("lstsq", arrays), rcond=rcond)
     return _give_back(found, arrays), _give_back(residuals, arrays), int(rank), _give_back(values, arrays)
 
 
 def cond(x: Any, p: Any = None) -> Array:
     """Return condition numbers. See `numpy.linalg.cond`."""
-    found: Array = _host("cond", lambda a: _numpy_linalg.cond(a, p), _array(x))
+    found: Array = _host("cond", lambda a: _numpy_linalg.cond(a, p), require_array(x))
     return found
 
 
 def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
     """Return ranks of matrices. See `numpy.linalg.matrix_rank`."""
-    array = _array(x)
+    array = require_array(x)
     if array.ndim < 2:
         return any_of(array != 0).astype(np.int64)
     values = absolute(eigvalsh(array)) if hermitian else svdvals(array)

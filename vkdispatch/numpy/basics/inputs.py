@@ -11,6 +11,12 @@ from vkdispatch.numpy.core.dtypes import Kind, default_real
 __all__: list[str] = []
 
 
+def require_array(x: Any, name: str = "x") -> Array:
+    """Return an argument as an array; numbers are uploaded. Raises TypeError for anything else."""
+    parse_operand(x, name)
+    return x if isinstance(x, Array) else asarray(x)
+
+
 def to_array(x: Any, name: str = "x") -> Array:
     """Return an argument as an array; numbers, lists and tuples are uploaded.
 
@@ -19,9 +25,7 @@ def to_array(x: Any, name: str = "x") -> Array:
     """
     if isinstance(x, Array):
         return x
-    if not isinstance(x, (list, tuple)):
-        parse_operand(x, name)
-    return asarray(x)
+    return asarray(x) if isinstance(x, (list, tuple)) else require_array(x, name)
 
 
 def to_index(x: Any) -> Array:

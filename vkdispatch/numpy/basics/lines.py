@@ -5,17 +5,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+from vkdispatch.numpy.basics.inputs import require_array
 from vkdispatch.numpy.basics.manipulation import permute_dims
-from vkdispatch.numpy.core.array import Array, array_of, parse_operand, value_of
-from vkdispatch.numpy.core.conversion import asarray
+from vkdispatch.numpy.core.array import array_of, value_of
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Shape
 
 
 def parse_value(x: Any) -> Any:
     """Return the expression or view of an array or number. Raises TypeError for anything else."""
-    parse_operand(x)
-    return value_of(x if isinstance(x, Array) else asarray(x))
+    return value_of(require_array(x))
 
 
 def lines(value: Any, axes: Sequence[int]) -> tuple[Any, Shape, int]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, AxisError
+from vkdispatch.numpy.basics.inputs import require_array
 from vkdispatch.numpy.core.application import assign, broadcast_shapes, cast
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.array import (
@@ -14,7 +15,6 @@ from vkdispatch.numpy.core.array import (
     array_of,
     describe,
     parse_index,
-    parse_operand,
     value_of,
     view_of,
 )
@@ -93,11 +93,6 @@ def view_with(view: View, shape: Shape, strides: Shape, offset: int | None = Non
     return array_of(View(view.storage, shape, view.dtype, view.offset if offset is None else offset, strides))
 
 
-def _array(x: Any, name: str = "x") -> Array:
-    parse_operand(x, name)
-    return x if isinstance(x, Array) else asarray(x)
-
-
 def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
     """Return the elements with another shape. See `numpy.reshape`.
 
@@ -116,7 +111,7 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     ValueError
         The number of elements differs, there is no such order, or see `copy`.
     """
-    array = _array(x)
+    array = require_array(x)
     if order not in ("C", "F", "A", "K"):
         raise ArgumentValueError(f"order: expected 'C', 'F', 'A' or 'K', got {order!r}")
     if order == "F" or (order != "C" and _is_in_f_order(view_of(array))):
@@ -164,7 +159,7 @@ def ravel(x: Any, order: str = "C") -> Array:
 
 def permute_dims(x: Any, /, axes: Any) -> Array:
     """Return the array with its axes in another order: a view. See `numpy.transpose`."""
-    array = _array(x)
+    array = require_array(x)
     order = parse_axes(tuple(axes), array.ndim, "axes")
     if len(order) != array.ndim:
         raise ArgumentValueError(f"axes: expected {array.ndim} axes, got {axes}")
@@ -174,13 +169,13 @@ def permute_dims(x: Any, /, axes: Any) -> Array:
 
 def transpose(x: Any, /, axes: Any = None) -> Array:
     """Return the array with its axes in another order, by default reversed: a view. See `numpy.transpose`."""
-    array = _array(x)
+    array = require_array(x)
     return permute_dims(array, tuple(reversed(range(array.ndim))) if axes is None else axes)
 
 
 def matrix_transpose(x: Any, /) -> Array:
     """Return the array with its last two axes exchanged: a view. Raises ValueError for fewer axes."""
-    array = _array(x)
+    array = require_array(x)
     if array.ndim < 2:
         raise ArgumentValueError(f"x: expected at least two axes, got the shape {array.shape}")
     return swapaxes(array, -1, -2)
@@ -188,7 +183,7 @@ def matrix_transpose(x: Any, /) -> Array:
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> Array:
     """Return the array with two axes exchanged: a view. See `numpy.swapaxes`."""
-    array = _array(x)
+    array = require_array(x)
     order = list(range(array.ndim))
     first, second = parse_axis(axis1, array.ndim, "axis1"), parse_axis(axis2, array.ndim, "axis2")
     order[first], order[second] = second, first
@@ -197,7 +192,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Array:
 
 def moveaxis(x: Any, source: Any, destination: Any, /) -> Array:
     """Return the array with axes moved to other places: a view. See `numpy.moveaxis`."""
-    array = _array(x)
+    array = require_array(x)
     start = parse_axes(source, array.ndim, "source")
     end = parse_axes(destination, array.ndim, "destination")
     if len(start) != len(end):
@@ -210,14 +205,14 @@ def moveaxis(x: Any, source: Any, destination: Any, /) -> Array:
 
 def rollaxis(x: Any, axis: int, start: int = 0) -> Array:
     """Return the array with an axis moved before another one: a view. See `numpy.rollaxis`."""
-    array = _array(x)
+    array = require_array(x)
     place = parse_axis(axis, array.ndim)
     return moveaxis(array, place, start - 1 if start > place else start)
 
 
 def expand_dims(x: Any, /, axis: Any = 0) -> Array:
     """Return the array with new axes of length one: a view. See `numpy.expand_dims`."""
-    array = _array(x)
+    array = require_array(x)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     places = parse_axes(axis, array.ndim + count)
     shape = iter(array.shape)
@@ -226,7 +221,7 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Array:
 
 def squeeze(x: Any, /, axis: Any = None) -> Array:
     """Return the array without axes of length one: a view. Raises ValueError for a longer axis."""
-    array = _array(x)
+    array = require_array(x)
     if axis is None:
         axes = tuple(i for i, n in enumerate(array.shape) if n == 1)
     else:
@@ -240,12 +235,12 @@ def squeeze(x: Any, /, axis: Any = None) -> Array:
 
 def broadcast_to(x: Any, /, shape: Any) -> Array:
     """Return a read-only view of the array with a larger shape. See `numpy.broadcast_to`."""
-    return array_of(broadcast_view(value_of(_array(x)), parse_shape(shape)))
+    return array_of(broadcast_view(value_of(require_array(x)), parse_shape(shape)))
 
 
 def broadcast_arrays(*arrays: Any) -> list[Array]:
     """Return views of arrays with the shape to which they broadcast. See `numpy.broadcast_arrays`."""
-    found = [_array(each) for each in arrays]
+    found = [require_array(each) for each in arrays]
     if not found:
         return []
     shape = broadcast_shapes([each.shape for each in found], "broadcast_arrays")
@@ -284,7 +279,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy", copy: bool = True, sparse: bool
 
 def flip(x: Any, /, axis: Any = None) -> Array:
     """Return the array with its elements reversed along axes: a view. See `numpy.flip`."""
-    array = _array(x)
+    array = require_array(x)
     axes = parse_axes(axis, array.ndim)
     view = view_of(array)
     offset, strides = view.offset, list(view.strides)
@@ -297,7 +292,7 @@ def flip(x: Any, /, axis: Any = None) -> Array:
 
 def fliplr(x: Any) -> Array:
     """Return the array reversed along its second axis: a view. Raises ValueError for fewer axes."""
-    if _array(x).ndim < 2:
+    if require_array(x).ndim < 2:
         raise ArgumentValueError(f"x: expected at least two axes, got the shape {x.shape}")
     return flip(x, axis=1)
 
@@ -310,11 +305,11 @@ def flipud(x: Any) -> Array:
 def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Return the array turned by 90 degrees in a plane: a view. See `numpy.rot90`."""
     turns = k % 4
-    ndim = _array(x).ndim
+    ndim = require_array(x).ndim
     if ndim < 2 or parse_axis(axes[0], ndim, "axes") == parse_axis(axes[1], ndim, "axes"):
         raise ArgumentValueError(f"axes: expected two different axes, got {axes} for an array of {ndim}")
     if turns == 0:
-        return array_of(view_of(_array(x)))
+        return array_of(view_of(require_array(x)))
     if turns == 2:
         return flip(x, axis=axes)
     if turns == 1:
@@ -324,7 +319,7 @@ def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
     """Return the array with its elements moved round along axes. See `numpy.roll`."""
-    array = _array(x)
+    array = require_array(x)
     if axis is None:
         return reshape(roll(reshape(array, -1), shift, axis=0), array.shape)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
@@ -389,7 +384,7 @@ def concatenate(
     TypeError
         `out` and `dtype` are both given, or the result's dtype does not hold the values by such a cast.
     """
-    parts = [_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
+    parts = [require_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
     if not parts:
         raise ArgumentValueError("arrays: need at least one array to concatenate")
     if axis is None:
@@ -439,7 +434,7 @@ def stack(
     arrays: Sequence[Any], /, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Array:
     """Return arrays joined along a new axis. See `numpy.stack`. Raises ValueError for different shapes."""
-    parts = [_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
+    parts = [require_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
     if not parts:
         raise ArgumentValueError("arrays: need at least one array to stack")
     if any(each.shape != parts[0].shape for each in parts):
@@ -452,13 +447,13 @@ def stack(
 
 def atleast_1d(*arrays: Any) -> Any:
     """Return arrays with at least one axis. See `numpy.atleast_1d`."""
-    found = [reshape(each, 1) if _array(each).ndim == 0 else _array(each) for each in arrays]
+    found = [reshape(each, 1) if require_array(each).ndim == 0 else require_array(each) for each in arrays]
     return found[0] if len(found) == 1 else tuple(found)
 
 
 def atleast_2d(*arrays: Any) -> Any:
     """Return arrays with at least two axes. See `numpy.atleast_2d`."""
-    found = [a if (a := _array(each)).ndim >= 2 else reshape(a, (1, a.size)) for each in arrays]
+    found = [a if (a := require_array(each)).ndim >= 2 else reshape(a, (1, a.size)) for each in arrays]
     return found[0] if len(found) == 1 else tuple(found)
 
 
@@ -466,7 +461,7 @@ def atleast_3d(*arrays: Any) -> Any:
     """Return arrays with at least three axes. See `numpy.atleast_3d`."""
     found = []
     for each in arrays:
-        array = _array(each)
+        array = require_array(each)
         shape = {0: (1, 1, 1), 1: (1, array.size, 1), 2: (*array.shape, 1)}.get(array.ndim, array.shape)
         found.append(reshape(array, shape))
     return found[0] if len(found) == 1 else tuple(found)
@@ -490,7 +485,7 @@ def dstack(arrays: Sequence[Any]) -> Array:
 
 def column_stack(arrays: Sequence[Any]) -> Array:
     """Return vectors as the columns of a matrix. See `numpy.column_stack`."""
-    parts = [a if (a := _array(each)).ndim >= 2 else reshape(a, (-1, 1)) for each in arrays]
+    parts = [a if (a := require_array(each)).ndim >= 2 else reshape(a, (-1, 1)) for each in arrays]
     return concatenate(parts, axis=1)
 
 
@@ -502,7 +497,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
 
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Return equal parts of an array along an axis: views. See `numpy.split`. Else raises ValueError."""
-    array = _array(x)
+    array = require_array(x)
     length = array.shape[parse_axis(axis, array.ndim)]
     if isinstance(indices_or_sections, int) and length % indices_or_sections:
         raise ArgumentValueError(
@@ -513,7 +508,7 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
 
 def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     """Return parts of an array along an axis, of nearly equal length: views. See `numpy.array_split`."""
-    array = _array(x)
+    array = require_array(x)
     place = parse_axis(axis, array.ndim)
     length = array.shape[place]
     if isinstance(indices_or_sections, (int, np.integer)):
@@ -536,7 +531,7 @@ def dsplit(x: Any, indices_or_sections: Any) -> list[Array]:
 
 def hsplit(x: Any, indices_or_sections: Any) -> list[Array]:
     """Return parts of an array along its second axis, or its only one: views."""
-    return split(x, indices_or_sections, 1 if _array(x).ndim > 1 else 0)
+    return split(x, indices_or_sections, 1 if require_array(x).ndim > 1 else 0)
 
 
 def vsplit(x: Any, indices_or_sections: Any) -> list[Array]:
@@ -546,7 +541,7 @@ def vsplit(x: Any, indices_or_sections: Any) -> list[Array]:
 
 def tile(x: Any, repetitions: Any, /) -> Array:
     """Return the array repeated along its axes. See `numpy.tile`."""
-    array = _array(x)
+    array = require_array(x)
     counts = parse_shape(repetitions, "repetitions")
     ndim = max(array.ndim, len(counts))
     shape = (1,) * (ndim - array.ndim) + array.shape
@@ -578,7 +573,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     """Return diagonals of an array as its last axis: a view. See `numpy.diagonal`."""
-    array = _array(x)
+    array = require_array(x)
     if array.ndim < 2:
         raise ArgumentValueError(f"x: expected at least two axes, got the shape {array.shape}")
     first, second = parse_axis(axis1, array.ndim, "axis1"), parse_axis(axis2, array.ndim, "axis2")

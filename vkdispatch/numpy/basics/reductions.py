@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from vkdispatch import reduce as _package  # noqa: F401  its functions below
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.numpy.basics.inputs import real_kind
 from vkdispatch.numpy.basics.lines import final_shape, parse_value, reducible
 from vkdispatch.numpy.basics.lines import lines as lines_of
 from vkdispatch.numpy.basics.manipulation import diagonal, parse_axes, parse_axis, reshape
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast
-from vkdispatch.numpy.core.array import Array, array_of, store, value_of
+from vkdispatch.numpy.core.array import Array, array_of, store_result, value_of
 from vkdispatch.numpy.core.dtypes import Kind, default_real, kernel_type, numpy_type, parse_dtype
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Storage, View
@@ -68,21 +69,9 @@ def _reduce(
 
 
 def _into(out: Any, result: Array) -> Array:
-    if out is None:
-        return result
-    if not isinstance(out, Array):
-        raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
-    if out.shape != result.shape:
+    if isinstance(out, Array) and out.shape != result.shape:
         raise ArgumentValueError(f"out: expected the shape {result.shape}, got {out.shape}")
-    store(out, value_of(result), "out")
-    return out
-
-
-def _narrow(kind: Kind) -> Kind:
-    """Return the real dtype that means of a dtype have here."""
-    if kind.kind in "biu":
-        return default_real()
-    return kind
+    return store_result(out, result)
 
 
 def _wider(dtype: Any, out: Any, own: Kind) -> Any:
@@ -154,9 +143,17 @@ def mean(
 ) -> Array:
     """Return means along axes. See `numpy.mean`."""
     own = parse_value(x).dtype
-    dtype = _wider(dtype, out, _narrow(own))
-    kind = _narrow(own) if dtype is None else parse_dtype(dtype)
+    dtype = _wider(dtype, out, real_kind(own))
+    kind = real_kind(own) if dtype is None else parse_dtype(dtype)
     return _reduce(reduce.mean, x, axis, keepdims, out, where, dtype=kernel_type(kind))
+
+
+def _spread_options(x: Any, dtype: Any, ddof: float) -> dict[str, Any]:
+    """Return the options of variances on buffers: integers become the default real dtype."""
+    options: dict[str, Any] = {"ddof": ddof}
+    if dtype is not None or parse_value(x).dtype.kind in "biu":
+        options["dtype"] = kernel_type(default_real() if dtype is None else parse_dtype(dtype))
+    return options
 
 
 def var(
@@ -172,9 +169,7 @@ def var(
     where: Any = None,
 ) -> Array:
     """Return variances along axes. See `numpy.var`."""
-    options: dict[str, Any] = {"ddof": ddof if correction is None else correction}
-    if dtype is not None or parse_value(x).dtype.kind in "biu":
-        options["dtype"] = kernel_type(default_real() if dtype is None else parse_dtype(dtype))
+    options = _spread_options(x, dtype, ddof if correction is None else correction)
     return _reduce(reduce.var, x, axis, keepdims, out, where, **options)
 
 
@@ -191,9 +186,7 @@ def std(
     where: Any = None,
 ) -> Array:
     """Return standard deviations along axes. See `numpy.std`."""
-    options: dict[str, Any] = {"ddof": ddof if correction is None else correction}
-    if dtype is not None or parse_value(x).dtype.kind in "biu":
-        options["dtype"] = kernel_type(default_real() if dtype is None else parse_dtype(dtype))
+    options = _spread_options(x, dtype, ddof if correction is None else correction)
     return _reduce(reduce.std, x, axis, keepdims, out, where, **options)
 
 

@@ -716,6 +716,16 @@ def check_cast(source: Kind, target: Kind, name: str, casting: Any = "same_kind"
         )
 
 
+def store_result(out: Any, result: Array) -> Array:
+    """Return a result, or store it in `out` and return that. Raises TypeError if `out` is no Array."""
+    if out is None:
+        return result
+    if not isinstance(out, Array):
+        raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
+    store(out, value_of(result), "out")
+    return out
+
+
 def read_view(view: View) -> "np.ndarray[Any, Any]":
     """Return the elements of a view as a NumPy array."""
     buffer = view.storage.buffer

@@ -36,7 +36,6 @@ from vkdispatch.numpy.core.memory import (
     Shape,
     Storage,
     View,
-    c_strides,
     overlaps,
     stretch,
 )
@@ -479,11 +478,6 @@ def as_buffer(view: View, shape: Shape) -> Buffer[Any]:
     if own.shape == shape:
         return own
     return Buffer.of_memory(own.context, own._native, shape, own.var_type)
-
-
-def strides_in_bytes(view: View) -> Shape:
-    """Return the strides of a view in bytes, as NumPy counts them."""
-    return tuple(stride * view.dtype.itemsize for stride in (view.strides or c_strides(view.shape)))
 
 
 def gather(view: View) -> View:

@@ -12,7 +12,7 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.values.elements import wrap_integer
 from vkdispatch.base import dtype as dt
-from vkdispatch.base.dtype import compute_type, is_complex, is_float_dtype
+from vkdispatch.base.dtype import is_complex, is_float_dtype
 from vkdispatch.numpy.core import complex_operations as of_complex
 from vkdispatch.numpy.core.dtypes import Kind, float32, kernel_type
 from vkdispatch.numpy.core.expressions import Operation
@@ -43,10 +43,6 @@ def _zero(value: Any) -> Any:
 
 def _one(value: Any) -> Any:
     return vc.to_dtype(value.var_type, 1)
-
-
-def _typed(kind: Kind, number: float) -> Any:
-    return vc.to_dtype(compute_type(kernel_type(kind)), number)
 
 
 def _wrapped(compute: Compute) -> Compute:
