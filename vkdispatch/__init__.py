@@ -19,6 +19,8 @@ _NAMES = {
         "buffer_uv3 buffer_uv4 buffer_v2 buffer_v3 buffer_v4"
     ),
     "base.buffer": "Buffer OversizedBufferError asbuffer from_cuda_array",
+    "base.buffers.foreign": "from_dlpack share",
+    "base.sharing.shared_memory": "SharedMemory",
     "base.contexts.selection": "select_queue_families",
     "base.context": (
         "Context get_context get_context_handle is_context_initialized make_context "
@@ -36,7 +38,8 @@ _NAMES = {
         "ArgumentIndexError ArgumentTypeError ArgumentValueError AxisError BackendUnavailableError "
         "BoundsError CheckError ComponentError DeviceLostError DeviceTimeoutError KernelAssertionError "
         "KernelWarning LoopLimitError MissingPackageError NanError OutOfDeviceMemoryError OverlapError "
-        "ShaderBuildError UnsupportedError UsageError VkDispatchError VulkanError WaitTimeoutError"
+        "ShaderBuildError SharingError UnsupportedError UsageError VkDispatchError VulkanError "
+        "WaitTimeoutError"
     ),
     "base.synchronization.event": "Event ReadFuture record_event wait_event",
     "base.image": "Image Image1D Image2D Image2DArray Image3D Sampler",

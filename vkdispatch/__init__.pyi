@@ -43,6 +43,7 @@ from vkdispatch.base.buffers.allocators import (
     buffer_v3,
     buffer_v4,
 )
+from vkdispatch.base.buffers.foreign import from_dlpack, share
 from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer, asrfftbuffer
 from vkdispatch.base.context import (
     Context,
@@ -127,6 +128,7 @@ from vkdispatch.base.errors import (
     OutOfDeviceMemoryError,
     OverlapError,
     ShaderBuildError,
+    SharingError,
     UnsupportedError,
     UsageError,
     VkDispatchError,
@@ -163,6 +165,7 @@ from vkdispatch.base.process.logging import (
     log_warning,
     set_log_level,
 )
+from vkdispatch.base.sharing.shared_memory import SharedMemory
 from vkdispatch.base.synchronization.event import Event, ReadFuture, record_event, wait_event
 from vkdispatch.base.synchronization.signal import Signal
 from vkdispatch.codegen import ShaderSource
@@ -292,6 +295,8 @@ __all__ = [
     "ShaderBuildError",
     "ShaderFunction",
     "ShaderSource",
+    "SharedMemory",
+    "SharingError",
     "Signal",
     "UnsupportedError",
     "UsageError",
@@ -362,6 +367,7 @@ __all__ = [
     "float32",
     "float64",
     "from_cuda_array",
+    "from_dlpack",
     "get_backend",
     "get_context",
     "get_context_handle",
@@ -432,6 +438,7 @@ __all__ = [
     "set_global_graph",
     "set_log_level",
     "shader",
+    "share",
     "sort",
     "sort_by_key",
     "spirv_kernel",

@@ -207,6 +207,16 @@ class Engine:
     @property
     def queue_count(self) -> int: ...
     @property
+    def host_mapped(self) -> bool:
+        """Whether the memory of buffers is memory of the host, on all devices."""
+
+    @property
+    def imports_host_memory(self) -> bool: ...
+    @property
+    def binding_alignment(self) -> int:
+        """Of the first byte that a buffer binds."""
+
+    @property
     def max_storage_range(self) -> int:
         """The largest buffer, in bytes, that a kernel can use on every device of the engine."""
 
@@ -396,6 +406,35 @@ class Buffer:
     def shared(self) -> bool: ...
     @property
     def host_mapped(self) -> bool: ...
+    @staticmethod
+    def over_host(engine: Engine, address: int, size: int, owner: object, ordered: bool = True) -> Buffer:
+        """Return a buffer on memory of the host, for every queue, without a copy.
+
+        The address is a multiple of `Engine.binding_alignment`. `owner` is referenced until no queue uses the
+        memory any more. ordered: as for `lend`, as long as the buffer lives. Raises ValueError, or the Vulkan
+        error class if the driver refuses the memory.
+        """
+
+    def lend(self, queue: int = 0, ordered: bool = True) -> Loan | None:
+        """Lend the host the memory of a queue's copy, after all work that uses it. None if it is not mapped.
+
+        ordered: calls that append commands on the buffer return when the device has run them, while the loan
+        lasts.
+        """
+
+    @property
+    def lent(self) -> bool:
+        """Whether the memory is lent, or belongs to the host."""
+
+    @property
+    def imported(self) -> bool:
+        """Whether it was made by `over_host`."""
+
+    @property
+    def read_only(self) -> bool: ...
+    def refuse_writes(self, function: Callable[[], None]) -> None:
+        """Have a function, which raises an exception, called before each write."""
+
     def write(self, queue: int, data: ReadableBuffer, offset: int = 0) -> None:
         """Copy contiguous host bytes to one queue's copy (queue -1: all copies).
 
@@ -445,6 +484,83 @@ class Buffer:
 
     def destroy(self) -> None:
         """Free the memory once the device has finished using it. Never blocks. Idempotent."""
+
+class Loan:
+    """Memory of a buffer that the host uses. It lasts as long as this object, even if the buffer ends."""
+
+    @property
+    def address(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+
+class HostView:
+    """Elements in memory of the host, for Python's buffer protocol. `strides` are in bytes.
+
+    With "" for `format` they have none there, and requests raise BufferError.
+    """
+
+    def __init__(
+        self,
+        owner: object,
+        address: int,
+        format: str,
+        item_size: int,
+        shape: tuple[int, ...],
+        strides: tuple[int, ...],
+        read_only: bool = False,
+    ) -> None: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    owner: object
+    address: int
+    format: str
+    item_size: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    read_only: bool
+
+DLPACK_VERSION: tuple[int, int]
+
+def make_dlpack(
+    owner: object,
+    address: int,
+    device: tuple[int, int],
+    dtype: tuple[int, int, int],
+    shape: Sequence[int],
+    strides: Sequence[int],
+    *,
+    byte_offset: int = 0,
+    versioned: bool = True,
+    flags: int = 0,
+) -> object:
+    """Return a DLPack capsule. `dtype` is code, bits and lanes; strides are in elements.
+
+    The tensor references `owner` until its deleter is called, by any thread, or the capsule is destroyed
+    without having been taken.
+    """
+
+class ForeignTensor:
+    """A tensor taken from a DLPack capsule. Its deleter is called when this object is destroyed, or released.
+
+    Raises ValueError for a capsule without a tensor, or that was taken before, and BufferError for an unknown
+    version of DLPack.
+    """
+
+    def __init__(self, capsule: object) -> None: ...
+    def release(self) -> None: ...
+    @property
+    def version(self) -> tuple[int, int] | None: ...
+    @property
+    def flags(self) -> int: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def device(self) -> tuple[int, int]: ...
+    @property
+    def dtype(self) -> tuple[int, int, int]: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def strides(self) -> tuple[int, ...] | None: ...
 
 class Image:
     """An image in device memory, one copy per queue of the engine. Its contents are undefined.

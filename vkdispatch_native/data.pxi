@@ -28,6 +28,7 @@ cdef class Data:
         if resource != NULL and not engine.recycle(resource):
             with nogil:  # freeing much memory takes time
                 engine.retire(resource)
+        release_dropped_references()
 
     cdef int begin(self, Engine engine, noun) except -1:
         if self.engine is not None:
@@ -60,6 +61,7 @@ cdef class Data:
         if resource != NULL and not engine.recycle(resource):
             with nogil:
                 engine.retire(resource)
+            release_dropped_references()
         return 0
 
     def destroy(self):
@@ -175,6 +177,7 @@ def settle_with(function):
 cdef class Buffer(Data):
     cdef CppBuffer* ptr
     cdef public object readers  # what waits to read it, as `settle_with` understands it
+    cdef object refusal  # raises the error of whoever is about to write it; None: it may be written
     cdef atomic[int] watched  # whether something waits to read it, which a write has to settle first
     cdef CallRecorder recorder  # of the call that created it
     cdef size_t recorded_slot
@@ -225,11 +228,19 @@ cdef class Buffer(Data):
             _watched.fetch_add(1)
 
     def unwatch(self):
-        if self.watched.exchange(0):
+        if self.refusal is None and self.watched.exchange(0):
             _watched.fetch_sub(1)
 
+    def refuse_writes(self, function):
+        self.refusal = function
+        self.watch()
+
     def settle(self):
-        if self.watched.load() and _settle is not None:
+        if not self.watched.load():
+            return
+        if self.refusal is not None:
+            self.refusal()
+        if _settle is not None:
             _settle(self)
 
     @property
@@ -247,6 +258,58 @@ cdef class Buffer(Data):
             return self.ptr.shared()
         finally:
             self.leave()
+
+    @staticmethod
+    def over_host(Engine engine not None, uint64_t address, uint64_t size, owner, bint ordered=True):
+        cdef Buffer buffer = Buffer.__new__(Buffer)
+        cdef CppEngine* e = engine.open()
+        cdef shared_ptr[void] kept
+        mark_unrepeatable()
+        release_dropped_references()
+        if address == 0 or size == 0:
+            raise ValueError("a buffer needs at least one byte")
+        buffer.begin(engine, "a buffer")
+        kept = keep_object(<PyObject*>owner)
+        with nogil:
+            buffer.ptr = e.import_buffer(<byte*><uintptr_t>address, size, ordered, kept)
+            buffer.resource = buffer.ptr
+        return buffer
+
+    def lend(self, size_t queue=0, bint ordered=True):
+        cdef CppEngine* engine
+        cdef Loan loan = Loan.__new__(Loan)
+        mark_unrepeatable()
+        self.settle_readers()
+        self.enter("buffer")
+        try:
+            engine = self.engine.open()
+            _queue_range(self.engine, <int>queue)
+            with nogil:
+                loan.loan = engine.lend(queue, self.ptr[0], ordered)
+        finally:
+            self.leave()
+        if loan.loan.get() == NULL:
+            return None
+        loan.buffer = self
+        return loan
+
+    cdef int settle_readers(self) except -1:
+        """Compute what waits to read the buffer, without a check of whether it may be written."""
+        if self.watched.load() and _settle is not None:
+            _settle(self)
+        return 0
+
+    @property
+    def read_only(self):
+        return self.refusal is not None
+
+    @property
+    def lent(self):
+        return self.ptr != NULL and self.ptr.sharing().any()
+
+    @property
+    def imported(self):
+        return self.ptr != NULL and self.ptr.imported()
 
     @property
     def host_mapped(self):
@@ -358,6 +421,7 @@ cdef class Buffer(Data):
                     done += size
             if buffer.shared() and len(queues) > 1:
                 self.engine.follow(_point_tuples(points))
+            self.finish_lent(points)
         finally:
             self.leave()
         return _point_tuples(points)
@@ -367,6 +431,7 @@ cdef class Buffer(Data):
         cdef CppEngine* engine = self.engine.open()
         cdef size_t q
         cdef CppPoint point
+        cdef vector[CppPoint] points
         mark_unrepeatable()
         (q,) = _queue_range(self.engine, queue) if queue >= 0 else (0,)
         cdef HostMemory host
@@ -381,9 +446,21 @@ cdef class Buffer(Data):
                 raise ValueError("out: expected memory that is pinned for the queue's device; create the array with "
                                  "vd.empty_pinned")
             point = engine.start_download(q, buffer[0], offset, <byte*>host.view.buf, host.view.len)
+            points.push_back(point)
+            self.finish_lent(points)
         finally:
             self.leave()
         return [(point.slot, point.value)]
+
+    cdef int finish_lent(self, vector[CppPoint] points) except -1:
+        """Wait for copies of memory that the host uses."""
+        cdef CppEngine* engine = self.engine.open()
+        cdef size_t i
+        if self.ptr.sharing().ordered():
+            for i in range(points.size()):
+                with nogil:
+                    engine.wait_until(points[i].slot, points[i].value)
+        return 0
 
     def copy_between(self, int source, int target):
         self.settle()

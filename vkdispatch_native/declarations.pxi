@@ -124,6 +124,8 @@ cdef extern from "context/device.hpp" namespace "vkd" nogil:
         const vector[CppQueueHandle]& queues()
         const vector[vector[CppQueueHandle]]& transfer_queues()
         cbool borrowed()
+        cbool host_mapped()
+        cbool imports_pages()
 
 cdef extern from "context/features.hpp" namespace "vkd" nogil:
     cdef cppclass CppFeature "vkd::Feature":
@@ -296,9 +298,17 @@ cdef extern from "stages/command.hpp" namespace "vkd" nogil:
         cbool poisoned()
         cbool take_announcement()
         const CppMemory& memory(size_t queue)
+        CppSharing& sharing()
+        cbool imported()
+    cdef cppclass CppSharing "vkd::Sharing":
+        cbool any()
+        cbool ordered()
     cdef cppclass CppMemory "vkd::Memory":
         byte* mapped()
         uint64_t address()
+        uint64_t size()
+    cdef cppclass CppLoan "vkd::Loan":
+        shared_ptr[CppMemory] memory
     cdef cppclass CppUniformBlock "vkd::UniformBlock":
         uint32_t binding
         uint32_t offset
@@ -460,6 +470,8 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         CppBuffer* reuse_buffer(uint64_t size, cbool for_device) except +raise_error
         CppBuffer* create_buffer_over(CppPinned& block) except +raise_error
         CppBuffer* create_journal() except +raise_error
+        CppBuffer* import_buffer(byte* data, uint64_t size, cbool ordered, shared_ptr[void] owner) except +raise_error
+        shared_ptr[CppLoan] lend(size_t queue, CppBuffer& buffer, cbool ordered) except +raise_error
         CppJournal* journal()
         cbool has_unseen_notes()
         uint32_t take_ticket() except +raise_error

@@ -262,6 +262,36 @@ Buffer* Engine::create_buffer_over(Pinned& block) {
   return create([&] { return std::make_unique<Buffer>(block); });
 }
 
+std::shared_ptr<Device> Engine::device_of(size_t queue) const noexcept {
+  return *std::find_if(devices_.begin(), devices_.end(),
+                       [&](const auto& each) { return each.get() == queue_devices_[queue]; });
+}
+
+Buffer* Engine::import_buffer(std::byte* data, VkDeviceSize size, bool ordered, std::shared_ptr<void> owner) {
+  const Use use(*this);
+  check_one_device("memory of the host");
+  if (!devices_.front()->imports_pages()) {
+    throw Error(ErrorKind::invalid_value, "the device does not import memory of the host");
+  }
+  return create([&] {
+    return std::make_unique<Buffer>(queue_count(),
+                                    std::make_shared<Memory>(*devices_.front(), data, size, owner), ordered);
+  });
+}
+
+std::shared_ptr<Loan> Engine::lend(size_t queue, Buffer& buffer, bool ordered) {
+  const Use use(*this);
+  if (buffer.memory(queue).mapped() == nullptr) {
+    return nullptr;
+  }
+  // Counted first: commands that other threads append from here on are waited for by these threads.
+  auto loan = std::make_shared<Loan>(
+      Loan{instance_, device_of(queue), buffer.lend(queue), {buffer.sharing_pointer(), ordered}});
+  wait_for_uses(queue, buffer, false);
+  buffer.poison(queue).check();
+  return loan;
+}
+
 Buffer* Engine::create_journal() {
   const Use use(*this);
   if (journal() != nullptr) {
@@ -336,14 +366,9 @@ Pinned* Engine::create_pinned(size_t queue, VkDeviceSize size, MemoryUse use) {
                                               std::to_string(queue_at(queue).device().max_allocation()) +
                                               " bytes that the device allocates at once");
   }
-  std::shared_ptr<Device> device;
-  for (const auto& candidate : devices_) {
-    if (candidate.get() == &queue_at(queue).device()) {
-      device = candidate;
-    }
-  }
-  Pinned* pinned =
-      create([&] { return std::make_unique<Pinned>(queue_devices_.size(), instance_, device, size, use); });
+  Pinned* pinned = create([&] {
+    return std::make_unique<Pinned>(queue_devices_.size(), instance_, device_of(queue), size, use);
+  });
   std::lock_guard lock(pinned_mutex_);
   pinned_[pinned->data()] = pinned;
   return pinned;
@@ -434,17 +459,25 @@ bool Engine::append(const Dispatch& dispatch, size_t first, size_t last) {
   if (queues_.size() > 1) {
     for_each_access(dispatch, [&](Data& data, bool, bool writes) { uses.push_back({&data, writes}); });
   }
+  bool lent = false;
+  if (Sharing::anywhere()) {
+    for_each_access(dispatch, [&](Data& data, bool, bool) { lent |= data.sharing().ordered(); });
+  }
   const std::unique_lock sharing = share(uses, first, last);
   for (size_t queue = first; queue < last; ++queue) {
-    queues_[queue]->append(dispatch);
+    const uint64_t value = queues_[queue]->append(dispatch);
     crowded |= queues_[queue]->crowded();
+    if (lent) {
+      queues_[queue]->finish_in_make_room(value);
+    }
   }
-  return crowded;
+  return crowded || lent;
 }
 
 void Engine::make_room() {
   const Use use(*this);
   for (const auto& queue : queues_) {
+    queue->finish_lent();
     if (queue->crowded()) {
       queue->make_room();
     }
@@ -546,11 +579,19 @@ uint64_t Engine::submit(CommandList& list, size_t first, size_t last, const std:
   if (Poison::anywhere()) {
     list.check_sources(first, last);
   }
-  const std::unique_lock sharing = share(list.shared_uses(), first, last);
+  std::unique_lock sharing = share(list.shared_uses(), first, last);
   for (size_t queue = first; queue < last; ++queue) {
     value = list.submit(queue, arguments, bytes, instance_count, false);
   }
   request_sweep();
+  if (Sharing::anywhere() && list.uses_lent_memory()) {
+    if (sharing) {
+      sharing.unlock();
+    }
+    for (size_t queue = first; queue < last; ++queue) {
+      queues_[queue]->wait(queues_[queue]->last_value(), kForever);
+    }
+  }
   return value;
 }
 

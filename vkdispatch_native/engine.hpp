@@ -77,7 +77,11 @@ class Engine : public std::enable_shared_from_this<Engine> {
   // A released buffer that is not shared, in constant time; null if there is none.
   Buffer* reuse_buffer(VkDeviceSize size, bool for_device);
   Buffer* create_buffer_over(Pinned& block);  // a view of its memory, for every queue
-  Buffer* create_journal();                   // where kernels record errors; called once
+  // Host memory of another library, for every queue. `owner` is released when no queue uses it any more.
+  Buffer* import_buffer(std::byte* data, VkDeviceSize size, bool ordered, std::shared_ptr<void> owner);
+  // Lends the host the memory of a queue's copy, after all work that uses it. Null if it is not mapped.
+  std::shared_ptr<Loan> lend(size_t queue, Buffer& buffer, bool ordered);
+  Buffer* create_journal();  // where kernels record errors; called once
   Image* create_image(const ImageShape& shape, bool shared);
   Sampler* create_sampler(const SamplerSettings& settings);
   Pinned* create_pinned(size_t queue, VkDeviceSize size, MemoryUse use);  // for this queue's device
@@ -88,7 +92,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
 
   // Commands that use memory shared by all queues wait for earlier work on it in other queues; those that
   // write to it run on the first queue only. Appends to queues `first` to `last` (exclusive). Returns true if
-  // one of them is crowded: call make_room() then.
+  // one of them is crowded, or if the command uses memory that is lent to the host, which it has to finish
+  // with: call make_room() then.
   bool append(const Dispatch& dispatch, size_t first, size_t last);
   void make_room();
   // From here to flush(), queues are given by slot: those of the context, then the transfer queues.
@@ -210,6 +215,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   }
   void follow_others(size_t queue, const std::vector<CommandList::SharedUse>& uses);
   void wait_for_uses(size_t queue, const Buffer& buffer, bool writes);
+  std::shared_ptr<Device> device_of(size_t queue) const noexcept;
   // The same for commands for queues `first` to `last` (exclusive). If they write shared memory, `last` is
   // reduced so that only the first queue remains. The lock is held until the commands are appended.
   std::unique_lock<std::mutex> share(const std::vector<CommandList::SharedUse>& uses, size_t first,

@@ -179,11 +179,15 @@ bool Engine::copy(Buffer& target, Buffer& source, size_t first, size_t last) {
     return false;
   }
   const std::unique_lock sharing = share({{&target, true}, {&source, false}}, first, last);
+  const bool lent = Sharing::anywhere() && (target.sharing().ordered() || source.sharing().ordered());
   for (size_t queue = first; queue < last; ++queue) {
-    queues_[queue]->append_copy_of(target, source);
+    const uint64_t value = queues_[queue]->append_copy_of(target, source);
     crowded |= queues_[queue]->crowded();
+    if (lent) {
+      queues_[queue]->finish_in_make_room(value);
+    }
   }
-  return crowded;
+  return crowded || lent;
 }
 
 }  // namespace vkd

@@ -499,7 +499,7 @@ cdef bint _append_key(object value, list key, list buffers) except -1:
                 key.append(i)
                 break
         buffers.append(value)
-        return value.size > 0 and not value.is_external and not value.destroyed
+        return value.size > 0 and not value.destroyed
     if value is None or kind is str:
         key.append(value)
         return True

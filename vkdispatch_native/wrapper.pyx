@@ -8,7 +8,9 @@ import os
 import weakref
 from time import monotonic, sleep
 
-from cpython.buffer cimport PyBUF_CONTIG, PyBUF_CONTIG_RO, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer
+from cpython.buffer cimport (PyBUF_C_CONTIGUOUS, PyBUF_CONTIG, PyBUF_CONTIG_RO, PyBUF_F_CONTIGUOUS, PyBUF_FORMAT,
+                             PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release,
+                             PyObject_GetBuffer)
 from cpython.exc cimport PyErr_SetInterrupt
 from cpython.float cimport PyFloat_AsDouble, PyFloat_Check
 from cpython.number cimport PyNumber_Index
@@ -81,6 +83,7 @@ set_signal_check(_was_interrupted)
 
 _engines = weakref.WeakSet()
 cdef bint _ending = False
+cdef bint _forked = False  # this process has the memory of its parent, but not its threads and devices
 
 cdef extern from "<signal.h>" nogil:
     ctypedef void (*sighandler_t)(int)
@@ -97,6 +100,7 @@ def _shutdown():
     global _ending
     _ending = True
     _ending_thread.store(thread_number())
+    process_is_ending.store(True)
     patience = monotonic() + SECONDS_TO_MAKE
     while _making.load() > 0 and monotonic() < patience:
         sleep(0.001)
@@ -132,8 +136,9 @@ def initialize(bint debug):
 
 def _after_fork():
     """Leave all Vulkan objects to the parent: the child has none of its threads, and locks may be held."""
-    global _ending
-    _ending = True
+    global _ending, _forked
+    _ending = _forked = True
+    process_is_ending.store(True)
     atexit.unregister(_shutdown)
     for reference in _engines.data.copy():
         engine = reference()
@@ -506,6 +511,24 @@ cdef class Engine:
         return self.open().queue_count()
 
     @property
+    def host_mapped(self):
+        cdef CppEngine* engine = self.open()
+        cdef size_t i
+        for i in range(engine.devices().size()):
+            if not engine.devices()[i].get().host_mapped():
+                return False
+        return True
+
+    @property
+    def imports_host_memory(self):
+        cdef CppEngine* engine = self.open()
+        return engine.devices().size() == 1 and engine.devices()[0].get().imports_pages()
+
+    @property
+    def binding_alignment(self):
+        return max(self.open().limits().storage_alignment, self.open().limits().uniform_alignment)
+
+    @property
     def max_storage_range(self):
         return self.open().limits().storage_range
 
@@ -602,6 +625,7 @@ cdef class Engine:
         if engine != NULL:
             with nogil:
                 engine.close(True)
+            release_dropped_references()
             if not engine.lost() and engine.has_unseen_notes():
                 for queue in range(engine.journal().queue_count()):
                     self.raise_notes(queue, FOREVER)
@@ -651,6 +675,7 @@ cdef _queue_range(Engine engine, int queue):
 cdef atomic[uint64_t] _destroyed
 
 
+include "dlpack.pxi"
 include "data.pxi"
 include "commands.pxi"
 include "launching.pxi"

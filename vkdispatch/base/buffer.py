@@ -8,7 +8,7 @@ from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OutOfDeviceMemoryError
 from vkdispatch.base.handle import Handle
-from vkdispatch.base.host.data import plain_array
+from vkdispatch.base.host.data import layout_in_memory, plain_array
 from vkdispatch.base.host.layout import (
     MAX_AXES,
     Layout,
@@ -22,6 +22,9 @@ from vkdispatch.base.host.transfers import Transfers
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process.listing import internal
+from vkdispatch.base.sharing.exports import Elements, export, lend_host_memory, parse_request, place_of
+from vkdispatch.base.sharing.formats import split_elements
+from vkdispatch.base.sharing.shared_memory import copy_of
 from vkdispatch.base.structures import structure_from_numpy
 from vkdispatch.base.synchronization.signal import Signal
 
@@ -231,6 +234,71 @@ class Buffer(Transfers, Generic[_D]):
             ends = [parse_queue(target, self.context, "target")]
         for end in ends:
             self._native.copy_between(start, end)
+
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[Any, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """Return a DLPack capsule of the memory, for `from_dlpack` of another library.
+
+        All work that uses the buffer is finished. The memory lives as long as the other library uses it;
+        until then, calls that use the buffer return when the device is done. Vectors and matrices add their
+        own axes after the buffer's.
+
+        Parameters
+        ----------
+        stream
+            None: memory of the host has no streams.
+        max_version
+            The newest version of DLPack that the consumer knows.
+        dl_device
+            The device that the consumer wants: None is the buffer's own, (1, 0) the host, to which the buffer
+            is copied where it lies elsewhere.
+        copy
+            True exports a copy, False never copies, None copies to the host if that is asked for and needed.
+
+        Raises
+        ------
+        BufferError, ValueError
+            The memory cannot be shared like that: it does not lie on the host, each queue has a copy, or the
+            elements are structures.
+        """
+        self.require_alive()
+        request = parse_request(stream, max_version, dl_device, copy)
+        kind, shape = split_elements(self.var_type, self.shape)
+        return export(
+            request,
+            self.__dlpack_device__,
+            lambda: self._lend_elements(True),
+            lambda: copy_of(self._read_elements(), kind, shape),
+        )
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        """Return DLPack's type and number of the device: (1, 0) where the device's memory is the host's.
+
+        Raises
+        ------
+        BufferError
+            Other libraries cannot use the memory in place; `buf.read(0)` copies it.
+        """
+        self.require_alive()
+        return place_of(self.context, "buf.read(0), the counterpart of x.numpy()")
+
+    def _lend_elements(self, ordered: bool) -> Elements:
+        """Return the elements in memory of the host; see `lend_host_memory`."""
+        self.require_alive()
+        self.__dlpack_device__()
+        kind, shape = split_elements(self.var_type, self.shape)
+        return lend_host_memory(self._native, kind, shape, ordered)
+
+    def _read_elements(self) -> Array:
+        """Return the content of memory: bfloat16 as uint16, complex32 as pairs of float16."""
+        shape, component = layout_in_memory(self.var_type, self.shape)
+        return self.read(0, np.empty(shape, component))
 
     def destroy(self) -> None:
         """Free the device memory as soon as the device has finished with it. Never blocks. Idempotent.

@@ -61,6 +61,10 @@ class OverlapError(ArgumentValueError):
     """Two arguments of a call share memory, and the call would overwrite data that it still needs."""
 
 
+class SharingError(ArgumentValueError, BufferError):
+    """Memory cannot be shared with another library in the way that was asked for."""
+
+
 class CheckError(VkDispatchError):
     """A check in a kernel failed; the subclasses say which."""
 

@@ -95,10 +95,11 @@ bool has_calibrated_clock(VkPhysicalDevice physical, const DeviceProperties& pro
   return has(VK_TIME_DOMAIN_DEVICE_EXT) && has(VK_TIME_DOMAIN_CLOCK_MONOTONIC_EXT);
 }
 
-bool can_import_pages(VkPhysicalDevice physical, const DeviceProperties& properties) {
+// Returns the alignment that imported host memory needs; 0 if the device imports none.
+VkDeviceSize host_import_alignment(VkPhysicalDevice physical, const DeviceProperties& properties) {
   if (!properties.has_extension(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME) ||
       read_switch("VKDISPATCH_NO_HOST_IMPORT")) {
-    return false;
+    return 0;
   }
   VkPhysicalDeviceExternalMemoryHostPropertiesEXT host{};
   host.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_MEMORY_HOST_PROPERTIES_EXT;
@@ -106,7 +107,7 @@ bool can_import_pages(VkPhysicalDevice physical, const DeviceProperties& propert
   all.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2;
   all.pNext = &host;
   vkGetPhysicalDeviceProperties2(physical, &all);
-  return host.minImportedHostPointerAlignment <= DevicePages::kAlignment;
+  return host.minImportedHostPointerAlignment;
 }
 
 // One mutex per VkQueue of the process: engines on a foreign device may share queues. The table is never
@@ -272,7 +273,8 @@ void Device::choose_extensions() {
   push_descriptors_ = !read_switch("VKDISPATCH_NO_PUSH_DESCRIPTORS") &&
                       properties_.has_extension(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME);
   calibrated_ = has_calibrated_clock(physical_, properties_);
-  imports_pages_ = can_import_pages(physical_, properties_);
+  import_alignment_ = host_import_alignment(physical_, properties_);
+  imports_pages_ = import_alignment_ > 0 && import_alignment_ <= DevicePages::kAlignment;
   diagnosis_ = choose_diagnosis(properties_);
   if (!diagnosis_.faults) {
     std::vector<std::string>& names = properties_.extensions;

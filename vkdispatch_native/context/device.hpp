@@ -100,7 +100,8 @@ class Device {
   // Whether the device's preferred memory is also cached host memory, so that a transfer is a memcpy.
   bool host_mapped() const noexcept { return host_mapped_; }
   bool push_descriptors() const noexcept { return push_descriptors_; }
-  bool imports_pages() const noexcept { return imports_pages_; }  // imports host memory
+  bool imports_pages() const noexcept { return imports_pages_; }                // imports host memory
+  VkDeviceSize import_alignment() const noexcept { return import_alignment_; }  // of imported host memory
   // Whether VK_EXT_calibrated_timestamps is enabled, with the clock that host_now() reads.
   bool calibrated() const noexcept { return calibrated_; }
   const Diagnosis& diagnosis() const noexcept { return diagnosis_; }
@@ -153,6 +154,7 @@ class Device {
   bool host_mapped_ = false;
   bool push_descriptors_ = false;
   bool imports_pages_ = false;
+  VkDeviceSize import_alignment_ = 0;
   bool calibrated_ = false;
   Diagnosis diagnosis_;
   std::unique_ptr<Checkpoints> checkpoints_;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <vector>
 
+#include "objects/loan.hpp"
 #include "objects/pinned.hpp"
 
 namespace vkd {
@@ -37,15 +38,34 @@ class Buffer final : public Data {
         shared_(true),
         copies_(block.queue_count(), {block.memory_owner(), &block.memory_owner()->memory}),
         pinned_(true) {}
+  // Host memory of another library, for every queue; see Sharing for `ordered`.
+  Buffer(size_t queue_count, const std::shared_ptr<Memory>& imported, bool ordered)
+      : Data(queue_count),
+        size_(imported->size()),
+        shared_(true),
+        copies_(queue_count, imported),
+        import_(sharing_pointer(), ordered) {}
   ~Buffer() override { release(); }
 
+  // The memory of a loan is freed when the last loan ends.
   void release() noexcept override {
-    for (const std::shared_ptr<Memory>& copy : copies_) {
-      if (!pinned_) {
+    for (std::shared_ptr<Memory>& copy : copies_) {
+      if (empty_) {
+        copy = empty_;
+      } else if (!pinned_) {
         copy->release();
       }
     }
+    import_ = {};
   }
+  // Returns the memory of a queue's copy, which from now on its last owner frees.
+  std::shared_ptr<Memory> lend(size_t queue) {
+    if (!empty_) {
+      empty_ = std::make_shared<Memory>();
+    }
+    return copies_[queue];
+  }
+  bool imported() const noexcept { return import_.counts(); }
 
   // Turns this into another buffer on the same memory. Recorded uses and hazards stay, since the device may
   // still be using the memory.
@@ -57,7 +77,7 @@ class Buffer final : public Data {
   }
   // The id of this buffer; later buffers have larger ones.
   uint64_t creation_id() const noexcept { return creation_id_; }
-  bool recyclable() const noexcept override { return !shared_; }
+  bool recyclable() const noexcept override { return !shared_ && !sharing().any(); }
 
   const char* noun() const noexcept override { return "a buffer"; }
   bool is_host_visible(size_t queue) const noexcept override { return copies_[queue]->mapped() != nullptr; }
@@ -85,6 +105,8 @@ class Buffer final : public Data {
   bool shared_;
   uint64_t creation_id_ = id();
   std::vector<std::shared_ptr<Memory>> copies_;
+  std::shared_ptr<Memory> empty_;  // takes the place of lent memory
+  SharingCount import_;
   bool pinned_ = false;
   bool renewable_ = false;
   std::atomic<bool> steady_{false};  // a failing batch may still query a previous use

@@ -23,10 +23,39 @@ struct CopyState {
   Poison poison;
 };
 
+// How many programs on the host use a memory at the same time as the device; see Loan.
+class Sharing {
+ public:
+  // `ordered`: calls that append commands on the memory return after the device has run them.
+  void begin(bool ordered) noexcept {
+    loans_.fetch_add(1);
+    if (ordered) {
+      ordered_.fetch_add(1);
+      anywhere_.fetch_add(1);
+    }
+  }
+  void end(bool ordered) noexcept {
+    loans_.fetch_sub(1);
+    if (ordered) {
+      ordered_.fetch_sub(1);
+      anywhere_.fetch_sub(1);
+    }
+  }
+  bool any() const noexcept { return loans_.load(std::memory_order_relaxed) > 0; }
+  bool ordered() const noexcept { return ordered_.load(std::memory_order_relaxed) > 0; }
+  // Whether any memory has ordered loans: the only check that programs without them pay for.
+  static bool anywhere() noexcept { return anywhere_.load(std::memory_order_relaxed) > 0; }
+
+ private:
+  static inline std::atomic<int> anywhere_{0};
+  std::atomic<int> loans_{0};
+  std::atomic<int> ordered_{0};
+};
+
 class Data : public Resource {
  public:
   explicit Data(size_t queue_count)
-      : Resource(queue_count), id_(take_id()), states_(new CopyState[kSlotsPerQueue * queue_count]) {}
+      : Resource(queue_count), id_(take_id()), states_(new States(kSlotsPerQueue * queue_count)) {}
   // Another object on the same memory: hazards are tracked as if the two were one.
   struct Alias {
     const Data& of;
@@ -35,9 +64,12 @@ class Data : public Resource {
       : Resource(Resource::Alias{alias.of}), id_(alias.of.id_), states_(alias.of.states_) {}
 
   uint64_t id() const noexcept { return id_; }  // of the memory; never reused, unlike an address
-  HazardState& hazards(size_t queue) noexcept { return states_[queue].hazards; }
+  HazardState& hazards(size_t queue) noexcept { return states_->copies[queue].hazards; }
+  // Of the memory: objects on the same memory have the same.
+  Sharing& sharing() const noexcept { return states_->sharing; }
+  std::shared_ptr<Sharing> sharing_pointer() const noexcept { return {states_, &states_->sharing}; }
   Poison& poison(size_t slot) const noexcept {
-    return states_[shares_memory() ? 0 : slot % queue_count()].poison;
+    return states_->copies[shares_memory() ? 0 : slot % queue_count()].poison;
   }
   bool poisoned() const noexcept {  // any copy
     for (size_t queue = 0; queue < queue_count(); ++queue) {
@@ -64,9 +96,15 @@ class Data : public Resource {
   static uint64_t take_id() noexcept { return next_id_.fetch_add(1); }
 
  private:
+  struct States {
+    explicit States(size_t count) : copies(new CopyState[count]) {}
+    std::unique_ptr<CopyState[]> copies;
+    Sharing sharing;
+  };
+
   static inline std::atomic<uint64_t> next_id_{1};
   const uint64_t id_;
-  std::shared_ptr<CopyState[]> states_;
+  std::shared_ptr<States> states_;
 };
 
 }  // namespace vkd

@@ -1,6 +1,7 @@
 #include "objects/memory.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -74,6 +75,25 @@ VkBufferCreateInfo buffer_info(const Device& device, VkDeviceSize size, VkBuffer
   return info;
 }
 
+VkBufferUsageFlags shader_usage(const Device& device) {
+  VkBufferUsageFlags usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT;
+  if (device.properties().features12.bufferDeviceAddress) {
+    usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+  }
+  return usage;
+}
+
+// 0 if the device has no addresses.
+VkDeviceAddress address_of(const Device& device, const VkBufferCreateInfo& info, VkBuffer buffer) {
+  if ((info.usage & VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT) == 0) {
+    return 0;
+  }
+  VkBufferDeviceAddressInfo address_info{};
+  address_info.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO;
+  address_info.buffer = buffer;
+  return device.fn().vkGetBufferDeviceAddress(device.handle(), &address_info);
+}
+
 // Returns a host-coherent memory type among these, preferably a cached one.
 uint32_t host_type(const Device& device, uint32_t types) {
   VkPhysicalDeviceMemoryProperties memory{};
@@ -96,12 +116,8 @@ Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use, bool apart) : d
   if (use == MemoryUse::device_host) {
     check_has_both(device);
   }
-  VkBufferUsageFlags usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT;
-  if (device.properties().features12.bufferDeviceAddress) {
-    usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
-  }
   // Kernels may access small elements as whole words.
-  const VkBufferCreateInfo info = buffer_info(device, (size + 3) & ~VkDeviceSize{3}, usage);
+  const VkBufferCreateInfo info = buffer_info(device, (size + 3) & ~VkDeviceSize{3}, shader_usage(device));
   if (size > device.max_allocation() && !allocate_beyond_limit(info, use)) {
     try {
       allocate_sparse(info, use);
@@ -119,25 +135,44 @@ Memory::Memory(Device& device, VkDeviceSize size, MemoryUse use, bool apart) : d
   if (use == MemoryUse::device) {
     device.count_allocation();
   }
-  if ((info.usage & VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT) != 0) {
-    VkBufferDeviceAddressInfo address_info{};
-    address_info.sType = VK_STRUCTURE_TYPE_BUFFER_DEVICE_ADDRESS_INFO;
-    address_info.buffer = handle_;
-    address_ = device.fn().vkGetBufferDeviceAddress(device.handle(), &address_info);
-  }
+  address_ = address_of(device, info, handle_);
 }
 
 Memory::Memory(Device& device, const DevicePages& pages)
     : device_(&device), size_(pages.size()), mapped_(pages.data()) {
   try {
-    import(pages, buffer_info(device, pages.size(), 0));
+    import(pages.data(), buffer_info(device, pages.size(), 0));
   } catch (...) {
     release();
     throw;
   }
 }
 
-void Memory::import(const DevicePages& pages, VkBufferCreateInfo info) {
+Memory::Memory(Device& device, std::byte* data, VkDeviceSize size, std::shared_ptr<void> owner)
+    : device_(&device), size_(size), mapped_(data), owner_(std::move(owner)) {
+  const VkDeviceSize page = device.import_alignment();
+  const VkPhysicalDeviceLimits& limits = device.properties().core.limits;
+  const auto address = static_cast<VkDeviceSize>(reinterpret_cast<uintptr_t>(data));
+  start_ = address % page;
+  const VkDeviceSize alignment =
+      std::max(limits.minStorageBufferOffsetAlignment, limits.minUniformBufferOffsetAlignment);
+  if (start_ % alignment != 0) {
+    throw Error(ErrorKind::invalid_value,
+                "the host memory does not begin at a multiple of " + std::to_string(alignment) + " bytes");
+  }
+  const VkBufferCreateInfo info =
+      buffer_info(device, (start_ + size + page - 1) / page * page, shader_usage(device));
+  try {
+    import(data - start_, info);
+    address_ = address_of(device, info, handle_);
+  } catch (...) {
+    release();
+    throw;
+  }
+  address_ += address_ != 0 ? start_ : 0;
+}
+
+void Memory::import(std::byte* pages, VkBufferCreateInfo info) {
   constexpr VkExternalMemoryHandleTypeFlagBits kPages =
       VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
   const VolkDeviceTable& fn = device_->fn();
@@ -151,18 +186,24 @@ void Memory::import(const DevicePages& pages, VkBufferCreateInfo info) {
   fn.vkGetBufferMemoryRequirements(device, handle_, &needs);
   VkMemoryHostPointerPropertiesEXT possible{};
   possible.sType = VK_STRUCTURE_TYPE_MEMORY_HOST_POINTER_PROPERTIES_EXT;
-  check(fn.vkGetMemoryHostPointerPropertiesEXT(device, kPages, pages.data(), &possible),
+  check(fn.vkGetMemoryHostPointerPropertiesEXT(device, kPages, pages, &possible),
         "vkGetMemoryHostPointerPropertiesEXT");
   VkImportMemoryHostPointerInfoEXT source{};
   source.sType = VK_STRUCTURE_TYPE_IMPORT_MEMORY_HOST_POINTER_INFO_EXT;
   source.handleType = kPages;
-  source.pHostPointer = pages.data();
+  source.pHostPointer = pages;
+  VkMemoryAllocateFlagsInfo flags{};
+  flags.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_FLAGS_INFO;
+  flags.flags = VK_MEMORY_ALLOCATE_DEVICE_ADDRESS_BIT;
+  if ((info.usage & VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT) != 0) {
+    source.pNext = &flags;
+  }
   VkMemoryAllocateInfo allocation{};
   allocation.sType = VK_STRUCTURE_TYPE_MEMORY_ALLOCATE_INFO;
   allocation.pNext = &source;
-  allocation.allocationSize = pages.size();
+  allocation.allocationSize = info.size;
   allocation.memoryTypeIndex = host_type(*device_, needs.memoryTypeBits & possible.memoryTypeBits);
-  if (needs.size > pages.size()) {
+  if (needs.size > info.size) {
     throw Error(ErrorKind::out_of_memory, "the host pages are too few for a buffer of their size");
   }
   check_created(fn.vkAllocateMemory(device, &allocation, nullptr, &imported_), imported_, "vkAllocateMemory");
@@ -255,6 +296,8 @@ void Memory::release() noexcept {
   handle_ = VK_NULL_HANDLE;
   mapped_ = nullptr;
   address_ = 0;
+  start_ = 0;
+  owner_.reset();
 }
 
 void Memory::swap(Memory& other) noexcept {
@@ -267,6 +310,8 @@ void Memory::swap(Memory& other) noexcept {
   std::swap(address_, other.address_);
   std::swap(pieces_, other.pieces_);
   std::swap(imported_, other.imported_);
+  std::swap(start_, other.start_);
+  std::swap(owner_, other.owner_);
 }
 
 }  // namespace vkd

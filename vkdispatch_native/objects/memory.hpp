@@ -4,6 +4,7 @@
 // whole life. Drivers that allow larger allocations get a single one instead.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "context/device.hpp"
@@ -26,6 +27,9 @@ class Memory {
   Memory(Device& device, VkDeviceSize size, MemoryUse use, bool apart = false);
   // Imports these pages (see Device::imports_pages), which must outlive this object.
   Memory(Device& device, const DevicePages& pages);
+  // Imports host memory that begins and ends anywhere, together with the rest of its pages. `owner` is
+  // released after the import. Throws if `data` is not aligned as the device's bindings have to be.
+  Memory(Device& device, std::byte* data, VkDeviceSize size, std::shared_ptr<void> owner);
   ~Memory() { release(); }
   Memory(Memory&& other) noexcept { swap(other); }
   Memory& operator=(Memory&& other) noexcept {
@@ -35,6 +39,7 @@ class Memory {
 
   void release() noexcept;
   VkBuffer handle() const noexcept { return handle_; }
+  VkDeviceSize start() const noexcept { return start_; }  // the offset of its first byte in the VkBuffer
   VkDeviceSize size() const noexcept { return size_; }
   // Bytes of device memory that it occupies; 0 if other objects own them.
   VkDeviceSize allocated() const noexcept { return allocated_; }
@@ -44,7 +49,7 @@ class Memory {
  private:
   void swap(Memory& other) noexcept;
   void allocate(const VkBufferCreateInfo& info, const VmaAllocationCreateInfo& allocation);
-  void import(const DevicePages& pages, VkBufferCreateInfo info);
+  void import(std::byte* pages, VkBufferCreateInfo info);
   bool allocate_beyond_limit(const VkBufferCreateInfo& info, MemoryUse use);
   void allocate_sparse(VkBufferCreateInfo info, MemoryUse use);
 
@@ -57,6 +62,8 @@ class Memory {
   VkDeviceAddress address_ = 0;
   std::vector<VmaAllocation> pieces_;  // of a sparse buffer
   VkDeviceMemory imported_ = VK_NULL_HANDLE;
+  VkDeviceSize start_ = 0;
+  std::shared_ptr<void> owner_;  // of imported memory
 };
 
 }  // namespace vkd

@@ -20,8 +20,11 @@ void check_inside(const char* name, VkDeviceSize offset, VkDeviceSize size, VkDe
 }
 
 // The other side of a list's copies is a buffer.
-VkBuffer other_side(Data* other, size_t queue) {
-  return static_cast<const Buffer*>(other)->memory(queue).handle();
+template <typename AnyCopy>
+void set_other_side(AnyCopy& copy, size_t queue) {
+  const Memory& memory = static_cast<const Buffer*>(copy.other)->memory(queue);
+  copy.staging = memory.handle();
+  copy.staging_offset += memory.start();
 }
 
 uint32_t argument_size(const Command& command) {
@@ -147,6 +150,22 @@ void CommandList::check_sources(size_t first, size_t last) {
   }
 }
 
+bool CommandList::uses_lent_memory() {
+  std::lock_guard lock(mutex_);
+  bool lent = false;
+  const auto look = [&](const Data& data, bool, bool) { lent |= data.sharing().ordered(); };
+  for (const Entry& entry : entries_) {
+    if (const Dispatch* dispatch = std::get_if<Dispatch>(&entry.command)) {
+      Dispatch bound = *dispatch;
+      bound.bindings = bindings_.data() + entry.first_binding;
+      for_each_access(bound, look);
+    } else {
+      std::visit([&](const auto& each) { for_each_access(each, look); }, entry.command);
+    }
+  }
+  return lent;
+}
+
 std::vector<CommandList::SharedUse> CommandList::shared_uses() {
   std::lock_guard lock(mutex_);
   return shared_uses_;
@@ -256,9 +275,9 @@ void CommandList::gather(const Queue& queue, const Cache& cache, size_t begin, s
       dispatch->bindings = bindings_.data() + entry.first_binding;
       dispatch->arguments = arguments + entry.argument_offset;
     } else if (Copy* copy = std::get_if<Copy>(&command)) {
-      copy->staging = other_side(copy->other, queue.index());
+      set_other_side(*copy, queue.index());
     } else if (ImageCopy* image_copy = std::get_if<ImageCopy>(&command)) {
-      image_copy->staging = other_side(image_copy->other, queue.index());
+      set_other_side(*image_copy, queue.index());
     } else if (Timestamp* timestamp = std::get_if<Timestamp>(&command)) {
       timestamp->queries = cache.queries.get();
     }

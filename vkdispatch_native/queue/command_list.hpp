@@ -55,6 +55,7 @@ class CommandList {
     bool writes;
   };
   std::vector<SharedUse> shared_uses();
+  bool uses_lent_memory();  // in order: see Sharing
   // Throws the failure of data that the list needs, on queues `first` to `last` (exclusive).
   void check_sources(size_t first, size_t last);
 

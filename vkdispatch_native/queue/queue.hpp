@@ -61,12 +61,14 @@ class Queue {
   uint64_t append_waits(std::vector<Batch::Wait> waits);
   // Copies another buffer of the same size into the queue's copy of a buffer.
   uint64_t append_copy_of(Buffer& buffer, Buffer& other) {
-    return append_copy({&buffer, 0, other.memory(index_).handle(), 0, buffer.size(), true, &other, nullptr});
+    const Memory& memory = other.memory(index_);
+    return append_copy({&buffer, 0, memory.handle(), memory.start(), buffer.size(), true, &other, nullptr});
   }
   // Copies another queue's copy of a buffer, on the same device, into this queue's copy.
   uint64_t append_copy_of(Buffer& buffer, size_t queue) {
-    const VkBuffer other = buffer.memory(queue).handle();
-    return append_copy({&buffer, 0, other, 0, buffer.size(), true, nullptr, &buffer.poison(queue)});
+    const Memory& other = buffer.memory(queue);
+    return append_copy(
+        {&buffer, 0, other.handle(), other.start(), buffer.size(), true, nullptr, &buffer.poison(queue)});
   }
 
   // Sets the transfer queues, which copy to and from pinned memory while this queue computes: the first one
@@ -86,6 +88,17 @@ class Queue {
   // fewer.
   bool crowded() const noexcept { return gathered_.load(std::memory_order_relaxed) > kMaxGathered; }
   void make_room();
+  // Work up to this value uses memory that is lent to the host. The caller of append() calls finish_lent().
+  void finish_in_make_room(uint64_t value) noexcept {
+    uint64_t last = lent_.load();
+    while (last < value && !lent_.compare_exchange_weak(last, value)) {
+    }
+  }
+  void finish_lent() {
+    if (const uint64_t value = lent_.load(std::memory_order_relaxed)) {
+      wait(value, kForever);
+    }
+  }
 
   // Submits what is needed and waits for it. Returns false on timeout. Never throws the failures of batches.
   bool wait(uint64_t value, uint64_t timeout_ns);
@@ -253,6 +266,7 @@ class Queue {
   int64_t timed_floor_ = 0;   // when those of earlier epochs had ended
   std::vector<std::unique_ptr<Frame>> spare_frames_;
   std::atomic<uint64_t> submitted_{0};
+  std::atomic<uint64_t> lent_{0};       // the last value that finish_lent() waits for
   std::vector<Image*> started_images_;  // by the current recording
   uint64_t watched_ = 0;                // the last batch that was finished
   int64_t watched_since_ = 0;           // when the next one began

@@ -174,7 +174,8 @@ void Recorder::bind_resources(const Dispatch& d, const Plan::Pipeline& pipeline)
     const size_t i = count++;
     writes[i].dstBinding = b.index;
     if (b.buffer != nullptr) {
-      buffers[i] = {b.buffer->memory(queue_).handle(), b.offset, b.range};
+      const Memory& memory = b.buffer->memory(queue_);
+      buffers[i] = {memory.handle(), memory.start() + b.offset, b.range};
     } else if (b.sampler != nullptr) {
       images[i] = {b.sampler->handle(queue_), b.image->sampled_view(queue_), VK_IMAGE_LAYOUT_GENERAL};
     } else {
@@ -270,9 +271,10 @@ void Recorder::record(const Dispatch& d) {
 void Recorder::record(const Copy& c) {
   order(c, nullptr);
   const VkBuffer buffer = c.buffer->memory(queue_).handle();
+  const VkDeviceSize offset = c.buffer->memory(queue_).start() + c.buffer_offset;
   VkBufferCopy region{};
-  region.srcOffset = c.to_buffer ? c.staging_offset : c.buffer_offset;
-  region.dstOffset = c.to_buffer ? c.buffer_offset : c.staging_offset;
+  region.srcOffset = c.to_buffer ? c.staging_offset : offset;
+  region.dstOffset = c.to_buffer ? offset : c.staging_offset;
   region.size = c.size;
   start_timing(c);
   frame_.device().fn().vkCmdCopyBuffer(commands_, c.to_buffer ? c.staging : buffer,

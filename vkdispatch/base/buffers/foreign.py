@@ -1,0 +1,194 @@
+"""Buffers on memory of other libraries: `vd.from_dlpack` and `vd.share`."""
+
+import copy as copies
+import math
+from typing import Any
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.errors import ArgumentTypeError, SharingError, VulkanError
+from vkdispatch.base.host.layout import MAX_AXES
+from vkdispatch.base.host_numpy import np
+from vkdispatch.base.sharing.exports import READ_ONLY, Elements
+from vkdispatch.base.sharing.imports import (
+    find_obstacle,
+    has_dlpack,
+    import_memory,
+    is_contiguous,
+    take_elements,
+)
+from vkdispatch.base.sharing.shared_memory import SharedMemory, as_numpy
+
+
+def from_dlpack(
+    x: Any, /, *, device: Context | None = None, copy: bool | None = None, ordered: bool = True
+) -> Buffer[Any]:
+    """Return a buffer of the elements of an array of another library, in their memory where possible.
+
+    On CPUs and integrated GPUs, memory of the host is used where it lies: writes to the buffer show in the
+    array, and the other way round. Elsewhere, and where the elements do not lie one behind the other in C
+    order at an aligned address, they are copied. `buf.is_external` tells which.
+
+    Parameters
+    ----------
+    x
+        An array of NumPy, PyTorch or any other library, with `__dlpack__`. A buffer or array of this library
+        gives a buffer on the same memory.
+    device
+        The context of the buffer. None means the current one.
+    copy
+        True always copies, False never does, None copies where it has to.
+    ordered
+        Whether calls that use the shared memory return when the device is done with it, so that the other
+        library may use it right away. With False, wait before that, with `vd.queue_wait_idle()` or
+        `event.wait()`.
+
+    Raises
+    ------
+    TypeError
+        `x` has no `__dlpack__`.
+    BufferError, ValueError
+        The library refuses to share the elements, they are of no dtype here, have more than 3 axes, or
+        `copy` is False and they have to be copied.
+    MemoryError
+        There is not enough device memory for a copy.
+    """
+    if copy not in (None, False, True):
+        raise ArgumentTypeError(f"copy: expected None, False or True, got {copy!r}")
+    if isinstance(x, SharedMemory):
+        x = x.source
+    if isinstance(x, Buffer) or hasattr(type(x), "__vkdispatch_buffer__"):
+        return _from_own(x, device, copy)
+    elements = take_elements(x, "x")
+    context = get_context() if device is None else device
+    if not isinstance(context, Context):
+        raise ArgumentTypeError(f"device: expected a vd.Context or None, got {type(context).__name__}")
+    obstacle = _find_obstacle(elements, context)
+    if copy is not True and obstacle is None:
+        try:
+            return _import(elements, context, ordered)
+        except VulkanError as error:
+            obstacle = f"the driver refused it: {error}"
+    if copy is False:
+        raise SharingError(f"copy: False was given, but x has to be copied: {obstacle}")
+    return _upload(elements, context)
+
+
+def share(x: Any, *, ordered: bool = True) -> Any:
+    """Share memory with libraries on the host, without a copy, in either direction.
+
+    Parameters
+    ----------
+    x
+        A buffer or an array of `vkdispatch.numpy`: the result shows its memory to NumPy, PyTorch and others.
+        An array of another library, or an object with Python's buffer protocol: the result is a buffer on its
+        memory, to give to kernels and functions.
+    ordered
+        Whether calls that use the memory return when the device is done with it. NumPy and others use memory
+        at once; so with False, wait before that, with `vd.queue_wait_idle()` or `event.wait()`.
+
+    Returns
+    -------
+    `SharedMemory` of a buffer or an array, else a `Buffer`.
+
+    Raises
+    ------
+    TypeError
+        `x` is none of these.
+    BufferError, ValueError
+        The memory cannot be shared without a copy; the message says why.
+    """
+    lend = getattr(x, "_lend_elements", None)
+    if lend is not None:
+        return SharedMemory(x, lend(ordered), ordered)
+    if isinstance(x, SharedMemory):
+        return share(x.source, ordered=ordered)
+    return _share_foreign(x, "x", ordered)
+
+
+def share_argument(x: Any) -> Buffer[Any]:
+    """Return a buffer on the memory of an array of another library, given where a buffer is expected.
+
+    Raises
+    ------
+    BufferError, ValueError
+        It would have to be copied; the message says how.
+    """
+    return _share_foreign(x, f"{type(x).__name__} in place of a vd.Buffer", True)
+
+
+def _share_foreign(x: Any, name: str, ordered: bool) -> Buffer[Any]:
+    if not has_dlpack(x):
+        try:
+            x = np.asarray(memoryview(x))
+        except TypeError:
+            raise ArgumentTypeError(
+                f"{name}: expected a buffer, an array, or an object with Python's buffer protocol, got "
+                f"{type(x).__name__}"
+            ) from None
+    elements = take_elements(x, name)
+    context = get_context()
+    obstacle = _find_obstacle(elements, context)
+    if obstacle is None:
+        try:
+            return _import(elements, context, ordered)
+        except VulkanError as error:
+            obstacle = f"the driver refused it: {error}"
+    raise SharingError(
+        f"{name}: it cannot be used without a copy: {obstacle}; copy it with vd.from_dlpack(x, copy=True)"
+    )
+
+
+def _find_obstacle(elements: Elements, context: Context) -> str | None:
+    obstacle = find_obstacle(elements, context)
+    if obstacle is not None:
+        return obstacle
+    if not is_contiguous(elements):
+        return "its elements do not lie one behind the other, in C order"
+    alignment = context._native.binding_alignment
+    if elements.address % alignment and math.prod(elements.shape):
+        return f"it begins at the address {elements.address:#x}, which is not a multiple of {alignment} bytes"
+    return None
+
+
+def _check_axes(elements: Elements) -> None:
+    if len(elements.shape) > MAX_AXES:
+        raise SharingError(
+            f"x: a buffer has at most {MAX_AXES} axes, got {len(elements.shape)} in {elements.shape}; "
+            "vkdispatch.numpy.from_dlpack takes any number, x.reshape(-1) has one"
+        )
+
+
+def _import(elements: Elements, context: Context, ordered: bool) -> Buffer[Any]:
+    _check_axes(elements)
+    if math.prod(elements.shape) == 0:
+        return Buffer(elements.shape, elements.kind, context=context)
+    memory, _ = import_memory(elements, context, ordered)
+    buffer = Buffer.of_memory(context, memory, elements.shape, elements.kind)
+    buffer.is_external, buffer.owns_memory = True, False
+    buffer.is_writable = not elements.flags & READ_ONLY
+    return buffer
+
+
+def _upload(elements: Elements, context: Context) -> Buffer[Any]:
+    _check_axes(elements)
+    buffer: Buffer[Any] = Buffer(elements.shape, elements.kind, context=context)
+    if buffer.size:
+        buffer.write(np.ascontiguousarray(as_numpy(elements)))
+    return buffer
+
+
+def _from_own(x: Any, device: Context | None, copy: bool | None) -> Buffer[Any]:
+    """Return a buffer on the memory of a buffer or array of this library."""
+    if isinstance(x, Buffer):
+        buffer: Buffer[Any] = x.view(x.var_type)
+    else:
+        buffer = x.__vkdispatch_buffer__(None)
+    if device is not None and device is not buffer.context:
+        if copy is False:
+            raise SharingError("copy: False was given, but another context needs a copy")
+        moved: Buffer[Any] = Buffer(buffer.shape, buffer.var_type, context=device)
+        octets: Any = buffer._read_elements()
+        moved._native.write(-1, octets)
+        return moved
+    return copies.copy(buffer) if copy else buffer

@@ -1,0 +1,142 @@
+"""Memory of other libraries, taken by DLPack."""
+
+import math
+from typing import Any
+
+from vkdispatch.base.context import Context
+from vkdispatch.base.errors import ArgumentTypeError, SharingError, VkDispatchError
+from vkdispatch.base.native_module import native
+from vkdispatch.base.sharing.exports import CPU, READ_ONLY, Elements, c_strides
+from vkdispatch.base.sharing.formats import dtype_of
+
+# DLPack's types of devices whose memory the host reads as its own: also pinned for CUDA and ROCm, and
+# managed.
+_OF_HOST = (CPU, 3, 11, 13)
+_NAMES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneAPI", 15: "WebGPU"}
+# Kernels may access small elements as whole words.
+_WORD = 4
+
+
+def has_dlpack(value: object) -> bool:
+    """Whether an object is an array of a library that exports it by DLPack."""
+    return hasattr(type(value), "__dlpack__") and hasattr(type(value), "__dlpack_device__")
+
+
+def take_elements(x: Any, name: str) -> Elements:
+    """Return the elements of an object with `__dlpack__`, which stay where they are.
+
+    Raises
+    ------
+    TypeError
+        It is no such object. Messages call it `name`.
+    SharingError
+        They do not lie in memory of the host, the library refuses to share them, or no dtype here is theirs.
+    """
+    if not has_dlpack(x):
+        raise ArgumentTypeError(
+            f"{name}: expected an array that has __dlpack__, such as one of NumPy or PyTorch, got "
+            f"{type(x).__name__}"
+        )
+    what = _describe(x)
+    try:
+        device = tuple(int(each) for each in x.__dlpack_device__())
+        if device[0] not in _OF_HOST:
+            place = _NAMES.get(device[0], f"DLPack type {device[0]}")
+            raise SharingError(
+                f"{name}: {what} lies on the device {device} ({place}), whose memory cannot be taken "
+                "in place; copy it to the host first"
+            )
+        capsule = _get_capsule(x)
+    except VkDispatchError:
+        raise
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise SharingError(f"{name}: {what} cannot be shared: {error}") from error
+    try:
+        tensor = native.ForeignTensor(capsule)
+    except (BufferError, ValueError) as error:
+        raise SharingError(f"{name}: {what} gave no tensor: {error}") from None
+    kind = dtype_of(tensor.dtype, name)
+    shape, strides = tensor.shape, tensor.strides
+    if strides is None:
+        strides = c_strides(shape)
+    return Elements(tensor, tensor.address, tensor.device, kind, shape, strides, tensor.flags & READ_ONLY)
+
+
+def _get_capsule(x: Any) -> Any:
+    try:
+        return x.__dlpack__(max_version=native.DLPACK_VERSION)
+    except TypeError:  # a library that does not know of versions
+        return x.__dlpack__()
+
+
+def _describe(x: Any) -> str:
+    kind = type(x)
+    module = (kind.__module__ or "").partition(".")[0]
+    return f"a {module}.{kind.__qualname__}" if module not in ("", "builtins") else f"a {kind.__qualname__}"
+
+
+def bounds(elements: Elements) -> tuple[int, int]:
+    """Return the addresses of the first byte of elements, and of the one after the last."""
+    low = high = 0
+    for length, stride in zip(elements.shape, elements.strides, strict=True):
+        step = (length - 1) * stride
+        low, high = (low + step, high) if step < 0 else (low, high + step)
+    size = elements.kind.item_size
+    return elements.address + low * size, elements.address + (high + 1) * size
+
+
+def is_contiguous(elements: Elements) -> bool:
+    """Whether elements lie one behind the other, in C order."""
+    return math.prod(elements.shape) == 0 or all(
+        length == 1 or stride == expected
+        for length, stride, expected in zip(
+            elements.shape, elements.strides, c_strides(elements.shape), strict=True
+        )
+    )
+
+
+def find_obstacle(elements: Elements, context: Context) -> str | None:
+    """Return why a context's devices cannot use elements where they are; None if they can."""
+    if not context._native.host_mapped:
+        return f"{context._devices} computes in memory of its own"
+    if len(context.device_infos) > 1:
+        return f"{context._devices} are several devices"
+    if not context._native.imports_host_memory:
+        return f"{context._devices} cannot use memory of other libraries"
+    if math.prod(elements.shape) == 0:
+        return None
+    first, end = bounds(elements)
+    size = elements.kind.item_size
+    if elements.address % min(size, 8):
+        return f"the address {elements.address:#x} is not a multiple of the {size} bytes of an element"
+    if first % _WORD or end % _WORD:
+        return (
+            f"the memory, {end - first} bytes at {first:#x}, does not consist of whole words of {_WORD} bytes"
+        )
+    return None
+
+
+def import_memory(elements: Elements, context: Context, ordered: bool) -> tuple[native.Buffer, int]:
+    """Return device memory that is the memory of elements, and the offset of the lowest of them in bytes.
+
+    `find_obstacle` found nothing. While it lives, calls that use it return when the device is done, unless
+    `ordered` is false. If the elements are read-only, each write to it raises ValueError.
+
+    Raises
+    ------
+    VkDispatchError
+        The driver refuses it.
+    """
+    first, end = bounds(elements)
+    start = first - first % context._native.binding_alignment
+    memory = native.Buffer.over_host(context._native, start, end - start, elements.owner, ordered)
+    if elements.flags & READ_ONLY:
+        memory.refuse_writes(_refuse_write)
+    return memory, first - start
+
+
+def _refuse_write() -> None:
+    raise SharingError(
+        "the memory was shared by another library to be read only, and would be written; copy it with "
+        "vd.from_dlpack(x, copy=True)"
+    )
