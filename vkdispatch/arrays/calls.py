@@ -8,7 +8,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from vkdispatch.arrays.repeated_calls import call_repeatedly
 from vkdispatch.base import dtype
-from vkdispatch.base.array_arguments import has_arrays, replace_arrays
+from vkdispatch.base.array_arguments import has_arrays, has_foreign, replace_arrays
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, is_current, use_context
 from vkdispatch.base.dtype import DType, component_type, is_dtype
@@ -65,9 +65,10 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
             if error._dtypes:
                 _raise_naming(function, args, kwargs, error)
             raise
-        except (TypeError, ValueError, AttributeError):
+        except (TypeError, ValueError, AttributeError) as error:
             # looked for here, so that calls with buffers cost nothing more
-            if not has_arrays(args) and not has_arrays(kwargs.values()):
+            values = (*args, *kwargs.values())
+            if not has_arrays(values) and not (isinstance(error, TypeError) and has_foreign(values)):
                 raise
         else:
             return result
@@ -112,7 +113,7 @@ def _call_with_arrays(
     """Call a function on buffers with arrays of `vkdispatch.numpy`; its results are such arrays, too."""
     recorded = is_recorded(kwargs.get("graph"))
     for is_mapped in (False,) if recorded else (True, False):
-        replaced = replace_arrays(args, kwargs, recorded, is_mapped)
+        replaced = replace_arrays(args, kwargs, recorded, is_mapped, name)
         assert replaced is not None
         given, buffers, options = replaced
         for array, _ in given.pairs:

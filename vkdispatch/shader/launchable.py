@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from vkdispatch.base.array_arguments import replace_arrays
+from vkdispatch.base.array_arguments import replace_arrays, replace_foreign
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
 from vkdispatch.base.context import (
     Context,
@@ -31,6 +31,7 @@ from vkdispatch.execution_pipeline.optimization import Launch as RecordedLaunch
 from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.shader.arguments.constants import add_constants, upload_constants
 from vkdispatch.shader.arguments.parameters import bind_values, read_constants, read_parameters, read_slots
+from vkdispatch.shader.arguments.slots import BufferSlot
 from vkdispatch.shader.arguments.values import check_values
 from vkdispatch.shader.fusion.fusible import FusibleKernel, find_bound_resources
 from vkdispatch.shader.launch.fast_path import FastPath
@@ -114,6 +115,11 @@ class LaunchableKernel:
             self.require_free_groups()
         self.parameters = read_parameters(program.description)
         self.names = tuple(parameter.name for parameter in self.parameters)
+        self._buffers = {
+            position: f"{self.who}: argument {parameter.name!r}"
+            for position, parameter in enumerate(self.parameters)
+            if parameter.fields is None and isinstance(parameter.slots[0], BufferSlot)
+        }
         self.slots = read_slots(program.description)
         self.constants: tuple[ConstantArray, ...] = tuple(
             parameter.default for parameter in read_constants(program.description)
@@ -184,6 +190,11 @@ class LaunchableKernel:
                 options["queue_index"] = queue
             self.check_and_call(replaced[1], graph, options)
             return
+        shared = replace_foreign(values, self._buffers)
+        if shared is not None:
+            if fast is not None and fast.run(shared, size, graph, queue):
+                return
+            values = shared
         context = get_context()
         state = self.enter(context)
         if graph is not None:

@@ -11,6 +11,7 @@ from vkdispatch.base.host.layout import MAX_AXES
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.sharing.exports import READ_ONLY, Elements
 from vkdispatch.base.sharing.imports import (
+    describe_array,
     find_obstacle,
     has_dlpack,
     import_memory,
@@ -106,15 +107,15 @@ def share(x: Any, *, ordered: bool = True) -> Any:
     return _share_foreign(x, "x", ordered)
 
 
-def share_argument(x: Any) -> Buffer[Any]:
+def share_argument(x: Any, name: str) -> Buffer[Any]:
     """Return a buffer on the memory of an array of another library, given where a buffer is expected.
 
     Raises
     ------
     BufferError, ValueError
-        It would have to be copied; the message says how.
+        It would have to be copied; the message says how, and calls it `name`.
     """
-    return _share_foreign(x, f"{type(x).__name__} in place of a vd.Buffer", True)
+    return _share_foreign(x, name, True)
 
 
 def _share_foreign(x: Any, name: str, ordered: bool) -> Buffer[Any]:
@@ -135,7 +136,8 @@ def _share_foreign(x: Any, name: str, ordered: bool) -> Buffer[Any]:
         except VulkanError as error:
             obstacle = f"the driver refused it: {error}"
     raise SharingError(
-        f"{name}: it cannot be used without a copy: {obstacle}; copy it with vd.from_dlpack(x, copy=True)"
+        f"{name}: {describe_array(x)} cannot be used without a copy: {obstacle}; copy it, with "
+        "vd.from_dlpack(x, copy=True)"
     )
 
 

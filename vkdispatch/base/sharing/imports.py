@@ -37,7 +37,7 @@ def take_elements(x: Any, name: str) -> Elements:
             f"{name}: expected an array that has __dlpack__, such as one of NumPy or PyTorch, got "
             f"{type(x).__name__}"
         )
-    what = _describe(x)
+    what = describe_array(x)
     try:
         device = tuple(int(each) for each in x.__dlpack_device__())
         if device[0] not in _OF_HOST:
@@ -69,7 +69,8 @@ def _get_capsule(x: Any) -> Any:
         return x.__dlpack__()
 
 
-def _describe(x: Any) -> str:
+def describe_array(x: Any) -> str:
+    """Return what messages call an array of another library."""
     kind = type(x)
     module = (kind.__module__ or "").partition(".")[0]
     return f"a {module}.{kind.__qualname__}" if module not in ("", "builtins") else f"a {kind.__qualname__}"
