@@ -1,9 +1,9 @@
-"""Arrays where buffers are expected: of `vkdispatch.numpy`, known by two methods of their class, and of others.
+"""Arrays where buffers are expected: of `vkdispatch.numpy`, known by two methods, and of other libraries.
 
 `__vkdispatch_argument__(is_recorded, is_mapped)` returns what stands for an array in a call: its memory if
 the elements fill that in C order, else a copy, which nothing can write, or a map if that will do.
-`__vkdispatch_result__(buffer)` of the class makes an array of a buffer that a function returns. Arrays of other
-libraries are taken by DLPack, if that needs no copy, and results stay buffers.
+`__vkdispatch_result__(buffer)` of the class makes an array of a buffer that a function returns. Arrays of
+other libraries are taken by DLPack, if that needs no copy, and results stay buffers.
 """
 
 from collections.abc import Iterable, Mapping
@@ -52,9 +52,9 @@ class Given:
         take = getattr(type(value), _TAKE, None)
         if take is None and not (self.name and is_foreign(value)):
             return value
-        for known, buffer in self.pairs:
+        for known, replaced in self.pairs:
             if known is value:
-                return buffer
+                return replaced
         if take is None:
             buffer: Any = share_argument(value, self.name)
         else:

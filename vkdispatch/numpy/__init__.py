@@ -77,6 +77,7 @@ _OF_ARRAYS = {
     "array_html": "interchange.printing",
     "to_dlpack": "interchange.exchange",
     "dlpack_device": "interchange.exchange",
+    "lend_elements": "interchange.exchange",
     "call_ufunc": "interchange.protocols",
     "call_function": "interchange.protocols",
 }

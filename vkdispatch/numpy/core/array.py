@@ -11,6 +11,7 @@ import numpy as np
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.sharing.exports import parse_request
 from vkdispatch.numpy.core.application import apply_ufunc, assign, cast, make_operation
 from vkdispatch.numpy.core.devices import Device, device_of
 from vkdispatch.numpy.core.dtypes import Kind, numpy_type
@@ -244,11 +245,16 @@ class Array:
         dl_device: tuple[Any, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        options = {"max_version": max_version, "dl_device": dl_device, "copy": copy}
-        return namespace().to_dlpack(self, options)
+        """Return a DLPack capsule of the elements, which are computed before. See `vd.Buffer.__dlpack__`."""
+        return namespace().to_dlpack(self, parse_request(stream, max_version, dl_device, copy))
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        """Return DLPack's type and number of the device. See `vd.Buffer.__dlpack_device__`."""
         return namespace().dlpack_device(self)
+
+    def _lend_elements(self, ordered: bool) -> Any:
+        """Return the elements in memory of the host: see `vd.share`."""
+        return namespace().lend_elements(self, ordered)
 
     @property
     def __vkdispatch_array__(self) -> "Array":

@@ -328,7 +328,7 @@ def _wait_to_read(storage: Storage, node: Node) -> None:
     readers.append(ref(node))
     if storage.watched is not None:
         storage.watched.watch()
-        if storage.is_immediate:
+        if storage.is_immediate or storage.watched.lent:
             evaluate(node)
 
 

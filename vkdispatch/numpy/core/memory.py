@@ -29,7 +29,8 @@ class Storage:
         The native buffer, if programs may write it by other ways than arrays: it has its readers computed
         before. None if only arrays write it.
     is_immediate
-        Whether the host writes it without a call. Expressions that read it are computed at once.
+        Whether the host always writes it without a call. Expressions that read it are computed at once, as
+        they are while the memory is lent to the host.
     lent
         The thread that last gave the memory to a function, as part of an expression, and a weak reference to
         what the function got; None before.

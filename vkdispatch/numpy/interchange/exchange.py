@@ -1,15 +1,30 @@
 """Arrays to and from other libraries, by DLPack and by NumPy's protocols."""
 
+import math
 from typing import Any
 
 import numpy as np
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.numpy.core.array import Array, view_of
+from vkdispatch.base.context import Context
+from vkdispatch.base.errors import ArgumentValueError, SharingError, VulkanError
+from vkdispatch.base.record import replace
+from vkdispatch.base.sharing.exports import (
+    READ_ONLY,
+    Elements,
+    Request,
+    export,
+    lend_host_memory,
+    place_of,
+)
+from vkdispatch.base.sharing.imports import bounds, find_obstacle, import_memory, take_elements
+from vkdispatch.base.sharing.shared_memory import SharedMemory, as_numpy, copy_of
+from vkdispatch.numpy.core.array import Array, array_of, view_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy
 from vkdispatch.numpy.core.devices import parse_device
-from vkdispatch.numpy.core.kernels import as_buffer, gather
+from vkdispatch.numpy.core.dtypes import Kind, kernel_type, numpy_type
+from vkdispatch.numpy.core.kernels import as_buffer, gather, new_view
+from vkdispatch.numpy.core.memory import Storage, View
 
 __all__ = [
     "asbuffer",
@@ -18,36 +33,98 @@ __all__ = [
     "to_device",
 ]
 
-_CPU = (1, 0)
 
+def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, ordered: bool = True) -> Array:
+    """Return an array of the elements of an object that has `__dlpack__`, in their memory where possible.
 
-def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """Return an array with the values of an object that has `__dlpack__`. See `numpy.from_dlpack`.
+    On CPUs and integrated GPUs, memory of the host is used where it lies, with its strides: writes to the
+    array show in the other library, and the other way round. Elsewhere the elements are copied. See
+    `numpy.from_dlpack`.
 
-    Memory of the host is copied to the device, so `copy=False` raises ValueError unless `x` is an Array.
+    Parameters
+    ----------
+    x
+        An array of NumPy, PyTorch or any other library. An Array or a `vd.Buffer` gives an array on its
+        memory.
+    device
+        Where; None is the device of `x`, or the current context's.
+    copy
+        True always copies, False never does, None copies where it has to.
+    ordered
+        Whether operations that use shared memory finish before they return; see `vd.from_dlpack`.
+
+    Raises
+    ------
+    TypeError
+        `x` has no `__dlpack__`, or arrays cannot have such elements, such as bfloat16.
+    BufferError, ValueError
+        The other library refuses to share the elements, or `copy` is False and they have to be copied.
     """
-    if isinstance(x, Array):
+    if isinstance(x, SharedMemory):
+        x = x.source
+    if isinstance(x, (Array, Buffer)):
         return asarray(x, device=device, copy=copy)
+    elements = take_elements(x, "x")
+    kind = numpy_type(elements.kind)
+    place = parse_device(device)
+    obstacle = find_obstacle(elements, place.context)
+    if copy is not True and obstacle is None:
+        try:
+            return _import(elements, kind, place.context, ordered)
+        except VulkanError as error:
+            obstacle = f"the driver refused it: {error}"
     if copy is False:
-        raise ArgumentValueError("copy: False was given, but data of the host are copied to the device")
-    return from_numpy(np.from_dlpack(x), device)
+        raise SharingError(f"copy: False was given, but x has to be copied: {obstacle}")
+    return from_numpy(as_numpy(elements), place)
 
 
-def to_dlpack(x: Array, options: dict[str, Any]) -> Any:
-    """Return a DLPack capsule of the values, copied to the host."""
-    if options.get("copy") is False:
-        raise BufferError("copy: False was given, but values on the host are a copy of the device's")
-    wanted = options.get("dl_device")
-    if wanted is not None and tuple(wanted) != _CPU:
-        raise BufferError(f"dl_device: only the host's memory, {_CPU}, is exported, got {wanted}")
-    version = options.get("max_version")
-    data = np.array(x.numpy())
-    return data.__dlpack__() if version is None else data.__dlpack__(max_version=version)
+def _import(elements: Elements, kind: Kind, context: Context, ordered: bool) -> Array:
+    if not math.prod(elements.shape):
+        return array_of(new_view(elements.shape, kind, context))
+    memory, offset = import_memory(elements, context, ordered)
+    low, end = bounds(elements)
+    buffer = Buffer.of_memory(context, memory, ((offset + end - low) // kind.itemsize,), elements.kind)
+    buffer.is_external, buffer.owns_memory = True, False
+    buffer.is_writable = not elements.flags & READ_ONLY
+    first = (offset + elements.address - low) // kind.itemsize
+    storage = Storage(buffer, is_shared=True)
+    return array_of(View(storage, elements.shape, kind, first, elements.strides))
+
+
+def lend_elements(x: Array, ordered: bool) -> Elements:
+    """Return the elements of an array in memory of the host, computed, and with all work on them finished.
+
+    Raises SharingError if they do not lie there.
+    """
+    dlpack_device(x)
+    view = view_of(x)
+    view.storage.share()
+    memory = view.storage.buffer._native
+    lent = lend_host_memory(memory, kernel_type(view.dtype), (), ordered)
+    # NumPy, too, shows elements that are repeated read-only
+    repeats = any(length > 1 and stride == 0 for length, stride in zip(view.shape, view.strides, strict=True))
+    return replace(
+        lent,
+        address=lent.address + view.offset * view.dtype.itemsize if view.size else 0,
+        shape=view.shape,
+        strides=view.strides,
+        flags=lent.flags | (READ_ONLY if repeats else 0),
+    )
+
+
+def to_dlpack(x: Array, request: Request) -> Any:
+    """Return a DLPack capsule of the elements: `Array.__dlpack__`."""
+    return export(
+        request,
+        lambda: dlpack_device(x),
+        lambda: lend_elements(x, True),
+        lambda: copy_of(x.numpy(), kernel_type(x.dtype), x.shape),
+    )
 
 
 def dlpack_device(x: Array) -> tuple[int, int]:
-    """Return the device of `to_dlpack`: the host."""
-    return _CPU
+    """Return DLPack's type and number of an array's device: `Array.__dlpack_device__`."""
+    return place_of(x.device.context, "x.numpy()")
 
 
 def to_device(x: Array, device: Any, /, *, stream: Any = None) -> Array:
