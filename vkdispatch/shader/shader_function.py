@@ -180,6 +180,12 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     if not TYPE_CHECKING:
         __call__ = _call
 
+    @hidden
+    def launch_on_memory(self, values: tuple[Any, ...], limit: int) -> bool:
+        """Launch with native memory as arguments, which the caller knows to fit; False if that cannot be."""
+        fast = self._kernel.fast()
+        return fast is not None and not self._kernel.constants and fast.run_on_memory(values, limit)
+
     # -- workgroup sizes by measurement
 
     def autotune(self, *args: Any, **kwargs: Any) -> int:

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context, is_current
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.numpy.core.expressions import Node
@@ -58,14 +57,14 @@ def parse_device(device: Any) -> Device:
     )
 
 
-def _buffer_of(value: Any) -> Buffer[Any] | None:
+def _context_of(value: Any) -> Context | None:
     if type(value) is View:
-        return value.storage.buffer
+        return value.storage.context
     if type(value) is Node:
         if value.result is not None:
-            return value.result.storage.buffer
+            return value.result.storage.context
         for operand in value.operands:
-            found = _buffer_of(operand)
+            found = _context_of(operand)
             if found is not None:
                 return found
     return None
@@ -73,5 +72,4 @@ def _buffer_of(value: Any) -> Buffer[Any] | None:
 
 def device_of(value: Any) -> Device:
     """Return the device of an expression or view."""
-    buffer = _buffer_of(value)
-    return Device(get_context() if buffer is None else buffer.context)
+    return Device(_context_of(value) or get_context())

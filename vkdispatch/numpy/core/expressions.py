@@ -1,10 +1,10 @@
 """Expressions: element-wise operations that wait until something needs their values."""
 
-import sys
 from collections.abc import Callable, Sequence
 from os.path import dirname, join
-from sys import getrefcount
+from sys import _getframe, getrefcount
 from threading import RLock
+from types import CodeType
 from typing import Any
 from weakref import ref
 
@@ -21,6 +21,8 @@ _MOST_READS = 12
 _MOST_HELD = 1 << 26
 
 Line = tuple[str, int]
+
+_new = object.__new__
 
 # Evaluation and writes; expressions of different threads may share operands.
 lock = RLock()
@@ -102,8 +104,8 @@ class Node:
         Weak references to the expressions that have it as an operand: they will read its result's memory.
     count, reads, held
         Upper bounds of the nodes of the expression, of its reads of memory, and of the bytes that it keeps.
-    line
-        The file and the line of the program that made it.
+    place
+        The code of the program that made it, and where in its bytes.
     """
 
     __slots__ = (
@@ -112,9 +114,9 @@ class Node:
         "dtype",
         "failure",
         "held",
-        "line",
         "loop",
         "operands",
+        "place",
         "readers",
         "reads",
         "result",
@@ -122,34 +124,27 @@ class Node:
         "size",
     )
 
+    loop: Loop
     operands: tuple[Any, ...]
+    shape: Shape
+    size: int
+    dtype: Kind
     result: View | None
     failure: Exception | None
+    readers: list[Any]
+    count: int
+    reads: int
+    held: int
+    place: tuple[CodeType, int]
 
-    def __init__(
-        self,
-        loop: Loop,
-        operands: tuple[Any, ...],
-        shape: Shape,
-        size: int,
-        count: int,
-        reads: int,
-        held: int,
-    ) -> None:
-        self.loop = loop
-        self.operands = operands
-        self.shape = shape
-        self.dtype = loop.dtype
-        self.size = size
-        self.result = self.failure = None
-        self.readers: list[Any] = []
-        self.count = count
-        self.reads = reads
-        self.held = held
-        frame = sys._getframe(3)
-        while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
-            frame = frame.f_back
-        self.line = (frame.f_code.co_filename, frame.f_lineno)
+    @property
+    def line(self) -> Line:
+        """The file and the line of the program that made it."""
+        code, offset = self.place
+        for start, end, line in code.co_lines():
+            if start <= offset < end and line is not None:
+                return code.co_filename, line
+        return code.co_filename, code.co_firstlineno
 
 
 Value = Node | View
@@ -173,18 +168,30 @@ class Program:
         What the steps read.
     shape, size
         Of the result.
+    kinds
+        The dtype numbers of the views.
+    is_plain
+        Whether each view has the elements of a result of this shape where its memory begins.
+    places
+        The positions of nodes, by identity.
     """
 
-    __slots__ = ("numbers", "places", "shape", "size", "steps", "views")
+    __slots__ = ("is_plain", "kinds", "numbers", "places", "shape", "size", "steps", "views")
 
     def __init__(self, root: Value) -> None:
         self.steps: list[tuple[Any, ...]] = []
         self.views: list[View] = []
+        self.kinds: list[int] = []
         self.numbers: list[Any] = []
         self.shape = root.shape
         self.size = root.size
+        self.is_plain = True
         self.places: dict[int, int] = {}
-        self._add(root)
+        if type(root) is View:
+            self._add_view(root)
+        else:
+            assert type(root) is Node
+            self._add(root)
 
     def permute(self, order: Sequence[int]) -> None:
         """Give the result its axes in another order. No step may use the flat index."""
@@ -194,48 +201,50 @@ class Program:
             own = broadcast_strides(whole, view)
             strides = tuple(own[axis] for axis in order)
             self.views[slot] = View(view.storage, self.shape, view.dtype, view.offset, strides)
+        self.is_plain = False
 
-    def _add(self, value: Value) -> int:
+    def _add(self, node: Node) -> int:
         """Add the steps of an expression; return the position of the last one."""
-        known = self.places.get(id(value))
-        if known is not None:
-            return known
-        if type(value) is View:
-            position = self._add_view(value)
-        else:
-            assert type(value) is Node
-            if value.result is not None:
-                position = self._add_view(value.result)
-            elif value.failure is not None:
-                raise value.failure.with_traceback(None)
-            elif value.shape != self.shape:
-                position = self._add_view(evaluate(value))
+        if node.result is not None:
+            return self._add_view(node.result)
+        if node.failure is not None:
+            raise node.failure.with_traceback(None)
+        if node.shape != self.shape:
+            return self._add_view(evaluate(node))
+        loop = node.loop
+        steps = self.steps
+        step: list[Any] = [loop]
+        for at, each in enumerate(node.operands):
+            kind = type(each)
+            if kind is View:
+                step.append(self._add_view(each))
+            elif kind is Node:
+                known = self.places.get(id(each))
+                step.append(self._add(each) if known is None else known)
             else:
-                step: list[Any] = [value.loop]
-                for at, each in enumerate(value.operands):
-                    if type(each) is View or type(each) is Node:
-                        step.append(self._add(each))
-                    else:
-                        num = value.loop.kinds[at].num
-                        if each is INDEX:
-                            self.steps.append((PLACE, num))
-                        else:
-                            self.numbers.append(each)
-                            self.steps.append((NUMBER, num))
-                        step.append(len(self.steps) - 1)
-                self.steps.append(tuple(step))
-                position = len(self.steps) - 1
-        self.places[id(value)] = position
+                step.append(len(steps))
+                if each is INDEX:
+                    steps.append((PLACE, loop.kinds[at].num))
+                else:
+                    self.numbers.append(each)
+                    steps.append((NUMBER, loop.kinds[at].num))
+        position = len(steps)
+        steps.append(tuple(step))
+        self.places[id(node)] = position
         return position
 
     def _add_view(self, view: View) -> int:
         views = self.views
         for slot, each in enumerate(views):
-            if is_same_view(each, view):
+            if each is view or (each.storage is view.storage and is_same_view(each, view)):
                 return self.steps.index((READ, slot))
+        if not view.is_contiguous or view.offset or view.shape != self.shape:
+            self.is_plain = False
+        position = len(self.steps)
+        self.steps.append((READ, len(views)))
+        self.kinds.append(view.dtype.num)
         views.append(view)
-        self.steps.append((READ, len(views) - 1))
-        return len(self.steps) - 1
+        return position
 
 
 def is_same_view(first: View, second: View) -> bool:
@@ -281,7 +290,21 @@ def make_node(loop: Loop, operands: tuple[Any, ...], shape: Shape, size: int) ->
         count = 1 + sum(each.count for each in nodes)
         reads = sum(each.reads if type(each) is Node else 1 for each in operands)
         held = sum(each.held for each in nodes)
-    node = Node(loop, operands, shape, size, count, reads, held)
+    node: Node = _new(Node)
+    node.loop = loop
+    node.operands = operands
+    node.shape = shape
+    node.size = size
+    node.dtype = loop.dtype
+    node.result = node.failure = None
+    node.readers = []
+    node.count = count
+    node.reads = reads
+    node.held = held
+    frame = _getframe(2)
+    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
+        frame = frame.f_back
+    node.place = frame.f_code, frame.f_lasti
     for each in operands:
         kind = type(each)
         if kind is View:
@@ -320,12 +343,12 @@ def _bytes_of(node: Node) -> int:
 def _wait_to_read(storage: Storage, node: Node) -> None:
     """Note that an expression reads a memory: it is computed before that is written."""
     readers = storage.readers
+    readers.append(ref(node))
     length = len(readers)
-    if length >= 64 and not length & (length - 1):
+    if length > 64 and not length & (length - 1):
         with lock:
             length = len(readers)
             readers[:length] = [r for r in readers[:length] if (n := r()) is not None and n.result is None]
-    readers.append(ref(node))
     if storage.watched is not None:
         storage.watched.watch()
         if storage.is_immediate:

@@ -13,7 +13,7 @@ from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.arrays.values.elements import wrap_integer
 from vkdispatch.base import dtype as dt
-from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import compute_type
 from vkdispatch.base.errors import UsageError, describe_place
@@ -53,51 +53,41 @@ _OF_NUM: dict[int, Kind] = {np.dtype(code).num: np.dtype(code) for code in "?bhi
 # "single"     at an offset
 # other texts  by coordinates; for each axis of the result "0" (repeated), "1" (neighbours) or "s" (a stride)
 Layout = str
+_WHOLE = [("whole",) * count for count in range(100)]
 
 
 class _Plan:
     """A program with layouts for its views: `key` is what a kernel depends on, `values` are its constants."""
 
-    __slots__ = ("buffers", "key", "values")
+    __slots__ = ("key", "values")
 
     def __init__(self, program: Program, target: View | None) -> None:
         shape = program.shape
         views = program.views
-        self.buffers = [view.storage.buffer for view in views]
-        kinds = tuple([view.dtype.num for view in views])
-        if target is None:
-            for view in views:
-                if not view.is_contiguous or view.offset or view.shape != shape:
-                    break
-            else:
-                self.values: list[int] = []
-                self.key: tuple[Any, ...] = (
-                    tuple(program.steps),
-                    kinds,
-                    ("whole",) * len(kinds),
-                    0,
-                    program.size < _MOST_FAST,
-                )
-                return
-        else:
+        steps, kinds = tuple(program.steps), tuple(program.kinds)
+        is_narrow = program.size < _MOST_FAST
+        if target is None and program.is_plain:
+            self.values: list[int] = []
+            self.key: tuple[Any, ...] = steps, kinds, _WHOLE[len(kinds)], 0, is_narrow
+            return
+        if target is not None:
             views = [*views, target]
-        layouts, steps, axes = _lay_out(
+        layouts, constants, axes = _lay_out(
             shape,
             tuple([(view.shape, view.strides, view.offset != 0, view.is_contiguous) for view in views]),
             target is not None,
         )
         values: list[int] = []
-        for view, layout, own in zip(views, layouts, steps, strict=True):
+        for view, layout, own in zip(views, layouts, constants, strict=True):
             if layout != "whole":
                 values.append(view.offset)
                 values += own
         values += axes
-        is_narrow = program.size < _MOST_FAST
         if is_narrow:
             for length in axes[1:]:
                 values += _find_multiplier(length)
         self.values = values
-        self.key = (tuple(program.steps), kinds, layouts, len(axes), is_narrow)
+        self.key = (steps, kinds, layouts, len(axes), is_narrow)
 
 
 @lru_cache(4096)
@@ -366,8 +356,8 @@ def _name(steps: Sequence[tuple[Any, ...]]) -> str:
 
 def new_view(shape: Shape, dtype: Kind, context: Context | None = None) -> View:
     """Return a view of new memory, which is undefined until it is written."""
-    made = function_buffer((_product(shape),), kernel_type(dtype), context)
-    return View(Storage(made), shape, dtype)
+    storage = Storage.allocate(_product(shape), kernel_type(dtype), context or get_context())
+    return View(storage, shape, dtype)
 
 
 def _compute_program(program: Program, dtype: Kind, target: View | None, line: Line) -> View:
@@ -383,16 +373,12 @@ def _compute_program(program: Program, dtype: Kind, target: View | None, line: L
 
 def _run_program(program: Program, dtype: Kind, target: View | None, line: Line) -> View:
     if target is None:
-        context = program.views[0].storage.buffer.context if program.views else get_context()
-        size = program.size
-        memory = function_buffer((size,), kernel_type(dtype), context)
-        if size:
+        context = program.views[0].storage.context if program.views else get_context()
+        storage = Storage.allocate(program.size, kernel_type(dtype), context)
+        if program.size:
             plan = _Plan(program, None)
-            kernel = _store_kernel(plan.key, dtype.num, False)
-            kernel(memory, *plan.buffers, *plan.values, *program.numbers)
-            if is_held():
-                _note_line(kernel, line)
-        return View(Storage(memory), program.shape, dtype)
+            _launch(_store_kernel(plan.key, dtype.num, False), storage, program, plan, line)
+        return View(storage, program.shape, dtype)
     if target.size == 0:
         return target
     for view in program.views:
@@ -401,15 +387,20 @@ def _run_program(program: Program, dtype: Kind, target: View | None, line: Line)
             break
     plan = _Plan(program, None if target.is_whole else target)
     kernel = _store_kernel(plan.key, dtype.num, not target.is_whole)
-    kernel(target.storage.buffer, *plan.buffers, *plan.values, *program.numbers)
-    if is_held():
-        _note_line(kernel, line)
+    _launch(kernel, target.storage, program, plan, line)
     return target
 
 
-def _note_line(kernel: ShaderFunction, line: Line) -> None:
-    """Let the profile that is running name a kernel by the line of its expression."""
-    if line[1]:
+def _launch(kernel: ShaderFunction, result: Storage, program: Program, plan: _Plan, line: Line) -> None:
+    """Launch a kernel of `_store_kernel`."""
+    if not is_held():
+        memories = [view.storage.memory for view in program.views]
+        if kernel.launch_on_memory((result.memory, *memories, *plan.values, *program.numbers), program.size):
+            return
+    buffers = [view.storage.buffer for view in program.views]
+    kernel(result.buffer, *buffers, *plan.values, *program.numbers)
+    if is_held() and line[1]:
+        # let the profile that is running name the kernel by the line of its expression
         for built in kernel._built.values():
             note_source(built.plan, describe_place(*line))
 
@@ -460,10 +451,11 @@ def as_operand(value: Any, shape: Shape, order: Sequence[int] | None = None) -> 
     plan = _Plan(program, None)
     mapped = MappedArray.__new__(MappedArray)
     mapped.mapping = _mapping(plan.key, value.dtype.num)
-    mapped.arguments = (*plan.buffers, *plan.values, *program.numbers)
+    buffers = [view.storage.buffer for view in program.views]
+    mapped.arguments = (*buffers, *plan.values, *program.numbers)
     mapped.var_type = kernel_type(value.dtype)
     mapped.shape, mapped.size = shape, value.size
-    mapped.context = plan.buffers[0].context
+    mapped.context = buffers[0].context
     if type(value) is Node:
         # another thread may write what the expression reads before the function has been called
         lent = get_ident(), ref(mapped)

@@ -6,23 +6,27 @@ from typing import Any
 from weakref import ReferenceType
 
 from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.dtypes import Kind
 
 Shape = tuple[int, ...]
 _sharing = Lock()
+_new = object.__new__
+_MOST_USUAL = 1 << 30  # bytes
 
 
 class Storage:
-    """A buffer, and the expressions that will read it.
+    """Device memory, and the expressions that will read it.
 
     Attributes
     ----------
-    buffer
-        The memory.
-    nbytes
-        Its bytes.
+    memory, context
+        The memory and its context.
+    var_type, size, nbytes
+        The type of its elements, how many there are, and their bytes.
     readers
         Weak references to the expressions that wait to read it; storages of the same memory have one list.
     watched
@@ -35,17 +39,65 @@ class Storage:
         what the function got; None before.
     """
 
-    __slots__ = ("buffer", "is_immediate", "lent", "nbytes", "readers", "watched")
+    __slots__ = (
+        "_buffer",
+        "context",
+        "is_immediate",
+        "lent",
+        "memory",
+        "nbytes",
+        "readers",
+        "size",
+        "var_type",
+        "watched",
+    )
 
     def __init__(self, buffer: Buffer[Any], *, is_shared: bool = False) -> None:
-        self.buffer = buffer
+        self._buffer: Buffer[Any] | None = buffer
+        self.memory = buffer._native
+        self.context = buffer.context
+        self.var_type = buffer.var_type
+        self.size = buffer.size
         self.nbytes = buffer.mem_size
+        self._begin()
+        if is_shared:
+            self.share()
+
+    @classmethod
+    def allocate(cls, size: int, var_type: DType, context: Context) -> "Storage":
+        """Return new memory, which is undefined until a kernel writes it. Raises as `vd.Buffer`."""
+        nbytes = size * var_type.item_size
+        if not 0 < nbytes < _MOST_USUAL:
+            return cls(function_buffer((size,), var_type, context))
+        try:
+            memory = native.Buffer(context._native, nbytes, False, True)
+        except Exception:
+            return cls(function_buffer((size,), var_type, context))  # or it raises what users understand
+        memory.mark(False)
+        storage: Storage = _new(cls)
+        storage._buffer = None
+        storage.memory = memory
+        storage.context = context
+        storage.var_type = var_type
+        storage.size = size
+        storage.nbytes = nbytes
+        storage._begin()
+        return storage
+
+    def _begin(self) -> None:
         self.readers: list[ReferenceType[Any]] = []
         self.watched: native.Buffer | None = None
         self.is_immediate = False
         self.lent: tuple[int, ReferenceType[Any]] | None = None
-        if is_shared:
-            self.share()
+
+    @property
+    def buffer(self) -> Buffer[Any]:
+        """The memory as a buffer of one axis, or the buffer that it was made of."""
+        if self._buffer is None:
+            with _sharing:
+                if self._buffer is None:
+                    self._buffer = Buffer.of_memory(self.context, self.memory, (self.size,), self.var_type)
+        return self._buffer
 
     @property
     def is_shared(self) -> bool:
@@ -54,7 +106,7 @@ class Storage:
 
     def share(self) -> None:
         """Let programs write the buffer by other ways than arrays: by its methods, kernels and graphs."""
-        memory = self.buffer._native
+        memory = self.memory
         with _sharing:
             known = memory.readers
             if known is None:
@@ -78,9 +130,9 @@ class Storage:
         if taken() is None:
             self.lent = None
         elif thread != get_ident() and self.watched is None:
-            copy = function_buffer(self.buffer.shape, self.buffer.var_type, self.buffer.context)
-            copy._native.copy_from(self.buffer._native)
-            self.buffer, self.lent = copy, None
+            copy = function_buffer((self.size,), self.var_type, self.context)
+            copy._native.copy_from(self.memory)
+            self._buffer, self.memory, self.lent = copy, copy._native, None
 
 
 class _Refusal(list[Any]):
@@ -92,7 +144,7 @@ class _Refusal(list[Any]):
 
 def refuse_writes(storage: Storage, reason: str) -> None:
     """Have every write to a memory raise ValueError with this message."""
-    memory = storage.buffer._native
+    memory = storage.memory
     memory.readers = _Refusal(reason)
     memory.watch()
 
@@ -138,7 +190,7 @@ class View:
     @property
     def is_whole(self) -> bool:
         """Whether the view shows all elements of its storage, in the order in which they lie."""
-        return self.is_contiguous and self.offset == 0 and self.size == self.storage.buffer.size
+        return self.is_contiguous and self.offset == 0 and self.size == self.storage.size
 
 
 def c_strides(shape: Shape) -> Shape:
@@ -167,7 +219,7 @@ def is_c_order(shape: Shape, strides: Shape) -> bool:
 
 def overlaps(first: View, second: View) -> bool:
     """Whether two views may show the same element."""
-    if first.storage.buffer._native is not second.storage.buffer._native or not (first.size and second.size):
+    if first.storage.memory is not second.storage.memory or not (first.size and second.size):
         return False
     a, b = bounds(first), bounds(second)
     item, other = first.dtype.itemsize, second.dtype.itemsize

@@ -91,6 +91,18 @@ class FastPath:
                 raise
             return False
 
+    def run_on_memory(self, values: tuple[Any, ...], limit: int) -> bool:
+        """Launch with native memory in place of buffers, whose dtypes the caller knows to be right.
+
+        Return False if all launchers refused, or failed: the checking path says why.
+        """
+        try:
+            if self._launch(values, limit, self._in_groups, ALL_QUEUES):
+                return True
+            return any(launch(values, limit, self._in_groups, ALL_QUEUES) for launch in self._others)
+        except VulkanError:
+            return False
+
 
 def _refuse(*_: object) -> bool:
     """Refuse every call, as there is no launcher yet."""
