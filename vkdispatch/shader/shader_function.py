@@ -3,6 +3,7 @@
 import copy
 import sys
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from vkdispatch.base.compilation.compiler import can_compile, expect_kernels
@@ -181,10 +182,10 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         __call__ = _call
 
     @hidden
-    def launch_on_memory(self, values: tuple[Any, ...], limit: int) -> bool:
-        """Launch with native memory as arguments, which the caller knows to fit; False if that cannot be."""
+    def find_launch(self) -> Callable[[tuple[Any, ...], Any, bool, int], bool] | None:
+        """Return what launches calls of the context used last, on native memory too; None before a call."""
         fast = self._kernel.fast()
-        return fast is not None and not self._kernel.constants and fast.run_on_memory(values, limit)
+        return None if fast is None or self._kernel.constants else fast.launch
 
     # -- workgroup sizes by measurement
 

@@ -2,16 +2,15 @@
 
 from collections.abc import Callable, Sequence
 from os.path import dirname, join
-from sys import _getframe, getrefcount
+from sys import getrefcount
 from threading import RLock
-from types import CodeType
 from typing import Any
-from weakref import ref
 
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import describe_place
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type
-from vkdispatch.numpy.core.memory import Shape, Storage, View, broadcast_strides, require_writable
+from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides, require_writable
 
 _PACKAGE = join(dirname(dirname(dirname(__file__))), "")
 # Larger expressions are computed in parts: kernels have bounded size, and bind a bounded number of buffers.
@@ -19,10 +18,6 @@ _MOST_NODES = 96
 _MOST_READS = 12
 # Bytes of memory beyond the result's size that an expression may keep while nothing else does.
 _MOST_HELD = 1 << 26
-
-Line = tuple[str, int]
-
-_new = object.__new__
 
 # Evaluation and writes; expressions of different threads may share operands.
 lock = RLock()
@@ -54,27 +49,7 @@ class Operation:
 _TAKE = Operation("copy", lambda value, kind: value)
 
 
-class Loop:
-    """An operation with its dtypes. Loops with the same ones are one object: see `find_loop`.
-
-    Attributes
-    ----------
-    operation
-        What is computed.
-    kinds
-        The dtypes to which operands are converted before.
-    dtype
-        Of the result.
-    """
-
-    __slots__ = ("dtype", "kinds", "operation")
-
-    def __init__(self, operation: Operation, kinds: tuple[Kind, ...], dtype: Kind) -> None:
-        self.operation = operation
-        self.kinds = kinds
-        self.dtype = dtype
-
-
+Loop = native.Loop
 _loops: dict[tuple[Any, ...], Loop] = {}
 
 
@@ -87,202 +62,38 @@ def find_loop(operation: Operation, kinds: tuple[Kind, ...], dtype: Kind) -> Loo
     return found
 
 
-class Node:
-    """An operation and its operands. Once it is computed, it knows its result and no operands.
-
-    Attributes
-    ----------
-    loop, operands
-        What is to be done, with expressions, views and numbers.
-    shape, dtype, size
-        Of the result.
-    result
-        The view that holds the values, or None while nothing has needed them.
-    failure
-        The error of an attempt to compute it before its operands were overwritten, or None.
-    readers
-        Weak references to the expressions that have it as an operand: they will read its result's memory.
-    count, reads, held
-        Upper bounds of the nodes of the expression, of its reads of memory, and of the bytes that it keeps.
-    place
-        The code of the program that made it, and where in its bytes.
-    """
-
-    __slots__ = (
-        "__weakref__",
-        "count",
-        "dtype",
-        "failure",
-        "held",
-        "loop",
-        "operands",
-        "place",
-        "readers",
-        "reads",
-        "result",
-        "shape",
-        "size",
-    )
-
-    loop: Loop
-    operands: tuple[Any, ...]
-    shape: Shape
-    size: int
-    dtype: Kind
-    result: View | None
-    failure: Exception | None
-    readers: list[Any]
-    count: int
-    reads: int
-    held: int
-    place: tuple[CodeType, int]
-
-    @property
-    def line(self) -> Line:
-        """The file and the line of the program that made it."""
-        code, offset = self.place
-        for start, end, line in code.co_lines():
-            if start <= offset < end and line is not None:
-                return code.co_filename, line
-        return code.co_filename, code.co_firstlineno
-
-
+Node = native.Node
+Program = native.Program
 Value = Node | View
-
-# An operand: the flat index of the element that is computed.
-INDEX = object()
-# What steps of programs are that are no loops.
-READ, NUMBER, PLACE = "read", "number", "place"
+INDEX, READ, NUMBER, PLACE = native.INDEX, native.READ, native.NUMBER, native.PLACE
+make_node = native.make_node
+is_same_view = native.is_same_view
 
 
-class Program:
-    """An expression as kernels need it: its structure, the views that it reads, and its numbers.
-
-    Attributes
-    ----------
-    steps
-        What is computed, in order: `(loop, *arguments)` for nodes, `(READ, slot)` for elements of
-        `views[slot]`, `(NUMBER, dtype.num)` for the next of `numbers`, `(PLACE, dtype.num)` for the flat
-        index. Arguments are positions of earlier steps.
-    views, numbers
-        What the steps read.
-    shape, size
-        Of the result.
-    kinds
-        The dtype numbers of the views.
-    is_plain
-        Whether each view has the elements of a result of this shape where its memory begins.
-    places
-        The positions of nodes, by identity.
-    """
-
-    __slots__ = ("is_plain", "kinds", "numbers", "places", "shape", "size", "steps", "views")
-
-    def __init__(self, root: Value) -> None:
-        self.steps: list[tuple[Any, ...]] = []
-        self.views: list[View] = []
-        self.kinds: list[int] = []
-        self.numbers: list[Any] = []
-        self.shape = root.shape
-        self.size = root.size
-        self.is_plain = True
-        self.places: dict[int, int] = {}
-        if type(root) is View:
-            self._add_view(root)
-        else:
-            assert type(root) is Node
-            self._add(root)
-
-    def permute(self, order: Sequence[int]) -> None:
-        """Give the result its axes in another order. No step may use the flat index."""
-        whole = self.shape
-        self.shape = tuple(whole[axis] for axis in order)
-        for slot, view in enumerate(self.views):
-            own = broadcast_strides(whole, view)
-            strides = tuple(own[axis] for axis in order)
-            self.views[slot] = View(view.storage, self.shape, view.dtype, view.offset, strides)
-        self.is_plain = False
-
-    def _add(self, node: Node) -> int:
-        """Add the steps of an expression; return the position of the last one."""
-        if node.result is not None:
-            return self._add_view(node.result)
-        if node.failure is not None:
-            raise node.failure.with_traceback(None)
-        if node.shape != self.shape:
-            return self._add_view(evaluate(node))
-        loop = node.loop
-        steps = self.steps
-        step: list[Any] = [loop]
-        for at, each in enumerate(node.operands):
-            kind = type(each)
-            if kind is View:
-                step.append(self._add_view(each))
-            elif kind is Node:
-                known = self.places.get(id(each))
-                step.append(self._add(each) if known is None else known)
-            else:
-                step.append(len(steps))
-                if each is INDEX:
-                    steps.append((PLACE, loop.kinds[at].num))
-                else:
-                    self.numbers.append(each)
-                    steps.append((NUMBER, loop.kinds[at].num))
-        position = len(steps)
-        steps.append(tuple(step))
-        self.places[id(node)] = position
-        return position
-
-    def _add_view(self, view: View) -> int:
-        views = self.views
-        for slot, each in enumerate(views):
-            if each is view or (each.storage is view.storage and is_same_view(each, view)):
-                return self.steps.index((READ, slot))
-        if not view.is_contiguous or view.offset or view.shape != self.shape:
-            self.is_plain = False
-        position = len(self.steps)
-        self.steps.append((READ, len(views)))
-        self.kinds.append(view.dtype.num)
-        views.append(view)
-        return position
-
-
-def is_same_view(first: View, second: View) -> bool:
-    """Whether two views show the same elements, in the same shape and order."""
-    return first is second or (
-        first.storage is second.storage
-        and first.size == second.size
-        and first.offset == second.offset
-        and first.dtype == second.dtype
-        and first.shape == second.shape
-        and first.strides == second.strides
-    )
+def permute(program: Program, order: Sequence[int]) -> None:
+    """Give the result of a program its axes in another order. No step may use the flat index."""
+    whole = program.shape
+    program.shape = tuple(whole[axis] for axis in order)
+    for slot, view in enumerate(program.views):
+        own = broadcast_strides(whole, view)
+        strides = tuple(own[axis] for axis in order)
+        program.views[slot] = View(view.storage, program.shape, view.dtype, view.offset, strides)
+    program.is_plain = False
 
 
 # What computes a program into a view; the module of kernels sets it.
-_computing: list[Callable[[Program, Kind, View | None, Line], View]] = []
+_computing: list[Callable[[Program, Kind, View | None, Node | None], View]] = []
 
 
-def compute_with(function: Callable[[Program, Kind, View | None, Line], View]) -> None:
+def compute_with(function: Callable[[Program, Kind, View | None, Node | None], View]) -> None:
     """Have expressions computed by a function of the module above."""
     _computing[:] = [function]
 
 
-def make_node(loop: Loop, operands: tuple[Any, ...], shape: Shape, size: int) -> Node:
-    """Return an expression, of which parts are computed if it would become too large."""
-    count, reads, held = 1, 0, 0
-    for each in operands:
-        kind = type(each)
-        if kind is Node:
-            count += each.count
-            reads += each.reads
-            held += each.held
-        elif kind is View:
-            reads += 1
-            held += each.storage.nbytes
-    if count > _MOST_NODES or reads > _MOST_READS:
-        count, reads = _count_distinct(operands)
-    if count > _MOST_NODES or reads > _MOST_READS:
+def _shrink(operands: tuple[Any, ...], held: int, most_nodes: int, most_reads: int) -> tuple[int, int, int]:
+    """Compute parts of an expression with these operands if it is too large; return its bounds."""
+    count, reads = _count_distinct(operands)
+    if count > most_nodes or reads > most_reads:
         for each in operands:
             if type(each) is Node and each.result is None and each.count > 1:
                 evaluate(each)
@@ -290,33 +101,13 @@ def make_node(loop: Loop, operands: tuple[Any, ...], shape: Shape, size: int) ->
         count = 1 + sum(each.count for each in nodes)
         reads = sum(each.reads if type(each) is Node else 1 for each in operands)
         held = sum(each.held for each in nodes)
-    node: Node = _new(Node)
-    node.loop = loop
-    node.operands = operands
-    node.shape = shape
-    node.size = size
-    node.dtype = loop.dtype
-    node.result = node.failure = None
-    node.readers = []
-    node.count = count
-    node.reads = reads
-    node.held = held
-    frame = _getframe(2)
-    while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
-        frame = frame.f_back
-    node.place = frame.f_code, frame.f_lasti
-    for each in operands:
-        kind = type(each)
-        if kind is View:
-            _wait_to_read(each.storage, node)
-        elif kind is Node:
-            if each.result is None:
-                each.readers.append(ref(node))
-            else:
-                _wait_to_read(each.result.storage, node)
-    if held > _MOST_HELD and node.result is None and _count_dropped(node) > _MOST_HELD + _bytes_of(node):
+    return count, reads, held
+
+
+def _release(node: Node, most_held: int) -> None:
+    """Compute an expression if it alone keeps too much memory."""
+    if _count_dropped(node) > most_held + _bytes_of(node):
         evaluate(node)
-    return node
 
 
 def _count_distinct(operands: tuple[Any, ...]) -> tuple[int, int]:
@@ -340,19 +131,11 @@ def _bytes_of(node: Node) -> int:
     return node.size * node.dtype.itemsize
 
 
-def _wait_to_read(storage: Storage, node: Node) -> None:
-    """Note that an expression reads a memory: it is computed before that is written."""
-    readers = storage.readers
-    readers.append(ref(node))
-    length = len(readers)
-    if length > 64 and not length & (length - 1):
-        with lock:
-            length = len(readers)
-            readers[:length] = [r for r in readers[:length] if (n := r()) is not None and n.result is None]
-    if storage.watched is not None:
-        storage.watched.watch()
-        if storage.is_immediate:
-            evaluate(node)
+def _trim(readers: list[Any]) -> None:
+    """Forget readers that are computed or gone."""
+    with lock:
+        length = len(readers)
+        readers[:length] = [r for r in readers[:length] if (n := r()) is not None and n.result is None]
 
 
 def evaluate(value: Value) -> View:
@@ -372,7 +155,7 @@ def evaluate(value: Value) -> View:
                 program = None
                 try:
                     program = Program(value)
-                    result = _computing[0](program, value.dtype, None, value.line)
+                    result = _computing[0](program, value.dtype, None, value)
                 except Exception as error:
                     _name_operation(error, value, program)
                     raise
@@ -428,8 +211,7 @@ def evaluate_into(value: Value, target: View) -> None:
         program = None
         try:
             program = Program(value)
-            line = value.line if type(value) is Node else ("", 0)
-            _computing[0](program, value.dtype, target, line)
+            _computing[0](program, value.dtype, target, value if type(value) is Node else None)
         except Exception as error:
             _name_operation(error, value, program)
             raise
@@ -437,7 +219,7 @@ def evaluate_into(value: Value, target: View) -> None:
             # whatever shows the expression has its values until the target is written again
             value.loop, value.operands = find_loop(_TAKE, (value.dtype,), value.dtype), (target,)
             value.count, value.reads, value.held = 1, 1, target.storage.nbytes
-            _wait_to_read(target.storage, value)
+            native.wait_to_read(target.storage, value)
 
 
 def settle_readers(target: View, writing: Value | None = None) -> None:
@@ -492,6 +274,16 @@ def _unwatch(memory: native.Buffer) -> None:
 
 
 native.settle_with(_settle_memory)
+native.bound_expressions(_MOST_NODES, _MOST_READS, _MOST_HELD)
+native.serve_expressions(
+    package=_PACKAGE,
+    allocate=function_buffer,
+    wrap=Buffer.of_memory,
+    evaluate=evaluate,
+    release=_release,
+    shrink=_shrink,
+    trim=_trim,
+)
 
 
 def _count_local() -> int:

@@ -17,6 +17,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import compute_type
 from vkdispatch.base.errors import UsageError, describe_place
+from vkdispatch.base.native_module import native
 from vkdispatch.codegen.trace.current import precise_math
 from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.execution_pipeline.kernel_facts import is_held, note_source
@@ -25,12 +26,12 @@ from vkdispatch.numpy.core.expressions import (
     NUMBER,
     PLACE,
     READ,
-    Line,
     Node,
     Program,
     compute_with,
     evaluate,
     lock,
+    permute,
 )
 from vkdispatch.numpy.core.memory import (
     Shape,
@@ -43,6 +44,7 @@ from vkdispatch.numpy.core.turning import turn
 from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
+launch_program = native.launch_program
 _GROUP = 256
 _MOST_FAST = 1 << 31  # indices below it are divided by multiplication
 _OF_NUM: dict[int, Kind] = {np.dtype(code).num: np.dtype(code) for code in "?bhilqBHILQefdFD"}
@@ -360,49 +362,48 @@ def new_view(shape: Shape, dtype: Kind, context: Context | None = None) -> View:
     return View(storage, shape, dtype)
 
 
-def _compute_program(program: Program, dtype: Kind, target: View | None, line: Line) -> View:
-    if current.chosen is None:
-        return _run_program(program, dtype, target, line)
-    # the graph would compute it later, and each time
-    chosen, current.chosen = current.chosen, None
-    try:
-        return _run_program(program, dtype, target, line)
-    finally:
-        current.chosen = chosen
-
-
-def _run_program(program: Program, dtype: Kind, target: View | None, line: Line) -> View:
+def _compute_program(program: Program, dtype: Kind, target: View | None, node: Node | None) -> View:
+    """Compute a program into a view or into new memory; `node` is its expression."""
+    if current.chosen is not None:
+        # the graph would compute it later, and each time
+        chosen, current.chosen = current.chosen, None
+        try:
+            return _compute_program(program, dtype, target, node)
+        finally:
+            current.chosen = chosen
     if target is None:
         context = program.views[0].storage.context if program.views else get_context()
-        storage = Storage.allocate(program.size, kernel_type(dtype), context)
+        target = View(Storage.allocate(program.size, kernel_type(dtype), context), program.shape, dtype)
         if program.size:
             plan = _Plan(program, None)
-            _launch(_store_kernel(plan.key, dtype.num, False), storage, program, plan, line)
-        return View(storage, program.shape, dtype)
+            _launch(_store_kernel(plan.key, dtype.num, False), target.storage, program, plan, node)
+        return target
     if target.size == 0:
         return target
     for view in program.views:
         if view is not target and overlaps(view, target) and not _is_aligned(view, target):
-            program = Program(_run_program(program, dtype, None, line))
+            program = Program(_compute_program(program, dtype, None, node))
             break
     plan = _Plan(program, None if target.is_whole else target)
     kernel = _store_kernel(plan.key, dtype.num, not target.is_whole)
-    _launch(kernel, target.storage, program, plan, line)
+    _launch(kernel, target.storage, program, plan, node)
     return target
 
 
-def _launch(kernel: ShaderFunction, result: Storage, program: Program, plan: _Plan, line: Line) -> None:
+def _launch(
+    kernel: ShaderFunction, result: Storage, program: Program, plan: _Plan, node: Node | None
+) -> None:
     """Launch a kernel of `_store_kernel`."""
-    if not is_held():
-        memories = [view.storage.memory for view in program.views]
-        if kernel.launch_on_memory((result.memory, *memories, *plan.values, *program.numbers), program.size):
-            return
+    is_noted = is_held()
+    launch = kernel.find_launch()
+    if launch is not None and not is_noted and launch_program(launch, result, program, plan.values):
+        return
     buffers = [view.storage.buffer for view in program.views]
     kernel(result.buffer, *buffers, *plan.values, *program.numbers)
-    if is_held() and line[1]:
+    if is_noted and node is not None:
         # let the profile that is running name the kernel by the line of its expression
         for built in kernel._built.values():
-            note_source(built.plan, describe_place(*line))
+            note_source(built.plan, describe_place(*node.line))
 
 
 def _is_aligned(view: View, target: View) -> bool:
@@ -447,7 +448,7 @@ def as_operand(value: Any, shape: Shape, order: Sequence[int] | None = None) -> 
     if order is not None:
         if any(step[0] is PLACE for step in program.steps):
             program = Program(evaluate(value))
-        program.permute(order)
+        permute(program, order)
     plan = _Plan(program, None)
     mapped = MappedArray.__new__(MappedArray)
     mapped.mapping = _mapping(plan.key, value.dtype.num)
@@ -475,4 +476,4 @@ def as_buffer(view: View, shape: Shape) -> Buffer[Any]:
 def gather(view: View) -> View:
     """Return a copy of the elements of a view, one behind the other."""
     turned = None if view.is_contiguous else turn(view)
-    return _compute_program(Program(view), view.dtype, None, ("", 0)) if turned is None else turned
+    return _compute_program(Program(view), view.dtype, None, None) if turned is None else turned

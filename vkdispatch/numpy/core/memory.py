@@ -1,138 +1,15 @@
 """Memory of arrays: storages, and views that show elements of a storage by shape and strides."""
 
-import math
-from threading import Lock, get_ident
 from typing import Any
-from weakref import ReferenceType
 
-from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.context import Context
-from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.native_module import native
-from vkdispatch.numpy.core.dtypes import Kind
 
 Shape = tuple[int, ...]
-_sharing = Lock()
-_new = object.__new__
-_MOST_USUAL = 1 << 30  # bytes
-
-
-class Storage:
-    """Device memory, and the expressions that will read it.
-
-    Attributes
-    ----------
-    memory, context
-        The memory and its context.
-    var_type, size, nbytes
-        The type of its elements, how many there are, and their bytes.
-    readers
-        Weak references to the expressions that wait to read it; storages of the same memory have one list.
-    watched
-        The native buffer, if programs may write it by other ways than arrays: it has its readers computed
-        before. None if only arrays write it.
-    is_immediate
-        Whether the host writes it without a call. Expressions that read it are computed at once.
-    lent
-        The thread that last gave the memory to a function, as part of an expression, and a weak reference to
-        what the function got; None before.
-    """
-
-    __slots__ = (
-        "_buffer",
-        "context",
-        "is_immediate",
-        "lent",
-        "memory",
-        "nbytes",
-        "readers",
-        "size",
-        "var_type",
-        "watched",
-    )
-
-    def __init__(self, buffer: Buffer[Any], *, is_shared: bool = False) -> None:
-        self._buffer: Buffer[Any] | None = buffer
-        self.memory = buffer._native
-        self.context = buffer.context
-        self.var_type = buffer.var_type
-        self.size = buffer.size
-        self.nbytes = buffer.mem_size
-        self._begin()
-        if is_shared:
-            self.share()
-
-    @classmethod
-    def allocate(cls, size: int, var_type: DType, context: Context) -> "Storage":
-        """Return new memory, which is undefined until a kernel writes it. Raises as `vd.Buffer`."""
-        nbytes = size * var_type.item_size
-        if not 0 < nbytes < _MOST_USUAL:
-            return cls(function_buffer((size,), var_type, context))
-        try:
-            memory = native.Buffer(context._native, nbytes, False, True)
-        except Exception:
-            return cls(function_buffer((size,), var_type, context))  # or it raises what users understand
-        memory.mark(False)
-        storage: Storage = _new(cls)
-        storage._buffer = None
-        storage.memory = memory
-        storage.context = context
-        storage.var_type = var_type
-        storage.size = size
-        storage.nbytes = nbytes
-        storage._begin()
-        return storage
-
-    def _begin(self) -> None:
-        self.readers: list[ReferenceType[Any]] = []
-        self.watched: native.Buffer | None = None
-        self.is_immediate = False
-        self.lent: tuple[int, ReferenceType[Any]] | None = None
-
-    @property
-    def buffer(self) -> Buffer[Any]:
-        """The memory as a buffer of one axis, or the buffer that it was made of."""
-        if self._buffer is None:
-            with _sharing:
-                if self._buffer is None:
-                    self._buffer = Buffer.of_memory(self.context, self.memory, (self.size,), self.var_type)
-        return self._buffer
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether programs may write the buffer by other ways than arrays."""
-        return self.watched is not None
-
-    def share(self) -> None:
-        """Let programs write the buffer by other ways than arrays: by its methods, kernels and graphs."""
-        memory = self.memory
-        with _sharing:
-            known = memory.readers
-            if known is None:
-                memory.readers = self.readers
-            elif known is not self.readers:
-                known += self.readers
-                self.readers = known
-            self.is_immediate = memory.shared
-            self.watched = memory
-        if self.readers:
-            memory.watch()
-
-    def move(self) -> None:
-        """Go on with a copy of the memory, if another thread is about to have a function read it.
-
-        Memory that programs know by other ways stays what it is.
-        """
-        if self.lent is None:
-            return
-        thread, taken = self.lent
-        if taken() is None:
-            self.lent = None
-        elif thread != get_ident() and self.watched is None:
-            copy = function_buffer((self.size,), self.var_type, self.context)
-            copy._native.copy_from(self.memory)
-            self._buffer, self.memory, self.lent = copy, copy._native, None
+Storage = native.Storage
+View = native.View
+c_strides = native.c_strides
+is_c_order = native.is_c_order
 
 
 class _Refusal(list[Any]):
@@ -153,68 +30,6 @@ def require_writable(memory: native.Buffer) -> None:
     """Raise ValueError if `refuse_writes` was called for a memory."""
     if type(memory.readers) is _Refusal:
         raise ArgumentValueError(memory.readers.reason)
-
-
-class View:
-    """Elements of a storage. It never changes; what it shows may.
-
-    Attributes
-    ----------
-    storage, shape, dtype
-        Where the elements lie, their lengths along each axis, and their type.
-    offset, strides
-        The place of the first element, and how far apart neighbours along each axis are, in elements.
-    is_contiguous
-        Whether the elements lie one behind the other, in C order.
-    size
-        How many elements.
-    """
-
-    __slots__ = ("dtype", "is_contiguous", "offset", "shape", "size", "storage", "strides")
-
-    def __init__(
-        self, storage: Storage, shape: Shape, dtype: Kind, offset: int = 0, strides: Shape | None = None
-    ) -> None:
-        self.storage = storage
-        self.shape = shape
-        self.dtype = dtype
-        self.offset = offset
-        self.size = math.prod(shape)
-        if strides is None:
-            self.strides = c_strides(shape)
-            self.is_contiguous = True
-        else:
-            self.strides = strides
-            self.is_contiguous = is_c_order(shape, strides)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the view shows all elements of its storage, in the order in which they lie."""
-        return self.is_contiguous and self.offset == 0 and self.size == self.storage.size
-
-
-def c_strides(shape: Shape) -> Shape:
-    """Return the strides of an array in C order, in elements."""
-    if len(shape) <= 1:
-        return (1,) * len(shape)
-    strides, step = [], 1
-    for length in reversed(shape):
-        strides.append(step)
-        step *= length
-    return tuple(reversed(strides))
-
-
-def is_c_order(shape: Shape, strides: Shape) -> bool:
-    """Whether elements with these strides lie one behind the other."""
-    step = 1
-    for length, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if length == 0:
-            return True
-        if length != 1:
-            if stride != step:
-                return False
-            step *= length
-    return True
 
 
 def overlaps(first: View, second: View) -> bool:
