@@ -5,10 +5,11 @@ cdef dict _serving = {}  # the functions of `serve_expressions`
 cdef object _get_frame = sys._getframe
 cdef object _sharing = allocate_lock()
 cdef str _package = ""  # frames of files below it are no lines of programs
-cdef object _user_code = None  # the code of the program that made the last expression
-cdef object _own_code = None  # the code of the package that it called
+# Where the code of the program that made the last expression lies, and that of the package which it called.
+cdef uintptr_t _user_code = 0, _own_code = 0
 cdef int64_t _most_nodes = 0, _most_reads = 0, _most_held = 0
 cdef int64_t MOST_USUAL = 1 << 30  # bytes
+cdef int64_t MOST_NARROW = 1 << 31  # elements: kernels for more are others
 
 INDEX = object()
 READ, NUMBER, PLACE = "read", "number", "place"
@@ -261,13 +262,15 @@ cdef int _note_line(Node node) except -1:
     except ValueError:  # C called a function of the package
         frame = _get_frame(0)
     code = frame.f_code
-    while code is _own_code or (code is not _user_code and code.co_filename.startswith(_package)):
+    while <uintptr_t><PyObject*>code != _user_code:
+        if <uintptr_t><PyObject*>code != _own_code and not code.co_filename.startswith(_package):
+            break
         outer = frame.f_back
         if outer is None:
             break
-        _own_code = code
+        _own_code = <uintptr_t><PyObject*>code
         frame, code = outer, outer.f_code
-    _user_code = code
+    _user_code = <uintptr_t><PyObject*>code
     node.code, node.place = code, frame.f_lasti
     return 0
 
@@ -456,3 +459,18 @@ def launch_program(launch, Storage result not None, Program program not None, li
         return launch(tuple(arguments), program.size, False, -2)
     except Exception:
         return False
+
+
+def compute_plain(Program program not None, dtype, dict kernels not None):
+    cdef Storage result
+    if not program.is_plain or not program.views or not 0 < program.size < MOST_NARROW:
+        return None
+    found = kernels.get((tuple(program.steps), tuple(program.kinds)))
+    if found is None:
+        return None
+    kernel, var_type = found
+    launch = kernel.find_launch()
+    if launch is None:
+        return None
+    result = Storage.allocate(program.size, var_type, (<View>program.views[0]).storage.context)
+    return View(result, program.shape, dtype) if launch_program(launch, result, program, []) else None

@@ -58,15 +58,16 @@ def parse_device(device: Any) -> Device:
 
 
 def _context_of(value: Any) -> Context | None:
+    if type(value) is Node and value.result is not None:
+        value = value.result
     if type(value) is View:
-        return value.storage.context
+        found: Context = value.storage.context
+        return found
     if type(value) is Node:
-        if value.result is not None:
-            return value.result.storage.context
         for operand in value.operands:
-            found = _context_of(operand)
-            if found is not None:
-                return found
+            context = _context_of(operand)
+            if context is not None:
+                return context
     return None
 
 

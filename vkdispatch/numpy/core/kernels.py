@@ -15,7 +15,7 @@ from vkdispatch.arrays.values.elements import wrap_integer
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
-from vkdispatch.base.dtype import compute_type
+from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import UsageError, describe_place
 from vkdispatch.base.native_module import native
 from vkdispatch.codegen.trace.current import precise_math
@@ -44,8 +44,10 @@ from vkdispatch.numpy.core.turning import turn
 from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
+compute_plain = native.compute_plain
 launch_program = native.launch_program
 _GROUP = 256
+_MOST_KERNELS = 2048
 _MOST_FAST = 1 << 31  # indices below it are divided by multiplication
 _OF_NUM: dict[int, Kind] = {np.dtype(code).num: np.dtype(code) for code in "?bhilqBHILQefdFD"}
 
@@ -316,7 +318,12 @@ def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any
     return annotations, record
 
 
-@lru_cache(2048)
+# Kernels for new memory and views that begin where their memory does, by steps and kinds, with the type of
+# the result's elements: what is looked up most.
+_plain_kernels: dict[tuple[Any, ...], tuple[ShaderFunction, DType]] = {}
+
+
+@lru_cache(_MOST_KERNELS)
 def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
     """Return the kernel that computes a program into new memory, or into a view."""
     dtype = _OF_NUM[num]
@@ -337,7 +344,7 @@ def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
     return trace_kernel(_name(key[0]), body, arguments, _GROUP, exec_size=extent)
 
 
-@lru_cache(2048)
+@lru_cache(_MOST_KERNELS)
 def _mapping(key: Any, num: int) -> MappingFunction:
     """Return the map that gives the elements of a program."""
     dtype = _OF_NUM[num]
@@ -372,11 +379,19 @@ def _compute_program(program: Program, dtype: Kind, target: View | None, node: N
         finally:
             current.chosen = chosen
     if target is None:
+        known = None if is_held() else compute_plain(program, dtype, _plain_kernels)
+        if known is not None:
+            return known
         context = program.views[0].storage.context if program.views else get_context()
         target = View(Storage.allocate(program.size, kernel_type(dtype), context), program.shape, dtype)
         if program.size:
             plan = _Plan(program, None)
-            _launch(_store_kernel(plan.key, dtype.num, False), target.storage, program, plan, node)
+            kernel = _store_kernel(plan.key, dtype.num, False)
+            _launch(kernel, target.storage, program, plan, node)
+            if program.is_plain and program.size < _MOST_FAST:
+                if len(_plain_kernels) >= _MOST_KERNELS:
+                    _plain_kernels.clear()
+                _plain_kernels[plan.key[:2]] = kernel, target.storage.var_type
         return target
     if target.size == 0:
         return target
@@ -467,7 +482,7 @@ def as_operand(value: Any, shape: Shape, order: Sequence[int] | None = None) -> 
 
 def as_buffer(view: View, shape: Shape) -> Buffer[Any]:
     """Return the memory of a whole view as a buffer of a shape of at most three axes."""
-    own = view.storage.buffer
+    own: Buffer[Any] = view.storage.buffer
     if own.shape == shape:
         return own
     return Buffer.of_memory(own.context, own._native, shape, own.var_type)
