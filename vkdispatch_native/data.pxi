@@ -311,6 +311,36 @@ cdef class Buffer(Data):
     def imported(self):
         return self.ptr != NULL and self.ptr.imported()
 
+    def lend_on_device(self):
+        cdef Loan loan = Loan.__new__(Loan)
+        mark_unrepeatable()
+        self.settle_readers()
+        self.enter("buffer")
+        try:
+            loan.loan = self.engine.open().keep(self.ptr[0])
+        finally:
+            self.leave()
+        loan.buffer = self
+        return loan
+
+    def block(self):
+        cdef CppBlock block
+        cdef uint64_t number = 0
+        mark_unrepeatable()
+        self.enter("buffer")
+        try:
+            block = self.engine.open().block_of(self.ptr[0], &number)
+        finally:
+            self.leave()
+        return (number, block.size, block.offset, block.dedicated) if number else None
+
+    def export_block(self):
+        self.enter("buffer")
+        try:
+            return self.engine.open().export_block(self.ptr[0])
+        finally:
+            self.leave()
+
     @property
     def host_mapped(self):
         self.enter("buffer")

@@ -118,6 +118,7 @@ cdef extern from "context/device.hpp" namespace "vkd" nogil:
         vector[string] extensions
         vector[string] features
     cdef cppclass CppDevice "vkd::Device":
+        cbool exports()
         VkPhysicalDevice physical()
         VkDevice handle()
         const CppDeviceProperties& properties()
@@ -452,6 +453,9 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         uint64_t uniform_range
         uint64_t storage_alignment
         uint64_t uniform_alignment
+    cdef cppclass CppBlock "vkd::Memory::Block":
+        uint64_t offset, size
+        cbool dedicated
     cdef cppclass CppEngine "vkd::Engine":
         CppEngine(const vector[uint32_t]& devices, const vector[vector[uint32_t]]& families,
                   const vector[string]& extensions, cbool debug, cbool force_staging,
@@ -472,6 +476,7 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         CppBuffer* create_journal() except +raise_error
         CppBuffer* import_buffer(byte* data, uint64_t size, cbool ordered, shared_ptr[void] owner) except +raise_error
         shared_ptr[CppLoan] lend(size_t queue, CppBuffer& buffer, cbool ordered) except +raise_error
+        shared_ptr[CppLoan] keep(CppBuffer& buffer) except +raise_error
         CppJournal* journal()
         cbool has_unseen_notes()
         uint32_t take_ticket() except +raise_error
@@ -498,6 +503,13 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         cbool wait_for_batches(size_t queue, uint64_t before, uint64_t last, uint64_t timeout_ns) except +raise_error
         void flush(size_t queue, uint64_t value) except +raise_error
         cbool has_queue(size_t slot)
+        CppBlock block_of(CppBuffer& buffer, uint64_t* number) except +raise_error
+        int export_block(CppBuffer& buffer) except +raise_error
+        vector[uint64_t] take_freed_blocks() except +raise_error
+        int export_timeline(size_t slot) except +raise_error
+        int export_incoming() except +raise_error
+        uint64_t submit_all(size_t slot) except +raise_error
+        void wait_for_incoming(size_t queue, uint64_t value) except +raise_error
         vector[CppPoint] work_points(size_t first, size_t last) except +raise_error
         void follow(size_t first, size_t last, const vector[CppPoint]& points) except +raise_error
         string describe_work(size_t slot) except +raise_error

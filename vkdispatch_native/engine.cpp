@@ -292,6 +292,12 @@ std::shared_ptr<Loan> Engine::lend(size_t queue, Buffer& buffer, bool ordered) {
   return loan;
 }
 
+std::shared_ptr<Loan> Engine::keep(Buffer& buffer) {
+  const Use use(*this);
+  buffer.poison(0).check();
+  return std::make_shared<Loan>(Loan{instance_, device_of(0), buffer.lend(0), {}});
+}
+
 Buffer* Engine::create_journal() {
   const Use use(*this);
   if (journal() != nullptr) {
@@ -542,6 +548,49 @@ void Engine::follow(size_t first, size_t last, const std::vector<Point>& points)
         }
       }
       queue_at(slot).append_waits(std::move(waits));
+    }
+  }
+}
+
+Memory::Block Engine::block_of(Buffer& buffer, uint64_t* number) {
+  const Use use(*this);
+  const Memory::Block block = buffer.memory(0).block();
+  *number = block.memory == VK_NULL_HANDLE ? 0 : devices_.front()->block_number(block.memory);
+  return block;
+}
+
+int Engine::export_block(Buffer& buffer) {
+  const Use use(*this);
+  const Memory::Block block = buffer.memory(0).block();
+  return block.memory == VK_NULL_HANDLE ? -1 : devices_.front()->export_memory(block.memory);
+}
+
+std::vector<uint64_t> Engine::take_freed_blocks() {
+  const Use use(*this);
+  return devices_.front()->take_freed_blocks();
+}
+
+int Engine::export_timeline(size_t slot) {
+  const Use use(*this);
+  return devices_.front()->exports() ? devices_.front()->export_semaphore(queue_at(slot).semaphore()) : -1;
+}
+
+int Engine::export_incoming() {
+  const Use use(*this);
+  Device& device = *devices_.front();
+  return device.exports() ? device.export_semaphore(device.incoming()) : -1;
+}
+
+uint64_t Engine::submit_all(size_t slot) {
+  const Use use(*this);
+  return queue_at(slot).submit_all();
+}
+
+void Engine::wait_for_incoming(size_t queue, uint64_t value) {
+  const Use use(*this);
+  for (size_t slot = queue; slot < slot_count(); slot += queues_.size()) {
+    if (has_queue(slot)) {
+      queue_at(slot).wait_for_incoming(value);
     }
   }
 }

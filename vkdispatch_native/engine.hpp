@@ -81,6 +81,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Buffer* import_buffer(std::byte* data, VkDeviceSize size, bool ordered, std::shared_ptr<void> owner);
   // Lends the host the memory of a queue's copy, after all work that uses it. Null if it is not mapped.
   std::shared_ptr<Loan> lend(size_t queue, Buffer& buffer, bool ordered);
+  // Keeps the memory of the first queue's copy, like a loan, for other APIs of the device. Waits for nothing.
+  std::shared_ptr<Loan> keep(Buffer& buffer);
   Buffer* create_journal();  // where kernels record errors; called once
   Image* create_image(const ImageShape& shape, bool shared);
   Sampler* create_sampler(const SamplerSettings& settings);
@@ -108,6 +110,14 @@ class Engine : public std::enable_shared_from_this<Engine> {
   bool has_queue(size_t slot) const noexcept;
   // The last points of all work appended to queues `first` to `last` (exclusive).
   std::vector<Point> work_points(size_t first, size_t last);
+  // Sharing with other APIs: null and -1 where the device does not export.
+  Memory::Block block_of(Buffer& buffer, uint64_t* number);
+  int export_block(Buffer& buffer);
+  std::vector<uint64_t> take_freed_blocks();
+  int export_timeline(size_t slot);
+  int export_incoming();
+  uint64_t submit_all(size_t slot);
+  void wait_for_incoming(size_t queue, uint64_t value);
   // Work appended to these queues later waits, on the device, for all points.
   void follow(size_t first, size_t last, const std::vector<Point>& points);
   // Describes the unfinished work of a queue, given by slot; "" if there is none.

@@ -601,6 +601,36 @@ cdef class Engine:
                 self.raise_notes(slot, value)
         return True
 
+    @property
+    def exports(self):
+        return self.open().devices().front().get().exports()
+
+    def take_freed_blocks(self):
+        return [number for number in self.open().take_freed_blocks()]
+
+    def export_timeline(self, size_t slot):
+        return self.open().export_timeline(slot)
+
+    def export_incoming(self):
+        return self.open().export_incoming()
+
+    def submit_all(self, int queue):
+        cdef CppEngine* engine = self.open()
+        cdef size_t slot
+        cdef uint64_t value
+        mark_unrepeatable()
+        points = []
+        for slot in range(queue, SLOTS_PER_QUEUE * engine.queue_count(), engine.queue_count()):
+            if engine.has_queue(slot):
+                with nogil:
+                    value = engine.submit_all(slot)
+                points.append((slot, value))
+        return points
+
+    def wait_for_incoming(self, size_t queue, uint64_t value):
+        mark_unrepeatable()
+        self.open().wait_for_incoming(queue, value)
+
     def work_points(self, int queue=-1):
         cdef vector[CppPoint] points
         queues = _queue_range(self, queue)

@@ -10,11 +10,12 @@ from vkdispatch.arrays.repeated_calls import call_repeatedly
 from vkdispatch.base import dtype
 from vkdispatch.base.array_arguments import has_arrays, has_foreign, replace_arrays
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import Context, is_current, use_context
+from vkdispatch.base.context import Context, get_context, is_current, use_context
 from vkdispatch.base.dtype import DType, component_type, is_dtype
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.init import is_dummy
+from vkdispatch.base.sharing.cuda import end_visits
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.map import MappedArray
@@ -126,7 +127,9 @@ def _call_with_arrays(
         if is_mapped and not has_maps:
             continue
         try:
-            return given.restore(call(*buffers, **options), Buffer)
+            result = given.restore(call(*buffers, **options), Buffer)
+            end_visits(get_context())
+            return result
         except (TypeError, ValueError, AttributeError):
             if not has_maps:
                 raise  # else: one of them has to be a buffer

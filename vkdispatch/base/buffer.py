@@ -22,7 +22,15 @@ from vkdispatch.base.host.transfers import Transfers
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process.listing import internal
-from vkdispatch.base.sharing.exports import Elements, export, lend_host_memory, parse_request, place_of
+from vkdispatch.base.sharing.cuda import can_link, find_link
+from vkdispatch.base.sharing.exports import (
+    Elements,
+    export,
+    lend_host_memory,
+    lend_memory,
+    parse_request,
+    place_of,
+)
 from vkdispatch.base.sharing.formats import split_elements
 from vkdispatch.base.sharing.shared_memory import copy_of
 from vkdispatch.base.structures import structure_from_numpy
@@ -273,7 +281,7 @@ class Buffer(Transfers, Generic[_D]):
         return export(
             request,
             self.__dlpack_device__,
-            lambda: self._lend_elements(True),
+            lambda: lend_memory(self.context, self._native, kind, shape, stream),
             lambda: copy_of(self._read_elements(), kind, shape),
         )
 
@@ -287,6 +295,27 @@ class Buffer(Transfers, Generic[_D]):
         """
         self.require_alive()
         return place_of(self.context, "buf.read(0), the counterpart of x.numpy()")
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The memory as CUDA's libraries take it, version 3. AttributeError where CUDA does not know the device.
+
+        Consumers wait for the stream in it, and so for all work on the buffer up to now.
+        """
+        self.require_alive()
+        if self.destroyed or not can_link(self.context):
+            raise AttributeError("__cuda_array_interface__: CUDA cannot share this memory")
+        link = find_link(self.context)
+        shape, component = layout_in_memory(self.var_type, self.shape)
+        link.give(link.stream)
+        return {
+            "shape": shape,
+            "typestr": np.dtype(component).str,
+            "data": (link.lend_for_good(self._native), self._native.read_only),
+            "strides": None,
+            "stream": link.stream,
+            "version": 3,
+        }
 
     def _lend_elements(self, ordered: bool) -> Elements:
         """Return the elements in memory of the host; see `lend_host_memory`."""

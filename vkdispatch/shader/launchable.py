@@ -21,6 +21,7 @@ from vkdispatch.base.handle import context_of
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.integers import as_int
 from vkdispatch.base.record import replace
+from vkdispatch.base.sharing.cuda import end_visits
 from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -185,16 +186,16 @@ class LaunchableKernel:
         if replaced is not None:
             if fast is not None and fast.run(replaced[1], size, graph, queue):
                 return
-            options: dict[str, Any] = {} if size is self.size else {size.option: kwargs[size.option]}
-            if queue != ALL_QUEUES and "queue_index" not in self.names:
-                options["queue_index"] = queue
-            self.check_and_call(replaced[1], graph, options)
+            self.check_and_call(replaced[1], graph, self._options_of(size, kwargs, queue))
             return
         shared = replace_foreign(values, self._buffers)
         if shared is not None:
-            if fast is not None and fast.run(shared, size, graph, queue):
-                return
-            values = shared
+            try:
+                if fast is None or not fast.run(shared, size, graph, queue):
+                    self.check_and_call(shared, graph, self._options_of(size, kwargs, queue))
+            finally:
+                end_visits(get_context())
+            return
         context = get_context()
         state = self.enter(context)
         if graph is not None:
@@ -225,6 +226,13 @@ class LaunchableKernel:
         if observation is None or diagnostics is None:
             return kernel.run(launch)
         return observation.select(variant).run(self.who, kernel, diagnostics, launch)
+
+    def _options_of(self, size: LaunchSize, kwargs: dict[str, Any], queue: int) -> dict[str, Any]:
+        """Return the options of a call for another one with the same arguments in order."""
+        options: dict[str, Any] = {} if size is self.size else {size.option: kwargs[size.option]}
+        if queue != ALL_QUEUES and "queue_index" not in self.names:
+            options["queue_index"] = queue
+        return options
 
     def _parse_queue(self, queue_index: object, graph: CommandGraph | None) -> int:
         if queue_index is None:

@@ -7,6 +7,7 @@
 #include <map>
 #include <new>
 #include <thread>
+#include <utility>
 
 #include "context/features.hpp"
 #include "context/foreign.hpp"
@@ -108,6 +109,36 @@ VkDeviceSize host_import_alignment(VkPhysicalDevice physical, const DeviceProper
   all.pNext = &host;
   vkGetPhysicalDeviceProperties2(physical, &all);
   return host.minImportedHostPointerAlignment;
+}
+
+// Whether buffers in the device's own memory, and timelines, can be exported as opaque file descriptors.
+bool can_export(VkPhysicalDevice physical, const DeviceProperties& properties) {
+  if (!properties.has_extension(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME) ||
+      !properties.has_extension(VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME) ||
+      read_switch("VKDISPATCH_NO_EXPORT")) {
+    return false;
+  }
+  VkPhysicalDeviceExternalBufferInfo buffer{};
+  buffer.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_BUFFER_INFO;
+  buffer.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT;
+  buffer.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+  VkExternalBufferProperties memory{};
+  memory.sType = VK_STRUCTURE_TYPE_EXTERNAL_BUFFER_PROPERTIES;
+  vkGetPhysicalDeviceExternalBufferProperties(physical, &buffer, &memory);
+  VkSemaphoreTypeCreateInfo type{};
+  type.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO;
+  type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+  VkPhysicalDeviceExternalSemaphoreInfo semaphore{};
+  semaphore.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_EXTERNAL_SEMAPHORE_INFO;
+  semaphore.pNext = &type;
+  semaphore.handleType = VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT;
+  VkExternalSemaphoreProperties timeline{};
+  timeline.sType = VK_STRUCTURE_TYPE_EXTERNAL_SEMAPHORE_PROPERTIES;
+  vkGetPhysicalDeviceExternalSemaphoreProperties(physical, &semaphore, &timeline);
+  const VkExternalMemoryFeatureFlags features = memory.externalMemoryProperties.externalMemoryFeatures;
+  return (features & VK_EXTERNAL_MEMORY_FEATURE_EXPORTABLE_BIT) != 0 &&
+         (features & VK_EXTERNAL_MEMORY_FEATURE_DEDICATED_ONLY_BIT) == 0 &&
+         (timeline.externalSemaphoreFeatures & VK_EXTERNAL_SEMAPHORE_FEATURE_EXPORTABLE_BIT) != 0;
 }
 
 // One mutex per VkQueue of the process: engines on a foreign device may share queues. The table is never
@@ -274,6 +305,7 @@ void Device::choose_extensions() {
                       properties_.has_extension(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME);
   calibrated_ = has_calibrated_clock(physical_, properties_);
   import_alignment_ = host_import_alignment(physical_, properties_);
+  exports_ = !host_mapped_ && can_export(physical_, properties_);
   imports_pages_ = import_alignment_ > 0 && import_alignment_ <= DevicePages::kAlignment;
   diagnosis_ = choose_diagnosis(properties_);
   if (!diagnosis_.faults) {
@@ -399,6 +431,10 @@ void Device::create(const std::vector<uint32_t>& queue_families, std::vector<std
   if (imports_pages_) {
     enable(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   }
+  if (exports_) {
+    enable(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
+    enable(VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME);
+  }
   if (diagnosis_.marks == Diagnosis::Marks::nvidia) {
     enable(VK_NV_DEVICE_DIAGNOSTIC_CHECKPOINTS_EXTENSION_NAME);
   } else if (diagnosis_.marks == Diagnosis::Marks::amd) {
@@ -458,7 +494,22 @@ void Device::create_allocator(VkInstance instance) {
   if (properties_.features12.bufferDeviceAddress) {
     info.flags |= VMA_ALLOCATOR_CREATE_BUFFER_DEVICE_ADDRESS_BIT;
   }
+  VmaDeviceMemoryCallbacks callbacks{};
+  callbacks.pfnFree = [](VmaAllocator, uint32_t, VkDeviceMemory memory, VkDeviceSize, void* device) {
+    auto* self = static_cast<Device*>(device);
+    std::lock_guard lock(self->blocks_mutex_);
+    const auto found = self->blocks_.find(memory);
+    if (found != self->blocks_.end()) {
+      self->freed_blocks_.push_back(found->second);
+      self->blocks_.erase(found);
+    }
+  };
+  callbacks.pUserData = this;
+  info.pDeviceMemoryCallbacks = exports_ ? &callbacks : nullptr;
   check(vmaCreateAllocator(&info, &allocator_), "vmaCreateAllocator");
+  if (exports_) {
+    create_export_pool();
+  }
 
   if (diagnosis_.marks != Diagnosis::Marks::none) {
     checkpoints_ = std::make_unique<Checkpoints>(*this);
@@ -473,6 +524,92 @@ void Device::create_allocator(VkInstance instance) {
       most_idle_bytes_ = std::max(most_idle_bytes_, memory.memoryHeaps[heap].size / share);
     }
   }
+}
+
+void Device::create_export_pool() {
+  VkExternalMemoryBufferCreateInfo external{};
+  external.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO;
+  external.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+  VkBufferCreateInfo buffer{};
+  buffer.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
+  buffer.pNext = &external;
+  buffer.size = 1 << 16;
+  buffer.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_UNIFORM_BUFFER_BIT |
+                 VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
+  if (properties_.features12.bufferDeviceAddress) {
+    buffer.usage |= VK_BUFFER_USAGE_SHADER_DEVICE_ADDRESS_BIT;
+  }
+  VmaAllocationCreateInfo allocation{};
+  allocation.usage = VMA_MEMORY_USAGE_AUTO_PREFER_DEVICE;
+  allocation.requiredFlags = VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
+  export_info_.sType = VK_STRUCTURE_TYPE_EXPORT_MEMORY_ALLOCATE_INFO;
+  export_info_.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+  VmaPoolCreateInfo pool{};
+  pool.pMemoryAllocateNext = &export_info_;
+  if (vmaFindMemoryTypeIndexForBufferInfo(allocator_, &buffer, &allocation, &pool.memoryTypeIndex) !=
+          VK_SUCCESS ||
+      vmaCreatePool(allocator_, &pool, &export_pool_) != VK_SUCCESS) {
+    export_pool_ = VK_NULL_HANDLE;
+    exports_ = false;
+  }
+}
+
+uint64_t Device::block_number(VkDeviceMemory memory) {
+  std::lock_guard lock(blocks_mutex_);
+  uint64_t& number = blocks_[memory];
+  if (number == 0) {
+    number = ++last_block_;
+  }
+  return number;
+}
+
+std::vector<uint64_t> Device::take_freed_blocks() {
+  std::lock_guard lock(blocks_mutex_);
+  return std::exchange(freed_blocks_, {});
+}
+
+int Device::export_memory(VkDeviceMemory memory) {
+  VkMemoryGetFdInfoKHR info{};
+  info.sType = VK_STRUCTURE_TYPE_MEMORY_GET_FD_INFO_KHR;
+  info.memory = memory;
+  info.handleType = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+  int file = -1;
+  check(fn_.vkGetMemoryFdKHR(handle_, &info, &file), "vkGetMemoryFdKHR");
+  return file;
+}
+
+int Device::export_semaphore(VkSemaphore semaphore) {
+  VkSemaphoreGetFdInfoKHR info{};
+  info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_GET_FD_INFO_KHR;
+  info.semaphore = semaphore;
+  info.handleType = VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT;
+  int file = -1;
+  check(fn_.vkGetSemaphoreFdKHR(handle_, &info, &file), "vkGetSemaphoreFdKHR");
+  return file;
+}
+
+VkSemaphore Device::create_timeline(bool exported) {
+  VkExportSemaphoreCreateInfo external{};
+  external.sType = VK_STRUCTURE_TYPE_EXPORT_SEMAPHORE_CREATE_INFO;
+  external.handleTypes = VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT;
+  VkSemaphoreTypeCreateInfo type{};
+  type.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO;
+  type.pNext = exported ? &external : nullptr;
+  type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
+  VkSemaphoreCreateInfo info{};
+  info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
+  info.pNext = &type;
+  VkSemaphore semaphore = VK_NULL_HANDLE;
+  check_created(fn_.vkCreateSemaphore(handle_, &info, nullptr, &semaphore), semaphore, "vkCreateSemaphore");
+  return semaphore;
+}
+
+VkSemaphore Device::incoming() {
+  std::lock_guard lock(incoming_mutex_);
+  if (incoming_ == VK_NULL_HANDLE) {
+    incoming_ = create_timeline(true);
+  }
+  return incoming_;
 }
 
 const QueueHandle* Device::sparse_queue() const noexcept {
@@ -539,6 +676,8 @@ VkResult Device::wait_once() noexcept {
 Device::~Device() {
   if (allocator_ != VK_NULL_HANDLE) {
     checkpoints_.reset();
+    fn_.vkDestroySemaphore(handle_, incoming_, nullptr);
+    vmaDestroyPool(allocator_, export_pool_);
     vmaDestroyAllocator(allocator_);
   }
   if (handle_ != VK_NULL_HANDLE && !borrowed_) {

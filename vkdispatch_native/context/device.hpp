@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -102,6 +103,16 @@ class Device {
   bool push_descriptors() const noexcept { return push_descriptors_; }
   bool imports_pages() const noexcept { return imports_pages_; }                // imports host memory
   VkDeviceSize import_alignment() const noexcept { return import_alignment_; }  // of imported host memory
+  // Whether other APIs of the process can use its memory and wait for its work (opaque file descriptors).
+  bool exports() const noexcept { return exports_; }
+  VmaPool export_pool() const noexcept { return export_pool_; }  // of exported memory; null: none
+  // The number of a block of memory, which no later block gets.
+  uint64_t block_number(VkDeviceMemory memory);
+  std::vector<uint64_t> take_freed_blocks();     // numbers of blocks freed since the last call
+  int export_memory(VkDeviceMemory memory);      // a file descriptor, which the caller owns
+  int export_semaphore(VkSemaphore semaphore);   // likewise
+  VkSemaphore create_timeline(bool exported);
+  VkSemaphore incoming();  // a timeline that other APIs signal; made by the first call
   // Whether VK_EXT_calibrated_timestamps is enabled, with the clock that host_now() reads.
   bool calibrated() const noexcept { return calibrated_; }
   const Diagnosis& diagnosis() const noexcept { return diagnosis_; }
@@ -137,6 +148,7 @@ class Device {
   std::vector<std::vector<uint32_t>> transfer_families(const std::vector<uint32_t>& queue_families) const;
   void choose_extensions();
   void create_allocator(VkInstance instance);
+  void create_export_pool();
 
   VkPhysicalDevice physical_ = VK_NULL_HANDLE;
   DeviceProperties properties_;
@@ -156,6 +168,15 @@ class Device {
   bool imports_pages_ = false;
   VkDeviceSize import_alignment_ = 0;
   bool calibrated_ = false;
+  bool exports_ = false;
+  VkExportMemoryAllocateInfo export_info_{};  // must outlive the pool
+  VmaPool export_pool_ = VK_NULL_HANDLE;
+  std::mutex blocks_mutex_;
+  std::map<VkDeviceMemory, uint64_t> blocks_;  // those that were asked for
+  std::vector<uint64_t> freed_blocks_;
+  uint64_t last_block_ = 0;
+  std::mutex incoming_mutex_;
+  VkSemaphore incoming_ = VK_NULL_HANDLE;
   Diagnosis diagnosis_;
   std::unique_ptr<Checkpoints> checkpoints_;
 };

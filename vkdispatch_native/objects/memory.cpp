@@ -210,7 +210,11 @@ void Memory::import(std::byte* pages, VkBufferCreateInfo info) {
   check(fn.vkBindBufferMemory(device, handle_, imported_, 0), "vkBindBufferMemory");
 }
 
-void Memory::allocate(const VkBufferCreateInfo& info, const VmaAllocationCreateInfo& allocation) {
+void Memory::allocate(VkBufferCreateInfo info, const VmaAllocationCreateInfo& allocation) {
+  if (allocation.usage == VMA_MEMORY_USAGE_AUTO_PREFER_DEVICE && allocation.requiredFlags == 0 &&
+      allocate_exported(info, allocation.flags)) {
+    return;
+  }
   VmaAllocationInfo result{};
   VkResult code = vmaCreateBuffer(device_->allocator(), &info, &allocation, &handle_, &allocation_, &result);
   if (code == VK_ERROR_OUT_OF_DEVICE_MEMORY || code == VK_ERROR_OUT_OF_HOST_MEMORY) {
@@ -222,11 +226,48 @@ void Memory::allocate(const VkBufferCreateInfo& info, const VmaAllocationCreateI
   allocated_ = result.size;
 }
 
+// Returns false if the device exports no memory, or has none left for that.
+bool Memory::allocate_exported(VkBufferCreateInfo info, VmaAllocationCreateFlags flags) {
+  if (device_->export_pool() == VK_NULL_HANDLE) {
+    return false;
+  }
+  VkExternalMemoryBufferCreateInfo external{};
+  external.sType = VK_STRUCTURE_TYPE_EXTERNAL_MEMORY_BUFFER_CREATE_INFO;
+  external.handleTypes = VK_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD_BIT;
+  info.pNext = &external;
+  VmaAllocationCreateInfo allocation{};
+  allocation.pool = device_->export_pool();
+  allocation.flags = flags;
+  VmaAllocationInfo result{};
+  if (vmaCreateBuffer(device_->allocator(), &info, &allocation, &handle_, &allocation_, &result) !=
+      VK_SUCCESS) {
+    handle_ = VK_NULL_HANDLE;
+    allocation_ = VK_NULL_HANDLE;
+    return false;
+  }
+  allocated_ = result.size;
+  exported_ = true;
+  return true;
+}
+
+Memory::Block Memory::block() const noexcept {
+  if (!exported_ || allocation_ == VK_NULL_HANDLE) {
+    return {VK_NULL_HANDLE, 0, 0, false};
+  }
+  VmaAllocationInfo2 info{};
+  vmaGetAllocationInfo2(device_->allocator(), allocation_, &info);
+  return {info.allocationInfo.deviceMemory, info.allocationInfo.offset, info.blockSize,
+          info.dedicatedMemory == VK_TRUE};
+}
+
 // Drivers may support larger allocations than they report (NVIDIA's do), with larger pages: that takes a
 // tenth of the time of a sparse buffer's pieces.
 bool Memory::allocate_beyond_limit(const VkBufferCreateInfo& info, MemoryUse use) {
   if (use != MemoryUse::device || device_->host_mapped() || info.size > device_->properties().max_buffer) {
     return false;
+  }
+  if (allocate_exported(info, VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT)) {
+    return true;
   }
   VmaAllocationCreateInfo allocation = allocation_info(*device_, use);
   allocation.flags |= VMA_ALLOCATION_CREATE_DEDICATED_MEMORY_BIT;
@@ -307,6 +348,7 @@ void Memory::swap(Memory& other) noexcept {
   std::swap(size_, other.size_);
   std::swap(mapped_, other.mapped_);
   std::swap(allocated_, other.allocated_);
+  std::swap(exported_, other.exported_);
   std::swap(address_, other.address_);
   std::swap(pieces_, other.pieces_);
   std::swap(imported_, other.imported_);

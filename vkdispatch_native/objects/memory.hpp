@@ -37,7 +37,15 @@ class Memory {
     return *this;
   }
 
+  // Where it lies in a block of memory that other APIs can import.
+  struct Block {
+    VkDeviceMemory memory;  // null: it cannot be exported
+    VkDeviceSize offset, size;
+    bool dedicated;
+  };
+
   void release() noexcept;
+  Block block() const noexcept;
   VkBuffer handle() const noexcept { return handle_; }
   VkDeviceSize start() const noexcept { return start_; }  // the offset of its first byte in the VkBuffer
   VkDeviceSize size() const noexcept { return size_; }
@@ -48,8 +56,9 @@ class Memory {
 
  private:
   void swap(Memory& other) noexcept;
-  void allocate(const VkBufferCreateInfo& info, const VmaAllocationCreateInfo& allocation);
+  void allocate(VkBufferCreateInfo info, const VmaAllocationCreateInfo& allocation);
   void import(std::byte* pages, VkBufferCreateInfo info);
+  bool allocate_exported(VkBufferCreateInfo info, VmaAllocationCreateFlags flags);
   bool allocate_beyond_limit(const VkBufferCreateInfo& info, MemoryUse use);
   void allocate_sparse(VkBufferCreateInfo info, MemoryUse use);
 
@@ -59,6 +68,7 @@ class Memory {
   VkDeviceSize size_ = 0;
   std::byte* mapped_ = nullptr;
   VkDeviceSize allocated_ = 0;
+  bool exported_ = false;
   VkDeviceAddress address_ = 0;
   std::vector<VmaAllocation> pieces_;  // of a sparse buffer
   VkDeviceMemory imported_ = VK_NULL_HANDLE;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <iterator>
+#include <thread>
 #include <utility>
 
 #include "context/instance.hpp"
@@ -103,6 +104,23 @@ uint64_t Queue::append_waits(std::vector<Batch::Wait> waits) {
   batch.waits = std::move(waits);
   wake();
   return batch.value;
+}
+
+void Queue::wait_for_incoming(uint64_t value) {
+  std::lock_guard lock(mutex_);
+  start_batch();
+  batches_.back()->incoming = value;
+  wake();
+}
+
+uint64_t Queue::submit_all() {
+  const uint64_t value = last_value();
+  flush(value);
+  while (submitted_.load(std::memory_order_acquire) < value) {  // by the queue's thread
+    shared_.ending.check();
+    std::this_thread::yield();
+  }
+  return timeline_.last_submitted(value);
 }
 
 void Queue::pair_with(const std::vector<Queue*>& transfer_queues) {

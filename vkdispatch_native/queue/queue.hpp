@@ -59,6 +59,11 @@ class Queue {
 
   // Everything appended later waits, on the device, until other queues have passed these values.
   uint64_t append_waits(std::vector<Batch::Wait> waits);
+  // Everything appended later waits, on the device, for a value of Device::incoming().
+  void wait_for_incoming(uint64_t value);
+  // Submits everything. Returns the value that the device signals when it is done, and what to wait on.
+  uint64_t submit_all();
+  VkSemaphore semaphore() const noexcept { return timeline_.handle(); }
   // Copies another buffer of the same size into the queue's copy of a buffer.
   uint64_t append_copy_of(Buffer& buffer, Buffer& other) {
     const Memory& memory = other.memory(index_);
@@ -183,6 +188,7 @@ class Queue {
   // overtake: `before(slot)` is the last of it. `started`: a new batch was already started for other waits.
   template <typename Before>
   void follow_peers(Before before, bool started = false);
+  bool has_arrived(uint64_t value);
   void submit_batches(uint64_t value, Patience patience);  // flush() without failures
   bool is_ahead(uint64_t value, const Device& device);
   uint64_t count_command(Batch& batch);        // requires mutex_

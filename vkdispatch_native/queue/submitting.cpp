@@ -239,6 +239,10 @@ void Queue::submit(std::unique_ptr<Batch>& batch) {
       waited_values.push_back(wait.queue->timeline_.last_submitted(wait.value));
     }
   }
+  if (batch->incoming != 0) {
+    waited_for.push_back(device_.incoming());
+    waited_values.push_back(batch->incoming);
+  }
   const std::vector<VkPipelineStageFlags> stages(waited_for.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
   values.waitSemaphoreValueCount = static_cast<uint32_t>(waited_values.size());
   values.pWaitSemaphoreValues = waited_values.data();
@@ -466,6 +470,14 @@ void Queue::watch_time() noexcept {
   }
 }
 
+// Whether other APIs have signalled a value.
+bool Queue::has_arrived(uint64_t value) {
+  uint64_t signalled = 0;
+  return value == 0 || (device_.fn().vkGetSemaphoreCounterValue(device_.handle(), device_.incoming(),
+                                                                &signalled) == VK_SUCCESS &&
+                        signalled >= value);
+}
+
 // Requires submit_mutex_.
 void Queue::end_if_late() {
   const uint64_t done = timeline_.completed();
@@ -477,7 +489,7 @@ void Queue::end_if_late() {
   const bool runs =
       next != nullptr && std::all_of(next->waits.begin(), next->waits.end(), [](const Batch::Wait& wait) {
         return wait.queue->timeline_.passed(wait.value);
-      });
+      }) && has_arrived(next->incoming);
   if (!runs || done != std::exchange(watched_, done)) {
     watched_since_ = now;
     return;

@@ -22,15 +22,8 @@ constexpr int kMostShortages = 5000;
 
 }  // namespace
 
-Timeline::Timeline(Device& device) : device_(device) {
-  VkSemaphoreTypeCreateInfo type{};
-  type.sType = VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO;
-  type.semaphoreType = VK_SEMAPHORE_TYPE_TIMELINE;
-  VkSemaphoreCreateInfo info{};
-  info.sType = VK_STRUCTURE_TYPE_SEMAPHORE_CREATE_INFO;
-  info.pNext = &type;
-  check(device.fn().vkCreateSemaphore(device.handle(), &info, nullptr, &semaphore_), "vkCreateSemaphore");
-}
+Timeline::Timeline(Device& device)
+    : device_(device), semaphore_(device.create_timeline(device.exports())) {}
 
 Timeline::~Timeline() {
   device_.fn().vkDestroySemaphore(device_.handle(), semaphore_, nullptr);

@@ -43,7 +43,7 @@ class Timeline {
   bool watch(uint64_t value, uint64_t timeout_ns, bool eager);
 
   Device& device_;
-  VkSemaphore semaphore_ = VK_NULL_HANDLE;
+  const VkSemaphore semaphore_;
   std::atomic<uint64_t> completed_{0};
   std::atomic<int> shortages_{0};  // consecutive calls that failed for lack of memory
   std::mutex gaps_mutex_;

@@ -4,6 +4,7 @@ namespace vkd {
 
 void Batch::clear() noexcept {
   waits.clear();
+  incoming = 0;
   entries_.clear();
   bindings_.clear();
   arguments_.clear();

@@ -309,6 +309,7 @@ class Batch {
 
   uint64_t value = 0;
   std::vector<Wait> waits;  // performed before the first command
+  uint64_t incoming = 0;    // the value of Device::incoming() that it waits for; 0: none
 
   bool empty() const noexcept { return entries_.empty(); }
   size_t size() const noexcept { return entries_.size(); }

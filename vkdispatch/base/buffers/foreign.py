@@ -9,8 +9,10 @@ from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import ArgumentTypeError, SharingError, VulkanError
 from vkdispatch.base.host.layout import MAX_AXES
 from vkdispatch.base.host_numpy import np
+from vkdispatch.base.sharing.cuda import CUDA, current_stream, find_link
 from vkdispatch.base.sharing.exports import READ_ONLY, Elements
 from vkdispatch.base.sharing.imports import (
+    count_bytes,
     describe_array,
     find_obstacle,
     has_dlpack,
@@ -72,7 +74,7 @@ def from_dlpack(
             obstacle = f"the driver refused it: {error}"
     if copy is False:
         raise SharingError(f"copy: False was given, but x has to be copied: {obstacle}")
-    return _upload(elements, context)
+    return upload(elements, context)
 
 
 def share(x: Any, *, ordered: bool = True) -> Any:
@@ -172,10 +174,20 @@ def _import(elements: Elements, context: Context, ordered: bool) -> Buffer[Any]:
     return buffer
 
 
-def _upload(elements: Elements, context: Context) -> Buffer[Any]:
+def upload(elements: Elements, context: Context) -> Buffer[Any]:
+    """Return a buffer with a copy of elements. Raises SharingError for more axes than buffers have."""
     _check_axes(elements)
     buffer: Buffer[Any] = Buffer(elements.shape, elements.kind, context=context)
-    if buffer.size:
+    if elements.device[0] == CUDA:
+        if not is_contiguous(elements):
+            raise SharingError(
+                "x: its elements do not lie one behind the other in C order; make it so, with x.contiguous() or "
+                "cupy.ascontiguousarray(x)"
+            )
+        if buffer.size:
+            link = find_link(context)
+            link.copy_in(buffer._native, elements.address, count_bytes(elements), current_stream())
+    elif buffer.size:
         buffer.write(np.ascontiguousarray(as_numpy(elements)))
     return buffer
 

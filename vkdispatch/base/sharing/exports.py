@@ -9,6 +9,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, Sharin
 from vkdispatch.base.integers import as_int
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
+from vkdispatch.base.sharing.cuda import CUDA, can_link, find_link, parse_stream
 from vkdispatch.base.sharing.formats import dlpack_format
 
 # DLPack's numbers of devices, and its flags.
@@ -112,6 +113,8 @@ def place_of(context: Context, instead: str) -> Place:
     """
     if has_host_memory(context):
         return HOST
+    if can_link(context):
+        return CUDA, find_link(context).ordinal
     if context.queue_count > 1:
         raise SharingError(
             f"each of the {context.queue_count} queues has a copy of the memory, and other libraries can "
@@ -185,6 +188,27 @@ def lend_host_memory(
         raise SharingError("the buffer does not lie in memory of the host; copy it with buf.read(0)")
     flags = READ_ONLY if memory.read_only else 0
     return Elements(loan, loan.address, HOST, kind, shape, c_strides(shape), flags)
+
+
+def lend_memory(
+    context: Context, memory: native.Buffer, kind: DType, shape: tuple[int, ...], stream: Any
+) -> Elements:
+    """Return the elements of a buffer in C order, where the consumer of a DLPack capsule may use them.
+
+    `stream` is the consumer's, if the memory is CUDA's too: its later work waits for ours up to now. Memory of
+    the host is lent as by `lend_host_memory`.
+
+    Raises
+    ------
+    SharingError
+        Other libraries cannot use the memory in place.
+    """
+    if has_host_memory(context):
+        return lend_host_memory(memory, kind, shape)
+    link = find_link(context)
+    loan = link.lend(memory, parse_stream(stream))
+    flags = READ_ONLY if memory.read_only else 0
+    return Elements(loan, loan.address, (CUDA, link.ordinal), kind, shape, c_strides(shape), flags)
 
 
 def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:

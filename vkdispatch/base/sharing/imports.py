@@ -3,9 +3,10 @@
 import math
 from typing import Any
 
-from vkdispatch.base.context import Context
+from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import ArgumentTypeError, SharingError, VkDispatchError
 from vkdispatch.base.native_module import native
+from vkdispatch.base.sharing.cuda import CUDA, CudaLink, current_stream, find_link
 from vkdispatch.base.sharing.exports import CPU, READ_ONLY, Elements, c_strides
 from vkdispatch.base.sharing.formats import dtype_of
 
@@ -40,13 +41,16 @@ def take_elements(x: Any, name: str) -> Elements:
     what = describe_array(x)
     try:
         device = tuple(int(each) for each in x.__dlpack_device__())
-        if device[0] not in _OF_HOST:
+        stream = None
+        if device[0] == CUDA:
+            stream = _enter_link(x, device[1], name).stream
+        elif device[0] not in _OF_HOST:
             place = _NAMES.get(device[0], f"DLPack type {device[0]}")
             raise SharingError(
                 f"{name}: {what} lies on the device {device} ({place}), whose memory cannot be taken "
                 "in place; copy it to the host first"
             )
-        capsule = _get_capsule(x)
+        capsule = _get_capsule(x, stream)
     except VkDispatchError:
         raise
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
@@ -62,11 +66,24 @@ def take_elements(x: Any, name: str) -> Elements:
     return Elements(tensor, tensor.address, tensor.device, kind, shape, strides, tensor.flags & READ_ONLY)
 
 
-def _get_capsule(x: Any) -> Any:
+def _enter_link(x: Any, ordinal: int, name: str) -> CudaLink:
+    """Return the link of the current context to CUDA, which will owe the stream of `x` an order."""
+    link = find_link(get_context())
+    if link.ordinal != ordinal:
+        raise SharingError(
+            f"{name}: {describe_array(x)} lies on CUDA's device {ordinal}, and the current context computes on "
+            f"{link.ordinal}; copy it there first"
+        )
+    link.visitors.add(current_stream(x))
+    return link
+
+
+def _get_capsule(x: Any, stream: int | None) -> Any:
+    options = {} if stream is None else {"stream": stream}
     try:
-        return x.__dlpack__(max_version=native.DLPACK_VERSION)
+        return x.__dlpack__(max_version=native.DLPACK_VERSION, **options)
     except TypeError:  # a library that does not know of versions
-        return x.__dlpack__()
+        return x.__dlpack__(**options)
 
 
 def describe_array(x: Any) -> str:
@@ -98,6 +115,8 @@ def is_contiguous(elements: Elements) -> bool:
 
 def find_obstacle(elements: Elements, context: Context) -> str | None:
     """Return why a context's devices cannot use elements where they are; None if they can."""
+    if elements.device[0] == CUDA:
+        return _find_cuda_obstacle(elements, context)
     if not context._native.host_mapped:
         return f"{context._devices} computes in memory of its own"
     if len(context.device_infos) > 1:
@@ -117,6 +136,21 @@ def find_obstacle(elements: Elements, context: Context) -> str | None:
     return None
 
 
+def _find_cuda_obstacle(elements: Elements, context: Context) -> str | None:
+    if math.prod(elements.shape) == 0:
+        return None
+    if not is_contiguous(elements):
+        return "its elements do not lie one behind the other, in C order"
+    if find_link(context).find(elements.address, count_bytes(elements)) is None:
+        return "CUDA allocated its memory, which others cannot use, or it begins within a buffer"
+    return None
+
+
+def count_bytes(elements: Elements) -> int:
+    """Return how many bytes the elements take."""
+    return math.prod(elements.shape) * elements.kind.item_size
+
+
 def import_memory(elements: Elements, context: Context, ordered: bool) -> tuple[native.Buffer, int]:
     """Return device memory that is the memory of elements, and the offset of the lowest of them in bytes.
 
@@ -128,6 +162,13 @@ def import_memory(elements: Elements, context: Context, ordered: bool) -> tuple[
     VkDispatchError
         The driver refuses it.
     """
+    if elements.device[0] == CUDA:
+        link = find_link(context)
+        known = link.find(elements.address, count_bytes(elements))
+        if known is None:
+            raise SharingError("the memory is no longer that of a buffer")
+        link.take(link.stream)
+        return known, 0
     first, end = bounds(elements)
     start = first - first % context._native.binding_alignment
     memory = native.Buffer.over_host(context._native, start, end - start, elements.owner, ordered)

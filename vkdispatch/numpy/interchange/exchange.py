@@ -6,15 +6,18 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.foreign import upload
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError, SharingError, VulkanError
 from vkdispatch.base.record import replace
+from vkdispatch.base.sharing.cuda import CUDA
 from vkdispatch.base.sharing.exports import (
     READ_ONLY,
     Elements,
     Request,
     export,
     lend_host_memory,
+    lend_memory,
     place_of,
 )
 from vkdispatch.base.sharing.imports import bounds, find_obstacle, import_memory, take_elements
@@ -75,6 +78,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, orde
             obstacle = f"the driver refused it: {error}"
     if copy is False:
         raise SharingError(f"copy: False was given, but x has to be copied: {obstacle}")
+    if elements.device[0] == CUDA:
+        return asarray(upload(elements, place.context))
     return from_numpy(as_numpy(elements), place)
 
 
@@ -99,8 +104,19 @@ def lend_elements(x: Array, ordered: bool) -> Elements:
     dlpack_device(x)
     view = view_of(x)
     view.storage.share()
-    memory = view.storage.buffer._native
-    lent = lend_host_memory(memory, kernel_type(view.dtype), (), ordered)
+    return _show(view, lend_host_memory(view.storage.memory, kernel_type(view.dtype), (), ordered))
+
+
+def _lend(x: Array, stream: Any) -> Elements:
+    """Return the elements of an array for the consumer of a DLPack capsule."""
+    view = view_of(x)
+    storage = view.storage
+    storage.share()
+    return _show(view, lend_memory(storage.context, storage.memory, kernel_type(view.dtype), (), stream))
+
+
+def _show(view: View, lent: Elements) -> Elements:
+    """Return the elements of a view, of the memory where they lie."""
     # NumPy, too, shows elements that are repeated read-only
     repeats = any(length > 1 and stride == 0 for length, stride in zip(view.shape, view.strides, strict=True))
     return replace(
@@ -117,7 +133,7 @@ def to_dlpack(x: Array, request: Request) -> Any:
     return export(
         request,
         lambda: dlpack_device(x),
-        lambda: lend_elements(x, True),
+        lambda: _lend(x, request.stream),
         lambda: copy_of(x.numpy(), kernel_type(x.dtype), x.shape),
     )
 

@@ -1,0 +1,135 @@
+"""CUDA's streams and allocators: for programs that use PyTorch or CuPy and vkdispatch on one GPU.
+
+Arrays are shared by DLPack, without this module: `torch.from_dlpack(buf)`, and tensors as arguments of kernels.
+"""
+
+import ctypes
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.sharing.cuda import CudaLink, current_stream, find_link, parse_stream
+
+__all__ = ["cupy_allocator", "stream", "torch_pool"]
+
+
+@contextmanager
+def stream(s: Any = None, *, context: Context | None = None) -> Iterator[None]:
+    """Order kernels and functions in a `with` block between the work of a CUDA stream.
+
+    Work in the block begins after what the stream has been given before, and what the stream is given after
+    the block begins after the work in it. The host waits for nothing. A block costs two hand-overs of the GPU,
+    of about 160 us each, so give it as much work as possible.
+
+    Parameters
+    ----------
+    s
+        A stream of PyTorch, CuPy or cuda-core, or its handle as an int. None is the current stream of PyTorch
+        or CuPy, else the default stream.
+    context
+        None means the current context.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `s` is no stream.
+    BufferError
+        CUDA does not know the context's device, or cuda-bindings is missing.
+    """
+    link = find_link(context or get_context())
+    handle = current_stream() if s is None else parse_stream(s, "s")
+    if handle is None:
+        raise ArgumentValueError("s: expected a CUDA stream, got -1")
+    link.take(handle)
+    try:
+        yield
+    finally:
+        link.give(handle)
+
+
+class _Allocator:
+    """Allocates memory that CUDA and a context know, as buffers, by address."""
+
+    def __init__(self, link: CudaLink, context: Context) -> None:
+        self._link = link
+        self._context = context
+        self._mutex = threading.Lock()
+        self._buffers: dict[int, Buffer[Any]] = {}
+
+    def allocate(self, size: int) -> int:
+        """Return the address of new memory; 0 if there is none left."""
+        try:
+            buffer: Buffer[Any] = Buffer((max(size, 1) + 3 & ~3,), dtype.uint8, context=self._context)
+            address = self._link.lend_for_good(buffer._native)
+            self._link.give(1)
+        except Exception:
+            return 0
+        with self._mutex:
+            self._buffers[address] = buffer
+        return address
+
+    def free(self, address: int) -> None:
+        """Free memory of `allocate`, after CUDA's work up to now."""
+        with self._mutex:
+            buffer = self._buffers.pop(address, None)
+        if buffer is not None:
+            self._link.take_back(None)
+
+
+_kept: list[Any] = []  # what PyTorch calls
+
+
+def torch_pool(context: Context | None = None) -> Any:
+    """Return a `torch.cuda.MemPool` whose tensors need no copy to be arguments of kernels.
+
+    Tensors that are made in `with torch.cuda.use_mem_pool(pool):` lie in memory of the context.
+
+    Raises
+    ------
+    ImportError
+        PyTorch is not installed.
+    BufferError
+        CUDA does not know the context's device, or cuda-bindings is missing.
+    """
+    import torch  # type: ignore[import-not-found]
+
+    place = context or get_context()
+    allocator = _Allocator(find_link(place), place)
+    allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)(
+        lambda size, device, handle: allocator.allocate(size)
+    )
+    free = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)(
+        lambda address, size, device, handle: allocator.free(address or 0)
+    )
+    _kept.append((allocate, free))
+    functions = [ctypes.cast(each, ctypes.c_void_p).value for each in (allocate, free)]
+    pluggable = torch._C._cuda_customAllocator(*functions)
+    _kept.append(pluggable)
+    return torch.cuda.MemPool(pluggable)
+
+
+def cupy_allocator(context: Context | None = None) -> Any:
+    """Return an allocator for `cupy.cuda.set_allocator`, whose arrays need no copy to be arguments of kernels.
+
+    Raises
+    ------
+    ImportError
+        CuPy is not installed.
+    BufferError
+        CUDA does not know the context's device, or cuda-bindings is missing.
+    """
+    import cupy  # type: ignore[import-not-found]
+
+    place = context or get_context()
+    allocator = _Allocator(find_link(place), place)
+    plain = cupy.cuda.PythonFunctionAllocator(
+        lambda size, device: allocator.allocate(size), lambda address, device: allocator.free(address)
+    )
+    pool = cupy.cuda.MemoryPool(plain.malloc)
+    _kept.append((plain, pool))
+    return pool.malloc
