@@ -295,7 +295,7 @@ cdef class Buffer(Data):
 
     cdef int settle_readers(self) except -1:
         """Compute what waits to read the buffer, without a check of whether it may be written."""
-        if self.watched.load() and _settle is not None:
+        if self.watched.load() and self.readers is not None and _settle is not None:
             _settle(self)
         return 0
 

@@ -692,7 +692,7 @@ def test_buffers_that_are_refused(name: str) -> None:
             (whole, vd.Buffer((*first.shape, 2)[:3], first.var_type)),
             (whole, vd.Buffer(first.shape, vd.int8)),
             (whole, 3),
-            ([*whole[:-1], function.hosts(513, 1)[-1]], None),
+            ([*whole[:-1], np.asfortranarray(np.stack([function.hosts(513, 1)[-1]] * 2))[1]], None),
             ([*whole[:-1], None], None),
         ]
         if len(whole) > 1:

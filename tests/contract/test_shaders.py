@@ -245,7 +245,7 @@ def test_a_bad_call_spoils_nothing(arguments: Any, named: Any, error: Any) -> No
     fill(a, 1.0)
     assert a.read(0)[0] == 7
     with pytest.raises(ValueError):
-        fill(np.zeros(8, np.float32), 1.0)
+        fill([0.0] * 8, 1.0)
 
 
 @pytest.mark.parametrize("value", [True, 2, 2.5, np.float64(2), np.float16(6), np.array(3), np.array([[4]])])

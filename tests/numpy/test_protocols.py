@@ -368,12 +368,9 @@ def test_values_reach_numpy_by_asarray_alone() -> None:
     assert np.asarray(x, np.float64).dtype == np.float64
     with pytest.raises(ValueError, match="copy"):
         np.asarray(x, copy=False)
-    host = np.from_dlpack(x)
+    host = np.from_dlpack(x, device="cpu")
     np.testing.assert_array_equal(host, H[:, ::2])
-    assert x.__dlpack_device__() == (1, 0)
     np.testing.assert_array_equal(vnp.from_dlpack(host).numpy(), host)
-    with pytest.raises(BufferError, match="copy"):
-        x.__dlpack__(copy=False)
     with pytest.raises(BufferError, match="dl_device"):
         x.__dlpack__(dl_device=(2, 0))
     with pytest.raises(TypeError):

@@ -151,7 +151,8 @@ def test_wrong_calls():
     x = vd.asbuffer(VALUES)
     for call, error, words in [
         (lambda: weighted(x, x, x), TypeError, "takes 2 arguments by position, got 3"),
-        (lambda: weighted(x, VALUES), TypeError, r"argument 2: expected a vd.Buffer, a map"),
+        (lambda: weighted(x, [1.0]), TypeError, r"argument 2: expected a vd.Buffer, a map"),
+        (lambda: weighted(x, np.zeros(2006, np.float32)[::2]), TypeError, "from_dlpack"),
         (lambda: weighted(x, vd.Buffer(5, f32)), ValueError, r"argument 2: .*\(1003,\).* got \(5,\)"),
         (lambda: real(vd.Buffer(5, c64)), ValueError, "expected float32, got complex64"),
         (lambda: nothing(x), ValueError, "return annotation"),

@@ -23,6 +23,10 @@ from vkdispatch.base.sharing.imports import (
 from vkdispatch.base.sharing.shared_memory import SharedMemory, as_numpy
 
 
+class WrongArrayError(SharingError, ArgumentTypeError):
+    """An array of another library where a buffer is expected, which would have to be copied."""
+
+
 def from_dlpack(
     x: Any, /, *, device: Context | None = None, copy: bool | None = None, ordered: bool = True
 ) -> Buffer[Any]:
@@ -137,7 +141,7 @@ def _share_foreign(x: Any, name: str, ordered: bool) -> Buffer[Any]:
             return _import(elements, context, ordered)
         except VulkanError as error:
             obstacle = f"the driver refused it: {error}"
-    raise SharingError(
+    raise WrongArrayError(
         f"{name}: {describe_array(x)} cannot be used without a copy: {obstacle}; copy it, with "
         "vd.from_dlpack(x, copy=True)"
     )

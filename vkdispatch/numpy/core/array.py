@@ -126,7 +126,10 @@ class Array:
         return read_view(view_of(self))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> "np.ndarray[Any, Any]":
-        """Let `np.asarray(x)` read the values. Raises ValueError for `copy=False`: reading copies."""
+        """Let `np.asarray(x)` read the values, always as a copy; `np.from_dlpack(x)` shows the memory.
+
+        Raises ValueError for `copy=False`.
+        """
         if copy is False:
             raise ArgumentValueError(
                 "copy: False was given, but values on the host are a copy of the device's"

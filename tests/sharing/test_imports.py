@@ -1,0 +1,286 @@
+"""Arrays of other libraries as buffers, in their own memory or copied, and as arguments."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+import vkdispatch_native as native
+from vkdispatch.codegen.abbreviations import Buff, Const, f32, v2
+
+from .arrays import Versionless, add, address, aligned, double
+from .test_exports import DTYPES
+
+
+@pytest.mark.parametrize(("kind", "host"), DTYPES)
+def test_buffers_are_the_array_itself(takes_host: None, kind: Any, host: Any) -> None:
+    data = aligned((np.arange(40).reshape(2, 4, 5) % 2).astype(host))
+    before = data.copy()
+    buffer = vd.from_dlpack(data, copy=False)
+    assert (buffer.var_type, buffer.shape) == (kind, (2, 4, 5))
+    assert buffer.is_external and not buffer.owns_memory and buffer.is_writable
+    np.testing.assert_array_equal(buffer.read(0), before)
+    data[1, 3, 4] = 1 - before[1, 3, 4]
+    np.testing.assert_array_equal(buffer.read(0), data)
+    buffer.write(before)
+    np.testing.assert_array_equal(data, before)
+    assert address(np.from_dlpack(buffer)) == address(data)
+
+
+@pytest.mark.parametrize("start", [0, 16, 1008, 4080])
+def test_memory_may_begin_within_a_page(takes_host: None, start: int) -> None:
+    if start % vd.get_context()._native.binding_alignment:
+        pytest.skip("the device binds at larger multiples")
+    octets = np.zeros(3 * 4096, np.uint8)
+    first = -address(octets) % 4096 + start
+    data = octets[first : first + 1000].view(np.float32)
+    data[:] = np.arange(250)
+    buffer = vd.from_dlpack(data, copy=False)
+    double(buffer)
+    np.testing.assert_array_equal(data, 2 * np.arange(250, dtype=np.float32))
+    copy = vd.Buffer(250, vd.float32)
+    vd.copyto(copy, buffer)  # as the source and the target of copies, too
+    np.testing.assert_array_equal(copy.read(0), data)
+    vd.copyto(buffer, vd.asbuffer(np.full(250, 7, np.float32)))
+    assert (data == 7).all() and not octets[:first].any() and not octets[first + 1000 :].any()
+
+
+def test_what_cannot_be_taken_in_place_is_copied_or_refused(takes_host: None) -> None:
+    whole = aligned(np.arange(64, dtype=np.float32))
+    odd = aligned(np.zeros(64, np.uint8))[:63]
+    for data, why in (
+        (whole[::2], "C order"),
+        (whole[::-1], "C order"),
+        (whole.reshape(8, 8).T, "C order"),
+        (whole[1:], "multiple of"),
+        (odd, "words"),
+    ):
+        with pytest.raises(BufferError, match=why):
+            vd.from_dlpack(data, copy=False)
+        with pytest.raises(ValueError, match=r"from_dlpack\(x, copy=True\)"):
+            vd.share(data)
+        copy = vd.from_dlpack(data)
+        assert not copy.is_external
+        np.testing.assert_array_equal(copy.read(0), data)
+
+
+def test_copies_share_nothing() -> None:
+    data = aligned(np.arange(8, dtype=np.float32))
+    copy = vd.from_dlpack(data, copy=True)
+    data[:] = 0
+    np.testing.assert_array_equal(copy.read(0), np.arange(8))
+    with pytest.raises(TypeError, match="copy"):
+        vd.from_dlpack(data, copy="no")  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="__dlpack__"):
+        vd.from_dlpack([1.0, 2.0])
+    with pytest.raises(TypeError, match="device"):
+        vd.from_dlpack(data, device="cpu")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="3 axes"):
+        vd.from_dlpack(np.zeros((1, 1, 1, 1), np.float32))
+
+
+def test_small_shapes() -> None:
+    for data in (np.array(3.5, np.float32), np.zeros((0, 4), np.int16), aligned(np.float64(2.5))):
+        buffer = vd.from_dlpack(data)
+        assert buffer.shape == data.shape
+        np.testing.assert_array_equal(buffer.read(0), data)
+
+
+def test_our_own_arrays_are_the_same_memory() -> None:
+    buffer = vd.asbuffer(np.arange(4, dtype=np.float32))
+    same = vd.from_dlpack(buffer)
+    double(same)
+    np.testing.assert_array_equal(buffer.read(0), [0, 2, 4, 6])
+    copy = vd.from_dlpack(buffer, copy=True)
+    double(copy)
+    np.testing.assert_array_equal(buffer.read(0), [0, 2, 4, 6])
+
+
+def test_read_only_memory(takes_host: None) -> None:
+    data = aligned(np.arange(64, dtype=np.float32))
+    data.flags.writeable = False
+    buffer = vd.from_dlpack(data, copy=False)
+    assert not buffer.is_writable and vd.sum(buffer).read(0) == data.sum()
+    add(target := vd.asbuffer(data), buffer)
+    np.testing.assert_array_equal(target.read(0), 2 * data)
+    graph = vd.CommandGraph()
+    for write in (
+        lambda: double(buffer),
+        lambda: double(data),
+        lambda: buffer.write(data),
+        lambda: buffer.write_async(data),
+        lambda: buffer.write_range(data[:2]),
+        lambda: vd.copyto(buffer, target),
+        lambda: vd.sum(target, out=buffer) if False else vd.cumsum(target, out=buffer),
+        lambda: double(buffer, graph=graph),
+    ):
+        with pytest.raises(ValueError, match=r"read.only"):
+            write()
+    np.testing.assert_array_equal(data, np.arange(64))
+    view = np.from_dlpack(buffer)
+    assert not view.flags.writeable
+    with pytest.raises(BufferError, match="read-only"):
+        buffer.__dlpack__()  # DLPack 0.x has no flag
+    assert memoryview(vd.share(buffer)).readonly
+    copy = vd.from_dlpack(data, copy=True)
+    double(copy)
+
+
+def test_libraries_that_know_no_versions() -> None:
+    data = aligned(np.arange(8, dtype=np.int64))
+    np.testing.assert_array_equal(vd.from_dlpack(Versionless(data)).read(0), data)
+
+
+class _Wrong:
+    def __init__(self, device: tuple[int, int], capsule: Any) -> None:
+        self.device, self.capsule = device, capsule
+
+    def __dlpack__(self, **options: Any) -> Any:
+        if isinstance(self.capsule, Exception):
+            raise self.capsule
+        return self.capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self.device
+
+
+def test_what_a_library_may_do_wrong() -> None:
+    data = np.arange(4, dtype=np.float32)
+    used = data.__dlpack__()
+    native.ForeignTensor(used)
+    for wrong, why in (
+        (_Wrong((2, 0), None), "CUDA"),
+        (_Wrong((99, 0), None), "99"),
+        (_Wrong((1, 0), BufferError("it requires grad")), "it requires grad"),
+        (_Wrong((1, 0), used), "no tensor"),
+        (_Wrong((1, 0), "capsule"), "no tensor"),
+    ):
+        for take in (vd.from_dlpack, vd.share):
+            with pytest.raises(BufferError, match=why):
+                take(wrong)
+    for form, why in (
+        ((2, 8, 1), "float8"),
+        ((2, 32, 4), "float32 in vectors of 4"),
+        ((3, 64, 1), "opaque64"),
+    ):
+        capsule = native.make_dlpack(data, address(data), (1, 0), form, (1,), (1,))
+        with pytest.raises(BufferError, match=why):
+            vd.from_dlpack(_Wrong((1, 0), capsule))
+
+
+def test_capsules_of_another_version_are_released() -> None:
+    import ctypes
+
+    owner = np.zeros(4, np.float32)
+    before = sys.getrefcount(owner)
+    capsule = native.make_dlpack(owner, address(owner), (1, 0), (2, 32, 1), (4,), (1,))
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    ctypes.c_uint32.from_address(get(capsule, b"dltensor_versioned")).value = 2
+    with pytest.raises(BufferError, match=r"2\.\d"):
+        native.ForeignTensor(capsule)
+    assert sys.getrefcount(owner) == before
+
+
+def test_memory_without_dlpack(takes_host: None) -> None:
+    data = aligned(np.arange(64, dtype=np.float32))
+    buffer = vd.share(memoryview(data))
+    double(buffer)
+    np.testing.assert_array_equal(data, 2 * np.arange(64))
+    assert not vd.share(memoryview(data).toreadonly()).is_writable
+    with pytest.raises(TypeError, match="list"):
+        vd.share([1, 2, 3])
+
+
+# ---- arguments
+
+
+@vd.shader("x.size")
+def scale(x: Buff[v2], factor: Const[v2]) -> None:
+    i = vc.global_invocation_id().x
+    x[i] = x[i] * factor
+
+
+def test_kernels_take_arrays_of_other_libraries(takes_host: None) -> None:
+    x, y = aligned(np.ones(256, np.float32)), aligned(np.arange(256, dtype=np.float32))
+    add(x, y)
+    add(x=x, y=vd.asbuffer(y))
+    np.testing.assert_array_equal(x, 1 + 2 * y)
+    add(x, x)
+    np.testing.assert_array_equal(x, 2 + 4 * y)
+    with pytest.raises(ValueError, match=r"argument 'y'.*C order.*from_dlpack"):
+        add(x, aligned(np.arange(512, dtype=np.float32))[::2])
+    y.flags.writeable = False
+    with pytest.raises(ValueError, match=r"argument 'x'.*read only"):
+        add(y, x)
+    pairs = vd.asbuffer(y).view(vd.vec2)
+    scale(pairs, np.array([2, 3], np.float32))  # a value, which is no buffer
+    np.testing.assert_array_equal(pairs.read(0), y.reshape(-1, 2) * [2, 3])
+
+
+def test_graphs_keep_arrays_of_other_libraries(takes_host: None) -> None:
+    x = aligned(np.zeros(64, np.float32))
+    graph = vd.CommandGraph()
+    add(x, aligned(np.ones(64, np.float32)), graph=graph)
+    gc.collect()
+    for count in range(1, 4):
+        graph.submit()
+        assert (x == count).all()  # finished when submit returns
+    before = sys.getrefcount(x)
+    del graph
+    gc.collect()
+    assert sys.getrefcount(x) < before
+
+
+def test_functions_take_arrays_of_other_libraries(takes_host: None) -> None:
+    x = aligned(np.random.default_rng(3).normal(size=256).astype(np.float32))
+    np.testing.assert_allclose(vd.sum(x).read(0), x.sum(), rtol=1e-5)
+    np.testing.assert_array_equal(vd.sort(x).read(0), np.sort(x))
+    spectrum = aligned(x.astype(np.complex64))
+    vd.fft.fft(spectrum)
+    np.testing.assert_allclose(spectrum, np.fft.fft(x), atol=1e-3)
+
+    @vd.map
+    def square(value: f32) -> f32:
+        return value * value
+
+    np.testing.assert_allclose(vd.sum(square(x)).read(0), (x * x).sum(), rtol=1e-5)
+    with pytest.raises(ValueError, match=r"sum: .*C order.*from_dlpack"):
+        vd.sum(x[::2])
+    with pytest.raises(ValueError, match="axis"):
+        vd.sum(x, axis=3)
+
+
+def test_repeated_calls_see_each_array(takes_host: None) -> None:
+    out = vd.Buffer((), vd.float32)
+    for seed in range(6):
+        x = aligned(np.random.default_rng(seed).integers(0, 99, 512).astype(np.float32))
+        vd.sum(vd.from_dlpack(x, copy=False), out=out)
+        assert out.read(0) == x.sum()
+
+
+# ---- torch
+
+
+def test_torch_both_ways(takes_host: None) -> None:
+    torch = pytest.importorskip("torch")
+    for kind in (torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.bool, torch.complex64):
+        tensor = torch.ones(64, dtype=kind)
+        buffer = vd.from_dlpack(tensor, copy=False)
+        assert torch.from_dlpack(buffer).data_ptr() == tensor.data_ptr()
+    tensor = torch.arange(64, dtype=torch.float32)
+    double(tensor)
+    assert tensor.tolist() == [2.0 * i for i in range(64)]
+    mine = vd.asbuffer(np.arange(64, dtype=np.float32))
+    theirs = torch.from_dlpack(mine)
+    theirs += 1
+    double(mine)
+    assert theirs.tolist() == [2.0 * (i + 1) for i in range(64)]
+    with pytest.raises(ValueError, match="grad"):
+        double(torch.ones(64, requires_grad=True))
