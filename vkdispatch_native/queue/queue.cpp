@@ -84,6 +84,7 @@ void Queue::start_batch() {
     spare_batches_.pop_back();
   }
   batches_.back()->value = next_value_++;
+  batches_.back()->incoming = std::exchange(incoming_, 0);
 }
 
 Batch& Queue::open_batch() {
@@ -108,9 +109,8 @@ uint64_t Queue::append_waits(std::vector<Batch::Wait> waits) {
 
 void Queue::wait_for_incoming(uint64_t value) {
   std::lock_guard lock(mutex_);
-  start_batch();
-  batches_.back()->incoming = value;
-  wake();
+  incoming_ = value;
+  sealed_ = std::max(sealed_, next_value_ - 1);
 }
 
 uint64_t Queue::submit_all() {

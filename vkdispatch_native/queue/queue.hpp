@@ -252,6 +252,7 @@ class Queue {
     uint64_t last_value = 0;  // the peer's last value that can matter
   };
   std::array<Peer, 2> peers_;
+  uint64_t incoming_ = 0;  // the next batch waits for this value of Device::incoming()
   uint64_t sealed_ = 0;  // batches up to this one are closed
   bool asleep_ = false;
   bool sweep_requested_ = false;
