@@ -507,9 +507,9 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         int export_block(CppBuffer& buffer) except +raise_error
         vector[uint64_t] take_freed_blocks() except +raise_error
         int export_timeline(size_t slot) except +raise_error
-        int export_incoming() except +raise_error
+        int export_incoming(size_t number) except +raise_error
         uint64_t submit_all(size_t slot) except +raise_error
-        void wait_for_incoming(size_t queue, uint64_t value) except +raise_error
+        void wait_for_incoming(size_t queue, size_t number, uint64_t value) except +raise_error
         vector[CppPoint] work_points(size_t first, size_t last) except +raise_error
         void follow(size_t first, size_t last, const vector[CppPoint]& points) except +raise_error
         string describe_work(size_t slot) except +raise_error

@@ -575,10 +575,10 @@ int Engine::export_timeline(size_t slot) {
   return devices_.front()->exports() ? devices_.front()->export_semaphore(queue_at(slot).semaphore()) : -1;
 }
 
-int Engine::export_incoming() {
+int Engine::export_incoming(size_t number) {
   const Use use(*this);
   Device& device = *devices_.front();
-  return device.exports() ? device.export_semaphore(device.incoming()) : -1;
+  return device.exports() ? device.export_semaphore(device.incoming(number)) : -1;
 }
 
 uint64_t Engine::submit_all(size_t slot) {
@@ -586,11 +586,12 @@ uint64_t Engine::submit_all(size_t slot) {
   return queue_at(slot).submit_all();
 }
 
-void Engine::wait_for_incoming(size_t queue, uint64_t value) {
+void Engine::wait_for_incoming(size_t queue, size_t number, uint64_t value) {
   const Use use(*this);
+  const VkSemaphore semaphore = devices_.front()->incoming(number);
   for (size_t slot = queue; slot < slot_count(); slot += queues_.size()) {
     if (has_queue(slot)) {
-      queue_at(slot).wait_for_incoming(value);
+      queue_at(slot).wait_for_incoming(semaphore, value);
     }
   }
 }

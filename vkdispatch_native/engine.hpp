@@ -115,9 +115,9 @@ class Engine : public std::enable_shared_from_this<Engine> {
   int export_block(Buffer& buffer);
   std::vector<uint64_t> take_freed_blocks();
   int export_timeline(size_t slot);
-  int export_incoming();
+  int export_incoming(size_t number);
   uint64_t submit_all(size_t slot);
-  void wait_for_incoming(size_t queue, uint64_t value);
+  void wait_for_incoming(size_t queue, size_t number, uint64_t value);
   // Work appended to these queues later waits, on the device, for all points.
   void follow(size_t first, size_t last, const std::vector<Point>& points);
   // Describes the unfinished work of a queue, given by slot; "" if there is none.

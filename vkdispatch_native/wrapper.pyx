@@ -611,8 +611,8 @@ cdef class Engine:
     def export_timeline(self, size_t slot):
         return self.open().export_timeline(slot)
 
-    def export_incoming(self):
-        return self.open().export_incoming()
+    def export_incoming(self, size_t number):
+        return self.open().export_incoming(number)
 
     def submit_all(self, int queue):
         cdef CppEngine* engine = self.open()
@@ -627,9 +627,9 @@ cdef class Engine:
                 points.append((slot, value))
         return points
 
-    def wait_for_incoming(self, size_t queue, uint64_t value):
+    def wait_for_incoming(self, size_t queue, size_t number, uint64_t value):
         mark_unrepeatable()
-        self.open().wait_for_incoming(queue, value)
+        self.open().wait_for_incoming(queue, number, value)
 
     def work_points(self, int queue=-1):
         cdef vector[CppPoint] points

@@ -604,12 +604,13 @@ VkSemaphore Device::create_timeline(bool exported) {
   return semaphore;
 }
 
-VkSemaphore Device::incoming() {
+VkSemaphore Device::incoming(size_t number) {
   std::lock_guard lock(incoming_mutex_);
-  if (incoming_ == VK_NULL_HANDLE) {
-    incoming_ = create_timeline(true);
+  VkSemaphore& semaphore = incoming_[number];
+  if (semaphore == VK_NULL_HANDLE) {
+    semaphore = create_timeline(true);
   }
-  return incoming_;
+  return semaphore;
 }
 
 const QueueHandle* Device::sparse_queue() const noexcept {
@@ -676,7 +677,9 @@ VkResult Device::wait_once() noexcept {
 Device::~Device() {
   if (allocator_ != VK_NULL_HANDLE) {
     checkpoints_.reset();
-    fn_.vkDestroySemaphore(handle_, incoming_, nullptr);
+    for (const auto& [number, semaphore] : incoming_) {
+      fn_.vkDestroySemaphore(handle_, semaphore, nullptr);
+    }
     vmaDestroyPool(allocator_, export_pool_);
     vmaDestroyAllocator(allocator_);
   }

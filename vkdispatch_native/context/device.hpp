@@ -112,7 +112,7 @@ class Device {
   int export_memory(VkDeviceMemory memory);      // a file descriptor, which the caller owns
   int export_semaphore(VkSemaphore semaphore);   // likewise
   VkSemaphore create_timeline(bool exported);
-  VkSemaphore incoming();  // a timeline that other APIs signal; made by the first call
+  VkSemaphore incoming(size_t number);  // a timeline that another API signals; made by the first call
   // Whether VK_EXT_calibrated_timestamps is enabled, with the clock that host_now() reads.
   bool calibrated() const noexcept { return calibrated_; }
   const Diagnosis& diagnosis() const noexcept { return diagnosis_; }
@@ -176,7 +176,7 @@ class Device {
   std::vector<uint64_t> freed_blocks_;
   uint64_t last_block_ = 0;
   std::mutex incoming_mutex_;
-  VkSemaphore incoming_ = VK_NULL_HANDLE;
+  std::map<size_t, VkSemaphore> incoming_;
   Diagnosis diagnosis_;
   std::unique_ptr<Checkpoints> checkpoints_;
 };

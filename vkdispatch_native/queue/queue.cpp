@@ -84,7 +84,7 @@ void Queue::start_batch() {
     spare_batches_.pop_back();
   }
   batches_.back()->value = next_value_++;
-  batches_.back()->incoming = std::exchange(incoming_, 0);
+  std::swap(batches_.back()->incoming, incoming_);  // a cleared batch has none
 }
 
 Batch& Queue::open_batch() {
@@ -107,9 +107,16 @@ uint64_t Queue::append_waits(std::vector<Batch::Wait> waits) {
   return batch.value;
 }
 
-void Queue::wait_for_incoming(uint64_t value) {
+void Queue::wait_for_incoming(VkSemaphore semaphore, uint64_t value) {
   std::lock_guard lock(mutex_);
-  incoming_ = value;
+  const auto known = std::find_if(incoming_.begin(), incoming_.end(), [&](const Batch::Incoming& each) {
+    return each.semaphore == semaphore;
+  });
+  if (known != incoming_.end()) {
+    known->value = value;
+  } else {
+    incoming_.push_back({semaphore, value});
+  }
   sealed_ = std::max(sealed_, next_value_ - 1);
 }
 

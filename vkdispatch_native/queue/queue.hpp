@@ -59,8 +59,8 @@ class Queue {
 
   // Everything appended later waits, on the device, until other queues have passed these values.
   uint64_t append_waits(std::vector<Batch::Wait> waits);
-  // Everything appended later waits, on the device, for a value of Device::incoming().
-  void wait_for_incoming(uint64_t value);
+  // Everything appended later waits, on the device, for a value of a timeline of Device::incoming().
+  void wait_for_incoming(VkSemaphore semaphore, uint64_t value);
   // Submits everything. Returns the value that the device signals when it is done, and what to wait on.
   uint64_t submit_all();
   VkSemaphore semaphore() const noexcept { return timeline_.handle(); }
@@ -188,7 +188,7 @@ class Queue {
   // overtake: `before(slot)` is the last of it. `started`: a new batch was already started for other waits.
   template <typename Before>
   void follow_peers(Before before, bool started = false);
-  bool has_arrived(uint64_t value);
+  bool has_arrived(const Batch::Incoming& incoming);
   void submit_batches(uint64_t value, Patience patience);  // flush() without failures
   bool is_ahead(uint64_t value, const Device& device);
   uint64_t count_command(Batch& batch);        // requires mutex_
@@ -252,7 +252,7 @@ class Queue {
     uint64_t last_value = 0;  // the peer's last value that can matter
   };
   std::array<Peer, 2> peers_;
-  uint64_t incoming_ = 0;  // the next batch waits for this value of Device::incoming()
+  std::vector<Batch::Incoming> incoming_;  // what the next batch waits for
   uint64_t sealed_ = 0;  // batches up to this one are closed
   bool asleep_ = false;
   bool sweep_requested_ = false;

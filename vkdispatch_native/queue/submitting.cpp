@@ -239,9 +239,9 @@ void Queue::submit(std::unique_ptr<Batch>& batch) {
       waited_values.push_back(wait.queue->timeline_.last_submitted(wait.value));
     }
   }
-  if (batch->incoming != 0) {
-    waited_for.push_back(device_.incoming());
-    waited_values.push_back(batch->incoming);
+  for (const Batch::Incoming& each : batch->incoming) {
+    waited_for.push_back(each.semaphore);
+    waited_values.push_back(each.value);
   }
   const std::vector<VkPipelineStageFlags> stages(waited_for.size(), VK_PIPELINE_STAGE_ALL_COMMANDS_BIT);
   values.waitSemaphoreValueCount = static_cast<uint32_t>(waited_values.size());
@@ -470,12 +470,12 @@ void Queue::watch_time() noexcept {
   }
 }
 
-// Whether other APIs have signalled a value.
-bool Queue::has_arrived(uint64_t value) {
+// Whether another API has signalled a value.
+bool Queue::has_arrived(const Batch::Incoming& incoming) {
   uint64_t signalled = 0;
-  return value == 0 || (device_.fn().vkGetSemaphoreCounterValue(device_.handle(), device_.incoming(),
-                                                                &signalled) == VK_SUCCESS &&
-                        signalled >= value);
+  const VkResult result =
+      device_.fn().vkGetSemaphoreCounterValue(device_.handle(), incoming.semaphore, &signalled);
+  return result == VK_SUCCESS && signalled >= incoming.value;
 }
 
 // Requires submit_mutex_.
@@ -489,7 +489,8 @@ void Queue::end_if_late() {
   const bool runs =
       next != nullptr && std::all_of(next->waits.begin(), next->waits.end(), [](const Batch::Wait& wait) {
         return wait.queue->timeline_.passed(wait.value);
-      }) && has_arrived(next->incoming);
+      }) && std::all_of(next->incoming.begin(), next->incoming.end(),
+                        [this](const Batch::Incoming& each) { return has_arrived(each); });
   if (!runs || done != std::exchange(watched_, done)) {
     watched_since_ = now;
     return;

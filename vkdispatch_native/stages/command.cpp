@@ -4,7 +4,7 @@ namespace vkd {
 
 void Batch::clear() noexcept {
   waits.clear();
-  incoming = 0;
+  incoming.clear();
   entries_.clear();
   bindings_.clear();
   arguments_.clear();

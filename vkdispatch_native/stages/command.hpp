@@ -305,11 +305,17 @@ class Batch {
     uint64_t value;
   };
 
+  // A value that another API signals.
+  struct Incoming {
+    VkSemaphore semaphore;
+    uint64_t value;
+  };
+
   explicit Batch(size_t room) { entries_.reserve(room); }
 
   uint64_t value = 0;
   std::vector<Wait> waits;  // performed before the first command
-  uint64_t incoming = 0;    // the value of Device::incoming() that it waits for; 0: none
+  std::vector<Incoming> incoming;
 
   bool empty() const noexcept { return entries_.empty(); }
   size_t size() const noexcept { return entries_.size(); }

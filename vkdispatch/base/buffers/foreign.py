@@ -9,7 +9,7 @@ from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import ArgumentTypeError, SharingError, VulkanError
 from vkdispatch.base.host.layout import MAX_AXES
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.sharing.cuda import CUDA, current_stream, find_link
+from vkdispatch.base.sharing.cuda import CUDA, find_link
 from vkdispatch.base.sharing.exports import READ_ONLY, Elements
 from vkdispatch.base.sharing.imports import (
     count_bytes,
@@ -190,7 +190,8 @@ def upload(elements: Elements, context: Context) -> Buffer[Any]:
             )
         if buffer.size:
             link = find_link(context)
-            link.copy_in(buffer._native, elements.address, count_bytes(elements), current_stream())
+            assert elements.stream is not None
+            link.copy_in(buffer._native, elements.address, count_bytes(elements), elements.stream)
     elif buffer.size:
         buffer.write(np.ascontiguousarray(as_numpy(elements)))
     return buffer

@@ -20,6 +20,7 @@ from vkdispatch.base.native_module import native
 CUDA = 2  # DLPack's number
 LEGACY_STREAM = 1
 _NVIDIA = 0x10DE
+_MOST_STREAMS = 64
 
 _links: "weakref.WeakKeyDictionary[Context, CudaLink]" = weakref.WeakKeyDictionary()
 _lock = threading.Lock()
@@ -133,18 +134,20 @@ class CudaLink:
         self._blocks: dict[int, tuple[Any, int]] = {}  # by number: imported memory, and where CUDA maps it
         self._lent: dict[int, weakref.ref[native.Buffer]] = {}  # by address
         self._waited: dict[tuple[int, int], int] = {}  # by stream and queue: the value that it waited for
-        self._count = 0  # signalled to the queues
+        # By stream: the number of the timeline that it signals to the queues, as CUDA knows it, and its value.
+        self._incoming: dict[int, tuple[int, Any, int]] = {}
         self.visitors: set[int] = set()
         with self._entered():
             flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
             self._stream = self._check(driver.cuStreamCreate(flags))
             self.stream = int(self._stream)
             self._event = self._check(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
-            self._incoming = self._import_semaphore(self._engine.export_incoming())
             self._timelines = {
                 slot: self._import_semaphore(self._engine.export_timeline(slot))
                 for slot, _ in self._engine.submit_all(0)
             }
+            timeline = self._import_semaphore(self._engine.export_incoming(0))
+            self._incoming[self.stream] = 0, timeline, 0
 
     def _check(self, result: tuple[Any, ...]) -> Any:
         """Return what a function of the driver gave. Raises SharingError if it failed."""
@@ -274,29 +277,38 @@ class CudaLink:
         """Let the context's later work wait for the work of a stream up to now."""
         driver = self._driver
         with self._mutex, self._entered():
-            if stream != self.stream:
-                self._check(driver.cuEventRecord(self._event, driver.CUstream(stream)))
-                self._check(driver.cuStreamWaitEvent(self._stream, self._event, 0))
-            self._count += 1
+            if stream not in self._incoming:
+                number = len(self._incoming)
+                if number >= _MOST_STREAMS:
+                    self._check(driver.cuEventRecord(self._event, driver.CUstream(stream)))
+                    self._check(driver.cuStreamWaitEvent(self._stream, self._event, 0))
+                    stream = self.stream
+                else:
+                    timeline = self._import_semaphore(self._engine.export_incoming(number))
+                    self._incoming[stream] = number, timeline, 0
+            # a stream of its own for signals would cost two milliseconds: the GPU waits for a time slice
+            number, timeline, value = self._incoming[stream]
+            self._incoming[stream] = number, timeline, value + 1
             signal = driver.CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS()
-            signal.params.fence.value = self._count
-            self._check(driver.cuSignalExternalSemaphoresAsync([self._incoming], [signal], 1, self._stream))
-            self._engine.wait_for_incoming(0, self._count)
+            signal.params.fence.value = value + 1
+            self._check(
+                driver.cuSignalExternalSemaphoresAsync([timeline], [signal], 1, driver.CUstream(stream))
+            )
+            self._engine.wait_for_incoming(0, number, value + 1)
 
     def copy_in(self, memory: native.Buffer, address: int, size: int, stream: int) -> None:
-        """Copy bytes of CUDA's memory, which the link's stream may read, to a buffer.
+        """Copy bytes of CUDA's memory to a buffer, in the order of a stream.
 
-        Later work of the context waits for the copy, and so does that of `stream`.
+        Later work of the context waits for the copy.
         """
         driver = self._driver
         with self._mutex:
             target = self.map(memory)
-            self.give(self.stream)
+            self.give(stream)
             with self._entered():
-                self._check(driver.cuMemcpyDtoDAsync(target, address, size, self._stream))
-                self._check(driver.cuEventRecord(self._event, self._stream))
-                self._check(driver.cuStreamWaitEvent(driver.CUstream(stream), self._event, 0))
-            self.take(self.stream)
+                self._check(driver.cuMemcpyDtoDAsync(target, address, size, driver.CUstream(stream)))
+            self.take(stream)
+        self.visitors.discard(stream)
 
     def dismiss_visitors(self) -> None:
         """Let later work of the visitors' streams wait for the context's work up to now."""

@@ -37,6 +37,8 @@ class Elements:
         Lengths of the axes, and how far apart neighbours along them are, in elements.
     flags
         `READ_ONLY`, `IS_COPY`.
+    stream
+        The CUDA stream in whose order the elements are what they are; None on other devices.
     """
 
     owner: Any
@@ -46,6 +48,7 @@ class Elements:
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     flags: int = 0
+    stream: int | None = None
 
 
 def make_capsule(elements: Elements, max_version: tuple[int, int] | None) -> Any:

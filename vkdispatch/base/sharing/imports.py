@@ -6,7 +6,7 @@ from typing import Any
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import ArgumentTypeError, SharingError, VkDispatchError
 from vkdispatch.base.native_module import native
-from vkdispatch.base.sharing.cuda import CUDA, CudaLink, current_stream, find_link
+from vkdispatch.base.sharing.cuda import CUDA, current_stream, find_link
 from vkdispatch.base.sharing.exports import CPU, READ_ONLY, Elements, c_strides
 from vkdispatch.base.sharing.formats import dtype_of
 
@@ -43,7 +43,7 @@ def take_elements(x: Any, name: str) -> Elements:
         device = tuple(int(each) for each in x.__dlpack_device__())
         stream = None
         if device[0] == CUDA:
-            stream = _enter_link(x, device[1], name).stream
+            stream = _enter_link(x, device[1], name)
         elif device[0] not in _OF_HOST:
             place = _NAMES.get(device[0], f"DLPack type {device[0]}")
             raise SharingError(
@@ -63,19 +63,21 @@ def take_elements(x: Any, name: str) -> Elements:
     shape, strides = tensor.shape, tensor.strides
     if strides is None:
         strides = c_strides(shape)
-    return Elements(tensor, tensor.address, tensor.device, kind, shape, strides, tensor.flags & READ_ONLY)
+    flags = tensor.flags & READ_ONLY
+    return Elements(tensor, tensor.address, tensor.device, kind, shape, strides, flags, stream)
 
 
-def _enter_link(x: Any, ordinal: int, name: str) -> CudaLink:
-    """Return the link of the current context to CUDA, which will owe the stream of `x` an order."""
+def _enter_link(x: Any, ordinal: int, name: str) -> int:
+    """Return the stream of `x`, which will wait for the call that takes it."""
     link = find_link(get_context())
     if link.ordinal != ordinal:
         raise SharingError(
             f"{name}: {describe_array(x)} lies on CUDA's device {ordinal}, and the current context computes on "
             f"{link.ordinal}; copy it there first"
         )
-    link.visitors.add(current_stream(x))
-    return link
+    stream = current_stream(x)
+    link.visitors.add(stream)
+    return stream
 
 
 def _get_capsule(x: Any, stream: int | None) -> Any:
@@ -167,7 +169,8 @@ def import_memory(elements: Elements, context: Context, ordered: bool) -> tuple[
         known = link.find(elements.address, count_bytes(elements))
         if known is None:
             raise SharingError("the memory is no longer that of a buffer")
-        link.take(link.stream)
+        assert elements.stream is not None
+        link.take(elements.stream)
         return known, 0
     first, end = bounds(elements)
     start = first - first % context._native.binding_alignment
