@@ -10,10 +10,10 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.basics.inputs import real_kind
 from vkdispatch.numpy.basics.lines import final_shape, parse_value, reducible
 from vkdispatch.numpy.basics.lines import lines as lines_of
-from vkdispatch.numpy.basics.manipulation import diagonal, parse_axes, parse_axis, reshape
+from vkdispatch.numpy.basics.manipulation import diagonal, parse_axes, parse_axis
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast
-from vkdispatch.numpy.core.array import Array, array_of, store_result, value_of
+from vkdispatch.numpy.core.array import Array, array_of, store_result
 from vkdispatch.numpy.core.dtypes import Kind, default_real, kernel_type, numpy_type, parse_dtype
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Storage, View
@@ -276,13 +276,12 @@ def trace(
 
 def _scan(function: Callable[..., Any], x: Any, axis: Any, out: Any, **options: Any) -> Array:
     value = parse_value(x)
-    if axis is None:
-        value = value_of(reshape(array_of(value), -1))
-        axis = 0
-    place = parse_axis(axis, len(value.shape))
-    lines, shape, along = lines_of(value, (place,))
+    ndim = len(value.shape)
+    axes = parse_axes(None, ndim) if axis is None else (parse_axis(axis, ndim),)
+    lines, shape, along = lines_of(value, axes)
     buffer = function(as_operand(lines, shape), axis=along, **options)
-    return _into(out, array_of(View(Storage(buffer), value.shape, numpy_type(buffer.var_type))))
+    final = (value.size,) if axis is None else value.shape
+    return _into(out, array_of(View(Storage(buffer), final, numpy_type(buffer.var_type))))
 
 
 def _running(function: Callable[..., Any], x: Any, axis: Any, dtype: Any, out: Any) -> Array:

@@ -272,15 +272,9 @@ def make_node(loop: Loop, operands: tuple[Any, ...], shape: Shape, size: int) ->
             reads += 1
             held += each.storage.nbytes
     if count > _MOST_NODES or reads > _MOST_READS:
-        count, reads = _count_distinct(operands)
-    if count > _MOST_NODES or reads > _MOST_READS:
-        for each in operands:
-            if type(each) is Node and each.result is None and each.count > 1:
-                evaluate(each)
-        nodes = [each for each in operands if type(each) is Node]
-        count = 1 + sum(each.count for each in nodes)
-        reads = sum(each.reads if type(each) is Node else 1 for each in operands)
-        held = sum(each.held for each in nodes)
+        count, reads, is_smaller = _compute_parts(operands)
+        if is_smaller:
+            held = sum(map(_count_held, operands))
     node = Node(loop, operands, shape, size, count, reads, held)
     for each in operands:
         kind = type(each)
@@ -288,12 +282,49 @@ def make_node(loop: Loop, operands: tuple[Any, ...], shape: Shape, size: int) ->
             _wait_to_read(each.storage, node)
         elif kind is Node:
             if each.result is None:
-                each.readers.append(ref(node))
-            else:
+                _add_reader(each.readers, node)
+            if each.result is not None:  # perhaps since then, by another thread
                 _wait_to_read(each.result.storage, node)
     if held > _MOST_HELD and node.result is None and _count_dropped(node) > _MOST_HELD + _bytes_of(node):
         evaluate(node)
     return node
+
+
+def _count_held(operand: Any) -> int:
+    if type(operand) is Node:
+        return operand.held
+    return operand.storage.nbytes if type(operand) is View else 0
+
+
+def _compute_parts(operands: tuple[Any, ...]) -> tuple[int, int, bool]:
+    """Compute parts of operands until an expression of them is small enough.
+
+    Returns its nodes, its reads, and whether anything was computed.
+    """
+    is_smaller = False
+    while True:
+        count, reads = _count_distinct(operands)
+        part = _choose_part(operands) if count > _MOST_NODES or reads > _MOST_READS else None
+        if part is None:
+            return count, reads, is_smaller
+        evaluate(part)
+        is_smaller = True
+
+
+def _choose_part(operands: tuple[Any, ...]) -> Node | None:
+    """Return the part of operands to compute first: each takes memory until its readers are computed.
+
+    It is what several operands share, if that is most of one of them, or else the largest of them.
+    """
+    parts = [each for each in (_pending(operand) for operand in operands) if len(each) > 1]
+    if not parts:
+        return None
+    largest = max(parts, key=len)
+    others = {id(node) for part in parts if part[-1] is not largest[-1] for node in part}
+    shared = [node for node in largest if id(node) in others]
+    if shared and 2 * len(_pending(shared[-1])) > len(largest):
+        return shared[-1]
+    return largest[-1]
 
 
 def _count_distinct(operands: tuple[Any, ...]) -> tuple[int, int]:
@@ -317,15 +348,21 @@ def _bytes_of(node: Node) -> int:
     return node.size * node.dtype.itemsize
 
 
-def _wait_to_read(storage: Storage, node: Node) -> None:
-    """Note that an expression reads a memory: it is computed before that is written."""
-    readers = storage.readers
+def _add_reader(readers: list[Any], node: Node) -> None:
     length = len(readers)
     if length >= 64 and not length & (length - 1):
         with lock:
             length = len(readers)
             readers[:length] = [r for r in readers[:length] if (n := r()) is not None and n.result is None]
     readers.append(ref(node))
+
+
+def _wait_to_read(storage: Storage, node: Node) -> None:
+    """Note that an expression reads a memory: it is computed before that is written."""
+    readers = storage.readers
+    _add_reader(readers, node)
+    if storage.readers is not readers:  # another thread has begun to share the memory
+        storage.readers.append(ref(node))
     if storage.watched is not None:
         storage.watched.watch()
         if storage.is_immediate:

@@ -1,6 +1,7 @@
 """Memory of arrays: storages, and views that show elements of a storage by shape and strides."""
 
 import math
+from sys import getrefcount
 from threading import Lock, get_ident
 from typing import Any
 from weakref import ReferenceType
@@ -30,12 +31,11 @@ class Storage:
         before. None if only arrays write it.
     is_immediate
         Whether the host writes it without a call. Expressions that read it are computed at once.
-    lent
-        The thread that last gave the memory to a function, as part of an expression, and a weak reference to
-        what the function got; None before.
+    lender
+        The thread that has given the memory to functions as part of expressions; 0 for none, -1 for several.
     """
 
-    __slots__ = ("buffer", "is_immediate", "lent", "nbytes", "readers", "watched")
+    __slots__ = ("buffer", "is_immediate", "lender", "nbytes", "readers", "watched")
 
     def __init__(self, buffer: Buffer[Any], *, is_shared: bool = False) -> None:
         self.buffer = buffer
@@ -43,7 +43,7 @@ class Storage:
         self.readers: list[ReferenceType[Any]] = []
         self.watched: native.Buffer | None = None
         self.is_immediate = False
-        self.lent: tuple[int, ReferenceType[Any]] | None = None
+        self.lender = 0
         if is_shared:
             self.share()
 
@@ -60,27 +60,44 @@ class Storage:
             if known is None:
                 memory.readers = self.readers
             elif known is not self.readers:
-                known += self.readers
+                own, count = self.readers, len(self.readers)
+                known += own[:count]
                 self.readers = known
+                known += own[count:]  # which threads have added meanwhile
             self.is_immediate = memory.shared
             self.watched = memory
         if self.readers:
             memory.watch()
 
+    def lend(self) -> None:
+        """Note that this thread gives the memory to a function, as part of an expression."""
+        own = get_ident()
+        if self.lender != own:
+            self.lender = -1 if self.lender else own
+
     def move(self) -> None:
-        """Go on with a copy of the memory, if another thread is about to have a function read it.
+        """Go on with a copy of the memory, if another thread may be about to have a function read it.
 
         Memory that programs know by other ways stays what it is.
         """
-        if self.lent is None:
+        if not self.lender or self.lender == get_ident():
             return
-        thread, taken = self.lent
-        if taken() is None:
-            self.lent = None
-        elif thread != get_ident() and self.watched is None:
-            copy = function_buffer(self.buffer.shape, self.buffer.var_type, self.buffer.context)
-            copy._native.copy_from(self.buffer._native)
-            self.buffer, self.lent = copy, None
+        if getrefcount(self.buffer) > _ALONE:
+            with _sharing:
+                if self.watched is None:
+                    copy = function_buffer(self.buffer.shape, self.buffer.var_type, self.buffer.context)
+                    copy._native.copy_from(self.buffer._native)
+                    self.buffer = copy
+        self.lender = 0
+
+
+def _count_alone() -> int:
+    holder = [object()]
+    return getrefcount(holder[0])
+
+
+# How many references `getrefcount` finds to a buffer that only its storage refers to.
+_ALONE = _count_alone()
 
 
 class _Refusal(list[Any]):

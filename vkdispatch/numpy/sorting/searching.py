@@ -14,6 +14,7 @@ from vkdispatch.numpy.basics.manipulation import (
     broadcast_to,
     concatenate,
     moveaxis,
+    parse_axes,
     parse_axis,
     reshape,
     result_type,
@@ -74,12 +75,10 @@ def argwhere(x: Any) -> Array:
 
 def _sorted_lines(x: Any, axis: Any) -> tuple[Any, Shape, int, Shape]:
     value = parse_value(x)
-    if axis is None:
-        value = value_of(reshape(array_of(value), -1))
-        axis = 0
-    place = parse_axis(axis, len(value.shape))
-    lines, shape, along = lines_of(value, (place,))
-    return lines, shape, along, value.shape
+    ndim = len(value.shape)
+    axes = parse_axes(None, ndim) if axis is None else (parse_axis(axis, ndim),)
+    lines, shape, along = lines_of(value, axes)
+    return lines, shape, along, (value.size,) if axis is None else value.shape
 
 
 def sort(
@@ -88,7 +87,7 @@ def sort(
     """Return a sorted copy; the sort is stable, and NaN comes after all numbers. See `numpy.sort`."""
     lines, shape, along, own = _sorted_lines(x, axis)
     if lines.size == 0:
-        return array_of(lines).copy()
+        return zeros(own, lines.dtype, device=device_of(lines))
     buffer = sorting.sort(as_operand(lines, shape), axis=along, descending=descending)
     return array_of(View(Storage(buffer), own, numpy_type(buffer.var_type)))
 
@@ -265,8 +264,11 @@ def unique_all(x: Any, /) -> UniqueAll:
 
 def unique_counts(x: Any, /) -> UniqueCounts:
     """Return the different elements in order, and how often each occurs. See `numpy.unique_counts`."""
-    found = unique_all(x)
-    return UniqueCounts(found.values, found.counts)
+    ordered = sort(x, axis=None)
+    if not ordered.size:
+        return UniqueCounts(ordered, zeros((0,), int64, device=ordered.device))
+    starts = nonzero(_are_first(ordered))[0]
+    return UniqueCounts(ordered[starts], _lengths(starts, ordered.size))
 
 
 def unique_inverse(x: Any, /) -> UniqueInverse:
@@ -277,7 +279,8 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
 
 def unique_values(x: Any, /) -> Array:
     """Return the different elements in order. See `numpy.unique_values`."""
-    return unique_all(x).values
+    ordered = sort(x, axis=None)
+    return ordered[_are_first(ordered)] if ordered.size else ordered
 
 
 def unique(
@@ -295,8 +298,16 @@ def unique(
     With `equal_nan` all NaNs are one element, unless an axis is given.
     """
     array = x if isinstance(x, Array) else asarray(x)
-    found = unique_all(array) if axis is None else _unique_along(array, parse_axis(axis, array.ndim))
-    values, indices, inverse, counts = found
+    values: Array
+    indices = inverse = counts = None
+    if axis is not None:
+        values, indices, inverse, counts = _unique_along(array, parse_axis(axis, array.ndim))
+    elif return_index or return_inverse:
+        values, indices, inverse, counts = unique_all(array)
+    elif return_counts:
+        values, counts = unique_counts(array)
+    else:
+        values = unique_values(array)
     if equal_nan and axis is None and array.dtype.kind in "fc" and values.size > 1:
         from vkdispatch.numpy.basics.elementwise import isnan
         from vkdispatch.numpy.basics.reductions import count_nonzero
@@ -304,17 +315,16 @@ def unique(
         nans = int(count_nonzero(isnan(values)))
         if nans > 1:
             first = values.size - nans
-            counts = counts[: first + 1].copy()
-            counts[first] = found.counts[first:].sum()
-            values, indices = values[: first + 1], indices[: first + 1]
-            inverse = choose(inverse > first, first, inverse)
-    result = [values]
-    if return_index:
-        result.append(indices)
-    if return_inverse:
-        result.append(inverse)
-    if return_counts:
-        result.append(counts)
+            values = values[: first + 1]
+            if counts is not None:
+                of_nan = counts[first:].sum()
+                counts = counts[: first + 1].copy()
+                counts[first] = of_nan
+            if indices is not None and inverse is not None:
+                indices = indices[: first + 1]
+                inverse = choose(inverse > first, first, inverse)
+    asked = ((return_index, indices), (return_inverse, inverse), (return_counts, counts))
+    result = [values, *(each for is_asked, each in asked if is_asked)]
     return result[0] if len(result) == 1 else tuple(result)
 
 
@@ -335,22 +345,32 @@ def _unique_along(array: Array, axis: int) -> UniqueAll:
 
 def _first_of_runs(ordered: Array, order: Array, shape: Shape) -> UniqueAll:
     """Return the first of equal neighbours, given elements or rows in order, and from where they come."""
-    from vkdispatch.numpy.basics.reductions import any as any_of
     from vkdispatch.numpy.basics.reductions import cumsum
 
     size = ordered.shape[0]
     if size == 0:
         nothing = zeros((0,), int64, device=ordered.device)
         return UniqueAll(ordered, nothing, zeros(shape, int64, device=ordered.device), nothing)
+    differs = _are_first(ordered)
+    inverse = zeros((size,), int64, device=ordered.device)
+    inverse[order] = cumsum(differs.astype(int64)) - 1
+    starts = nonzero(differs)[0]
+    return UniqueAll(ordered[starts], order[starts], reshape(inverse, shape), _lengths(starts, size))
+
+
+def _are_first(ordered: Array) -> Array:
+    """Return which elements or rows, of one at least, differ from those before them."""
+    from vkdispatch.numpy.basics.reductions import any as any_of
+
     steps = ordered[1:] != ordered[:-1]
     if ordered.ndim > 1:
         steps = any_of(steps, axis=1)
-    differs = concatenate([from_numpy(np.ones(1, bool), ordered.device), steps])
-    starts = nonzero(differs)[0]
-    ends = concatenate([starts[1:], from_numpy(np.asarray([size]), ordered.device)])
-    inverse = zeros((size,), int64, device=ordered.device)
-    inverse[order] = cumsum(differs.astype(int64)) - 1
-    return UniqueAll(ordered[starts], order[starts], reshape(inverse, shape), ends - starts)
+    return concatenate([from_numpy(np.ones(1, bool), ordered.device), steps])
+
+
+def _lengths(starts: Array, size: int) -> Array:
+    """Return how many elements there are from each start to the next, or to the end."""
+    return concatenate([starts[1:], from_numpy(np.asarray([size]), starts.device)]) - starts
 
 
 def isin(
