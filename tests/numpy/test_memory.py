@@ -211,7 +211,7 @@ print(*(now - was for now, was in zip(measure(), before)))
 
 def test_a_loop_of_ten_thousand_rounds_grows_nothing(run_python: Any) -> None:
     device, objects, host = map(int, run_python(_LOOP).stdout.split())
-    # an array has 4000 bytes; the engine's own memory grows a little with its longest queue
+    # an array has 4000 bytes; beside them, the engine and the driver have memory for what is queued
     assert device <= 1 << 20
     assert objects <= 2
-    assert host < 4 << 20
+    assert host < 16 << 20
