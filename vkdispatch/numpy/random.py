@@ -490,7 +490,8 @@ def _drawn_shape(size: Any, out: Any) -> Shape:
         raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
     if size is not None and _parse_size(size) != out.shape:
         raise ArgumentValueError(f"size: expected the shape of out, {out.shape}, got {size}")
-    return out.shape
+    shape: Shape = out.shape
+    return shape
 
 
 def _deliver(drawn: Array, out: Any) -> Array:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -13,7 +13,19 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.elementwise import floor
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast, make_operation
-from vkdispatch.numpy.core.array import Array, array_of, parse_index, parse_operand, value_of, view_of
+from vkdispatch.numpy.core.array import (
+    Array,
+    OfScalar,
+    OfShape,
+    Scalar,
+    ScalarT,
+    ShapeT,
+    array_of,
+    parse_index,
+    parse_operand,
+    value_of,
+    view_of,
+)
 from vkdispatch.numpy.core.conversion import (
     asarray,
     copy_array,
@@ -80,6 +92,26 @@ _on_host: Any = np
 asanyarray = asarray
 
 
+@overload
+def array(
+    obj: Any,
+    dtype: Scalar[OfScalar],
+    *,
+    copy: bool | None = True,
+    order: Any = None,
+    ndmin: int = 0,
+    device: Any = None,
+) -> Array[tuple[Any, ...], OfScalar]: ...
+@overload
+def array(
+    obj: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: Any = None,
+    ndmin: int = 0,
+    device: Any = None,
+) -> Array: ...
 def array(
     obj: Any,
     dtype: Any = None,
@@ -107,6 +139,10 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
     return found if view.is_contiguous else array_of(gather(view))
 
 
+@overload
+def copy(a: Array[ShapeT, ScalarT]) -> Array[ShapeT, ScalarT]: ...
+@overload
+def copy(a: Any) -> Array: ...
 def copy(a: Any) -> Array:
     """Return a copy of an array, with memory of its own."""
     return copy_array(asarray(a))
@@ -115,12 +151,56 @@ def copy(a: Any) -> Array:
 # ---- of one value --------------------------------------------------------------------------------
 
 
+@overload
+def empty(
+    shape: int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[tuple[int], OfScalar]: ...
+@overload
+def empty(shape: int, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[tuple[int]]: ...
+@overload
+def empty(
+    shape: OfShape, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[OfShape, OfScalar]: ...
+@overload
+def empty(shape: OfShape, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[OfShape]: ...
+@overload
+def empty(
+    shape: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[tuple[Any, ...], OfScalar]: ...
+@overload
+def empty(
+    shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[tuple[Any, ...]]: ...
 def empty(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array with undefined values. See `numpy.empty`. All arrays are made in C order."""
     kind = default_real() if dtype is None else parse_dtype(dtype)
     return array_of(new_view(parse_shape(shape), kind, parse_device(device).context))
 
 
+@overload
+def full(
+    shape: int, fill_value: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[tuple[int], OfScalar]: ...
+@overload
+def full(
+    shape: int, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[tuple[int]]: ...
+@overload
+def full(
+    shape: OfShape, fill_value: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[OfShape, OfScalar]: ...
+@overload
+def full(
+    shape: OfShape, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[OfShape]: ...
+@overload
+def full(
+    shape: Any, fill_value: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[tuple[Any, ...], OfScalar]: ...
+@overload
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[tuple[Any, ...]]: ...
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array with one value everywhere. See `numpy.full`.
 
@@ -159,6 +239,26 @@ def _filled(shape: Shape, value: Any, kind: Kind, device: Device) -> Array:
     return array_of(node)
 
 
+@overload
+def zeros(
+    shape: int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[tuple[int], OfScalar]: ...
+@overload
+def zeros(shape: int, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[tuple[int]]: ...
+@overload
+def zeros(
+    shape: OfShape, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[OfShape, OfScalar]: ...
+@overload
+def zeros(shape: OfShape, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[OfShape]: ...
+@overload
+def zeros(
+    shape: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[tuple[Any, ...], OfScalar]: ...
+@overload
+def zeros(
+    shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[tuple[Any, ...]]: ...
 def zeros(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array of zeros. See `numpy.zeros`."""
     return _filled(
@@ -166,6 +266,26 @@ def zeros(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = Non
     )
 
 
+@overload
+def ones(
+    shape: int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[tuple[int], OfScalar]: ...
+@overload
+def ones(shape: int, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[tuple[int]]: ...
+@overload
+def ones(
+    shape: OfShape, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[OfShape, OfScalar]: ...
+@overload
+def ones(shape: OfShape, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[OfShape]: ...
+@overload
+def ones(
+    shape: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[tuple[Any, ...], OfScalar]: ...
+@overload
+def ones(
+    shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[tuple[Any, ...]]: ...
 def ones(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array of ones. See `numpy.ones`."""
     return _filled(
@@ -183,6 +303,30 @@ def _like(x: Any, dtype: Any, device: Any, shape: Any) -> tuple[Shape, Kind, Any
     )
 
 
+@overload
+def empty_like(
+    x: Array[ShapeT, ScalarT],
+    /,
+    dtype: None = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    shape: None = None,
+) -> Array[ShapeT, ScalarT]: ...
+@overload
+def empty_like(
+    x: Array[ShapeT, ScalarT],
+    /,
+    dtype: Scalar[OfScalar],
+    order: Any = None,
+    *,
+    device: Any = None,
+    shape: None = None,
+) -> Array[ShapeT, OfScalar]: ...
+@overload
+def empty_like(
+    x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
+) -> Array: ...
 def empty_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
@@ -191,6 +335,30 @@ def empty_like(
     return empty(lengths, kind, device=device)
 
 
+@overload
+def zeros_like(
+    x: Array[ShapeT, ScalarT],
+    /,
+    dtype: None = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    shape: None = None,
+) -> Array[ShapeT, ScalarT]: ...
+@overload
+def zeros_like(
+    x: Array[ShapeT, ScalarT],
+    /,
+    dtype: Scalar[OfScalar],
+    order: Any = None,
+    *,
+    device: Any = None,
+    shape: None = None,
+) -> Array[ShapeT, OfScalar]: ...
+@overload
+def zeros_like(
+    x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
+) -> Array: ...
 def zeros_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
@@ -199,6 +367,30 @@ def zeros_like(
     return zeros(lengths, kind, device=device)
 
 
+@overload
+def ones_like(
+    x: Array[ShapeT, ScalarT],
+    /,
+    dtype: None = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    shape: None = None,
+) -> Array[ShapeT, ScalarT]: ...
+@overload
+def ones_like(
+    x: Array[ShapeT, ScalarT],
+    /,
+    dtype: Scalar[OfScalar],
+    order: Any = None,
+    *,
+    device: Any = None,
+    shape: None = None,
+) -> Array[ShapeT, OfScalar]: ...
+@overload
+def ones_like(
+    x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
+) -> Array: ...
 def ones_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
@@ -207,6 +399,32 @@ def ones_like(
     return ones(lengths, kind, device=device)
 
 
+@overload
+def full_like(
+    x: Array[ShapeT, ScalarT],
+    /,
+    fill_value: Any,
+    dtype: None = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    shape: None = None,
+) -> Array[ShapeT, ScalarT]: ...
+@overload
+def full_like(
+    x: Array[ShapeT, ScalarT],
+    /,
+    fill_value: Any,
+    dtype: Scalar[OfScalar],
+    order: Any = None,
+    *,
+    device: Any = None,
+    shape: None = None,
+) -> Array[ShapeT, OfScalar]: ...
+@overload
+def full_like(
+    x: Any, /, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
+) -> Array: ...
 def full_like(
     x: Any, /, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
@@ -225,9 +443,17 @@ def _count_from(index: Any, start: Any, step: Any, kind: Kind) -> Any:
 _ARANGE = Operation("arange", _count_from)
 
 
+@overload
+def arange(
+    start: Any = None, stop: Any = None, step: Any = 1, *, dtype: Scalar[OfScalar], device: Any = None
+) -> Array[tuple[int], OfScalar]: ...
+@overload
 def arange(
     start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
-) -> Array:
+) -> Array[tuple[int]]: ...
+def arange(
+    start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
+) -> Array[tuple[int]]:
     """Return evenly spaced values of an interval without its end. See `numpy.arange`.
 
     As NumPy's, its values are `first + i * (second - first)`, where the first two are `start` and

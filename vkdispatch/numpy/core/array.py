@@ -4,8 +4,8 @@ import math
 import operator
 from collections.abc import Iterator
 from importlib import import_module
-from types import ModuleType
-from typing import Any, SupportsIndex
+from types import GenericAlias, ModuleType
+from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, overload
 
 import numpy as np
 
@@ -20,17 +20,33 @@ from vkdispatch.numpy.core.operations import COPY
 
 _new = object.__new__
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    ShapeT = TypeVar("ShapeT", bound=tuple[Any, ...], default=tuple[Any, ...], covariant=True)
+    ScalarT = TypeVar("ScalarT", bound=np.generic, default=Any, covariant=True)
+else:
+    from typing import TypeVar
+
+    ShapeT, ScalarT = TypeVar("ShapeT"), TypeVar("ScalarT")
+# Of a result: what an argument says.
+OfShape = TypeVar("OfShape", bound=tuple[int, ...])
+OfScalar = TypeVar("OfScalar", bound=np.generic)
+Scalar = type[OfScalar] | np.dtype[OfScalar]
+
 
 def namespace() -> Any:
     """Return `vkdispatch.numpy`, of which methods of arrays are functions."""
     return import_module("vkdispatch.numpy")
 
 
-class Array:
+class Array(Generic[ShapeT, ScalarT]):
     """An array of any number of dimensions on a Vulkan device, with the interface of `numpy.ndarray`.
 
     `vkdispatch.numpy.asarray` and the other functions of that module make arrays. Element-wise operations are
     computed when something needs their values: several of them run as one kernel.
+
+    Annotations may name the shape and NumPy's scalar type, as `Array[tuple[int, int], np.float32]`.
 
     Attributes
     ----------
@@ -45,6 +61,9 @@ class Array:
 
     _value: Value
 
+    if not TYPE_CHECKING:
+        __class_getitem__ = classmethod(GenericAlias)  # with one argument or two
+
     def __init__(self, *_: object) -> None:
         raise ArgumentTypeError(
             "Array: make arrays with vkdispatch.numpy, such as vnp.asarray(data) or vnp.zeros(shape)"
@@ -53,9 +72,9 @@ class Array:
     # -- what it is
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> ShapeT:
         """The length of each axis."""
-        return self._value.shape
+        return self._value.shape  # type: ignore[return-value]  # an annotation says how many there are
 
     @property
     def ndim(self) -> int:
@@ -68,7 +87,7 @@ class Array:
         return self._value.size
 
     @property
-    def dtype(self) -> Kind:
+    def dtype(self) -> np.dtype[ScalarT]:
         """The type of an element, a NumPy dtype."""
         return self._value.dtype
 
@@ -94,22 +113,22 @@ class Array:
         return device_of(self._value)
 
     @property
-    def T(self) -> "Array":  # noqa: N802
+    def T(self) -> "Array[ShapeT, ScalarT]":  # noqa: N802
         """The array with its axes in reverse order: a view."""
         return self.transpose()
 
     @property
-    def mT(self) -> "Array":  # noqa: N802
+    def mT(self) -> "Array[ShapeT, ScalarT]":  # noqa: N802
         """The array with its last two axes exchanged: a view. Raises ValueError for fewer than two axes."""
         return namespace().matrix_transpose(self)
 
     @property
-    def real(self) -> "Array":
+    def real(self) -> "Array[ShapeT]":
         """The real parts."""
         return namespace().real(self)
 
     @property
-    def imag(self) -> "Array":
+    def imag(self) -> "Array[ShapeT]":
         """The imaginary parts."""
         return namespace().imag(self)
 
@@ -120,7 +139,7 @@ class Array:
 
     # -- values on the host
 
-    def numpy(self) -> "np.ndarray[Any, Any]":
+    def numpy(self) -> "np.ndarray[ShapeT, np.dtype[ScalarT]]":
         """Return the elements as a NumPy array, after computing them and waiting for them."""
         return read_view(view_of(self))
 
@@ -179,7 +198,7 @@ class Array:
             raise ArgumentTypeError("len() of unsized object: the array has no axes")
         return self.shape[0]
 
-    def __iter__(self) -> Iterator["Array"]:
+    def __iter__(self) -> Iterator["Array[tuple[Any, ...], ScalarT]"]:
         if not self.shape:
             raise ArgumentTypeError("iteration over a 0-d array")
         return (self[i] for i in range(self.shape[0]))
@@ -206,15 +225,15 @@ class Array:
     def __reduce__(self) -> tuple[Any, ...]:
         return namespace().asarray, (self.numpy(),)
 
-    def __copy__(self) -> "Array":
+    def __copy__(self) -> "Array[ShapeT, ScalarT]":
         return self.copy()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Array":
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Array[ShapeT, ScalarT]":
         return self.copy()
 
     # -- elements
 
-    def __getitem__(self, index: Any) -> "Array":
+    def __getitem__(self, index: Any) -> "Array[tuple[Any, ...], ScalarT]":
         return namespace().get_items(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -267,17 +286,23 @@ class Array:
         """Return an array of what a function on buffers returns for arrays."""
         return array_of(View(Storage(buffer), buffer.shape, numpy_type(buffer.var_type)))
 
-    def to_device(self, device: Any, /, *, stream: Any = None) -> "Array":
+    def to_device(self, device: Any, /, *, stream: Any = None) -> "Array[ShapeT, ScalarT]":
         """Return the array on a device: itself if it is there. Raises ValueError for another one."""
         return namespace().to_device(self, device, stream=stream)
 
     # -- methods that are functions of the namespace
 
-    def astype(self, dtype: Any, *, copy: bool = True, device: Any = None) -> "Array":
+    @overload
+    def astype(
+        self, dtype: Scalar[OfScalar], *, copy: bool = ..., device: Any = ...
+    ) -> "Array[ShapeT, OfScalar]": ...
+    @overload
+    def astype(self, dtype: Any, *, copy: bool = ..., device: Any = ...) -> "Array[ShapeT]": ...
+    def astype(self, dtype: Any, *, copy: bool = True, device: Any = None) -> "Array[ShapeT]":
         """Return the array with another dtype. See `numpy.ndarray.astype`."""
         return namespace().astype(self, dtype, copy=copy, device=device)
 
-    def copy(self, order: str = "C") -> "Array":
+    def copy(self, order: str = "C") -> "Array[ShapeT, ScalarT]":
         """Return an array with memory of its own. Copies are in C order, whatever `order` says."""
         return namespace().copy(self)
 
@@ -285,29 +310,41 @@ class Array:
         """Set all elements to a number."""
         self[...] = value
 
+    @overload
+    def reshape(
+        self, shape: int, /, *, order: str = ..., copy: bool | None = ...
+    ) -> "Array[tuple[int], ScalarT]": ...
+    @overload
+    def reshape(
+        self, shape: OfShape, /, *, order: str = ..., copy: bool | None = ...
+    ) -> "Array[OfShape, ScalarT]": ...
+    @overload
+    def reshape(
+        self, *shape: Any, order: str = ..., copy: bool | None = ...
+    ) -> "Array[tuple[Any, ...], ScalarT]": ...
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> "Array":
         """Return the elements with another shape: a view where that is possible."""
         wanted = shape[0] if len(shape) == 1 else shape
         return namespace().reshape(self, wanted, order=order, copy=copy)
 
-    def ravel(self, order: str = "C") -> "Array":
+    def ravel(self, order: str = "C") -> "Array[tuple[int], ScalarT]":
         """Return the elements along one axis: a view where that is possible."""
         return namespace().ravel(self, order)
 
-    def flatten(self, order: str = "C") -> "Array":
+    def flatten(self, order: str = "C") -> "Array[tuple[int], ScalarT]":
         """Return a copy of the elements along one axis."""
         return self.reshape(-1, order=order, copy=True)
 
-    def transpose(self, *axes: Any) -> "Array":
+    def transpose(self, *axes: Any) -> "Array[ShapeT, ScalarT]":
         """Return the array with its axes in another order: a view."""
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else (axes or None)
         return namespace().transpose(self, order)
 
-    def swapaxes(self, axis1: int, axis2: int) -> "Array":
+    def swapaxes(self, axis1: int, axis2: int) -> "Array[ShapeT, ScalarT]":
         """Return the array with two axes exchanged: a view."""
         return namespace().swapaxes(self, axis1, axis2)
 
-    def squeeze(self, axis: Any = None) -> "Array":
+    def squeeze(self, axis: Any = None) -> "Array[tuple[Any, ...], ScalarT]":
         """Return the array without axes of length one: a view."""
         return namespace().squeeze(self, axis)
 
@@ -335,27 +372,39 @@ class Array:
         """Return the standard deviation along axes. See `numpy.std`."""
         return namespace().std(self, axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims)
 
-    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def min(
+        self, axis: Any = None, out: Any = None, keepdims: bool = False
+    ) -> "Array[tuple[Any, ...], ScalarT]":
         """Return the least elements along axes. See `numpy.min`."""
         return namespace().min(self, axis=axis, out=out, keepdims=keepdims)
 
-    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def max(
+        self, axis: Any = None, out: Any = None, keepdims: bool = False
+    ) -> "Array[tuple[Any, ...], ScalarT]":
         """Return the largest elements along axes. See `numpy.max`."""
         return namespace().max(self, axis=axis, out=out, keepdims=keepdims)
 
-    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def all(
+        self, axis: Any = None, out: Any = None, keepdims: bool = False
+    ) -> "Array[tuple[Any, ...], np.bool_]":
         """Return whether all elements along axes are true. See `numpy.all`."""
         return namespace().all(self, axis=axis, out=out, keepdims=keepdims)
 
-    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def any(
+        self, axis: Any = None, out: Any = None, keepdims: bool = False
+    ) -> "Array[tuple[Any, ...], np.bool_]":
         """Return whether any element along axes is true. See `numpy.any`."""
         return namespace().any(self, axis=axis, out=out, keepdims=keepdims)
 
-    def argmin(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def argmin(
+        self, axis: Any = None, out: Any = None, keepdims: bool = False
+    ) -> "Array[tuple[Any, ...], np.int64]":
         """Return the indices of the least elements. See `numpy.argmin`."""
         return namespace().argmin(self, axis=axis, out=out, keepdims=keepdims)
 
-    def argmax(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def argmax(
+        self, axis: Any = None, out: Any = None, keepdims: bool = False
+    ) -> "Array[tuple[Any, ...], np.int64]":
         """Return the indices of the largest elements. See `numpy.argmax`."""
         return namespace().argmax(self, axis=axis, out=out, keepdims=keepdims)
 
@@ -375,21 +424,23 @@ class Array:
         """Return the elements rounded to a number of decimals. See `numpy.round`."""
         return namespace().round(self, decimals, out=out)
 
-    def conj(self) -> "Array":
+    def conj(self) -> "Array[ShapeT, ScalarT]":
         """Return the complex conjugates."""
         return namespace().conj(self)
 
     conjugate = conj
 
-    def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> "Array":
+    def take(
+        self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
+    ) -> "Array[tuple[Any, ...], ScalarT]":
         """Return elements at indices. See `numpy.take`."""
         return namespace().take(self, indices, axis=axis, out=out, mode=mode)
 
-    def repeat(self, repeats: Any, axis: Any = None) -> "Array":
+    def repeat(self, repeats: Any, axis: Any = None) -> "Array[tuple[Any, ...], ScalarT]":
         """Return each element several times. See `numpy.repeat`."""
         return namespace().repeat(self, repeats, axis=axis)
 
-    def nonzero(self) -> tuple["Array", ...]:
+    def nonzero(self) -> tuple["Array[tuple[int], np.int64]", ...]:
         """Return the indices of elements that are not zero. See `numpy.nonzero`."""
         return namespace().nonzero(self)
 
@@ -397,11 +448,13 @@ class Array:
         """Sort the array in place. See `numpy.ndarray.sort`."""
         self[...] = namespace().sort(self, axis=axis)
 
-    def argsort(self, axis: Any = -1, kind: Any = None) -> "Array":
+    def argsort(self, axis: Any = -1, kind: Any = None) -> "Array[tuple[Any, ...], np.int64]":
         """Return the indices that would sort the array. See `numpy.argsort`."""
         return namespace().argsort(self, axis=axis)
 
-    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> "Array":
+    def searchsorted(
+        self, v: Any, side: str = "left", sorter: Any = None
+    ) -> "Array[tuple[Any, ...], np.int64]":
         """Return where elements go in the sorted array. See `numpy.searchsorted`."""
         return namespace().searchsorted(self, v, side=side, sorter=sorter)
 
@@ -409,7 +462,7 @@ class Array:
         """Return the dot product. See `numpy.dot`."""
         return namespace().dot(self, b)
 
-    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> "Array":
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> "Array[tuple[Any, ...], ScalarT]":
         """Return a diagonal: a view. See `numpy.diagonal`."""
         return namespace().diagonal(self, offset, axis1, axis2)
 
@@ -545,35 +598,35 @@ class Array:
     def __irshift__(self, other: Any) -> "Array":
         return _in_place("right_shift", self, other)
 
-    def __lt__(self, other: Any) -> "Array":
+    def __lt__(self, other: Any) -> "Array[tuple[Any, ...], np.bool_]":
         return _compare("less", self, other)
 
-    def __le__(self, other: Any) -> "Array":
+    def __le__(self, other: Any) -> "Array[tuple[Any, ...], np.bool_]":
         return _compare("less_equal", self, other)
 
-    def __gt__(self, other: Any) -> "Array":
+    def __gt__(self, other: Any) -> "Array[tuple[Any, ...], np.bool_]":
         return _compare("greater", self, other)
 
-    def __ge__(self, other: Any) -> "Array":
+    def __ge__(self, other: Any) -> "Array[tuple[Any, ...], np.bool_]":
         return _compare("greater_equal", self, other)
 
-    def __eq__(self, other: object) -> "Array":  # type: ignore[override]
+    def __eq__(self, other: object) -> "Array[tuple[Any, ...], np.bool_]":  # type: ignore[override]
         return _compare("equal", self, other)
 
-    def __ne__(self, other: object) -> "Array":  # type: ignore[override]
+    def __ne__(self, other: object) -> "Array[tuple[Any, ...], np.bool_]":  # type: ignore[override]
         return _compare("not_equal", self, other)
 
-    def __neg__(self) -> "Array":
-        return array_of(apply_ufunc("negative", (self._value,)))
+    def __neg__(self) -> "Array[ShapeT, ScalarT]":
+        return _unary("negative", self)
 
-    def __pos__(self) -> "Array":
-        return array_of(apply_ufunc("positive", (self._value,)))
+    def __pos__(self) -> "Array[ShapeT, ScalarT]":
+        return _unary("positive", self)
 
-    def __abs__(self) -> "Array":
-        return array_of(apply_ufunc("absolute", (self._value,)))
+    def __abs__(self) -> "Array[ShapeT]":
+        return _unary("absolute", self)
 
-    def __invert__(self) -> "Array":
-        return array_of(apply_ufunc("invert", (self._value,)))
+    def __invert__(self) -> "Array[ShapeT, ScalarT]":
+        return _unary("invert", self)
 
 
 def array_of(value: Value) -> Array:
@@ -633,6 +686,10 @@ def _refuse(other: object, name: str) -> Any:
     if isinstance(other, (np.ndarray, Buffer)):
         parse_operand(other, name)
     return NotImplemented
+
+
+def _unary(name: str, x: Array) -> Any:
+    return array_of(apply_ufunc(name, (x._value,)))
 
 
 def _binary(name: str, x: Any, y: Any) -> Any:
