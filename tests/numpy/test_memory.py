@@ -1,7 +1,7 @@
 """Memory that programs over arrays need: inputs, results, and little more; loops need no more over time."""
 
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -28,14 +28,20 @@ def real(*shape: int) -> Any:
 
 
 @pytest.fixture
-def peak(monkeypatch: pytest.MonkeyPatch) -> Callable[..., float]:
+def peak(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., float]]:
     """Return the most memory that a program takes beyond its arguments at any time, in arrays."""
     most = [0]
     allocate = Buffer._allocate
+    (compute,) = expressions._computing
 
     def count(self: Any, for_device: bool) -> None:
         allocate(self, for_device)
         most[0] = max(most[0], in_use())
+
+    def count_computed(*arguments: Any) -> Any:
+        view = compute(*arguments)
+        most[0] = max(most[0], in_use())
+        return view
 
     def measure(program: Callable[..., Any], *arguments: Any) -> float:
         vd.queue_wait_idle()
@@ -47,7 +53,9 @@ def peak(monkeypatch: pytest.MonkeyPatch) -> Callable[..., float]:
         return (max(most[0], in_use()) - before) / UNIT
 
     monkeypatch.setattr(Buffer, "_allocate", count)
-    return measure
+    expressions.compute_with(count_computed)
+    yield measure
+    expressions.compute_with(compute)
 
 
 def chain(length: int) -> Callable[[Any], Any]:
