@@ -238,16 +238,18 @@ def broadcast_to(x: Any, /, shape: Any) -> Array:
     return array_of(broadcast_view(value_of(require_array(x)), parse_shape(shape)))
 
 
-def broadcast_arrays(*arrays: Any) -> list[Array]:
+def broadcast_arrays(*arrays: Any) -> tuple[Array, ...]:
     """Return views of arrays with the shape to which they broadcast. See `numpy.broadcast_arrays`."""
     found = [require_array(each) for each in arrays]
     if not found:
-        return []
+        return ()
     shape = broadcast_shapes([each.shape for each in found], "broadcast_arrays")
-    return [broadcast_to(each, shape) for each in found]
+    return tuple(broadcast_to(each, shape) for each in found)
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy", copy: bool = True, sparse: bool = False) -> list[Array]:
+def meshgrid(
+    *arrays: Any, indexing: str = "xy", copy: bool = True, sparse: bool = False
+) -> tuple[Array, ...]:
     """Return coordinate matrices of coordinate vectors. See `numpy.meshgrid`.
 
     Raises
@@ -274,7 +276,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy", copy: bool = True, sparse: bool
         if not sparse:
             part = broadcast_to(part, tuple(shape))
         found.append(part.copy() if copy else part)
-    return found
+    return tuple(found)
 
 
 def flip(x: Any, /, axis: Any = None) -> Array:

@@ -56,9 +56,9 @@ class NamespaceInfo:
         """Return the current context's device."""
         return parse_device(None)
 
-    def devices(self) -> list[Device]:
+    def devices(self) -> tuple[Device, ...]:
         """Return the devices that `device=` takes."""
-        return [parse_device(None)]
+        return (parse_device(None),)
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """Return the dtypes of what has none of its own."""

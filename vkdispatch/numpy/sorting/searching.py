@@ -182,6 +182,8 @@ def take(x: Any, indices: Any, /, axis: Any = None, out: Any = None, mode: str =
     elif mode == "clip":
         index = np.clip(index, 0, length - 1)
     found = array[(*(slice(None),) * place, index)]
+    if not index.ndim and isinstance(index, np.ndarray):
+        found = found.copy()  # it is a view
     if out is not None:
         store(out, value_of(found), "take")
         return out  # type: ignore[no-any-return]
