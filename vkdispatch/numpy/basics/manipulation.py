@@ -153,8 +153,11 @@ def _is_in_f_order(view: View) -> bool:
 
 
 def ravel(x: Any, order: str = "C") -> Array:
-    """Return the elements along one axis: a view where that is possible. See `numpy.ravel`."""
-    return reshape(x, -1, order)
+    """Return the elements along one axis: a view if they lie so in memory, else a copy. See `numpy.ravel`."""
+    view = view_of(require_array(x))
+    is_fortran = order != "C" and is_c_order(view.shape[::-1], view.strides[::-1])
+    is_view = is_fortran or (order != "F" and view.is_contiguous)
+    return reshape(x, -1, order, copy=None if is_view else True)
 
 
 def permute_dims(x: Any, /, axes: Any) -> Array:

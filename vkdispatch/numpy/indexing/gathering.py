@@ -143,7 +143,7 @@ def _parts(view: View, picked: Picked) -> tuple[list[_Part], list[Shape]]:
 
 
 def _check_mask(shape: Shape, own: Shape) -> None:
-    """Raise IndexError if a mask has neither the shape of the axes nor axes of no elements in place of some."""
+    """Raise IndexError unless a mask has the shape of the axes; axes of no elements fit any."""
     if shape != own and (0 not in shape or any(a not in (b, 0) for a, b in zip(shape, own, strict=True))):
         raise ArgumentIndexError(f"boolean index of shape {shape} does not fit axes {own}")
 
