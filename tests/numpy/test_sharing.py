@@ -88,7 +88,7 @@ def test_numbers_of_numpy_on_the_left() -> None:
         r = np.asarray(3.5) > x
     """
     run_texts(texts, np.arange(6, dtype=np.uint16))
-    with pytest.raises(TypeError, match="convert it with vnp.asarray"):
+    with pytest.raises(TypeError, match="convert it with vnp"):
         np.asarray([3]) + vnp.arange(3)
 
 
@@ -126,3 +126,31 @@ def test_eigenvalues_are_complex_whatever_they_are() -> None:
                 values.dtype == vectors.dtype == vnp.linalg.eigvals(vnp.asarray(data)).dtype == np.complex64
             )
             np.testing.assert_allclose(data @ vectors.numpy(), vectors.numpy() * values.numpy(), atol=1e-5)
+
+
+def test_arguments_that_numpys_functions_take() -> None:
+    texts = """
+        r = m.frexp(x)
+        r = m.frexp(y)
+        r = m.modf(x)
+        r = m.modf(y)
+        r = m.spacing(x)
+        r = m.ldexp(y, 3)
+        r = m.angle(x > 1)
+        r = m.angle(x)
+        r = m.size(x, axis=(0, 1))
+        r = m.size(x, axis=-1)
+        r = m.size(x, axis=2)
+        r = m.permute_dims(x)
+        r = m.transpose(x[0], 0)
+        r = m.transpose(x, 0)
+        r = m.transpose(x, range(2))
+        r = m.vstack([x, y], dtype="float32")
+        r = m.hstack([x, y], dtype="int8")
+        r = m.hstack([x, y * 1.0], dtype="int8")
+        r = m.vsplit(x[0], 1)
+        r = m.dsplit(x, 1)
+        r = m.hsplit(x[0, 0], 1)
+        r = m.vsplit(x, 1)
+    """
+    run_texts(texts, np.arange(6).reshape(2, 3).astype("int16"), np.arange(6).reshape(2, 3).astype("uint8"))

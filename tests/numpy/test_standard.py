@@ -704,7 +704,7 @@ def test_frequencies_and_shifts() -> None:
 # ---- what the tests above do not draw ----------------------------------------------------------------
 
 
-# Arrays: x of three axes, y broadcasts to it, i and j are integers, p is positive, m a square matrix, t a mask.
+# Arrays: x of three axes, y broadcasts to it, i and j are integers, p is positive, m square, t a mask.
 CALLS = """
 # numbers in place of arrays
 xp.add(x, 2); xp.subtract(2, x); xp.multiply(x, 0.5); xp.divide(1.0, p); xp.pow(p, 2.0)

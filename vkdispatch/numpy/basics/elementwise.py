@@ -376,6 +376,8 @@ def imag(x: Any, /) -> Array:
 
 def angle(z: Any, deg: bool = False) -> Array:
     """Return the angles of complex numbers in radians, or in degrees. See `numpy.angle`."""
+    if isinstance(z, Array) and z.dtype.kind == "b":
+        z = z * 1.0
     turned = arctan2(imag(z), real(z))
     return degrees(turned) if deg else turned
 
