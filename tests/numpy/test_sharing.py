@@ -45,6 +45,12 @@ SHARING = """
     r = x.T.ravel("A"); r[...] = 7
     r = m.ravel(x[:, None], "K"); r[...] = 7
     r = m.squeeze(x[:1]); r[...] = 7
+    r = m.real(x); r[...] = 7
+    y = x + 1; r = y.real; r[...] = 7; r = y
+    y = x + 1; r = y[...]; r[...] = 7; r = y
+    y = x + 1; r = m.asarray(y); r[...] = 7; r = y
+    y = x + 1; r = y * 2; y[...] = 7
+    y = x + 1; r = m.reshape(y, y.shape); y += 3
     r = m.flip(x, axis=()); r[...] = 7
     r = m.split(x, 1)[0]; r[...] = 7
 """

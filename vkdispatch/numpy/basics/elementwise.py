@@ -362,7 +362,7 @@ def real(x: Any, /) -> Array:
     """Return the real parts. See `numpy.real`."""
     value = _operand(x, "real")
     if value.dtype.kind != "c":
-        return array_of(value)
+        return x if isinstance(x, Array) else array_of(value)
     kind = np.dtype(f"f{value.dtype.itemsize // 2}")
     return array_of(make_operation(REAL, (value,), (value.dtype,), value.shape, kind))
 
