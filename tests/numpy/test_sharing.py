@@ -108,6 +108,8 @@ def test_arrays_of_no_axes_and_of_no_elements() -> None:
         r = m.argpartition(y, 5, axis=1)
         r = m.einsum("ii->i", z)
         r = m.einsum("ii", z)
+        r = m.bincount(y[0])
+        r = m.bincount(y[0].astype(int))
     """
     run_texts(texts, np.asarray(3.5, np.float32), np.zeros((3, 0)), np.ones((1, 3)))
 
