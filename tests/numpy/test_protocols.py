@@ -393,7 +393,7 @@ def test_devices() -> None:
 
 def test_the_namespace_of_an_array() -> None:
     x = vnp.asarray(H)
-    for version in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+    for version in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
         assert x.__array_namespace__(api_version=version) is vnp
     with pytest.raises(ValueError, match="api_version"):
         x.__array_namespace__(api_version="2019.12")

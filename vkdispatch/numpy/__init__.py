@@ -51,7 +51,7 @@ _MODULES = (
     "interchange.vectorizing",
 )
 
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 bool = bool_ = _numpy.bool_
 int8, int16, int32, int64 = _numpy.int8, _numpy.int16, _numpy.int32, _numpy.int64

@@ -732,14 +732,22 @@ def eigvalsh(x: Any, /, UPLO: str = "L") -> Array:  # noqa: N803  NumPy's name
 
 
 def eig(x: Any, /) -> EigResult:
-    """Return eigenvalues and eigenvectors of square matrices. See `numpy.linalg.eig`."""
-    return EigResult(*_host("eig", lambda a: tuple(_numpy_linalg.eig(a)), _square(x, "eig")))
+    """Return eigenvalues and eigenvectors of square matrices. See `numpy.linalg.eig`.
+
+    Both are always complex, whatever the values are.
+    """
+    found = _host("eig", lambda a: tuple(_complex(each) for each in _numpy_linalg.eig(a)), _square(x, "eig"))
+    return EigResult(*found)
 
 
 def eigvals(x: Any, /) -> Array:
-    """Return eigenvalues of square matrices. See `numpy.linalg.eigvals`."""
-    found: Array = _host("eigvals", _numpy_linalg.eigvals, _square(x, "eigvals"))
+    """Return eigenvalues of square matrices, always complex. See `numpy.linalg.eigvals`."""
+    found: Array = _host("eigvals", lambda a: _complex(_numpy_linalg.eigvals(a)), _square(x, "eigvals"))
     return found
+
+
+def _complex(values: Any) -> Any:
+    return values.astype(np.result_type(values.dtype, np.complex64), copy=False)
 
 
 def _number(value: Any) -> Any:

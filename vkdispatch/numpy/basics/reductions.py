@@ -322,6 +322,10 @@ def _cumulative(
     function: Callable[..., Any], start: int, x: Any, axis: Any, dtype: Any, include_initial: bool
 ) -> Array:
     value = parse_value(x)
+    if not value.shape:
+        from vkdispatch.numpy.basics.manipulation import reshape
+
+        value = value_of(reshape(array_of(value), 1))
     if axis is None:
         if len(value.shape) != 1:
             raise ArgumentValueError(f"axis: needed for an array of shape {value.shape}")

@@ -245,7 +245,7 @@ class Array(Generic[ShapeT, ScalarT]):
         """Return `vkdispatch.numpy`. Raises ValueError for an unknown version of the array API standard."""
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
             raise ArgumentValueError(
-                f"api_version: expected '2024.12' or an earlier one, got {api_version!r}"
+                f"api_version: expected '2025.12' or an earlier one, got {api_version!r}"
             )
         return namespace()
 
@@ -683,7 +683,7 @@ def describe(value: object) -> str:
 
 
 def _refuse(other: object, name: str) -> Any:
-    if isinstance(other, (np.ndarray, Buffer)):
+    if isinstance(other, Buffer) or (isinstance(other, np.ndarray) and other.ndim):
         parse_operand(other, name)
     return NotImplemented
 

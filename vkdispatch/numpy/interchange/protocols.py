@@ -69,6 +69,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
         function = _FUNCTIONS.get(ufunc)
         if function is not None and all(isinstance(each, _PLAIN) for each in inputs):
             return function(*inputs)
+    # operators of NumPy's scalars make such arrays
+    inputs = [each[()] if isinstance(each, np.ndarray) and not each.ndim else each for each in inputs]
     outputs = kwargs.get("out", ())
     for each in (*inputs, *(outputs if isinstance(outputs, tuple) else (outputs,))):
         if _is_foreign(each):

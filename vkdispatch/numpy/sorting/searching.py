@@ -21,7 +21,7 @@ from vkdispatch.numpy.basics.manipulation import (
     stack,
 )
 from vkdispatch.numpy.core.application import broadcast_shapes
-from vkdispatch.numpy.core.array import Array, array_of, store, value_of
+from vkdispatch.numpy.core.array import Array, array_of, bound_integer, store, value_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy
 from vkdispatch.numpy.core.devices import device_of
 from vkdispatch.numpy.core.dtypes import int64, numpy_type
@@ -117,7 +117,7 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
     if side not in ("left", "right"):
         raise ArgumentValueError(f"side: expected 'left' or 'right', got {side!r}")
     first = x1 if isinstance(x1, Array) else asarray(x1)
-    second = x2 if isinstance(x2, Array) else asarray(x2)
+    second = x2 if isinstance(x2, Array) else _number_beside(x2, first)
     if first.ndim != 1:
         raise ArgumentValueError(f"x1: expected one axis, got the shape {first.shape}")
     if sorter is not None:
@@ -131,6 +131,12 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
     sorted_ = as_buffer(whole_view(value_of(first)), (first.size,))
     found = search(sorted_, as_buffer(whole_view(value_of(second)), (second.size,)), side=side)
     return array_from(found, second.shape).astype(int64, copy=False)
+
+
+def _number_beside(value: Any, array: Array) -> Array:
+    """Return a number as an array: a Python int with the dtype of another array, if that holds it."""
+    is_exact = type(value) is int and array.dtype.kind in "iu" and bound_integer(value, array.dtype) == value
+    return asarray(value, dtype=array.dtype if is_exact else None, device=array.device)
 
 
 def _search_by_sort(first: Array, second: Array, side: str) -> Array:
@@ -181,6 +187,8 @@ def take(x: Any, indices: Any, /, axis: Any = None, out: Any = None, mode: str =
     elif mode == "clip":
         index = np.clip(index, 0, length - 1)
     found = array[(*(slice(None),) * place, index)]
+    if not index.ndim and isinstance(index, np.ndarray):
+        found = found.copy()  # it is a view
     if out is not None:
         store(out, value_of(found), "take")
         return out  # type: ignore[no-any-return]
@@ -377,8 +385,10 @@ def isin(
     x1: Any, x2: Any, /, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> Array:
     """Return where elements of `x1` occur in `x2`. See `numpy.isin`; `assume_unique` changes nothing."""
-    first = x1 if isinstance(x1, Array) else asarray(x1)
-    second = reshape(x2 if isinstance(x2, Array) else asarray(x2), -1)
+    first = x1 if isinstance(x1, Array) else None
+    second = x2 if isinstance(x2, Array) else asarray(x2) if first is None else _number_beside(x2, first)
+    first = _number_beside(x1, second) if first is None else first
+    second = reshape(second, -1)
     if second.size == 0 or first.size == 0:
         found = zeros(first.shape, bool, device=first.device)
     else:
