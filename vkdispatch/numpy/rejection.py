@@ -29,6 +29,20 @@ def _uniform(stream: Any, like: Any) -> Any:
     return (_number(like, 1) - stream.uniform(dtype=like.var_type)).to_register()
 
 
+def _log_ratio(x: Any, y: Any) -> Any:
+    """Return lgamma(x) - lgamma(y) by Stirling's series, which keeps the digits of the difference."""
+    apart = (x - y).to_register()
+    large = vc.min(x, y) >= 20
+    high, low = vc.select(large, x, _number(x, 20)), vc.select(large, y, _number(x, 20))
+    high, low = high.to_register(), low.to_register()
+    near = vc.select(large, apart, _number(x, 0)).to_register()
+    series = (low - _number(x, 0.5)) * vc.log1p(near / low) + near * vc.log(high) - near
+    first, third = _number(x, 1 / 12), _number(x, 1 / 360)
+    a, b = (_number(x, 1) / high).to_register(), (_number(x, 1) / low).to_register()
+    rest = (a - b) * (first - third * (a * a + a * b + b * b))
+    return vc.select(large, series + rest, vc.lgamma(x) - vc.lgamma(y)).to_register()
+
+
 def _gamma(seed: Any, index: Any, a: Any, kind: Kind) -> Any:
     """Marsaglia and Tsang (2000); for shapes below one from the next larger one."""
     stream = vc.random.Philox(seed, index)
@@ -69,7 +83,17 @@ def _poisson(seed: Any, index: Any, mean: Any, kind: Kind) -> Any:
         a = (_number(mean, -0.059) + _number(mean, 0.02483) * b).to_register()
         scale = _number(mean, 1.1239) + _number(mean, 1.1328) / (b - _number(mean, 3.4))
         edge = (_number(mean, 0.9277) - _number(mean, 3.6224) / (b - _number(mean, 2))).to_register()
-        rate, level = vc.log(mean).to_register(), vc.log(scale).to_register()
+        level = vc.log(scale).to_register()
+        mode = vc.floor(mean).to_register()
+        rate, one = vc.log(mean).to_register(), _number(mean, 1)
+        # the logarithm of the probability of the mode, by Stirling's series
+        off = (mode - mean).to_register()
+        highest = (
+            off - mode * vc.log1p(off / mean) - _number(mean, 0.5) * vc.log(_number(mean, 2 * np.pi) * mode)
+        )
+        highest = (
+            highest - _number(mean, 1 / 12) / mode + _number(mean, 1 / 360) / (mode * mode * mode)
+        ).to_register()
         waits = vc.new_register(dt.int32, 1)
         with vc.while_block(waits == 1):
             u = (_uniform(stream, mean) - _number(mean, 0.5)).to_register()
@@ -80,7 +104,7 @@ def _poisson(seed: Any, index: Any, mean: Any, kind: Kind) -> Any:
             possible = vc.logical_and(k >= 0, vc.logical_or(s >= 0.013, v <= s))
             height = vc.log(v) + level - vc.log(a / (s * s) + b)
             place = vc.max(k, _number(mean, 0)).to_register()
-            density = place * rate - mean - vc.lgamma(place + _number(mean, 1))
+            density = highest + (place - mode) * rate - _log_ratio(place + one, mode + one)
             taken = vc.logical_or(inside, vc.logical_and(possible, height <= density))
             with vc.if_block(taken):
                 result[:] = k
@@ -113,7 +137,6 @@ def _binomial(seed: Any, index: Any, n: Any, p: Any, kind: Kind) -> Any:
         level = ((_number(p, 2.83) + _number(p, 5.1) / b) * spread).to_register()
         odds = vc.log(small / rest).to_register()
         mode = vc.floor((n + one) * small).to_register()
-        highest = (vc.lgamma(mode + one) + vc.lgamma(n - mode + one)).to_register()
         waits = vc.new_register(dt.int32, 1)
         with vc.while_block(waits == 1):
             u = (_uniform(stream, p) - half).to_register()
@@ -124,7 +147,8 @@ def _binomial(seed: Any, index: Any, n: Any, p: Any, kind: Kind) -> Any:
             inside = vc.logical_and(s >= 0.07, v <= edge)
             place = vc.clamp(k, _number(p, 0), n).to_register()
             height = vc.log(v * level / (a / (s * s) + b))
-            density = highest - vc.lgamma(place + one) - vc.lgamma(n - place + one) + (place - mode) * odds
+            density = (place - mode) * odds - _log_ratio(place + one, mode + one)
+            density -= _log_ratio(n - place + one, n - mode + one)
             with vc.if_block(vc.logical_and(possible, vc.logical_or(inside, height <= density))):
                 result[:] = k
                 waits[:] = 0
@@ -157,20 +181,17 @@ def _hypergeometric(seed: Any, index: Any, good: Any, bad: Any, sample: Any, kin
         mode = vc.floor((drawn + one) * (less + one) / (whole + _number(good, 2))).to_register()
         end = vc.min(vc.min(drawn, less) + one, vc.floor(centre + _number(good, 16) * spread)).to_register()
 
-        def level(k: Any) -> Any:
-            """Return the logarithm of what k successes are divided by."""
-            places = (k + one, less - k + one, drawn - k + one, more - drawn + k + one)
-            first, second, third, last = (vc.lgamma(each) for each in places)
-            return (first + second + third + last).to_register()
+        def places(k: Any) -> tuple[Any, ...]:
+            return k + one, less - k + one, drawn - k + one, more - drawn + k + one
 
-        highest = level(mode)
         waits = vc.new_register(dt.int32, 1)
         with vc.while_block(waits == 1):
             u, v = _uniform(stream, good), _uniform(stream, good)
             place = (centre + width * (v - half) / u).to_register()
             inside = vc.logical_and(place >= 0, place < end)
             k = vc.clamp(vc.floor(place), _number(good, 0), vc.min(drawn, less)).to_register()
-            with vc.if_block(vc.logical_and(inside, _number(good, 2) * vc.log(u) <= highest - level(k))):
+            height = -sum(map(_log_ratio, places(k), places(mode)))
+            with vc.if_block(vc.logical_and(inside, _number(good, 2) * vc.log(u) <= height)):
                 result[:] = k
                 waits[:] = 0
         result[:] = vc.select(good > bad, drawn - result, result)
