@@ -336,7 +336,7 @@ def kron(x1: Any, x2: Any) -> Array:
     return reshape(wide, tuple(m * n for m, n in zip(left, right, strict=True)))
 
 
-def matrix_power(x: Any, n: int, /) -> Array:
+def matrix_power(x: Any, /, n: int) -> Array:
     """Return powers of square matrices. See `numpy.linalg.matrix_power`."""
     array = _square(x, "matrix_power")
     power = operator.index(n)
@@ -509,7 +509,7 @@ def _stack(x: Array, kind: Kind, shape: Shape) -> View:
     return View(copied.storage, (math.prod(shape[:-2]), *shape[-2:]), kind)
 
 
-def _shaped(view: View, shape: Shape) -> Array:
+def _with_shape(view: View, shape: Shape) -> Array:
     return array_of(View(view.storage, shape, view.dtype))
 
 
@@ -522,7 +522,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Array:
     factors = _stack(array, kind, array.shape)
     if any_flag(factor_cholesky(factors)):
         raise LinAlgError("cholesky: the matrix is not positive definite")
-    found = tril(_shaped(factors, array.shape))
+    found = tril(_with_shape(factors, array.shape))
     if upper:
         found = conjugate(matrix_transpose(found))
     return found
@@ -534,7 +534,7 @@ def _factor(x: Any, name: str) -> tuple[Array, Array, Array]:
     factors = _stack(array, _factor_kind(name, array), array.shape)
     pivots, singular = factor_lu(factors)
     shape = array.shape
-    return _shaped(factors, shape), _shaped(pivots, shape[:-1]), _shaped(singular, shape[:-2])
+    return _with_shape(factors, shape), _with_shape(pivots, shape[:-1]), _with_shape(singular, shape[:-2])
 
 
 def slogdet(x: Any, /) -> SlogdetResult:
@@ -570,7 +570,7 @@ def inv(x: Any, /) -> Array:
     kind = _factor_kind("inv", array)
     unit = _stack(eye(array.shape[-1], dtype=kind, device=array.device), kind, array.shape)
     _solve("inv", array, unit, array.shape, kind)
-    return _shaped(unit, array.shape)
+    return _with_shape(unit, array.shape)
 
 
 def solve(x1: Any, x2: Any, /) -> Array:
@@ -599,11 +599,11 @@ def solve(x1: Any, x2: Any, /) -> Array:
         wide = reshape(moveaxis(broadcast_to(right, shape), -2, 0), (n, math.prod(batch) * columns))
         solutions = _stack(wide, kind, (1, *wide.shape))
         _solve("solve", reshape(a, (1, n, n)), solutions, (1, n, n), kind)
-        found = moveaxis(_shaped(solutions, (n, *batch, columns)), 0, -2)
+        found = moveaxis(_with_shape(solutions, (n, *batch, columns)), 0, -2)
     else:
         solutions = _stack(right, kind, shape)
         _solve("solve", a, solutions, (*batch, n, n), kind)
-        found = _shaped(solutions, shape)
+        found = _with_shape(solutions, shape)
     return found[..., 0] if is_vector else found
 
 
@@ -712,8 +712,8 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
     *batch, m, n = array.shape
     columns = {"reduced": min(m, n), "complete": m, "r": None}[mode]
     q, r = factor_qr(_stack(array, kind, array.shape), columns)
-    factor = _shaped(r, (*batch, *r.shape[1:]))
-    return factor if q is None else QRResult(_shaped(q, (*batch, *q.shape[1:])), factor)
+    factor = _with_shape(r, (*batch, *r.shape[1:]))
+    return factor if q is None else QRResult(_with_shape(q, (*batch, *q.shape[1:])), factor)
 
 
 # ---- by the host ---------------------------------------------------------------------------------

@@ -141,7 +141,7 @@ class Generator:
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = None) -> Array:
         """Return uniformly distributed numbers of [low, high)."""
         low, high = _parameter(low, "low"), _parameter(high, "high")
-        return self._scaled(self.random, low, high - low, _parse_size(size, low, high), dtype)
+        return self._scale(self.random, low, high - low, _parse_size(size, low, high), dtype)
 
     def integers(
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = int64, endpoint: bool = False
@@ -210,7 +210,7 @@ class Generator:
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Array:
         """Return normally distributed numbers with a mean and a standard deviation."""
         loc, scale = _parameter(loc, "loc"), _parameter(scale, "scale", 0)
-        return self._scaled(self.standard_normal, loc, scale, _parse_size(size, loc, scale), dtype)
+        return self._scale(self.standard_normal, loc, scale, _parse_size(size, loc, scale), dtype)
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Array:
         """Return numbers whose logarithms are normally distributed."""
@@ -631,7 +631,7 @@ class Generator:
 
     # -- helpers
 
-    def _scaled(self, draw: Callable[..., Array], low: Any, scale: Any, shape: Shape, dtype: Any) -> Array:
+    def _scale(self, draw: Callable[..., Array], low: Any, scale: Any, shape: Shape, dtype: Any) -> Array:
         """Return low + scale * draw, in the dtype of the draw."""
         kind = _real(dtype)
         low, scale = (each.astype(kind) if isinstance(each, Array) else each for each in (low, scale))

@@ -7,7 +7,6 @@ from vkdispatch.base.errors import UnsupportedError
 
 __all__ = [
     "apply_along_axis",
-    "apply_over_axes",
     "asfortranarray",
     "frompyfunc",
     "memmap",
@@ -33,7 +32,6 @@ _BY_ELEMENT = (
 _BY_LOOP = "it would read each element; use functions of whole arrays, or loop over x.numpy()"
 
 apply_along_axis = _refuse("apply_along_axis", _BY_ELEMENT)
-apply_over_axes = _refuse("apply_over_axes", "call the function with axis= and keepdims=True")
 frompyfunc = _refuse("frompyfunc", "use functions of whole arrays, or a kernel made with vd.shader")
 nditer = _refuse("nditer", _BY_LOOP)
 ndenumerate = _refuse("ndenumerate", _BY_LOOP)
