@@ -6,6 +6,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+import scipy.special
 
 import numpy as np
 import vkdispatch.numpy as vnp
@@ -350,6 +351,17 @@ def test_fits_and_roots() -> None:
     check("roots", X)
     check("polydiv", np.array([1.0, 5, 6, 2]), np.array([1.0, 2]), tolerance=1e-9)
     check("polydiv", np.array([3, 4]), np.array([1, 2, 3]), tolerance=1e-9)
+
+
+def test_bessel_function() -> None:
+    places = np.concatenate([np.linspace(-20, 20, 301), [0, -0.0, 8, 700, -712.5, 720, np.inf, np.nan]])
+    wanted = scipy.special.i0(places)
+    np.testing.assert_allclose(vnp.i0(vnp.asarray(places)).numpy(), wanted, rtol=1e-13)
+    narrow = vnp.i0(vnp.asarray(places[:300].astype(np.float32)))
+    assert narrow.dtype == np.float32
+    np.testing.assert_allclose(narrow.numpy(), wanted[:300], rtol=2e-5)
+    np.testing.assert_allclose(vnp.special.i0e(vnp.asarray([1e9])).numpy(), (2e9 * np.pi) ** -0.5)
+    check("i0", WHOLE, tolerance=1e-10)
 
 
 def test_functions_over_axes() -> None:

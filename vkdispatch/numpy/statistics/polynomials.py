@@ -7,13 +7,12 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import arange, zeros, zeros_like
-from vkdispatch.numpy.basics.elementwise import multiply
+from vkdispatch.numpy.basics.elementwise import multiply, power
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.manipulation import atleast_1d, concatenate, expand_dims, result_type
 from vkdispatch.numpy.core.array import Array, parse_index
 from vkdispatch.numpy.core.conversion import asarray
-from vkdispatch.numpy.core.dtypes import default_real
-from vkdispatch.numpy.editing.diagonals import vander
+from vkdispatch.numpy.core.dtypes import default_real, int64
 from vkdispatch.numpy.linalg import inv, lstsq, vector_norm
 from vkdispatch.numpy.statistics.calculus import convolve
 
@@ -28,6 +27,7 @@ __all__ = [
     "polysub",
     "polyval",
     "roots",
+    "vander",
 ]
 
 
@@ -145,6 +145,19 @@ def polydiv(u: Any, v: Any) -> tuple[Array, Array]:
     return found
 
 
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803
+    """Return the matrix of powers of a vector. See `numpy.vander`. Raises ValueError for no vector."""
+    array = to_array(x)
+    if array.ndim != 1:
+        raise ArgumentValueError(f"x: expected a vector, got the shape {array.shape}")
+    count = array.size if N is None else parse_index(N, "N")
+    kind = result_type(array, int64)
+    powers = arange(count)
+    if not increasing:
+        powers = count - 1 - powers
+    return power(array.astype(kind)[:, None], powers[None, :].astype(kind))
+
+
 def polyfit(
     x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
 ) -> Any:
@@ -186,9 +199,9 @@ def polyfit(
     if not cov:
         return found
     base = inv((powers / scale).T @ (powers / scale)) / multiply(expand_dims(scale, 1), scale)
+    factor: Any = 1
     if cov != "unscaled":
         if places.size <= order:
             raise ArgumentValueError(f"cov: expected more than {order} points, got {places.size}")
         factor = residuals / (places.size - order)
-        base = base * factor if right.ndim == 1 else expand_dims(base, 2) * factor
-    return found, base
+    return found, (base if right.ndim == 1 else expand_dims(base, 2)) * factor
