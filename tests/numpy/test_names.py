@@ -354,7 +354,7 @@ def test_fits_and_roots() -> None:
 
 
 def test_bessel_function() -> None:
-    places = np.concatenate([np.linspace(-20, 20, 301), [0, -0.0, 8, 700, -712.5, 720, np.inf, np.nan]])
+    places = np.concatenate([np.linspace(-20, 20, 301), [0, -0.0, 8, 700, 720, np.inf, np.nan]])
     wanted = scipy.special.i0(places)
     wanted[-2] = np.inf
     np.testing.assert_allclose(vnp.i0(vnp.asarray(places)).numpy(), wanted, rtol=1e-13)
@@ -363,6 +363,9 @@ def test_bessel_function() -> None:
     np.testing.assert_allclose(narrow.numpy(), wanted[:300], rtol=2e-5)
     np.testing.assert_allclose(vnp.special.i0e(vnp.asarray([1e9])).numpy(), (2e9 * np.pi) ** -0.5)
     check("i0", WHOLE, tolerance=1e-10)
+    # exp(713) alone is too large
+    found = vnp.i0(vnp.asarray([-713.0])).numpy()
+    np.testing.assert_allclose(np.log(found), 713 + np.log(scipy.special.i0e([713])), rtol=1e-15)
 
 
 def test_functions_over_axes() -> None:
