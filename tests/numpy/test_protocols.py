@@ -414,6 +414,8 @@ def test_special_functions_of_scipy() -> None:
             args = [each.astype(data) for each in (x, y)[: function.nin]]
             with np.errstate(all="ignore"):
                 wanted = function(*args)
+            if name == "i0":  # of infinity SciPy's is NaN
+                wanted[-1] = np.inf
             found = function(*map(vnp.asarray, args))
             assert (type(found), found.dtype) == (vnp.Array, wanted.dtype), name
             rtol = 2e-6 if data is np.float32 else 1e-13
