@@ -496,3 +496,5 @@ def test_refused_names_give_advice() -> None:
         vnp.apply_along_axis(sum, 0, vnp.asarray(X))
     with pytest.raises(NotImplementedError, match=r"x\.numpy"):
         vnp.nditer(vnp.asarray(X))
+    with pytest.raises(NotImplementedError, match="block"):
+        vnp.bmat([[vnp.asarray(X)]])

@@ -284,3 +284,5 @@ def test_wrong_arguments() -> None:
     ):
         with pytest.raises(ValueError, match=text):
             call()
+    with pytest.raises(AttributeError, match="default_rng"):
+        vnp.random.RandomState(3)

@@ -59,7 +59,17 @@ from vkdispatch.numpy.sorting.orders import topk
 from vkdispatch.numpy.sorting.searching import argsort, searchsorted, take, take_along_axis
 from vkdispatch.random.generator import Generator as Stream
 
-__all__ = ["Generator", "default_rng", "rand", "randint", "randn", "random_sample", "seed"]
+__all__ = [
+    "Generator",
+    "default_rng",
+    "rand",
+    "randint",
+    "randn",
+    "random_sample",
+    "ranf",
+    "sample",
+    "seed",
+]
 
 
 def _parse_size(size: Any, *parameters: Any) -> Shape:
@@ -757,10 +767,15 @@ def random_sample(size: Any = None) -> Array:
     return _common().random(size)
 
 
+ranf = sample = random_sample
+
+
 def __getattr__(name: str) -> Any:
     """Return a method of the generator that all share, such as `normal`."""
     if not name.startswith("_") and name not in ("bit_generator", "integers", "spawn"):
         found = getattr(Generator, name, None)
         if found is not None:
             return getattr(_common(), name)
+    if name in ("RandomState", "get_state", "set_state"):
+        raise AttributeError(f"{name}: there is no legacy generator; use default_rng(seed) and its methods")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -8,11 +8,15 @@ from vkdispatch.base.errors import UnsupportedError
 __all__ = [
     "apply_along_axis",
     "asfortranarray",
+    "asmatrix",
+    "bmat",
+    "broadcast",
     "frompyfunc",
     "memmap",
     "ndenumerate",
     "ndindex",
     "nditer",
+    "poly1d",
 ]
 
 
@@ -38,3 +42,7 @@ ndenumerate = _refuse("ndenumerate", _BY_LOOP)
 ndindex = _refuse("ndindex", "use numpy.ndindex, which needs no array")
 asfortranarray = _refuse("asfortranarray", "arrays are in C order; x.T is a view in the other one")
 memmap = _refuse("memmap", "use numpy.memmap, and upload parts of it with asarray")
+asmatrix = _refuse("asmatrix", "use arrays of two axes, and @ for products")
+bmat = _refuse("bmat", "use block")
+broadcast = _refuse("broadcast", "use broadcast_arrays or broadcast_shapes")
+poly1d = _refuse("poly1d", "use polyval, polyfit and other functions of coefficients")
