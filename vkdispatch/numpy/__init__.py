@@ -47,6 +47,7 @@ _MODULES = (
     "interchange.printing",
     "basics.parts",
     "core.devices",
+    "interchange.files",
     "interchange.lazy",
     "interchange.vectorizing",
 )
@@ -62,7 +63,21 @@ dtype = _numpy.dtype
 ndarray = Array
 newaxis = None
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
+euler_gamma = _numpy.euler_gamma
 iinfo = _numpy.iinfo
+
+# What NumPy calls types and their kinds, and settings of text, which arrays share with it.
+byte, short, intc, intp, longlong = _numpy.byte, _numpy.short, _numpy.intc, _numpy.intp, _numpy.longlong
+ubyte, ushort, uintc, uintp = _numpy.ubyte, _numpy.ushort, _numpy.uintc, _numpy.uintp
+ulonglong, int_, uint = _numpy.ulonglong, _numpy.int_, _numpy.uint
+half, single, double = _numpy.half, _numpy.single, _numpy.double
+csingle, cdouble = _numpy.csingle, _numpy.cdouble
+generic, number, inexact = _numpy.generic, _numpy.number, _numpy.inexact
+integer, signedinteger, unsignedinteger = _numpy.integer, _numpy.signedinteger, _numpy.unsignedinteger
+floating, complexfloating = _numpy.floating, _numpy.complexfloating
+issubdtype, iterable = _numpy.issubdtype, _numpy.iterable
+get_printoptions, set_printoptions = _numpy.get_printoptions, _numpy.set_printoptions
+printoptions, errstate = _numpy.printoptions, _numpy.errstate
 
 
 _SUBMODULES = ("fft", "linalg", "random", "special")
@@ -77,6 +92,8 @@ _OF_ARRAYS = {
     "array_html": "interchange.printing",
     "to_dlpack": "interchange.exchange",
     "dlpack_device": "interchange.exchange",
+    "array_flags": "interchange.layout",
+    "view_as": "interchange.layout",
     "call_ufunc": "interchange.protocols",
     "call_function": "interchange.protocols",
 }

@@ -140,11 +140,11 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
 
 
 @overload
-def copy(a: Array[ShapeT, ScalarT]) -> Array[ShapeT, ScalarT]: ...
+def copy(a: Array[ShapeT, ScalarT], order: Any = None) -> Array[ShapeT, ScalarT]: ...
 @overload
-def copy(a: Any) -> Array: ...
-def copy(a: Any) -> Array:
-    """Return a copy of an array, with memory of its own."""
+def copy(a: Any, order: Any = None) -> Array: ...
+def copy(a: Any, order: Any = None) -> Array:
+    """Return a copy of an array, with memory of its own, in C order. See `numpy.copy`."""
     return copy_array(asarray(a))
 
 
@@ -228,15 +228,11 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, d
     kind = host_data(fill_value).dtype if dtype is None else parse_dtype(dtype)
     if isinstance(fill_value, complex) and kind.kind in "iuf":
         raise ArgumentTypeError(f"fill_value: a complex number does not go into an array of {kind}")
-    return _filled(lengths, fill_value, kind, place)
+    return _fill(lengths, fill_value, kind, place)
 
 
-def _filled(shape: Shape, value: Any, kind: Kind, device: Device) -> Array:
-    node = make_operation(COPY, (value,), (kind,), shape, kind)
-    if not device.is_current:
-        with use_context(device.context):
-            evaluate(node)
-    return array_of(node)
+def _fill(shape: Shape, value: Any, kind: Kind, device: Device) -> Array:
+    return array_of(_compute_on(make_operation(COPY, (value,), (kind,), shape, kind), device))
 
 
 @overload
@@ -261,7 +257,7 @@ def zeros(
 ) -> Array[tuple[Any, ...]]: ...
 def zeros(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array of zeros. See `numpy.zeros`."""
-    return _filled(
+    return _fill(
         parse_shape(shape), 0, default_real() if dtype is None else parse_dtype(dtype), parse_device(device)
     )
 
@@ -288,7 +284,7 @@ def ones(
 ) -> Array[tuple[Any, ...]]: ...
 def ones(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array of ones. See `numpy.ones`."""
-    return _filled(
+    return _fill(
         parse_shape(shape), 1, default_real() if dtype is None else parse_dtype(dtype), parse_device(device)
     )
 
@@ -507,7 +503,7 @@ def arange(
             first_, second_ = part.type(start).astype(narrow), part.type(start + step).astype(narrow)
             operands = (INDEX, first_, second_ - first_)
     node = make_operation(_ARANGE, operands, (narrow,) * 3, (count,), narrow)
-    return array_of(cast(_placed(node, device), kind))
+    return array_of(cast(_compute_on(node, device), kind))
 
 
 def _real_number(value: Any, name: str) -> Any:
@@ -536,7 +532,7 @@ def _count(start: Any, stop: Any, step: Any, whole: bool) -> int:
     return int(max(0, math.ceil(length)))
 
 
-def _placed(node: Any, device: Any) -> Any:
+def _compute_on(node: Any, device: Any) -> Any:
     place = parse_device(device)
     if not place.is_current:
         with use_context(place.context):
@@ -620,7 +616,7 @@ def linspace(
     else:
         operands = (INDEX, low, high, step if steps > 0 else delta, last)
         node = make_operation(_LINSPACE, operands, (common,) * 5, (count,), common)
-    result = array_of(_placed(node, device))
+    result = array_of(_compute_on(node, device))
     if given.kind in "iu":
         result = floor(result)
     result = array_of(cast(value_of(result), given))
@@ -711,15 +707,20 @@ def _place_mask(operation: Operation, shape: Shape, offset: int) -> Any:
 
 
 def eye(
-    n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None, *, device: Any = None
+    N: int,  # noqa: N803  NumPy's name
+    M: int | None = None,  # noqa: N803
+    k: int = 0,
+    dtype: Any = None,
+    *,
+    device: Any = None,
 ) -> Array:
     """Return a matrix with ones on a diagonal and zeros elsewhere. See `numpy.eye`."""
-    rows = parse_index(n_rows, "n_rows")
-    columns = rows if n_cols is None else parse_index(n_cols, "n_cols")
+    rows = parse_index(N, "N")
+    columns = rows if M is None else parse_index(M, "M")
     kind = default_real() if dtype is None else parse_dtype(dtype)
     shape = parse_shape((rows, columns))
     node = _place_mask(_DIAGONAL, shape, parse_index(k, "k"))
-    return array_of(cast(_placed(node, device), kind))
+    return array_of(cast(_compute_on(node, device), kind))
 
 
 def identity(n: int, dtype: Any = None) -> Array:

@@ -194,7 +194,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Array:
     return permute_dims(array, order)
 
 
-def moveaxis(x: Any, source: Any, destination: Any, /) -> Array:
+def moveaxis(x: Any, /, source: Any, destination: Any) -> Array:
     """Return the array with axes moved to other places: a view. See `numpy.moveaxis`."""
     array = require_array(x)
     start = parse_axes(source, array.ndim, "source")
@@ -473,12 +473,12 @@ def atleast_3d(*arrays: Any) -> Any:
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def vstack(arrays: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind") -> Array:
+def vstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kind") -> Array:
     """Return arrays joined as rows. See `numpy.vstack`."""
     return concatenate([atleast_2d(each) for each in arrays], axis=0, dtype=dtype, casting=casting)
 
 
-def hstack(arrays: Sequence[Any], *, dtype: Any = None, casting: str = "same_kind") -> Array:
+def hstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kind") -> Array:
     """Return arrays joined as columns. See `numpy.hstack`."""
     parts = [atleast_1d(each) for each in arrays]
     return concatenate(parts, axis=0 if parts and parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
@@ -555,10 +555,10 @@ def vsplit(x: Any, indices_or_sections: Any) -> list[Array]:
     return split(x, indices_or_sections, 0)
 
 
-def tile(x: Any, repetitions: Any, /) -> Array:
+def tile(x: Any, /, reps: Any) -> Array:
     """Return the array repeated along its axes. See `numpy.tile`."""
     array = require_array(x)
-    counts = parse_shape(repetitions, "repetitions")
+    counts = parse_shape(reps, "reps")
     ndim = max(array.ndim, len(counts))
     shape = (1,) * (ndim - array.ndim) + array.shape
     counts = (1,) * (ndim - len(counts)) + counts

@@ -13,7 +13,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.application import apply_known, apply_ufunc, assign, cast, loops, make_operation
 from vkdispatch.numpy.core.devices import Device, device_of
-from vkdispatch.numpy.core.dtypes import Kind, numpy_type
+from vkdispatch.numpy.core.dtypes import Kind, numpy_type, parse_dtype
 from vkdispatch.numpy.core.expressions import Node, Value, evaluate
 from vkdispatch.numpy.core.memory import Shape, Storage, View
 from vkdispatch.numpy.core.operations import COPY
@@ -108,6 +108,11 @@ class Array(Generic[ShapeT, ScalarT]):
         return tuple(stride * view.dtype.itemsize for stride in view.strides)
 
     @property
+    def flags(self) -> Any:
+        """How the elements lie in memory. See `numpy.ndarray.flags`."""
+        return namespace().array_flags(self)
+
+    @property
     def device(self) -> Device:
         """The device that holds it."""
         return device_of(self._value)
@@ -160,9 +165,21 @@ class Array(Generic[ShapeT, ScalarT]):
         """Return the elements as nested lists of Python numbers."""
         return self.numpy().tolist()
 
-    def tobytes(self) -> bytes:
-        """Return the elements as bytes in C order."""
-        return self.numpy().tobytes()
+    def tobytes(self, order: Any = "C") -> bytes:
+        """Return the elements as bytes in C order, or another one. See `numpy.ndarray.tobytes`."""
+        return self.numpy().tobytes(order)
+
+    def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:
+        """Write the elements to a file, as bytes or as text. See `numpy.ndarray.tofile`."""
+        self.numpy().tofile(fid, sep, format)
+
+    def dump(self, file: Any) -> None:
+        """Pickle the array to a file. See `numpy.ndarray.dump`."""
+        self.numpy().dump(file)
+
+    def dumps(self) -> bytes:
+        """Return the array as a pickle of NumPy's array. See `numpy.ndarray.dumps`."""
+        return self.numpy().dumps()
 
     def _number(self) -> Any:
         if self.shape:
@@ -294,13 +311,50 @@ class Array(Generic[ShapeT, ScalarT]):
 
     @overload
     def astype(
-        self, dtype: Scalar[OfScalar], *, copy: bool = ..., device: Any = ...
+        self,
+        dtype: Scalar[OfScalar],
+        order: str = ...,
+        casting: Any = ...,
+        subok: bool = ...,
+        copy: bool = ...,
+        *,
+        device: Any = ...,
     ) -> "Array[ShapeT, OfScalar]": ...
     @overload
-    def astype(self, dtype: Any, *, copy: bool = ..., device: Any = ...) -> "Array[ShapeT]": ...
-    def astype(self, dtype: Any, *, copy: bool = True, device: Any = None) -> "Array[ShapeT]":
-        """Return the array with another dtype. See `numpy.ndarray.astype`."""
+    def astype(
+        self,
+        dtype: Any,
+        order: str = ...,
+        casting: Any = ...,
+        subok: bool = ...,
+        copy: bool = ...,
+        *,
+        device: Any = ...,
+    ) -> "Array[ShapeT]": ...
+    def astype(
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: Any = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+        *,
+        device: Any = None,
+    ) -> "Array[ShapeT]":
+        """Return the array with another dtype. See `numpy.ndarray.astype`. Copies are in C order.
+
+        Raises TypeError where `casting` does not allow it.
+        """
+        if casting != "unsafe":
+            check_cast(self._value.dtype, parse_dtype(dtype), "astype", casting)
         return namespace().astype(self, dtype, copy=copy, device=device)
+
+    def view(self, dtype: Any = None) -> "Array":
+        """Return an array on the same memory, whose bytes are elements of another dtype.
+
+        Raises ValueError if lines of elements are no lines of elements of that dtype.
+        """
+        return namespace().view_as(self, dtype)
 
     def copy(self, order: str = "C") -> "Array[ShapeT, ScalarT]":
         """Return an array with memory of its own. Copies are in C order, whatever `order` says."""
@@ -348,53 +402,87 @@ class Array(Generic[ShapeT, ScalarT]):
         """Return the array without axes of length one: a view."""
         return namespace().squeeze(self, axis)
 
-    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def sum(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        **options: Any,
+    ) -> "Array":
         """Return the sum along axes. See `numpy.sum`."""
-        return namespace().sum(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+        return namespace().sum(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **options)
 
-    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def prod(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        **options: Any,
+    ) -> "Array":
         """Return the product along axes. See `numpy.prod`."""
-        return namespace().prod(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+        return namespace().prod(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **options)
 
-    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def mean(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        where: Any = None,
+    ) -> "Array":
         """Return the mean along axes. See `numpy.mean`."""
-        return namespace().mean(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+        return namespace().mean(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims, where=where)
 
     def var(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        **options: Any,
     ) -> "Array":
         """Return the variance along axes. See `numpy.var`."""
-        return namespace().var(self, axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims)
+        return namespace().var(self, axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims, **options)
 
     def std(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        **options: Any,
     ) -> "Array":
         """Return the standard deviation along axes. See `numpy.std`."""
-        return namespace().std(self, axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims)
+        return namespace().std(self, axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims, **options)
 
     def min(
-        self, axis: Any = None, out: Any = None, keepdims: bool = False
+        self, axis: Any = None, out: Any = None, keepdims: bool = False, **options: Any
     ) -> "Array[tuple[Any, ...], ScalarT]":
         """Return the least elements along axes. See `numpy.min`."""
-        return namespace().min(self, axis=axis, out=out, keepdims=keepdims)
+        return namespace().min(self, axis=axis, out=out, keepdims=keepdims, **options)
 
     def max(
-        self, axis: Any = None, out: Any = None, keepdims: bool = False
+        self, axis: Any = None, out: Any = None, keepdims: bool = False, **options: Any
     ) -> "Array[tuple[Any, ...], ScalarT]":
         """Return the largest elements along axes. See `numpy.max`."""
-        return namespace().max(self, axis=axis, out=out, keepdims=keepdims)
+        return namespace().max(self, axis=axis, out=out, keepdims=keepdims, **options)
 
     def all(
-        self, axis: Any = None, out: Any = None, keepdims: bool = False
+        self, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None
     ) -> "Array[tuple[Any, ...], np.bool_]":
         """Return whether all elements along axes are true. See `numpy.all`."""
-        return namespace().all(self, axis=axis, out=out, keepdims=keepdims)
+        return namespace().all(self, axis=axis, out=out, keepdims=keepdims, where=where)
 
     def any(
-        self, axis: Any = None, out: Any = None, keepdims: bool = False
+        self, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None
     ) -> "Array[tuple[Any, ...], np.bool_]":
         """Return whether any element along axes is true. See `numpy.any`."""
-        return namespace().any(self, axis=axis, out=out, keepdims=keepdims)
+        return namespace().any(self, axis=axis, out=out, keepdims=keepdims, where=where)
 
     def argmin(
         self, axis: Any = None, out: Any = None, keepdims: bool = False
@@ -444,13 +532,35 @@ class Array(Generic[ShapeT, ScalarT]):
         """Return the indices of elements that are not zero. See `numpy.nonzero`."""
         return namespace().nonzero(self)
 
-    def sort(self, axis: int = -1, kind: Any = None) -> None:
+    def sort(self, axis: int = -1, kind: Any = None, *, stable: Any = None) -> None:
         """Sort the array in place. See `numpy.ndarray.sort`."""
         self[...] = namespace().sort(self, axis=axis)
 
-    def argsort(self, axis: Any = -1, kind: Any = None) -> "Array[tuple[Any, ...], np.int64]":
+    def argsort(
+        self, axis: Any = -1, kind: Any = None, *, stable: Any = None
+    ) -> "Array[tuple[Any, ...], np.int64]":
         """Return the indices that would sort the array. See `numpy.argsort`."""
         return namespace().argsort(self, axis=axis)
+
+    def partition(self, kth: Any, axis: int = -1, kind: Any = None) -> None:
+        """Bring larger elements behind the place `kth`, and smaller ones before it, in place."""
+        self[...] = namespace().partition(self, kth, axis)
+
+    def argpartition(self, kth: Any, axis: int | None = -1, kind: Any = None) -> "Array":
+        """Return the indices that would partition the array. See `numpy.argpartition`."""
+        return namespace().argpartition(self, kth, axis)
+
+    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> "Array":
+        """Return elements of several arrays, which this one numbers. See `numpy.choose`."""
+        return namespace().choose(self, choices, out, mode)
+
+    def compress(self, condition: Any, axis: int | None = None, out: Any = None) -> "Array":
+        """Return the parts along an axis for which a condition holds. See `numpy.compress`."""
+        return namespace().compress(condition, self, axis, out)
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Write values to places of the flattened array. See `numpy.put`."""
+        namespace().put(self, indices, values, mode)
 
     def searchsorted(
         self, v: Any, side: str = "left", sorter: Any = None
@@ -458,17 +568,19 @@ class Array(Generic[ShapeT, ScalarT]):
         """Return where elements go in the sorted array. See `numpy.searchsorted`."""
         return namespace().searchsorted(self, v, side=side, sorter=sorter)
 
-    def dot(self, b: Any) -> Any:
+    def dot(self, b: Any, out: Any = None) -> Any:
         """Return the dot product. See `numpy.dot`."""
-        return namespace().dot(self, b)
+        return namespace().dot(self, b, out)
 
     def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> "Array[tuple[Any, ...], ScalarT]":
         """Return a diagonal: a view. See `numpy.diagonal`."""
         return namespace().diagonal(self, offset, axis1, axis2)
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> "Array":
+    def trace(
+        self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+    ) -> "Array":
         """Return the sum of a diagonal. See `numpy.trace`."""
-        return namespace().trace(self, offset, axis1, axis2)
+        return namespace().trace(self, offset, axis1, axis2, dtype, out)
 
     # -- operators
 

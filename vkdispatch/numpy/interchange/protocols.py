@@ -270,7 +270,7 @@ def call_function(func: Any, types: Any, args: Sequence[Any], kwargs: dict[str, 
     """
     if not all(issubclass(each, (Array, np.ndarray, Buffer)) for each in types):
         return NotImplemented
-    name = _called(func)
+    name = _describe_function(func)
     own = find_function(func)
     if own is None:
         raise ArgumentTypeError(f"{name}: arrays do not have this function; {_ON_HOST}")
@@ -283,7 +283,7 @@ def call_function(func: Any, types: Any, args: Sequence[Any], kwargs: dict[str, 
     return own(*positional, **named)
 
 
-def _called(func: Any) -> str:
+def _describe_function(func: Any) -> str:
     return f"{(func.__module__ or 'numpy').replace('numpy', 'np', 1)}.{func.__name__}"
 
 

@@ -73,7 +73,7 @@ def argwhere(x: Any) -> Array:
     return stack(nonzero(x), axis=1)
 
 
-def _sorted_lines(x: Any, axis: Any) -> tuple[Any, Shape, int, Shape]:
+def _parse_lines(x: Any, axis: Any) -> tuple[Any, Shape, int, Shape]:
     value = parse_value(x)
     ndim = len(value.shape)
     axes = parse_axes(None, ndim) if axis is None else (parse_axis(axis, ndim),)
@@ -85,7 +85,7 @@ def sort(
     x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool | None = True
 ) -> Array:
     """Return a sorted copy; the sort is stable, and NaN comes after all numbers. See `numpy.sort`."""
-    lines, shape, along, own = _sorted_lines(x, axis)
+    lines, shape, along, own = _parse_lines(x, axis)
     if lines.size == 0:
         return zeros(own, lines.dtype, device=device_of(lines))
     buffer = sorting.sort(as_operand(lines, shape), axis=along, descending=descending)
@@ -99,15 +99,15 @@ def argsort(
     value = parse_value(x)
     if not value.shape and axis in (-1, 0):
         return zeros((1,), int64, device=device_of(value))
-    lines, shape, along, own = _sorted_lines(x, axis)
+    lines, shape, along, own = _parse_lines(x, axis)
     if lines.size == 0:
         return zeros(own, int64, device=device_of(lines))
     buffer = sorting.argsort(as_operand(lines, shape), axis=along, descending=descending)
     return array_of(View(Storage(buffer), own, numpy_type(buffer.var_type))).astype(int64, copy=False)
 
 
-def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> Array:
-    """Return where elements of `x2` go in the sorted array `x1`. See `numpy.searchsorted`.
+def searchsorted(x1: Any, /, v: Any, side: str = "left", sorter: Any = None) -> Array:
+    """Return where elements of `v` go in the sorted array `x1`. See `numpy.searchsorted`.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
     if side not in ("left", "right"):
         raise ArgumentValueError(f"side: expected 'left' or 'right', got {side!r}")
     first = x1 if isinstance(x1, Array) else asarray(x1)
-    second = x2 if isinstance(x2, Array) else _number_beside(x2, first)
+    second = v if isinstance(v, Array) else _number_beside(v, first)
     if first.ndim != 1:
         raise ArgumentValueError(f"x1: expected one axis, got the shape {first.shape}")
     if sorter is not None:
@@ -155,7 +155,7 @@ def _search_by_sort(first: Array, second: Array, side: str) -> Array:
     return reshape(found, second.shape)
 
 
-def take(x: Any, indices: Any, /, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
+def take(x: Any, /, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
     """Return elements, or parts along an axis, at indices. See `numpy.take`.
 
     Parameters
@@ -195,7 +195,7 @@ def take(x: Any, indices: Any, /, axis: Any = None, out: Any = None, mode: str =
     return found
 
 
-def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Array:
+def take_along_axis(x: Any, /, indices: Any, axis: int | None = -1) -> Array:
     """Return one element of each line along an axis for each of its indices. See `numpy.take_along_axis`.
 
     Raises
@@ -382,11 +382,17 @@ def _lengths(starts: Array, size: int) -> Array:
 
 
 def isin(
-    x1: Any, x2: Any, /, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+    x1: Any,
+    /,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: Any = None,
 ) -> Array:
-    """Return where elements of `x1` occur in `x2`. See `numpy.isin`; `assume_unique` changes nothing."""
+    """Return where elements of `x1` occur in `v`. See `numpy.isin`; `assume_unique` changes nothing."""
     first = x1 if isinstance(x1, Array) else None
-    second = x2 if isinstance(x2, Array) else asarray(x2) if first is None else _number_beside(x2, first)
+    second = v if isinstance(v, Array) else asarray(v) if first is None else _number_beside(v, first)
     first = _number_beside(x1, second) if first is None else first
     second = reshape(second, -1)
     if second.size == 0 or first.size == 0:
