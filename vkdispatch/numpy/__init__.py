@@ -74,6 +74,7 @@ _OF_ARRAYS = {
     "as_argument": "interchange.arguments",
     "get_items": "indexing.indexing",
     "set_items": "indexing.indexing",
+    "flags_of": "interchange.inspection",
     "array_html": "interchange.printing",
     "to_dlpack": "interchange.exchange",
     "dlpack_device": "interchange.exchange",

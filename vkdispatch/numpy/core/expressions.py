@@ -49,7 +49,7 @@ class Operation:
 
 
 # Its operand as it is.
-_TAKE = Operation("copy", lambda value, kind: value)
+TAKE = Operation("copy", lambda value, kind: value)
 
 
 class Loop:
@@ -209,7 +209,7 @@ class Program:
             elif value.failure is not None:
                 raise value.failure.with_traceback(None)
             elif value.shape != self.shape:
-                position = self._add_view(evaluate(value))
+                position = self._add_view(shown_view(value) or evaluate(value))
             else:
                 step: list[Any] = [value.loop]
                 for at, each in enumerate(value.operands):
@@ -248,6 +248,15 @@ def is_same_view(first: View, second: View) -> bool:
         and first.shape == second.shape
         and first.strides == second.strides
     )
+
+
+def shown_view(value: Node) -> View | None:
+    """Return the view whose elements an expression has as they are; None if it computes something."""
+    operands = value.operands
+    if value.loop.operation is not TAKE or value.result is not None or not operands:
+        return None
+    (shown,) = operands
+    return shown if type(shown) is View and shown.dtype == value.dtype and shown.shape == value.shape else None
 
 
 # What computes a program into a view; the module of kernels sets it.
@@ -412,7 +421,7 @@ def evaluate_into(value: Value, target: View) -> None:
             raise
         if type(value) is Node and value.result is None:
             # whatever shows the expression has its values until the target is written again
-            value.loop, value.operands = find_loop(_TAKE, (value.dtype,), value.dtype), (target,)
+            value.loop, value.operands = find_loop(TAKE, (value.dtype,), value.dtype), (target,)
             value.count, value.reads, value.held = 1, 1, target.storage.nbytes
             _wait_to_read(target.storage, value)
 

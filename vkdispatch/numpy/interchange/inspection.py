@@ -84,6 +84,33 @@ class NamespaceInfo:
         return {name: np.dtype(name) for name in names if name not in missing}
 
 
+class Flags:
+    """NumPy's flags of an array with the strides of one on a device."""
+
+    __slots__ = ("_flags",)
+
+    def __init__(self, view: View) -> None:
+        is_writable = all(stride for stride, n in zip(view.strides, view.shape, strict=True) if n > 1)
+        strides = tuple(stride * view.dtype.itemsize for stride in view.strides)
+        memory = np.empty(1, view.dtype)  # nothing is read
+        shown = np.lib.stride_tricks.as_strided(memory, view.shape, strides, writeable=is_writable)
+        self._flags = shown.flags
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._flags, name)
+
+    def __getitem__(self, name: str) -> bool:
+        return self._flags[name]
+
+    def __repr__(self) -> str:
+        return repr(self._flags)
+
+
+def flags_of(x: Array) -> Flags:
+    """Return the flags of an array."""
+    return Flags(view_of(x))
+
+
 def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807
     """Return what the namespace can do, as the array API standard asks for."""
     return NamespaceInfo()

@@ -49,6 +49,8 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "subok": (True, False),
     "casting": ("same_kind",),
 }
+# Ufuncs that compute what another one does.
+_SAME = {"rad2deg": "degrees", "deg2rad": "radians"}
 _BY_OTHERS = {"matmul": "matmul", "vecdot": "vecdot"}
 
 
@@ -74,6 +76,7 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
         if _is_foreign(each):
             return NotImplemented
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+    inputs = [each[()] if isinstance(each, np.ndarray) and not each.ndim else each for each in inputs]
     _refuse_host_arrays(f"np.{name}", (*inputs, *_flat(outputs), kwargs.get("where")))
     compute = _METHODS.get(method)
     if compute is None:
@@ -116,7 +119,7 @@ def _is_foreign(value: Any) -> bool:
 
 def _refuse_host_arrays(name: str, values: Sequence[Any]) -> None:
     for each in values:
-        if isinstance(each, (np.ndarray, Buffer)):
+        if isinstance(each, Buffer) or (isinstance(each, np.ndarray) and each.ndim):
             shown = describe(each) if isinstance(each, np.ndarray) else "a vd.Buffer"
             raise ArgumentTypeError(
                 f"{name}: got {shown} beside an Array; convert it with vnp.asarray, or read the Array "
@@ -151,7 +154,7 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any
     if name in _BY_OTHERS:
         options = _options(name, kwargs, ("out", "dtype", "axis"))
         return getattr(namespace(), _BY_OTHERS[name])(*inputs, **options)
-    function = UFUNCS.get(name)
+    function = UFUNCS.get(_SAME.get(name, name))
     if function is None:
         raise ArgumentTypeError(f"np.{name}: arrays do not have this function; {_ON_HOST}")
     return function(*inputs, **_options(name, kwargs, ("out", "where", "dtype")))
