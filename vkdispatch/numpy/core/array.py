@@ -772,7 +772,7 @@ def read_view(view: View) -> "np.ndarray[Any, Any]":
 
 
 def read_memory(view: View) -> "np.ndarray[Any, Any]":
-    """Return the elements of a view as a read-only NumPy array with its strides, in a copy of all its memory."""
+    """Return the elements of a view as a read-only NumPy array that has its strides."""
     buffer = view.storage.buffer
     if not buffer.size:
         return read_view(view)

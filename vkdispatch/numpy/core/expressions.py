@@ -256,7 +256,9 @@ def shown_view(value: Node) -> View | None:
     if value.loop.operation is not TAKE or value.result is not None or not operands:
         return None
     (shown,) = operands
-    return shown if type(shown) is View and shown.dtype == value.dtype and shown.shape == value.shape else None
+    if type(shown) is not View or shown.dtype != value.dtype or shown.shape != value.shape:
+        return None
+    return shown
 
 
 # What computes a program into a view; the module of kernels sets it.
