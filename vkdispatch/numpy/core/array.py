@@ -14,7 +14,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.application import apply_ufunc, assign, cast, make_operation
 from vkdispatch.numpy.core.devices import Device, device_of
-from vkdispatch.numpy.core.dtypes import Kind, numpy_type
+from vkdispatch.numpy.core.dtypes import Kind, numpy_type, parse_dtype
 from vkdispatch.numpy.core.expressions import Node, Value, evaluate, shown_view
 from vkdispatch.numpy.core.memory import Shape, Storage, View
 from vkdispatch.numpy.core.operations import COPY
@@ -145,12 +145,13 @@ class Array:
             raise ArgumentValueError(
                 "copy: False was given, but values on the host are a copy of the device's"
             )
-        caller = sys._getframe(1).f_code
-        if caller is _AS_STRIDED:
+        caller = sys._getframe(1)
+        if caller.f_code is _AS_STRIDED:
             return read_memory(view_of(self))
-        if caller.co_name == "_get_output" and "ndimage" in caller.co_filename:
+        if "ndimage" in caller.f_code.co_filename and isinstance(caller.f_locals.get("output"), Array):
+            # it would write to the copy
             raise ArgumentTypeError(
-                "output: SciPy cannot write to an Array; give a dtype or nothing, and use the result"
+                "output: scipy.ndimage cannot write to an Array; give a dtype or nothing, and use the result"
             )
         found = self.numpy()
         return found if dtype is None else found.astype(dtype, copy=False)
@@ -295,8 +296,19 @@ class Array:
 
     # -- methods that are functions of the namespace
 
-    def astype(self, dtype: Any, *, copy: bool = True, device: Any = None) -> "Array":
-        """Return the array with another dtype. See `numpy.ndarray.astype`."""
+    def astype(
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: Any = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+        *,
+        device: Any = None,
+    ) -> "Array":
+        """Return the array with another dtype. See `numpy.ndarray.astype`; `order` and `subok` do nothing."""
+        if casting != "unsafe":
+            check_cast(self.dtype, parse_dtype(dtype), "astype", casting)
         return namespace().astype(self, dtype, copy=copy, device=device)
 
     def copy(self, order: str = "C") -> "Array":

@@ -43,7 +43,7 @@ _ASSOCIATIVE: dict[str, Any] = {
     "logaddexp": -np.inf,
     "logaddexp2": -np.inf,
 }
-# Keywords of ufuncs that do not change what is computed here, and the values that they may have.
+# Keywords that do not change what is computed here, and the values that they may have.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "order": ("K", "C", "A"),
     "subok": (True, False),
@@ -133,7 +133,7 @@ def _options(name: str, kwargs: dict[str, Any], allowed: Sequence[str]) -> dict[
     for key, value in kwargs.items():
         if key in allowed:
             found[key] = value
-        elif value is not None and value not in _NEUTRAL.get(key, ()):
+        elif value is not None and not _is_neutral(key, value):
             raise ArgumentTypeError(f"np.{name}: {key}={value!r} is not for arrays; {_ON_HOST}")
     if isinstance(found.get("out"), tuple) and len(found["out"]) == 1:
         (found["out"],) = found["out"]
@@ -355,9 +355,13 @@ def bind_arguments(
     for key, value in given.items():
         if key in accepted or takes_all:
             named[key] = value
-        elif not _is_default(theirs.get(key), value):
+        elif not _is_default(theirs.get(key), value) and not _is_neutral(key, value):
             raise ArgumentTypeError(f"{name}: {key}= is not for arrays; {_ON_HOST}")
     return positional, named
+
+
+def _is_neutral(key: str, value: Any) -> bool:
+    return isinstance(value, (str, bool)) and value in _NEUTRAL.get(key, ())
 
 
 def _is_default(parameter: inspect.Parameter | None, value: Any) -> bool:
