@@ -316,6 +316,29 @@ def test_polynomials() -> None:
     check("polyint", [1, 2, 3], 2, [5, 6])
 
 
+@pytest.mark.filterwarnings("ignore::vkdispatch.numpy.linalg.PerformanceWarning")
+def test_roots_and_fits_of_polynomials() -> None:
+    for zeros in ([1, 2, -3], [0.5, 0, 0], [1j, -1j], [1 + 1j, 2], [], [[2, 1], [0, 3.0]]):
+        check("poly", zeros)
+    for coefficients in ([2, -6, 4], [0, 0, 1, 0, 1, 0, 0.0], [1, 2j, 3], [0, 0], [7], [0, 5, 0]):
+        found, wanted = vnp.roots(vnp.asarray(coefficients)), np.roots(coefficients)
+        assert found.shape == wanted.shape
+        np.testing.assert_allclose(np.sort_complex(found.numpy()), np.sort_complex(wanted), 1e-9, 1e-9)
+    x, y = np.linspace(-1, 2, 9), np.cos(np.arange(9))
+    check("polyfit", x, y, 3)
+    check("polyfit", x, np.stack([y, y * 2], 1), 2)
+    check("polyfit", x, y, 2, w=np.arange(1, 10.0))
+    check("polyfit", np.arange(9), np.arange(9), 1)
+    found, *_, rank, singular, limit = np.polyfit(vnp.asarray(x), vnp.asarray(y), 2, full=True)
+    wanted = np.polyfit(x, y, 2, full=True)
+    assert (rank, limit) == (wanted[2], wanted[4])
+    np.testing.assert_allclose(singular.numpy(), wanted[3], 1e-9)
+    with pytest.raises(TypeError, match="y: expected 9"):
+        vnp.polyfit(vnp.asarray(x), vnp.asarray(y[:4]), 2)
+    with pytest.raises(ValueError, match="deg"):
+        vnp.polyfit(vnp.asarray(x), vnp.asarray(y), -1)
+
+
 def test_arrays_of_indices() -> None:
     check("indices", (2, 3))
     check("indices", (2, 3), sparse=True)

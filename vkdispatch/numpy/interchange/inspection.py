@@ -94,13 +94,13 @@ class Flags:
         strides = tuple(stride * view.dtype.itemsize for stride in view.strides)
         memory = np.empty(1, view.dtype)  # nothing is read
         shown = np.lib.stride_tricks.as_strided(memory, view.shape, strides, writeable=is_writable)
-        self._flags = shown.flags
+        self._flags: Any = shown.flags
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._flags, name)
 
     def __getitem__(self, name: str) -> bool:
-        return self._flags[name]
+        return bool(self._flags[name])
 
     def __repr__(self) -> str:
         return repr(self._flags)

@@ -2,15 +2,20 @@
 
 from typing import Any
 
-from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.numpy.basics.creation import arange, zeros, zeros_like
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy import linalg
+from vkdispatch.numpy.basics.creation import arange, eye, zeros, zeros_like
+from vkdispatch.numpy.basics.elementwise import power, sqrt
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.manipulation import atleast_1d, concatenate, result_type
 from vkdispatch.numpy.core.array import Array, parse_index
+from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import default_real
 from vkdispatch.numpy.statistics.calculus import convolve
 
-__all__ = ["polyadd", "polyder", "polyint", "polymul", "polysub", "polyval"]
+__all__ = ["poly", "polyadd", "polyder", "polyfit", "polyint", "polymul", "polysub", "polyval", "roots"]
 
 
 def _coefficients(p: Any, name: str) -> Array:
@@ -85,3 +90,80 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
         powers = arange(found.size, 0, -1).astype(default_real())
         found = concatenate([found / powers, constants[i : i + 1]]).astype(kind, copy=False)
     return found
+
+
+def poly(seq_of_zeros: Any) -> Array:
+    """Return the coefficients of a polynomial with these roots, or those of a matrix. See `numpy.poly`.
+
+    NumPy computes them on the host. Raises ValueError if it is neither a vector nor a square matrix.
+    """
+    found = atleast_1d(to_array(seq_of_zeros))
+    if found.ndim == 2 and found.shape[0] == found.shape[1] != 0:
+        found = linalg.eigvals(found)
+    if found.ndim != 1:
+        raise ArgumentValueError(
+            f"seq_of_zeros: expected a vector or a square matrix, got the shape {found.shape}"
+        )
+    if found.dtype.kind in "biu":
+        found = found.astype(default_real())
+    return asarray(np.asarray(np.poly(found.numpy())), device=found.device)
+
+
+def roots(p: Any) -> Array:
+    """Return the roots of a polynomial, the eigenvalues of its companion matrix. See `numpy.roots`.
+
+    LAPACK computes them on the host.
+    """
+    own = _coefficients(p, "p")
+    places = np.flatnonzero(own.numpy())
+    if not places.size:
+        return zeros((0,), result_type(own, default_real()))
+    first, last = int(places[0]), int(places[-1])
+    degree = last - first
+    kind = own.dtype if own.dtype.kind in "fc" else default_real()
+    found = zeros((0,), kind)
+    if degree:
+        companion = eye(degree, k=-1, dtype=kind)
+        companion[0] = -own[first + 1 : last + 1] / own[first]
+        found = linalg.eigvals(companion)
+    return concatenate([found, zeros((own.size - 1 - last,), found.dtype)])
+
+
+def polyfit(x: Any, y: Any, deg: int, rcond: Any = None, full: bool = False, w: Any = None) -> Any:
+    """Return the coefficients of a polynomial that fits points best. See `numpy.polyfit`.
+
+    LAPACK computes them on the host. With `full`, returns the residuals, the rank, the singular values and
+    `rcond`, too.
+
+    Raises
+    ------
+    TypeError
+        `x` or `w` is no vector, `y` has more than two axes, or their lengths differ, as in NumPy.
+    ValueError
+        `deg` is negative.
+    """
+    places, values = to_array(x, "x"), to_array(y, "y")
+    order = parse_index(deg, "deg") + 1
+    if order < 1:
+        raise ArgumentValueError(f"deg: expected at least 0, got {deg}")
+    if places.ndim != 1 or not places.size:
+        raise ArgumentTypeError(f"x: expected a vector with elements, got the shape {places.shape}")
+    if values.ndim not in (1, 2) or values.shape[0] != places.size:
+        raise ArgumentTypeError(
+            f"y: expected {places.size} elements along the first axis, and at most two axes, got the shape "
+            f"{values.shape}"
+        )
+    kinds = [each.dtype if each.dtype.kind in "fc" else default_real() for each in (places, values)]
+    places, values = places.astype(kinds[0], copy=False), values.astype(kinds[1], copy=False)
+    limit = places.size * float(np.finfo(kinds[0]).eps) if rcond is None else rcond
+    powers = power(places[:, None], arange(order - 1, -1, -1).astype(kinds[0])[None, :])
+    if w is not None:
+        weights = to_array(w, "w").astype(default_real(), copy=False)
+        if weights.shape != places.shape:
+            raise ArgumentTypeError(f"w: expected the shape of x, {places.shape}, got {weights.shape}")
+        powers = powers * weights[:, None]
+        values = values * (weights if values.ndim == 1 else weights[:, None])
+    scale = sqrt((powers * powers).sum(axis=0))
+    found, residuals, rank, singular = linalg.lstsq(powers / scale, values, limit)
+    found = (found.T / scale).T
+    return (found, residuals, rank, singular, limit) if full else found
