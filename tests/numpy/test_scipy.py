@@ -232,6 +232,7 @@ def test_one_element_is_a_copy_and_a_view_where_numpy_has_one() -> None:
     whole[...] = 4
     assert x[1, 2].tolist() == 4
     assert (x * x[1, 2]).numpy()[0, 0] == 4
+    assert vnp.explain(x * x[1, 2]).startswith("1 kernel")  # the element is read in place
     point = vnp.asarray(3)
     value = point[()]
     point[...] = 4
