@@ -859,6 +859,7 @@ def serve_expressions(
     wrap: Callable[..., Any],
     evaluate: Callable[[Any], View],
     release: Callable[[Node, int], None],
+    show: Callable[[Node], View],
     shrink: Callable[[tuple[Any, ...], int, int, int], tuple[int, int, int]],
     trim: Callable[[list[Any]], None],
 ) -> None:
@@ -868,6 +869,7 @@ def serve_expressions(
     allocate, wrap: return a `vd.Buffer` of a shape and dtype; on a context, memory, shape and dtype.
     evaluate: computes a node and returns its view.
     release: computes a node if it alone keeps more than a number of bytes.
+    show: returns a view with the elements of a node, computed if they lie nowhere.
     shrink: computes parts of operands beyond the bounds; returns the bounds of their node.
     trim: drops readers that are computed.
     """

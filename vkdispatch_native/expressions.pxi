@@ -430,7 +430,7 @@ cdef class Program:
         if node.failure is not None:
             raise node.failure.with_traceback(None)
         if node.shape != self.shape:
-            return self.add_view(<View?>_serving["evaluate"](node))
+            return self.add_view(<View?>_serving["show"](node))
         step = [loop]
         for each in node.operands:
             if type(each) is View:

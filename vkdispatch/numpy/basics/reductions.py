@@ -324,9 +324,7 @@ def _cumulative(
 ) -> Array:
     value = parse_value(x)
     if not value.shape:
-        from vkdispatch.numpy.basics.manipulation import reshape
-
-        value = value_of(reshape(array_of(value), 1))
+        value = reshape(array_of(value), 1)._value
     if axis is None:
         if len(value.shape) != 1:
             raise ArgumentValueError(f"axis: needed for an array of shape {value.shape}")

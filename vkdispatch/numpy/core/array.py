@@ -2,6 +2,7 @@
 
 import math
 import operator
+import sys
 from collections.abc import Iterator
 from importlib import import_module
 from types import GenericAlias, ModuleType
@@ -14,11 +15,13 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.application import apply_known, apply_ufunc, assign, cast, loops, make_operation
 from vkdispatch.numpy.core.devices import Device, device_of
 from vkdispatch.numpy.core.dtypes import Kind, numpy_type, parse_dtype
-from vkdispatch.numpy.core.expressions import Node, Value, evaluate
+from vkdispatch.numpy.core.expressions import Node, Value, evaluate, shown_view
 from vkdispatch.numpy.core.memory import Shape, Storage, View
 from vkdispatch.numpy.core.operations import COPY
 
 _new = object.__new__
+# Applies strides, which its caller has from the array, to what `__array__` returns.
+_AS_STRIDED = getattr(np.lib.stride_tricks.as_strided, "__code__", None)
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar
@@ -146,6 +149,13 @@ class Array(Generic[ShapeT, ScalarT]):
 
     def numpy(self) -> "np.ndarray[ShapeT, np.dtype[ScalarT]]":
         """Return the elements as a NumPy array, after computing them and waiting for them."""
+        value = self._value
+        if type(value) is Node and value.failure is None:
+            shown = shown_view(value)
+            if shown is not None:
+                found = read_view(shown)
+                if value.result is None and value.failure is None:  # else another thread has written there
+                    return found
         return read_view(view_of(self))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> "np.ndarray[Any, Any]":
@@ -153,6 +163,14 @@ class Array(Generic[ShapeT, ScalarT]):
         if copy is False:
             raise ArgumentValueError(
                 "copy: False was given, but values on the host are a copy of the device's"
+            )
+        caller = sys._getframe(1)
+        if caller.f_code is _AS_STRIDED:
+            return read_memory(view_of(self))
+        if "ndimage" in caller.f_code.co_filename and isinstance(caller.f_locals.get("output"), Array):
+            # it would write to the copy
+            raise ArgumentTypeError(
+                "output: scipy.ndimage cannot write to an Array; give a dtype or nothing, and use the result"
             )
         found = self.numpy()
         return found if dtype is None else found.astype(dtype, copy=False)
@@ -513,8 +531,8 @@ class Array(Generic[ShapeT, ScalarT]):
         return namespace().round(self, decimals, out=out)
 
     def conj(self) -> "Array[ShapeT, ScalarT]":
-        """Return the complex conjugates."""
-        return namespace().conj(self)
+        """Return the complex conjugates; an array of other numbers as it is."""
+        return namespace().conj(self) if self.dtype.kind == "c" else self
 
     conjugate = conj
 
@@ -769,7 +787,7 @@ _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 
 
 def parse_operand(value: Any, name: str = "x") -> Any:
-    """Return the expression or view of an array; numbers as they are.
+    """Return the expression or view of an array; numbers as they are, also those in NumPy's 0-d arrays.
 
     Raises
     ------
@@ -780,6 +798,8 @@ def parse_operand(value: Any, name: str = "x") -> Any:
         return value_of(value)
     if isinstance(value, _NUMBERS):
         return value
+    if _is_scalar(value):
+        return value[()]
     if isinstance(value, (np.ndarray, Buffer)):
         raise ArgumentTypeError(
             f"{name}: expected an Array or a number, got {describe(value)}; convert it with vnp.asarray"
@@ -812,14 +832,19 @@ def _binary(name: str, x: Any, y: Any) -> Any:
             made._value = known
             return made
     if not isinstance(x, Array):
-        if not isinstance(x, _NUMBERS):
-            return _refuse(x, name)
-        return array_of(apply_ufunc(name, (x, value_of(y))))
+        if isinstance(x, _NUMBERS):
+            return array_of(apply_ufunc(name, (x, value_of(y))))
+        return _binary(name, x[()], y) if _is_scalar(x) else _refuse(x, name)
     if isinstance(y, Array):
         return array_of(apply_ufunc(name, (value_of(x), value_of(y))))
     if isinstance(y, _NUMBERS):
         return array_of(apply_ufunc(name, (value_of(x), y)))
-    return _refuse(y, name)
+    return _binary(name, x, y[()]) if _is_scalar(y) else _refuse(y, name)
+
+
+def _is_scalar(value: object) -> bool:
+    """Whether a value is a NumPy array without axes, which holds a number."""
+    return isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "biufc"
 
 
 def _compare(name: str, x: Array, y: Any) -> Any:
@@ -915,6 +940,17 @@ def read_view(view: View) -> "np.ndarray[Any, Any]":
     else:
         found = buffer.read_range(view.offset, view.offset + view.size, 0)
     return np.asarray(found).reshape(view.shape)
+
+
+def read_memory(view: View) -> "np.ndarray[Any, Any]":
+    """Return the elements of a view as a read-only NumPy array that has its strides."""
+    buffer = view.storage.buffer
+    if not buffer.size:
+        return read_view(view)
+    memory = np.asarray(buffer.read(0)).reshape(-1)
+    memory.flags.writeable = False
+    strides = tuple(stride * view.dtype.itemsize for stride in view.strides)
+    return np.ndarray(view.shape, view.dtype, memory, view.offset * view.dtype.itemsize, strides)
 
 
 def parse_index(value: SupportsIndex, name: str) -> int:

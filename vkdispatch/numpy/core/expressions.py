@@ -46,7 +46,7 @@ class Operation:
 
 
 # Its operand as it is.
-_TAKE = Operation("copy", lambda value, kind: value)
+TAKE = Operation("copy", lambda value, kind: value)
 
 
 Loop = native.Loop
@@ -79,6 +79,17 @@ def permute(program: Program, order: Sequence[int]) -> None:
         strides = tuple(own[axis] for axis in order)
         program.views[slot] = View(view.storage, program.shape, view.dtype, view.offset, strides)
     program.is_plain = False
+
+
+def shown_view(value: Node) -> View | None:
+    """Return the view whose elements an expression has as they are; None if it computes something."""
+    operands = value.operands
+    if value.loop.operation is not TAKE or value.result is not None or not operands:
+        return None
+    (shown,) = operands
+    if type(shown) is not View or shown.dtype != value.dtype or shown.shape != value.shape:
+        return None
+    return shown
 
 
 # What computes a program into a view; the module of kernels sets it.
@@ -236,7 +247,7 @@ def evaluate_into(value: Value, target: View) -> None:
             raise
         if type(value) is Node and value.result is None:
             # whatever shows the expression has its values until the target is written again
-            value.loop, value.operands = find_loop(_TAKE, (value.dtype,), value.dtype), (target,)
+            value.loop, value.operands = find_loop(TAKE, (value.dtype,), value.dtype), (target,)
             value.count, value.reads, value.held = 1, 1, target.storage.nbytes
             native.wait_to_read(target.storage, value)
 
@@ -300,6 +311,7 @@ native.serve_expressions(
     wrap=Buffer.of_memory,
     evaluate=evaluate,
     release=_release,
+    show=lambda node: shown_view(node) or evaluate(node),
     shrink=_shrink,
     trim=_trim,
 )

@@ -390,9 +390,15 @@ def isin(
     *,
     kind: Any = None,
 ) -> Array:
-    """Return where elements of `x1` occur in `v`. See `numpy.isin`; `assume_unique` changes nothing."""
+    """Return where elements of `x1` occur in `test_elements`. See `numpy.isin`; `assume_unique` changes nothing."""
     first = x1 if isinstance(x1, Array) else None
-    second = v if isinstance(v, Array) else asarray(v) if first is None else _number_beside(v, first)
+    second = (
+        test_elements
+        if isinstance(test_elements, Array)
+        else asarray(test_elements)
+        if first is None
+        else _number_beside(test_elements, first)
+    )
     first = _number_beside(x1, second) if first is None else first
     second = reshape(second, -1)
     if second.size == 0 or first.size == 0:
