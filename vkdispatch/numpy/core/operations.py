@@ -207,9 +207,6 @@ def _negative(x: Any, kind: Kind) -> Any:
 def _absolute(x: Any, kind: Kind) -> Any:
     if is_complex(x.var_type):
         return of_complex.absolute(x)
-    if kind.kind == "i":
-        # of 16 bits, glslang's abs, min and max do not declare the capability that they need
-        return vc.select(x < 0, -x, x)
     return x if kind.kind in "bu" else vc.abs(x)
 
 
