@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import struct
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
