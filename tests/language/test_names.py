@@ -54,8 +54,9 @@ def name_fields(names: list[str]) -> vc.ShaderContext:
     kind = make_dataclass("Record", [(name, f32) for name in names])
     with vc.shader_context() as context:
         out, records = context.declare_input_arguments([Buff[f32], Buff[kind]], ["o", "r"])
+        record = records[1]
         for name in names:
-            out[0] += getattr(records[1], name)
+            out[0] += getattr(record, name)
         return context
 
 

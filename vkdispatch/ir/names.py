@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from vkdispatch.ir.statements import Declare, For, Kernel
 from vkdispatch.ir.traversal import walk
@@ -65,6 +66,7 @@ RESERVED = KEYWORDS | frozenset((_FUNCTIONS + _HELPERS).split())
 _TAKEN_MEMBERS = KEYWORDS | _MEMBERS
 
 
+@lru_cache(4096)
 def legal_name(name: str, *, member: bool = False) -> str:
     """Turn a Python identifier into a GLSL one, unchanged where that is possible.
 
