@@ -77,7 +77,7 @@ def legal_name(name: str, *, member: bool = False) -> str:
     if name.startswith(("gl_", "GL_")) or name[0].isdigit():
         name = "v_" + name
     taken = _TAKEN_MEMBERS if member else RESERVED
-    clash = name in taken or _FAMILIES.fullmatch(name) or _RESOURCE.fullmatch(name)
+    clash = name in taken or bool(_FAMILIES.fullmatch(name) or _RESOURCE.fullmatch(name))
     # GLSL has more subgroup functions than one would list
     clash = clash or (not member and name.startswith("subgroup") and name != name.lower())
     # nor those of `glsl.mathematics` and `glsl.lanes`
