@@ -55,8 +55,9 @@ _FAMILIES = re.compile(
     |[a-z]\w*(?:EXT|KHR|NV|AMD|ARM|QCOM|INTEL|GOOGLE|OES)""",
     re.VERBOSE,
 )
-# Names of resources, which may be macros or the beginning of names of functions, and of types.
-_RESOURCE = re.compile(r"(?:buf|tex|img)\d+(?:_\w*)?|(?:Buffer|View|Element)\d+(?:_\w*)?")
+# Names of resources, which may be macros; and of types and functions that belong to a resource.
+_RESOURCE = re.compile(r"(?:buf|view|tex|img)\d+")
+_OF_RESOURCE = re.compile(r"(?:buf|tex|img)\d+_\w+|(?:Buffer|View|Element)\d+(?:_\w*)?")
 
 # What a member of a block cannot be called: a method, and members of our own.
 _MEMBERS = frozenset(("length", "group_count", "halves_"))
@@ -82,6 +83,7 @@ def legal_name(name: str, *, member: bool = False) -> str:
     clash = clash or (not member and name.startswith("subgroup") and name != name.lower())
     # nor those of `glsl.mathematics` and `glsl.lanes`
     clash = clash or (not member and name.startswith(("f32_", "f64_", "lanes_")))
+    clash = clash or (not member and bool(_OF_RESOURCE.fullmatch(name)))
     return _extend(name) if clash else name
 
 
