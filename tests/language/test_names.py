@@ -28,7 +28,8 @@ _NAMES = """
     shared inout out image2DArray usampler3D imageBuffer f16mat3x2 i64vec2 u64vec3 dmat2x2 precise
     subpassInput
     workgroupcoherent nonprivate tileImageEXT pervertexNV coopmat subgroupAdd barrier buf0 buf1 tex0 Buffer0
-    view0 buf0_load_float32 halves_ halves group_count exec_count PC UBO Arguments long_add half_value float_of_long
+    view0 buf0_load_float32 halves_ halves
+    group_count exec_count PC UBO Arguments long_add half_value float_of_long
     umul_high f32_exp lanes_Add_float32 input_ length_ t0 var0 gid gid_x workgroup_index data main
 """
 RESERVED = _NAMES.split()
