@@ -390,7 +390,7 @@ def isin(
     *,
     kind: Any = None,
 ) -> Array:
-    """Return where elements of `x1` occur in `test_elements`. See `numpy.isin`; `assume_unique` changes nothing."""
+    """Return which elements are among others. See `numpy.isin`; `assume_unique` changes nothing."""
     first = x1 if isinstance(x1, Array) else None
     second = (
         test_elements
