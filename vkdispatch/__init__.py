@@ -86,6 +86,7 @@ _MODULES = (
     "base",
     "codegen",
     "compat",
+    "cuda",
     "execution_pipeline",
     "fft",
     "interpreter",
@@ -97,7 +98,7 @@ _MODULES = (
     "rewrite",
     "vkfft",
 )
-_DOCUMENTED_MODULES = ("codegen", "fft", "kompute", "numpy", "orders", "random", "reduce", "vkfft")
+_DOCUMENTED_MODULES = ("codegen", "cuda", "fft", "kompute", "numpy", "orders", "random", "reduce", "vkfft")
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 # `from vkdispatch import *` leaves Python's own functions as they are.

@@ -4,6 +4,7 @@ from vkdispatch import backends as backends
 from vkdispatch import base as base
 from vkdispatch import codegen as codegen
 from vkdispatch import compat as compat
+from vkdispatch import cuda as cuda
 from vkdispatch import execution_pipeline as execution_pipeline
 from vkdispatch import fft, orders, random, reduce, vkfft
 from vkdispatch import interpreter as interpreter

@@ -1,6 +1,6 @@
 """CUDA's streams and allocators: for programs that use PyTorch or CuPy and vkdispatch on one GPU.
 
-Arrays are shared by DLPack, without this module: `torch.from_dlpack(buf)`, and tensors as arguments of kernels.
+DLPack shares arrays without this module: `torch.from_dlpack(buf)`, and tensors as arguments of kernels.
 """
 
 import ctypes
@@ -22,9 +22,9 @@ __all__ = ["cupy_allocator", "stream", "torch_pool"]
 def stream(s: Any = None, *, context: Context | None = None) -> Iterator[None]:
     """Order kernels and functions in a `with` block between the work of a CUDA stream.
 
-    Work in the block begins after what the stream has been given before, and what the stream is given after
-    the block begins after the work in it. The host waits for nothing. A block costs two hand-overs of the GPU,
-    of about 160 us each, so give it as much work as possible.
+    Kernels in the block begin after the work that the stream was given before it. Work that the stream is
+    given after the block begins after these kernels. The host waits for nothing. A block costs two hand-overs
+    of the GPU, of about 160 us each, so give it as much work as possible.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ def torch_pool(context: Context | None = None) -> Any:
     BufferError
         CUDA does not know the context's device, or cuda-bindings is missing.
     """
-    import torch  # type: ignore[import-not-found]
+    import torch
 
     place = context or get_context()
     allocator = _Allocator(find_link(place), place)
@@ -114,7 +114,7 @@ def torch_pool(context: Context | None = None) -> Any:
 
 
 def cupy_allocator(context: Context | None = None) -> Any:
-    """Return an allocator for `cupy.cuda.set_allocator`, whose arrays need no copy to be arguments of kernels.
+    """Return an allocator for `cupy.cuda.set_allocator`. Its arrays are arguments of kernels without a copy.
 
     Raises
     ------
@@ -123,7 +123,7 @@ def cupy_allocator(context: Context | None = None) -> Any:
     BufferError
         CUDA does not know the context's device, or cuda-bindings is missing.
     """
-    import cupy  # type: ignore[import-not-found]
+    import cupy
 
     place = context or get_context()
     allocator = _Allocator(find_link(place), place)

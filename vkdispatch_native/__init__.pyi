@@ -249,6 +249,31 @@ class Engine:
         separate one for copies to the host is `2 * n + q`.
         """
 
+    @property
+    def exports(self) -> bool:
+        """Whether another API of the process can import the memory and the timelines of the first device."""
+
+    def take_freed_blocks(self) -> list[int]:
+        """Return the numbers of blocks of memory freed since the last call; see `Buffer.block`."""
+
+    def export_timeline(self, slot: int) -> int:
+        """Return a file descriptor of a queue's timeline, which the caller owns; -1: it has none."""
+
+    def export_incoming(self, number: int) -> int:
+        """Return a file descriptor of a timeline semaphore that another API signals; -1: there are none.
+
+        The caller owns it. Each number has a semaphore of its own.
+        """
+
+    def submit_all(self, queue: int) -> list[tuple[int, int]]:
+        """Submit all work of a queue and its transfer queues.
+
+        Return each one's slot and the value that its timeline has when the work is done.
+        """
+
+    def wait_for_incoming(self, queue: int, number: int, value: int) -> None:
+        """Let later work of a queue and its transfer queues wait for a value of an incoming timeline."""
+
     def work_points(self, queue: int = -1) -> list[tuple[int, int]]:
         """Return points, (slot, number of a batch), for all work and transfers of a queue (-1: all)."""
 
@@ -405,6 +430,19 @@ class Buffer:
     def size(self) -> int: ...
     @property
     def shared(self) -> bool: ...
+    def lend_on_device(self) -> Loan:
+        """Keep the memory for another API of the device, which orders its use. Waits for nothing."""
+
+    def block(self) -> tuple[int, int, int, bool] | None:
+        """Return the block of memory where the first queue's copy lies; None if it cannot be exported.
+
+        Its number, which no later block gets, its bytes, where the copy begins in it, and whether it is a
+        dedicated allocation.
+        """
+
+    def export_block(self) -> int:
+        """Return a file descriptor of the block, which the caller owns."""
+
     @property
     def host_mapped(self) -> bool: ...
     @staticmethod
@@ -975,6 +1013,7 @@ def serve_expressions(
     wrap: Callable[..., Any],
     evaluate: Callable[[Any], View],
     release: Callable[[Node, int], None],
+    show: Callable[[Node], View],
     shrink: Callable[[tuple[Any, ...], int, int, int], tuple[int, int, int]],
     trim: Callable[[list[Any]], None],
 ) -> None:
@@ -984,6 +1023,7 @@ def serve_expressions(
     allocate, wrap: return a `vd.Buffer` of a shape and dtype; on a context, memory, shape and dtype.
     evaluate: computes a node and returns its view.
     release: computes a node if it alone keeps more than a number of bytes.
+    show: returns a view with the elements of a node, computed if they lie nowhere.
     shrink: computes parts of operands beyond the bounds; returns the bounds of their node.
     trim: drops readers that are computed.
     """
@@ -1004,8 +1044,6 @@ class Storage:
         before. None if only arrays write it.
     is_immediate: whether the host always writes it without a call. Expressions that read it are computed at
         once, as they are while the memory is lent to the host.
-    lent: the thread that last gave the memory to a function, as part of an expression, and a weak reference
-        to what the function got; None before.
     """
 
     context: Any
@@ -1016,7 +1054,6 @@ class Storage:
     readers: list[Any]
     watched: Buffer | None
     is_immediate: bool
-    lent: tuple[int, Any] | None
 
     def __init__(self, buffer: Any, *, is_shared: bool = False) -> None: ...
     @staticmethod
@@ -1034,8 +1071,11 @@ class Storage:
     def share(self) -> None:
         """Let programs write the memory by other ways than arrays: by buffers, kernels and graphs."""
 
+    def lend(self) -> None:
+        """Note that this thread gives the memory to a function, as part of an expression."""
+
     def move(self) -> None:
-        """Go on with a copy of the memory, if another thread is about to have a function read it.
+        """Go on with a copy of the memory, if another thread may be about to have a function read it.
 
         Memory that programs know by other ways stays what it is.
         """

@@ -6,7 +6,7 @@ from vkdispatch.base import dtype, names_elsewhere
 from vkdispatch.base.context import Context, parse_queue
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OutOfDeviceMemoryError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OutOfDeviceMemoryError, SharingError
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.host.data import layout_in_memory, plain_array
 from vkdispatch.base.host.layout import (
@@ -72,7 +72,6 @@ class Buffer(Transfers, Generic[_D]):
 
     is_external = False
     owns_memory = True
-    cuda_ptr = None
     cuda_source = None
     cuda_array_stream = None
     _base: "Buffer[Any] | None" = None  # of a view: the buffer that owns the memory
@@ -297,8 +296,23 @@ class Buffer(Transfers, Generic[_D]):
         return place_of(self.context, "buf.read(0), the counterpart of x.numpy()")
 
     @property
+    def cuda_ptr(self) -> int | None:
+        """Where CUDA maps the memory; None where it cannot.
+
+        The address is valid as long as the buffer. `vd.cuda.stream` orders kernels and CUDA's work.
+        """
+        if self.destroyed or not can_link(self.context):
+            return None
+        try:
+            return find_link(self.context).lend_for_good(self._native)
+        except SharingError:
+            return None
+
+    @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """The memory as CUDA's libraries take it, version 3. AttributeError where CUDA does not know the device.
+        """The memory as CUDA's libraries take it, version 3.
+
+        Raises AttributeError where CUDA does not know the device.
 
         Consumers wait for the stream in it, and so for all work on the buffer up to now.
         """

@@ -185,8 +185,8 @@ def upload(elements: Elements, context: Context) -> Buffer[Any]:
     if elements.device[0] == CUDA:
         if not is_contiguous(elements):
             raise SharingError(
-                "x: its elements do not lie one behind the other in C order; make it so, with x.contiguous() or "
-                "cupy.ascontiguousarray(x)"
+                "x: its elements do not lie one behind the other in C order; copy it so, with x.contiguous() "
+                "or cupy.ascontiguousarray(x)"
             )
         if buffer.size:
             link = find_link(context)

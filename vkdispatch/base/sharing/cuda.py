@@ -1,8 +1,8 @@
 """CUDA on the device of a context: memory that both map, and the order of their work, by semaphores.
 
-Memory: a block of device memory is exported once as a file descriptor, and CUDA maps it. Order: a stream waits
-for the timelines of the context's queues, and the queues for a timeline that a stream of this module signals.
-The host waits for neither.
+Memory: a block of device memory is exported once as a file descriptor, and CUDA maps it. Order: a stream
+waits for the timelines of the context's queues, and the queues for a timeline that the stream signals. The
+host waits for neither.
 """
 
 import os
@@ -29,7 +29,7 @@ _lock = threading.Lock()
 def load_driver() -> Any:
     """Return the module of CUDA's driver functions. Raises SharingError if it is not installed."""
     try:
-        from cuda.bindings import driver  # type: ignore[import-not-found]
+        from cuda.bindings import driver
     except ImportError:
         raise SharingError(
             "sharing memory with CUDA needs the package cuda-bindings: pip install 'vkdispatch[cuda]'"
@@ -134,7 +134,7 @@ class CudaLink:
         self._blocks: dict[int, tuple[Any, int]] = {}  # by number: imported memory, and where CUDA maps it
         self._lent: dict[int, weakref.ref[native.Buffer]] = {}  # by address
         self._waited: dict[tuple[int, int], int] = {}  # by stream and queue: the value that it waited for
-        # By stream: the number of the timeline that it signals to the queues, as CUDA knows it, and its value.
+        # By stream: the number of the timeline that it signals, that timeline in CUDA, and its last value.
         self._incoming: dict[int, tuple[int, Any, int]] = {}
         self.visitors: set[int] = set()
         with self._entered():

@@ -198,7 +198,7 @@ def lend_memory(
 ) -> Elements:
     """Return the elements of a buffer in C order, where the consumer of a DLPack capsule may use them.
 
-    `stream` is the consumer's, if the memory is CUDA's too: its later work waits for ours up to now. Memory of
+    `stream` is the consumer's, if CUDA maps the memory: its later work waits for ours up to now. Memory of
     the host is lent as by `lend_host_memory`.
 
     Raises

@@ -72,8 +72,8 @@ def _enter_link(x: Any, ordinal: int, name: str) -> int:
     link = find_link(get_context())
     if link.ordinal != ordinal:
         raise SharingError(
-            f"{name}: {describe_array(x)} lies on CUDA's device {ordinal}, and the current context computes on "
-            f"{link.ordinal}; copy it there first"
+            f"{name}: {describe_array(x)} lies on CUDA's device {ordinal}, and the current context "
+            f"computes on {link.ordinal}; copy it there first"
         )
     stream = current_stream(x)
     link.visitors.add(stream)
