@@ -96,9 +96,32 @@ _MODULES = (
     "random",
     "reduce",
     "rewrite",
+    "torch",
     "vkfft",
 )
-_DOCUMENTED_MODULES = ("codegen", "cuda", "fft", "kompute", "numpy", "orders", "random", "reduce", "vkfft")
+_DOCUMENTED_MODULES = (
+    "codegen",
+    "cuda",
+    "fft",
+    "kompute",
+    "numpy",
+    "orders",
+    "random",
+    "reduce",
+    "torch",
+    "vkfft",
+)
+    "codegen",
+    "cuda",
+    "fft",
+    "kompute",
+    "numpy",
+    "orders",
+    "random",
+    "reduce",
+    "torch",
+    "vkfft",
+)
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 # `from vkdispatch import *` leaves Python's own functions as they are.

@@ -11,6 +11,7 @@ from vkdispatch import interpreter as interpreter
 from vkdispatch import kompute as kompute
 from vkdispatch import numpy as numpy
 from vkdispatch import rewrite as rewrite
+from vkdispatch import torch as torch
 from vkdispatch.arrays.evaluation import MappedArray, MappingFunction, OutputMap, map, mapped_index
 from vkdispatch.base.buffer import Buffer, OversizedBufferError, asbuffer, from_cuda_array
 from vkdispatch.base.buffers.allocators import (

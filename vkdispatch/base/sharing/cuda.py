@@ -315,6 +315,25 @@ class CudaLink:
         while self.visitors:
             self.give(self.visitors.pop())
 
+    def __del__(self) -> None:
+        if sys.is_finalizing() or not hasattr(self, "_cuda"):
+            return
+        driver = self._driver
+        driver.cuCtxPushCurrent(self._cuda)
+        driver.cuStreamSynchronize(self._stream)
+        for number in list(self._blocks):
+            imported, address = self._blocks.pop(number)
+            driver.cuMemFree(address)
+            driver.cuDestroyExternalMemory(imported)
+        for _, timeline, _ in self._incoming.values():
+            driver.cuDestroyExternalSemaphore(timeline)
+        for timeline in self._timelines.values():
+            driver.cuDestroyExternalSemaphore(timeline)
+        driver.cuEventDestroy(self._event)
+        driver.cuStreamDestroy(self._stream)
+        driver.cuCtxPopCurrent()
+        driver.cuDevicePrimaryCtxRelease(self._device)
+
     def take_back(self, stream: int | None) -> None:
         """Order the context's later work after that of a stream, whatever has become of it."""
         context = self._context()

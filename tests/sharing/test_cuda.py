@@ -1,0 +1,227 @@
+"""Memory and order shared with CUDA: PyTorch and CuPy on an NVIDIA GPU. Skipped elsewhere."""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+import vkdispatch.numpy as vnp
+from tests.sharing.arrays import add, double
+from vkdispatch.base.sharing.cuda import can_link
+from vkdispatch.codegen.abbreviations import Buff, Const, f32
+
+KINDS = (
+    "int8",
+    "uint8",
+    "int16",
+    "int32",
+    "int64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+)
+
+
+@vd.shader("x.size")
+def scale(x: Buff[f32], factor: Const[f32]) -> None:
+    i = vc.global_invocation_id().x
+    x[i] = x[i] * factor
+
+
+@pytest.fixture
+def torch() -> Iterator[Any]:
+    found: Any = pytest.importorskip("torch")
+    pytest.importorskip("cuda.bindings.driver")
+    if not can_link(vd.get_context()) or not found.cuda.is_available():
+        pytest.skip("no device that CUDA knows too")
+    yield found
+    found.cuda.synchronize()
+
+
+@pytest.fixture
+def cupy(torch: Any) -> Any:
+    return pytest.importorskip("cupy")
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_elements_are_the_same_memory(torch: Any, kind: str) -> None:
+    host = np.arange(33).astype(kind)
+    buffer = vd.asbuffer(host)
+    tensor = torch.from_dlpack(buffer)
+    assert tensor.is_cuda
+    assert np.array_equal(tensor.cpu().numpy(), host)
+    assert np.array_equal(vd.from_dlpack(tensor, copy=False).read(0), host)
+    assert np.array_equal(vnp.from_dlpack(tensor).numpy(), host)
+    tensor += 1
+    torch.cuda.synchronize()
+    assert np.array_equal(buffer.read(0), host + 1)
+
+
+def test_strides_and_offsets(torch: Any) -> None:
+    host = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    x = vnp.asarray(host)
+    for index in (..., 1, (slice(None), 1), (slice(None), slice(None, None, 2), slice(1, None))):
+        assert np.array_equal(torch.from_dlpack(x[index]).cpu().numpy(), host[index])
+    assert np.array_equal(torch.from_dlpack(x.T).cpu().numpy(), host.T)
+    assert np.array_equal(torch.from_dlpack(x * 2 + 1).cpu().numpy(), host * 2 + 1)
+
+
+def test_tensors_on_memory_of_buffers_are_arguments(torch: Any) -> None:
+    tensor = torch.from_dlpack(vd.asbuffer(np.zeros(1000, np.float32)))
+    for _ in range(50):
+        tensor += 1
+        double(tensor)
+        scale(tensor, factor=0.5)
+        add(tensor, y=tensor)
+        tensor *= 0.5
+    assert (tensor == 50).all().item()
+    assert float(vd.sum(tensor)) == 50_000
+
+
+def test_memory_of_cuda_is_refused_as_an_argument_and_copied_by_from_dlpack(torch: Any) -> None:
+    tensor = torch.arange(1 << 18, device="cuda", dtype=torch.float32)
+    with pytest.raises(ValueError, match=r"'x': a torch.Tensor .*copy it, with vd.from_dlpack"):
+        double(tensor)
+    with pytest.raises(ValueError, match="copy: False"):
+        vd.from_dlpack(tensor, copy=False)
+    copy = vd.from_dlpack(tensor)
+    tensor.zero_()
+    assert np.array_equal(copy.read(0), np.arange(1 << 18))
+    assert np.array_equal((vnp.from_dlpack(copy) + 1).numpy(), np.arange(1 << 18) + 1)
+    with pytest.raises(ValueError, match="contiguous"):
+        vd.from_dlpack(torch.ones((4, 4), device="cuda")[:, ::2])
+
+
+def test_tensors_of_the_pool_are_arguments(torch: Any) -> None:
+    pool = vd.cuda.torch_pool()
+    with torch.cuda.use_mem_pool(pool):
+        tensors = [torch.full((n,), 2.0, device="cuda") for n in (1, 1000, 1 << 20)]
+    for tensor in tensors[-1:]:
+        double(tensor)
+        assert (tensor == 4).all().item()
+
+
+def test_arrays_of_cupy(cupy: Any) -> None:
+    buffer = vd.asbuffer(np.arange(1000, dtype=np.float32))
+    array = cupy.from_dlpack(buffer)
+    array += 1
+    double(array)
+    assert np.array_equal(cupy.asnumpy(array), (np.arange(1000) + 1) * 2)
+    other = cupy.asarray(buffer)  # by __cuda_array_interface__
+    assert other.data.ptr == array.data.ptr == buffer.cuda_ptr
+    assert np.array_equal(cupy.asnumpy(other), (np.arange(1000) + 1) * 2)
+    own = cupy.arange(100, dtype=cupy.float32)
+    assert np.array_equal(vd.from_dlpack(own).read(0), np.arange(100))
+
+
+def test_arrays_of_cupy_of_the_allocator(cupy: Any) -> None:
+    with cupy.cuda.using_allocator(vd.cuda.cupy_allocator()):
+        array = cupy.full(1 << 16, 3, dtype=cupy.float32)
+    double(array)
+    assert (cupy.asnumpy(array) == 6).all()
+
+
+def test_a_stream_in_a_block_is_in_order(torch: Any) -> None:
+    buffer = vd.asbuffer(np.zeros(1 << 20, np.float32))
+    tensor = torch.from_dlpack(buffer)
+    side = torch.cuda.Stream()
+    with torch.cuda.stream(side):
+        for _ in range(100):
+            tensor += 1
+            with vd.cuda.stream():
+                double(buffer)
+            with vd.cuda.stream(side):
+                scale(buffer, 0.5)
+    side.synchronize()
+    assert (tensor == 100).all().item()
+
+
+def test_many_hand_overs_of_random_work_without_a_wait(torch: Any) -> None:
+    random = np.random.default_rng(1)
+    buffer = vd.asbuffer(np.zeros(1 << 12, np.float32))
+    tensor = torch.from_dlpack(buffer)
+    wanted = np.float32(0)
+    for _ in range(2000):
+        step, amount = random.integers(4), np.float32(random.integers(1, 4))
+        if step == 0:
+            tensor += float(amount)
+            wanted += amount
+        elif step == 1:
+            scale(tensor, 0.5)
+            wanted *= np.float32(0.5)
+        elif step == 2:
+            with vd.cuda.stream():
+                scale(buffer, 2.0)
+                scale(buffer, 0.25)
+            wanted *= np.float32(0.5)
+        else:
+            tensor *= 0.5
+            wanted *= np.float32(0.5)
+    assert (tensor == float(wanted)).all().item()
+
+
+def test_memory_outlives_its_buffer_and_does_not_grow(torch: Any) -> None:
+    def use() -> None:
+        buffer = vd.asbuffer(np.full(1 << 18, 3, np.float32))
+        tensor = torch.from_dlpack(buffer)
+        del buffer
+        gc.collect()
+        tensor += 1
+        other = vd.asbuffer(np.zeros(1 << 18, np.float32))  # must not lie there
+        assert (tensor == 4).all().item()
+        del other, tensor
+
+    for _ in range(20):
+        use()
+    torch.cuda.synchronize()
+    before = torch.cuda.mem_get_info()[0]
+    for _ in range(300):
+        use()
+    torch.cuda.synchronize()
+    assert before - torch.cuda.mem_get_info()[0] < 64 << 20
+
+
+def test_tensors_are_dropped_by_any_thread(torch: Any) -> None:
+    tensors = [torch.from_dlpack(vd.asbuffer(np.zeros(1000, np.float32))) for _ in range(50)]
+    for tensor in tensors:
+        tensor += 1
+    thread = threading.Thread(target=tensors.clear)
+    thread.start()
+    thread.join()
+    assert float(vd.sum(vd.asbuffer(np.ones(1000, np.float32)))) == 1000
+
+
+def test_streams_that_are_none_are_refused(torch: Any) -> None:
+    buffer = vd.asbuffer(np.zeros(4, np.float32))
+    for wrong in ("a", 1.5j):
+        with pytest.raises(TypeError, match="stream"):
+            buffer.__dlpack__(stream=wrong)
+    with pytest.raises(ValueError, match="stream"):
+        buffer.__dlpack__(stream=-2)
+    assert buffer.__dlpack_device__()[0] == 2
+    assert np.array_equal(np.from_dlpack(buffer, device="cpu"), np.zeros(4))
+
+
+def test_an_operator_of_pytorch(torch: Any) -> None:
+    operator = vd.torch.kernel_op(scale, "vkdispatch_tests::scale")
+    tensor = torch.ones(1000, device="cuda")
+    operator(tensor, 3.0)
+    assert (tensor == 3).all().item()
+    torch.library.opcheck(operator, (torch.ones(64, device="cuda"), 2.0))
+
+    @torch.compile(fullgraph=True)
+    def both(x: Any) -> Any:
+        y = x * 2
+        operator(y, 4.0)
+        return y + 1
+
+    assert (both(torch.ones(256, device="cuda")) == 9).all().item()

@@ -1,0 +1,111 @@
+"""Kernels as operators of PyTorch: `vd.torch.kernel_op`."""
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.foreign import from_dlpack, share_argument
+from vkdispatch.base.context import get_context
+from vkdispatch.base.dtype import is_integer_dtype, is_scalar
+from vkdispatch.base.errors import ArgumentTypeError, SharingError, UnsupportedError
+from vkdispatch.base.sharing.cuda import end_visits
+from vkdispatch.shader.arguments.parameters import Parameter
+from vkdispatch.shader.arguments.slots import BufferSlot
+from vkdispatch.shader.shader_function import ShaderFunction
+
+__all__ = ["kernel_op"]
+
+
+def kernel_op(kernel: ShaderFunction, name: str | None = None) -> Callable[..., None]:
+    """Return a custom operator of PyTorch that runs a kernel on tensors, and that `torch.compile` keeps.
+
+    Buffers of the kernel become tensors, and values become floats and ints. The operator changes the tensors
+    that the kernel writes, and returns None. Tensors on the host of a CPU driver, and those of
+    `vd.cuda.torch_pool()`, are used in place. Others are copied on the device before the kernel runs, and back
+    after it if the kernel writes them.
+
+    Parameters
+    ----------
+    kernel
+        A kernel whose arguments are buffers and numbers.
+    name
+        "namespace::name" of the operator. None means "vkdispatch::" and the kernel's name.
+
+    Raises
+    ------
+    TypeError
+        `kernel` is no kernel.
+    NotImplementedError
+        It takes images, structures or vectors by value.
+    ImportError
+        PyTorch is not installed.
+    """
+    import torch
+
+    if not isinstance(kernel, ShaderFunction):
+        raise ArgumentTypeError(f"kernel: expected a kernel, got {type(kernel).__name__}")
+    parameters = kernel._kernel.parameters
+    arguments = [_declare(parameter, place) for place, parameter in enumerate(parameters)]
+    written = tuple(place for place, parameter in enumerate(parameters) if _is_written(parameter))
+    names = [parameters[place].name for place in written]
+
+    def run(*values: Any) -> None:
+        _run(kernel, values, written)
+
+    title = name or "vkdispatch::" + re.sub(r"\W", "_", kernel._kernel.name)
+    schema = f"({', '.join(arguments)}) -> ()"
+    operator: Any = torch.library.custom_op(title, run, mutates_args=names, schema=schema)
+    operator.register_fake(lambda *values: None)
+    result: Callable[..., None] = operator
+    return result
+
+
+def _is_written(parameter: Parameter) -> bool:
+    slot = parameter.slots[0]
+    return isinstance(slot, BufferSlot) and slot.writes
+
+
+def _declare(parameter: Parameter, place: int) -> str:
+    """Return an argument as PyTorch's schemas write it."""
+    slot = parameter.slots[0]
+    if isinstance(slot, BufferSlot):
+        return f"Tensor(a{place}!) {parameter.name}" if slot.writes else f"Tensor {parameter.name}"
+    kind = getattr(slot, "kind", None)
+    if len(parameter.slots) > 1 or parameter.fields is not None or kind is None or not is_scalar(kind):
+        raise UnsupportedError(f"kernel: operators take tensors and numbers; {parameter.name!r} is neither")
+    default = "" if parameter.default is None else f"={parameter.default}"
+    return f"{'int' if is_integer_dtype(kind) else 'float'} {parameter.name}{default}"
+
+
+def _run(kernel: ShaderFunction, values: tuple[Any, ...], written: tuple[int, ...]) -> None:
+    """Call a kernel with tensors: in place, or by copies."""
+    buffers: list[Any] = list(values)
+    copies: dict[int, Buffer[Any]] = {}
+    for place, value in enumerate(values):
+        if not hasattr(type(value), "__dlpack__"):
+            continue
+        known = next((each for each in range(place) if values[each] is value), None)
+        if known is not None:
+            buffers[place] = buffers[known]
+            continue
+        try:
+            buffers[place] = share_argument(value, f"argument {place}")
+        except SharingError:
+            copies[place] = buffers[place] = from_dlpack(value.contiguous(), copy=True)
+    kernel(*buffers)
+    for place in written:
+        if place in copies:
+            values[place].copy_(_as_tensor(copies[place], values[place]))
+    end_visits(get_context())
+
+
+def _as_tensor(buffer: Buffer[Any], like: Any) -> Any:
+    """Return a tensor with the elements of a buffer, in place where that is possible."""
+    import torch
+
+    try:
+        found = torch.from_dlpack(buffer)
+    except BufferError:
+        found = torch.from_numpy(buffer.read(0))
+    return found.reshape(like.shape)
