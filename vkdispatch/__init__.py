@@ -111,17 +111,6 @@ _DOCUMENTED_MODULES = (
     "torch",
     "vkfft",
 )
-    "codegen",
-    "cuda",
-    "fft",
-    "kompute",
-    "numpy",
-    "orders",
-    "random",
-    "reduce",
-    "torch",
-    "vkfft",
-)
 _HOMES = {name: home for home, names in _NAMES.items() for name in names.split()}
 
 # `from vkdispatch import *` leaves Python's own functions as they are.
