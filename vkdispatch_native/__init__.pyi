@@ -11,6 +11,7 @@ commands that read them, raises the error of the batch until all of the data hav
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 from typing_extensions import Buffer as ReadableBuffer
 
 def set_error_types(
@@ -958,3 +959,216 @@ def timings(engine: Engine, since: Sequence[int]) -> tuple[list[TimedCommand], l
 def stop_timing(engine: Engine) -> None: ...
 def host_clock() -> int:
     """Return the time in nanoseconds on the clock of `timings`."""
+
+# Expressions of `vkdispatch.numpy`. What is rarely needed is the package's: see `serve_expressions`.
+
+INDEX: object
+"""An operand of a node: the flat index of the element that is computed."""
+READ: str
+NUMBER: str
+PLACE: str
+
+def serve_expressions(
+    *,
+    package: str,
+    allocate: Callable[..., Any],
+    wrap: Callable[..., Any],
+    evaluate: Callable[[Any], View],
+    release: Callable[[Node, int], None],
+    shrink: Callable[[tuple[Any, ...], int, int, int], tuple[int, int, int]],
+    trim: Callable[[list[Any]], None],
+) -> None:
+    """Set what expressions call.
+
+    package: the folder whose frames are no lines of programs.
+    allocate, wrap: return a `vd.Buffer` of a shape and dtype; on a context, memory, shape and dtype.
+    evaluate: computes a node and returns its view.
+    release: computes a node if it alone keeps more than a number of bytes.
+    shrink: computes parts of operands beyond the bounds; returns the bounds of their node.
+    trim: drops readers that are computed.
+    """
+
+def bound_expressions(nodes: int, reads: int, held: int) -> tuple[int, int, int]:
+    """Bound the nodes of an expression, its reads of memory, and the bytes that it alone keeps.
+
+    Return the bounds before.
+    """
+
+class Storage:
+    """Device memory, and the expressions that will read it.
+
+    memory, context: the memory and its context.
+    var_type, size, nbytes: the dtype of its elements (a `vd` dtype), how many there are, and their bytes.
+    readers: weak references to the expressions that wait to read it. Storages of one memory have one list.
+    watched: the memory, if programs may write it by other ways than arrays: it has its readers computed
+        before. None if only arrays write it.
+    is_immediate: whether the host always writes it without a call. Expressions that read it are computed at
+        once, as they are while the memory is lent to the host.
+    lent: the thread that last gave the memory to a function, as part of an expression, and a weak reference
+        to what the function got; None before.
+    """
+
+    context: Any
+    memory: Buffer
+    var_type: Any
+    size: int
+    nbytes: int
+    readers: list[Any]
+    watched: Buffer | None
+    is_immediate: bool
+    lent: tuple[int, Any] | None
+
+    def __init__(self, buffer: Any, *, is_shared: bool = False) -> None: ...
+    @staticmethod
+    def allocate(size: int, var_type: Any, context: Any) -> Storage:
+        """Return new memory, which is undefined until a kernel writes it. Raises as `vd.Buffer`."""
+
+    @property
+    def buffer(self) -> Any:
+        """The memory as a `vd.Buffer` of one axis, or the buffer that it was made of."""
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether programs may write the memory by other ways than arrays."""
+
+    def share(self) -> None:
+        """Let programs write the memory by other ways than arrays: by buffers, kernels and graphs."""
+
+    def move(self) -> None:
+        """Go on with a copy of the memory, if another thread is about to have a function read it.
+
+        Memory that programs know by other ways stays what it is.
+        """
+
+class View:
+    """Elements of a storage. It never changes; what it shows may.
+
+    storage, shape, dtype, num: where the elements lie, their lengths along each axis, their type, its number.
+    offset, strides: the place of the first element, and how far apart neighbours along each axis are, in
+        elements. Without `strides` the elements lie one behind the other.
+    size: how many elements.
+    is_contiguous: whether the elements lie one behind the other, in C order.
+    """
+
+    storage: Storage
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+    num: int
+    offset: int
+    size: int
+    is_contiguous: bool
+
+    def __init__(
+        self,
+        storage: Storage,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        offset: int = 0,
+        strides: tuple[int, ...] | None = None,
+    ) -> None: ...
+    @property
+    def is_whole(self) -> bool:
+        """Whether the view shows all elements of its storage, in the order in which they lie."""
+
+def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the strides of an array in C order, in elements."""
+
+def is_c_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
+    """Whether elements with these strides lie one behind the other."""
+
+def is_same_view(first: View, second: View) -> bool:
+    """Whether two views show the same elements, in the same shape and order."""
+
+class Loop:
+    """An operation with its dtypes.
+
+    operation: what is computed.
+    kinds: the dtypes to which operands are converted before.
+    dtype: of the result.
+    """
+
+    operation: Any
+    kinds: tuple[np.dtype[Any], ...]
+    dtype: np.dtype[Any]
+
+    def __init__(self, operation: Any, kinds: tuple[np.dtype[Any], ...], dtype: np.dtype[Any]) -> None: ...
+
+class Node:
+    """An operation and its operands. Once it is computed, it knows its result and no operands.
+
+    loop, operands: what is to be done, with nodes, views, numbers and INDEX.
+    shape, dtype, num, size: of the result.
+    result: the view that holds the values, or None while nothing has needed them.
+    failure: the error of an attempt to compute it before its operands were overwritten, or None.
+    readers: weak references to the nodes that have it as an operand: they will read its result's memory.
+    count, reads, held: upper bounds of the nodes of the expression, of its reads of memory, and of the bytes
+        that it keeps.
+    """
+
+    loop: Loop
+    operands: tuple[Any, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    num: int
+    size: int
+    result: View | None
+    failure: Exception | None
+    readers: list[Any]
+    count: int
+    reads: int
+    held: int
+
+    @property
+    def line(self) -> tuple[str, int]:
+        """The file and the line of the program that made it."""
+
+def make_node(loop: Loop, operands: tuple[Any, ...], shape: tuple[int, ...], size: int) -> Node:
+    """Return a node, of which parts are computed if it would become too large."""
+
+def apply_known(name: str, operands: tuple[Any, ...], loops: dict[Any, Loop]) -> Node | None:
+    """Return the node of a function whose loop is known, or None for what the checking path has to look at.
+
+    Keys of loops are `(name, *kinds)`: the numbers of dtypes, and the types of Python numbers.
+    """
+
+def wait_to_read(storage: Storage, node: Node) -> None:
+    """Note that a node reads a memory: it is computed before that is written."""
+
+class Program:
+    """An expression as kernels need it: its structure, the views that it reads, and its numbers.
+
+    steps: what is computed, in order: `(loop, *arguments)` for nodes, `(READ, slot)` for elements of
+        `views[slot]`, `(NUMBER, dtype.num)` for the next of `numbers`, `(PLACE, dtype.num)` for the flat
+        index. Arguments are positions of earlier steps.
+    views, numbers: what the steps read.
+    kinds: the dtype numbers of the views.
+    shape, size: of the result.
+    is_plain: whether each view has the elements of a result of this shape where its memory begins.
+    places: the positions of nodes, by identity.
+    """
+
+    steps: list[tuple[Any, ...]]
+    views: list[View]
+    numbers: list[Any]
+    kinds: list[int]
+    shape: tuple[int, ...]
+    size: int
+    is_plain: bool
+    places: dict[int, int]
+
+    def __init__(self, root: Node | View) -> None: ...
+
+def launch_program(
+    launch: Callable[[tuple[Any, ...], Any, bool, int], bool],
+    result: Storage,
+    program: Program,
+    constants: list[int],
+) -> bool:
+    """Launch the kernel of a program with memory as arguments. False if it cannot be: a call says why."""
+
+def compute_plain(program: Program, dtype: np.dtype[Any], kernels: dict[Any, tuple[Any, Any]]) -> View | None:
+    """Compute a plain program, or return None.
+
+    kernels: kernels and the `vd` dtypes of their results, by steps and kinds.
+    """

@@ -303,9 +303,12 @@ cdef class Buffer(Data):
     def read_only(self):
         return self.refusal is not None
 
+    cdef bint is_lent(self):
+        return self.ptr != NULL and self.ptr.sharing().any()
+
     @property
     def lent(self):
-        return self.ptr != NULL and self.ptr.sharing().any()
+        return bool(self.is_lent())
 
     @property
     def imported(self):

@@ -175,6 +175,14 @@ def is_coarse(extent, uint64_t width, uint64_t least, bint wide=False, uint64_t 
     return bool(_is_coarse(sizes, width, least, wide, step))
 
 
+cdef Buffer _memory_of(object argument):
+    """Return the memory of a buffer argument, or None. Callers that know the dtype pass the memory itself."""
+    if type(argument) is Buffer:
+        return <Buffer>argument
+    native = getattr(argument, "_native", None)
+    return <Buffer>native if isinstance(native, Buffer) else None
+
+
 cdef class Launcher:
     cdef Engine engine
     cdef Plan plan
@@ -380,15 +388,14 @@ cdef class Launcher:
             slot = &self.slots[i]
             argument = arguments[i]
             if slot.kind == BUFFER_SLOT:
-                native = getattr(argument, "_native", None)
-                if not isinstance(native, Buffer):
+                buffer = _memory_of(argument)
+                if buffer is None or (slot.has_shape and argument is buffer):
                     return False
-                buffer = <Buffer>native
                 if buffer.engine is not self.engine or buffer.ptr == NULL or buffer.destroy_requested.load():
                     return False
                 if slot.writes and buffer.watched.load():
                     return False  # the checking path settles it
-                if slot.element != NULL:
+                if slot.element != NULL and argument is not buffer:
                     kind = argument.var_type
                     if <PyObject*>kind != slot.element and <PyObject*>kind != slot.twin:
                         return False
@@ -418,7 +425,7 @@ cdef class Launcher:
                         # one memory as two types, which a kernel assumes not to overlap
                         if (self.slots[axis].element != NULL and self.slots[axis].element != slot.element
                                 and (slot.writes or self.slots[axis].writes)
-                                and (<Buffer>arguments[axis]._native).ptr == buffer.ptr):
+                                and _memory_of(arguments[axis]).ptr == buffer.ptr):
                             return False
                 b.addressed = slot.addressed
                 b.address_offset = slot.address_offset

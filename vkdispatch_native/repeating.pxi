@@ -309,7 +309,7 @@ cdef class CallRecorder:
         slots = []
         for i in range(launcher.slots.size()):
             if launcher.slots[i].kind == BUFFER_SLOT:
-                slots.append(self.slot_of(<Buffer>arguments[i]._native))
+                slots.append(self.slot_of(_memory_of(arguments[i])))
             elif launcher.slots[i].kind in (SAMPLER_SLOT, IMAGE_SLOT):
                 self.unrepeatable = True
                 return 0

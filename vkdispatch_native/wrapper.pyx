@@ -5,7 +5,10 @@ cimport cython
 
 import atexit
 import os
+import sys
 import weakref
+from _thread import allocate_lock
+from weakref import ref as weakref_ref
 from time import monotonic, sleep
 
 from cpython.buffer cimport (PyBUF_C_CONTIGUOUS, PyBUF_CONTIG, PyBUF_CONTIG_RO, PyBUF_F_CONTIGUOUS, PyBUF_FORMAT,
@@ -682,3 +685,4 @@ include "launching.pxi"
 include "repeating.pxi"
 include "timing.pxi"
 include "fft.pxi"
+include "expressions.pxi"

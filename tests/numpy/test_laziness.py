@@ -15,6 +15,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.numpy as vnp
 from vkdispatch.base.errors import UnsupportedError
+from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core import expressions, kernels
 
 HOST = np.arange(6, dtype=np.float32)
@@ -322,7 +323,7 @@ def test_too_large_results_name_their_line() -> None:
 def test_a_failed_evaluation_succeeds_later(monkeypatch: pytest.MonkeyPatch) -> None:
     y = array() + 1
     with monkeypatch.context() as patch:
-        patch.setattr(kernels, "function_buffer", lambda *_: (_ for _ in ()).throw(MemoryError("no room")))
+        patch.setattr(expressions, "_computing", [lambda *_: (_ for _ in ()).throw(MemoryError("no room"))])
         with pytest.raises(MemoryError, match=r"no room, in add\(\) at"):
             y.numpy()
     assert y.tolist() == (HOST + 1).tolist()
@@ -346,19 +347,19 @@ def test_long_chains_are_computed_in_parts() -> None:
 
 
 def _count_memory(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """Return a function that returns how many buffers of results were alive at once at most."""
+    """Return a function that returns how many memories of results were alive at once at most."""
     alive: set[int] = set()
     most = [0]
-    make = kernels.function_buffer
+    (compute,) = expressions._computing
 
     def count(*args: Any) -> Any:
-        made = make(*args)
-        alive.add(id(made))
+        made = compute(*args)
+        alive.add(id(made.storage))
         most[0] = max(most[0], len(alive))
-        weakref.finalize(made, alive.discard, id(made))
+        weakref.finalize(made.storage, alive.discard, id(made.storage))
         return made
 
-    monkeypatch.setattr(kernels, "function_buffer", count)
+    monkeypatch.setattr(expressions, "_computing", [count])
     return lambda: most[0]
 
 
@@ -371,8 +372,9 @@ def test_a_chain_needs_memory_for_its_result_and_one_more(monkeypatch: pytest.Mo
     assert most() <= 2
 
 
-def test_dropped_inputs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(expressions, "_MOST_HELD", 4000)
+def test_dropped_inputs_are_not_kept(request: pytest.FixtureRequest) -> None:
+    bounds = native.bound_expressions(96, 12, 4000)
+    request.addfinalizer(lambda: native.bound_expressions(*bounds))
     kept = [array(np.ones(1000, np.float32)) for _ in range(9)]
     total = kept[0]
     for each in kept[1:]:

@@ -402,7 +402,7 @@ def _choose_group(rows: int, a: View) -> int:
     """Return how many invocations factor a panel: few rows each, for the panel has one workgroup only."""
     if rows <= 4 * _GROUP:
         return _GROUP
-    most = min(_LARGE_GROUP, device_facts(a.storage.buffer.context).max_group)
+    most = min(_LARGE_GROUP, device_facts(a.storage.context).max_group)
     return _LARGE_GROUP if most == _LARGE_GROUP else _GROUP
 
 
@@ -418,7 +418,7 @@ def factor_lu(a: View) -> tuple[View, View]:
     """
     count, n, _ = a.shape
     kind = kernel_type(a.dtype)
-    context = a.storage.buffer.context
+    context = a.storage.context
     pivots, singular = new_view((count, n), _UINT32, context), _flags(count, context)
     if n <= _SMALL:
         if n:
@@ -468,7 +468,7 @@ def factor_cholesky(a: View) -> View:
     """
     count, n, _ = a.shape
     kind = kernel_type(a.dtype)
-    indefinite = _flags(count, a.storage.buffer.context)
+    indefinite = _flags(count, a.storage.context)
     for first in range(0, n, _PANEL):
         end = min(first + _PANEL, n)
         sizes = {"n": n, "first": first, "end": end}

@@ -3,6 +3,7 @@
 import copy
 import sys
 import weakref
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from vkdispatch.base.compilation.compiler import can_compile, expect_kernels
@@ -179,6 +180,12 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
 
     if not TYPE_CHECKING:
         __call__ = _call
+
+    @hidden
+    def find_launch(self) -> Callable[[tuple[Any, ...], Any, bool, int], bool] | None:
+        """Return what launches calls of the context used last, on native memory too; None before a call."""
+        fast = self._kernel.fast()
+        return None if fast is None or self._kernel.constants else fast.launch
 
     # -- workgroup sizes by measurement
 

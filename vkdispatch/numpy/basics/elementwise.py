@@ -227,7 +227,7 @@ def _function(ufunc_name: str, own: str | None = None) -> ElementwiseFunction:
             compared = next(each.dtype for each in values if type(each) is Node or type(each) is View)
             values = [bound_integer(each, compared) if type(each) is int else each for each in values]
         kind = None if dtype is None else parse_dtype(dtype)
-        node = apply_ufunc(ufunc_name, values, kind, casting)
+        node = apply_ufunc(ufunc_name, tuple(values), kind, casting)
         return array_of(node) if out is None and where is None else finish(node, out, where, shown, casting)
 
     function.__name__ = function.__qualname__ = shown

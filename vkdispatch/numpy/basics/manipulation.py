@@ -415,7 +415,7 @@ def concatenate(
             raise ArgumentValueError(f"out: expected an Array of shape {shape}, got {describe(out)}")
         target = view_of(out)
     else:
-        target = new_view(shape, kind, view_of(parts[0]).storage.buffer.context)
+        target = new_view(shape, kind, view_of(parts[0]).storage.context)
     start = 0
     for each, length in zip(parts, lengths, strict=True):
         if each.size:

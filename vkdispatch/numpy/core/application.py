@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.dtypes import Kind, bool_, default_real, float64, kernel_type, resolve
 from vkdispatch.numpy.core.expressions import (
     INDEX,
@@ -25,6 +26,7 @@ from vkdispatch.numpy.core.expressions import (
 from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides
 from vkdispatch.numpy.core.operations import COPY, OPERATIONS
 
+apply_known = native.apply_known
 _PACKAGE = dirname(dirname(dirname(__file__)))
 _INTEGER_LIMITS = {
     np.dtype(kind): (int(np.iinfo(kind).min), int(np.iinfo(kind).max)) for kind in "bhilqBHILQ"
@@ -77,7 +79,7 @@ def describe_operand(value: object) -> Any:
 
 
 def apply_ufunc(
-    name: str, operands: Sequence[Any], dtype: Kind | None = None, casting: Any = "same_kind"
+    name: str, operands: tuple[Any, ...], dtype: Kind | None = None, casting: Any = "same_kind"
 ) -> Node:
     """Return the expression of a ufunc for values and numbers.
 
@@ -97,6 +99,10 @@ def apply_ufunc(
     ValueError
         Shapes do not broadcast.
     """
+    if dtype is None:
+        known = apply_known(name, operands, loops)
+        if known is not None:
+            return known
     described: list[Any] = []
     shapes = []
     size = 1
@@ -109,7 +115,7 @@ def apply_ufunc(
             described.append(type(each))
     if dtype is None:
         key = (name, *described)
-        loop = _resolved.get(key) or _resolve(name, key, operands)
+        loop = loops.get(key) or _resolve(name, key, operands)
     else:
         loop = _resolve_as(name, operands, dtype, casting)
     shape = shapes[0]
@@ -118,14 +124,15 @@ def apply_ufunc(
             shape = broadcast_shapes(shapes, name)
             size = math.prod(shape)
             break
+    values: Sequence[Any] = operands
     if len(shapes) < len(operands):
-        operands = [
+        values = [
             each if type(each) is Node or type(each) is View else number_as(each, kind, name)
             for each, kind in zip(operands, loop.kinds, strict=True)
         ]
         if name == "power":
-            _check_exponent(operands[1], loop)
-    return make_node(loop, tuple(operands), shape, size)
+            _check_exponent(values[1], loop)
+    return make_node(loop, tuple(values), shape, size)
 
 
 def _check_exponent(exponent: Any, loop: Loop) -> None:
@@ -138,7 +145,7 @@ def _check_exponent(exponent: Any, loop: Loop) -> None:
 
 
 # Loops by ufunc and operands: dtype numbers, and types of numbers.
-_resolved: dict[tuple[Any, ...], Loop] = {}
+loops: dict[tuple[Any, ...], Loop] = {}
 
 
 def _resolve(name: str, key: tuple[Any, ...], operands: Sequence[Any]) -> Loop:
@@ -156,7 +163,7 @@ def _resolve(name: str, key: tuple[Any, ...], operands: Sequence[Any]) -> Loop:
         kernel_type(kind)  # a number of NumPy may have a type that arrays do not
     loop = find_loop(OPERATIONS[name], found[:-1], found[-1])
     if real or not any(kind.kind in "fc" for kind in found):  # what the default dtype does not decide
-        _resolved[key] = loop
+        loops[key] = loop
     return loop
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.sharing.exports import parse_request
-from vkdispatch.numpy.core.application import apply_ufunc, assign, cast, make_operation
+from vkdispatch.numpy.core.application import apply_known, apply_ufunc, assign, cast, loops, make_operation
 from vkdispatch.numpy.core.devices import Device, device_of
 from vkdispatch.numpy.core.dtypes import Kind, numpy_type
 from vkdispatch.numpy.core.expressions import Node, Value, evaluate
@@ -645,6 +645,12 @@ def _refuse(other: object, name: str) -> Any:
 
 
 def _binary(name: str, x: Any, y: Any) -> Any:
+    if type(x) is Array and type(y) is Array:
+        known = apply_known(name, (x._value, y._value), loops)
+        if known is not None:
+            made: Array = _new(Array)
+            made._value = known
+            return made
     if not isinstance(x, Array):
         if not isinstance(x, _NUMBERS):
             return _refuse(x, name)

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context, is_current
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.numpy.core.expressions import Node
@@ -58,20 +57,20 @@ def parse_device(device: Any) -> Device:
     )
 
 
-def _buffer_of(value: Any) -> Buffer[Any] | None:
+def _context_of(value: Any) -> Context | None:
+    if type(value) is Node and value.result is not None:
+        value = value.result
     if type(value) is View:
-        return value.storage.buffer
+        found: Context = value.storage.context
+        return found
     if type(value) is Node:
-        if value.result is not None:
-            return value.result.storage.buffer
         for operand in value.operands:
-            found = _buffer_of(operand)
-            if found is not None:
-                return found
+            context = _context_of(operand)
+            if context is not None:
+                return context
     return None
 
 
 def device_of(value: Any) -> Device:
     """Return the device of an expression or view."""
-    buffer = _buffer_of(value)
-    return Device(get_context() if buffer is None else buffer.context)
+    return Device(_context_of(value) or get_context())

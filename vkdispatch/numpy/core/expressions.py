@@ -1,17 +1,16 @@
 """Expressions: element-wise operations that wait until something needs their values."""
 
-import sys
 from collections.abc import Callable, Sequence
 from os.path import dirname, join
 from sys import getrefcount
 from threading import RLock
 from typing import Any
-from weakref import ref
 
+from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import describe_place
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type
-from vkdispatch.numpy.core.memory import Shape, Storage, View, broadcast_strides, require_writable
+from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides, require_writable
 
 _PACKAGE = join(dirname(dirname(dirname(__file__))), "")
 # Larger expressions are computed in parts: kernels have bounded size, and bind a bounded number of buffers.
@@ -19,8 +18,6 @@ _MOST_NODES = 96
 _MOST_READS = 12
 # Bytes of memory beyond the result's size that an expression may keep while nothing else does.
 _MOST_HELD = 1 << 26
-
-Line = tuple[str, int]
 
 # Evaluation and writes; expressions of different threads may share operands.
 lock = RLock()
@@ -52,27 +49,7 @@ class Operation:
 _TAKE = Operation("copy", lambda value, kind: value)
 
 
-class Loop:
-    """An operation with its dtypes. Loops with the same ones are one object: see `find_loop`.
-
-    Attributes
-    ----------
-    operation
-        What is computed.
-    kinds
-        The dtypes to which operands are converted before.
-    dtype
-        Of the result.
-    """
-
-    __slots__ = ("dtype", "kinds", "operation")
-
-    def __init__(self, operation: Operation, kinds: tuple[Kind, ...], dtype: Kind) -> None:
-        self.operation = operation
-        self.kinds = kinds
-        self.dtype = dtype
-
-
+Loop = native.Loop
 _loops: dict[tuple[Any, ...], Loop] = {}
 
 
@@ -85,195 +62,38 @@ def find_loop(operation: Operation, kinds: tuple[Kind, ...], dtype: Kind) -> Loo
     return found
 
 
-class Node:
-    """An operation and its operands. Once it is computed, it knows its result and no operands.
-
-    Attributes
-    ----------
-    loop, operands
-        What is to be done, with expressions, views and numbers.
-    shape, dtype, size
-        Of the result.
-    result
-        The view that holds the values, or None while nothing has needed them.
-    failure
-        The error of an attempt to compute it before its operands were overwritten, or None.
-    readers
-        Weak references to the expressions that have it as an operand: they will read its result's memory.
-    count, reads, held
-        Upper bounds of the nodes of the expression, of its reads of memory, and of the bytes that it keeps.
-    line
-        The file and the line of the program that made it.
-    """
-
-    __slots__ = (
-        "__weakref__",
-        "count",
-        "dtype",
-        "failure",
-        "held",
-        "line",
-        "loop",
-        "operands",
-        "readers",
-        "reads",
-        "result",
-        "shape",
-        "size",
-    )
-
-    operands: tuple[Any, ...]
-    result: View | None
-    failure: Exception | None
-
-    def __init__(
-        self,
-        loop: Loop,
-        operands: tuple[Any, ...],
-        shape: Shape,
-        size: int,
-        count: int,
-        reads: int,
-        held: int,
-    ) -> None:
-        self.loop = loop
-        self.operands = operands
-        self.shape = shape
-        self.dtype = loop.dtype
-        self.size = size
-        self.result = self.failure = None
-        self.readers: list[Any] = []
-        self.count = count
-        self.reads = reads
-        self.held = held
-        frame = sys._getframe(3)
-        while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
-            frame = frame.f_back
-        self.line = (frame.f_code.co_filename, frame.f_lineno)
-
-
+Node = native.Node
+Program = native.Program
 Value = Node | View
-
-# An operand: the flat index of the element that is computed.
-INDEX = object()
-# What steps of programs are that are no loops.
-READ, NUMBER, PLACE = "read", "number", "place"
+INDEX, READ, NUMBER, PLACE = native.INDEX, native.READ, native.NUMBER, native.PLACE
+make_node = native.make_node
+is_same_view = native.is_same_view
 
 
-class Program:
-    """An expression as kernels need it: its structure, the views that it reads, and its numbers.
-
-    Attributes
-    ----------
-    steps
-        What is computed, in order: `(loop, *arguments)` for nodes, `(READ, slot)` for elements of
-        `views[slot]`, `(NUMBER, dtype.num)` for the next of `numbers`, `(PLACE, dtype.num)` for the flat
-        index. Arguments are positions of earlier steps.
-    views, numbers
-        What the steps read.
-    shape, size
-        Of the result.
-    """
-
-    __slots__ = ("numbers", "places", "shape", "size", "steps", "views")
-
-    def __init__(self, root: Value) -> None:
-        self.steps: list[tuple[Any, ...]] = []
-        self.views: list[View] = []
-        self.numbers: list[Any] = []
-        self.shape = root.shape
-        self.size = root.size
-        self.places: dict[int, int] = {}
-        self._add(root)
-
-    def permute(self, order: Sequence[int]) -> None:
-        """Give the result its axes in another order. No step may use the flat index."""
-        whole = self.shape
-        self.shape = tuple(whole[axis] for axis in order)
-        for slot, view in enumerate(self.views):
-            own = broadcast_strides(whole, view)
-            strides = tuple(own[axis] for axis in order)
-            self.views[slot] = View(view.storage, self.shape, view.dtype, view.offset, strides)
-
-    def _add(self, value: Value) -> int:
-        """Add the steps of an expression; return the position of the last one."""
-        known = self.places.get(id(value))
-        if known is not None:
-            return known
-        if type(value) is View:
-            position = self._add_view(value)
-        else:
-            assert type(value) is Node
-            if value.result is not None:
-                position = self._add_view(value.result)
-            elif value.failure is not None:
-                raise value.failure.with_traceback(None)
-            elif value.shape != self.shape:
-                position = self._add_view(evaluate(value))
-            else:
-                step: list[Any] = [value.loop]
-                for at, each in enumerate(value.operands):
-                    if type(each) is View or type(each) is Node:
-                        step.append(self._add(each))
-                    else:
-                        num = value.loop.kinds[at].num
-                        if each is INDEX:
-                            self.steps.append((PLACE, num))
-                        else:
-                            self.numbers.append(each)
-                            self.steps.append((NUMBER, num))
-                        step.append(len(self.steps) - 1)
-                self.steps.append(tuple(step))
-                position = len(self.steps) - 1
-        self.places[id(value)] = position
-        return position
-
-    def _add_view(self, view: View) -> int:
-        views = self.views
-        for slot, each in enumerate(views):
-            if is_same_view(each, view):
-                return self.steps.index((READ, slot))
-        views.append(view)
-        self.steps.append((READ, len(views) - 1))
-        return len(self.steps) - 1
-
-
-def is_same_view(first: View, second: View) -> bool:
-    """Whether two views show the same elements, in the same shape and order."""
-    return first is second or (
-        first.storage is second.storage
-        and first.size == second.size
-        and first.offset == second.offset
-        and first.dtype == second.dtype
-        and first.shape == second.shape
-        and first.strides == second.strides
-    )
+def permute(program: Program, order: Sequence[int]) -> None:
+    """Give the result of a program its axes in another order. No step may use the flat index."""
+    whole = program.shape
+    program.shape = tuple(whole[axis] for axis in order)
+    for slot, view in enumerate(program.views):
+        own = broadcast_strides(whole, view)
+        strides = tuple(own[axis] for axis in order)
+        program.views[slot] = View(view.storage, program.shape, view.dtype, view.offset, strides)
+    program.is_plain = False
 
 
 # What computes a program into a view; the module of kernels sets it.
-_computing: list[Callable[[Program, Kind, View | None, Line], View]] = []
+_computing: list[Callable[[Program, Kind, View | None, Node | None], View]] = []
 
 
-def compute_with(function: Callable[[Program, Kind, View | None, Line], View]) -> None:
+def compute_with(function: Callable[[Program, Kind, View | None, Node | None], View]) -> None:
     """Have expressions computed by a function of the module above."""
     _computing[:] = [function]
 
 
-def make_node(loop: Loop, operands: tuple[Any, ...], shape: Shape, size: int) -> Node:
-    """Return an expression, of which parts are computed if it would become too large."""
-    count, reads, held = 1, 0, 0
-    for each in operands:
-        kind = type(each)
-        if kind is Node:
-            count += each.count
-            reads += each.reads
-            held += each.held
-        elif kind is View:
-            reads += 1
-            held += each.storage.nbytes
-    if count > _MOST_NODES or reads > _MOST_READS:
-        count, reads = _count_distinct(operands)
-    if count > _MOST_NODES or reads > _MOST_READS:
+def _shrink(operands: tuple[Any, ...], held: int, most_nodes: int, most_reads: int) -> tuple[int, int, int]:
+    """Compute parts of an expression with these operands if it is too large; return its bounds."""
+    count, reads = _count_distinct(operands)
+    if count > most_nodes or reads > most_reads:
         for each in operands:
             if type(each) is Node and each.result is None and each.count > 1:
                 evaluate(each)
@@ -281,19 +101,13 @@ def make_node(loop: Loop, operands: tuple[Any, ...], shape: Shape, size: int) ->
         count = 1 + sum(each.count for each in nodes)
         reads = sum(each.reads if type(each) is Node else 1 for each in operands)
         held = sum(each.held for each in nodes)
-    node = Node(loop, operands, shape, size, count, reads, held)
-    for each in operands:
-        kind = type(each)
-        if kind is View:
-            _wait_to_read(each.storage, node)
-        elif kind is Node:
-            if each.result is None:
-                each.readers.append(ref(node))
-            else:
-                _wait_to_read(each.result.storage, node)
-    if held > _MOST_HELD and node.result is None and _count_dropped(node) > _MOST_HELD + _bytes_of(node):
+    return count, reads, held
+
+
+def _release(node: Node, most_held: int) -> None:
+    """Compute an expression if it alone keeps too much memory."""
+    if _count_dropped(node) > most_held + _bytes_of(node):
         evaluate(node)
-    return node
 
 
 def _count_distinct(operands: tuple[Any, ...]) -> tuple[int, int]:
@@ -317,19 +131,11 @@ def _bytes_of(node: Node) -> int:
     return node.size * node.dtype.itemsize
 
 
-def _wait_to_read(storage: Storage, node: Node) -> None:
-    """Note that an expression reads a memory: it is computed before that is written."""
-    readers = storage.readers
-    length = len(readers)
-    if length >= 64 and not length & (length - 1):
-        with lock:
-            length = len(readers)
-            readers[:length] = [r for r in readers[:length] if (n := r()) is not None and n.result is None]
-    readers.append(ref(node))
-    if storage.watched is not None:
-        storage.watched.watch()
-        if storage.is_immediate or storage.watched.lent:
-            evaluate(node)
+def _trim(readers: list[Any]) -> None:
+    """Forget readers that are computed or gone."""
+    with lock:
+        length = len(readers)
+        readers[:length] = [r for r in readers[:length] if (n := r()) is not None and n.result is None]
 
 
 def evaluate(value: Value) -> View:
@@ -349,7 +155,7 @@ def evaluate(value: Value) -> View:
                 program = None
                 try:
                     program = Program(value)
-                    result = _computing[0](program, value.dtype, None, value.line)
+                    result = _computing[0](program, value.dtype, None, value)
                 except Exception as error:
                     _name_operation(error, value, program)
                     raise
@@ -405,8 +211,7 @@ def evaluate_into(value: Value, target: View) -> None:
         program = None
         try:
             program = Program(value)
-            line = value.line if type(value) is Node else ("", 0)
-            _computing[0](program, value.dtype, target, line)
+            _computing[0](program, value.dtype, target, value if type(value) is Node else None)
         except Exception as error:
             _name_operation(error, value, program)
             raise
@@ -414,7 +219,7 @@ def evaluate_into(value: Value, target: View) -> None:
             # whatever shows the expression has its values until the target is written again
             value.loop, value.operands = find_loop(_TAKE, (value.dtype,), value.dtype), (target,)
             value.count, value.reads, value.held = 1, 1, target.storage.nbytes
-            _wait_to_read(target.storage, value)
+            native.wait_to_read(target.storage, value)
 
 
 def settle_readers(target: View, writing: Value | None = None) -> None:
@@ -469,6 +274,16 @@ def _unwatch(memory: native.Buffer) -> None:
 
 
 native.settle_with(_settle_memory)
+native.bound_expressions(_MOST_NODES, _MOST_READS, _MOST_HELD)
+native.serve_expressions(
+    package=_PACKAGE,
+    allocate=function_buffer,
+    wrap=Buffer.of_memory,
+    evaluate=evaluate,
+    release=_release,
+    shrink=_shrink,
+    trim=_trim,
+)
 
 
 def _count_local() -> int:

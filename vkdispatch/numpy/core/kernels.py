@@ -13,10 +13,11 @@ from vkdispatch.arrays.kernels import trace_kernel
 from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.arrays.values.elements import wrap_integer
 from vkdispatch.base import dtype as dt
-from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
-from vkdispatch.base.dtype import compute_type
+from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import UsageError, describe_place
+from vkdispatch.base.native_module import native
 from vkdispatch.codegen.trace.current import precise_math
 from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.execution_pipeline.kernel_facts import is_held, note_source
@@ -25,12 +26,12 @@ from vkdispatch.numpy.core.expressions import (
     NUMBER,
     PLACE,
     READ,
-    Line,
     Node,
     Program,
     compute_with,
     evaluate,
     lock,
+    permute,
 )
 from vkdispatch.numpy.core.memory import (
     Shape,
@@ -43,7 +44,10 @@ from vkdispatch.numpy.core.turning import turn
 from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
+compute_plain = native.compute_plain
+launch_program = native.launch_program
 _GROUP = 256
+_MOST_KERNELS = 2048
 _MOST_FAST = 1 << 31  # indices below it are divided by multiplication
 _OF_NUM: dict[int, Kind] = {np.dtype(code).num: np.dtype(code) for code in "?bhilqBHILQefdFD"}
 
@@ -53,51 +57,41 @@ _OF_NUM: dict[int, Kind] = {np.dtype(code).num: np.dtype(code) for code in "?bhi
 # "single"     at an offset
 # other texts  by coordinates; for each axis of the result "0" (repeated), "1" (neighbours) or "s" (a stride)
 Layout = str
+_WHOLE = [("whole",) * count for count in range(100)]
 
 
 class _Plan:
     """A program with layouts for its views: `key` is what a kernel depends on, `values` are its constants."""
 
-    __slots__ = ("buffers", "key", "values")
+    __slots__ = ("key", "values")
 
     def __init__(self, program: Program, target: View | None) -> None:
         shape = program.shape
         views = program.views
-        self.buffers = [view.storage.buffer for view in views]
-        kinds = tuple([view.dtype.num for view in views])
-        if target is None:
-            for view in views:
-                if not view.is_contiguous or view.offset or view.shape != shape:
-                    break
-            else:
-                self.values: list[int] = []
-                self.key: tuple[Any, ...] = (
-                    tuple(program.steps),
-                    kinds,
-                    ("whole",) * len(kinds),
-                    0,
-                    program.size < _MOST_FAST,
-                )
-                return
-        else:
+        steps, kinds = tuple(program.steps), tuple(program.kinds)
+        is_narrow = program.size < _MOST_FAST
+        if target is None and program.is_plain:
+            self.values: list[int] = []
+            self.key: tuple[Any, ...] = steps, kinds, _WHOLE[len(kinds)], 0, is_narrow
+            return
+        if target is not None:
             views = [*views, target]
-        layouts, steps, axes = _lay_out(
+        layouts, constants, axes = _lay_out(
             shape,
             tuple([(view.shape, view.strides, view.offset != 0, view.is_contiguous) for view in views]),
             target is not None,
         )
         values: list[int] = []
-        for view, layout, own in zip(views, layouts, steps, strict=True):
+        for view, layout, own in zip(views, layouts, constants, strict=True):
             if layout != "whole":
                 values.append(view.offset)
                 values += own
         values += axes
-        is_narrow = program.size < _MOST_FAST
         if is_narrow:
             for length in axes[1:]:
                 values += _find_multiplier(length)
         self.values = values
-        self.key = (tuple(program.steps), kinds, layouts, len(axes), is_narrow)
+        self.key = (steps, kinds, layouts, len(axes), is_narrow)
 
 
 @lru_cache(4096)
@@ -324,7 +318,12 @@ def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any
     return annotations, record
 
 
-@lru_cache(2048)
+# Kernels for new memory and views that begin where their memory does, by steps and kinds, with the type of
+# the result's elements: what is looked up most.
+_plain_kernels: dict[tuple[Any, ...], tuple[ShaderFunction, DType]] = {}
+
+
+@lru_cache(_MOST_KERNELS)
 def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
     """Return the kernel that computes a program into new memory, or into a view."""
     dtype = _OF_NUM[num]
@@ -345,7 +344,7 @@ def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
     return trace_kernel(_name(key[0]), body, arguments, _GROUP, exec_size=extent)
 
 
-@lru_cache(2048)
+@lru_cache(_MOST_KERNELS)
 def _mapping(key: Any, num: int) -> MappingFunction:
     """Return the map that gives the elements of a program."""
     dtype = _OF_NUM[num]
@@ -366,52 +365,60 @@ def _name(steps: Sequence[tuple[Any, ...]]) -> str:
 
 def new_view(shape: Shape, dtype: Kind, context: Context | None = None) -> View:
     """Return a view of new memory, which is undefined until it is written."""
-    made = function_buffer((_product(shape),), kernel_type(dtype), context)
-    return View(Storage(made), shape, dtype)
+    storage = Storage.allocate(_product(shape), kernel_type(dtype), context or get_context())
+    return View(storage, shape, dtype)
 
 
-def _compute_program(program: Program, dtype: Kind, target: View | None, line: Line) -> View:
-    if current.chosen is None:
-        return _run_program(program, dtype, target, line)
-    # the graph would compute it later, and each time
-    chosen, current.chosen = current.chosen, None
-    try:
-        return _run_program(program, dtype, target, line)
-    finally:
-        current.chosen = chosen
-
-
-def _run_program(program: Program, dtype: Kind, target: View | None, line: Line) -> View:
+def _compute_program(program: Program, dtype: Kind, target: View | None, node: Node | None) -> View:
+    """Compute a program into a view or into new memory; `node` is its expression."""
+    if current.chosen is not None:
+        # the graph would compute it later, and each time
+        chosen, current.chosen = current.chosen, None
+        try:
+            return _compute_program(program, dtype, target, node)
+        finally:
+            current.chosen = chosen
     if target is None:
-        context = program.views[0].storage.buffer.context if program.views else get_context()
-        size = program.size
-        memory = function_buffer((size,), kernel_type(dtype), context)
-        if size:
+        known = None if is_held() else compute_plain(program, dtype, _plain_kernels)
+        if known is not None:
+            return known
+        context = program.views[0].storage.context if program.views else get_context()
+        target = View(Storage.allocate(program.size, kernel_type(dtype), context), program.shape, dtype)
+        if program.size:
             plan = _Plan(program, None)
             kernel = _store_kernel(plan.key, dtype.num, False)
-            kernel(memory, *plan.buffers, *plan.values, *program.numbers)
-            if is_held():
-                _note_line(kernel, line)
-        return View(Storage(memory), program.shape, dtype)
+            _launch(kernel, target.storage, program, plan, node)
+            if program.is_plain and program.size < _MOST_FAST:
+                if len(_plain_kernels) >= _MOST_KERNELS:
+                    _plain_kernels.clear()
+                _plain_kernels[plan.key[:2]] = kernel, target.storage.var_type
+        return target
     if target.size == 0:
         return target
     for view in program.views:
         if view is not target and overlaps(view, target) and not _is_aligned(view, target):
-            program = Program(_run_program(program, dtype, None, line))
+            program = Program(_compute_program(program, dtype, None, node))
             break
     plan = _Plan(program, None if target.is_whole else target)
     kernel = _store_kernel(plan.key, dtype.num, not target.is_whole)
-    kernel(target.storage.buffer, *plan.buffers, *plan.values, *program.numbers)
-    if is_held():
-        _note_line(kernel, line)
+    _launch(kernel, target.storage, program, plan, node)
     return target
 
 
-def _note_line(kernel: ShaderFunction, line: Line) -> None:
-    """Let the profile that is running name a kernel by the line of its expression."""
-    if line[1]:
+def _launch(
+    kernel: ShaderFunction, result: Storage, program: Program, plan: _Plan, node: Node | None
+) -> None:
+    """Launch a kernel of `_store_kernel`."""
+    is_noted = is_held()
+    launch = kernel.find_launch()
+    if launch is not None and not is_noted and launch_program(launch, result, program, plan.values):
+        return
+    buffers = [view.storage.buffer for view in program.views]
+    kernel(result.buffer, *buffers, *plan.values, *program.numbers)
+    if is_noted and node is not None:
+        # let the profile that is running name the kernel by the line of its expression
         for built in kernel._built.values():
-            note_source(built.plan, describe_place(*line))
+            note_source(built.plan, describe_place(*node.line))
 
 
 def _is_aligned(view: View, target: View) -> bool:
@@ -456,14 +463,15 @@ def as_operand(value: Any, shape: Shape, order: Sequence[int] | None = None) -> 
     if order is not None:
         if any(step[0] is PLACE for step in program.steps):
             program = Program(evaluate(value))
-        program.permute(order)
+        permute(program, order)
     plan = _Plan(program, None)
     mapped = MappedArray.__new__(MappedArray)
     mapped.mapping = _mapping(plan.key, value.dtype.num)
-    mapped.arguments = (*plan.buffers, *plan.values, *program.numbers)
+    buffers = [view.storage.buffer for view in program.views]
+    mapped.arguments = (*buffers, *plan.values, *program.numbers)
     mapped.var_type = kernel_type(value.dtype)
     mapped.shape, mapped.size = shape, value.size
-    mapped.context = plan.buffers[0].context
+    mapped.context = buffers[0].context
     if type(value) is Node:
         # another thread may write what the expression reads before the function has been called
         lent = get_ident(), ref(mapped)
@@ -474,7 +482,7 @@ def as_operand(value: Any, shape: Shape, order: Sequence[int] | None = None) -> 
 
 def as_buffer(view: View, shape: Shape) -> Buffer[Any]:
     """Return the memory of a whole view as a buffer of a shape of at most three axes."""
-    own = view.storage.buffer
+    own: Buffer[Any] = view.storage.buffer
     if own.shape == shape:
         return own
     return Buffer.of_memory(own.context, own._native, shape, own.var_type)
@@ -483,4 +491,4 @@ def as_buffer(view: View, shape: Shape) -> Buffer[Any]:
 def gather(view: View) -> View:
     """Return a copy of the elements of a view, one behind the other."""
     turned = None if view.is_contiguous else turn(view)
-    return _compute_program(Program(view), view.dtype, None, ("", 0)) if turned is None else turned
+    return _compute_program(Program(view), view.dtype, None, None) if turned is None else turned

@@ -1,87 +1,15 @@
 """Memory of arrays: storages, and views that show elements of a storage by shape and strides."""
 
-import math
-from threading import Lock, get_ident
 from typing import Any
-from weakref import ReferenceType
 
-from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.native_module import native
-from vkdispatch.numpy.core.dtypes import Kind
 
 Shape = tuple[int, ...]
-_sharing = Lock()
-
-
-class Storage:
-    """A buffer, and the expressions that will read it.
-
-    Attributes
-    ----------
-    buffer
-        The memory.
-    nbytes
-        Its bytes.
-    readers
-        Weak references to the expressions that wait to read it; storages of the same memory have one list.
-    watched
-        The native buffer, if programs may write it by other ways than arrays: it has its readers computed
-        before. None if only arrays write it.
-    is_immediate
-        Whether the host always writes it without a call. Expressions that read it are computed at once, as
-        they are while the memory is lent to the host.
-    lent
-        The thread that last gave the memory to a function, as part of an expression, and a weak reference to
-        what the function got; None before.
-    """
-
-    __slots__ = ("buffer", "is_immediate", "lent", "nbytes", "readers", "watched")
-
-    def __init__(self, buffer: Buffer[Any], *, is_shared: bool = False) -> None:
-        self.buffer = buffer
-        self.nbytes = buffer.mem_size
-        self.readers: list[ReferenceType[Any]] = []
-        self.watched: native.Buffer | None = None
-        self.is_immediate = False
-        self.lent: tuple[int, ReferenceType[Any]] | None = None
-        if is_shared:
-            self.share()
-
-    @property
-    def is_shared(self) -> bool:
-        """Whether programs may write the buffer by other ways than arrays."""
-        return self.watched is not None
-
-    def share(self) -> None:
-        """Let programs write the buffer by other ways than arrays: by its methods, kernels and graphs."""
-        memory = self.buffer._native
-        with _sharing:
-            known = memory.readers
-            if known is None:
-                memory.readers = self.readers
-            elif known is not self.readers:
-                known += self.readers
-                self.readers = known
-            self.is_immediate = memory.shared
-            self.watched = memory
-        if self.readers:
-            memory.watch()
-
-    def move(self) -> None:
-        """Go on with a copy of the memory, if another thread is about to have a function read it.
-
-        Memory that programs know by other ways stays what it is.
-        """
-        if self.lent is None:
-            return
-        thread, taken = self.lent
-        if taken() is None:
-            self.lent = None
-        elif thread != get_ident() and self.watched is None:
-            copy = function_buffer(self.buffer.shape, self.buffer.var_type, self.buffer.context)
-            copy._native.copy_from(self.buffer._native)
-            self.buffer, self.lent = copy, None
+Storage = native.Storage
+View = native.View
+c_strides = native.c_strides
+is_c_order = native.is_c_order
 
 
 class _Refusal(list[Any]):
@@ -93,7 +21,7 @@ class _Refusal(list[Any]):
 
 def refuse_writes(storage: Storage, reason: str) -> None:
     """Have every write to a memory raise ValueError with this message."""
-    memory = storage.buffer._native
+    memory = storage.memory
     memory.readers = _Refusal(reason)
     memory.watch()
 
@@ -104,71 +32,9 @@ def require_writable(memory: native.Buffer) -> None:
         raise ArgumentValueError(memory.readers.reason)
 
 
-class View:
-    """Elements of a storage. It never changes; what it shows may.
-
-    Attributes
-    ----------
-    storage, shape, dtype
-        Where the elements lie, their lengths along each axis, and their type.
-    offset, strides
-        The place of the first element, and how far apart neighbours along each axis are, in elements.
-    is_contiguous
-        Whether the elements lie one behind the other, in C order.
-    size
-        How many elements.
-    """
-
-    __slots__ = ("dtype", "is_contiguous", "offset", "shape", "size", "storage", "strides")
-
-    def __init__(
-        self, storage: Storage, shape: Shape, dtype: Kind, offset: int = 0, strides: Shape | None = None
-    ) -> None:
-        self.storage = storage
-        self.shape = shape
-        self.dtype = dtype
-        self.offset = offset
-        self.size = math.prod(shape)
-        if strides is None:
-            self.strides = c_strides(shape)
-            self.is_contiguous = True
-        else:
-            self.strides = strides
-            self.is_contiguous = is_c_order(shape, strides)
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the view shows all elements of its storage, in the order in which they lie."""
-        return self.is_contiguous and self.offset == 0 and self.size == self.storage.buffer.size
-
-
-def c_strides(shape: Shape) -> Shape:
-    """Return the strides of an array in C order, in elements."""
-    if len(shape) <= 1:
-        return (1,) * len(shape)
-    strides, step = [], 1
-    for length in reversed(shape):
-        strides.append(step)
-        step *= length
-    return tuple(reversed(strides))
-
-
-def is_c_order(shape: Shape, strides: Shape) -> bool:
-    """Whether elements with these strides lie one behind the other."""
-    step = 1
-    for length, stride in zip(reversed(shape), reversed(strides), strict=True):
-        if length == 0:
-            return True
-        if length != 1:
-            if stride != step:
-                return False
-            step *= length
-    return True
-
-
 def overlaps(first: View, second: View) -> bool:
     """Whether two views may show the same element."""
-    if first.storage.buffer._native is not second.storage.buffer._native or not (first.size and second.size):
+    if first.storage.memory is not second.storage.memory or not (first.size and second.size):
         return False
     a, b = bounds(first), bounds(second)
     item, other = first.dtype.itemsize, second.dtype.itemsize

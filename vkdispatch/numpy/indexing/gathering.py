@@ -193,7 +193,7 @@ def _select(view: View, picked: Picked) -> tuple[Selection, bool]:
             different = np.unique(flat).size == size
     if not parts:
         parts = [_Part(np.zeros(shape, np.int64), 1, 0, 0, True, False)]
-    context = view.storage.buffer.context
+    context = view.storage.context
     indices = []
     for part in parts:
         values = part.values
@@ -227,7 +227,7 @@ def gather_items(view: View, picked: Picked) -> Array:
             size = (mask.size,)
             return array_from(compact(as_operand(view, size), as_operand(value_of(mask), size)))
     selection, _ = _select(view, picked)
-    result = new_view(selection.result_shape, view.dtype, view.storage.buffer.context)
+    result = new_view(selection.result_shape, view.dtype, view.storage.context)
     if check_lengths(selection):
         index = selection.indices[0]
         if (
@@ -290,7 +290,7 @@ def _fit(value: Any, shape: Shape) -> Any:
 
 def _apart(value: Any, view: View) -> Any:
     """Return a value that does not read the memory of a view, which no waiting expression reads."""
-    if type(value) is View and value.storage.buffer._native is view.storage.buffer._native:
+    if type(value) is View and value.storage.memory is view.storage.memory:
         return gather(value)
     return value
 

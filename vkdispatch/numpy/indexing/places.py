@@ -263,7 +263,7 @@ class _Plan:
             after = _join([*((n, words(step)) for n, step in after[:-1]), (words(length), 1)])
         self.width = math.prod(n for n, _ in after)
         self.total = self.count * self.width * math.prod(n for n, _ in before)
-        if self.total >= _MOST or selection.view.storage.buffer.size * max(scale, 1) >= _MOST:
+        if self.total >= _MOST or selection.view.storage.size * max(scale, 1) >= _MOST:
             raise ArgumentValueError("index: arrays of 2**32 elements or more take slices and integers only")
         sources = tuple(
             (operand.source, each.is_valid, is_long(operand, each.length))

@@ -99,7 +99,7 @@ def lend_elements(x: Array, ordered: bool) -> Elements:
     dlpack_device(x)
     view = view_of(x)
     view.storage.share()
-    memory = view.storage.buffer._native
+    memory = view.storage.memory
     lent = lend_host_memory(memory, kernel_type(view.dtype), (), ordered)
     # NumPy, too, shows elements that are repeated read-only
     repeats = any(length > 1 and stride == 0 for length, stride in zip(view.shape, view.strides, strict=True))

@@ -19,6 +19,11 @@ class FastPath:
     """Launches calls without checking their arguments in Python: the native launchers check them.
 
     There is one launcher for each variant that was built. A launcher refuses what is not for its variant.
+
+    Attributes
+    ----------
+    launch
+        The launcher that is tried first.
     """
 
     __slots__ = (
@@ -27,10 +32,10 @@ class FastPath:
         "_count",
         "_in_groups",
         "_kernels",
-        "_launch",
         "_others",
         "_ranks",
         "_resources",
+        "launch",
     )
 
     def __init__(self, slots: Sequence[Slot], in_groups: bool, constants: tuple[Handle, ...] = ()) -> None:
@@ -39,7 +44,7 @@ class FastPath:
         self._constants = constants
         self._ranks: list[int] = []
         self._kernels: tuple[BuiltKernel, ...] = ()
-        self._launch: Callable[[tuple[Any, ...], Any, bool, int], bool] = _refuse
+        self.launch: Callable[[tuple[Any, ...], Any, bool, int], bool] = _refuse
         self._others: tuple[Callable[[tuple[Any, ...], Any, bool, int], bool], ...] = ()
         self._in_groups = in_groups
         self._resources = _make_picker(
@@ -52,7 +57,7 @@ class FastPath:
         place = bisect.bisect(self._ranks, rank)
         self._ranks.insert(place, rank)
         self._kernels = (*self._kernels[:place], kernel, *self._kernels[place:])
-        self._launch, *others = (each.launcher.launch for each in self._kernels)
+        self.launch, *others = (each.launcher.launch for each in self._kernels)
         self._others = tuple(others)
 
     def run(self, values: tuple[Any, ...], size: LaunchSize, graph: object, queue: int = ALL_QUEUES) -> bool:
@@ -74,7 +79,7 @@ class FastPath:
             values += self._constants
         try:
             if graph is None:
-                if self._launch(values, limit, self._in_groups, queue):
+                if self.launch(values, limit, self._in_groups, queue):
                     return True
                 return any(launch(values, limit, self._in_groups, queue) for launch in self._others)
             if queue != ALL_QUEUES or not isinstance(graph, CommandGraph) or graph.destroyed:
