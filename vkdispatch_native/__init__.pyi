@@ -486,6 +486,9 @@ class Buffer:
     def destroy(self) -> None:
         """Free the memory once the device has finished using it. Never blocks. Idempotent."""
 
+def find_shared(engine: Engine, first: int, end: int) -> tuple[Buffer, int] | None:
+    """Return a buffer that the host uses, too, and that holds these bytes, and their offset in it."""
+
 class Loan:
     """Memory of a buffer that the host uses. It lasts as long as this object, even if the buffer ends."""
 

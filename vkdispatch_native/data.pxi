@@ -273,6 +273,7 @@ cdef class Buffer(Data):
         with nogil:
             buffer.ptr = e.import_buffer(<byte*><uintptr_t>address, size, ordered, kept)
             buffer.resource = buffer.ptr
+        _note_shared(engine, buffer, address)
         return buffer
 
     def lend(self, size_t queue=0, bint ordered=True):
@@ -291,6 +292,7 @@ cdef class Buffer(Data):
         if loan.loan.get() == NULL:
             return None
         loan.buffer = self
+        _note_shared(self.engine, self, <uintptr_t>loan.data())
         return loan
 
     cdef int settle_readers(self) except -1:

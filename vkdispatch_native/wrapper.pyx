@@ -347,6 +347,7 @@ cdef class Engine:
     cdef list notes  # by ticket: what error messages are created from
     cdef object on_found
     cdef object samplers  # settings -> SamplerState: devices support only a few thousand samplers
+    cdef dict shared  # address -> (weak reference to a Buffer, bytes) of memory that the host uses, too
     cdef object __weakref__
 
     def __init__(self, device_indices, queue_families, bint debug, bint force_staging, extensions=(),
@@ -395,6 +396,7 @@ cdef class Engine:
         if self.ptr.get() != NULL:
             raise RuntimeError("an engine is initialized once")
         self.samplers = weakref.WeakValueDictionary()
+        self.shared = {}
         _making.fetch_add(1)
         if _ending:
             _making.fetch_sub(1)

@@ -68,6 +68,7 @@ class Buffer(Transfers, Generic[_D]):
     cuda_source = None
     cuda_array_stream = None
     _base: "Buffer[Any] | None" = None  # of a view: the buffer that owns the memory
+    _loan: object = None  # of memory that the host uses, too
     _order: object = None  # hashable: differs where the order of elements does not follow from `shape`
 
     @overload
