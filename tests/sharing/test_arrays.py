@@ -63,7 +63,7 @@ def test_dtypes_both_ways(takes_host: None, host: Any) -> None:
 
 
 def test_any_address_within_a_page_will_do(takes_host: None) -> None:
-    octets = np.zeros(8192, np.uint8)
+    octets = np.zeros(4 * 4096, np.uint8)
     for start in (0, 4, 20, 4092):
         data = octets[-address(octets) % 4096 + start :][:400].view(np.float32)
         data[:] = np.arange(100)
