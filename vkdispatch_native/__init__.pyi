@@ -416,6 +416,13 @@ class Buffer:
         error class if the driver refuses the memory.
         """
 
+    @staticmethod
+    def over_handle(engine: Engine, handle: int, size: int, owner: object) -> Buffer:
+        """Return a buffer on a VkBuffer of another library, for every queue of the device.
+
+        `owner` is referenced until no queue uses it any more. The VkBuffer is not destroyed.
+        """
+
     def lend(self, queue: int = 0, ordered: bool = True) -> Loan | None:
         """Lend the host the memory of a queue's copy, after all work that uses it. None if it is not mapped.
 

@@ -276,6 +276,21 @@ cdef class Buffer(Data):
         _note_shared(engine, buffer, address)
         return buffer
 
+    @staticmethod
+    def over_handle(Engine engine not None, uint64_t handle, uint64_t size, owner):
+        cdef Buffer buffer = Buffer.__new__(Buffer)
+        cdef CppEngine* e = engine.open()
+        cdef shared_ptr[void] kept
+        mark_unrepeatable()
+        release_dropped_references()
+        if handle == 0 or size == 0:
+            raise ValueError("a buffer needs a handle and at least one byte")
+        buffer.begin(engine, "a buffer")
+        kept = keep_object(<PyObject*>owner)
+        buffer.ptr = e.borrow_buffer(<VkBuffer><uintptr_t>handle, size, kept)
+        buffer.resource = buffer.ptr
+        return buffer
+
     def lend(self, size_t queue=0, bint ordered=True):
         cdef CppEngine* engine
         cdef Loan loan = Loan.__new__(Loan)

@@ -279,6 +279,15 @@ Buffer* Engine::import_buffer(std::byte* data, VkDeviceSize size, bool ordered, 
   });
 }
 
+Buffer* Engine::borrow_buffer(VkBuffer handle, VkDeviceSize size, std::shared_ptr<void> owner) {
+  const Use use(*this);
+  check_one_device("a buffer of another library");
+  return create([&] {
+    return std::make_unique<Buffer>(queue_count(),
+                                    std::make_shared<Memory>(*devices_.front(), handle, size, owner));
+  });
+}
+
 std::shared_ptr<Loan> Engine::lend(size_t queue, Buffer& buffer, bool ordered) {
   const Use use(*this);
   if (buffer.memory(queue).mapped() == nullptr) {
