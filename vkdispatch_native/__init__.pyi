@@ -212,7 +212,9 @@ class Engine:
         """Whether the memory of buffers is memory of the host, on all devices."""
 
     @property
-    def imports_host_memory(self) -> bool: ...
+    def imports_host_memory(self) -> bool:
+        """Whether `Buffer.over_host` is possible for memory that begins anywhere in a page."""
+
     @property
     def binding_alignment(self) -> int:
         """Of the first byte that a buffer binds."""

@@ -127,6 +127,7 @@ cdef extern from "context/device.hpp" namespace "vkd" nogil:
         cbool borrowed()
         cbool host_mapped()
         cbool imports_pages()
+        uint64_t import_alignment()
 
 cdef extern from "context/features.hpp" namespace "vkd" nogil:
     cdef cppclass CppFeature "vkd::Feature":

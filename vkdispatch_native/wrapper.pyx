@@ -527,7 +527,9 @@ cdef class Engine:
     @property
     def imports_host_memory(self):
         cdef CppEngine* engine = self.open()
-        return engine.devices().size() == 1 and engine.devices()[0].get().imports_pages()
+        # Memory is imported with the rest of its pages, which are known to be there.
+        return bool(engine.devices().size() == 1 and engine.devices()[0].get().imports_pages()
+                    and engine.devices()[0].get().import_alignment() <= <uint64_t>os.sysconf("SC_PAGE_SIZE"))
 
     @property
     def binding_alignment(self):
