@@ -106,7 +106,7 @@ test-array-api:
 	@$(SETUP) dev
 	@$(SAY) "tests of the array API standard"
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -r "$(ARRAY_API_TESTS)/requirements.txt"
-	@python=$$PWD/$(BIN)/python && cd "$(ARRAY_API_TESTS)" && ARRAY_API_TESTS_MODULE=vkdispatch.numpy ARRAY_API_TESTS_VERSION=2024.12 $$python -m pytest -q -n auto -p no:cacheprovider -W ignore --disable-deadline --max-examples=$(ARRAY_API_EXAMPLES) $(ARRAY_API_OPTIONS) array_api_tests
+	@python=$$PWD/$(BIN)/python && cd "$(ARRAY_API_TESTS)" && ARRAY_API_TESTS_MODULE=vkdispatch.numpy ARRAY_API_TESTS_VERSION=2025.12 $$python -m pytest -q -n auto -p no:cacheprovider -W ignore --disable-deadline --max-examples=$(ARRAY_API_EXAMPLES) $(ARRAY_API_OPTIONS) array_api_tests
 
 lint:
 	@$(SETUP) dev

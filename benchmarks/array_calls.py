@@ -5,27 +5,17 @@ call, and in brackets what the calling thread spends before it goes on. Beside o
 graph that is submitted again and again, where it can be recorded.
 """
 
-import json
-import statistics
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import click
 import numpy as np
 
-CALLS = 20
-WARM_SECONDS, ROUNDS = 0.4, 5
+from benchmarks.libraries_apart import Figures, make_command, time_calls
+
 LARGE, SMALL = 1 << 26, 1 << 16
 WIDE, NARROW = 4096, 256
 LIBRARIES = ("vkdispatch", "torch", "cupy")
-
-# For each case: microseconds per call, and microseconds per call on the host.
-Figures = dict[str, list[float]]
 
 
 class Library(NamedTuple):
@@ -114,23 +104,6 @@ def _cases_of_draws(library: Library) -> Iterator[_Case]:
     yield f"uniform {SMALL}", lambda: uniform(size=SMALL, dtype=m.float32)
 
 
-def time_calls(call: Callable[[], Any], wait: Callable[[], object]) -> list[float]:
-    """Return the microseconds of a call, and those that the calling thread spends."""
-    end = time.perf_counter() + WARM_SECONDS
-    while time.perf_counter() < end:
-        call()
-        wait()
-    whole, host = [], []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        for _ in range(CALLS):
-            call()
-        host.append((time.perf_counter() - start) / CALLS * 1e6)
-        wait()
-        whole.append((time.perf_counter() - start) / CALLS * 1e6)
-    return [round(statistics.median(whole), 1), round(statistics.median(host), 1)]
-
-
 def record(library: Library, call: Callable[[], Any]) -> Callable[[], Any] | None:
     """Return what submits the call as a graph; None: it cannot be recorded, as it waits."""
     graph = library.module.CommandGraph()
@@ -178,26 +151,13 @@ def table(found: dict[str, Figures]) -> str:
     return "\n".join(lines)
 
 
-@click.command()
-@click.option("--library", type=click.Choice(LIBRARIES), help="Measure this one, and print its figures.")
-@click.option("--json", "path", type=click.Path(path_type=Path), help="Where the figures go.")
-def main(library: str | None, path: Path | None) -> None:
-    """Measure eager calls of array functions: µs per call, with the host's share in parentheses."""
-    if library is not None:
-        click.echo(json.dumps(measure(library)))
-        return
-    found = {}
-    for name in LIBRARIES:
-        command = [sys.executable, "-m", "benchmarks.array_calls", "--library", name]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            click.echo(f"{name}: {done.stderr.strip().splitlines()[-1]}", err=True)
-            continue
-        found[name] = json.loads(done.stdout.splitlines()[-1])
-    if path is not None:
-        path.write_text(json.dumps(found, indent=1) + "\n")
-    click.echo(table(found))
-
+main = make_command(
+    "benchmarks.array_calls",
+    "Measure eager calls of array functions: µs per call, with the host's share in parentheses.",
+    LIBRARIES,
+    measure,
+    table,
+)
 
 if __name__ == "__main__":
     main()

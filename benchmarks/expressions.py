@@ -6,25 +6,16 @@ has the µs of a call, in brackets those of the calling thread, and for large ar
 that reads every input and writes every output once.
 """
 
-import json
-import statistics
-import subprocess
-import sys
-import time
 from collections.abc import Callable, Iterator
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
-import click
 import numpy as np
 
-CALLS, ROUNDS, WARM_SECONDS = 20, 5, 0.8  # an idle GPU takes half a second to reach its clock
-LIBRARIES = ("vkdispatch", "cupy", "torch", "torch.compile")
-SIZES = (1 << 10, 1 << 13, 1 << 16, 1 << 26)
+from benchmarks.libraries_apart import Figures, make_command, time_calls
 
-# For each program: microseconds a call, those of the calling thread, and bytes of inputs and outputs.
-Figures = dict[str, list[float]]
+LIBRARIES = ("vkdispatch", "cupy", "torch", "torch.compile")
+SIZES = (1 << 10, 1 << 12, 1 << 14, 1 << 16, 1 << 26)
 
 
 class Library(NamedTuple):
@@ -106,6 +97,26 @@ def develop(m: Any, picture: Any) -> Any:
     return bright.to(m.uint8) if m.__name__ == "torch" else bright.astype(m.uint8)
 
 
+def edges(m: Any, picture: Any) -> Any:
+    """Find edges in a picture: grey values, a Gaussian blur by slices, gradients, and a threshold."""
+
+    def convert(x: Any, dtype: Any) -> Any:
+        return x.to(dtype) if m.__name__ == "torch" else x.astype(dtype)
+
+    red, green, blue = (convert(picture[..., i], m.float32) for i in range(3))
+    grey = 0.299 * red + 0.587 * green + 0.114 * blue
+    rows = (grey[:-4] + 4 * grey[1:-3] + 6 * grey[2:-2] + 4 * grey[3:-1] + grey[4:]) / 16
+    blurred = (rows[:, :-4] + 4 * rows[:, 1:-3] + 6 * rows[:, 2:-2] + 4 * rows[:, 3:-1] + rows[:, 4:]) / 16
+    down = blurred[2:, 1:-1] - blurred[:-2, 1:-1]
+    across = blurred[1:-1, 2:] - blurred[1:-1, :-2]
+    return convert(m.sqrt(down * down + across * across) > 20, m.uint8) * 255
+
+
+def copy(m: Any, x: Any) -> Any:
+    """Copy an array, by which the bandwidth of the others is judged."""
+    return x.clone() if m.__name__ == "torch" else x.copy()
+
+
 def programs(library: Library) -> Iterator[tuple[str, Callable[..., Any], list[Any], int]]:
     """Yield the programs: a name, the function, its arguments, and the bytes of inputs and output."""
     rng = np.random.default_rng(0)
@@ -116,6 +127,7 @@ def programs(library: Library) -> Iterator[tuple[str, Callable[..., Any], list[A
     for n in SIZES:
         yield f"x + y, {n}", lambda m, a, b: a + b, [real(n), real(n)], 12 * n
         yield f"ten operations, {n}", ten_operations, [real(n), real(n)], 12 * n
+    yield f"copy, {SIZES[-1]}", copy, [real(SIZES[-1])], 8 * SIZES[-1]
     n = 1 << 20
     yield "standardize, 2^20 x 64", standardize, [real(n, 64), real(n, 16)], n * 80 * 4
     yield "softmax, 8192 x 8192", softmax, [real(8192, 8192)], 8 * 8192**2
@@ -124,29 +136,22 @@ def programs(library: Library) -> Iterator[tuple[str, Callable[..., Any], list[A
     n = 1 << 24
     yield "Black-Scholes, 2^24", black_scholes, [real(n), real(n), real(n)], 16 * n
     yield "develop, 2160 x 3840 x 3", develop, [real(2160, 3840, 3)], 5 * 2160 * 3840 * 3
+    picture = library.put(rng.integers(0, 256, (2160, 3840, 3), np.uint8))
+    yield "edges, 2160 x 3840 x 3 bytes", edges, [picture], 4 * 2160 * 3840
 
 
-def time_calls(library: Library, call: Callable[[], Any]) -> list[float]:
-    """Return the microseconds of a call, and those that the calling thread spends."""
+def compute_on(library: Library, function: Callable[..., Any], arguments: list[Any]) -> Callable[[], None]:
+    """Return what calls a program and computes its result."""
+    call = partial(function, library.module)
+    if library.name == "torch.compile":
+        call = library.module.compile(call)
 
     def run() -> None:
-        result = call()
+        result = call(*arguments)
         if library.name == "vkdispatch":
             library.compute(result)
 
-    end = time.perf_counter() + WARM_SECONDS
-    while time.perf_counter() < end:
-        run()
-        library.wait()
-    whole, host = [], []
-    for _ in range(ROUNDS):
-        start = time.perf_counter()
-        for _ in range(CALLS):
-            run()
-        host.append((time.perf_counter() - start) / CALLS * 1e6)
-        library.wait()
-        whole.append((time.perf_counter() - start) / CALLS * 1e6)
-    return [round(statistics.median(whole), 1), round(statistics.median(host), 1)]
+    return run
 
 
 def measure(name: str) -> Figures:
@@ -154,10 +159,7 @@ def measure(name: str) -> Figures:
     library = load(name)
     found: Figures = {}
     for case, function, arguments, size in programs(library):
-        call = partial(function, library.module)
-        if name == "torch.compile":
-            call = library.module.compile(call)
-        found[case] = [*time_calls(library, partial(call, *arguments)), size]
+        found[case] = [*time_calls(compute_on(library, function, arguments), library.wait), size]
     return found
 
 
@@ -175,29 +177,26 @@ def table(found: dict[str, Figures]) -> str:
     lines += [
         f"| {case} | {' | '.join(cell(name, case) for name in LIBRARIES)} |" for case in found["vkdispatch"]
     ]
+    lines += ["", *share_of_copies(found)]
     return "\n".join(lines)
 
 
-@click.command()
-@click.option("--library", type=click.Choice(LIBRARIES), help="Measure this one, and print its figures.")
-@click.option("--json", "path", type=click.Path(path_type=Path), help="Where the figures go.")
-def main(library: str | None, path: Path | None) -> None:
-    """Measure programs over arrays: µs a call, with the host's share in parentheses."""
-    if library is not None:
-        click.echo(json.dumps(measure(library)))
-        return
-    found = {}
-    for name in LIBRARIES:
-        command = [sys.executable, "-m", "benchmarks.expressions", "--library", name]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode:
-            click.echo(f"{name}: {done.stderr.strip().splitlines()[-1]}", err=True)
-            continue
-        found[name] = json.loads(done.stdout.splitlines()[-1])
-    if path is not None:
-        path.write_text(json.dumps(found, indent=1) + "\n")
-    click.echo(table(found))
+def share_of_copies(found: dict[str, Figures]) -> Iterator[str]:
+    """Yield for each library how fast ten operations read and write, as a share of a copy's bandwidth."""
+    for name, figures in found.items():
+        (ten, _, read), (once, _, copied) = (
+            figures[f"{what}, {SIZES[-1]}"] for what in ("ten operations", "copy")
+        )
+        yield f"{name}: ten operations at {read / ten / (copied / once):.2f} of the speed of a copy"
 
+
+main = make_command(
+    "benchmarks.expressions",
+    "Measure programs over arrays: µs a call, with the host's share in parentheses.",
+    LIBRARIES,
+    measure,
+    table,
+)
 
 if __name__ == "__main__":
     main()

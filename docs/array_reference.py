@@ -40,6 +40,7 @@ TITLES = {
     "refusals": "What arrays do not have",
     "inspection": "Data types and inspection",
     "exchange": "Exchange with other libraries",
+    "files": "Files",
     "printing": "Text",
     "devices": "Devices",
     "arguments": "Arguments of kernels",

@@ -987,6 +987,7 @@ def serve_expressions(
     wrap: Callable[..., Any],
     evaluate: Callable[[Any], View],
     release: Callable[[Node, int], None],
+    show: Callable[[Node], View],
     shrink: Callable[[tuple[Any, ...], int, int, int], tuple[int, int, int]],
     trim: Callable[[list[Any]], None],
 ) -> None:
@@ -996,6 +997,7 @@ def serve_expressions(
     allocate, wrap: return a `vd.Buffer` of a shape and dtype; on a context, memory, shape and dtype.
     evaluate: computes a node and returns its view.
     release: computes a node if it alone keeps more than a number of bytes.
+    show: returns a view with the elements of a node, computed if they lie nowhere.
     shrink: computes parts of operands beyond the bounds; returns the bounds of their node.
     trim: drops readers that are computed.
     """
@@ -1016,8 +1018,6 @@ class Storage:
         before. None if only arrays write it.
     is_immediate: whether the host always writes it without a call. Expressions that read it are computed at
         once, as they are while the memory is lent to the host.
-    lent: the thread that last gave the memory to a function, as part of an expression, and a weak reference
-        to what the function got; None before.
     """
 
     context: Any
@@ -1028,7 +1028,6 @@ class Storage:
     readers: list[Any]
     watched: Buffer | None
     is_immediate: bool
-    lent: tuple[int, Any] | None
 
     def __init__(self, buffer: Any, *, is_shared: bool = False) -> None: ...
     @staticmethod
@@ -1046,8 +1045,11 @@ class Storage:
     def share(self) -> None:
         """Let programs write the memory by other ways than arrays: by buffers, kernels and graphs."""
 
+    def lend(self) -> None:
+        """Note that this thread gives the memory to a function, as part of an expression."""
+
     def move(self) -> None:
-        """Go on with a copy of the memory, if another thread is about to have a function read it.
+        """Go on with a copy of the memory, if another thread may be about to have a function read it.
 
         Memory that programs know by other ways stays what it is.
         """

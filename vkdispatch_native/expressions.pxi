@@ -1,6 +1,9 @@
 # Expressions of arrays: most of what an element-wise operation costs on the host happens here.
 # vkdispatch.numpy.core says what expressions mean, and computes them.
 
+cdef extern from *:
+    Py_ssize_t Py_REFCNT(PyObject*)
+
 cdef dict _serving = {}  # the functions of `serve_expressions`
 cdef object _get_frame = sys._getframe
 cdef object _sharing = allocate_lock()
@@ -34,7 +37,8 @@ cdef class Storage:
     cdef readonly Buffer memory
     cdef readonly int64_t size, nbytes
     cdef public list readers
-    cdef public object watched, lent
+    cdef public object watched
+    cdef object lender  # the thread that has lent the memory; None for none, -1 for several
     cdef public bint is_immediate
     cdef object own_buffer
     cdef object __weakref__
@@ -92,17 +96,27 @@ cdef class Storage:
         if self.readers:
             memory.watch()
 
+    def lend(self):
+        own = thread_number()
+        if self.lender is None:
+            self.lender = own
+        elif self.lender != own:
+            self.lender = -1
+
     def move(self):
         cdef Storage other
-        if self.lent is None:
+        if self.lender is None or self.lender == thread_number():
             return
-        thread, taken = self.lent
-        if taken() is None:
-            self.lent = None
-        elif thread != thread_number() and self.watched is None:
+        # beside the storage and its buffer, functions that got the memory refer to it until they have run
+        if Py_REFCNT(<PyObject*>self.memory) > 2 or (
+            self.own_buffer is not None and Py_REFCNT(<PyObject*>self.own_buffer) > 1
+        ):
             other = Storage.allocate(self.size, self.var_type, self.context)
-            other.memory.copy_from(self.memory)
-            self.memory, self.own_buffer, self.lent = other.memory, other.own_buffer, None
+            with _sharing:
+                if self.watched is None:
+                    other.memory.copy_from(self.memory)
+                    self.memory, self.own_buffer = other.memory, other.own_buffer
+        self.lender = None
 
 
 def c_strides(tuple shape not None):
@@ -275,14 +289,18 @@ cdef int _note_line(Node node) except -1:
     return 0
 
 
-cdef int _wait_to_read(Storage storage, Node node, object waiting) except -1:
-    """Note that an expression reads a memory: it is computed before that is written."""
-    cdef list readers = storage.readers
+cdef int _add_reader(list readers, object waiting) except -1:
     cdef Py_ssize_t length
     readers.append(waiting)
     length = len(readers)
     if length > 64 and not length & (length - 1):
         _serving["trim"](readers)
+    return 0
+
+
+cdef int _wait_to_read(Storage storage, Node node, object waiting) except -1:
+    """Note that an expression reads a memory: it is computed before that is written."""
+    _add_reader(storage.readers, waiting)
     if storage.watched is not None:
         (<Buffer>storage.watched).watch()
         if storage.is_immediate or storage.memory.is_lent():
@@ -320,7 +338,7 @@ cdef Node _make_node(Loop loop, tuple operands, tuple shape, int64_t size):
             _wait_to_read((<View>each).storage, node, waiting)
         elif type(each) is Node:
             if (<Node>each).result is None:
-                (<Node>each).readers.append(waiting)
+                _add_reader((<Node>each).readers, waiting)
             else:
                 _wait_to_read((<Node>each).result.storage, node, waiting)
     if held > _most_held and node.result is None:
@@ -412,7 +430,7 @@ cdef class Program:
         if node.failure is not None:
             raise node.failure.with_traceback(None)
         if node.shape != self.shape:
-            return self.add_view(<View?>_serving["evaluate"](node))
+            return self.add_view(<View?>_serving["show"](node))
         step = [loop]
         for each in node.operands:
             if type(each) is View:

@@ -75,7 +75,7 @@ def pages(tmp_path: Path) -> Path:
             text += block[text.count("\n") :]  # they start with empty lines, down to their own
         if text:
             (tmp_path / f"{page.stem}_page.py").write_text(text)
-    for source in (*(ROOT / "examples").glob("*.py"), Path(__file__).with_name("typed_calls.py")):
+    for source in (*(ROOT / "examples").glob("*.py"), *Path(__file__).parent.glob("typed_*.py")):
         shutil.copy(source, tmp_path)
     return tmp_path
 

@@ -7,6 +7,7 @@ import numpy as np
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
+import vkdispatch.numpy as vnp
 from vkdispatch.codegen.abbreviations import Buff, Const, Img2, SImg2, Var, b8, f32, i32, u8, v2
 
 
@@ -130,3 +131,7 @@ def refused(unknown: vd.Buffer[Any]) -> None:
     pixels: vd.Buffer[u8] = data  # refused
     print(pixels)
     print(scale.nothing)  # refused
+    matrix = vnp.zeros((2, 2), vnp.float32)
+    doubles: vd.Array[tuple[int, int], np.float64] = matrix  # refused
+    vector: vd.Array[tuple[int]] = matrix  # refused
+    print(doubles, vector, matrix.shapes)  # refused

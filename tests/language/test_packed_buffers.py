@@ -12,8 +12,10 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from tests.language.running import need
-from vkdispatch.codegen.abbreviations import Buff, b8, bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32
+from tests.language.running import evaluate, integers, need, same
+from vkdispatch.base import dtype as dt
+from vkdispatch.codegen.abbreviations import Buff, b8, bf16, f16, f32, i8, i16, i32, i64, u8, u16, u32, u64
+from vkdispatch.shader.launch import variants
 
 KINDS = [(b8, np.bool_), (i8, np.int8), (u8, np.uint8), (i16, np.int16), (u16, np.uint16), (f16, np.float16)]
 SIZES = [1, 2, 3, 4, 5, 255, 1031]
@@ -321,3 +323,29 @@ def test_missing_types_are_emulated(
 ) -> None:
     ran = run_python(ARITHMETIC, VKDISPATCH_FORCE_VARIANT="packed")
     assert ran.stdout == "[] done\n", ran.stdout + ran.stderr
+
+
+def test_choices_of_emulated_types_hold_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variants, "_FORCED", frozenset(("packed",)))
+
+    def rule(x: Any, y: Any) -> list[Any]:
+        chosen = vc.select(x < y, x, y)  # converted to its own words, without a function around it
+        return [
+            vc.select(chosen.to_dtype(u64) == y.to_dtype(u64), 1, 2),
+            vc.select(chosen.to_dtype(u64).to_dtype(dt.bool_), 1, 2),
+            chosen.to_dtype(u64) + y.to_dtype(u64),
+            -chosen.to_dtype(u64).to_dtype(i64),
+            vc.select(x.to_dtype(i16) < y.to_dtype(i16), x.to_dtype(u16), y.to_dtype(u16)) // 3,
+        ]
+
+    x, y = integers(i64, 67, 1), integers(i64, 67, 2)
+    x[10:30] = y[10:30]
+    x[30:35] = 0
+    found = evaluate(rule, (i64, x), (i64, y))
+    least = np.minimum(x, y)
+    same(found[0], np.where(least == y, 1, 2))
+    same(found[1], np.where(least != 0, 1, 2))
+    same(found[2], least.astype(np.uint64) + y.astype(np.uint64))
+    same(found[3], -least)
+    halves = np.where(x.astype(np.int16) < y.astype(np.int16), x, y).astype(np.uint16)
+    same(found[4], halves // 3)

@@ -318,7 +318,8 @@ def test_geometry_of_integers() -> None:
 
 
 def test_geometry_of_scalars() -> None:
-    x, y = np.float32([1.5, -2, 0]), np.float32([2, 3, -1])
+    # the squares of 1e20 and 1e-30 leave float32
+    x, y = np.float32([1.5, -2, 0, 1e20, -1e-30]), np.float32([2, 3, -1, -1e18, 1])
     found = evaluate(lambda a, b: [vc.length(a), vc.distance(a, b), vc.dot(a, b)], (f32, x), (f32, y))
     for actual, values in zip(found, [abs(x), abs(y - x), x * y], strict=True):
         close(actual, values)

@@ -234,6 +234,20 @@ def test_vectorize_runs_control_flow_and_fuses() -> None:
     assert int(vnp.vectorize(collatz)(27)) == 111
 
 
+def test_vectorize_leaves_its_operands_as_they_are() -> None:
+    def triangular(n: Any) -> Any:
+        total = 0
+        while n > 0:
+            total += n
+            n -= 1
+        return total
+
+    x = vnp.arange(1, 9)
+    n = vnp.vectorize(triangular)(x)
+    host = np.arange(1, 9) * np.arange(2, 10) // 2
+    assert (vnp.vectorize(triangular)(n) * n + n).tolist() == (host * (host + 1) // 2 * host + host).tolist()
+
+
 def test_vectorize_takes_defaults_names_and_dtypes() -> None:
     host = np.linspace(-1, 1, 5)
     soft = vnp.vectorize(lambda a, b=2.0: math.sin(a) * b if a > 0 else 0.0)

@@ -1,6 +1,7 @@
 """Laziness that nobody notices: values are those of the moment of the operation, whoever writes and when."""
 
 import gc
+import queue
 import sys
 import threading
 import weakref
@@ -240,39 +241,144 @@ def test_threads_share_expressions() -> None:
 def test_threads_write_what_others_wait_to_read() -> None:
     buffer = vd.asbuffer(np.zeros(64, np.float32))
     x = vnp.asarray(buffer)
-    failures: list[Any] = []
+    turn = threading.Lock()
+    written = [0]
     stop = threading.Event()
 
     def write() -> None:
-        value = 0
         while not stop.is_set():
-            value += 1
-            buffer.write(np.full(64, value, np.float32))
+            with turn:
+                written[0] += 1
+                buffer.write(np.full(64, written[0], np.float32))
 
     writer = threading.Thread(target=write)
     writer.start()
     try:
-        for _ in range(60):
-            pair = [x + 1, x * 2]
-            found = [each.numpy() for each in pair]
-            # a write at the moment of the launch may show in part, but an element is one that was written
-            low, high = (set(each.tolist()) for each in found)
-            if any(each < 1 or each % 1 for each in low) or any(each % 2 for each in high):
-                failures.append(found)
+        for _ in range(100):
+            with turn:
+                pair, value = (x + 1, x * 2), written[0]
+            # computed while the other thread writes
+            assert float(pair[0].sum()) == 64 * (value + 1)
+            np.testing.assert_array_equal(pair[1].numpy(), np.full(64, value * 2))
     finally:
         stop.set()
         writer.join()
-    assert not failures
+
+
+_READS: tuple[Callable[[Any], Any], ...] = (
+    lambda y: y.numpy(),
+    lambda y: np.full(64, float(y.sum()) / 64),
+    lambda y: np.full(64, float((y + 1).max()) - 1),
+    lambda y: vnp.cumsum(y).numpy() / np.arange(1, 65),
+    lambda y: vnp.sort(y).numpy(),
+    lambda y: vnp.concatenate([y, y])[32:96].numpy(),
+    lambda y: (y * 3 - y - y)[::-1].numpy(),
+    lambda y: vd.sort(y, descending=True).numpy(),
+)
+_STORES: tuple[Callable[[Any, Any, float], object], ...] = (
+    lambda x, buffer, value: x.fill(value),
+    lambda x, buffer, value: x.__iadd__(value - float(x[0])),
+    lambda x, buffer, value: x.__setitem__(slice(None), vnp.full(64, value, dtype=vnp.float32)),
+    lambda x, buffer, value: x.__setitem__(vnp.arange(64), vnp.full(64, value, dtype=vnp.float32)),
+    lambda x, buffer, value: buffer.write(np.full(64, value, np.float32)),
+    lambda x, buffer, value: x.fill(value),
+)
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_values_given_to_other_threads_never_see_later_writes(is_shared: bool) -> None:
+    failures: list[Any] = []
+    inboxes: list[queue.Queue[Any]] = [queue.Queue(4) for _ in range(3)]
+
+    def read(inbox: queue.Queue[Any], turn: int) -> None:
+        while (item := inbox.get()) is not None:
+            try:
+                turn += 1
+                way = turn % len(_READS)
+                y, expected = item
+                found = _READS[way](y)
+                del item, y
+                if not np.array_equal(found, np.full(64, expected, np.float32)):
+                    failures.append((way, found, expected))
+            except BaseException as error:
+                failures.append(error)
+
+    def compute(seed: int) -> None:
+        try:
+            buffer = vd.asbuffer(np.zeros(64, np.float32))
+            x = vnp.asarray(buffer) if is_shared else vnp.asarray(np.zeros(64, np.float32))
+            value = 0
+            for i in range(60):
+                y = x * 2
+                for inbox in inboxes:
+                    inbox.put((y, 2 * value))
+                if i % 3 == 0:
+                    float(y.sum())
+                value = (i * 7 + seed) % 100
+                ways = len(_STORES) - (not is_shared) * 2
+                _STORES[(i + seed) % ways](x, buffer, value)
+        except BaseException as error:
+            failures.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        readers = [threading.Thread(target=read, args=each) for each in zip(inboxes, (0, 2, 5), strict=True)]
+        writers = [threading.Thread(target=compute, args=(seed,)) for seed in range(3)]
+        for thread in (*readers, *writers):
+            thread.start()
+        for thread in writers:
+            thread.join()
+        for inbox in inboxes:
+            inbox.put(None)
+        for thread in readers:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not failures, failures[0]
+
+
+def _in_thread(function: Callable[[], object]) -> None:
+    thread = threading.Thread(target=function)
+    thread.start()
+    thread.join()
 
 
 def test_a_thread_may_write_while_another_gives_an_expression_to_a_function() -> None:
     x = array()
     operand = kernels.as_operand((x * 2)._value, (6,))
-    writer = threading.Thread(target=lambda: x.fill(100))
-    writer.start()
-    writer.join()
+    _in_thread(lambda: x.fill(100))
     assert float(vd.sum(operand).read(0)) == HOST.sum() * 2
     assert x.tolist() == [100] * 6
+
+
+def test_a_thread_that_gave_the_memory_to_a_function_too_may_write_it() -> None:
+    x = array()
+    operand = kernels.as_operand((x * 2)._value, (6,))
+
+    def work() -> None:
+        kernels.as_operand((x * 3)._value, (6,))
+        x.fill(100)
+
+    _in_thread(work)
+    assert float(vd.sum(operand).read(0)) == HOST.sum() * 2
+    assert x.tolist() == [100] * 6
+
+
+def test_a_thread_may_write_a_buffer_while_another_gives_an_expression_to_a_function() -> None:
+    buffer = vd.asbuffer(HOST)
+    go = threading.Event()
+
+    def write() -> None:
+        go.wait()
+        buffer.write(-HOST)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    operand = kernels.as_operand((vnp.asarray(buffer) * 2)._value, (6,))
+    go.set()
+    writer.join()
+    assert float(vd.sum(operand).read(0)) == HOST.sum() * 2
 
 
 # ---- errors

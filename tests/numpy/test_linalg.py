@@ -222,6 +222,89 @@ def test_tensors() -> None:
     _agrees(vnp.linalg.tensorinv(vnp.asarray(a)), np.linalg.tensorinv(a), 1e-3)
 
 
+def _is_orthogonal_factor(a: Any, mode: str = "reduced") -> None:
+    """Judge QR factors as LAPACK's tests do: by what is left of A - QR and of Q^H Q - I."""
+    q, r = vnp.linalg.qr(vnp.asarray(a), mode)
+    expected = np.linalg.qr(a, mode)
+    assert (q.shape, q.dtype, r.shape, r.dtype) == (
+        expected[0].shape,
+        expected[0].dtype,
+        expected[1].shape,
+        expected[1].dtype,
+    )
+    wide = np.complex128 if a.dtype.kind == "c" else np.float64
+    orthogonal, triangle = q.numpy().astype(wide), r.numpy().astype(wide)
+    assert (np.tril(triangle, -1) == 0).all()
+    allowed = 4 * np.sqrt(max(1, *a.shape[-2:])) * np.finfo(a.dtype).eps
+    # each column has its own scale
+    sizes = np.linalg.norm(a.astype(wide), axis=-2, keepdims=True)
+    assert (np.abs(orthogonal @ triangle - a) <= allowed * sizes).all()
+    left = orthogonal.conj().swapaxes(-1, -2) @ orthogonal - np.eye(q.shape[-1])
+    assert np.abs(left).max(initial=0) < allowed
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8", "c8", "c16"])
+def test_orthogonal_factors(kind: str) -> None:
+    for shape in ((1, 1), (5, 1), (1, 5), (31, 13), (2, 3, 33, 40), (257, 257), (4500, 7), (3, 0), (2, 0, 3)):
+        _is_orthogonal_factor(_draw(shape, kind))
+    for shape in ((20, 5), (40, 70), (100, 37)):
+        _is_orthogonal_factor(_draw(shape, kind), "complete")
+    random = _draw((90, 50), kind)
+    for matrix in (
+        np.zeros((40, 40)),
+        np.ones((5003, 6)),
+        random[:, :4] @ random[:4],
+        random * np.logspace(0, -30, 50),
+        random * np.logspace(-30, 0, 90)[:, None],
+        np.vander(np.linspace(0, 1, 70), 40),
+        random * 1e25,
+        random * 1e-25,
+    ):
+        _is_orthogonal_factor(matrix.astype(kind))
+
+
+def test_triangles_of_orthogonal_factors() -> None:
+    a = _draw((2, 70, 40), "c16")
+    x = vnp.asarray(a)
+    _agrees(vnp.linalg.qr(x, "r"), np.linalg.qr(a, "r"), 1e-10)
+    _agrees(vnp.linalg.qr(x).R, np.linalg.qr(a).R, 1e-10)
+    _agrees(vnp.linalg.qr(x.mT[:, ::-1]).R, np.linalg.qr(a.mT[:, ::-1]).R, 1e-10)
+    _agrees(vnp.linalg.qr(vnp.asarray([[3, 4], [4, 3]])).R, np.linalg.qr(np.array([[3, 4], [4, 3]])).R, 1e-5)
+    tall = _draw((5000, 9), "f8")
+    upper = vnp.linalg.qr(vnp.asarray(tall), "r").numpy()
+    np.testing.assert_allclose(upper.T @ upper, tall.T @ tall, rtol=1e-10, atol=1e-8)
+    a[1, 3, 4] = np.nan
+    assert np.isnan(vnp.linalg.qr(vnp.asarray(a)).R.numpy()[1, :, 4:]).any()
+    assert not np.isnan(vnp.linalg.qr(vnp.asarray(a)).R.numpy()[0]).any()
+    with pytest.raises(TypeError, match="float16"):
+        vnp.linalg.qr(vnp.eye(2, dtype=np.float16))
+    with pytest.raises(np.linalg.LinAlgError, match="axes"):
+        vnp.linalg.qr(vnp.ones(3))
+    with pytest.raises(ValueError, match="mode"):
+        vnp.linalg.qr(vnp.eye(3), "raw")
+
+
+def test_tall_matrices_are_reduced_to_triangles() -> None:
+    a, b = _draw((3000, 12), "f8"), _draw((3000, 2), "f8")
+    x, y = vnp.asarray(a), vnp.asarray(b)
+    for right, host in ((y, b), (y[:, 0], b[:, 0])):
+        found, expected = vnp.linalg.lstsq(x, right), np.linalg.lstsq(a, host)
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_allclose(np.asarray(one), other, rtol=1e-9, atol=1e-12)
+            assert np.shape(one) == np.shape(other)
+    _agrees(vnp.linalg.pinv(x), np.linalg.pinv(a), 1e-10)
+    _agrees(vnp.linalg.svdvals(x), np.linalg.svdvals(a), 1e-10)
+    u, s, vh = vnp.linalg.svd(x, full_matrices=False)
+    _agrees(u * s @ vh, a, 1e-10)
+    _agrees(u.T @ u, np.eye(12), 1e-10)
+    # of a rank of 11
+    a[:, 5] = a[:, 2] - a[:, 7]
+    deficient = vnp.linalg.lstsq(vnp.asarray(a), y)
+    assert deficient[1].shape == (0,)
+    assert deficient[2] == 11
+    _agrees(deficient[0], np.linalg.lstsq(a, b)[0], 1e-9)
+
+
 # ---- by the host ---------------------------------------------------------------------------------
 
 
@@ -237,7 +320,6 @@ def test_what_runs_on_the_host_warns_once() -> None:
         "eigvalsh": lambda: _agrees(vnp.linalg.eigvalsh(y, "U"), np.linalg.eigvalsh(symmetric, "U"), 1e-3),
         "lstsq": lambda: _agrees(vnp.linalg.lstsq(x, y)[0], np.linalg.lstsq(a, symmetric)[0], 1e-3),
         "pinv": lambda: _agrees(vnp.linalg.pinv(x), np.linalg.pinv(a), 1e-3),
-        "qr": lambda: _agrees(vnp.linalg.qr(x).R, np.linalg.qr(a)[1], 1e-3),
         "svd": lambda: _agrees(vnp.linalg.svd(x).S, np.linalg.svd(a)[1], 1e-3),
         "svdvals": lambda: _agrees(vnp.linalg.svdvals(x), np.linalg.svdvals(a), 1e-3),
     }

@@ -1,8 +1,12 @@
 """NumPy's names beyond the array API standard: against NumPy."""
 
+import pickle
 import sys
+import warnings
+from pathlib import Path
 
 import pytest
+import scipy.special
 
 import numpy as np
 import vkdispatch.numpy as vnp
@@ -316,6 +320,106 @@ def test_polynomials() -> None:
     check("polyint", [1, 2, 3], 2, [5, 6])
 
 
+def test_fits_and_roots() -> None:
+    x = np.linspace(-1, 2, 40)
+    noise = random.normal(size=(40, 3))
+    y = 3 * x**2 - x + 0.1 * noise[:, 0]
+    columns = np.stack([y, np.sin(x), x], axis=1)
+    weights = 1 + random.random(40)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", vnp.linalg.PerformanceWarning)
+        check("polyfit", x, y, 3, tolerance=1e-9)
+        check("polyfit", x, columns, 2, w=weights, tolerance=1e-9)
+        found = vnp.polyfit(vnp.asarray(x), vnp.asarray(y), 2, full=True)
+        for one, other in zip(found, np.polyfit(x, y, 2, full=True), strict=True):
+            np.testing.assert_allclose(np.asarray(one), other, rtol=1e-9)
+        check("polyfit", x, y, 2, cov=True, tolerance=1e-9)
+        check("polyfit", x, columns, 2, cov=True, tolerance=1e-9)
+        check("polyfit", x, columns, 2, w=weights, cov="unscaled", tolerance=1e-9)
+        check("polyfit", np.arange(9), np.arange(9) ** 2, 2, tolerance=1e-9)
+        check("polyfit", x, y, -1)
+        check("polyfit", x, y[:5], 2)
+        check("polyfit", x[:2], y[:2], 1, cov=True)
+        with pytest.warns(np.exceptions.RankWarning):
+            vnp.polyfit(vnp.asarray([1.0, 1, 1]), vnp.asarray([1.0, 2, 3]), 2)
+    for given in (np.array([2.0, -3, 1]), np.array([1, 0, 1]), np.array([0, 0, 3.0, 1, 0]), np.zeros(2)):
+        check("roots", given, tolerance=1e-9)
+        check("poly", given, tolerance=1e-9)
+    check("poly", np.array([1j, -1j, 2]), tolerance=1e-9)
+    check("poly", X[:, :3, 0], tolerance=1e-9)
+    check("poly", X[:, :2, 0])
+    check("roots", X)
+    check("polydiv", np.array([1.0, 5, 6, 2]), np.array([1.0, 2]), tolerance=1e-9)
+    check("polydiv", np.array([3, 4]), np.array([1, 2, 3]), tolerance=1e-9)
+
+
+def test_bessel_function() -> None:
+    places = np.concatenate([np.linspace(-20, 20, 301), [0, -0.0, 8, 700, 720, np.inf, np.nan]])
+    wanted = scipy.special.i0(places)
+    wanted[-2] = np.inf
+    np.testing.assert_allclose(vnp.i0(vnp.asarray(places)).numpy(), wanted, rtol=1e-13)
+    narrow = vnp.i0(vnp.asarray(places[:300].astype(np.float32)))
+    assert narrow.dtype == np.float32
+    np.testing.assert_allclose(narrow.numpy(), wanted[:300], rtol=2e-5)
+    np.testing.assert_allclose(vnp.special.i0e(vnp.asarray([1e9])).numpy(), (2e9 * np.pi) ** -0.5)
+    check("i0", WHOLE, tolerance=1e-10)
+    # exp(713) alone is too large
+    found = vnp.i0(vnp.asarray([-713.0])).numpy()
+    np.testing.assert_allclose(np.log(found), 713 + np.log(scipy.special.i0e([713])), rtol=1e-15)
+
+
+def test_functions_over_axes() -> None:
+    own = vnp.asarray(X)
+    for axes in (0, (0, 2), [-1, 1]):
+        assert_same(vnp.apply_over_axes(vnp.sum, own, axes), np.apply_over_axes(np.sum, X, axes))
+    assert_same(vnp.apply_over_axes(vnp.cumsum, own, (1,)), np.apply_over_axes(np.cumsum, X, (1,)))
+    with pytest.raises(ValueError, match="func"):
+        vnp.apply_over_axes(lambda x, axis: x.sum(), own, 0)
+
+
+def test_files(tmp_path: Path) -> None:
+    own = vnp.asarray(X)[:, ::2]
+    vnp.save(tmp_path / "x.npy", own)
+    assert_same(vnp.load(tmp_path / "x.npy"), X[:, ::2])
+    for write in (vnp.savez, vnp.savez_compressed):
+        write(tmp_path / "x.npz", own, whole=vnp.asarray(WHOLE))
+        with vnp.load(tmp_path / "x.npz") as archive:
+            assert sorted(archive.files) == ["arr_0", "whole"]
+            assert len(archive) == 2
+            assert_same(archive["whole"], WHOLE)
+            assert_same(dict(archive)["arr_0"], X[:, ::2])
+    vnp.savetxt(tmp_path / "x.txt", vnp.asarray(WHOLE), fmt="%d")
+    assert_same(vnp.loadtxt(tmp_path / "x.txt"), WHOLE.astype(float))
+    assert_same(vnp.loadtxt(tmp_path / "x.txt", dtype=int, unpack=True), WHOLE.T)
+    assert_same(vnp.genfromtxt(tmp_path / "x.txt"), WHOLE.astype(float))
+    own.tofile(tmp_path / "x.bin")
+    assert_same(vnp.fromfile(tmp_path / "x.bin"), X[:, ::2].ravel())
+    own.dump(tmp_path / "x.pickle")
+    assert_same(vnp.load(tmp_path / "x.pickle", allow_pickle=True), X[:, ::2])
+    assert (pickle.loads(own.dumps()) == X[:, ::2]).all()
+
+
+def test_names_of_types() -> None:
+    for name in ("half", "single", "double", "intp", "ubyte", "floating", "integer", "number", "generic"):
+        assert getattr(vnp, name) is getattr(np, name)
+    assert vnp.issubdtype(vnp.ones(2, vnp.single).dtype, vnp.floating)
+    with vnp.printoptions(precision=2):
+        assert str(vnp.asarray([1 / 3])) == "[0.33]"
+
+
+def test_keywords_of_numpy() -> None:
+    check("repeat", WHOLE, repeats=2, axis=0)
+    check("tile", WHOLE, reps=(2, 1))
+    check("take", WHOLE, indices=[1, 2], axis=1)
+    check("moveaxis", X, source=0, destination=-1)
+    check("searchsorted", np.arange(5), v=np.array([2, 7]))
+    check("isin", WHOLE, test_elements=[1, 2])
+    check("eye", 3, M=4, k=1)
+    check("vstack", [WHOLE, WHOLE], dtype=np.float32)
+    check("hstack", [WHOLE, WHOLE], dtype=np.int8, casting="unsafe")
+    check("hstack", [WHOLE, WHOLE], dtype=np.int8, casting="safe")
+
+
 def test_arrays_of_indices() -> None:
     check("indices", (2, 3))
     check("indices", (2, 3), sparse=True)
@@ -392,3 +496,5 @@ def test_refused_names_give_advice() -> None:
         vnp.apply_along_axis(sum, 0, vnp.asarray(X))
     with pytest.raises(NotImplementedError, match=r"x\.numpy"):
         vnp.nditer(vnp.asarray(X))
+    with pytest.raises(NotImplementedError, match="block"):
+        vnp.bmat([[vnp.asarray(X)]])

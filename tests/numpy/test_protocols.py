@@ -172,7 +172,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a ufunc that is missing": (lambda x: np.isnat(x), r"np\.isnat: .*x\.numpy\(\)"),
     "a ufunc of others": (lambda x: np.frompyfunc(abs, 1, 1)(x), r"not one of NumPy's.*x\.numpy\(\)"),
     "casting": (lambda x: np.add(x, 1, casting="unsafe"), "casting='unsafe'"),
-    "a function that is missing": (lambda x: np.poly(x), r"np\.poly: .*x\.numpy\(\)"),
+    "a function that is missing": (lambda x: np.is_busday(x), r"np\.is_busday: .*x\.numpy\(\)"),
     "a NumPy array in a sequence": (lambda x: np.concatenate([x, H]), r"np\.concatenate: got a NumPy array"),
     "an argument that is missing": (lambda x: np.sort(x, order="a"), r"np\.sort: order="),
 }
@@ -390,7 +390,7 @@ def test_devices() -> None:
 
 def test_the_namespace_of_an_array() -> None:
     x = vnp.asarray(H)
-    for version in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
+    for version in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
         assert x.__array_namespace__(api_version=version) is vnp
     with pytest.raises(ValueError, match="api_version"):
         x.__array_namespace__(api_version="2019.12")
@@ -411,6 +411,8 @@ def test_special_functions_of_scipy() -> None:
             args = [each.astype(data) for each in (x, y)[: function.nin]]
             with np.errstate(all="ignore"):
                 wanted = function(*args)
+            if name == "i0":  # of infinity SciPy's is NaN
+                wanted[-1] = np.inf
             found = function(*map(vnp.asarray, args))
             assert (type(found), found.dtype) == (vnp.Array, wanted.dtype), name
             rtol = 2e-6 if data is np.float32 else 1e-13

@@ -1,4 +1,4 @@
-"""The Python array API standard 2024.12: the same questions to `vkdispatch.numpy` and to array_api_strict."""
+"""The Python array API standard 2025.12: the same questions to `vkdispatch.numpy` and to array_api_strict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import vkdispatch.numpy as vnp
 
 strict = pytest.importorskip("array_api_strict", reason="array_api_strict is not installed")
 
-VERSION = "2024.12"
+VERSION = "2025.12"
 BOOL = ("bool",)
 SIGNED = ("int8", "int16", "int32", "int64")
 UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
@@ -101,8 +101,7 @@ def assert_same(ours: Any, theirs: Any, what: object = "", *, digits: float = 1)
 def functions_of(module: Any) -> list[str]:
     outside = {"__array_api_version__", "set_array_api_strict_flags", "get_array_api_strict_flags"}
     outside |= {"reset_array_api_strict_flags", "ArrayAPIStrictFlags", "Device", "__array_namespace_info__"}
-    newer = {"broadcast_shapes"}
-    return [name for name in module.__all__ if name not in outside | newer and name != "__version__"]
+    return [name for name in module.__all__ if name not in outside and name != "__version__"]
 
 
 @pytest.mark.parametrize("space", ["", "linalg", "fft"])
@@ -242,7 +241,8 @@ def test_namespace_info() -> None:
     assert ours.capabilities().keys() == theirs.capabilities().keys()
     assert ours.capabilities()["boolean indexing"] and ours.capabilities()["data-dependent shapes"]
     assert ours.default_dtypes().keys() == theirs.default_dtypes().keys()
-    assert ours.default_device() in ours.devices()
+    assert ours.default_device() in ours.devices() and isinstance(ours.devices(), tuple)
+    assert vnp.__array_api_version__ == VERSION
     for kind in (*KINDS, "numeric", None, ("bool", "integral")):
         wanted = {name for name in theirs.dtypes(kind=kind) if name in ALL}
         assert ours.dtypes(kind=kind).keys() == wanted
@@ -535,7 +535,9 @@ def test_manipulation(data: st.DataObject) -> None:
     if name == "meshgrid":
         options = {"indexing": data.draw(st.sampled_from(["xy", "ij"]))}
         (x, a), (z, b) = both(numbers((3,), "int32", 0)), both(numbers((2,), "int32", 1))
-        assert_same(list(vnp.meshgrid(x, z, **options)), list(strict.meshgrid(a, b, **options)), options)
+        ours, theirs = vnp.meshgrid(x, z, **options), strict.meshgrid(a, b, **options)
+        assert type(ours) is type(theirs) is tuple
+        assert_same(ours, theirs, options)
         return
     if name == "permute_dims":
         args, options = (data.draw(st.permutations(range(ndim)).map(tuple)),), {}
@@ -697,6 +699,118 @@ def test_frequencies_and_shifts() -> None:
         x, y = both(numbers((n, 3), "float32", 0))
         assert_same(vnp.fft.fftshift(x), strict.fft.fftshift(y))
         assert_same(vnp.fft.ifftshift(x, axes=0), strict.fft.ifftshift(y, axes=0))
+
+
+# ---- what the tests above do not draw ----------------------------------------------------------------
+
+
+# Arrays: x of three axes, y broadcasts to it, i and j are integers, p is positive, m square, t a mask.
+CALLS = """
+# numbers in place of arrays
+xp.add(x, 2); xp.subtract(2, x); xp.multiply(x, 0.5); xp.divide(1.0, p); xp.pow(p, 2.0)
+xp.maximum(x, 0.0); xp.minimum(0.25, x); xp.atan2(x, 1.0); xp.copysign(2.0, x); xp.hypot(3.0, x)
+xp.logaddexp(x, 0.0); xp.nextafter(x, 9.0); xp.remainder(x, 1.5); xp.floor_divide(x, 0.75)
+xp.less(x, 1.0); xp.greater_equal(0.0, x); xp.equal(x, 0.25); xp.not_equal(1.0, x)
+xp.bitwise_and(i, 6); xp.bitwise_or(1, i); xp.bitwise_xor(i, -1); xp.bitwise_left_shift(j, 3)
+xp.bitwise_right_shift(i, 1); xp.logical_and(t, True); xp.logical_or(False, t)
+xp.logical_xor(t, True); xp.where(t, x, 0.5); xp.where(t, 1, i); xp.clip(x, 0.5, None)
+xp.clip(i, None, 2); xp.clip(i, j - 9, 9); 2 - x; 1.0 / p; 2.0 ** x; 7 // j; 7 % j; 5 & i; 5 | i
+5 ^ i; 1 << j; 64 >> j; 0.25 < x
+# operators that write
+in_place(x, '+=', y); in_place(x, '-=', 1); in_place(x, '*=', x); in_place(x, '/=', p)
+in_place(x, '//=', p); in_place(p, '%=', 0.75); in_place(p, '**=', 2.0); in_place(i, '&=', 5)
+in_place(i, '|=', j); in_place(i, '^=', 3); in_place(i, '<<=', 2); in_place(i, '>>=', j)
+in_place(m, '@=', m + 1)
+# element-wise functions near their edges
+xp.acosh(p + 1); xp.log1p(p); xp.expm1(x / 64); xp.sinh(x); xp.round(x * 2); xp.signbit(-x)
+xp.conj(c); xp.real(c * c); xp.imag(c / (c + 9)); xp.abs(c); xp.sign(c); xp.sqrt(c); xp.exp(c)
+xp.isfinite(x / 0.0); xp.isnan(x / 0.0); xp.isinf(x / 0.0); xp.reciprocal(c + 9); xp.square(c)
+# shapes
+xp.broadcast_arrays(x, y); xp.broadcast_arrays(y, t)[0] * 2; xp.expand_dims(x, axis=(0, -1))
+xp.expand_dims(x, axis=(2, 0)); xp.permute_dims(x, (-1, 0, -2)); xp.squeeze(x[:, :1, :1], axis=(1, 2))
+xp.roll(x, (1, -2), axis=(0, 2)); xp.roll(x, 3, axis=(0, 1)); xp.flip(x, axis=(0, -1)); xp.flip(x)
+xp.moveaxis(x, (0, 1), (-1, 0)); xp.repeat(x, r, axis=2); xp.repeat(i, 2); xp.unstack(x, axis=-1)
+xp.concat([x, y * x[:1, ...]], axis=0); xp.stack([t, ~t], axis=-1); xp.reshape(x, (4, -1), copy=True)
+xp.tile(y, (2, 1, 3)); xp.tril(x, k=1); xp.triu(i, k=-1); xp.broadcast_to(y, (2, 2, 3, 4))
+xp.empty_like(x, dtype=xp.int16) * 0; xp.empty((2, 0)) + 1; xp.asarray(x, copy=True); m.T
+xp.broadcast_shapes((2, 1), (3,), ()); xp.broadcast_shapes(); xp.linspace(0, 1, 5, endpoint=False)
+xp.arange(5, 0, -2); xp.arange(0.0, 1.0, 0.25); xp.eye(2, 3, k=-1); xp.full(3, True)
+xp.full_like(i, 2)
+# reductions, running results, differences
+xp.sum(j, axis=1); xp.sum(i, dtype=xp.int16); xp.prod(j, axis=(0, 2)); xp.mean(c, axis=-1)
+xp.count_nonzero(x, axis=(0, 1), keepdims=True); xp.var(x, axis=1, correction=1); xp.all(t, axis=())
+xp.argmin(x, axis=-1, keepdims=True); xp.max(e, axis=1); xp.sum(e, axis=(0, 1)); xp.any(e, axis=0)
+xp.diff(x, n=2); xp.diff(x, axis=0, prepend=y1[None, ...] * x[:1, ...]); xp.diff(i, append=i[..., :2])
+xp.cumulative_sum(i, axis=1, dtype=xp.int16); xp.cumulative_prod(p, axis=0, include_initial=True)
+# searches and sets
+xp.isin(i, 3); xp.isin(i, j); xp.isin(2, j); xp.isin(i, e); xp.searchsorted(s, 1)
+xp.searchsorted(s, 0.25, side='right')
+xp.searchsorted(s[::-1], x, sorter=xp.asarray([4, 3, 2, 1, 0])); xp.take(x, r, axis=1)
+xp.take_along_axis(x, xp.argsort(x, axis=0), axis=0); xp.unique_counts(t); xp.sort(p, axis=0)
+xp.argsort(i, axis=1, descending=True); xp.nonzero(i); xp.argmax(j, axis=1)
+# indices
+x[t]; x[1, r, r]; x[xp.asarray([1, -2]), 1, xp.asarray([0, 3])]; x[0, ..., None]; x[xp.asarray(True)]
+x[1:0:-1, ::2, -1]; x[t & (x > 0)]; written(x, t, 5.0); written(x, (slice(1), ...), y1)
+written(i, (0, 1, ...), j[0, 1, ...])
+# linear algebra
+xp.linalg.eigvals(m + 0 * c[0, :, :3]) * 0; xp.linalg.eigvals(m) * 0; xp.vecdot(x, p); x @ y1
+y1 @ x.mT; xp.tensordot(x, x, axes=((0, 2), (0, 2))); xp.linalg.vecdot(c, c, axis=-3)
+xp.matrix_transpose(x); xp.linalg.matrix_power(p[0, :, :3], 3); xp.linalg.cross(x[..., :3], y1[:3])
+xp.linalg.matmul(i, r4); xp.linalg.trace(i, offset=-1, dtype=xp.int16)
+xp.linalg.outer(y1, c[0, 0, :]); xp.linalg.matrix_rank(m)
+"""
+
+
+def in_place(x: Any, operator: str, value: Any) -> Any:
+    names = {"x": x + 0, "value": value}
+    exec(f"x {operator} value", names)
+    return names["x"]
+
+
+def written(x: Any, index: Any, value: Any) -> Any:
+    x = x + 0
+    x[index] = value
+    return x
+
+
+def test_calls_that_the_other_tests_do_not_draw() -> None:
+    shape = (2, 3, 4)
+    p = abs(numbers(shape, "float32", 5)) + np.float32(0.25)
+    data = {"x": numbers(shape, "float32", 0), "y": numbers((3, 1), "float32", 1), "p": p}
+    data |= {
+        "t": numbers(shape, "bool", 2),
+        "i": numbers(shape, "int32", 3),
+        "c": numbers(shape, "complex64", 6),
+    }
+    data |= {
+        "j": numbers(shape, "int32", 4, least=1),
+        "r": np.array([1, 0, 2, 1]),
+        "r4": numbers((4, 2), "int32", 9),
+    }
+    data |= {
+        "m": numbers((3, 3), "float32", 7),
+        "y1": numbers((4,), "float32", 8),
+        "e": np.zeros((0, 2), np.int32),
+    }
+    data |= {"s": np.array([-2, 0, 0.25, 1, 3], np.float32)}
+    lines = [line for line in CALLS.splitlines() if not line.startswith("#")]
+    calls = [call for line in lines for call in line.split("; ") if call]
+    assert len(calls) > 140
+    wrong = []
+    with np.errstate(all="ignore"):
+        for call in calls:
+            found = []
+            for namespace, convert in ((vnp, vnp.asarray), (strict, strict.asarray)):
+                names = {name: convert(each) for name, each in data.items()}
+                found.append(eval(call, {"xp": namespace, "in_place": in_place, "written": written, **names}))
+            try:
+                if call.startswith("xp.broadcast_shapes"):
+                    assert found[0] == found[1]
+                else:
+                    assert_same(*found, call, digits=4)
+            except AssertionError as error:
+                wrong.append(f"{call}: {error}")
+    assert wrong == []
 
 
 # ---- exchange ------------------------------------------------------------------------------------

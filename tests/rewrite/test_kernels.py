@@ -11,7 +11,10 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
+import vkdispatch_native as native
+from vkdispatch.analyses.verify import verify
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32, i32, u32, v2, v4
+from vkdispatch.rewrite.functions import prepare_function
 
 
 def buffer(kind: Any, values: Any) -> vd.Buffer[Any]:
@@ -574,3 +577,24 @@ def test_buffer_elements_passed_to_functions_remain_references() -> None:
     data = buffer(i32, np.arange(8, dtype=np.int32))
     kernel(data)
     assert data.read(0).tolist() == [0, 1, 2, 3, 15, 16, 17, 18]
+
+
+def test_arguments_that_are_expressions_are_declared_once_though_a_loop_is_traced_again() -> None:
+    def steps_to_one(n: Any) -> Any:
+        steps = 0
+        while n != 1 and steps < 1000:
+            n = n // 2 if n % 2 == 0 else 3 * n + 1
+            steps += 1
+        return steps
+
+    with vc.shader_context() as context:
+        out, x, add = context.declare_input_arguments([Buff[i32], Buff[i32], Const[i32]])
+        i = vc.global_invocation_id().x
+        result = vc.new_int_register(0)
+        with vc.scope_block(), vc.scope_block():
+            result[:] = prepare_function(steps_to_one)(x[i] + add)
+        out[i] = result
+        description = context.get_description()
+
+    verify(description.kernel)
+    native.compile_glsl(description.make_source(32, 1, 1))

@@ -189,7 +189,7 @@ def _as_long(kind: DType, given: DType, text: str) -> str:
 
 def _of_long(scalar: DType, given: DType, text: str) -> str:
     if scalar is bool_:
-        return f"({text} != uvec2(0u))"
+        return f"(({text}) != uvec2(0u))"
     if is_float_dtype(scalar):
         return f"float_of_{_sign_prefix(given)}long({text})"
     return f"({text}).x"

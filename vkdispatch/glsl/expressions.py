@@ -86,11 +86,13 @@ def _write_emulated(expr: Expr, names: Names) -> str | None:
         if kind in (int64, uint64):
             return f"~{text}" if expr.value == "~" else f"long_negate({text})"
         return emulation.back(f"{expr.value}{text}", kind)
-    if op in (Op.CALL, Op.SUBGROUP):
-        return emulation.write_call(expr, [full_text(arg, names) for arg in expr.args], names.lacks)
-    if op is Op.CONSTRUCT:
-        return emulation.write_construction(expr, [full_text(arg, names) for arg in expr.args], names.lacks)
-    return None
+    if op not in (Op.CALL, Op.SUBGROUP, Op.CONSTRUCT):
+        return None
+    write = emulation.write_construction if op is Op.CONSTRUCT else emulation.write_call
+    texts = [full_text(arg, names) for arg in expr.args]
+    text = write(expr, texts, names.lacks)
+    # what keeps its words holds together as its argument does
+    return _operand(expr.args[0], names, PREFIX) if texts and text is texts[0] else text
 
 
 def full_text(expr: Expr, names: Names) -> str:

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 
 from vkdispatch.ir.statements import Declare, For, Kernel
 from vkdispatch.ir.traversal import walk
@@ -12,15 +13,16 @@ uvec3 uvec4 mat2 mat3 mat4 mat2x2 mat2x3 mat2x4 mat3x2 mat3x3 mat3x4 mat4x2 mat4
 atomic_uint half fixed int16_t uint16_t int32_t uint32_t int64_t uint64_t int8_t uint8_t float16_t float32_t
 float64_t f16vec2 f16vec3 f16vec4 i16vec2 i16vec3 i16vec4 u16vec2 u16vec3 u16vec4 hvec2 hvec3 hvec4 fvec2
 fvec3 fvec4 long short unsigned superp sampler1D sampler2D sampler3D samplerCube image1D image2D image3D
-texture1D texture2D texture3D sampler buffer_reference
+texture1D texture2D texture3D sampler buffer_reference bfloat16_t
 """
 _KEYWORDS = """
 const uniform buffer shared attribute varying coherent volatile restrict readonly writeonly layout centroid
 flat smooth noperspective patch sample invariant precise break continue do for while switch case default if
 else subroutine in out inout true false discard return lowp mediump highp precision struct common partition
 active asm class union enum typedef template this resource goto inline noinline public static extern external
-interface input output filter sizeof cast namespace using main demote nonuniformEXT spirv_instruction
-terminateInvocation
+interface input output filter sizeof cast namespace using main demote terminateInvocation VULKAN
+devicecoherent queuefamilycoherent workgroupcoherent subgroupcoherent shadercallcoherent nonprivate
+nontemporal coopmat spirv_instruction
 """
 _FUNCTIONS = """
 abs sign floor ceil trunc round roundEven fract mod modf min max clamp mix step smoothstep isnan isinf fma
@@ -34,13 +36,38 @@ bitfieldExtract bitfieldInsert findLSB findMSB packHalf2x16 unpackHalf2x16 packU
 packSnorm2x16 unpackSnorm2x16 packUnorm4x8 unpackUnorm4x8 packSnorm4x8 unpackSnorm4x8 packDouble2x32
 unpackDouble2x32 float16BitsToUint16 uint16BitsToFloat16 doubleBitsToUint64 uint64BitsToDouble
 texture textureLod textureSize PC UBO Arguments global_id workgroup_id workgroup_index workgroup_row
-group_count bfloat16_bits umul_high wrapped
+group_count
+"""
+# Functions of our own: helpers of kernels, and of types that a device lacks.
+_HELPERS = """
+bfloat16_bits umul_high wrapped half_modulo half_quotient brain_bits half_value half_bits half_round
+long_less long_signed_less long_add long_subtract long_negate long_multiply long_left long_right
+long_signed_right long_divide long_modulo long_signed_divide long_signed_modulo long_abs long_signed_abs
+long_signed_sign long_min long_signed_min long_max long_signed_max long_clamp long_signed_clamp long_of_float
+long_signed_of_float float_of_long float_of_signed_long long_of_int
 """
 
+# Families of keywords: vectors and matrices, images and samplers, inputs, and what extensions add.
+_FAMILIES = re.compile(
+    r"""(?:[dbiu]|[fiu](?:8|16|32|64))?(?:vec|mat)[234](?:x[234])?
+    |(?:[iu]|f16|[iu]64)?(?:sampler|image|texture)(?:[123]D|Cube|Buffer|Shadow|External)\w*
+    |[iu]?subpassInput(?:MS)?
+    |[a-z]\w*(?:EXT|KHR|NV|AMD|ARM|QCOM|INTEL|GOOGLE|OES)""",
+    re.VERBOSE,
+)
+# Names of resources, which may be macros; and of types and functions that belong to a resource.
+_RESOURCE = re.compile(r"(?:buf|view|tex|img)\d+")
+_OF_RESOURCE = re.compile(r"(?:buf|tex|img)\d+_\w+|(?:Buffer|View|Element)\d+(?:_\w*)?")
+
+# What a member of a block cannot be called: a method, and members of our own.
+_MEMBERS = frozenset(("length", "group_count", "halves_"))
+
 KEYWORDS = frozenset((_TYPES + _KEYWORDS).split())
-RESERVED = KEYWORDS | frozenset(_FUNCTIONS.split())
+RESERVED = KEYWORDS | frozenset((_FUNCTIONS + _HELPERS).split())
+_TAKEN_MEMBERS = KEYWORDS | _MEMBERS
 
 
+@lru_cache(4096)
 def legal_name(name: str, *, member: bool = False) -> str:
     """Turn a Python identifier into a GLSL one, unchanged where that is possible.
 
@@ -48,14 +75,21 @@ def legal_name(name: str, *, member: bool = False) -> str:
     """
     name = re.sub(r"[^A-Za-z0-9_]", "_", name)
     name = re.sub(r"__+", "_", name) or "value"
-    if name.startswith("gl_") or name[0].isdigit():
+    if name.startswith(("gl_", "GL_")) or name[0].isdigit():
         name = "v_" + name
-    taken = KEYWORDS if member else RESERVED
+    taken = _TAKEN_MEMBERS if member else RESERVED
+    clash = name in taken or bool(_FAMILIES.fullmatch(name) or _RESOURCE.fullmatch(name))
     # GLSL has more subgroup functions than one would list
-    clash = name in taken or (not member and name.startswith("subgroup") and name != name.lower())
-    # nor those of `glsl.mathematics`
-    clash = clash or (not member and name.startswith(("f32_", "f64_")))
-    return name + "_" if clash else name
+    clash = clash or (not member and name.startswith("subgroup") and name != name.lower())
+    # nor those of `glsl.mathematics` and `glsl.lanes`
+    clash = clash or (not member and name.startswith(("f32_", "f64_", "lanes_")))
+    clash = clash or (not member and bool(_OF_RESOURCE.fullmatch(name)))
+    return _extend(name) if clash else name
+
+
+def _extend(name: str) -> str:
+    """Append to a name that cannot stay as it is: two underscores in a row are GLSL's own."""
+    return name + ("1" if name.endswith("_") else "_")
 
 
 class FreshNames:
@@ -86,9 +120,11 @@ class FreshNames:
         return name in self._taken
 
     def claim(self, wanted: str) -> str:
-        """Return `wanted`, with as many underscores behind it as it takes."""
+        """Return `wanted`, with an underscore and ones behind it if it is taken."""
+        if "__" in wanted:
+            wanted = re.sub("__+", "_", wanted)
         while wanted in self._taken:
-            wanted += "_"
+            wanted = _extend(wanted)
         self._taken.add(wanted)
         return wanted
 

@@ -47,11 +47,12 @@ _MODULES = (
     "interchange.printing",
     "basics.parts",
     "core.devices",
+    "interchange.files",
     "interchange.lazy",
     "interchange.vectorizing",
 )
 
-__array_api_version__ = "2024.12"
+__array_api_version__ = "2025.12"
 
 bool = bool_ = _numpy.bool_
 int8, int16, int32, int64 = _numpy.int8, _numpy.int16, _numpy.int32, _numpy.int64
@@ -62,7 +63,21 @@ dtype = _numpy.dtype
 ndarray = Array
 newaxis = None
 e, inf, nan, pi = math.e, math.inf, math.nan, math.pi
+euler_gamma = _numpy.euler_gamma
 iinfo = _numpy.iinfo
+
+# What NumPy calls types and their kinds, and settings of text, which arrays share with it.
+byte, short, intc, intp, longlong = _numpy.byte, _numpy.short, _numpy.intc, _numpy.intp, _numpy.longlong
+ubyte, ushort, uintc, uintp = _numpy.ubyte, _numpy.ushort, _numpy.uintc, _numpy.uintp
+ulonglong, int_, uint = _numpy.ulonglong, _numpy.int_, _numpy.uint
+half, single, double = _numpy.half, _numpy.single, _numpy.double
+csingle, cdouble = _numpy.csingle, _numpy.cdouble
+generic, number, inexact = _numpy.generic, _numpy.number, _numpy.inexact
+integer, signedinteger, unsignedinteger = _numpy.integer, _numpy.signedinteger, _numpy.unsignedinteger
+floating, complexfloating = _numpy.floating, _numpy.complexfloating
+issubdtype, iterable = _numpy.issubdtype, _numpy.iterable
+get_printoptions, set_printoptions = _numpy.get_printoptions, _numpy.set_printoptions
+printoptions, errstate = _numpy.printoptions, _numpy.errstate
 
 
 _SUBMODULES = ("fft", "linalg", "random", "special")
@@ -78,6 +93,8 @@ _OF_ARRAYS = {
     "to_dlpack": "interchange.exchange",
     "dlpack_device": "interchange.exchange",
     "lend_elements": "interchange.exchange",
+    "array_flags": "interchange.layout",
+    "view_as": "interchange.layout",
     "call_ufunc": "interchange.protocols",
     "call_function": "interchange.protocols",
 }

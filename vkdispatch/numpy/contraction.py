@@ -134,6 +134,10 @@ def _take_diagonals(x: Array, labels: Labels) -> tuple[Array, Labels]:
     shape, strides = [], []
     for name in names:
         axes = [i for i, each in enumerate(labels) if each == name]
+        if len({view.shape[i] for i in axes}) > 1:
+            raise ArgumentValueError(
+                f"einsum: axes {axes} of shape {view.shape} share a label and differ in length"
+            )
         length = max(view.shape[i] for i in axes)
         shape.append(length)
         strides.append(sum(view.strides[i] for i in axes if view.shape[i] != 1 or length == 1))

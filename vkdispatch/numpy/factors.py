@@ -45,33 +45,44 @@ def _magnitude(x: Any) -> Any:
     return vc.abs(x.real) + vc.abs(x.imag) if is_complex(x.var_type) else vc.abs(x)
 
 
-def _divide(x: Any, y: Any) -> Any:
+def divide(x: Any, y: Any) -> Any:
+    """Return a quotient of real or complex numbers."""
     return divide_complex(x, y) if is_complex(x.var_type) else x / y
 
 
-def _conjugate(x: Any) -> Any:
+def conjugate(x: Any) -> Any:
+    """Return the conjugate of a real or complex number."""
     return vc.to_complex(x.real, -x.imag) if is_complex(x.var_type) else x
 
 
-def _real_part(x: Any) -> Any:
+def real_part(x: Any) -> Any:
+    """Return the real part of a real or complex number."""
     return x.real if is_complex(x.var_type) else x
 
 
-def _from_real(kind: DType, x: Any) -> Any:
+def from_real(kind: DType, x: Any) -> Any:
+    """Return a real number in a real or complex type."""
     return vc.to_complex(x, vc.to_dtype(x.var_type, 0)) if is_complex(kind) else x
 
 
-def _trace(
+def _swap(numbers: Any, first: Any, second: Any) -> None:
+    """Exchange two elements, which may be one."""
+    first, second = first.to_register(), second.to_register()
+    upper, lower = numbers[first].to_register(), numbers[second].to_register()
+    numbers[first] = lower
+    numbers[second] = upper
+
+
+def trace_factoring(
     name: str, body: Callable[..., None], buffers: list[tuple[str, DType]], group: int
 ) -> ShaderFunction:
+    """Trace a kernel with buffers and the numbers of `launch` as arguments."""
     arguments: list[tuple[str, Any]] = [(each, buffer[kind]) for each, kind in buffers]
     arguments += [(each, constant[dt.uint32]) for each in (*_NUMBERS, "groups")]
     return trace_kernel(name, body, arguments, group, "groups")
 
 
-def _launch(
-    kernel: ShaderFunction, views: list[View], sizes: dict[str, int], count: int, across: int
-) -> None:
+def launch(kernel: ShaderFunction, views: list[View], sizes: dict[str, int], count: int, across: int) -> None:
     """Launch a kernel for `count` matrices, each with workgroups for `across` invocations."""
     blocks = max(1, -(-across // _GROUP))
     step = max(1, _MOST_GROUPS // blocks)
@@ -157,15 +168,13 @@ def _lu_kernel(kind: DType, group: int) -> ShaderFunction:
                 with vc.if_block(largest == 0):
                     singular[matrix] = 1
             with vc.if_block(chosen != j), vc.for_block(t, width, group) as column:
-                upper = held[place_of(j, column)].to_register()
-                held[place_of(j, column)] = held[place_of(chosen, column)].to_register()
-                held[place_of(chosen, column)] = upper
+                _swap(held, place_of(j, column), place_of(chosen, column))
             vc.memory_barrier()
             vc.barrier()
             with vc.if_block(largest != 0):
                 pivot = held[place_of(j, j)].to_register()
                 with vc.for_block(j + 1 + t, rows, group) as below:
-                    factor = _divide(held[place_of(below, j)].to_register(), pivot).to_register()
+                    factor = divide(held[place_of(below, j)].to_register(), pivot).to_register()
                     held[place_of(below, j)] = factor
                     with vc.for_block(j + 1, width, together) as along:
                         # several loads under way at a time
@@ -182,7 +191,7 @@ def _lu_kernel(kind: DType, group: int) -> ShaderFunction:
                 a[base + back] = held[back]
 
     buffers: list[tuple[str, DType]] = [("a", kind), ("pivots", dt.uint32), ("singular", dt.uint32)]
-    return _trace("lu_small" if small else "lu_panel", lu, buffers, group)
+    return trace_factoring("lu_small" if small else "lu_panel", lu, buffers, group)
 
 
 @memoize
@@ -206,18 +215,14 @@ def _columns_kernel(kind: DType) -> ShaderFunction:
         column = (number % blocks * _GROUP + vc.local_invocation_index()).to_register()
         with vc.if_block(vc.logical_and(column < n, vc.logical_or(column < first, column >= end))):
             with vc.for_block(first, end) as j:
-                chosen = pivots[matrix * n + j].to_register()
-                with vc.if_block(chosen != j):
-                    upper = a[base + j * n + column].to_register()
-                    a[base + j * n + column] = a[base + chosen * n + column].to_register()
-                    a[base + chosen * n + column] = upper
+                _swap(a, base + j * n + column, base + pivots[matrix * n + j] * n + column)
             with vc.if_block(column >= end), vc.for_block((first + 1), end) as row:
                 value = a[base + row * n + column].to_register()
                 with vc.for_block(first, row) as k:
                     value -= a[base + row * n + k] * a[base + k * n + column]
                 a[base + row * n + column] = value
 
-    return _trace("lu_columns", lu_columns, [("a", kind), ("pivots", dt.uint32)], _GROUP)
+    return trace_factoring("lu_columns", lu_columns, [("a", kind), ("pivots", dt.uint32)], _GROUP)
 
 
 @memoize
@@ -240,13 +245,9 @@ def _swap_kernel(kind: DType) -> ShaderFunction:
         base = (matrix * n * columns).to_register()
         column = (number % blocks * _GROUP + vc.local_invocation_index()).to_register()
         with vc.if_block(column < columns), vc.for_block(first, end) as j:
-            chosen = pivots[matrix * n + j].to_register()
-            with vc.if_block(chosen != j):
-                upper = b[base + j * columns + column].to_register()
-                b[base + j * columns + column] = b[base + chosen * columns + column].to_register()
-                b[base + chosen * columns + column] = upper
+            _swap(b, base + j * columns + column, base + pivots[matrix * n + j] * columns + column)
 
-    return _trace("swap_rows", swap_rows, [("b", kind), ("pivots", dt.uint32)], _GROUP)
+    return trace_factoring("swap_rows", swap_rows, [("b", kind), ("pivots", dt.uint32)], _GROUP)
 
 
 @memoize
@@ -275,11 +276,11 @@ def _triangle_kernel(kind: DType, lower: bool) -> ShaderFunction:
             with vc.for_block((first if lower else row + 1), last) as k:
                 value -= a[base + row * n + k] * b[own + k * columns + column]
             if not lower:
-                value = _divide(value, a[base + row * n + row].to_register())
+                value = divide(value, a[base + row * n + row].to_register())
             b[own + row * columns + column] = value
 
     name = "solve_lower" if lower else "solve_upper"
-    return _trace(name, solve_triangle, [("b", kind), ("a", kind)], _GROUP)
+    return trace_factoring(name, solve_triangle, [("b", kind), ("a", kind)], _GROUP)
 
 
 @memoize
@@ -309,15 +310,15 @@ def _cholesky_kernel(kind: DType) -> ShaderFunction:
         vc.memory_barrier_shared()
         vc.barrier()
         with vc.for_block((first - first), width) as j:
-            left = _real_part(memory[j * width + j].to_register()).to_register()
+            left = real_part(memory[j * width + j].to_register()).to_register()
             vc.barrier()
             with vc.if_block(t == 0):
                 with vc.if_block(~(left > 0)):
                     indefinite[matrix] = 1
-                memory[j * width + j] = _from_real(kind, vc.sqrt(left))
+                memory[j * width + j] = from_real(kind, vc.sqrt(left))
             root = vc.sqrt(left).to_register()
             with vc.for_block((j + 1 + t), width, group) as row:
-                memory[row * width + j] = memory[row * width + j] * _from_real(
+                memory[row * width + j] = memory[row * width + j] * from_real(
                     kind, (vc.to_dtype(real, 1) / root).to_register()
                 )
             vc.memory_barrier_shared()
@@ -325,14 +326,14 @@ def _cholesky_kernel(kind: DType) -> ShaderFunction:
             with vc.for_block((j + 1 + t), width, group) as below:
                 factor = memory[below * width + j].to_register()
                 with vc.for_block((j + 1), below + 1) as k:
-                    other = _conjugate(memory[k * width + j].to_register())
+                    other = conjugate(memory[k * width + j].to_register())
                     memory[below * width + k] = memory[below * width + k] - factor * other
             vc.memory_barrier_shared()
             vc.barrier()
         with vc.for_block(t, width * width, group) as back:
             a[base + (first + back // width) * n + first + back % width] = memory[back]
 
-    return _trace("cholesky_block", cholesky_block, [("a", kind), ("indefinite", dt.uint32)], group)
+    return trace_factoring("cholesky_block", cholesky_block, [("a", kind), ("indefinite", dt.uint32)], group)
 
 
 @memoize
@@ -350,23 +351,23 @@ def _rows_kernel(kind: DType) -> ShaderFunction:
             with vc.for_block(first, end) as j:
                 value = a[line + j].to_register()
                 with vc.for_block(first, j) as k:
-                    value -= a[line + k] * _conjugate(a[base + j * n + k].to_register())
-                a[line + j] = _divide(value, a[base + j * n + j].to_register())
+                    value -= a[line + k] * conjugate(a[base + j * n + k].to_register())
+                a[line + j] = divide(value, a[base + j * n + j].to_register())
 
-    return _trace("cholesky_rows", cholesky_rows, [("a", kind)], _GROUP)
+    return trace_factoring("cholesky_rows", cholesky_rows, [("a", kind)], _GROUP)
 
 
 # ---- on views ------------------------------------------------------------------------------------
 
 
-def _block(a: View, rows: tuple[int, int], columns: tuple[int, int]) -> View:
+def block_of(a: View, rows: tuple[int, int], columns: tuple[int, int]) -> View:
     """Return the view of a block of each matrix."""
     offset = rows[0] * a.strides[1] + columns[0] * a.strides[2]
     shape = (a.shape[0], rows[1] - rows[0], columns[1] - columns[0])
     return View(a.storage, shape, a.dtype, offset, a.strides)
 
 
-def _turn(a: View) -> View:
+def turn_matrices(a: View) -> View:
     """Return the view of transposed matrices."""
     count, rows, columns = a.shape
     strides = (a.strides[0], a.strides[2], a.strides[1])
@@ -422,19 +423,19 @@ def factor_lu(a: View) -> tuple[View, View]:
     pivots, singular = new_view((count, n), _UINT32, context), _flags(count, context)
     if n <= _SMALL:
         if n:
-            _launch(_lu_kernel(kind, _SMALL), [a, pivots, singular], {"n": n, "end": n}, count, 0)
+            launch(_lu_kernel(kind, _SMALL), [a, pivots, singular], {"n": n, "end": n}, count, 0)
         return pivots, singular
     for first in range(0, n, _PANEL):
         end = min(first + _PANEL, n)
         sizes = {"n": n, "first": first, "end": end}
-        block = _block(a, (first, n), (first, end))
-        panel = gather(_turn(block))
+        block = block_of(a, (first, n), (first, end))
+        panel = gather(turn_matrices(block))
         group = _choose_group(n - first, a)
-        _launch(_lu_kernel(kind, group), [panel, pivots, singular], sizes, count, 0)
-        assign(block, _turn(panel))
-        _launch(_columns_kernel(kind), [a, pivots], sizes, count, n)
+        launch(_lu_kernel(kind, group), [panel, pivots, singular], sizes, count, 0)
+        assign(block, turn_matrices(panel))
+        launch(_columns_kernel(kind), [a, pivots], sizes, count, n)
         rest, own = (end, n), (first, end)
-        _subtract_product(_block(a, rest, rest), _block(a, rest, own), _block(a, own, rest))
+        _subtract_product(block_of(a, rest, rest), block_of(a, rest, own), block_of(a, own, rest))
     return pivots, singular
 
 
@@ -445,19 +446,19 @@ def solve_lu(a: View, pivots: View, b: View) -> None:
         return
     kind = kernel_type(a.dtype)
     sizes = {"n": n, "columns": columns}
-    _launch(_swap_kernel(kind), [b, pivots], {**sizes, "end": n}, count, columns)
+    launch(_swap_kernel(kind), [b, pivots], {**sizes, "end": n}, count, columns)
     panels = [(first, min(first + _PANEL, n)) for first in range(0, n, _PANEL)]
     whole = (0, columns)
     for first, end in panels:
         part = {**sizes, "first": first, "end": end}
-        _launch(_triangle_kernel(kind, True), [b, a], part, count, columns)
-        left = _block(a, (end, n), (first, end))
-        _subtract_product(_block(b, (end, n), whole), left, _block(b, (first, end), whole))
+        launch(_triangle_kernel(kind, True), [b, a], part, count, columns)
+        left = block_of(a, (end, n), (first, end))
+        _subtract_product(block_of(b, (end, n), whole), left, block_of(b, (first, end), whole))
     for first, end in reversed(panels):
         part = {**sizes, "first": first, "end": end}
-        _launch(_triangle_kernel(kind, False), [b, a], part, count, columns)
-        left = _block(a, (0, first), (first, end))
-        _subtract_product(_block(b, (0, first), whole), left, _block(b, (first, end), whole))
+        launch(_triangle_kernel(kind, False), [b, a], part, count, columns)
+        left = block_of(a, (0, first), (first, end))
+        _subtract_product(block_of(b, (0, first), whole), left, block_of(b, (first, end), whole))
 
 
 def factor_cholesky(a: View) -> View:
@@ -472,9 +473,9 @@ def factor_cholesky(a: View) -> View:
     for first in range(0, n, _PANEL):
         end = min(first + _PANEL, n)
         sizes = {"n": n, "first": first, "end": end}
-        _launch(_cholesky_kernel(kind), [a, indefinite], sizes, count, 0)
+        launch(_cholesky_kernel(kind), [a, indefinite], sizes, count, 0)
         if end < n:
-            _launch(_rows_kernel(kind), [a], sizes, count, n - end)
-            left = _block(a, (end, n), (first, end))
-            _subtract_product(_block(a, (end, n), (end, n)), left, left, adjoint=True)
+            launch(_rows_kernel(kind), [a], sizes, count, n - end)
+            left = block_of(a, (end, n), (first, end))
+            _subtract_product(block_of(a, (end, n), (end, n)), left, left, adjoint=True)
     return indefinite

@@ -97,6 +97,7 @@ def _several(x: Array, s: Any, axes: Any, halved: bool = False) -> tuple[tuple[i
 
     `halved` says that the last one is that of half a spectrum.
     """
+    s, axes = ((each,) if isinstance(each, int) else each for each in (s, axes))
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
     places = tuple(parse_axis(axis, x.ndim, "axes") for axis in axes)

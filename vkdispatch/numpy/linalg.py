@@ -44,6 +44,7 @@ from vkdispatch.numpy.core.kernels import as_buffer, gather
 from vkdispatch.numpy.core.memory import Shape, Storage, View
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.numpy.factors import any_flag, factor_cholesky, factor_lu, solve_lu
+from vkdispatch.numpy.reflectors import factor_qr
 
 __all__ = [
     "LinAlgError",
@@ -90,7 +91,11 @@ __all__ = [
 LinAlgError = np.linalg.LinAlgError
 
 # What runs by LAPACK on the host; the norms of matrices "nuc", 2 and -2, and matrix_rank, by way of svdvals.
-HOST_FUNCTIONS = ("cond", "eig", "eigh", "eigvals", "eigvalsh", "lstsq", "pinv", "qr", "svd", "svdvals")
+HOST_FUNCTIONS = ("cond", "eig", "eigh", "eigvals", "eigvalsh", "lstsq", "pinv", "svd", "svdvals")
+
+
+# Tall matrices of so many elements are reduced to a triangle on the device before the host takes them.
+_TALL_SIZE = 1 << 15
 
 
 class PerformanceWarning(UserWarning):
@@ -331,7 +336,7 @@ def kron(x1: Any, x2: Any) -> Array:
     return reshape(wide, tuple(m * n for m, n in zip(left, right, strict=True)))
 
 
-def matrix_power(x: Any, n: int, /) -> Array:
+def matrix_power(x: Any, /, n: int) -> Array:
     """Return powers of square matrices. See `numpy.linalg.matrix_power`."""
     array = _square(x, "matrix_power")
     power = operator.index(n)
@@ -504,7 +509,7 @@ def _stack(x: Array, kind: Kind, shape: Shape) -> View:
     return View(copied.storage, (math.prod(shape[:-2]), *shape[-2:]), kind)
 
 
-def _shaped(view: View, shape: Shape) -> Array:
+def _with_shape(view: View, shape: Shape) -> Array:
     return array_of(View(view.storage, shape, view.dtype))
 
 
@@ -517,7 +522,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Array:
     factors = _stack(array, kind, array.shape)
     if any_flag(factor_cholesky(factors)):
         raise LinAlgError("cholesky: the matrix is not positive definite")
-    found = tril(_shaped(factors, array.shape))
+    found = tril(_with_shape(factors, array.shape))
     if upper:
         found = conjugate(matrix_transpose(found))
     return found
@@ -529,7 +534,7 @@ def _factor(x: Any, name: str) -> tuple[Array, Array, Array]:
     factors = _stack(array, _factor_kind(name, array), array.shape)
     pivots, singular = factor_lu(factors)
     shape = array.shape
-    return _shaped(factors, shape), _shaped(pivots, shape[:-1]), _shaped(singular, shape[:-2])
+    return _with_shape(factors, shape), _with_shape(pivots, shape[:-1]), _with_shape(singular, shape[:-2])
 
 
 def slogdet(x: Any, /) -> SlogdetResult:
@@ -565,7 +570,7 @@ def inv(x: Any, /) -> Array:
     kind = _factor_kind("inv", array)
     unit = _stack(eye(array.shape[-1], dtype=kind, device=array.device), kind, array.shape)
     _solve("inv", array, unit, array.shape, kind)
-    return _shaped(unit, array.shape)
+    return _with_shape(unit, array.shape)
 
 
 def solve(x1: Any, x2: Any, /) -> Array:
@@ -594,11 +599,11 @@ def solve(x1: Any, x2: Any, /) -> Array:
         wide = reshape(moveaxis(broadcast_to(right, shape), -2, 0), (n, math.prod(batch) * columns))
         solutions = _stack(wide, kind, (1, *wide.shape))
         _solve("solve", reshape(a, (1, n, n)), solutions, (1, n, n), kind)
-        found = moveaxis(_shaped(solutions, (n, *batch, columns)), 0, -2)
+        found = moveaxis(_with_shape(solutions, (n, *batch, columns)), 0, -2)
     else:
         solutions = _stack(right, kind, shape)
         _solve("solve", a, solutions, (*batch, n, n), kind)
-        found = _shaped(solutions, shape)
+        found = _with_shape(solutions, shape)
     return found[..., 0] if is_vector else found
 
 
@@ -684,31 +689,72 @@ def _multiply_chain(
     )
 
 
+def qr(x: Any, /, mode: str = "reduced") -> Any:
+    """Return QR factors; of the mode "r" R alone. See `numpy.linalg.qr`.
+
+    Signs of rows of R, and of columns of Q, may be others than NumPy's where matrices are tall.
+
+    Raises
+    ------
+    LinAlgError
+        There are fewer than two axes.
+    TypeError
+        The dtype is float16.
+    ValueError
+        The mode is unknown.
+    """
+    if mode not in ("reduced", "complete", "r"):
+        raise ArgumentValueError(f"mode: expected 'reduced', 'complete' or 'r', got {mode!r}")
+    array = require_array(x)
+    if array.ndim < 2:
+        raise LinAlgError(f"qr: expected at least two axes, got the shape {array.shape}")
+    kind = _factor_kind("qr", array)
+    *batch, m, n = array.shape
+    columns = {"reduced": min(m, n), "complete": m, "r": None}[mode]
+    q, r = factor_qr(_stack(array, kind, array.shape), columns)
+    factor = _with_shape(r, (*batch, *r.shape[1:]))
+    return factor if q is None else QRResult(_with_shape(q, (*batch, *q.shape[1:])), factor)
+
+
 # ---- by the host ---------------------------------------------------------------------------------
 
 
 _numpy_linalg: Any = np.linalg
 
 
-def qr(x: Any, /, mode: str = "reduced") -> Any:
-    """Return QR factors; of the mode "r" R alone. See `numpy.linalg.qr`."""
-    if mode not in ("reduced", "complete", "r"):
-        raise ArgumentValueError(f"mode: expected 'reduced', 'complete' or 'r', got {mode!r}")
-    found = _host("qr", lambda a: _numpy_linalg.qr(a, mode), require_array(x))
-    return found if mode == "r" else QRResult(*found)
+def _split_tall(x: Array) -> tuple[Array, Array] | None:
+    """Return Q and R of tall matrices, of which the host then needs R alone; None for others."""
+    if x.ndim < 2 or x.size < _TALL_SIZE or x.shape[-2] < 4 * x.shape[-1] or x.dtype == np.float16:
+        return None
+    q, r = qr(x)
+    return q, r
 
 
 def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
     """Return singular value decompositions. See `numpy.linalg.svd`."""
+    array = require_array(x)
+    if not compute_uv and not hermitian:
+        return svdvals(array)
+    tall = None if full_matrices or hermitian else _split_tall(array)
     found = _host(
-        "svd", lambda a: _numpy_linalg.svd(a, full_matrices, compute_uv, hermitian), require_array(x)
+        "svd",
+        lambda a: _numpy_linalg.svd(a, full_matrices, compute_uv, hermitian),
+        array if tall is None else tall[1],
     )
+    if tall is not None:
+        found = (matmul(tall[0], found[0]), *found[1:])
     return SVDResult(*found) if compute_uv else found
 
 
 def svdvals(x: Any, /) -> Array:
     """Return singular values. See `numpy.linalg.svdvals`."""
-    found: Array = _host("svdvals", lambda a: _numpy_linalg.svd(a, compute_uv=False), require_array(x))
+    array = require_array(x)
+    tall = _split_tall(array)
+    found: Array = _host(
+        "svdvals",
+        lambda a: _numpy_linalg.svd(a, compute_uv=False),
+        array if tall is None else tall[1],
+    )
     return found
 
 
@@ -732,14 +778,22 @@ def eigvalsh(x: Any, /, UPLO: str = "L") -> Array:  # noqa: N803  NumPy's name
 
 
 def eig(x: Any, /) -> EigResult:
-    """Return eigenvalues and eigenvectors of square matrices. See `numpy.linalg.eig`."""
-    return EigResult(*_host("eig", lambda a: tuple(_numpy_linalg.eig(a)), _square(x, "eig")))
+    """Return eigenvalues and eigenvectors of square matrices. See `numpy.linalg.eig`.
+
+    Both are always complex, whatever the values are.
+    """
+    found = _host("eig", lambda a: tuple(_complex(each) for each in _numpy_linalg.eig(a)), _square(x, "eig"))
+    return EigResult(*found)
 
 
 def eigvals(x: Any, /) -> Array:
-    """Return eigenvalues of square matrices. See `numpy.linalg.eigvals`."""
-    found: Array = _host("eigvals", _numpy_linalg.eigvals, _square(x, "eigvals"))
+    """Return eigenvalues of square matrices, always complex. See `numpy.linalg.eigvals`."""
+    found: Array = _host("eigvals", lambda a: _complex(_numpy_linalg.eigvals(a)), _square(x, "eigvals"))
     return found
+
+
+def _complex(values: Any) -> Any:
+    return values.astype(np.result_type(values.dtype, np.complex64), copy=False)
 
 
 def _number(value: Any) -> Any:
@@ -748,16 +802,31 @@ def _number(value: Any) -> Any:
 
 def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
     """Return pseudo-inverses. See `numpy.linalg.pinv`. `rcond` and `rtol` are names of one number."""
-    limit = _number(rcond if rtol is None else rtol)
-    found: Array = _host("pinv", lambda a: _numpy_linalg.pinv(a, limit, hermitian), require_array(x))
-    return found
+    array, limit = require_array(x), _number(rcond if rtol is None else rtol)
+    tall = None if hermitian else _split_tall(array)
+    found: Array = _host(
+        "pinv", lambda a: _numpy_linalg.pinv(a, limit, hermitian), array if tall is None else tall[1]
+    )
+    return found if tall is None else matmul(found, conjugate(matrix_transpose(tall[0])))
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Array, Array, int, Array]:
     """Return least-squares solutions, residuals, the rank and singular values. See `numpy.linalg.lstsq`."""
-    arrays = require_array(a, "a"), require_array(b, "b")
-    found, residuals, rank, values = _numpy_linalg.lstsq(*_take_host("lstsq", arrays), rcond=rcond)
-    return _give_back(found, arrays), _give_back(residuals, arrays), int(rank), _give_back(values, arrays)
+    left, right = require_array(a, "a"), require_array(b, "b")
+    tall = _split_tall(left) if left.ndim == 2 and right.shape[:1] == left.shape[:1] else None
+    if tall is None:
+        found, residuals, rank, values = _numpy_linalg.lstsq(*_take_host("lstsq", (left, right)), rcond=rcond)
+        arrays = (left, right)
+        return _give_back(found, arrays), _give_back(residuals, arrays), int(rank), _give_back(values, arrays)
+    q, r = tall
+    if rcond is None:
+        rcond = np.finfo(q.dtype).eps * left.shape[0]
+    arrays = (r, matmul(conjugate(matrix_transpose(q)), right))
+    found, _, rank, values = _numpy_linalg.lstsq(*_take_host("lstsq", arrays), rcond=rcond)
+    solution = _give_back(found, arrays)
+    residual = reshape(absolute(right - matmul(left, solution)), (left.shape[0], -1))
+    kept = residual if int(rank) == left.shape[1] else residual[:, :0]
+    return solution, total(kept * kept, axis=0), int(rank), _give_back(values, arrays)
 
 
 def cond(x: Any, p: Any = None) -> Array:

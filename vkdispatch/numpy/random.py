@@ -5,15 +5,17 @@ Streams are those of `vd.random.Generator`: the same on every device. With `bit_
 """
 
 import math
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from vkdispatch.numpy.basics.creation import full
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics.creation import full, zeros
 from vkdispatch.numpy.basics.elementwise import (
     choose,
+    clip,
     exp,
     expm1,
     finish,
@@ -25,8 +27,17 @@ from vkdispatch.numpy.basics.elementwise import (
     tan,
 )
 from vkdispatch.numpy.basics.inputs import to_array, to_host
-from vkdispatch.numpy.basics.manipulation import parse_axis, reshape, stack
+from vkdispatch.numpy.basics.manipulation import (
+    broadcast_to,
+    concatenate,
+    expand_dims,
+    matrix_transpose,
+    parse_axis,
+    reshape,
+    stack,
+)
 from vkdispatch.numpy.basics.reductions import cumsum
+from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.application import broadcast_shapes
 from vkdispatch.numpy.core.array import Array, parse_index, value_of
@@ -34,13 +45,31 @@ from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, int64, kernel_type, parse_dtype
 from vkdispatch.numpy.core.memory import Shape
 from vkdispatch.numpy.indexing.gathering import array_from
-from vkdispatch.numpy.linalg import matmul
-from vkdispatch.numpy.rejection import draw_binomial, draw_gamma, draw_poisson
+from vkdispatch.numpy.linalg import cholesky, matmul
+from vkdispatch.numpy.rejection import (
+    draw_binomial,
+    draw_gamma,
+    draw_hypergeometric,
+    draw_integers,
+    draw_poisson,
+    draw_vonmises,
+    draw_zipf,
+)
 from vkdispatch.numpy.sorting.orders import topk
 from vkdispatch.numpy.sorting.searching import argsort, searchsorted, take, take_along_axis
 from vkdispatch.random.generator import Generator as Stream
 
-__all__ = ["Generator", "default_rng", "rand", "randint", "randn", "random_sample", "seed"]
+__all__ = [
+    "Generator",
+    "default_rng",
+    "rand",
+    "randint",
+    "randn",
+    "random_sample",
+    "ranf",
+    "sample",
+    "seed",
+]
 
 
 def _parse_size(size: Any, *parameters: Any) -> Shape:
@@ -122,17 +151,25 @@ class Generator:
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = None) -> Array:
         """Return uniformly distributed numbers of [low, high)."""
         low, high = _parameter(low, "low"), _parameter(high, "high")
-        return self._scaled(self.random, low, high - low, _parse_size(size, low, high), dtype)
+        return self._scale(self.random, low, high - low, _parse_size(size, low, high), dtype)
 
     def integers(
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = int64, endpoint: bool = False
     ) -> Array:
         """Return integers of [low, high), each with the same probability; of [0, low) without `high`.
 
-        Raises NotImplementedError if a limit is an array.
+        Limits may be arrays. Those of the host are checked as numbers are; Arrays are not.
+
+        Raises
+        ------
+        ValueError
+            There is no such integer, or the dtype does not hold all of them.
         """
-        if isinstance(low, (Array, list, tuple)) or isinstance(high, (Array, list, tuple)):
-            raise UnsupportedError("low, high: arrays of limits are not implemented; scale random()")
+        if isinstance(low, (Array, list, tuple, np.ndarray)) or isinstance(
+            high, (Array, list, tuple, np.ndarray)
+        ):
+            first, last = (0, low) if high is None else (low, high)
+            return self._integers_between(first, last, size, parse_dtype(dtype), endpoint)
         kind = parse_dtype(dtype)
         shape = _parse_size(size)
         first = low if high is None else high
@@ -147,6 +184,25 @@ class Generator:
         return array_from(
             self._stream.integers(*limits, math.prod(shape), kernel_type(kind), bool(endpoint)), shape
         )
+
+    def _integers_between(self, low: Any, high: Any, size: Any, kind: Kind, endpoint: bool) -> Array:
+        """Return integers of limits that broadcast, each with a stream of its own."""
+        if kind.kind not in "iu":
+            raise ArgumentTypeError(f"dtype: expected an integer type for arrays of limits, got {kind}")
+        wide = np.dtype(np.uint64) if kind == np.uint64 else int64
+        last = high if endpoint else high - 1 if isinstance(high, Array) else np.asarray(high, object) - 1
+        limits = [each if isinstance(each, Array) else np.asarray(each, object) for each in (low, last)]
+        hosts = [each for each in limits if isinstance(each, np.ndarray)]
+        bounds = np.iinfo(kind)
+        if any(not isinstance(number, (int, np.integer)) for each in hosts for number in each.flat):
+            raise ArgumentTypeError(f"low, high: expected ints, got {low!r} and {high!r}")
+        if any(((each < bounds.min) | (each > bounds.max)).any() for each in hosts):
+            raise ArgumentValueError(f"low, high: {kind} does not hold all integers of the ranges")
+        if len(hosts) == 2 and (hosts[0] > hosts[1]).any():
+            raise ArgumentValueError(f"low, high: a range is empty: {low!r} to {high!r}")
+        first, end = (each if isinstance(each, Array) else asarray(each.astype(wide)) for each in limits)
+        drawn = draw_integers(self._seed(), first, end, _parse_size(size, first, end), wide)
+        return drawn.astype(kind, copy=False)
 
     def bytes(self, length: int) -> bytes:
         """Return random bytes of the host."""
@@ -164,7 +220,7 @@ class Generator:
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Array:
         """Return normally distributed numbers with a mean and a standard deviation."""
         loc, scale = _parameter(loc, "loc"), _parameter(scale, "scale", 0)
-        return self._scaled(self.standard_normal, loc, scale, _parse_size(size, loc, scale), dtype)
+        return self._scale(self.standard_normal, loc, scale, _parse_size(size, loc, scale), dtype)
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Array:
         """Return numbers whose logarithms are normally distributed."""
@@ -259,10 +315,12 @@ class Generator:
         """Return a random seed of 64 bits, which is not read."""
         return array_from(self._stream.integers(0, 1 << 64, 1, kernel_type(np.dtype(np.uint64))), ())
 
-    def standard_gamma(self, shape: Any, size: Any = None) -> Array:
+    def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = None, out: Any = None) -> Array:
         """Return gamma-distributed numbers with a shape, and the scale 1."""
         a = _parameter(shape, "shape", 0)
-        return draw_gamma(self._seed(), a, _parse_size(size, a))
+        lengths = _parse_size(size, a) if out is None else _drawn_shape(size, out)
+        drawn = draw_gamma(self._seed(), a, lengths)
+        return _deliver(drawn if dtype is None else drawn.astype(_real(dtype), copy=False), out)
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Array:
         """Return gamma-distributed numbers with a shape and a scale."""
@@ -288,20 +346,49 @@ class Generator:
         found: Array = self.chisquare(first, shape) / first / (self.chisquare(second, shape) / second)
         return found
 
+    def _log_gamma(self, a: Any, shape: Shape) -> Any:
+        """Return logarithms of gamma-distributed numbers: those of small shapes are too small for floats."""
+        drawn = draw_gamma(self._seed(), a + 1, shape)
+        return log(drawn) + log(self._open(shape)) / a
+
     def beta(self, a: Any, b: Any, size: Any = None) -> Array:
         """Return numbers of the beta distribution."""
         a, b = _parameter(a, "a", 0, is_open=True), _parameter(b, "b", 0, is_open=True)
         shape = _parse_size(size, a, b)
-        first, second = self.standard_gamma(a, shape), self.standard_gamma(b, shape)
-        return first / (first + second)
+        found: Array = 1 / (1 + exp(self._log_gamma(b, shape) - self._log_gamma(a, shape)))
+        return found
 
     def dirichlet(self, alpha: Any, size: Any = None) -> Array:
         """Return vectors of Dirichlet's distribution, as the last axis."""
-        own = to_array(alpha, "alpha")
-        if own.ndim != 1:
-            raise ArgumentValueError(f"alpha: expected a vector, got the shape {own.shape}")
-        drawn = self.standard_gamma(own, (*_parse_size(size), own.size))
+        own = _parameter(alpha, "alpha", 0)
+        if not isinstance(own, Array) or own.ndim != 1:
+            raise ArgumentValueError(f"alpha: expected a vector, got the shape {getattr(own, 'shape', ())}")
+        logarithms = self._log_gamma(own, (*_parse_size(size), own.size))
+        drawn = exp(logarithms - greatest(logarithms, axis=-1, keepdims=True))
         return drawn / total(drawn, axis=-1, keepdims=True)
+
+    def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None) -> Array:
+        """Return numbers of the noncentral chi-square distribution."""
+        df = _parameter(df, "df", 0, is_open=True)
+        nonc = _parameter(nonc, "nonc", 0)
+        shape = _parse_size(size, df, nonc)
+        # central ones whose degrees of freedom are Poisson-distributed
+        return self.standard_gamma(df / 2 + self.poisson(nonc / 2, shape), shape) * 2
+
+    def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> Array:
+        """Return numbers of the noncentral F distribution."""
+        first = _parameter(dfnum, "dfnum", 0, is_open=True)
+        second = _parameter(dfden, "dfden", 0, is_open=True)
+        nonc = _parameter(nonc, "nonc", 0)
+        shape = _parse_size(size, first, second, nonc)
+        upper = self.noncentral_chisquare(first, nonc, shape) / first
+        found: Array = upper / (self.chisquare(second, shape) / second)
+        return found
+
+    def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> Array:
+        """Return angles of [-pi, pi], distributed about `mu` the more narrowly the larger `kappa` is."""
+        mu, kappa = _parameter(mu, "mu"), _parameter(kappa, "kappa", 0)
+        return draw_vonmises(self._seed(), mu, kappa, _parse_size(size, mu, kappa))
 
     def wald(self, mean: Any, scale: Any, size: Any = None) -> Array:
         """Return numbers of the inverse Gaussian distribution."""
@@ -331,48 +418,140 @@ class Generator:
         n, p = _parameter(n, "n", 0, is_open=True), _parameter(p, "p", 0, is_open=True)
         return self.poisson(self.gamma(n, (1 - p) / p, _parse_size(size, n, p)))
 
+    def zipf(self, a: Any, size: Any = None) -> Array:
+        """Return integers k of at least 1 with probabilities proportional to k**-a."""
+        a = _parameter(a, "a", 1, is_open=True)
+        return draw_zipf(self._seed(), a, _parse_size(size, a))
+
+    def logseries(self, p: Any, size: Any = None) -> Array:
+        """Return integers k of at least 1 with probabilities proportional to p**k / k."""
+        p = _parameter(p, "p", 0)
+        if not isinstance(p, Array) and p >= 1:
+            raise ArgumentValueError(f"p: expected a probability less than 1, got {p}")
+        shape = _parse_size(size, p)
+        # Kemp (1981): a geometric number whose own parameter is random
+        rest = self._open(shape) * (log1p(-p) if isinstance(p, Array) else math.log1p(-p))
+        ratio = choose(rest < -0.7, log1p(-exp(rest)), log(-expm1(rest)))
+        found = floor(-self.standard_exponential(shape) / ratio) + 1
+        return found.astype(int64)  # type: ignore[no-any-return]
+
+    def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Array:
+        """Return how many of `nsample` drawn without replacement are of the `ngood`, not of the `nbad`.
+
+        Raises ValueError for numbers of which the sample is larger than the whole.
+        """
+        good, bad = _parameter(ngood, "ngood", 0), _parameter(nbad, "nbad", 0)
+        sample = _parameter(nsample, "nsample", 0)
+        if not any(isinstance(each, Array) for each in (good, bad, sample)) and good + bad < sample:
+            raise ArgumentValueError(f"nsample: {nsample} of {ngood} + {nbad} were asked for")
+        return draw_hypergeometric(self._seed(), good, bad, sample, _parse_size(size, good, bad, sample))
+
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Array:
-        """Return how often each outcome occurs in `n` trials, as the last axis."""
-        p = _probabilities(pvals, len(pvals)).numpy().astype(np.float64)
-        shape = _parse_size(size)
-        left: Any = full(shape, parse_index(n, "n"), int64)
-        counts = []
-        rest = 1.0
-        for each in p[:-1]:
-            drawn = self.binomial(left, min(1.0, each / rest) if rest > 0 else 0.0, shape)
-            counts.append(drawn)
-            left, rest = left - drawn, rest - float(each)
-        return stack([*counts, left], axis=-1)
+        """Return how often each outcome occurs in `n` trials, as the last axis.
+
+        `n` may be an array, and `pvals` have axes before the last one.
+        """
+        p = _probabilities(pvals)
+        trials = _parameter(n, "n", 0)
+        counts = asarray(trials, int64)
+        wide = broadcast_shapes([counts.shape, p.shape[:-1]], "pvals")
+        shape = wide if size is None else parse_shape(size, "size")
+        if broadcast_shapes([shape, wide], "size") != shape:
+            raise ArgumentValueError(f"size: {shape} does not fit parameters of the shape {wide}")
+
+        def halve(left: Array, first: Array, second: Array) -> Array:
+            whole = first + second
+            share = choose(whole > 0, first / choose(whole > 0, whole, 1), 0.0)
+            return self.binomial(left, clip(share, 0, 1), left.shape)
+
+        return _distribute(broadcast_to(counts, shape), p, halve)
+
+    def multivariate_hypergeometric(
+        self, colors: Any, nsample: int, size: Any = None, method: str = "marginals"
+    ) -> Array:
+        """Return how many of each colour are among `nsample` drawn without replacement, as the last axis.
+
+        Both methods of NumPy, "marginals" and "count", are computed by halves here.
+
+        Raises
+        ------
+        ValueError
+            `colors` is no vector of nonnegative integers, or has fewer than `nsample` in all.
+        """
+        if method not in ("marginals", "count"):
+            raise ArgumentValueError(f"method: expected 'marginals' or 'count', got {method!r}")
+        own = to_host(colors)
+        if own.ndim != 1 or own.dtype.kind not in "iu" or (own < 0).any():
+            raise ArgumentValueError(f"colors: expected a vector of nonnegative integers, got {colors!r}")
+        sample = parse_index(nsample, "nsample")
+        if not 0 <= sample <= own.sum():
+            raise ArgumentValueError(f"nsample: expected 0 to {own.sum()}, got {sample}")
+        start = full(_parse_size(size), sample, int64)
+        return _distribute(
+            start,
+            asarray(own.astype(np.int64)),
+            lambda left, first, second: self.hypergeometric(first, second, left, left.shape),
+        )
 
     def multivariate_normal(
         self,
         mean: Any,
         cov: Any,
         size: Any = None,
-        check_valid: str = "ignore",
+        check_valid: str = "warn",
         tol: float = 1e-8,
         *,
         method: str = "svd",
     ) -> Array:
         """Return normally distributed vectors with a mean and a covariance matrix.
 
-        The matrix is factored by LAPACK on the host.
+        Parameters
+        ----------
+        check_valid
+            What is done about a matrix that is not symmetric and positive semidefinite: "warn", "raise" or
+            "ignore".
+        tol
+            How far it may be from that, relative to its largest element.
+        method
+            "cholesky" factors the matrix on the device; "svd" and "eigh" do so by LAPACK on the host.
 
         Raises
         ------
         ValueError
-            The shapes do not fit.
+            The shapes do not fit, or the matrix is not valid and `check_valid` is "raise".
+        LinAlgError
+            The matrix is not positive definite, and the method "cholesky".
         """
-        centre = to_array(mean, "mean")
-        matrix = to_host(cov).astype(np.float64)
+        if method not in ("svd", "eigh", "cholesky"):
+            raise ArgumentValueError(f"method: expected 'svd', 'eigh' or 'cholesky', got {method!r}")
+        if check_valid not in ("warn", "raise", "ignore"):
+            raise ArgumentValueError(
+                f"check_valid: expected 'warn', 'raise' or 'ignore', got {check_valid!r}"
+            )
+        centre, kind = to_array(mean, "mean"), default_real()
+        matrix = asarray(cov) if not isinstance(cov, Array) else cov
         if centre.ndim != 1 or matrix.shape != (centre.size,) * 2:
             raise ArgumentValueError(
                 "mean, cov: expected a vector and its matrix, got the shapes "
                 f"{centre.shape} and {matrix.shape}"
             )
-        kind = default_real()
-        values, vectors = np.linalg.eigh(matrix)
-        factor = asarray((vectors * np.sqrt(np.maximum(values, 0))).T.astype(kind))
+        if method == "cholesky" and check_valid == "ignore":
+            factor = matrix_transpose(cholesky(matrix.astype(kind)))
+        else:
+            given = matrix.numpy().astype(np.float64)
+            values, vectors = np.linalg.eigh(given)
+            limit = tol * max(1.0, float(np.abs(given).max(initial=0)))
+            if check_valid != "ignore" and (
+                values.min(initial=0) < -limit or np.abs(given - given.T).max(initial=0) > limit
+            ):
+                text = "cov: the matrix is not symmetric and positive semidefinite"
+                if check_valid == "raise":
+                    raise ArgumentValueError(text)
+                warnings.warn(text, RuntimeWarning, 2)
+            if method == "cholesky":
+                factor = matrix_transpose(cholesky(matrix.astype(kind)))
+            else:
+                factor = asarray((vectors * np.sqrt(np.maximum(values, 0))).T.astype(kind))
         shape = () if size is None else parse_shape(size, "size")
         drawn = self.standard_normal((math.prod(shape), centre.size), kind)
         return reshape(matmul(drawn, factor) + centre, (*shape, centre.size))
@@ -462,7 +641,7 @@ class Generator:
 
     # -- helpers
 
-    def _scaled(self, draw: Callable[..., Array], low: Any, scale: Any, shape: Shape, dtype: Any) -> Array:
+    def _scale(self, draw: Callable[..., Array], low: Any, scale: Any, shape: Shape, dtype: Any) -> Array:
         """Return low + scale * draw, in the dtype of the draw."""
         kind = _real(dtype)
         low, scale = (each.astype(kind) if isinstance(each, Array) else each for each in (low, scale))
@@ -490,22 +669,46 @@ def _drawn_shape(size: Any, out: Any) -> Shape:
         raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
     if size is not None and _parse_size(size) != out.shape:
         raise ArgumentValueError(f"size: expected the shape of out, {out.shape}, got {size}")
-    return out.shape
+    shape: Shape = out.shape
+    return shape
 
 
 def _deliver(drawn: Array, out: Any) -> Array:
     return drawn if out is None else finish(value_of(drawn), out)
 
 
-def _probabilities(p: Any, count: int) -> Array:
-    weights = to_array(to_host(p).tolist() if isinstance(p, np.ndarray) else p, "p")
-    if weights.shape != (count,):
-        raise ArgumentValueError(f"p: expected {count} probabilities, got the shape {weights.shape}")
+def _probabilities(p: Any, count: int | None = None) -> Array:
+    """Return probabilities along the last axis, as many as `count`: they are waited for."""
+    weights = asarray(p) if isinstance(p, np.ndarray) else to_array(p, "p")
+    if (count is not None and weights.shape != (count,)) or not weights.ndim:
+        raise ArgumentValueError(f"p: expected {count or ''} probabilities, got the shape {weights.shape}")
     weights = weights.astype(default_real() if weights.dtype.kind != "f" else weights.dtype, copy=False)
-    least, whole = float(weights.min()), float(weights.sum())
-    if not least >= 0 or not abs(whole - 1) < (1e-8 if weights.dtype == float64 else 1e-4):
-        raise ArgumentValueError(f"p: expected probabilities with the sum 1, got the sum {whole}")
+    values = weights.numpy()
+    sums = values.sum(-1, dtype=np.float64)
+    allowed = 1e-8 if weights.dtype == float64 else 1e-4
+    if not (values >= 0).all() or not (abs(sums - 1) < allowed).all():
+        raise ArgumentValueError(f"p: expected probabilities with the sum 1, got the sum {sums}")
     return weights
+
+
+def _distribute(counts: Array, weights: Array, halve: Callable[[Array, Array, Array], Array]) -> Array:
+    """Distribute counts to as many places as weights have, by halves: as many kernels as halvings.
+
+    `halve` returns how many of counts go to the first of two parts with sums of weights.
+    """
+    length = weights.shape[-1]
+    size = 1 << max(length - 1, 0).bit_length()
+    edge = zeros((*weights.shape[:-1], size - length), weights.dtype)
+    level = concatenate([weights, edge], axis=-1)
+    levels = []
+    while level.shape[-1] > 1:
+        levels.append(level)
+        level = level[..., ::2] + level[..., 1::2]
+    parts = expand_dims(counts, -1)
+    for level in reversed(levels):
+        first = halve(parts, level[..., ::2], level[..., 1::2])
+        parts = reshape(stack([first, parts - first], axis=-1), (*counts.shape, level.shape[-1]))
+    return parts[..., :length]
 
 
 def default_rng(seed: Any = None, *, bit_generator: str = "philox4x32") -> Generator:
@@ -565,10 +768,15 @@ def random_sample(size: Any = None) -> Array:
     return _common().random(size)
 
 
+ranf = sample = random_sample
+
+
 def __getattr__(name: str) -> Any:
     """Return a method of the generator that all share, such as `normal`."""
     if not name.startswith("_") and name not in ("bit_generator", "integers", "spawn"):
         found = getattr(Generator, name, None)
         if found is not None:
             return getattr(_common(), name)
+    if name in ("RandomState", "get_state", "set_state"):
+        raise AttributeError(f"{name}: there is no legacy generator; use default_rng(seed) and its methods")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

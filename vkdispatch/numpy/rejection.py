@@ -29,6 +29,20 @@ def _uniform(stream: Any, like: Any) -> Any:
     return (_number(like, 1) - stream.uniform(dtype=like.var_type)).to_register()
 
 
+def _log_ratio(x: Any, y: Any) -> Any:
+    """Return lgamma(x) - lgamma(y) by Stirling's series, which keeps the digits of the difference."""
+    apart = (x - y).to_register()
+    large = vc.min(x, y) >= 20
+    high, low = vc.select(large, x, _number(x, 20)), vc.select(large, y, _number(x, 20))
+    high, low = high.to_register(), low.to_register()
+    near = vc.select(large, apart, _number(x, 0)).to_register()
+    series = (low - _number(x, 0.5)) * vc.log1p(near / low) + near * vc.log(high) - near
+    first, third = _number(x, 1 / 12), _number(x, 1 / 360)
+    a, b = (_number(x, 1) / high).to_register(), (_number(x, 1) / low).to_register()
+    rest = (a - b) * (first - third * (a * a + a * b + b * b))
+    return vc.select(large, series + rest, vc.lgamma(x) - vc.lgamma(y)).to_register()
+
+
 def _gamma(seed: Any, index: Any, a: Any, kind: Kind) -> Any:
     """Marsaglia and Tsang (2000); for shapes below one from the next larger one."""
     stream = vc.random.Philox(seed, index)
@@ -69,7 +83,17 @@ def _poisson(seed: Any, index: Any, mean: Any, kind: Kind) -> Any:
         a = (_number(mean, -0.059) + _number(mean, 0.02483) * b).to_register()
         scale = _number(mean, 1.1239) + _number(mean, 1.1328) / (b - _number(mean, 3.4))
         edge = (_number(mean, 0.9277) - _number(mean, 3.6224) / (b - _number(mean, 2))).to_register()
-        rate, level = vc.log(mean).to_register(), vc.log(scale).to_register()
+        level = vc.log(scale).to_register()
+        mode = vc.floor(mean).to_register()
+        rate, one = vc.log(mean).to_register(), _number(mean, 1)
+        # the logarithm of the probability of the mode, by Stirling's series
+        off = (mode - mean).to_register()
+        highest = (
+            off - mode * vc.log1p(off / mean) - _number(mean, 0.5) * vc.log(_number(mean, 2 * np.pi) * mode)
+        )
+        highest = (
+            highest - _number(mean, 1 / 12) / mode + _number(mean, 1 / 360) / (mode * mode * mode)
+        ).to_register()
         waits = vc.new_register(dt.int32, 1)
         with vc.while_block(waits == 1):
             u = (_uniform(stream, mean) - _number(mean, 0.5)).to_register()
@@ -80,7 +104,7 @@ def _poisson(seed: Any, index: Any, mean: Any, kind: Kind) -> Any:
             possible = vc.logical_and(k >= 0, vc.logical_or(s >= 0.013, v <= s))
             height = vc.log(v) + level - vc.log(a / (s * s) + b)
             place = vc.max(k, _number(mean, 0)).to_register()
-            density = place * rate - mean - vc.lgamma(place + _number(mean, 1))
+            density = highest + (place - mode) * rate - _log_ratio(place + one, mode + one)
             taken = vc.logical_or(inside, vc.logical_and(possible, height <= density))
             with vc.if_block(taken):
                 result[:] = k
@@ -113,7 +137,6 @@ def _binomial(seed: Any, index: Any, n: Any, p: Any, kind: Kind) -> Any:
         level = ((_number(p, 2.83) + _number(p, 5.1) / b) * spread).to_register()
         odds = vc.log(small / rest).to_register()
         mode = vc.floor((n + one) * small).to_register()
-        highest = (vc.lgamma(mode + one) + vc.lgamma(n - mode + one)).to_register()
         waits = vc.new_register(dt.int32, 1)
         with vc.while_block(waits == 1):
             u = (_uniform(stream, p) - half).to_register()
@@ -124,22 +147,157 @@ def _binomial(seed: Any, index: Any, n: Any, p: Any, kind: Kind) -> Any:
             inside = vc.logical_and(s >= 0.07, v <= edge)
             place = vc.clamp(k, _number(p, 0), n).to_register()
             height = vc.log(v * level / (a / (s * s) + b))
-            density = highest - vc.lgamma(place + one) - vc.lgamma(n - place + one) + (place - mode) * odds
+            density = (place - mode) * odds - _log_ratio(place + one, mode + one)
+            density -= _log_ratio(n - place + one, n - mode + one)
             with vc.if_block(vc.logical_and(possible, vc.logical_or(inside, height <= density))):
                 result[:] = k
                 waits[:] = 0
     return vc.to_dtype(dt.int64, vc.select(p > half, n - result, result))
 
 
+def _hypergeometric(seed: Any, index: Any, good: Any, bad: Any, sample: Any, kind: Kind) -> Any:
+    """One draw after the other for small samples; else Stadlober's ratio of uniforms (1990)."""
+    stream = vc.random.Philox(seed, index)
+    one, half = _number(good, 1), _number(good, 0.5)
+    whole = (good + bad).to_register()
+    # what is drawn, or what is left: the smaller part
+    drawn = vc.min(sample, whole - sample).to_register()
+    result = vc.new_register(good.var_type, 0)
+    usable = vc.logical_and(vc.logical_and(good >= 0, bad >= 0), vc.isfinite(whole))
+    with vc.if_block(vc.logical_and(usable, vc.logical_and(drawn > 0, drawn <= 10))):
+        left = vc.new_register(good.var_type, drawn)
+        with vc.while_block(left > 0):
+            rest = (whole - drawn + left).to_register()
+            taken = stream.uniform(dtype=good.var_type) * rest < good - result
+            result[:] = result + vc.select(taken, one, _number(good, 0))
+            left[:] = left - one
+    with vc.if_block(vc.logical_and(usable, drawn > 10)):
+        less, more = vc.min(good, bad).to_register(), vc.max(good, bad).to_register()
+        share = (less / whole).to_register()
+        centre = (drawn * share + half).to_register()
+        spread = vc.sqrt((whole - drawn) * drawn / (whole - one) * share * (one - share) + half)
+        spread = spread.to_register()
+        width = (_number(good, 1.7155277699214135) * spread + _number(good, 0.8989161620588988)).to_register()
+        mode = vc.floor((drawn + one) * (less + one) / (whole + _number(good, 2))).to_register()
+        end = vc.min(vc.min(drawn, less) + one, vc.floor(centre + _number(good, 16) * spread)).to_register()
+
+        def places(k: Any) -> tuple[Any, ...]:
+            return k + one, less - k + one, drawn - k + one, more - drawn + k + one
+
+        waits = vc.new_register(dt.int32, 1)
+        with vc.while_block(waits == 1):
+            u, v = _uniform(stream, good), _uniform(stream, good)
+            place = (centre + width * (v - half) / u).to_register()
+            inside = vc.logical_and(place >= 0, place < end)
+            k = vc.clamp(vc.floor(place), _number(good, 0), vc.min(drawn, less)).to_register()
+            height = -sum(map(_log_ratio, places(k), places(mode)))
+            with vc.if_block(vc.logical_and(inside, _number(good, 2) * vc.log(u) <= height)):
+                result[:] = k
+                waits[:] = 0
+        result[:] = vc.select(good > bad, drawn - result, result)
+    return vc.to_dtype(dt.int64, vc.select(drawn < sample, good - result, result))
+
+
+def _zipf(seed: Any, index: Any, a: Any, kind: Kind) -> Any:
+    """By rejection from a rounded Pareto distribution (Devroye 1986, X.6.1)."""
+    stream = vc.random.Philox(seed, index)
+    one = _number(a, 1)
+    # numbers that int64 does not hold are as if they had not been drawn
+    most = _number(a, 2.0**62)
+    power = (a - one).to_register()
+    scale = vc.pow(_number(a, 2), power).to_register()
+    least = vc.pow(most, -power).to_register()
+    result = vc.new_register(a.var_type, 1)
+    usable = vc.logical_and(a > 1, a < 60)  # of larger ones all but one in 2**59 are 1
+    waits = vc.new_register(dt.int32, vc.to_dtype(dt.int32, usable))
+    with vc.while_block(waits == 1):
+        u, v = _uniform(stream, a), _uniform(stream, a)
+        k = vc.floor(vc.pow(least + (one - least) * u, -one / power)).to_register()
+        safe = vc.clamp(k, one, most).to_register()
+        # (1 + 1/k)**power - 1, also for large k
+        step = vc.expm1(power * vc.log1p(one / safe)).to_register()
+        with vc.if_block(vc.logical_and(k <= most, v * safe * step * scale <= (step + one) * (scale - one))):
+            result[:] = safe
+            waits[:] = 0
+    return vc.to_dtype(dt.int64, result)
+
+
+def _vonmises(seed: Any, index: Any, mu: Any, kappa: Any, kind: Kind) -> Any:
+    """By rejection from a wrapped Cauchy distribution (Best and Fisher 1979), written for half angles.
+
+    Half angles keep their digits where the distribution is narrow.
+    """
+    stream = vc.random.Philox(seed, index)
+    one, two, pi = _number(kappa, 1), _number(kappa, 2), _number(kappa, np.pi)
+    usable = vc.logical_and(kappa > 1e-8, vc.isfinite(kappa))
+    safe = vc.select(usable, kappa, one).to_register()
+    twice = (two * safe).to_register()
+    inverse = (one / vc.max(twice, one)).to_register()
+    root = vc.select(twice > 1, twice * vc.sqrt(one + inverse * inverse), vc.sqrt(one + twice * twice))
+    root = root.to_register()
+    tau = (one + root).to_register()
+    slope = vc.sqrt(two * tau).to_register()
+    rho = (twice / (tau + slope)).to_register()
+    # 1 - rho and what follows from it, without differences of near numbers
+    apart = ((one + one / (root + twice) + slope) / (tau + slope)).to_register()
+    excess = (apart * apart / (two * rho)).to_register()
+    # the angle's half has this sine
+    sine = vc.new_register(kappa.var_type, 0)
+    waits = vc.new_register(dt.int32, vc.to_dtype(dt.int32, usable))
+    with vc.while_block(waits == 1):
+        turn = vc.sin(_uniform(stream, kappa) * pi / two).to_register()
+        depth = (two * turn * turn).to_register()
+        off = (excess * depth / (excess + two - depth)).to_register()
+        c = (safe * (excess + off)).to_register()
+        v = _uniform(stream, kappa)
+        taken = vc.logical_or(c * (two - c) > v, vc.log(c / v) + one >= c)
+        with vc.if_block(taken):
+            sine[:] = vc.sqrt(off / two)
+            waits[:] = 0
+    angle = (two * vc.asin(vc.min(sine, one))).to_register()
+    u = stream.uniform(dtype=kappa.var_type)
+    signed = vc.select(u < 0.5, -angle, angle)
+    around = vc.select(kappa <= 1e-8, (two * u - one) * pi, signed)
+    turned = (mu + around).to_register()
+    wrapped = (turned - two * pi * vc.floor((turned + pi) / (two * pi))).to_register()
+    # infinite kappa is a constant, what is no number stays so
+    return vc.select(vc.isnan(kappa), kappa, wrapped)
+
+
+def _integers(seed: Any, index: Any, low: Any, high: Any, kind: Kind) -> Any:
+    """By Lemire's method (2019); `high` is included."""
+    stream = vc.random.Philox(seed, index)
+    unsigned = dt.uint64
+    start = vc.to_dtype(unsigned, low).to_register()
+    span = (vc.to_dtype(unsigned, high) - start).to_register()
+    is_all = (span + 1 == 0).to_register()
+    count = vc.select(is_all, vc.to_dtype(unsigned, 1), span + 1).to_register()
+    offset = stream.integers(vc.to_dtype(unsigned, 0).to_register(), count, dtype=unsigned)
+    offset = vc.select(is_all, stream.uint64(), offset)
+    return vc.to_dtype(low.var_type, start + offset)
+
+
 _GAMMA = Operation("gamma", _gamma)
 _POISSON = Operation("poisson", _poisson)
 _BINOMIAL = Operation("binomial", _binomial)
+_HYPERGEOMETRIC = Operation("hypergeometric", _hypergeometric)
+_ZIPF = Operation("zipf", _zipf)
+_VONMISES = Operation("vonmises", _vonmises)
+_INTEGERS = Operation("integers", _integers)
 
 
-def _draw(operation: Operation, seed: Array, parameters: tuple[Any, ...], shape: Shape, kind: Kind) -> Array:
-    real = default_real()
-    values = [value_of(each.astype(real)) if isinstance(each, Array) else each for each in parameters]
-    kinds = (_SEED, _SEED, *(real for _ in values))
+def _draw(
+    operation: Operation,
+    seed: Array,
+    parameters: tuple[Any, ...],
+    shape: Shape,
+    kind: Kind,
+    own: Kind | None = None,
+) -> Array:
+    """Evaluate an operation of a seed, the index, and parameters of the dtype `own`; None: the real one."""
+    own = own or default_real()
+    values = [value_of(each.astype(own)) if isinstance(each, Array) else each for each in parameters]
+    kinds = (_SEED, _SEED, *(own for _ in values))
     node = make_operation(operation, (value_of(seed), INDEX, *values), kinds, shape, kind)
     return array_of(evaluate(node))
 
@@ -157,3 +315,23 @@ def draw_poisson(seed: Array, mean: Any, shape: Shape) -> Array:
 def draw_binomial(seed: Array, n: Any, p: Any, shape: Shape) -> Array:
     """Return how many of `n` trials of probability `p` succeed."""
     return _draw(_BINOMIAL, seed, (n, p), shape, int64)
+
+
+def draw_hypergeometric(seed: Array, good: Any, bad: Any, sample: Any, shape: Shape) -> Array:
+    """Return how many of a sample are good."""
+    return _draw(_HYPERGEOMETRIC, seed, (good, bad, sample), shape, int64)
+
+
+def draw_zipf(seed: Array, a: Any, shape: Shape) -> Array:
+    """Return integers k > 0 with probabilities proportional to k**-a."""
+    return _draw(_ZIPF, seed, (a,), shape, int64)
+
+
+def draw_vonmises(seed: Array, mu: Any, kappa: Any, shape: Shape) -> Array:
+    """Return angles of [-pi, pi] about `mu`, more narrowly for larger `kappa`."""
+    return _draw(_VONMISES, seed, (mu, kappa), shape, default_real())
+
+
+def draw_integers(seed: Array, low: Any, high: Any, shape: Shape, kind: Kind) -> Array:
+    """Return integers from `low` to `high`, both included, as int64 or uint64."""
+    return _draw(_INTEGERS, seed, (low, high), shape, kind, kind)

@@ -4,7 +4,7 @@ SciPy finds them: `scipy.special.erf(x)` of an Array is `vnp.special.erf(x)`.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,8 @@ __all__ = [
     "gamma",
     "gammaln",
     "huber",
+    "i0",
+    "i0e",
     "kl_div",
     "log_expit",
     "logit",
@@ -81,6 +83,97 @@ erf = _function("erf", vc.erf, "the error function of real numbers")
 erfc = _function("erfc", vc.erfc, "1 - erf(x), also far from 0")
 gamma = _function("gamma", vc.gamma, "the gamma function of real numbers")
 gammaln = _function("gammaln", vc.lgamma, "the logarithm of the gamma function's absolute value")
+
+
+# Chebyshev coefficients of exp(-x) I0(x) on [0, 8], and of sqrt(x) exp(-x) I0(x) in 8/x.
+_BELOW_8 = [
+    0.33839763720473803,
+    -0.3046826723431984,
+    0.17162090152220877,
+    -0.09490109704804764,
+    0.04930528423967071,
+    -0.02373741480589947,
+    0.010546460394594998,
+    -0.004324309995050576,
+    0.0016394756169413357,
+    -0.0005763755745385824,
+    0.00018850288509584165,
+    -5.754195010082104e-05,
+    1.6448448070728896e-05,
+    -4.4167383584587505e-06,
+    1.1173875391201037e-06,
+    -2.670793853940612e-07,
+    6.046995022541919e-08,
+    -1.300025009986248e-08,
+    2.6598237246823866e-09,
+    -5.189795601635263e-10,
+    9.675809035373237e-11,
+    -1.726826291441556e-11,
+    2.95505266312964e-12,
+    -4.856446783111929e-13,
+    7.676185498604936e-14,
+    -1.1685332877993451e-14,
+    1.715391285555133e-15,
+    -2.431279846547955e-16,
+    3.3307945188222384e-17,
+    -4.4153416464793395e-18,
+]
+_BEYOND_8 = [
+    0.4022452055070544,
+    0.0033691164782556943,
+    6.889758346916825e-05,
+    2.8913705208347567e-06,
+    2.0489185894690638e-07,
+    2.266668990498178e-08,
+    3.3962320257083865e-09,
+    4.94060238822497e-10,
+    1.1889147107846439e-11,
+    -3.1499165279632416e-11,
+    -1.3215811840447713e-11,
+    -1.7941785315068062e-12,
+    7.180124451383666e-13,
+    3.8527783827421426e-13,
+    1.54008621752141e-14,
+    -4.150569347287222e-14,
+    -9.554846698828307e-15,
+    3.8116806693526224e-15,
+    1.7725601330565263e-15,
+    -3.425485619677219e-16,
+    -2.8276239805165836e-16,
+    3.461222867697461e-17,
+    4.46562142029676e-17,
+    -4.830504485944182e-18,
+    -7.233180487874754e-18,
+]
+
+
+def _chebyshev(coefficients: Sequence[float], x: Any) -> Any:
+    """Return the sum of Chebyshev polynomials, by Clenshaw's recurrence."""
+    number = vc.to_dtype(x.var_type, 0)
+    before = number
+    for each in reversed(coefficients[1:]):
+        number, before = (2 * x * number - before + vc.to_dtype(x.var_type, each)).to_register(), number
+    return x * number - before + vc.to_dtype(x.var_type, coefficients[0])
+
+
+def _scaled_i0(x: Any) -> Any:
+    size = vc.abs(x).to_register()
+    result = vc.new_register(x.var_type, 0)
+    with vc.if_block(size <= 8):
+        result[:] = _chebyshev(_BELOW_8, (size / 4 - 1).to_register())
+    with vc.if_block(size > 8):
+        result[:] = _chebyshev(_BEYOND_8, (16 / size - 1).to_register()) / vc.sqrt(size)
+    return vc.select(vc.isnan(x), x, result)
+
+
+def _i0(x: Any) -> Any:
+    # in two steps: exp(x) is too large before I0(x) is
+    root = vc.exp(vc.abs(x) / 2).to_register()
+    return vc.select(vc.isinf(root), root, _scaled_i0(x) * root * root)
+
+
+i0 = _function("i0", _i0, "the modified Bessel function of order 0")
+i0e = _function("i0e", _scaled_i0, "exp(-abs(x)) times the modified Bessel function of order 0")
 
 
 def ndtr(x: Any, /) -> Array:

@@ -3,14 +3,17 @@
 #include <glslang/Public/ResourceLimits.h>
 #include <glslang/Public/ShaderLang.h>
 #include <glslang/SPIRV/GlslangToSpv.h>
+#include <glslang/SPIRV/spirv.hpp>
 
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -32,7 +35,7 @@ void initialize_once() {
 }
 
 // Part of compiler_identity(): increment it with any change of how glslang is used below.
-constexpr int kUse = 2;
+constexpr int kUse = 3;
 
 std::atomic<uint64_t> compilations{0};
 
@@ -148,6 +151,47 @@ glslang::EShTargetLanguageVersion spirv_version(int vulkan_minor) {
                              : glslang::EShTargetSpv_1_6;
 }
 
+// Declares the capabilities for 8- and 16-bit results of extended instructions. glslang declares them for all
+// other instructions: a shader whose only arithmetic is max(int16_t, int16_t) would lack Int16.
+void declare_small_results(std::vector<uint32_t>& spirv) {
+  constexpr size_t kHeader = 5;
+  std::map<uint32_t, spv::Capability> small;  // by type
+  std::set<uint32_t> declared;
+  std::set<uint32_t> needed;
+  size_t end_of_capabilities = kHeader;
+  for (size_t at = kHeader; at < spirv.size();) {
+    const uint32_t* word = &spirv[at];
+    const uint32_t size = word[0] >> spv::WordCountShift;
+    const auto opcode = static_cast<spv::Op>(word[0] & spv::OpCodeMask);
+    at += size;
+    if (opcode == spv::OpCapability) {
+      declared.insert(word[1]);
+      end_of_capabilities = at;
+    } else if (opcode == spv::OpTypeInt && word[2] == 8) {
+      small.emplace(word[1], spv::CapabilityInt8);
+    } else if (opcode == spv::OpTypeInt && word[2] == 16) {
+      small.emplace(word[1], spv::CapabilityInt16);
+    } else if (opcode == spv::OpTypeFloat && word[2] == 16 && size == 3) {
+      small.emplace(word[1], spv::CapabilityFloat16);
+    } else if (opcode == spv::OpTypeVector && small.count(word[2]) != 0) {
+      small.emplace(word[1], small.at(word[2]));
+    } else if (opcode == spv::OpExtInst && small.count(word[1]) != 0) {
+      needed.insert(static_cast<uint32_t>(small.at(word[1])));
+    }
+  }
+  std::vector<uint32_t> added;
+  for (const uint32_t capability : needed) {
+    if (declared.count(capability) == 0) {
+      added.push_back(2 << spv::WordCountShift | static_cast<uint32_t>(spv::OpCapability));
+      added.push_back(capability);
+    }
+  }
+  if (added.empty()) {
+    return;
+  }
+  spirv.insert(spirv.begin() + static_cast<ptrdiff_t>(end_of_capabilities), added.begin(), added.end());
+}
+
 std::vector<uint32_t> compile(const std::string& source, const GlslOptions& options = {}) {
   initialize_once();
   constexpr auto messages = static_cast<EShMessages>(EShMsgSpvRules | EShMsgVulkanRules);
@@ -195,6 +239,7 @@ std::vector<uint32_t> compile(const std::string& source, const GlslOptions& opti
 
   std::vector<uint32_t> spirv;
   glslang::GlslangToSpv(*program.getIntermediate(EShLangCompute), spirv);
+  declare_small_results(spirv);
   return spirv;
 }
 

@@ -49,7 +49,11 @@ def _scalar_result(name: str, values: tuple[Any, ...]) -> ShaderVariable:
     kind, parts = ex.meet(operands(name, values), name, floating=True)
     if is_matrix(kind):
         raise located(ArgumentValueError, f"{name}: expected vectors, got {kind.name}")
-    return ShaderVariable(ex.call(name, component_type(kind), *(ex.cast(part, kind) for part in parts)))
+    parts = [ex.cast(part, kind) for part in parts]
+    if is_scalar(kind) and not is_complex(kind):
+        # GLSL's function squares: |x| would be infinite where x * x is
+        return ShaderVariable(ex.absolute(parts[0] if len(parts) == 1 else ex.add("-", *parts)))
+    return ShaderVariable(ex.call(name, component_type(kind), *parts))
 
 
 @gives_value

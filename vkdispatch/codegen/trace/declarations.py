@@ -1,7 +1,6 @@
 """What a kernel declares: names, arguments, resources and shared arrays."""
 
 import math
-import re
 
 from vkdispatch.base.dtype import DType, float32, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
@@ -44,10 +43,10 @@ class Declarations:
         if not wanted or not isinstance(wanted, str):
             raise located(ArgumentTypeError, f"var_name: expected a non-empty str, got {wanted!r}")
         refuse_placeholders(wanted, "var_name")
-        base = name = legal_name(wanted, member=member)
-        if not member and re.fullmatch(r"(buf|tex|img)\d+", base):
-            base = name = base + "_"
+        name = legal_name(wanted, member=member)
         if name in self._names:
+            # two underscores in a row are GLSL's own
+            base = name.rstrip("_")
             copies = self._copies.get(base, 0)
             while name in self._names:
                 copies += 1

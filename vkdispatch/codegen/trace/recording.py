@@ -39,11 +39,14 @@ _MEMORY = (Op.ELEMENT, Op.IMAGE_LOAD, Op.REGISTER)
 
 @record
 class Mark:
-    """A point of a recording to go back to: sizes of what grows, other values, the innermost block."""
+    """A point of a recording to go back to: sizes of what grows, other values, the innermost block.
+
+    `statements` are counts: of the innermost block, and while that is a plain scope, of the one around it.
+    """
 
     sizes: dict[str, int]
     values: dict[str, Any]
-    statements: int
+    statements: tuple[int, ...]
     last: Statement | None
 
 
@@ -396,7 +399,13 @@ class Recorder(Declarations):
                 values[name] = value if name == "_names" else value.copy()
             else:
                 values[name] = value
-        return Mark(sizes, values, len(statements), statements[-1] if statements else None)
+        counts = [len(statements)]
+        for inner, outer in zip(reversed(self._frames), reversed(self._frames[:-1]), strict=False):
+            if inner.kind != "scope":
+                break
+            # registers may be declared around scopes
+            counts.append(len(outer.statements))
+        return Mark(sizes, values, tuple(counts), statements[-1] if statements else None)
 
     def rewind(self, mark: Mark) -> None:
         """Forget all that was recorded since a mark."""
@@ -417,8 +426,9 @@ class Recorder(Declarations):
                     del now[key]
         for name, before in mark.values.items():
             setattr(self, name, before)
+        for frame, count in zip(reversed(self._frames), mark.statements, strict=False):
+            del frame.statements[count:]
         statements = self._frames[-1].statements
-        del statements[mark.statements :]
         if mark.last is not None:
             # an else block may have replaced it
             statements[-1] = mark.last

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -13,7 +13,19 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.elementwise import floor
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast, make_operation
-from vkdispatch.numpy.core.array import Array, array_of, parse_index, parse_operand, value_of, view_of
+from vkdispatch.numpy.core.array import (
+    Array,
+    OfScalar,
+    OfShape,
+    Scalar,
+    ScalarT,
+    ShapeT,
+    array_of,
+    parse_index,
+    parse_operand,
+    value_of,
+    view_of,
+)
 from vkdispatch.numpy.core.conversion import (
     asarray,
     copy_array,
@@ -80,6 +92,26 @@ _on_host: Any = np
 asanyarray = asarray
 
 
+@overload
+def array(
+    obj: Any,
+    dtype: Scalar[OfScalar],
+    *,
+    copy: bool | None = True,
+    order: Any = None,
+    ndmin: int = 0,
+    device: Any = None,
+) -> Array[tuple[Any, ...], OfScalar]: ...
+@overload
+def array(
+    obj: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: Any = None,
+    ndmin: int = 0,
+    device: Any = None,
+) -> Array: ...
 def array(
     obj: Any,
     dtype: Any = None,
@@ -107,20 +139,68 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
     return found if view.is_contiguous else array_of(gather(view))
 
 
-def copy(a: Any) -> Array:
-    """Return a copy of an array, with memory of its own."""
+@overload
+def copy(a: Array[ShapeT, ScalarT], order: Any = None) -> Array[ShapeT, ScalarT]: ...
+@overload
+def copy(a: Any, order: Any = None) -> Array: ...
+def copy(a: Any, order: Any = None) -> Array:
+    """Return a copy of an array, with memory of its own, in C order. See `numpy.copy`."""
     return copy_array(asarray(a))
 
 
 # ---- of one value --------------------------------------------------------------------------------
 
 
+@overload
+def empty(
+    shape: int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[tuple[int], OfScalar]: ...
+@overload
+def empty(shape: int, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[tuple[int]]: ...
+@overload
+def empty(
+    shape: OfShape, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[OfShape, OfScalar]: ...
+@overload
+def empty(shape: OfShape, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[OfShape]: ...
+@overload
+def empty(
+    shape: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[tuple[Any, ...], OfScalar]: ...
+@overload
+def empty(
+    shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[tuple[Any, ...]]: ...
 def empty(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array with undefined values. See `numpy.empty`. All arrays are made in C order."""
     kind = default_real() if dtype is None else parse_dtype(dtype)
     return array_of(new_view(parse_shape(shape), kind, parse_device(device).context))
 
 
+@overload
+def full(
+    shape: int, fill_value: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[tuple[int], OfScalar]: ...
+@overload
+def full(
+    shape: int, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[tuple[int]]: ...
+@overload
+def full(
+    shape: OfShape, fill_value: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[OfShape, OfScalar]: ...
+@overload
+def full(
+    shape: OfShape, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[OfShape]: ...
+@overload
+def full(
+    shape: Any, fill_value: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[tuple[Any, ...], OfScalar]: ...
+@overload
+def full(
+    shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[tuple[Any, ...]]: ...
 def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array with one value everywhere. See `numpy.full`.
 
@@ -148,27 +228,63 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, d
     kind = host_data(fill_value).dtype if dtype is None else parse_dtype(dtype)
     if isinstance(fill_value, complex) and kind.kind in "iuf":
         raise ArgumentTypeError(f"fill_value: a complex number does not go into an array of {kind}")
-    return _filled(lengths, fill_value, kind, place)
+    return _fill(lengths, fill_value, kind, place)
 
 
-def _filled(shape: Shape, value: Any, kind: Kind, device: Device) -> Array:
-    node = make_operation(COPY, (value,), (kind,), shape, kind)
-    if not device.is_current:
-        with use_context(device.context):
-            evaluate(node)
-    return array_of(node)
+def _fill(shape: Shape, value: Any, kind: Kind, device: Device) -> Array:
+    return array_of(_compute_on(make_operation(COPY, (value,), (kind,), shape, kind), device))
 
 
+@overload
+def zeros(
+    shape: int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[tuple[int], OfScalar]: ...
+@overload
+def zeros(shape: int, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[tuple[int]]: ...
+@overload
+def zeros(
+    shape: OfShape, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[OfShape, OfScalar]: ...
+@overload
+def zeros(shape: OfShape, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[OfShape]: ...
+@overload
+def zeros(
+    shape: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[tuple[Any, ...], OfScalar]: ...
+@overload
+def zeros(
+    shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[tuple[Any, ...]]: ...
 def zeros(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array of zeros. See `numpy.zeros`."""
-    return _filled(
+    return _fill(
         parse_shape(shape), 0, default_real() if dtype is None else parse_dtype(dtype), parse_device(device)
     )
 
 
+@overload
+def ones(
+    shape: int, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[tuple[int], OfScalar]: ...
+@overload
+def ones(shape: int, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[tuple[int]]: ...
+@overload
+def ones(
+    shape: OfShape, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[OfShape, OfScalar]: ...
+@overload
+def ones(shape: OfShape, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array[OfShape]: ...
+@overload
+def ones(
+    shape: Any, dtype: Scalar[OfScalar], order: Any = None, *, device: Any = None
+) -> Array[tuple[Any, ...], OfScalar]: ...
+@overload
+def ones(
+    shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
+) -> Array[tuple[Any, ...]]: ...
 def ones(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array of ones. See `numpy.ones`."""
-    return _filled(
+    return _fill(
         parse_shape(shape), 1, default_real() if dtype is None else parse_dtype(dtype), parse_device(device)
     )
 
@@ -183,6 +299,30 @@ def _like(x: Any, dtype: Any, device: Any, shape: Any) -> tuple[Shape, Kind, Any
     )
 
 
+@overload
+def empty_like(
+    x: Array[ShapeT, ScalarT],
+    /,
+    dtype: None = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    shape: None = None,
+) -> Array[ShapeT, ScalarT]: ...
+@overload
+def empty_like(
+    x: Array[ShapeT, ScalarT],
+    /,
+    dtype: Scalar[OfScalar],
+    order: Any = None,
+    *,
+    device: Any = None,
+    shape: None = None,
+) -> Array[ShapeT, OfScalar]: ...
+@overload
+def empty_like(
+    x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
+) -> Array: ...
 def empty_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
@@ -191,6 +331,30 @@ def empty_like(
     return empty(lengths, kind, device=device)
 
 
+@overload
+def zeros_like(
+    x: Array[ShapeT, ScalarT],
+    /,
+    dtype: None = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    shape: None = None,
+) -> Array[ShapeT, ScalarT]: ...
+@overload
+def zeros_like(
+    x: Array[ShapeT, ScalarT],
+    /,
+    dtype: Scalar[OfScalar],
+    order: Any = None,
+    *,
+    device: Any = None,
+    shape: None = None,
+) -> Array[ShapeT, OfScalar]: ...
+@overload
+def zeros_like(
+    x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
+) -> Array: ...
 def zeros_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
@@ -199,6 +363,30 @@ def zeros_like(
     return zeros(lengths, kind, device=device)
 
 
+@overload
+def ones_like(
+    x: Array[ShapeT, ScalarT],
+    /,
+    dtype: None = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    shape: None = None,
+) -> Array[ShapeT, ScalarT]: ...
+@overload
+def ones_like(
+    x: Array[ShapeT, ScalarT],
+    /,
+    dtype: Scalar[OfScalar],
+    order: Any = None,
+    *,
+    device: Any = None,
+    shape: None = None,
+) -> Array[ShapeT, OfScalar]: ...
+@overload
+def ones_like(
+    x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
+) -> Array: ...
 def ones_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
@@ -207,6 +395,32 @@ def ones_like(
     return ones(lengths, kind, device=device)
 
 
+@overload
+def full_like(
+    x: Array[ShapeT, ScalarT],
+    /,
+    fill_value: Any,
+    dtype: None = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    shape: None = None,
+) -> Array[ShapeT, ScalarT]: ...
+@overload
+def full_like(
+    x: Array[ShapeT, ScalarT],
+    /,
+    fill_value: Any,
+    dtype: Scalar[OfScalar],
+    order: Any = None,
+    *,
+    device: Any = None,
+    shape: None = None,
+) -> Array[ShapeT, OfScalar]: ...
+@overload
+def full_like(
+    x: Any, /, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
+) -> Array: ...
 def full_like(
     x: Any, /, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
@@ -225,9 +439,17 @@ def _count_from(index: Any, start: Any, step: Any, kind: Kind) -> Any:
 _ARANGE = Operation("arange", _count_from)
 
 
+@overload
+def arange(
+    start: Any = None, stop: Any = None, step: Any = 1, *, dtype: Scalar[OfScalar], device: Any = None
+) -> Array[tuple[int], OfScalar]: ...
+@overload
 def arange(
     start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
-) -> Array:
+) -> Array[tuple[int]]: ...
+def arange(
+    start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
+) -> Array[tuple[int]]:
     """Return evenly spaced values of an interval without its end. See `numpy.arange`.
 
     As NumPy's, its values are `first + i * (second - first)`, where the first two are `start` and
@@ -281,7 +503,7 @@ def arange(
             first_, second_ = part.type(start).astype(narrow), part.type(start + step).astype(narrow)
             operands = (INDEX, first_, second_ - first_)
     node = make_operation(_ARANGE, operands, (narrow,) * 3, (count,), narrow)
-    return array_of(cast(_placed(node, device), kind))
+    return array_of(cast(_compute_on(node, device), kind))
 
 
 def _real_number(value: Any, name: str) -> Any:
@@ -310,7 +532,7 @@ def _count(start: Any, stop: Any, step: Any, whole: bool) -> int:
     return int(max(0, math.ceil(length)))
 
 
-def _placed(node: Any, device: Any) -> Any:
+def _compute_on(node: Any, device: Any) -> Any:
     place = parse_device(device)
     if not place.is_current:
         with use_context(place.context):
@@ -394,7 +616,7 @@ def linspace(
     else:
         operands = (INDEX, low, high, step if steps > 0 else delta, last)
         node = make_operation(_LINSPACE, operands, (common,) * 5, (count,), common)
-    result = array_of(_placed(node, device))
+    result = array_of(_compute_on(node, device))
     if given.kind in "iu":
         result = floor(result)
     result = array_of(cast(value_of(result), given))
@@ -485,15 +707,20 @@ def _place_mask(operation: Operation, shape: Shape, offset: int) -> Any:
 
 
 def eye(
-    n_rows: int, n_cols: int | None = None, /, k: int = 0, dtype: Any = None, *, device: Any = None
+    N: int,  # noqa: N803  NumPy's name
+    M: int | None = None,  # noqa: N803
+    k: int = 0,
+    dtype: Any = None,
+    *,
+    device: Any = None,
 ) -> Array:
     """Return a matrix with ones on a diagonal and zeros elsewhere. See `numpy.eye`."""
-    rows = parse_index(n_rows, "n_rows")
-    columns = rows if n_cols is None else parse_index(n_cols, "n_cols")
+    rows = parse_index(N, "N")
+    columns = rows if M is None else parse_index(M, "M")
     kind = default_real() if dtype is None else parse_dtype(dtype)
     shape = parse_shape((rows, columns))
     node = _place_mask(_DIAGONAL, shape, parse_index(k, "k"))
-    return array_of(cast(_placed(node, device), kind))
+    return array_of(cast(_compute_on(node, device), kind))
 
 
 def identity(n: int, dtype: Any = None) -> Array:

@@ -16,13 +16,9 @@ __all__ = [
 ]
 
 
-def _array(x: Any) -> Array:
-    return x if isinstance(x, Array) else asarray(x)
-
-
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
     """Return differences of neighbours along an axis. See `numpy.diff`."""
-    array = _array(x)
+    array = asarray(x)
     if n < 0:
         raise ArgumentValueError(f"n: expected at least 0, got {n}")
     if array.ndim == 0:
@@ -35,7 +31,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
         if each is None:
             parts.append([])
             continue
-        edge = _array(each)
+        edge = asarray(each)
         if edge.ndim == 0:
             edge = broadcast_to(edge, (*array.shape[:place], 1, *array.shape[place + 1 :]))
         parts.append([edge])
@@ -48,9 +44,9 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     return array
 
 
-def repeat(x: Any, repeats: Any, /, axis: int | None = None) -> Array:
+def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Array:
     """Return each element several times. See `numpy.repeat`."""
-    array = _array(x)
+    array = asarray(x)
     if axis is None:
         array, axis = reshape(array, -1), 0
     place = parse_axis(axis, array.ndim)

@@ -30,7 +30,7 @@ from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype
 from vkdispatch.numpy.core.expressions import Node
 from vkdispatch.numpy.core.memory import View
-from vkdispatch.numpy.core.operations import IMAG, JOIN, OPERATIONS, REAL, WHERE
+from vkdispatch.numpy.core.operations import COPY, IMAG, JOIN, OPERATIONS, REAL, WHERE
 
 __all__ = [
     "abs",
@@ -331,17 +331,19 @@ pow = power
 true_divide = divide
 
 
+def _copy(value: Any) -> Node:
+    return make_operation(COPY, (value,), (value.dtype,), value.shape, value.dtype)
+
+
 def _whole(function: ElementwiseFunction, name: str) -> Callable[..., Any]:
     def round_to(x: Any, /, out: Any = None, *, where: Any = None, dtype: Any = None) -> Array:
         value = parse_operand(x, f"{name}: x")
         if isinstance(x, Array) and value.dtype.kind in "biu" and dtype is None:
-            return finish(value, out, where, name) if out is not None else array_of(value)
+            return finish(value, out, where, name) if out is not None else array_of(_copy(value))
         return function(x, out=out, where=where, dtype=dtype)
 
     round_to.__name__ = round_to.__qualname__ = name
-    round_to.__doc__ = (
-        f"Return `numpy.{name}` of an array, element by element. Integers are returned unchanged."
-    )
+    round_to.__doc__ = f"Return `numpy.{name}` of an array, element by element. Integers stay as they are."
     return round_to
 
 
@@ -360,7 +362,7 @@ def real(x: Any, /) -> Array:
     """Return the real parts. See `numpy.real`."""
     value = _operand(x, "real")
     if value.dtype.kind != "c":
-        return array_of(value)
+        return x if isinstance(x, Array) else array_of(value)
     kind = np.dtype(f"f{value.dtype.itemsize // 2}")
     return array_of(make_operation(REAL, (value,), (value.dtype,), value.shape, kind))
 
@@ -374,6 +376,8 @@ def imag(x: Any, /) -> Array:
 
 def angle(z: Any, deg: bool = False) -> Array:
     """Return the angles of complex numbers in radians, or in degrees. See `numpy.angle`."""
+    if isinstance(z, Array) and z.dtype.kind == "b":
+        z = z * 1.0
     turned = arctan2(imag(z), real(z))
     return degrees(turned) if deg else turned
 
@@ -446,7 +450,7 @@ def _round(value: Any, places: int) -> Any:
     if kind.kind == "c" and places:
         return _join(*(_round(value_of(part(array_of(value))), places) for part in (real, imag)))
     if kind.kind in "iu":
-        return value if places >= 0 else _round_integers(value, 10**-places)
+        return _copy(value) if places >= 0 else _round_integers(value, 10**-places)
     if places == 0 or kind.kind == "b":
         return apply_ufunc("rint", (value,))
     scale = 10.0 ** builtins.abs(places)

@@ -153,14 +153,19 @@ def _is_in_f_order(view: View) -> bool:
 
 
 def ravel(x: Any, order: str = "C") -> Array:
-    """Return the elements along one axis: a view where that is possible. See `numpy.ravel`."""
-    return reshape(x, -1, order)
+    """Return the elements along one axis: a view if they lie so in memory, else a copy. See `numpy.ravel`."""
+    view = view_of(require_array(x))
+    is_fortran = order != "C" and is_c_order(view.shape[::-1], view.strides[::-1])
+    is_view = is_fortran or (order != "F" and view.is_contiguous)
+    return reshape(x, -1, order, copy=None if is_view else True)
 
 
-def permute_dims(x: Any, /, axes: Any) -> Array:
-    """Return the array with its axes in another order: a view. See `numpy.transpose`."""
+def permute_dims(x: Any, /, axes: Any = None) -> Array:
+    """Return the array with its axes in another order, by default reversed: a view. See `numpy.transpose`."""
     array = require_array(x)
-    order = parse_axes(tuple(axes), array.ndim, "axes")
+    if axes is None:
+        axes = reversed(range(array.ndim))
+    order = parse_axes(axes if isinstance(axes, (int, np.integer)) else tuple(axes), array.ndim, "axes")
     if len(order) != array.ndim:
         raise ArgumentValueError(f"axes: expected {array.ndim} axes, got {axes}")
     view = view_of(array)
@@ -169,8 +174,7 @@ def permute_dims(x: Any, /, axes: Any) -> Array:
 
 def transpose(x: Any, /, axes: Any = None) -> Array:
     """Return the array with its axes in another order, by default reversed: a view. See `numpy.transpose`."""
-    array = require_array(x)
-    return permute_dims(array, tuple(reversed(range(array.ndim))) if axes is None else axes)
+    return permute_dims(x, axes)
 
 
 def matrix_transpose(x: Any, /) -> Array:
@@ -190,7 +194,7 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Array:
     return permute_dims(array, order)
 
 
-def moveaxis(x: Any, source: Any, destination: Any, /) -> Array:
+def moveaxis(x: Any, /, source: Any, destination: Any) -> Array:
     """Return the array with axes moved to other places: a view. See `numpy.moveaxis`."""
     array = require_array(x)
     start = parse_axes(source, array.ndim, "source")
@@ -238,16 +242,18 @@ def broadcast_to(x: Any, /, shape: Any) -> Array:
     return array_of(broadcast_view(value_of(require_array(x)), parse_shape(shape)))
 
 
-def broadcast_arrays(*arrays: Any) -> list[Array]:
+def broadcast_arrays(*arrays: Any) -> tuple[Array, ...]:
     """Return views of arrays with the shape to which they broadcast. See `numpy.broadcast_arrays`."""
     found = [require_array(each) for each in arrays]
     if not found:
-        return []
+        return ()
     shape = broadcast_shapes([each.shape for each in found], "broadcast_arrays")
-    return [broadcast_to(each, shape) for each in found]
+    return tuple(broadcast_to(each, shape) for each in found)
 
 
-def meshgrid(*arrays: Any, indexing: str = "xy", copy: bool = True, sparse: bool = False) -> list[Array]:
+def meshgrid(
+    *arrays: Any, indexing: str = "xy", copy: bool = True, sparse: bool = False
+) -> tuple[Array, ...]:
     """Return coordinate matrices of coordinate vectors. See `numpy.meshgrid`.
 
     Raises
@@ -274,7 +280,7 @@ def meshgrid(*arrays: Any, indexing: str = "xy", copy: bool = True, sparse: bool
         if not sparse:
             part = broadcast_to(part, tuple(shape))
         found.append(part.copy() if copy else part)
-    return found
+    return tuple(found)
 
 
 def flip(x: Any, /, axis: Any = None) -> Array:
@@ -467,15 +473,15 @@ def atleast_3d(*arrays: Any) -> Any:
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def vstack(arrays: Sequence[Any]) -> Array:
+def vstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kind") -> Array:
     """Return arrays joined as rows. See `numpy.vstack`."""
-    return concatenate([atleast_2d(each) for each in arrays], axis=0)
+    return concatenate([atleast_2d(each) for each in arrays], axis=0, dtype=dtype, casting=casting)
 
 
-def hstack(arrays: Sequence[Any]) -> Array:
+def hstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kind") -> Array:
     """Return arrays joined as columns. See `numpy.hstack`."""
     parts = [atleast_1d(each) for each in arrays]
-    return concatenate(parts, axis=0 if parts and parts[0].ndim == 1 else 1)
+    return concatenate(parts, axis=0 if parts and parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
 def dstack(arrays: Sequence[Any]) -> Array:
@@ -524,25 +530,35 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     return [array[(*before, slice(a, b))] for a, b in zip(starts, [*ends, None], strict=True)]
 
 
+def _require_axes(x: Any, count: int, name: str) -> None:
+    if require_array(x).ndim < count:
+        raise ArgumentValueError(
+            f"{name}: expected an array of {count} or more axes, got the shape {x.shape}"
+        )
+
+
 def dsplit(x: Any, indices_or_sections: Any) -> list[Array]:
-    """Return parts of an array along its third axis: views."""
+    """Return parts of an array along its third axis: views. Raises ValueError if it has none."""
+    _require_axes(x, 3, "dsplit")
     return split(x, indices_or_sections, 2)
 
 
 def hsplit(x: Any, indices_or_sections: Any) -> list[Array]:
-    """Return parts of an array along its second axis, or its only one: views."""
+    """Return parts of an array along its second axis, or its only one: views. Else raises ValueError."""
+    _require_axes(x, 1, "hsplit")
     return split(x, indices_or_sections, 1 if require_array(x).ndim > 1 else 0)
 
 
 def vsplit(x: Any, indices_or_sections: Any) -> list[Array]:
-    """Return parts of an array along its first axis: views."""
+    """Return parts of an array of two or more axes along its first one: views. Else raises ValueError."""
+    _require_axes(x, 2, "vsplit")
     return split(x, indices_or_sections, 0)
 
 
-def tile(x: Any, repetitions: Any, /) -> Array:
+def tile(x: Any, /, reps: Any) -> Array:
     """Return the array repeated along its axes. See `numpy.tile`."""
     array = require_array(x)
-    counts = parse_shape(repetitions, "repetitions")
+    counts = parse_shape(reps, "reps")
     ndim = max(array.ndim, len(counts))
     shape = (1,) * (ndim - array.ndim) + array.shape
     counts = (1,) * (ndim - len(counts)) + counts

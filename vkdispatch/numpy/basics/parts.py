@@ -20,7 +20,7 @@ from vkdispatch.numpy.basics.elementwise import (
 from vkdispatch.numpy.core.application import broadcast_shapes, make_operation
 from vkdispatch.numpy.core.array import Array, array_of, value_of
 from vkdispatch.numpy.core.conversion import asarray
-from vkdispatch.numpy.core.dtypes import default_real
+from vkdispatch.numpy.core.dtypes import default_real, float64, resolve
 from vkdispatch.numpy.core.expressions import Operation
 
 __all__ = ["divmod", "frexp", "ldexp", "modf", "spacing"]
@@ -33,7 +33,8 @@ def _real(name: str, x: Any) -> Array:
     array = x if isinstance(x, Array) else asarray(x)
     if array.dtype.kind == "c":
         raise ArgumentTypeError(f"{name}: expected real numbers, got {array.dtype}")
-    return array if array.dtype.kind == "f" else array.astype(default_real())
+    kind = resolve(np.spacing, (array.dtype,), default_real() == float64)[0]
+    return array.astype(kind, copy=False)
 
 
 def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:

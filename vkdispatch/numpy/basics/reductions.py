@@ -10,10 +10,10 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.basics.inputs import real_kind
 from vkdispatch.numpy.basics.lines import final_shape, parse_value, reducible
 from vkdispatch.numpy.basics.lines import lines as lines_of
-from vkdispatch.numpy.basics.manipulation import diagonal, parse_axes, parse_axis, reshape
+from vkdispatch.numpy.basics.manipulation import diagonal, expand_dims, parse_axes, parse_axis, reshape
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast
-from vkdispatch.numpy.core.array import Array, array_of, store_result, value_of
+from vkdispatch.numpy.core.array import Array, array_of, store_result
 from vkdispatch.numpy.core.dtypes import Kind, default_real, kernel_type, numpy_type, parse_dtype
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Storage, View
@@ -25,6 +25,7 @@ __all__ = [
     "amax",
     "amin",
     "any",
+    "apply_over_axes",
     "argmax",
     "argmin",
     "count_nonzero",
@@ -276,13 +277,12 @@ def trace(
 
 def _scan(function: Callable[..., Any], x: Any, axis: Any, out: Any, **options: Any) -> Array:
     value = parse_value(x)
-    if axis is None:
-        value = value_of(reshape(array_of(value), -1))
-        axis = 0
-    place = parse_axis(axis, len(value.shape))
-    lines, shape, along = lines_of(value, (place,))
+    ndim = len(value.shape)
+    axes = parse_axes(None, ndim) if axis is None else (parse_axis(axis, ndim),)
+    lines, shape, along = lines_of(value, axes)
     buffer = function(as_operand(lines, shape), axis=along, **options)
-    return _into(out, array_of(View(Storage(buffer), value.shape, numpy_type(buffer.var_type))))
+    final = (value.size,) if axis is None else value.shape
+    return _into(out, array_of(View(Storage(buffer), final, numpy_type(buffer.var_type))))
 
 
 def _running(function: Callable[..., Any], x: Any, axis: Any, dtype: Any, out: Any) -> Array:
@@ -323,6 +323,8 @@ def _cumulative(
     function: Callable[..., Any], start: int, x: Any, axis: Any, dtype: Any, include_initial: bool
 ) -> Array:
     value = parse_value(x)
+    if not value.shape:
+        value = reshape(array_of(value), 1)._value
     if axis is None:
         if len(value.shape) != 1:
             raise ArgumentValueError(f"axis: needed for an array of shape {value.shape}")
@@ -339,14 +341,43 @@ def _cumulative(
 
 
 def cumulative_sum(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: Any = None,
+    include_initial: bool = False,
 ) -> Array:
     """Return running sums along an axis, behind a zero if asked for. See `numpy.cumulative_sum`."""
-    return _cumulative(scans.cumsum, 0, x, axis, dtype, include_initial)
+    return store_result(out, _cumulative(scans.cumsum, 0, x, axis, dtype, include_initial))
 
 
 def cumulative_prod(
-    x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False
+    x: Any,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: Any = None,
+    out: Any = None,
+    include_initial: bool = False,
 ) -> Array:
     """Return running products along an axis, behind a one if asked for. See `numpy.cumulative_prod`."""
-    return _cumulative(scans.cumprod, 1, x, axis, dtype, include_initial)
+    return store_result(out, _cumulative(scans.cumprod, 1, x, axis, dtype, include_initial))
+
+
+def apply_over_axes(func: Callable[[Array, int], Array], a: Any, axes: Any) -> Array:
+    """Return what a function makes of an array along one axis after the other. See `numpy.apply_over_axes`.
+
+    Raises ValueError if a result has neither as many axes as the array nor one less.
+    """
+    found: Array = reshape(a, a.shape)
+    for axis in (axes,) if isinstance(axes, int) else tuple(axes):
+        place = parse_axis(axis, found.ndim)
+        made = func(found, place)
+        if made.ndim == found.ndim - 1:
+            made = expand_dims(made, place)
+        if made.ndim != found.ndim:
+            raise ArgumentValueError(f"func: expected a result of {found.ndim} axes, got {made.ndim}")
+        found = made
+    return found

@@ -2,10 +2,11 @@
 
 import math
 import operator
+import sys
 from collections.abc import Iterator
 from importlib import import_module
-from types import ModuleType
-from typing import Any, SupportsIndex
+from types import GenericAlias, ModuleType
+from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, overload
 
 import numpy as np
 
@@ -14,12 +15,28 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.sharing.exports import parse_request
 from vkdispatch.numpy.core.application import apply_known, apply_ufunc, assign, cast, loops, make_operation
 from vkdispatch.numpy.core.devices import Device, device_of
-from vkdispatch.numpy.core.dtypes import Kind, numpy_type
-from vkdispatch.numpy.core.expressions import Node, Value, evaluate
+from vkdispatch.numpy.core.dtypes import Kind, numpy_type, parse_dtype
+from vkdispatch.numpy.core.expressions import Node, Value, evaluate, shown_view
 from vkdispatch.numpy.core.memory import Shape, Storage, View
 from vkdispatch.numpy.core.operations import COPY
 
 _new = object.__new__
+# Applies strides, which its caller has from the array, to what `__array__` returns.
+_AS_STRIDED = getattr(np.lib.stride_tricks.as_strided, "__code__", None)
+
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar
+
+    ShapeT = TypeVar("ShapeT", bound=tuple[Any, ...], default=tuple[Any, ...], covariant=True)
+    ScalarT = TypeVar("ScalarT", bound=np.generic, default=Any, covariant=True)
+else:
+    from typing import TypeVar
+
+    ShapeT, ScalarT = TypeVar("ShapeT"), TypeVar("ScalarT")
+# Of a result: what an argument says.
+OfShape = TypeVar("OfShape", bound=tuple[int, ...])
+OfScalar = TypeVar("OfScalar", bound=np.generic)
+Scalar = type[OfScalar] | np.dtype[OfScalar]
 
 
 def namespace() -> Any:
@@ -27,11 +44,13 @@ def namespace() -> Any:
     return import_module("vkdispatch.numpy")
 
 
-class Array:
+class Array(Generic[ShapeT, ScalarT]):
     """An array of any number of dimensions on a Vulkan device, with the interface of `numpy.ndarray`.
 
     `vkdispatch.numpy.asarray` and the other functions of that module make arrays. Element-wise operations are
     computed when something needs their values: several of them run as one kernel.
+
+    Annotations may name the shape and NumPy's scalar type, as `Array[tuple[int, int], np.float32]`.
 
     Attributes
     ----------
@@ -46,6 +65,9 @@ class Array:
 
     _value: Value
 
+    if not TYPE_CHECKING:
+        __class_getitem__ = classmethod(GenericAlias)  # with one argument or two
+
     def __init__(self, *_: object) -> None:
         raise ArgumentTypeError(
             "Array: make arrays with vkdispatch.numpy, such as vnp.asarray(data) or vnp.zeros(shape)"
@@ -54,9 +76,9 @@ class Array:
     # -- what it is
 
     @property
-    def shape(self) -> Shape:
+    def shape(self) -> ShapeT:
         """The length of each axis."""
-        return self._value.shape
+        return self._value.shape  # type: ignore[return-value]  # an annotation says how many there are
 
     @property
     def ndim(self) -> int:
@@ -69,7 +91,7 @@ class Array:
         return self._value.size
 
     @property
-    def dtype(self) -> Kind:
+    def dtype(self) -> np.dtype[ScalarT]:
         """The type of an element, a NumPy dtype."""
         return self._value.dtype
 
@@ -90,27 +112,32 @@ class Array:
         return tuple(stride * view.dtype.itemsize for stride in view.strides)
 
     @property
+    def flags(self) -> Any:
+        """How the elements lie in memory. See `numpy.ndarray.flags`."""
+        return namespace().array_flags(self)
+
+    @property
     def device(self) -> Device:
         """The device that holds it."""
         return device_of(self._value)
 
     @property
-    def T(self) -> "Array":  # noqa: N802
+    def T(self) -> "Array[ShapeT, ScalarT]":  # noqa: N802
         """The array with its axes in reverse order: a view."""
         return self.transpose()
 
     @property
-    def mT(self) -> "Array":  # noqa: N802
+    def mT(self) -> "Array[ShapeT, ScalarT]":  # noqa: N802
         """The array with its last two axes exchanged: a view. Raises ValueError for fewer than two axes."""
         return namespace().matrix_transpose(self)
 
     @property
-    def real(self) -> "Array":
+    def real(self) -> "Array[ShapeT]":
         """The real parts."""
         return namespace().real(self)
 
     @property
-    def imag(self) -> "Array":
+    def imag(self) -> "Array[ShapeT]":
         """The imaginary parts."""
         return namespace().imag(self)
 
@@ -121,8 +148,15 @@ class Array:
 
     # -- values on the host
 
-    def numpy(self) -> "np.ndarray[Any, Any]":
+    def numpy(self) -> "np.ndarray[ShapeT, np.dtype[ScalarT]]":
         """Return the elements as a NumPy array, after computing them and waiting for them."""
+        value = self._value
+        if type(value) is Node and value.failure is None:
+            shown = shown_view(value)
+            if shown is not None:
+                found = read_view(shown)
+                if value.result is None and value.failure is None:  # else another thread has written there
+                    return found
         return read_view(view_of(self))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> "np.ndarray[Any, Any]":
@@ -133,6 +167,14 @@ class Array:
         if copy is False:
             raise ArgumentValueError(
                 "copy: False was given, but values on the host are a copy of the device's"
+            )
+        caller = sys._getframe(1)
+        if caller.f_code is _AS_STRIDED:
+            return read_memory(view_of(self))
+        if "ndimage" in caller.f_code.co_filename and isinstance(caller.f_locals.get("output"), Array):
+            # it would write to the copy
+            raise ArgumentTypeError(
+                "output: scipy.ndimage cannot write to an Array; give a dtype or nothing, and use the result"
             )
         found = self.numpy()
         return found if dtype is None else found.astype(dtype, copy=False)
@@ -145,9 +187,21 @@ class Array:
         """Return the elements as nested lists of Python numbers."""
         return self.numpy().tolist()
 
-    def tobytes(self) -> bytes:
-        """Return the elements as bytes in C order."""
-        return self.numpy().tobytes()
+    def tobytes(self, order: Any = "C") -> bytes:
+        """Return the elements as bytes in C order, or another one. See `numpy.ndarray.tobytes`."""
+        return self.numpy().tobytes(order)
+
+    def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:
+        """Write the elements to a file, as bytes or as text. See `numpy.ndarray.tofile`."""
+        self.numpy().tofile(fid, sep, format)
+
+    def dump(self, file: Any) -> None:
+        """Pickle the array to a file. See `numpy.ndarray.dump`."""
+        self.numpy().dump(file)
+
+    def dumps(self) -> bytes:
+        """Return the array as a pickle of NumPy's array. See `numpy.ndarray.dumps`."""
+        return self.numpy().dumps()
 
     def _number(self) -> Any:
         if self.shape:
@@ -183,7 +237,7 @@ class Array:
             raise ArgumentTypeError("len() of unsized object: the array has no axes")
         return self.shape[0]
 
-    def __iter__(self) -> Iterator["Array"]:
+    def __iter__(self) -> Iterator["Array[tuple[Any, ...], ScalarT]"]:
         if not self.shape:
             raise ArgumentTypeError("iteration over a 0-d array")
         return (self[i] for i in range(self.shape[0]))
@@ -210,15 +264,15 @@ class Array:
     def __reduce__(self) -> tuple[Any, ...]:
         return namespace().asarray, (self.numpy(),)
 
-    def __copy__(self) -> "Array":
+    def __copy__(self) -> "Array[ShapeT, ScalarT]":
         return self.copy()
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Array":
+    def __deepcopy__(self, memo: dict[int, Any]) -> "Array[ShapeT, ScalarT]":
         return self.copy()
 
     # -- elements
 
-    def __getitem__(self, index: Any) -> "Array":
+    def __getitem__(self, index: Any) -> "Array[tuple[Any, ...], ScalarT]":
         return namespace().get_items(self, index)
 
     def __setitem__(self, index: Any, value: Any) -> None:
@@ -230,7 +284,7 @@ class Array:
         """Return `vkdispatch.numpy`. Raises ValueError for an unknown version of the array API standard."""
         if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12", "2025.12"):
             raise ArgumentValueError(
-                f"api_version: expected '2024.12' or an earlier one, got {api_version!r}"
+                f"api_version: expected '2025.12' or an earlier one, got {api_version!r}"
             )
         return namespace()
 
@@ -276,17 +330,60 @@ class Array:
         """Return an array of what a function on buffers returns for arrays."""
         return array_of(View(Storage(buffer), buffer.shape, numpy_type(buffer.var_type)))
 
-    def to_device(self, device: Any, /, *, stream: Any = None) -> "Array":
+    def to_device(self, device: Any, /, *, stream: Any = None) -> "Array[ShapeT, ScalarT]":
         """Return the array on a device: itself if it is there. Raises ValueError for another one."""
         return namespace().to_device(self, device, stream=stream)
 
     # -- methods that are functions of the namespace
 
-    def astype(self, dtype: Any, *, copy: bool = True, device: Any = None) -> "Array":
-        """Return the array with another dtype. See `numpy.ndarray.astype`."""
+    @overload
+    def astype(
+        self,
+        dtype: Scalar[OfScalar],
+        order: str = ...,
+        casting: Any = ...,
+        subok: bool = ...,
+        copy: bool = ...,
+        *,
+        device: Any = ...,
+    ) -> "Array[ShapeT, OfScalar]": ...
+    @overload
+    def astype(
+        self,
+        dtype: Any,
+        order: str = ...,
+        casting: Any = ...,
+        subok: bool = ...,
+        copy: bool = ...,
+        *,
+        device: Any = ...,
+    ) -> "Array[ShapeT]": ...
+    def astype(
+        self,
+        dtype: Any,
+        order: str = "K",
+        casting: Any = "unsafe",
+        subok: bool = True,
+        copy: bool = True,
+        *,
+        device: Any = None,
+    ) -> "Array[ShapeT]":
+        """Return the array with another dtype. See `numpy.ndarray.astype`. Copies are in C order.
+
+        Raises TypeError where `casting` does not allow it.
+        """
+        if casting != "unsafe":
+            check_cast(self._value.dtype, parse_dtype(dtype), "astype", casting)
         return namespace().astype(self, dtype, copy=copy, device=device)
 
-    def copy(self, order: str = "C") -> "Array":
+    def view(self, dtype: Any = None) -> "Array":
+        """Return an array on the same memory, whose bytes are elements of another dtype.
+
+        Raises ValueError if lines of elements are no lines of elements of that dtype.
+        """
+        return namespace().view_as(self, dtype)
+
+    def copy(self, order: str = "C") -> "Array[ShapeT, ScalarT]":
         """Return an array with memory of its own. Copies are in C order, whatever `order` says."""
         return namespace().copy(self)
 
@@ -294,77 +391,135 @@ class Array:
         """Set all elements to a number."""
         self[...] = value
 
+    @overload
+    def reshape(
+        self, shape: int, /, *, order: str = ..., copy: bool | None = ...
+    ) -> "Array[tuple[int], ScalarT]": ...
+    @overload
+    def reshape(
+        self, shape: OfShape, /, *, order: str = ..., copy: bool | None = ...
+    ) -> "Array[OfShape, ScalarT]": ...
+    @overload
+    def reshape(
+        self, *shape: Any, order: str = ..., copy: bool | None = ...
+    ) -> "Array[tuple[Any, ...], ScalarT]": ...
     def reshape(self, *shape: Any, order: str = "C", copy: bool | None = None) -> "Array":
         """Return the elements with another shape: a view where that is possible."""
         wanted = shape[0] if len(shape) == 1 else shape
         return namespace().reshape(self, wanted, order=order, copy=copy)
 
-    def ravel(self, order: str = "C") -> "Array":
+    def ravel(self, order: str = "C") -> "Array[tuple[int], ScalarT]":
         """Return the elements along one axis: a view where that is possible."""
         return namespace().ravel(self, order)
 
-    def flatten(self, order: str = "C") -> "Array":
+    def flatten(self, order: str = "C") -> "Array[tuple[int], ScalarT]":
         """Return a copy of the elements along one axis."""
         return self.reshape(-1, order=order, copy=True)
 
-    def transpose(self, *axes: Any) -> "Array":
+    def transpose(self, *axes: Any) -> "Array[ShapeT, ScalarT]":
         """Return the array with its axes in another order: a view."""
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else (axes or None)
         return namespace().transpose(self, order)
 
-    def swapaxes(self, axis1: int, axis2: int) -> "Array":
+    def swapaxes(self, axis1: int, axis2: int) -> "Array[ShapeT, ScalarT]":
         """Return the array with two axes exchanged: a view."""
         return namespace().swapaxes(self, axis1, axis2)
 
-    def squeeze(self, axis: Any = None) -> "Array":
+    def squeeze(self, axis: Any = None) -> "Array[tuple[Any, ...], ScalarT]":
         """Return the array without axes of length one: a view."""
         return namespace().squeeze(self, axis)
 
-    def sum(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def sum(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        **options: Any,
+    ) -> "Array":
         """Return the sum along axes. See `numpy.sum`."""
-        return namespace().sum(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+        return namespace().sum(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **options)
 
-    def prod(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def prod(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        **options: Any,
+    ) -> "Array":
         """Return the product along axes. See `numpy.prod`."""
-        return namespace().prod(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+        return namespace().prod(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **options)
 
-    def mean(self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def mean(
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        keepdims: bool = False,
+        *,
+        where: Any = None,
+    ) -> "Array":
         """Return the mean along axes. See `numpy.mean`."""
-        return namespace().mean(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims)
+        return namespace().mean(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims, where=where)
 
     def var(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        **options: Any,
     ) -> "Array":
         """Return the variance along axes. See `numpy.var`."""
-        return namespace().var(self, axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims)
+        return namespace().var(self, axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims, **options)
 
     def std(
-        self, axis: Any = None, dtype: Any = None, out: Any = None, ddof: float = 0, keepdims: bool = False
+        self,
+        axis: Any = None,
+        dtype: Any = None,
+        out: Any = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        **options: Any,
     ) -> "Array":
         """Return the standard deviation along axes. See `numpy.std`."""
-        return namespace().std(self, axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims)
+        return namespace().std(self, axis=axis, dtype=dtype, out=out, ddof=ddof, keepdims=keepdims, **options)
 
-    def min(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def min(
+        self, axis: Any = None, out: Any = None, keepdims: bool = False, **options: Any
+    ) -> "Array[tuple[Any, ...], ScalarT]":
         """Return the least elements along axes. See `numpy.min`."""
-        return namespace().min(self, axis=axis, out=out, keepdims=keepdims)
+        return namespace().min(self, axis=axis, out=out, keepdims=keepdims, **options)
 
-    def max(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def max(
+        self, axis: Any = None, out: Any = None, keepdims: bool = False, **options: Any
+    ) -> "Array[tuple[Any, ...], ScalarT]":
         """Return the largest elements along axes. See `numpy.max`."""
-        return namespace().max(self, axis=axis, out=out, keepdims=keepdims)
+        return namespace().max(self, axis=axis, out=out, keepdims=keepdims, **options)
 
-    def all(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def all(
+        self, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None
+    ) -> "Array[tuple[Any, ...], np.bool_]":
         """Return whether all elements along axes are true. See `numpy.all`."""
-        return namespace().all(self, axis=axis, out=out, keepdims=keepdims)
+        return namespace().all(self, axis=axis, out=out, keepdims=keepdims, where=where)
 
-    def any(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def any(
+        self, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None
+    ) -> "Array[tuple[Any, ...], np.bool_]":
         """Return whether any element along axes is true. See `numpy.any`."""
-        return namespace().any(self, axis=axis, out=out, keepdims=keepdims)
+        return namespace().any(self, axis=axis, out=out, keepdims=keepdims, where=where)
 
-    def argmin(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def argmin(
+        self, axis: Any = None, out: Any = None, keepdims: bool = False
+    ) -> "Array[tuple[Any, ...], np.int64]":
         """Return the indices of the least elements. See `numpy.argmin`."""
         return namespace().argmin(self, axis=axis, out=out, keepdims=keepdims)
 
-    def argmax(self, axis: Any = None, out: Any = None, keepdims: bool = False) -> "Array":
+    def argmax(
+        self, axis: Any = None, out: Any = None, keepdims: bool = False
+    ) -> "Array[tuple[Any, ...], np.int64]":
         """Return the indices of the largest elements. See `numpy.argmax`."""
         return namespace().argmax(self, axis=axis, out=out, keepdims=keepdims)
 
@@ -384,47 +539,75 @@ class Array:
         """Return the elements rounded to a number of decimals. See `numpy.round`."""
         return namespace().round(self, decimals, out=out)
 
-    def conj(self) -> "Array":
-        """Return the complex conjugates."""
-        return namespace().conj(self)
+    def conj(self) -> "Array[ShapeT, ScalarT]":
+        """Return the complex conjugates; an array of other numbers as it is."""
+        return namespace().conj(self) if self.dtype.kind == "c" else self
 
     conjugate = conj
 
-    def take(self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> "Array":
+    def take(
+        self, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise"
+    ) -> "Array[tuple[Any, ...], ScalarT]":
         """Return elements at indices. See `numpy.take`."""
         return namespace().take(self, indices, axis=axis, out=out, mode=mode)
 
-    def repeat(self, repeats: Any, axis: Any = None) -> "Array":
+    def repeat(self, repeats: Any, axis: Any = None) -> "Array[tuple[Any, ...], ScalarT]":
         """Return each element several times. See `numpy.repeat`."""
         return namespace().repeat(self, repeats, axis=axis)
 
-    def nonzero(self) -> tuple["Array", ...]:
+    def nonzero(self) -> tuple["Array[tuple[int], np.int64]", ...]:
         """Return the indices of elements that are not zero. See `numpy.nonzero`."""
         return namespace().nonzero(self)
 
-    def sort(self, axis: int = -1, kind: Any = None) -> None:
+    def sort(self, axis: int = -1, kind: Any = None, *, stable: Any = None) -> None:
         """Sort the array in place. See `numpy.ndarray.sort`."""
         self[...] = namespace().sort(self, axis=axis)
 
-    def argsort(self, axis: Any = -1, kind: Any = None) -> "Array":
+    def argsort(
+        self, axis: Any = -1, kind: Any = None, *, stable: Any = None
+    ) -> "Array[tuple[Any, ...], np.int64]":
         """Return the indices that would sort the array. See `numpy.argsort`."""
         return namespace().argsort(self, axis=axis)
 
-    def searchsorted(self, v: Any, side: str = "left", sorter: Any = None) -> "Array":
+    def partition(self, kth: Any, axis: int = -1, kind: Any = None) -> None:
+        """Bring larger elements behind the place `kth`, and smaller ones before it, in place."""
+        self[...] = namespace().partition(self, kth, axis)
+
+    def argpartition(self, kth: Any, axis: int | None = -1, kind: Any = None) -> "Array":
+        """Return the indices that would partition the array. See `numpy.argpartition`."""
+        return namespace().argpartition(self, kth, axis)
+
+    def choose(self, choices: Any, out: Any = None, mode: str = "raise") -> "Array":
+        """Return elements of several arrays, which this one numbers. See `numpy.choose`."""
+        return namespace().choose(self, choices, out, mode)
+
+    def compress(self, condition: Any, axis: int | None = None, out: Any = None) -> "Array":
+        """Return the parts along an axis for which a condition holds. See `numpy.compress`."""
+        return namespace().compress(condition, self, axis, out)
+
+    def put(self, indices: Any, values: Any, mode: str = "raise") -> None:
+        """Write values to places of the flattened array. See `numpy.put`."""
+        namespace().put(self, indices, values, mode)
+
+    def searchsorted(
+        self, v: Any, side: str = "left", sorter: Any = None
+    ) -> "Array[tuple[Any, ...], np.int64]":
         """Return where elements go in the sorted array. See `numpy.searchsorted`."""
         return namespace().searchsorted(self, v, side=side, sorter=sorter)
 
-    def dot(self, b: Any) -> Any:
+    def dot(self, b: Any, out: Any = None) -> Any:
         """Return the dot product. See `numpy.dot`."""
-        return namespace().dot(self, b)
+        return namespace().dot(self, b, out)
 
-    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> "Array":
+    def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> "Array[tuple[Any, ...], ScalarT]":
         """Return a diagonal: a view. See `numpy.diagonal`."""
         return namespace().diagonal(self, offset, axis1, axis2)
 
-    def trace(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> "Array":
+    def trace(
+        self, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
+    ) -> "Array":
         """Return the sum of a diagonal. See `numpy.trace`."""
-        return namespace().trace(self, offset, axis1, axis2)
+        return namespace().trace(self, offset, axis1, axis2, dtype, out)
 
     # -- operators
 
@@ -554,35 +737,35 @@ class Array:
     def __irshift__(self, other: Any) -> "Array":
         return _in_place("right_shift", self, other)
 
-    def __lt__(self, other: Any) -> "Array":
+    def __lt__(self, other: Any) -> "Array[tuple[Any, ...], np.bool_]":
         return _compare("less", self, other)
 
-    def __le__(self, other: Any) -> "Array":
+    def __le__(self, other: Any) -> "Array[tuple[Any, ...], np.bool_]":
         return _compare("less_equal", self, other)
 
-    def __gt__(self, other: Any) -> "Array":
+    def __gt__(self, other: Any) -> "Array[tuple[Any, ...], np.bool_]":
         return _compare("greater", self, other)
 
-    def __ge__(self, other: Any) -> "Array":
+    def __ge__(self, other: Any) -> "Array[tuple[Any, ...], np.bool_]":
         return _compare("greater_equal", self, other)
 
-    def __eq__(self, other: object) -> "Array":  # type: ignore[override]
+    def __eq__(self, other: object) -> "Array[tuple[Any, ...], np.bool_]":  # type: ignore[override]
         return _compare("equal", self, other)
 
-    def __ne__(self, other: object) -> "Array":  # type: ignore[override]
+    def __ne__(self, other: object) -> "Array[tuple[Any, ...], np.bool_]":  # type: ignore[override]
         return _compare("not_equal", self, other)
 
-    def __neg__(self) -> "Array":
-        return array_of(apply_ufunc("negative", (self._value,)))
+    def __neg__(self) -> "Array[ShapeT, ScalarT]":
+        return _unary("negative", self)
 
-    def __pos__(self) -> "Array":
-        return array_of(apply_ufunc("positive", (self._value,)))
+    def __pos__(self) -> "Array[ShapeT, ScalarT]":
+        return _unary("positive", self)
 
-    def __abs__(self) -> "Array":
-        return array_of(apply_ufunc("absolute", (self._value,)))
+    def __abs__(self) -> "Array[ShapeT]":
+        return _unary("absolute", self)
 
-    def __invert__(self) -> "Array":
-        return array_of(apply_ufunc("invert", (self._value,)))
+    def __invert__(self) -> "Array[ShapeT, ScalarT]":
+        return _unary("invert", self)
 
 
 def array_of(value: Value) -> Array:
@@ -613,7 +796,7 @@ _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 
 
 def parse_operand(value: Any, name: str = "x") -> Any:
-    """Return the expression or view of an array; numbers as they are.
+    """Return the expression or view of an array; numbers as they are, also those in NumPy's 0-d arrays.
 
     Raises
     ------
@@ -624,6 +807,8 @@ def parse_operand(value: Any, name: str = "x") -> Any:
         return value_of(value)
     if isinstance(value, _NUMBERS):
         return value
+    if _is_scalar(value):
+        return value[()]
     if isinstance(value, (np.ndarray, Buffer)):
         raise ArgumentTypeError(
             f"{name}: expected an Array or a number, got {describe(value)}; convert it with vnp.asarray"
@@ -639,9 +824,13 @@ def describe(value: object) -> str:
 
 
 def _refuse(other: object, name: str) -> Any:
-    if isinstance(other, (np.ndarray, Buffer)):
+    if isinstance(other, Buffer) or (isinstance(other, np.ndarray) and other.ndim):
         parse_operand(other, name)
     return NotImplemented
+
+
+def _unary(name: str, x: Array) -> Any:
+    return array_of(apply_ufunc(name, (x._value,)))
 
 
 def _binary(name: str, x: Any, y: Any) -> Any:
@@ -652,14 +841,19 @@ def _binary(name: str, x: Any, y: Any) -> Any:
             made._value = known
             return made
     if not isinstance(x, Array):
-        if not isinstance(x, _NUMBERS):
-            return _refuse(x, name)
-        return array_of(apply_ufunc(name, (x, value_of(y))))
+        if isinstance(x, _NUMBERS):
+            return array_of(apply_ufunc(name, (x, value_of(y))))
+        return _binary(name, x[()], y) if _is_scalar(x) else _refuse(x, name)
     if isinstance(y, Array):
         return array_of(apply_ufunc(name, (value_of(x), value_of(y))))
     if isinstance(y, _NUMBERS):
         return array_of(apply_ufunc(name, (value_of(x), y)))
-    return _refuse(y, name)
+    return _binary(name, x, y[()]) if _is_scalar(y) else _refuse(y, name)
+
+
+def _is_scalar(value: object) -> bool:
+    """Whether a value is a NumPy array without axes, which holds a number."""
+    return isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "biufc"
 
 
 def _compare(name: str, x: Array, y: Any) -> Any:
@@ -755,6 +949,17 @@ def read_view(view: View) -> "np.ndarray[Any, Any]":
     else:
         found = buffer.read_range(view.offset, view.offset + view.size, 0)
     return np.asarray(found).reshape(view.shape)
+
+
+def read_memory(view: View) -> "np.ndarray[Any, Any]":
+    """Return the elements of a view as a read-only NumPy array that has its strides."""
+    buffer = view.storage.buffer
+    if not buffer.size:
+        return read_view(view)
+    memory = np.asarray(buffer.read(0)).reshape(-1)
+    memory.flags.writeable = False
+    strides = tuple(stride * view.dtype.itemsize for stride in view.strides)
+    return np.ndarray(view.shape, view.dtype, memory, view.offset * view.dtype.itemsize, strides)
 
 
 def parse_index(value: SupportsIndex, name: str) -> int:

@@ -3,7 +3,7 @@
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from vkdispatch.base.context import use_context
 from vkdispatch.base.dtype import component_count, component_type, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.application import assign, cast, make_operation
-from vkdispatch.numpy.core.array import Array, array_of, value_of
+from vkdispatch.numpy.core.array import Array, OfScalar, Scalar, ScalarT, ShapeT, array_of, value_of
 from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real, numpy_type, parse_dtype
 from vkdispatch.numpy.core.kernels import gather, new_view
@@ -70,6 +70,34 @@ def from_buffer(buffer: Buffer[Any]) -> Array:
     return array_of(View(Storage(buffer, is_shared=True), shape, numpy_type(kind)))
 
 
+@overload
+def asarray(
+    obj: Array[ShapeT, ScalarT] | np.ndarray[ShapeT, np.dtype[ScalarT]],
+    /,
+    dtype: None = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    order: Any = None,
+) -> Array[ShapeT, ScalarT]: ...
+@overload
+def asarray(
+    obj: Array[ShapeT] | np.ndarray[ShapeT, Any],
+    /,
+    dtype: Scalar[OfScalar],
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    order: Any = None,
+) -> Array[ShapeT, OfScalar]: ...
+@overload
+def asarray(
+    obj: Any, /, dtype: Scalar[OfScalar], *, device: Any = None, copy: bool | None = None, order: Any = None
+) -> Array[tuple[Any, ...], OfScalar]: ...
+@overload
+def asarray(
+    obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None, order: Any = None
+) -> Array: ...
 def asarray(
     obj: Any, /, dtype: Any = None, *, device: Any = None, copy: bool | None = None, order: Any = None
 ) -> Array:

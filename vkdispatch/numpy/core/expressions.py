@@ -46,7 +46,7 @@ class Operation:
 
 
 # Its operand as it is.
-_TAKE = Operation("copy", lambda value, kind: value)
+TAKE = Operation("copy", lambda value, kind: value)
 
 
 Loop = native.Loop
@@ -81,6 +81,17 @@ def permute(program: Program, order: Sequence[int]) -> None:
     program.is_plain = False
 
 
+def shown_view(value: Node) -> View | None:
+    """Return the view whose elements an expression has as they are; None if it computes something."""
+    operands = value.operands
+    if value.loop.operation is not TAKE or value.result is not None or not operands:
+        return None
+    (shown,) = operands
+    if type(shown) is not View or shown.dtype != value.dtype or shown.shape != value.shape:
+        return None
+    return shown
+
+
 # What computes a program into a view; the module of kernels sets it.
 _computing: list[Callable[[Program, Kind, View | None, Node | None], View]] = []
 
@@ -91,17 +102,36 @@ def compute_with(function: Callable[[Program, Kind, View | None, Node | None], V
 
 
 def _shrink(operands: tuple[Any, ...], held: int, most_nodes: int, most_reads: int) -> tuple[int, int, int]:
-    """Compute parts of an expression with these operands if it is too large; return its bounds."""
-    count, reads = _count_distinct(operands)
-    if count > most_nodes or reads > most_reads:
-        for each in operands:
-            if type(each) is Node and each.result is None and each.count > 1:
-                evaluate(each)
-        nodes = [each for each in operands if type(each) is Node]
-        count = 1 + sum(each.count for each in nodes)
-        reads = sum(each.reads if type(each) is Node else 1 for each in operands)
-        held = sum(each.held for each in nodes)
-    return count, reads, held
+    """Compute parts of operands until an expression of them is small enough; return its bounds."""
+    while True:
+        count, reads = _count_distinct(operands)
+        part = _choose_part(operands) if count > most_nodes or reads > most_reads else None
+        if part is None:
+            return count, reads, held
+        evaluate(part)
+        held = sum(map(_count_held, operands))
+
+
+def _choose_part(operands: tuple[Any, ...]) -> Node | None:
+    """Return the part of operands to compute first: each takes memory until its readers are computed.
+
+    It is what several operands share, if that is most of one of them, or else the largest of them.
+    """
+    parts = [each for each in (_pending(operand) for operand in operands) if len(each) > 1]
+    if not parts:
+        return None
+    largest = max(parts, key=len)
+    others = {id(node) for part in parts if part[-1] is not largest[-1] for node in part}
+    shared = [node for node in largest if id(node) in others]
+    if shared and 2 * len(_pending(shared[-1])) > len(largest):
+        return shared[-1]
+    return largest[-1]
+
+
+def _count_held(operand: Any) -> int:
+    if type(operand) is Node:
+        return operand.held
+    return operand.storage.nbytes if type(operand) is View else 0
 
 
 def _release(node: Node, most_held: int) -> None:
@@ -217,7 +247,7 @@ def evaluate_into(value: Value, target: View) -> None:
             raise
         if type(value) is Node and value.result is None:
             # whatever shows the expression has its values until the target is written again
-            value.loop, value.operands = find_loop(_TAKE, (value.dtype,), value.dtype), (target,)
+            value.loop, value.operands = find_loop(TAKE, (value.dtype,), value.dtype), (target,)
             value.count, value.reads, value.held = 1, 1, target.storage.nbytes
             native.wait_to_read(target.storage, value)
 
@@ -281,6 +311,7 @@ native.serve_expressions(
     wrap=Buffer.of_memory,
     evaluate=evaluate,
     release=_release,
+    show=lambda node: shown_view(node) or evaluate(node),
     shrink=_shrink,
     trim=_trim,
 )

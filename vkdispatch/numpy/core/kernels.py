@@ -1,10 +1,9 @@
 """Kernels of expressions: one for each structure, dtypes and layouts, never for sizes."""
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from threading import get_ident
 from typing import Any
-from weakref import ref
 
 import numpy as np
 
@@ -450,34 +449,41 @@ def as_operand(value: Any, shape: Shape, order: Sequence[int] | None = None) -> 
             "functions of vkdispatch.numpy compute at once, and vd.set_global_graph has calls recorded: call "
             "vd.set_global_graph(None) before, or record functions on buffers"
         )
-    with lock:  # another thread may compute it meanwhile
+    with lock:  # another thread may compute it, or write what it reads
         view = value if type(value) is View else value.result
         if view is not None and view.is_whole and order is None:
             return as_buffer(view, shape)
         program = Program(value)
-    if not program.views:
-        value = evaluate(value)
-        if order is None:
-            return as_buffer(value, shape)
-        program = Program(value)
-    if order is not None:
-        if any(step[0] is PLACE for step in program.steps):
-            program = Program(evaluate(value))
-        permute(program, order)
-    plan = _Plan(program, None)
-    mapped = MappedArray.__new__(MappedArray)
-    mapped.mapping = _mapping(plan.key, value.dtype.num)
-    buffers = [view.storage.buffer for view in program.views]
-    mapped.arguments = (*buffers, *plan.values, *program.numbers)
-    mapped.var_type = kernel_type(value.dtype)
-    mapped.shape, mapped.size = shape, value.size
-    mapped.context = buffers[0].context
-    if type(value) is Node:
-        # another thread may write what the expression reads before the function has been called
-        lent = get_ident(), ref(mapped)
-        for each in program.views:
-            each.storage.lent = lent
+        if not program.views or (type(value) is Node and _is_exposed(program)):
+            value = evaluate(value)
+            if order is None:
+                return as_buffer(value, shape)
+            program = Program(value)
+        if order is not None:
+            if any(step[0] is PLACE for step in program.steps):
+                program = Program(evaluate(value))
+            permute(program, order)
+        plan = _Plan(program, None)
+        mapped = MappedArray.__new__(MappedArray)
+        mapped.mapping = _mapping(plan.key, value.dtype.num)
+        buffers = [view.storage.buffer for view in program.views]
+        mapped.arguments = (*buffers, *plan.values, *program.numbers)
+        mapped.var_type = kernel_type(value.dtype)
+        mapped.shape, mapped.size = shape, value.size
+        mapped.context = buffers[0].context
+        if type(value) is Node:
+            # another thread may write what the expression reads before the function has been called
+            for each in program.views:
+                each.storage.lend()
     return mapped
+
+
+def _is_exposed(program: Program) -> bool:
+    """Whether another thread may write what a program reads by other ways than arrays, at any moment."""
+    for view in program.views:
+        if view.storage.is_shared:
+            return len(sys._current_frames()) > 1
+    return False
 
 
 def as_buffer(view: View, shape: Shape) -> Buffer[Any]:

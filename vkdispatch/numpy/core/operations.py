@@ -207,9 +207,6 @@ def _negative(x: Any, kind: Kind) -> Any:
 def _absolute(x: Any, kind: Kind) -> Any:
     if is_complex(x.var_type):
         return of_complex.absolute(x)
-    if kind.kind == "i":
-        # of 16 bits, glslang's abs, min and max do not declare the capability that they need
-        return vc.select(x < 0, -x, x)
     return x if kind.kind in "bu" else vc.abs(x)
 
 
@@ -375,7 +372,7 @@ def _maximum(x: Any, y: Any, kind: Kind) -> Any:
         return of_complex.maximum(x, y)
     if _is_float(x):
         return vc.select(vc.logical_or(x > y, vc.isnan(x)), x, vc.select(x == y, _larger_zero(x, y), y))
-    return vc.select(x > y, x, y)  # as for _absolute
+    return vc.max(x, y)
 
 
 def _larger_zero(x: Any, y: Any) -> Any:
@@ -393,7 +390,7 @@ def _minimum(x: Any, y: Any, kind: Kind) -> Any:
         return of_complex.minimum(x, y)
     if _is_float(x):
         return vc.select(vc.logical_or(x < y, vc.isnan(x)), x, vc.select(x == y, _smaller_zero(x, y), y))
-    return vc.select(x < y, x, y)  # as for _absolute
+    return vc.min(x, y)
 
 
 def _fmax(x: Any, y: Any, kind: Kind) -> Any:

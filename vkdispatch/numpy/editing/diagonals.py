@@ -1,19 +1,16 @@
-"""Matrices made of vectors."""
+"""Diagonals of matrices, and matrices made of them."""
 
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.numpy.basics.creation import arange, zeros
-from vkdispatch.numpy.basics.elementwise import power
+from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.inputs import to_array
-from vkdispatch.numpy.basics.manipulation import diagonal, reshape, result_type
+from vkdispatch.numpy.basics.manipulation import diagonal, reshape
 from vkdispatch.numpy.core.array import Array, parse_index
-from vkdispatch.numpy.core.dtypes import int64
 
 __all__ = [
     "diag",
     "diagflat",
-    "vander",
 ]
 
 
@@ -37,16 +34,3 @@ def diag(v: Any, k: int = 0) -> Array:
 def diagflat(v: Any, k: int = 0) -> Array:
     """Return the matrix with the flattened array as its diagonal. See `numpy.diagflat`."""
     return diag(reshape(to_array(v, "v"), -1), k)
-
-
-def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803
-    """Return the matrix of powers of a vector. See `numpy.vander`. Raises ValueError for no vector."""
-    array = to_array(x)
-    if array.ndim != 1:
-        raise ArgumentValueError(f"x: expected a vector, got the shape {array.shape}")
-    count = array.size if N is None else parse_index(N, "N")
-    kind = result_type(array, int64)
-    powers = arange(count)
-    if not increasing:
-        powers = count - 1 - powers
-    return power(array.astype(kind)[:, None], powers[None, :].astype(kind))

@@ -1,6 +1,7 @@
 """Reading and writing elements at arrays of indices."""
 
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -124,12 +125,11 @@ def _parts(view: View, picked: Picked) -> tuple[list[_Part], list[Shape]]:
     for each, axis in picked.arrays:
         if each.dtype.kind == "b":
             own = view.shape[axis : axis + each.ndim]
-            if each.shape != own:
-                raise ArgumentIndexError(f"boolean index of shape {each.shape} does not fit axes {own}")
+            _check_mask(each.shape, own)
             if not each.ndim:
                 shapes.append((int(bool(each)),))
                 continue
-            found = _mask_parts(view, each, axis)
+            found = _mask_parts(view, each if each.size else np.zeros(own, np.bool_), axis)
         else:
             length = view.shape[axis]
             if isinstance(each, np.ndarray):
@@ -140,6 +140,12 @@ def _parts(view: View, picked: Picked) -> tuple[list[_Part], list[Shape]]:
         parts += found
         shapes += [part.shape for part in found]
     return parts, shapes
+
+
+def _check_mask(shape: Shape, own: Shape) -> None:
+    """Raise IndexError unless a mask has the shape of the axes; axes of no elements fit any."""
+    if shape != own and (0 not in shape or any(a not in (b, 0) for a, b in zip(shape, own, strict=True))):
+        raise ArgumentIndexError(f"boolean index of shape {shape} does not fit axes {own}")
 
 
 def _check_host(index: "np.ndarray[Any, Any]", length: int, axis: int) -> "np.ndarray[Any, Any]":
@@ -154,13 +160,11 @@ def _check_host(index: "np.ndarray[Any, Any]", length: int, axis: int) -> "np.nd
 
 def _mask_parts(view: View, mask: Any, axis: int) -> list[_Part]:
     axes = range(axis, axis + mask.ndim)
-    strides = [view.strides[i] for i in axes]
-    joined = all(
-        strides[i] == strides[i + 1] * mask.shape[i + 1] for i in range(mask.ndim - 1) if mask.shape[i] != 1
-    )
+    runs = [(mask.shape[i - axis], view.strides[i]) for i in axes if mask.shape[i - axis] != 1]
+    joined = all(outer == stride * n for (_, outer), (n, stride) in pairwise(runs))
     if joined and mask.ndim > 1 and mask.size:
         flat = np.flatnonzero(mask) if isinstance(mask, np.ndarray) else _flat_nonzero(value_of(mask))
-        return [_Part(flat, mask.size, strides[-1], axis, True, True)]
+        return [_Part(flat, mask.size, runs[-1][1] if runs else 1, axis, True, True)]
     found: tuple[Any, ...] = np.nonzero(mask) if isinstance(mask, np.ndarray) else nonzero(mask)
     single = mask.ndim == 1
     return [
@@ -303,8 +307,9 @@ def _fill_where(view: View, picked: Picked, value: Any) -> bool:
     if not isinstance(mask, Array) or mask.dtype.kind != "b":
         return False
     own = view.shape[axis : axis + mask.ndim]
+    _check_mask(mask.shape, own)
     if mask.shape != own:
-        raise ArgumentIndexError(f"boolean index of shape {mask.shape} does not fit axes {own}")
+        return True
     axes = list(picked.axes)
     axes[picked.place : picked.place] = [
         (n, stride) for n, stride in zip(own, view.strides[axis : axis + mask.ndim], strict=True)

@@ -8,7 +8,7 @@ from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, Argume
 from vkdispatch.numpy.core.application import assign, broadcast_to, cast, make_operation, refuse_read_only
 from vkdispatch.numpy.core.array import Array, array_of, describe, parse_operand, value_of, view_of
 from vkdispatch.numpy.core.conversion import asarray, read_nested
-from vkdispatch.numpy.core.expressions import Node
+from vkdispatch.numpy.core.expressions import TAKE, Node, find_loop, make_node
 from vkdispatch.numpy.core.memory import View
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.numpy.indexing.gathering import Picked, gather_items, scatter_items
@@ -26,6 +26,8 @@ def _is_integer(each: Any) -> bool:
 def get_items(x: Array, index: Any) -> Array:
     """Return `x[index]`: a view for slices and integers, a copy for arrays of indices or booleans.
 
+    A single element, by an integer for each axis, is a copy, as NumPy's scalars are.
+
     Raises
     ------
     IndexError
@@ -34,7 +36,11 @@ def get_items(x: Array, index: Any) -> Array:
     """
     view = view_of(x)
     found = _basic_view(view, index)
-    return array_of(found) if isinstance(found, View) else gather_items(view, found)
+    if not isinstance(found, View):
+        return gather_items(view, found)
+    if found.shape or index is Ellipsis or (type(index) is tuple and any(each is Ellipsis for each in index)):
+        return array_of(found)
+    return array_of(make_node(find_loop(TAKE, (found.dtype,), found.dtype), (found,), (), 1))
 
 
 def set_items(x: Array, index: Any, value: Any) -> None:

@@ -1,10 +1,12 @@
 """What the namespace can do, and rules of dtypes: for code that is written for the array API standard."""
 
+import math
 from typing import Any
 
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics.manipulation import parse_axes
 from vkdispatch.numpy.core.array import Array, value_of, view_of
 from vkdispatch.numpy.core.devices import Device, parse_device
 from vkdispatch.numpy.core.dtypes import default_complex, default_real, has_float64, int64, parse_dtype
@@ -56,9 +58,9 @@ class NamespaceInfo:
         """Return the current context's device."""
         return parse_device(None)
 
-    def devices(self) -> list[Device]:
+    def devices(self) -> tuple[Device, ...]:
         """Return the devices that `device=` takes."""
-        return [parse_device(None)]
+        return (parse_device(None),)
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """Return the dtypes of what has none of its own."""
@@ -121,11 +123,12 @@ def ndim(a: Any) -> int:
     return a.ndim if isinstance(a, Array) else np.ndim(a)
 
 
-def size(a: Any, axis: int | None = None) -> int:
-    """Return the number of elements of an array, or of its axis. See `numpy.size`."""
+def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
+    """Return the number of elements of an array, or along its axes. See `numpy.size`."""
     if axis is None:
         return a.size if isinstance(a, Array) else np.size(a)
-    return shape(a)[axis]
+    lengths = shape(a)
+    return math.prod(lengths[i] for i in parse_axes(axis, len(lengths)))
 
 
 def isscalar(element: Any) -> bool:

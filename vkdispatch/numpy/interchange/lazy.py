@@ -5,7 +5,7 @@ from typing import Any
 from vkdispatch.base.errors import ArgumentTypeError, describe_place
 from vkdispatch.numpy.core.array import Array, describe, value_of, view_of
 from vkdispatch.numpy.core.dtypes import Kind
-from vkdispatch.numpy.core.expressions import INDEX, Node, is_same_view, lock
+from vkdispatch.numpy.core.expressions import INDEX, Node, is_same_view, lock, shown_view
 from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides
 
 __all__ = ["eval", "explain"]
@@ -98,6 +98,8 @@ def _add(value: Any, kernel: _Kernel, kernels: list[_Kernel]) -> str:
     if known is not None:
         return known
     view = value.result if type(value) is Node else value
+    if view is None and value.shape != kernel.root.shape:
+        view = shown_view(value)
     if type(view) is View:
         name = _add_view(view, kernel)
     elif type(value) is Node and value.shape != kernel.root.shape:

@@ -18,7 +18,7 @@ _MOST_PIXELS = 256
 _LEAST_PIXELS = 12
 
 
-def _shown(x: Array, edgeitems: int, threshold: int) -> "np.ndarray[Any, Any]":
+def _read_edges(x: Array, edgeitems: int, threshold: int) -> "np.ndarray[Any, Any]":
     """Return the values; of an array that is abbreviated one of those at its edges, which alone are read."""
     if x.size <= threshold:
         return x.numpy()
@@ -39,7 +39,7 @@ def array2string(a: Any, max_line_width: int | None = None, precision: Any = Non
     settings = np.get_printoptions()
     edges = _or(options.pop("edgeitems", None), settings["edgeitems"])
     threshold = _or(options.pop("threshold", None), settings["threshold"])
-    values = _shown(a, edges, threshold) if isinstance(a, Array) else np.asarray(a)
+    values = _read_edges(a, edges, threshold) if isinstance(a, Array) else np.asarray(a)
     limit = threshold if values.size == a.size else 0
     options |= {"edgeitems": edges, "threshold": limit}
     return np.array2string(values, max_line_width, precision, **options)

@@ -43,12 +43,14 @@ _ASSOCIATIVE: dict[str, Any] = {
     "logaddexp": -np.inf,
     "logaddexp2": -np.inf,
 }
-# Keywords of ufuncs that do not change what is computed here, and the values that they may have.
+# Keywords that do not change what is computed here, and the values that they may have.
 _NEUTRAL: dict[str, tuple[Any, ...]] = {
     "order": ("K", "C", "A"),
     "subok": (True, False),
     "casting": ("same_kind",),
 }
+# Ufuncs that compute what another one does.
+_SAME = {"rad2deg": "degrees", "deg2rad": "radians"}
 _BY_OTHERS = {"matmul": "matmul", "vecdot": "vecdot"}
 
 
@@ -69,11 +71,14 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
         function = _FUNCTIONS.get(ufunc)
         if function is not None and all(isinstance(each, _PLAIN) for each in inputs):
             return function(*inputs)
+    # operators of NumPy's scalars make such arrays
+    inputs = [each[()] if isinstance(each, np.ndarray) and not each.ndim else each for each in inputs]
     outputs = kwargs.get("out", ())
     for each in (*inputs, *(outputs if isinstance(outputs, tuple) else (outputs,))):
         if _is_foreign(each):
             return NotImplemented
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
+    inputs = [each[()] if isinstance(each, np.ndarray) and not each.ndim else each for each in inputs]
     _refuse_host_arrays(f"np.{name}", (*inputs, *_flat(outputs), kwargs.get("where")))
     compute = _METHODS.get(method)
     if compute is None:
@@ -116,7 +121,7 @@ def _is_foreign(value: Any) -> bool:
 
 def _refuse_host_arrays(name: str, values: Sequence[Any]) -> None:
     for each in values:
-        if isinstance(each, (np.ndarray, Buffer)):
+        if isinstance(each, Buffer) or (isinstance(each, np.ndarray) and each.ndim):
             shown = describe(each) if isinstance(each, np.ndarray) else "a vd.Buffer"
             raise ArgumentTypeError(
                 f"{name}: got {shown} beside an Array; convert it with vnp.asarray, or read the Array "
@@ -130,7 +135,7 @@ def _options(name: str, kwargs: dict[str, Any], allowed: Sequence[str]) -> dict[
     for key, value in kwargs.items():
         if key in allowed:
             found[key] = value
-        elif value is not None and value not in _NEUTRAL.get(key, ()):
+        elif value is not None and not _is_neutral(key, value):
             raise ArgumentTypeError(f"np.{name}: {key}={value!r} is not for arrays; {_ON_HOST}")
     if isinstance(found.get("out"), tuple) and len(found["out"]) == 1:
         (found["out"],) = found["out"]
@@ -151,7 +156,7 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any
     if name in _BY_OTHERS:
         options = _options(name, kwargs, ("out", "dtype", "axis"))
         return getattr(namespace(), _BY_OTHERS[name])(*inputs, **options)
-    function = UFUNCS.get(name)
+    function = UFUNCS.get(_SAME.get(name, name))
     if function is None:
         raise ArgumentTypeError(f"np.{name}: arrays do not have this function; {_ON_HOST}")
     return function(*inputs, **_options(name, kwargs, ("out", "where", "dtype")))
@@ -268,7 +273,7 @@ def call_function(func: Any, types: Any, args: Sequence[Any], kwargs: dict[str, 
     """
     if not all(issubclass(each, (Array, np.ndarray, Buffer)) for each in types):
         return NotImplemented
-    name = _called(func)
+    name = _describe_function(func)
     own = find_function(func)
     if own is None:
         raise ArgumentTypeError(f"{name}: arrays do not have this function; {_ON_HOST}")
@@ -281,7 +286,7 @@ def call_function(func: Any, types: Any, args: Sequence[Any], kwargs: dict[str, 
     return own(*positional, **named)
 
 
-def _called(func: Any) -> str:
+def _describe_function(func: Any) -> str:
     return f"{(func.__module__ or 'numpy').replace('numpy', 'np', 1)}.{func.__name__}"
 
 
@@ -352,9 +357,13 @@ def bind_arguments(
     for key, value in given.items():
         if key in accepted or takes_all:
             named[key] = value
-        elif not _is_default(theirs.get(key), value):
+        elif not _is_default(theirs.get(key), value) and not _is_neutral(key, value):
             raise ArgumentTypeError(f"{name}: {key}= is not for arrays; {_ON_HOST}")
     return positional, named
+
+
+def _is_neutral(key: str, value: Any) -> bool:
+    return isinstance(value, (str, bool)) and value in _NEUTRAL.get(key, ())
 
 
 def _is_default(parameter: inspect.Parameter | None, value: Any) -> bool:

@@ -7,13 +7,16 @@ from vkdispatch.base.errors import UnsupportedError
 
 __all__ = [
     "apply_along_axis",
-    "apply_over_axes",
     "asfortranarray",
+    "asmatrix",
+    "bmat",
+    "broadcast",
     "frompyfunc",
     "memmap",
     "ndenumerate",
     "ndindex",
     "nditer",
+    "poly1d",
 ]
 
 
@@ -33,10 +36,13 @@ _BY_ELEMENT = (
 _BY_LOOP = "it would read each element; use functions of whole arrays, or loop over x.numpy()"
 
 apply_along_axis = _refuse("apply_along_axis", _BY_ELEMENT)
-apply_over_axes = _refuse("apply_over_axes", "call the function with axis= and keepdims=True")
 frompyfunc = _refuse("frompyfunc", "use functions of whole arrays, or a kernel made with vd.shader")
 nditer = _refuse("nditer", _BY_LOOP)
 ndenumerate = _refuse("ndenumerate", _BY_LOOP)
 ndindex = _refuse("ndindex", "use numpy.ndindex, which needs no array")
 asfortranarray = _refuse("asfortranarray", "arrays are in C order; x.T is a view in the other one")
 memmap = _refuse("memmap", "use numpy.memmap, and upload parts of it with asarray")
+asmatrix = _refuse("asmatrix", "use arrays of two axes, and @ for products")
+bmat = _refuse("bmat", "use block")
+broadcast = _refuse("broadcast", "use broadcast_arrays or broadcast_shapes")
+poly1d = _refuse("poly1d", "use polyval, polyfit and other functions of coefficients")

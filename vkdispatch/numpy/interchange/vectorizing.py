@@ -136,6 +136,7 @@ class VectorizedFunction:
             *operands, kind = values
             register = vc.new_register(compute_type(kernel_type(kind)))
             with vc.scope_block():
+                # `x += 1` in the function changes a register, and the operands belong to others too
                 own = [vc.new_register(each.var_type, each) for each in operands]
                 result = prepare_function(function)(*own)
                 value = result[at] if is_tuple else result

@@ -56,7 +56,7 @@ def _check_kth(x: Any, kth: Any, axis: int | None) -> None:
     places = np.asarray(kth)
     if places.dtype.kind not in "iu":
         raise ArgumentTypeError(f"kth: expected ints, got {kth!r}")
-    if ((places < -length) | (places >= length)).any():
+    if array.size and ((places < -length) | (places >= length)).any():
         raise ArgumentValueError(f"kth: out of bounds for {length} elements: {kth!r}")
 
 

@@ -14,13 +14,14 @@ from vkdispatch.numpy.basics.manipulation import (
     broadcast_to,
     concatenate,
     moveaxis,
+    parse_axes,
     parse_axis,
     reshape,
     result_type,
     stack,
 )
 from vkdispatch.numpy.core.application import broadcast_shapes
-from vkdispatch.numpy.core.array import Array, array_of, store, value_of
+from vkdispatch.numpy.core.array import Array, array_of, bound_integer, store, value_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy
 from vkdispatch.numpy.core.devices import device_of
 from vkdispatch.numpy.core.dtypes import int64, numpy_type
@@ -72,23 +73,21 @@ def argwhere(x: Any) -> Array:
     return stack(nonzero(x), axis=1)
 
 
-def _sorted_lines(x: Any, axis: Any) -> tuple[Any, Shape, int, Shape]:
+def _parse_lines(x: Any, axis: Any) -> tuple[Any, Shape, int, Shape]:
     value = parse_value(x)
-    if axis is None:
-        value = value_of(reshape(array_of(value), -1))
-        axis = 0
-    place = parse_axis(axis, len(value.shape))
-    lines, shape, along = lines_of(value, (place,))
-    return lines, shape, along, value.shape
+    ndim = len(value.shape)
+    axes = parse_axes(None, ndim) if axis is None else (parse_axis(axis, ndim),)
+    lines, shape, along = lines_of(value, axes)
+    return lines, shape, along, (value.size,) if axis is None else value.shape
 
 
 def sort(
     x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool | None = True
 ) -> Array:
     """Return a sorted copy; the sort is stable, and NaN comes after all numbers. See `numpy.sort`."""
-    lines, shape, along, own = _sorted_lines(x, axis)
+    lines, shape, along, own = _parse_lines(x, axis)
     if lines.size == 0:
-        return array_of(lines).copy()
+        return zeros(own, lines.dtype, device=device_of(lines))
     buffer = sorting.sort(as_operand(lines, shape), axis=along, descending=descending)
     return array_of(View(Storage(buffer), own, numpy_type(buffer.var_type)))
 
@@ -100,15 +99,15 @@ def argsort(
     value = parse_value(x)
     if not value.shape and axis in (-1, 0):
         return zeros((1,), int64, device=device_of(value))
-    lines, shape, along, own = _sorted_lines(x, axis)
+    lines, shape, along, own = _parse_lines(x, axis)
     if lines.size == 0:
         return zeros(own, int64, device=device_of(lines))
     buffer = sorting.argsort(as_operand(lines, shape), axis=along, descending=descending)
     return array_of(View(Storage(buffer), own, numpy_type(buffer.var_type))).astype(int64, copy=False)
 
 
-def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) -> Array:
-    """Return where elements of `x2` go in the sorted array `x1`. See `numpy.searchsorted`.
+def searchsorted(x1: Any, /, v: Any, side: str = "left", sorter: Any = None) -> Array:
+    """Return where elements of `v` go in the sorted array `x1`. See `numpy.searchsorted`.
 
     Raises
     ------
@@ -118,7 +117,7 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
     if side not in ("left", "right"):
         raise ArgumentValueError(f"side: expected 'left' or 'right', got {side!r}")
     first = x1 if isinstance(x1, Array) else asarray(x1)
-    second = x2 if isinstance(x2, Array) else asarray(x2)
+    second = v if isinstance(v, Array) else _number_beside(v, first)
     if first.ndim != 1:
         raise ArgumentValueError(f"x1: expected one axis, got the shape {first.shape}")
     if sorter is not None:
@@ -132,6 +131,12 @@ def searchsorted(x1: Any, x2: Any, /, side: str = "left", sorter: Any = None) ->
     sorted_ = as_buffer(whole_view(value_of(first)), (first.size,))
     found = search(sorted_, as_buffer(whole_view(value_of(second)), (second.size,)), side=side)
     return array_from(found, second.shape).astype(int64, copy=False)
+
+
+def _number_beside(value: Any, array: Array) -> Array:
+    """Return a number as an array: a Python int with the dtype of another array, if that holds it."""
+    is_exact = type(value) is int and array.dtype.kind in "iu" and bound_integer(value, array.dtype) == value
+    return asarray(value, dtype=array.dtype if is_exact else None, device=array.device)
 
 
 def _search_by_sort(first: Array, second: Array, side: str) -> Array:
@@ -150,7 +155,7 @@ def _search_by_sort(first: Array, second: Array, side: str) -> Array:
     return reshape(found, second.shape)
 
 
-def take(x: Any, indices: Any, /, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
+def take(x: Any, /, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
     """Return elements, or parts along an axis, at indices. See `numpy.take`.
 
     Parameters
@@ -182,13 +187,15 @@ def take(x: Any, indices: Any, /, axis: Any = None, out: Any = None, mode: str =
     elif mode == "clip":
         index = np.clip(index, 0, length - 1)
     found = array[(*(slice(None),) * place, index)]
+    if not index.ndim and isinstance(index, np.ndarray):
+        found = found.copy()  # it is a view
     if out is not None:
         store(out, value_of(found), "take")
         return out  # type: ignore[no-any-return]
     return found
 
 
-def take_along_axis(x: Any, indices: Any, /, axis: int | None = -1) -> Array:
+def take_along_axis(x: Any, /, indices: Any, axis: int | None = -1) -> Array:
     """Return one element of each line along an axis for each of its indices. See `numpy.take_along_axis`.
 
     Raises
@@ -265,8 +272,11 @@ def unique_all(x: Any, /) -> UniqueAll:
 
 def unique_counts(x: Any, /) -> UniqueCounts:
     """Return the different elements in order, and how often each occurs. See `numpy.unique_counts`."""
-    found = unique_all(x)
-    return UniqueCounts(found.values, found.counts)
+    ordered = sort(x, axis=None)
+    if not ordered.size:
+        return UniqueCounts(ordered, zeros((0,), int64, device=ordered.device))
+    starts = nonzero(_are_first(ordered))[0]
+    return UniqueCounts(ordered[starts], _lengths(starts, ordered.size))
 
 
 def unique_inverse(x: Any, /) -> UniqueInverse:
@@ -277,7 +287,8 @@ def unique_inverse(x: Any, /) -> UniqueInverse:
 
 def unique_values(x: Any, /) -> Array:
     """Return the different elements in order. See `numpy.unique_values`."""
-    return unique_all(x).values
+    ordered = sort(x, axis=None)
+    return ordered[_are_first(ordered)] if ordered.size else ordered
 
 
 def unique(
@@ -295,8 +306,16 @@ def unique(
     With `equal_nan` all NaNs are one element, unless an axis is given.
     """
     array = x if isinstance(x, Array) else asarray(x)
-    found = unique_all(array) if axis is None else _unique_along(array, parse_axis(axis, array.ndim))
-    values, indices, inverse, counts = found
+    values: Array
+    indices = inverse = counts = None
+    if axis is not None:
+        values, indices, inverse, counts = _unique_along(array, parse_axis(axis, array.ndim))
+    elif return_index or return_inverse:
+        values, indices, inverse, counts = unique_all(array)
+    elif return_counts:
+        values, counts = unique_counts(array)
+    else:
+        values = unique_values(array)
     if equal_nan and axis is None and array.dtype.kind in "fc" and values.size > 1:
         from vkdispatch.numpy.basics.elementwise import isnan
         from vkdispatch.numpy.basics.reductions import count_nonzero
@@ -304,17 +323,16 @@ def unique(
         nans = int(count_nonzero(isnan(values)))
         if nans > 1:
             first = values.size - nans
-            counts = counts[: first + 1].copy()
-            counts[first] = found.counts[first:].sum()
-            values, indices = values[: first + 1], indices[: first + 1]
-            inverse = choose(inverse > first, first, inverse)
-    result = [values]
-    if return_index:
-        result.append(indices)
-    if return_inverse:
-        result.append(inverse)
-    if return_counts:
-        result.append(counts)
+            values = values[: first + 1]
+            if counts is not None:
+                of_nan = counts[first:].sum()
+                counts = counts[: first + 1].copy()
+                counts[first] = of_nan
+            if indices is not None and inverse is not None:
+                indices = indices[: first + 1]
+                inverse = choose(inverse > first, first, inverse)
+    asked = ((return_index, indices), (return_inverse, inverse), (return_counts, counts))
+    result = [values, *(each for is_asked, each in asked if is_asked)]
     return result[0] if len(result) == 1 else tuple(result)
 
 
@@ -335,30 +353,54 @@ def _unique_along(array: Array, axis: int) -> UniqueAll:
 
 def _first_of_runs(ordered: Array, order: Array, shape: Shape) -> UniqueAll:
     """Return the first of equal neighbours, given elements or rows in order, and from where they come."""
-    from vkdispatch.numpy.basics.reductions import any as any_of
     from vkdispatch.numpy.basics.reductions import cumsum
 
     size = ordered.shape[0]
     if size == 0:
         nothing = zeros((0,), int64, device=ordered.device)
         return UniqueAll(ordered, nothing, zeros(shape, int64, device=ordered.device), nothing)
+    differs = _are_first(ordered)
+    inverse = zeros((size,), int64, device=ordered.device)
+    inverse[order] = cumsum(differs.astype(int64)) - 1
+    starts = nonzero(differs)[0]
+    return UniqueAll(ordered[starts], order[starts], reshape(inverse, shape), _lengths(starts, size))
+
+
+def _are_first(ordered: Array) -> Array:
+    """Return which elements or rows, of one at least, differ from those before them."""
+    from vkdispatch.numpy.basics.reductions import any as any_of
+
     steps = ordered[1:] != ordered[:-1]
     if ordered.ndim > 1:
         steps = any_of(steps, axis=1)
-    differs = concatenate([from_numpy(np.ones(1, bool), ordered.device), steps])
-    starts = nonzero(differs)[0]
-    ends = concatenate([starts[1:], from_numpy(np.asarray([size]), ordered.device)])
-    inverse = zeros((size,), int64, device=ordered.device)
-    inverse[order] = cumsum(differs.astype(int64)) - 1
-    return UniqueAll(ordered[starts], order[starts], reshape(inverse, shape), ends - starts)
+    return concatenate([from_numpy(np.ones(1, bool), ordered.device), steps])
+
+
+def _lengths(starts: Array, size: int) -> Array:
+    """Return how many elements there are from each start to the next, or to the end."""
+    return concatenate([starts[1:], from_numpy(np.asarray([size]), starts.device)]) - starts
 
 
 def isin(
-    x1: Any, x2: Any, /, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
+    x1: Any,
+    /,
+    test_elements: Any,
+    assume_unique: bool = False,
+    invert: bool = False,
+    *,
+    kind: Any = None,
 ) -> Array:
-    """Return where elements of `x1` occur in `x2`. See `numpy.isin`; `assume_unique` changes nothing."""
-    first = x1 if isinstance(x1, Array) else asarray(x1)
-    second = reshape(x2 if isinstance(x2, Array) else asarray(x2), -1)
+    """Return which elements are among others. See `numpy.isin`; `assume_unique` changes nothing."""
+    first = x1 if isinstance(x1, Array) else None
+    second = (
+        test_elements
+        if isinstance(test_elements, Array)
+        else asarray(test_elements)
+        if first is None
+        else _number_beside(test_elements, first)
+    )
+    first = _number_beside(x1, second) if first is None else first
+    second = reshape(second, -1)
     if second.size == 0 or first.size == 0:
         found = zeros(first.shape, bool, device=first.device)
     else:

@@ -281,6 +281,8 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Array:
     array, operand = _flat(x, "x")
     if array.ndim != 1:
         raise ArgumentValueError(f"x: expected one axis, got the shape {array.shape}")
+    if array.dtype.kind not in "biu" and (array.size or isinstance(x, Array)):
+        raise ArgumentTypeError(f"x: expected integers, got {array.dtype}; use astype")
     fewest = parse_index(minlength, "minlength")
     own = None
     if weights is not None:

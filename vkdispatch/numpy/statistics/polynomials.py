@@ -1,16 +1,34 @@
 """Polynomials given by their coefficients, that of the highest power first."""
 
+import warnings
 from typing import Any
 
-from vkdispatch.base.errors import ArgumentValueError
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import arange, zeros, zeros_like
+from vkdispatch.numpy.basics.elementwise import multiply, power
 from vkdispatch.numpy.basics.inputs import to_array
-from vkdispatch.numpy.basics.manipulation import atleast_1d, concatenate, result_type
+from vkdispatch.numpy.basics.manipulation import atleast_1d, concatenate, expand_dims, result_type
 from vkdispatch.numpy.core.array import Array, parse_index
-from vkdispatch.numpy.core.dtypes import default_real
+from vkdispatch.numpy.core.conversion import asarray
+from vkdispatch.numpy.core.dtypes import default_real, int64
+from vkdispatch.numpy.linalg import inv, lstsq, vector_norm
 from vkdispatch.numpy.statistics.calculus import convolve
 
-__all__ = ["polyadd", "polyder", "polyint", "polymul", "polysub", "polyval"]
+__all__ = [
+    "poly",
+    "polyadd",
+    "polyder",
+    "polydiv",
+    "polyfit",
+    "polyint",
+    "polymul",
+    "polysub",
+    "polyval",
+    "roots",
+    "vander",
+]
 
 
 def _coefficients(p: Any, name: str) -> Array:
@@ -85,3 +103,105 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
         powers = arange(found.size, 0, -1).astype(default_real())
         found = concatenate([found / powers, constants[i : i + 1]]).astype(kind, copy=False)
     return found
+
+
+def _on_host(function: Any, *arguments: Array) -> Any:
+    """Return what a function of NumPy makes of few numbers, in the default dtypes where they are integers."""
+    kinds = [each.dtype if each.dtype.kind in "fc" else default_real() for each in arguments]
+    real = np.result_type(*kinds, np.float32).char.lower()
+    found = function(*(each.numpy() for each in arguments))
+
+    def upload(values: Any) -> Array:
+        kind = np.result_type(real, np.complex64) if np.iscomplexobj(values) else np.dtype(real)
+        return asarray(np.asarray(values).astype(kind))
+
+    return tuple(map(upload, found)) if isinstance(found, tuple) else upload(found)
+
+
+def poly(seq_of_zeros: Any) -> Array:
+    """Return the polynomial with given roots, or the characteristic one of a matrix, by the host.
+
+    See `numpy.poly`.
+    """
+    array = atleast_1d(to_array(seq_of_zeros, "seq_of_zeros"))
+    if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != array.shape[1]):
+        raise ArgumentValueError(f"seq_of_zeros: expected a vector or a square matrix, got {array.shape}")
+    found: Array = _on_host(np.poly, array)
+    return found
+
+
+def roots(p: Any) -> Array:
+    """Return the roots of a polynomial, by LAPACK on the host. See `numpy.roots`."""
+    found: Array = _on_host(np.roots, _coefficients(p, "p"))
+    return found
+
+
+def polydiv(u: Any, v: Any) -> tuple[Array, Array]:
+    """Return quotient and remainder of two polynomials, by the host. See `numpy.polydiv`."""
+    divisor = _coefficients(v, "v")
+    if not divisor.size:
+        raise ArgumentValueError("v: expected at least one coefficient")
+    found: tuple[Array, Array] = _on_host(np.polydiv, _coefficients(u, "u"), divisor)
+    return found
+
+
+def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803
+    """Return the matrix of powers of a vector. See `numpy.vander`. Raises ValueError for no vector."""
+    array = to_array(x)
+    if array.ndim != 1:
+        raise ArgumentValueError(f"x: expected a vector, got the shape {array.shape}")
+    count = array.size if N is None else parse_index(N, "N")
+    kind = result_type(array, int64)
+    powers = arange(count)
+    if not increasing:
+        powers = count - 1 - powers
+    return power(array.astype(kind)[:, None], powers[None, :].astype(kind))
+
+
+def polyfit(
+    x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
+) -> Any:
+    """Return the coefficients of least-squares polynomials. See `numpy.polyfit`.
+
+    `vnp.linalg.lstsq` solves for them.
+
+    Raises
+    ------
+    ValueError
+        The degree is negative, or there are too few points for a covariance.
+    TypeError
+        The points, values and weights do not fit.
+    """
+    places, values = to_array(x), to_array(y, "y")
+    order = parse_index(deg, "deg") + 1
+    if order < 1:
+        raise ArgumentValueError(f"deg: expected at least 0, got {deg}")
+    if places.ndim != 1 or not places.size:
+        raise ArgumentTypeError(f"x: expected a vector that is not empty, got the shape {places.shape}")
+    if values.ndim not in (1, 2) or values.shape[0] != places.size:
+        raise ArgumentTypeError(f"y: expected {places.size} values or rows, got the shape {values.shape}")
+    kind = result_type(places, values, default_real() if places.dtype.kind in "biu" else places)
+    limit = places.size * np.finfo(kind).eps if rcond is None else rcond
+    powers, right = vander(places.astype(kind), order), values.astype(kind)
+    if w is not None:
+        weights = to_array(w, "w").astype(kind)
+        if weights.shape != places.shape:
+            raise ArgumentTypeError(f"w: expected {places.size} weights, got the shape {weights.shape}")
+        powers = powers * expand_dims(weights, 1)
+        right = right * (weights if right.ndim == 1 else expand_dims(weights, 1))
+    scale = vector_norm(powers, axis=0)
+    found, residuals, rank, singular = lstsq(powers / scale, right, limit)
+    found = (found.T / scale).T
+    if rank != order and not full:
+        warnings.warn("polyfit may be poorly conditioned", np.exceptions.RankWarning, 2)
+    if full:
+        return found, residuals, rank, singular, limit
+    if not cov:
+        return found
+    base = inv((powers / scale).T @ (powers / scale)) / multiply(expand_dims(scale, 1), scale)
+    factor: Any = 1
+    if cov != "unscaled":
+        if places.size <= order:
+            raise ArgumentValueError(f"cov: expected more than {order} points, got {places.size}")
+        factor = residuals / (places.size - order)
+    return found, (base if right.ndim == 1 else expand_dims(base, 2)) * factor

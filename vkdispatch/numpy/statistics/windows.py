@@ -7,8 +7,9 @@ import numpy as np
 from vkdispatch.numpy.core.array import Array, parse_index
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import default_real
+from vkdispatch.numpy.special import i0
 
-__all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
+__all__ = ["bartlett", "blackman", "hamming", "hanning", "i0", "kaiser"]
 
 
 def _upload(values: "np.ndarray[Any, Any]") -> Array:

@@ -1,0 +1,49 @@
+"""What a new process pays for its first calls: ``python -m benchmarks.new_process``.
+
+Two processes run each program of `expressions.py` once. The first one begins with an empty disk cache, the
+second one with what the first has left there.
+"""
+
+import json
+import os
+import time
+from tempfile import TemporaryDirectory
+
+import click
+
+from benchmarks.expressions import compute_on, load, programs
+from benchmarks.libraries_apart import run_apart
+
+
+def run_once() -> dict[str, float]:
+    """Run each program once; return the seconds that all took, and how many kernels were compiled."""
+    from vkdispatch.base.native_module import native
+
+    library = load("vkdispatch")
+    seconds = 0.0
+    for _, function, arguments, _ in programs(library):
+        library.wait()
+        start = time.perf_counter()
+        compute_on(library, function, arguments)()
+        library.wait()
+        seconds += time.perf_counter() - start
+    return {"seconds": round(seconds, 3), "compiled": native.compile_count()}
+
+
+@click.command()
+@click.option("--once", is_flag=True, help="Be one of the processes.")
+def main(once: bool) -> None:
+    """Count the seconds and the compilations of first calls, with an empty disk cache and with a full one."""
+    if once:
+        click.echo(json.dumps(run_once()))
+        return
+    with TemporaryDirectory() as folder:
+        os.environ["VKDISPATCH_CACHE"] = folder
+        for what in ("empty cache", "the next process"):
+            found = run_apart("benchmarks.new_process", "--once")
+            if found is not None:
+                click.echo(f"{what}: {found['seconds']:.2f} s, {found['compiled']} kernels compiled")
+
+
+if __name__ == "__main__":
+    main()
