@@ -135,6 +135,8 @@ def test_read_only_memory(takes_host: None) -> None:
     data.flags.writeable = False
     x = vnp.from_dlpack(data, copy=False)
     assert float(x.sum()) == 28
+    assert not x.flags.writeable and not x.flags.owndata
+    assert vnp.from_dlpack(aligned(np.ones(8))).flags.writeable
     for write in (lambda: x.fill(1), lambda: x.__setitem__(0, 1), lambda: x.__iadd__(1), x.sort):
         with pytest.raises(ValueError, match="read only"):
             write()
