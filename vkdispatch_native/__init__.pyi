@@ -212,7 +212,9 @@ class Engine:
         """Whether the memory of buffers is memory of the host, on all devices."""
 
     @property
-    def imports_host_memory(self) -> bool: ...
+    def imports_host_memory(self) -> bool:
+        """Whether `Buffer.over_host` is possible for memory that begins anywhere in a page."""
+
     @property
     def binding_alignment(self) -> int:
         """Of the first byte that a buffer binds."""
@@ -454,6 +456,13 @@ class Buffer:
         error class if the driver refuses the memory.
         """
 
+    @staticmethod
+    def over_handle(engine: Engine, handle: int, size: int, owner: object) -> Buffer:
+        """Return a buffer on a VkBuffer of another library, for every queue of the device.
+
+        `owner` is referenced until no queue uses it any more. The VkBuffer is not destroyed.
+        """
+
     def lend(self, queue: int = 0, ordered: bool = True) -> Loan | None:
         """Lend the host the memory of a queue's copy, after all work that uses it. None if it is not mapped.
 
@@ -523,6 +532,9 @@ class Buffer:
 
     def destroy(self) -> None:
         """Free the memory once the device has finished using it. Never blocks. Idempotent."""
+
+def find_shared(engine: Engine, first: int, end: int) -> tuple[Buffer, int] | None:
+    """Return a buffer that the host uses, too, and that holds these bytes, and their offset in it."""
 
 class Loan:
     """Memory of a buffer that the host uses. It lasts as long as this object, even if the buffer ends."""

@@ -273,6 +273,22 @@ cdef class Buffer(Data):
         with nogil:
             buffer.ptr = e.import_buffer(<byte*><uintptr_t>address, size, ordered, kept)
             buffer.resource = buffer.ptr
+        _note_shared(engine, buffer, address)
+        return buffer
+
+    @staticmethod
+    def over_handle(Engine engine not None, uint64_t handle, uint64_t size, owner):
+        cdef Buffer buffer = Buffer.__new__(Buffer)
+        cdef CppEngine* e = engine.open()
+        cdef shared_ptr[void] kept
+        mark_unrepeatable()
+        release_dropped_references()
+        if handle == 0 or size == 0:
+            raise ValueError("a buffer needs a handle and at least one byte")
+        buffer.begin(engine, "a buffer")
+        kept = keep_object(<PyObject*>owner)
+        buffer.ptr = e.borrow_buffer(<VkBuffer><uintptr_t>handle, size, kept)
+        buffer.resource = buffer.ptr
         return buffer
 
     def lend(self, size_t queue=0, bint ordered=True):
@@ -291,6 +307,7 @@ cdef class Buffer(Data):
         if loan.loan.get() == NULL:
             return None
         loan.buffer = self
+        _note_shared(self.engine, self, <uintptr_t>loan.data())
         return loan
 
     cdef int settle_readers(self) except -1:
@@ -303,9 +320,12 @@ cdef class Buffer(Data):
     def read_only(self):
         return self.refusal is not None
 
+    cdef bint is_lent(self):
+        return self.ptr != NULL and self.ptr.sharing().any()
+
     @property
     def lent(self):
-        return self.ptr != NULL and self.ptr.sharing().any()
+        return bool(self.is_lent())
 
     @property
     def imported(self):

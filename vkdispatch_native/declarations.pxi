@@ -4,6 +4,7 @@ cdef extern from "libs/vulkan.hpp" nogil:
     ctypedef void* VkInstance
     ctypedef void* VkPhysicalDevice
     ctypedef void* VkDevice
+    ctypedef void* VkBuffer
     ctypedef void* VkQueue
     ctypedef struct VkPhysicalDeviceLimits:
         uint32_t maxComputeWorkGroupSize[3]
@@ -127,6 +128,7 @@ cdef extern from "context/device.hpp" namespace "vkd" nogil:
         cbool borrowed()
         cbool host_mapped()
         cbool imports_pages()
+        uint64_t import_alignment()
 
 cdef extern from "context/features.hpp" namespace "vkd" nogil:
     cdef cppclass CppFeature "vkd::Feature":
@@ -475,6 +477,7 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         CppBuffer* create_buffer_over(CppPinned& block) except +raise_error
         CppBuffer* create_journal() except +raise_error
         CppBuffer* import_buffer(byte* data, uint64_t size, cbool ordered, shared_ptr[void] owner) except +raise_error
+        CppBuffer* borrow_buffer(VkBuffer handle, uint64_t size, shared_ptr[void] owner) except +raise_error
         shared_ptr[CppLoan] lend(size_t queue, CppBuffer& buffer, cbool ordered) except +raise_error
         shared_ptr[CppLoan] keep(CppBuffer& buffer) except +raise_error
         CppJournal* journal()

@@ -117,6 +117,36 @@ cdef class ForeignTensor:
         return tuple([tensor.strides[axis] for axis in range(tensor.axis_count)])
 
 
+DEF MOST_SEARCHED = 1024  # shared memories among which find_shared looks for one that holds a range
+
+
+cdef int _note_shared(Engine engine, Buffer memory, uint64_t address) except -1:
+    cdef dict shared = engine.shared
+    cdef Py_ssize_t count = len(shared)
+    if count >= 64 and count & (count - 1) == 0:
+        for known, (reference, _) in list(shared.items()):
+            if reference() is None:
+                shared.pop(known, None)
+    shared[address] = weakref_ref(memory), memory.ptr.size()
+    return 0
+
+
+def find_shared(Engine engine not None, uint64_t first, uint64_t end):
+    cdef Buffer memory
+    cdef uint64_t address, size
+    found = engine.shared.get(first)
+    candidates = [] if found is None else [(first, found)]
+    if len(engine.shared) <= MOST_SEARCHED:
+        candidates += list(engine.shared.items())
+    for address, (reference, size) in candidates:
+        memory = reference()
+        if memory is None or memory.destroy_requested.load() or not memory.is_lent():
+            continue
+        if address <= first and end <= address + size:
+            return memory, first - address
+    return None
+
+
 cdef class Loan:
     """Memory of a buffer that the host uses. It lasts as long as this object, whatever happens to the buffer."""
 

@@ -279,6 +279,15 @@ Buffer* Engine::import_buffer(std::byte* data, VkDeviceSize size, bool ordered, 
   });
 }
 
+Buffer* Engine::borrow_buffer(VkBuffer handle, VkDeviceSize size, std::shared_ptr<void> owner) {
+  const Use use(*this);
+  check_one_device("a buffer of another library");
+  return create([&] {
+    return std::make_unique<Buffer>(queue_count(),
+                                    std::make_shared<Memory>(*devices_.front(), handle, size, owner));
+  });
+}
+
 std::shared_ptr<Loan> Engine::lend(size_t queue, Buffer& buffer, bool ordered) {
   const Use use(*this);
   if (buffer.memory(queue).mapped() == nullptr) {
@@ -295,7 +304,9 @@ std::shared_ptr<Loan> Engine::lend(size_t queue, Buffer& buffer, bool ordered) {
 std::shared_ptr<Loan> Engine::keep(Buffer& buffer) {
   const Use use(*this);
   buffer.poison(0).check();
-  return std::make_shared<Loan>(Loan{instance_, device_of(0), buffer.lend(0), {}});
+  // Counted, so that expressions that read the memory do not wait; no call waits for it.
+  return std::make_shared<Loan>(
+      Loan{instance_, device_of(0), buffer.lend(0), {buffer.sharing_pointer(), false}});
 }
 
 Buffer* Engine::create_journal() {

@@ -303,7 +303,7 @@ cdef int _wait_to_read(Storage storage, Node node, object waiting) except -1:
     _add_reader(storage.readers, waiting)
     if storage.watched is not None:
         (<Buffer>storage.watched).watch()
-        if storage.is_immediate or (<Buffer>storage.watched).lent:
+        if storage.is_immediate or storage.memory.is_lent():
             _serving["evaluate"](node)
     return 0
 

@@ -347,6 +347,7 @@ cdef class Engine:
     cdef list notes  # by ticket: what error messages are created from
     cdef object on_found
     cdef object samplers  # settings -> SamplerState: devices support only a few thousand samplers
+    cdef dict shared  # address -> (weak reference to a Buffer, bytes) of memory that the host uses, too
     cdef object __weakref__
 
     def __init__(self, device_indices, queue_families, bint debug, bint force_staging, extensions=(),
@@ -395,6 +396,7 @@ cdef class Engine:
         if self.ptr.get() != NULL:
             raise RuntimeError("an engine is initialized once")
         self.samplers = weakref.WeakValueDictionary()
+        self.shared = {}
         _making.fetch_add(1)
         if _ending:
             _making.fetch_sub(1)
@@ -525,7 +527,9 @@ cdef class Engine:
     @property
     def imports_host_memory(self):
         cdef CppEngine* engine = self.open()
-        return engine.devices().size() == 1 and engine.devices()[0].get().imports_pages()
+        # Memory is imported with the rest of its pages, which are known to be there.
+        return bool(engine.devices().size() == 1 and engine.devices()[0].get().imports_pages()
+                    and engine.devices()[0].get().import_alignment() <= <uint64_t>os.sysconf("SC_PAGE_SIZE"))
 
     @property
     def binding_alignment(self):

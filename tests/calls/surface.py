@@ -25,6 +25,7 @@ _LEFT_OUT: dict[str, str] = {
         "vd.log_info vd.log_verbose vd.log_warning vd.set_log_level vd.record_event vd.wait_event "
         "vd.measure_accuracy vd.explain"
     ),
+    "memory of other libraries, in tests/sharing": "vd.from_dlpack vd.share vd.Buffer.from_handle",
     "memory of CUDA, which the Vulkan backend refuses": (
         "vd.cuda_graph_capture vd.get_cuda_capture vd.from_cuda_array"
     ),

@@ -292,7 +292,7 @@ def test_refusals() -> None:
     three = vd.asbuffer(np.zeros((3, 4, 4), np.float32))
     two = vd.asbuffer(np.zeros((2, 4, 4), np.float32))
     cases: list[tuple[type[Exception], str, Any]] = [
-        (ArgumentTypeError, "a: expected", lambda: vd.matmul(np.zeros((4, 4)), square)),  # type: ignore[arg-type]
+        (ArgumentTypeError, "a: expected", lambda: vd.matmul([[0.0]], square)),  # type: ignore[arg-type]
         (ArgumentTypeError, "b: matmul multiplies", lambda: vd.matmul(square, vd.Buffer((4, 4), vd.vec2))),
         (ArgumentValueError, "a: expected a matrix or a vector", lambda: vd.matmul(number, square)),
         (ArgumentValueError, "transpose_a: a has one axis", lambda: vd.matmul(row, square, transpose_a=True)),

@@ -150,7 +150,7 @@ def test_invalid_dots_are_refused() -> None:
     with pytest.raises(ValueError, match="differ in length"):
         vd.dot(vector, vd.asbuffer(DATA[0]))
     with pytest.raises(TypeError, match=r"b: expected a vd\.Buffer"):
-        vd.dot(vector, CUBE[0, 0])
+        vd.dot(vector, [1.0])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="no dimensions"):
         vd.dot(vd.sum(vector), vector)
     half = vd.Buffer((6,), vd.bfloat16)

@@ -39,7 +39,7 @@ def test_invalid_out() -> None:
     with pytest.raises((TypeError, ValueError), match="out"):
         vd.cumsum(x, 1, out=vd.Buffer((3, 4), vd.int32))
     with pytest.raises(TypeError, match="out"):
-        vd.cumsum(x, 1, out=np.zeros((3, 4), np.float32))
+        vd.cumsum(x, 1, out=[0.0])
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -64,7 +64,7 @@ def test_zero_dimensional_array() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("x", [np.zeros(3, np.float32), [1, 2], 7, None])
+@pytest.mark.parametrize("x", [[1, 2], 7, None])
 def test_invalid_arrays(name: str, x: Any) -> None:
     with pytest.raises(TypeError, match=r"vd\.asbuffer"):
         getattr(vd, name)(x)

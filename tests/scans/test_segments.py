@@ -124,7 +124,6 @@ def test_graphs_read_current_flags() -> None:
 @pytest.mark.parametrize(
     ("segments", "message"),
     [
-        (np.zeros(4, bool), "segments: expected a vd.Buffer"),
         ([0, 2], "segments: expected a vd.Buffer"),
         (vd.float32, "segments: expected a vd.Buffer"),
     ],

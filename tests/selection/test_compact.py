@@ -156,7 +156,7 @@ def test_any_mask(mask: list[bool]) -> None:
 def test_invalid_arguments() -> None:
     x = vd.asbuffer(np.zeros(4, np.float32))
     with pytest.raises(TypeError, match=r"vd\.asbuffer"):
-        vd.compact(np.zeros(3), x)
+        vd.compact([0.0, 0.0, 0.0], x)
     with pytest.raises(ValueError, match="at most 4"):
         vd.compact(x, vd.asbuffer(np.zeros(5, np.float32)))
     with pytest.raises(TypeError, match="booleans"):

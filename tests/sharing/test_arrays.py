@@ -63,7 +63,7 @@ def test_dtypes_both_ways(takes_host: None, host: Any) -> None:
 
 
 def test_any_address_within_a_page_will_do(takes_host: None) -> None:
-    octets = np.zeros(8192, np.uint8)
+    octets = np.zeros(4 * 4096, np.uint8)
     for start in (0, 4, 20, 4092):
         data = octets[-address(octets) % 4096 + start :][:400].view(np.float32)
         data[:] = np.arange(100)
@@ -135,6 +135,8 @@ def test_read_only_memory(takes_host: None) -> None:
     data.flags.writeable = False
     x = vnp.from_dlpack(data, copy=False)
     assert float(x.sum()) == 28
+    assert not x.flags.writeable and not x.flags.owndata
+    assert vnp.from_dlpack(aligned(np.ones(8))).flags.writeable
     for write in (lambda: x.fill(1), lambda: x.__setitem__(0, 1), lambda: x.__iadd__(1), x.sort):
         with pytest.raises(ValueError, match="read only"):
             write()

@@ -182,12 +182,21 @@ def test_memory_outlives_its_buffer_and_does_not_grow(torch: Any) -> None:
 
     for _ in range(20):
         use()
-    torch.cuda.synchronize()
-    before = torch.cuda.mem_get_info()[0]
+    before = vd.get_context()._native.statistics()["device_memory"]
     for _ in range(300):
         use()
+    assert vd.get_context()._native.statistics()["device_memory"] - before < 16 << 20
+
+
+def test_expressions_see_what_they_were_made_of(torch: Any) -> None:
+    x = vnp.asarray(np.ones(1000, np.float32))
+    tensor = torch.from_dlpack(x)
+    with vd.cuda.stream():
+        y = x + 1
+    tensor += 5
     torch.cuda.synchronize()
-    assert before - torch.cuda.mem_get_info()[0] < 64 << 20
+    assert (y.numpy() == 2).all()
+    assert (x.numpy() == 6).all()
 
 
 def test_tensors_are_dropped_by_any_thread(torch: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
+import vkdispatch.numpy as vnp
 import vkdispatch_native as native
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, v2
 
@@ -155,7 +156,7 @@ def test_what_a_library_may_do_wrong() -> None:
     used = data.__dlpack__()
     native.ForeignTensor(used)
     for wrong, why in (
-        (_Wrong((2, 0), None), "CUDA"),
+        (_Wrong((2, 0), None), "CUDA|no tensor"),
         (_Wrong((99, 0), None), "99"),
         (_Wrong((1, 0), BufferError("it requires grad")), "it requires grad"),
         (_Wrong((1, 0), used), "no tensor"),
@@ -284,3 +285,41 @@ def test_torch_both_ways(takes_host: None) -> None:
     assert theirs.tolist() == [2.0 * (i + 1) for i in range(64)]
     with pytest.raises(ValueError, match="grad"):
         double(torch.ones(64, requires_grad=True))
+
+
+# ---- memory that is shared already
+
+
+def test_memory_of_ours_comes_back_as_itself(takes_host: None) -> None:
+    buffer = vd.asbuffer(np.arange(64, dtype=np.float32))
+    view = np.from_dlpack(buffer)
+    again = vd.from_dlpack(view, copy=False)
+    assert again._native is buffer._native
+    add(view, buffer)  # one memory as two arguments
+    np.testing.assert_array_equal(view, 2 * np.arange(64))
+    vd.cumsum(view, out=buffer)
+    np.testing.assert_array_equal(view, 2 * np.cumsum(np.arange(64)))
+    part = vnp.from_dlpack(view[::-2], copy=False)
+    assert part.shape == (32,) and float(part[0]) == view[63]
+    part += 1
+    assert buffer.read(0)[63] == view[63] == float(part[0])
+    del view
+    gc.collect()
+    assert again._native.lent  # and used in order
+    del again, part
+    gc.collect()
+    assert not buffer._native.lent
+
+
+def test_memory_is_imported_once(takes_host: None) -> None:
+    data = aligned(np.arange(64, dtype=np.float32))
+    first, second = vd.from_dlpack(data), vd.from_dlpack(data)
+    assert first._native is second._native
+    half = vd.from_dlpack(data[:32])
+    assert half._native is not first._native and half.read(0).shape == (32,)
+    data.flags.writeable = False
+    assert not vd.from_dlpack(data).is_writable and first.is_writable
+    before = sys.getrefcount(data)
+    del first
+    double(second)
+    assert data[1] == 2 and sys.getrefcount(data) == before

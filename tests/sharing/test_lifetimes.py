@@ -101,13 +101,14 @@ def test_dropped_buffers_go_back_to_the_pool_after_the_last_view(on_host: None) 
 
 
 AFTER_CLOSE = """
-import gc, threading
+import gc, mmap, threading
 import numpy as np
 import vkdispatch as vd, vkdispatch.numpy as vnp
 context = vd.make_context()
 buffer = vd.asbuffer(np.arange(1000, dtype=np.float32))
 x = vnp.arange(10)
-host = np.ones(4096, np.float32)
+host = np.frombuffer(mmap.mmap(-1, 16384), np.float32)
+host[:] = 1
 imported = vd.from_dlpack(host)
 views = [np.from_dlpack(buffer), np.from_dlpack(x), np.asarray(vd.share(buffer)), np.from_dlpack(imported)]
 context.close()
@@ -167,12 +168,13 @@ def test_the_interpreter_ends_with_live_consumers(on_host: None, run_python: Any
 
 
 FORKED = """
-import os
+import mmap, os
 import numpy as np
 import vkdispatch as vd
 buffer = vd.asbuffer(np.arange(4, dtype=np.float32))
 view = np.from_dlpack(buffer)
-host = np.ones(4096, np.float32)
+host = np.frombuffer(mmap.mmap(-1, 16384), np.float32)
+host[:] = 1
 imported = vd.from_dlpack(host)
 child = os.fork()
 if child == 0:
@@ -227,8 +229,8 @@ def test_imported_memory_is_released_when_the_device_is_done(takes_host: None) -
 
 def test_closing_a_context_releases_what_it_imported(takes_host: None, run_python: Any) -> None:
     done = run_python(
-        "import sys, numpy as np, vkdispatch as vd\n"
-        "data = np.zeros(4096, np.float32)\n"
+        "import mmap, sys, numpy as np, vkdispatch as vd\n"
+        "data = np.frombuffer(mmap.mmap(-1, 16384), np.float32)\n"
         "before = sys.getrefcount(data)\n"
         "buffer = vd.from_dlpack(data)\n"
         "assert sys.getrefcount(data) > before\n"

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, overload
 
 from vkdispatch.base import dtype, names_elsewhere
-from vkdispatch.base.context import Context, parse_queue
+from vkdispatch.base.context import Context, get_context, parse_queue
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OutOfDeviceMemoryError, SharingError
@@ -75,6 +75,7 @@ class Buffer(Transfers, Generic[_D]):
     cuda_source = None
     cuda_array_stream = None
     _base: "Buffer[Any] | None" = None  # of a view: the buffer that owns the memory
+    _loan: object = None  # of memory that the host uses, too
     _order: object = None  # hashable: differs where the order of elements does not follow from `shape`
 
     @overload
@@ -169,6 +170,53 @@ class Buffer(Transfers, Generic[_D]):
         buffer.var_type, buffer.shape, buffer.size, buffer.mem_size, buffer.shader_shape = layout
         Handle.__init__(buffer, context)
         buffer._native = memory
+        return buffer
+
+    @classmethod
+    def from_handle(
+        cls,
+        handle: object,
+        shape: Shape,
+        var_type: "DType | np.dtype[Any] | type[Any]",
+        *,
+        owner: object = None,
+        context: Context | None = None,
+    ) -> "Buffer[Any]":
+        """Return a buffer on a `VkBuffer` of another library, which stays the library's.
+
+        Both work on the same memory, on one `VkDevice`: that of `vd.make_context_from_handles`, or one whose
+        handles the other library got from `context.handles`. The order is yours: wait for the other
+        library's work before calls that use the buffer, and with `vd.queue_wait_idle()` the other way round.
+
+        Parameters
+        ----------
+        handle
+            The `VkBuffer`, as an int or a pointer. It is bound to memory, has the usages STORAGE_BUFFER,
+            TRANSFER_SRC and TRANSFER_DST, and holds the elements from its first byte on. Nothing can check
+            that. Bytes are rounded up to a multiple of four.
+        shape, var_type
+            As for a new buffer.
+        owner
+            An object to keep until the device has finished with the buffer, such as the one that destroys
+            the `VkBuffer`.
+        context
+            The context on the device. None means the current context.
+
+        Raises
+        ------
+        TypeError, ValueError
+            `handle` is no handle, there are no elements, or `shape` or `var_type` as for a new buffer.
+        """
+        from vkdispatch.base.contexts.vulkan_handles import as_handle
+
+        number = as_handle("handle", handle)
+        layout = layout_of(shape, parse_dtype(var_type))
+        if not layout[3]:
+            raise ArgumentValueError(f"shape: expected at least one element, got {layout[1]}")
+        place = get_context() if context is None else context
+        memory = native.Buffer.over_handle(place._native, number, layout[3], owner)
+        buffer = Buffer._of_result(place, memory, layout)
+        buffer.is_external, buffer.owns_memory = True, False
         return buffer
 
     def view(self, var_type: "DType | np.dtype[Any] | type[Any]") -> "Buffer[Any]":

@@ -38,13 +38,14 @@ class Buffer final : public Data {
         shared_(true),
         copies_(block.queue_count(), {block.memory_owner(), &block.memory_owner()->memory}),
         pinned_(true) {}
-  // Host memory of another library, for every queue; see Sharing for `ordered`.
+  // Memory of another library, for every queue.
+  Buffer(size_t queue_count, const std::shared_ptr<Memory>& foreign)
+      : Data(queue_count), size_(foreign->size()), shared_(true), copies_(queue_count, foreign) {}
+  // The same, of the host; see Sharing for `ordered`.
   Buffer(size_t queue_count, const std::shared_ptr<Memory>& imported, bool ordered)
-      : Data(queue_count),
-        size_(imported->size()),
-        shared_(true),
-        copies_(queue_count, imported),
-        import_(sharing_pointer(), ordered) {}
+      : Buffer(queue_count, imported) {
+    import_ = SharingCount(sharing_pointer(), ordered);
+  }
   ~Buffer() override { release(); }
 
   // The memory of a loan is freed when the last loan ends.

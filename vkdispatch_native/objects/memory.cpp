@@ -322,7 +322,9 @@ void Memory::release() noexcept {
   if (handle_ == VK_NULL_HANDLE) {
     return;
   }
-  if (allocation_ != VK_NULL_HANDLE) {
+  if (borrowed_) {
+    borrowed_ = false;
+  } else if (allocation_ != VK_NULL_HANDLE) {
     vmaDestroyBuffer(device_->allocator(), handle_, allocation_);
     allocation_ = VK_NULL_HANDLE;
   } else {
@@ -354,6 +356,7 @@ void Memory::swap(Memory& other) noexcept {
   std::swap(imported_, other.imported_);
   std::swap(start_, other.start_);
   std::swap(owner_, other.owner_);
+  std::swap(borrowed_, other.borrowed_);
 }
 
 }  // namespace vkd

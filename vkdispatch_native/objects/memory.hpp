@@ -5,6 +5,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "context/device.hpp"
@@ -30,6 +31,9 @@ class Memory {
   // Imports host memory that begins and ends anywhere, together with the rest of its pages. `owner` is
   // released after the import. Throws if `data` is not aligned as the device's bindings have to be.
   Memory(Device& device, std::byte* data, VkDeviceSize size, std::shared_ptr<void> owner);
+  // A VkBuffer of another library, with its memory. `owner` is released when it is no longer used.
+  Memory(Device& device, VkBuffer handle, VkDeviceSize size, std::shared_ptr<void> owner)
+      : device_(&device), handle_(handle), size_(size), owner_(std::move(owner)), borrowed_(true) {}
   ~Memory() { release(); }
   Memory(Memory&& other) noexcept { swap(other); }
   Memory& operator=(Memory&& other) noexcept {
@@ -73,7 +77,8 @@ class Memory {
   std::vector<VmaAllocation> pieces_;  // of a sparse buffer
   VkDeviceMemory imported_ = VK_NULL_HANDLE;
   VkDeviceSize start_ = 0;
-  std::shared_ptr<void> owner_;  // of imported memory
+  std::shared_ptr<void> owner_;  // of memory of another library
+  bool borrowed_ = false;        // the VkBuffer is another library's, too
 };
 
 }  // namespace vkd

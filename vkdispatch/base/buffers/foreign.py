@@ -12,6 +12,7 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.base.sharing.cuda import CUDA, find_link
 from vkdispatch.base.sharing.exports import READ_ONLY, Elements
 from vkdispatch.base.sharing.imports import (
+    Imported,
     count_bytes,
     describe_array,
     find_obstacle,
@@ -171,10 +172,18 @@ def _import(elements: Elements, context: Context, ordered: bool) -> Buffer[Any]:
     _check_axes(elements)
     if math.prod(elements.shape) == 0:
         return Buffer(elements.shape, elements.kind, context=context)
-    memory, _ = import_memory(elements, context, ordered)
-    buffer = Buffer.of_memory(context, memory, elements.shape, elements.kind)
+    imported = import_memory(elements, context, ordered, is_whole=True)
+    return foreign_buffer(imported, elements, elements.shape, context)
+
+
+def foreign_buffer(
+    imported: Imported, elements: Elements, shape: tuple[int, ...], context: Context
+) -> Buffer[Any]:
+    """Return a buffer on imported memory of elements."""
+    buffer = Buffer.of_memory(context, imported.memory, shape, elements.kind)
     buffer.is_external, buffer.owns_memory = True, False
     buffer.is_writable = not elements.flags & READ_ONLY
+    buffer._loan = imported.loan
     return buffer
 
 

@@ -28,7 +28,9 @@ class HostProtocols:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:
-            raise ArgumentValueError("copy: a buffer lies in device memory; its array is always a copy")
+            raise ArgumentValueError(
+                "copy: np.asarray always copies a buffer; np.from_dlpack(buf) shows its memory"
+            )
         array = self.read(0)
         return array if dtype is None else array.astype(dtype, copy=False)
 

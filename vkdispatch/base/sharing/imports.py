@@ -6,6 +6,7 @@ from typing import Any
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import ArgumentTypeError, SharingError, VkDispatchError
 from vkdispatch.base.native_module import native
+from vkdispatch.base.record import record
 from vkdispatch.base.sharing.cuda import CUDA, current_stream, find_link
 from vkdispatch.base.sharing.exports import CPU, READ_ONLY, Elements, c_strides
 from vkdispatch.base.sharing.formats import dtype_of
@@ -153,11 +154,29 @@ def count_bytes(elements: Elements) -> int:
     return math.prod(elements.shape) * elements.kind.item_size
 
 
-def import_memory(elements: Elements, context: Context, ordered: bool) -> tuple[native.Buffer, int]:
-    """Return device memory that is the memory of elements, and the offset of the lowest of them in bytes.
+@record(eq=False)
+class Imported:
+    """Device memory that is memory of the host.
 
-    `find_obstacle` found nothing. While it lives, calls that use it return when the device is done, unless
-    `ordered` is false. If the elements are read-only, each write to it raises ValueError.
+    Attributes
+    ----------
+    memory, offset
+        The memory, and where the lowest element lies in it, in bytes.
+    loan
+        What keeps the order if the memory was shared before; else None.
+    """
+
+    memory: native.Buffer
+    offset: int
+    loan: native.Loan | None
+
+
+def import_memory(elements: Elements, context: Context, ordered: bool, is_whole: bool) -> Imported:
+    """Return device memory that is the memory of elements; `find_obstacle` found nothing.
+
+    While it lives, calls that use it return when the device is done, unless `ordered` is false. If the
+    elements are read-only, each write to it raises ValueError. Memory that was shared before is that memory
+    again, so that uses of both are in order: any part of it, or with `is_whole` only all of it.
 
     Raises
     ------
@@ -166,18 +185,26 @@ def import_memory(elements: Elements, context: Context, ordered: bool) -> tuple[
     """
     if elements.device[0] == CUDA:
         link = find_link(context)
-        known = link.find(elements.address, count_bytes(elements))
-        if known is None:
+        own = link.find(elements.address, count_bytes(elements))
+        if own is None:
             raise SharingError("the memory is no longer that of a buffer")
         assert elements.stream is not None
         link.take(elements.stream)
-        return known, 0
+        return Imported(own, 0, None)
     first, end = bounds(elements)
+    is_read_only = bool(elements.flags & READ_ONLY)
+    known = native.find_shared(context._native, first, end)
+    if known is not None and known[0].read_only == is_read_only:
+        memory, offset = known
+        fits = memory.size == end - first if is_whole else not offset % elements.kind.item_size
+        loan = memory.lend(0, ordered) if fits else None
+        if loan is not None:
+            return Imported(memory, offset, loan)
     start = first - first % context._native.binding_alignment
     memory = native.Buffer.over_host(context._native, start, end - start, elements.owner, ordered)
-    if elements.flags & READ_ONLY:
+    if is_read_only:
         memory.refuse_writes(_refuse_write)
-    return memory, first - start
+    return Imported(memory, first - start, None)
 
 
 def _refuse_write() -> None:

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.buffers.foreign import upload
+from vkdispatch.base.buffers.foreign import foreign_buffer, upload
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError, SharingError, VulkanError
 from vkdispatch.base.record import replace
@@ -86,12 +86,10 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, orde
 def _import(elements: Elements, kind: Kind, context: Context, ordered: bool) -> Array:
     if not math.prod(elements.shape):
         return array_of(new_view(elements.shape, kind, context))
-    memory, offset = import_memory(elements, context, ordered)
-    low, end = bounds(elements)
-    buffer = Buffer.of_memory(context, memory, ((offset + end - low) // kind.itemsize,), elements.kind)
-    buffer.is_external, buffer.owns_memory = True, False
-    buffer.is_writable = not elements.flags & READ_ONLY
-    first = (offset + elements.address - low) // kind.itemsize
+    imported = import_memory(elements, context, ordered, is_whole=False)
+    buffer = foreign_buffer(imported, elements, (imported.memory.size // kind.itemsize,), context)
+    low, _ = bounds(elements)
+    first = (imported.offset + elements.address - low) // kind.itemsize
     storage = Storage(buffer, is_shared=True)
     return array_of(View(storage, elements.shape, kind, first, elements.strides))
 

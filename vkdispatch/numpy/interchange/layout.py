@@ -52,8 +52,8 @@ def array_flags(x: Array) -> Flags:
     return Flags(
         c_contiguous=view.is_contiguous,
         f_contiguous=is_c_order(view.shape[::-1], view.strides[::-1]),
-        owndata=view.is_whole,
-        writeable=not (repeats and view.size),
+        owndata=view.is_whole and not view.storage.memory.imported,
+        writeable=not (repeats and view.size) and not view.storage.memory.read_only,
     )
 
 
