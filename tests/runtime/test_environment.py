@@ -190,6 +190,7 @@ def test_invalid_loader_is_reported(run_python: RunPython, tmp_path: Path) -> No
         ("VKDISPATCH_FORCE_TRANSFER_QUEUE", "3"),
         ("VKDISPATCH_KOMPUTE_MERGE", "perhaps"),
         ("VKDISPATCH_NO_CALIBRATION", "yes"),
+        ("VKDISPATCH_NO_EXPORT", "yes"),
         ("VKDISPATCH_NO_HOST_IMPORT", "yes"),
         ("VKDISPATCH_NO_PUSH_DESCRIPTORS", "yes"),
         ("VKDISPATCH_PRINT_BUFFER", "\N{SUPERSCRIPT TWO}"),

@@ -119,7 +119,14 @@ def test_arrays_of_cupy(cupy: Any) -> None:
     other = cupy.asarray(buffer)  # by __cuda_array_interface__
     assert other.data.ptr == array.data.ptr == buffer.cuda_ptr
     assert np.array_equal(cupy.asnumpy(other), (np.arange(1000) + 1) * 2)
+    with vd.cuda.stream():
+        double(vd.from_cuda_array(other))
+    assert np.array_equal(cupy.asnumpy(array), (np.arange(1000) + 1) * 4)
+    with pytest.raises(ValueError, match="var_type"):
+        vd.from_cuda_array(other, vd.int32)
     own = cupy.arange(100, dtype=cupy.float32)
+    with pytest.raises(BufferError, match="CUDA's own"):
+        vd.from_cuda_array(own)
     assert np.array_equal(vd.from_dlpack(own).read(0), np.arange(100))
 
 
@@ -234,3 +241,16 @@ def test_an_operator_of_pytorch(torch: Any) -> None:
         return y + 1
 
     assert (both(torch.ones(256, device="cuda")) == 9).all().item()
+
+
+def test_arrays_of_jax(torch: Any) -> None:
+    jax = pytest.importorskip("jax")
+    if jax.default_backend() != "gpu":
+        pytest.skip("JAX has no GPU")
+    buffer = vd.asbuffer(np.arange(64, dtype=np.float32))
+    array = jax.dlpack.from_dlpack(buffer)
+    assert np.array_equal(np.asarray(array + 1), np.arange(64) + 1)
+    own = jax.block_until_ready(jax.numpy.arange(64, dtype=jax.numpy.float32) * 2)
+    assert np.array_equal(vd.from_dlpack(own).read(0), np.arange(64) * 2)
+    with pytest.raises(ValueError, match="read|copy"):
+        double(own)

@@ -1,5 +1,6 @@
 """Typed arrays in device memory."""
 
+import math
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, overload
 
 from vkdispatch.base import dtype, names_elsewhere
@@ -20,9 +21,10 @@ from vkdispatch.base.host.layout import (
 from vkdispatch.base.host.text import describe_buffer
 from vkdispatch.base.host.transfers import Transfers
 from vkdispatch.base.host_numpy import np
+from vkdispatch.base.init import is_dummy
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process.listing import internal
-from vkdispatch.base.sharing.cuda import can_link, find_link
+from vkdispatch.base.sharing.cuda import can_link, current_stream, find_link, parse_stream
 from vkdispatch.base.sharing.exports import (
     Elements,
     export,
@@ -530,14 +532,61 @@ def from_cuda_array(
     writable: bool | None = None,
     keepalive: bool = True,
 ) -> "Buffer[Any]":
-    """Alias the memory of a CUDA array as a buffer. Only 0.1.0's CUDA backend can do this.
+    """Return a buffer on the memory of a CUDA array that has `__cuda_array_interface__`.
+
+    The memory has to be that of a buffer, or of `vd.cuda.torch_pool` or `vd.cuda.cupy_allocator`: CUDA's own
+    cannot be used by others. `vd.from_dlpack(obj)` copies it.
+
+    Parameters
+    ----------
+    var_type
+        The dtype of the elements; None takes the array's.
+    require_contiguous
+        Elements that do not lie in C order are refused, whatever it says.
+    writable
+        True refuses read-only arrays.
+    keepalive
+        Nothing: the memory lives as long as the buffer.
 
     Raises
     ------
+    TypeError, ValueError
+        `obj` has no such interface, or it does not fit.
+    BufferError
+        The memory is CUDA's own.
     RuntimeError
-        The backend is not CUDA.
+        CUDA does not know the device of the current context.
     """
-    raise require_cuda("from_cuda_array", "copy with vd.asbuffer(array.get())")
+    context = None if is_dummy() else get_context()
+    if context is None or not can_link(context):
+        raise require_cuda("from_cuda_array", "copy with vd.asbuffer(array.get())")
+    interface = getattr(obj, "__cuda_array_interface__", None)
+    if not isinstance(interface, dict):
+        raise ArgumentTypeError(
+            f"obj: expected an array with __cuda_array_interface__, got {type(obj).__name__}"
+        )
+    shape, component = tuple(interface["shape"]), np.dtype(interface["typestr"])
+    kind = dtype.from_numpy_dtype(component, "obj")
+    if var_type is not None and kind is not var_type:
+        raise ArgumentValueError(f"var_type: expected {kind.name}, as the array has, got {var_type.__name__}")
+    address, is_read_only = interface["data"]
+    if is_read_only and writable:
+        raise ArgumentValueError("writable: True was given, but the array is read-only")
+    strides = interface.get("strides")
+    if strides is not None and strides != np.empty(shape, component).strides:
+        raise ArgumentValueError("obj: expected elements in C order; copy it so, with cupy.ascontiguousarray")
+    link = find_link(context)
+    memory = link.find(address, math.prod(shape) * component.itemsize)
+    if memory is None:
+        raise SharingError(
+            "obj: its memory is CUDA's own, which others cannot use; copy it with vd.from_dlpack(obj)"
+        )
+    stream = parse_stream(interface.get("stream") or current_stream(obj))
+    if stream is not None:
+        link.take(stream)
+    buffer: Buffer[Any] = Buffer.of_memory(context, memory, shape, kind)
+    buffer.is_external, buffer.owns_memory = True, False
+    return buffer
 
 
 __all__ = [
