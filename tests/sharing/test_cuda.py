@@ -252,5 +252,5 @@ def test_arrays_of_jax(torch: Any) -> None:
     assert np.array_equal(np.asarray(array + 1), np.arange(64) + 1)
     own = jax.block_until_ready(jax.numpy.arange(64, dtype=jax.numpy.float32) * 2)
     assert np.array_equal(vd.from_dlpack(own).read(0), np.arange(64) * 2)
-    with pytest.raises(ValueError, match="read|copy"):
+    with pytest.raises(ValueError, match=r"read|copy"):
         double(own)

@@ -47,17 +47,15 @@ long_signed_sign long_min long_signed_min long_max long_signed_max long_clamp lo
 long_signed_of_float float_of_long float_of_signed_long long_of_int
 """
 
-# Families of keywords: vectors and matrices, images and samplers, inputs, and what extensions add.
-_FAMILIES = re.compile(
-    r"""(?:[dbiu]|[fiu](?:8|16|32|64))?(?:vec|mat)[234](?:x[234])?
+# Patterns. Families of keywords: vectors and matrices, images and samplers, inputs, and what extensions add.
+_FAMILIES = r"""(?x)
+    (?:[dbiu]|[fiu](?:8|16|32|64))?(?:vec|mat)[234](?:x[234])?
     |(?:[iu]|f16|[iu]64)?(?:sampler|image|texture)(?:[123]D|Cube|Buffer|Shadow|External)\w*
     |[iu]?subpassInput(?:MS)?
-    |[a-z]\w*(?:EXT|KHR|NV|AMD|ARM|QCOM|INTEL|GOOGLE|OES)""",
-    re.VERBOSE,
-)
+    |[a-z]\w*(?:EXT|KHR|NV|AMD|ARM|QCOM|INTEL|GOOGLE|OES)"""
 # Names of resources, which may be macros; and of types and functions that belong to a resource.
-_RESOURCE = re.compile(r"(?:buf|view|tex|img)\d+")
-_OF_RESOURCE = re.compile(r"(?:buf|tex|img)\d+_\w+|(?:Buffer|View|Element)\d+(?:_\w*)?")
+_RESOURCE = r"(?:buf|view|tex|img)\d+"
+_OF_RESOURCE = r"(?:buf|tex|img)\d+_\w+|(?:Buffer|View|Element)\d+(?:_\w*)?"
 
 # What a member of a block cannot be called: a method, and members of our own.
 _MEMBERS = frozenset(("length", "group_count", "halves_"))
@@ -78,12 +76,12 @@ def legal_name(name: str, *, member: bool = False) -> str:
     if name.startswith(("gl_", "GL_")) or name[0].isdigit():
         name = "v_" + name
     taken = _TAKEN_MEMBERS if member else RESERVED
-    clash = name in taken or bool(_FAMILIES.fullmatch(name) or _RESOURCE.fullmatch(name))
+    clash = name in taken or bool(re.fullmatch(_FAMILIES, name) or re.fullmatch(_RESOURCE, name))
     # GLSL has more subgroup functions than one would list
     clash = clash or (not member and name.startswith("subgroup") and name != name.lower())
     # nor those of `glsl.mathematics` and `glsl.lanes`
     clash = clash or (not member and name.startswith(("f32_", "f64_", "lanes_")))
-    clash = clash or (not member and bool(_OF_RESOURCE.fullmatch(name)))
+    clash = clash or (not member and bool(re.fullmatch(_OF_RESOURCE, name)))
     return _extend(name) if clash else name
 
 

@@ -113,9 +113,9 @@ VkDeviceSize host_import_alignment(VkPhysicalDevice physical, const DeviceProper
 
 // Whether buffers in the device's own memory, and timelines, can be exported as opaque file descriptors.
 bool can_export(VkPhysicalDevice physical, const DeviceProperties& properties) {
-  if (!properties.has_extension(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME) ||
-      !properties.has_extension(VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME) ||
-      read_switch("VKDISPATCH_NO_EXPORT")) {
+  if (read_switch("VKDISPATCH_NO_EXPORT") ||
+      !properties.has_extension(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME) ||
+      !properties.has_extension(VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME)) {
     return false;
   }
   VkPhysicalDeviceExternalBufferInfo buffer{};
@@ -305,7 +305,7 @@ void Device::choose_extensions() {
                       properties_.has_extension(VK_KHR_PUSH_DESCRIPTOR_EXTENSION_NAME);
   calibrated_ = has_calibrated_clock(physical_, properties_);
   import_alignment_ = host_import_alignment(physical_, properties_);
-  exports_ = !host_mapped_ && can_export(physical_, properties_);
+  exports_ = can_export(physical_, properties_) && !host_mapped_;
   imports_pages_ = import_alignment_ > 0 && import_alignment_ <= DevicePages::kAlignment;
   diagnosis_ = choose_diagnosis(properties_);
   if (!diagnosis_.faults) {

@@ -7,8 +7,8 @@ host waits for neither.
 
 import os
 import sys
-import threading
 import weakref
+from _thread import RLock, allocate_lock
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -23,7 +23,7 @@ _NVIDIA = 0x10DE
 _MOST_STREAMS = 64
 
 _links: "weakref.WeakKeyDictionary[Context, CudaLink]" = weakref.WeakKeyDictionary()
-_lock = threading.Lock()
+_lock = allocate_lock()
 
 
 def load_driver() -> Any:
@@ -126,7 +126,7 @@ class CudaLink:
         driver = self._driver = load_driver()
         self._context = weakref.ref(context)
         self._engine = context._native
-        self._mutex = threading.RLock()
+        self._mutex = RLock()
         self._check(driver.cuInit(0))
         self.ordinal = self._find_device(context)
         self._device = self._check(driver.cuDeviceGet(self.ordinal))
