@@ -316,6 +316,8 @@ cdef Node _make_node(Loop loop, tuple operands, tuple shape, int64_t size):
     cdef int64_t count = 1, reads = 0, held = 0
     cdef Node node
     for each in operands:
+        if each is operands[0] and count + reads > 1:
+            continue  # the same one again, as in x * x
         if type(each) is Node:
             node = <Node>each
             count += node.count
