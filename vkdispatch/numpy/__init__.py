@@ -94,6 +94,7 @@ _OF_ARRAYS = {
     "dlpack_device": "interchange.exchange",
     "array_flags": "interchange.layout",
     "view_as": "interchange.layout",
+    "view_part": "interchange.layout",
     "call_ufunc": "interchange.protocols",
     "call_function": "interchange.protocols",
 }

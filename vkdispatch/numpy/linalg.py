@@ -15,7 +15,7 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.matrices.product import matmul as multiply_matrices
 from vkdispatch.numpy.basics.creation import arange, eye, from_numpy, tril, zeros
-from vkdispatch.numpy.basics.elementwise import absolute, conjugate, log, multiply, sign, sqrt
+from vkdispatch.numpy.basics.elementwise import absolute, conjugate, imag, log, multiply, real, sign, sqrt
 from vkdispatch.numpy.basics.elementwise import exp as exponential
 from vkdispatch.numpy.basics.inputs import require_array
 from vkdispatch.numpy.basics.manipulation import (
@@ -380,7 +380,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     if ord == 2:
         squares = size * size
         if array.dtype.kind == "c":
-            squares = array.real * array.real + array.imag * array.imag
+            squares = real(array) ** 2 + imag(array) ** 2
         length: Array = sqrt(total(squares, axis=axis, keepdims=keepdims))
         return length
     sums: Array = total(size**ord, axis=axis, keepdims=keepdims)

@@ -44,6 +44,7 @@ from vkdispatch.numpy.core.dtypes import (
     has_float64,
     int64,
     parse_dtype,
+    part_kind,
 )
 from vkdispatch.numpy.core.expressions import INDEX, Operation, evaluate
 from vkdispatch.numpy.core.kernels import gather, new_view
@@ -497,7 +498,7 @@ def arange(
         width = 1 << (8 * narrow.itemsize)
         operands = (INDEX, _wrap(first, width, narrow), _wrap(second - first, width, narrow))
     else:
-        part = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
+        part = part_kind(kind)
         narrow = part if part.itemsize >= 4 else np.dtype(np.float32)
         with np.errstate(all="ignore"):
             first_, second_ = part.type(start).astype(narrow), part.type(start + step).astype(narrow)

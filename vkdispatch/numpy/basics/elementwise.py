@@ -27,7 +27,7 @@ from vkdispatch.numpy.core.array import (
     value_of,
 )
 from vkdispatch.numpy.core.conversion import asarray
-from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype
+from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype, part_kind
 from vkdispatch.numpy.core.expressions import Node
 from vkdispatch.numpy.core.memory import View
 from vkdispatch.numpy.core.operations import COPY, IMAG, JOIN, OPERATIONS, REAL, WHERE
@@ -363,15 +363,13 @@ def real(x: Any, /) -> Array:
     value = _operand(x, "real")
     if value.dtype.kind != "c":
         return x if isinstance(x, Array) else array_of(value)
-    kind = np.dtype(f"f{value.dtype.itemsize // 2}")
-    return array_of(make_operation(REAL, (value,), (value.dtype,), value.shape, kind))
+    return array_of(make_operation(REAL, (value,), (value.dtype,), value.shape, part_kind(value.dtype)))
 
 
 def imag(x: Any, /) -> Array:
     """Return the imaginary parts. See `numpy.imag`."""
     value = _operand(x, "imag")
-    kind = np.dtype(f"f{value.dtype.itemsize // 2}") if value.dtype.kind == "c" else value.dtype
-    return array_of(make_operation(IMAG, (value,), (value.dtype,), value.shape, kind))
+    return array_of(make_operation(IMAG, (value,), (value.dtype,), value.shape, part_kind(value.dtype)))
 
 
 def angle(z: Any, deg: bool = False) -> Array:

@@ -1,7 +1,7 @@
 """Shapes and orders of elements: views where that is possible."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,9 +20,8 @@ from vkdispatch.numpy.core.array import (
 )
 from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype
-from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import gather, new_view
-from vkdispatch.numpy.core.memory import Shape, View, is_c_order, reshape_strides
+from vkdispatch.numpy.core.memory import Shape, View, is_f_order, reshape_strides, share_storage
 
 __all__ = [
     "array_split",
@@ -38,7 +37,6 @@ __all__ = [
     "diagonal",
     "dsplit",
     "dstack",
-    "evaluate_all",
     "expand_dims",
     "flip",
     "fliplr",
@@ -114,15 +112,15 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     array = require_array(x)
     if order not in ("C", "F", "A", "K"):
         raise ArgumentValueError(f"order: expected 'C', 'F', 'A' or 'K', got {order!r}")
-    if order == "F" or (order != "C" and _is_in_f_order(view_of(array))):
+    view = view_of(array)
+    if order == "F" or (order != "C" and not view.is_contiguous and is_f_order(view)):
         axes = tuple(reversed(range(array.ndim)))
         wanted = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
         turned = reshape(permute_dims(array, axes), tuple(reversed(wanted)), copy=copy)
         return permute_dims(turned, tuple(reversed(range(turned.ndim))))
     lengths = _complete(array.shape, array.size, shape)
     if lengths == array.shape and not copy:
-        return array_of(view_of(array))
-    view = view_of(array)
+        return array_of(view)
     strides = None if copy else reshape_strides(view, lengths)
     if strides is None:
         if copy is False:
@@ -148,14 +146,10 @@ def _complete(own: Shape, size: int, shape: Any) -> Shape:
     return tuple(int(n) for n in wanted)
 
 
-def _is_in_f_order(view: View) -> bool:
-    return not view.is_contiguous and is_c_order(view.shape[::-1], view.strides[::-1])
-
-
 def ravel(x: Any, order: str = "C") -> Array:
     """Return the elements along one axis: a view if they lie so in memory, else a copy. See `numpy.ravel`."""
     view = view_of(require_array(x))
-    is_fortran = order != "C" and is_c_order(view.shape[::-1], view.strides[::-1])
+    is_fortran = order != "C" and is_f_order(view)
     is_view = is_fortran or (order != "F" and view.is_contiguous)
     return reshape(x, -1, order, copy=None if is_view else True)
 
@@ -239,7 +233,14 @@ def squeeze(x: Any, /, axis: Any = None) -> Array:
 
 def broadcast_to(x: Any, /, shape: Any) -> Array:
     """Return a read-only view of the array with a larger shape. See `numpy.broadcast_to`."""
-    return array_of(broadcast_view(value_of(require_array(x)), parse_shape(shape)))
+    view = broadcast_view(value_of(require_array(x)), parse_shape(shape))
+    return _protect(view)
+
+
+def _protect(view: View) -> Array:
+    """Return a read-only array of a view."""
+    storage = share_storage(view.storage, is_read_only=True)
+    return array_of(View(storage, view.shape, view.dtype, view.offset, view.strides))
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Array, ...]:
@@ -344,11 +345,6 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
                 [array[(*before, slice(cut, None))], array[(*before, slice(None, cut))]], axis=place
             )
     return array.copy() if array is x else array
-
-
-def promote(arrays: Iterable[Any]) -> Kind:
-    """Return the dtype to which arrays, dtypes and numbers promote. See `numpy.result_type`."""
-    return result_type(*arrays)
 
 
 def result_type(*arrays_and_dtypes: Any) -> Kind:
@@ -588,8 +584,12 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """Return diagonals of an array as its last axis: a view. See `numpy.diagonal`."""
-    array = require_array(x)
+    """Return diagonals of an array as its last axis: a read-only view. See `numpy.diagonal`."""
+    return _protect(view_diagonal(require_array(x), offset, axis1, axis2))
+
+
+def view_diagonal(array: Array, offset: int, axis1: int = 0, axis2: int = 1) -> View:
+    """Return the view that `diagonal` shows."""
     if array.ndim < 2:
         raise ArgumentValueError(f"x: expected at least two axes, got the shape {array.shape}")
     first, second = parse_axis(axis1, array.ndim, "axis1"), parse_axis(axis2, array.ndim, "axis2")
@@ -608,10 +608,4 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     kept = [i for i in range(array.ndim) if i not in (first, second)]
     shape = (*(view.shape[i] for i in kept), count)
     strides = (*(view.strides[i] for i in kept), view.strides[first] + view.strides[second])
-    return view_with(view, shape, strides, start if count else view.offset)
-
-
-def evaluate_all(*arrays: Any) -> None:
-    """Compute arrays now, all that wait. See `vkdispatch.numpy.eval`."""
-    for each in arrays:
-        evaluate(value_of(each))
+    return View(view.storage, shape, view.dtype, start if count else view.offset, strides)

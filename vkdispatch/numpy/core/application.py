@@ -23,7 +23,7 @@ from vkdispatch.numpy.core.expressions import (
     find_loop,
     make_node,
 )
-from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides
+from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides, is_read_only
 from vkdispatch.numpy.core.operations import COPY, OPERATIONS
 
 apply_known = native.apply_known
@@ -229,10 +229,11 @@ def broadcast_to(value: Value, shape: Shape) -> View:
 
 
 def refuse_read_only(target: View) -> None:
-    """Raise ValueError for a view that shows an element several times, as of `broadcast_to`."""
-    for length, stride in zip(target.shape, target.strides, strict=True):
-        if stride == 0 and length > 1 and target.size:
-            raise ArgumentValueError("assignment destination is read-only: a broadcast view; copy it first")
+    """Raise ValueError for a view that must not be written."""
+    if is_read_only(target):
+        raise ArgumentValueError(
+            "assignment destination is read-only: a view of broadcast_to, diagonal or such; copy it first"
+        )
 
 
 def assign(target: View, value: Any, name: str = "value") -> None:

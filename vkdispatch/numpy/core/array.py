@@ -132,13 +132,23 @@ class Array(Generic[ShapeT, ScalarT]):
 
     @property
     def real(self) -> "Array[ShapeT]":
-        """The real parts."""
-        return namespace().real(self)
+        """The real parts: a view. `vnp.real(x)` is an element-wise function."""
+        return namespace().view_part(self, 0)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
 
     @property
     def imag(self) -> "Array[ShapeT]":
-        """The imaginary parts."""
-        return namespace().imag(self)
+        """The imaginary parts: a view; of arrays that are not complex read-only zeros."""
+        return namespace().view_part(self, 1)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise ArgumentTypeError(f"imag: an array of {self.dtype} has no imaginary parts to set")
+        self.imag[...] = value
 
     @property
     def flat(self) -> Iterator[Any]:

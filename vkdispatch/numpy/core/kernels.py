@@ -20,7 +20,7 @@ from vkdispatch.base.native_module import native
 from vkdispatch.codegen.trace.current import precise_math
 from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.execution_pipeline.kernel_facts import is_held, note_source
-from vkdispatch.numpy.core.dtypes import Kind, kernel_type
+from vkdispatch.numpy.core.dtypes import Kind, kernel_type, part_kind
 from vkdispatch.numpy.core.expressions import (
     NUMBER,
     PLACE,
@@ -179,7 +179,7 @@ def convert(value: Any, source: Kind, target: Kind, index: Any = None) -> Any:
     kind = kernel_type(target)
     computed = compute_type(kind)
     if target.kind == "c" and source.kind != "c":
-        part = np.dtype(f"f{target.itemsize // 2}")
+        part = part_kind(target)
         # a zero that no compiler knows: drivers take 0 + x for x and 0 * x for 0, also of -0.0 and NaN
         zero = vc.to_dtype(kernel_type(part), 0 if index is None else index >> 31)
         return vc.to_complex(convert(value, source, part, index), zero)
@@ -188,7 +188,7 @@ def convert(value: Any, source: Kind, target: Kind, index: Any = None) -> Any:
             return value.to_dtype(computed)
         if target.kind == "b":
             return vc.logical_or(value.real != 0, value.imag != 0)
-        return convert(value.real, np.dtype(f"f{source.itemsize // 2}"), target, index)
+        return convert(value.real, part_kind(source), target, index)
     if target.kind == "b":
         return value != 0
     if source.kind == "f" and target.kind in "iu" and target.itemsize < 8:

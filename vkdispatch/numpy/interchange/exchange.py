@@ -64,10 +64,11 @@ def to_device(x: Array, device: Any, /, *, stream: Any = None) -> Array:
 def asbuffer(x: Array) -> Buffer[Any]:
     """Return the memory of an array as a `vd.Buffer`; arrays of more than three axes have one axis there.
 
-    The buffer and the array share their memory if the elements lie one behind the other; else it is a copy.
+    The buffer and the array share their memory if the elements lie one behind the other, and are
+    not read-only; else it is a copy.
     """
     view = view_of(x)
-    if not view.is_whole:
+    if not view.is_whole or view.storage.is_read_only:
         view = gather(view)
     view.storage.share()
     return as_buffer(view, view.shape if len(view.shape) <= 3 else (view.size,))

@@ -38,7 +38,7 @@ from vkdispatch.numpy.basics.manipulation import (
 from vkdispatch.numpy.basics.reductions import mean
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, value_of
-from vkdispatch.numpy.core.dtypes import Kind, default_real, float64
+from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, part_kind
 from vkdispatch.numpy.linalg import matmul
 from vkdispatch.numpy.sorting.searching import sort, take_along_axis
 
@@ -488,13 +488,8 @@ def cov(
         other = conjugate(other)
     products = matmul(centred.astype(kind, copy=False), other.astype(kind, copy=False).T)
     if isinstance(factor, Array):
-        return squeeze(products / clip(factor, 0, None).astype(real_part(kind), copy=False))
+        return squeeze(products / clip(factor, 0, None).astype(part_kind(kind), copy=False))
     return squeeze(products / float(factor) if factor > 0 else products * math.inf)
-
-
-def real_part(kind: Kind) -> Kind:
-    """Return the dtype of the parts of complex numbers; of real ones their own."""
-    return np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
