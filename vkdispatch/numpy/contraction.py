@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, MissingPackageError
-from vkdispatch.numpy.basics.elementwise import finish, multiply
+from vkdispatch.numpy.basics.elementwise import multiply
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.manipulation import (
     broadcast_to,
@@ -24,7 +24,7 @@ from vkdispatch.numpy.basics.manipulation import (
 )
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import sum as total
-from vkdispatch.numpy.core.array import Array, value_of, view_of
+from vkdispatch.numpy.core.array import Array, store_result, view_of
 from vkdispatch.numpy.core.dtypes import Kind, parse_dtype
 from vkdispatch.numpy.linalg import matmul
 
@@ -294,7 +294,7 @@ def einsum(
     found, labels = _sum_away(found, labels, set(output))
     result = _turn(found, labels, output)
     if out is not None:
-        return finish(value_of(result), out)
+        return store_result(out, result)
     return result.copy() if len(arrays) == 1 and result is arrays[0] else result
 
 

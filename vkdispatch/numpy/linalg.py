@@ -486,7 +486,7 @@ def _give_back(value: Any, arrays: Sequence[Array]) -> Array:
     return from_numpy(found, arrays[0].device)
 
 
-def _host(name: str, function: Callable[..., Any], *arrays: Array) -> Any:
+def _call_host(name: str, function: Callable[..., Any], *arrays: Array) -> Any:
     found = function(*_take_host(name, arrays))
     if isinstance(found, tuple):
         return tuple(_give_back(each, arrays) for each in found)
@@ -500,7 +500,7 @@ def _factor_kind(name: str, *arrays: Array) -> Kind:
     return result_type(*(each.dtype if each.dtype.kind in "fc" else default_real() for each in arrays))
 
 
-def _stack(x: Array, kind: Kind, shape: Shape) -> View:
+def _copy_matrices(x: Array, kind: Kind, shape: Shape) -> View:
     """Return a copy of matrices, one behind the other; they are repeated to a shape."""
     value = cast(value_of(x), kind)
     if x.shape != shape:
@@ -519,7 +519,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Array:
     kind = _factor_kind("cholesky", array)
     if upper:
         array = conjugate(matrix_transpose(array))
-    factors = _stack(array, kind, array.shape)
+    factors = _copy_matrices(array, kind, array.shape)
     if any_flag(factor_cholesky(factors)):
         raise LinAlgError("cholesky: the matrix is not positive definite")
     found = tril(_with_shape(factors, array.shape))
@@ -531,7 +531,7 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Array:
 def _factor(x: Any, name: str) -> tuple[Array, Array, Array]:
     """Return the factors L and U of matrices in one array, their pivots, and where they are singular."""
     array = _square(x, name)
-    factors = _stack(array, _factor_kind(name, array), array.shape)
+    factors = _copy_matrices(array, _factor_kind(name, array), array.shape)
     pivots, singular = factor_lu(factors)
     shape = array.shape
     return _with_shape(factors, shape), _with_shape(pivots, shape[:-1]), _with_shape(singular, shape[:-2])
@@ -557,7 +557,7 @@ def det(x: Any, /) -> Array:
 
 def _solve(name: str, x: Array, right: View, shape: Shape, kind: Kind) -> None:
     """Replace right sides, matrices of the shape `(count, n, columns)`, by solutions for matrices `shape`."""
-    factors = _stack(x, kind, shape)
+    factors = _copy_matrices(x, kind, shape)
     pivots, singular = factor_lu(factors)
     if any_flag(singular):
         raise LinAlgError(f"{name}: the matrix is singular")
@@ -568,7 +568,7 @@ def inv(x: Any, /) -> Array:
     """Return inverse matrices. See `numpy.linalg.inv`. Raises LinAlgError for singular ones."""
     array = _square(x, "inv")
     kind = _factor_kind("inv", array)
-    unit = _stack(eye(array.shape[-1], dtype=kind, device=array.device), kind, array.shape)
+    unit = _copy_matrices(eye(array.shape[-1], dtype=kind, device=array.device), kind, array.shape)
     _solve("inv", array, unit, array.shape, kind)
     return _with_shape(unit, array.shape)
 
@@ -597,11 +597,11 @@ def solve(x1: Any, x2: Any, /) -> Array:
     if math.prod(a.shape[:-2]) == 1 and math.prod(batch) > 1:
         # one matrix, whose right sides are side by side
         wide = reshape(moveaxis(broadcast_to(right, shape), -2, 0), (n, math.prod(batch) * columns))
-        solutions = _stack(wide, kind, (1, *wide.shape))
+        solutions = _copy_matrices(wide, kind, (1, *wide.shape))
         _solve("solve", reshape(a, (1, n, n)), solutions, (1, n, n), kind)
         found = moveaxis(_with_shape(solutions, (n, *batch, columns)), 0, -2)
     else:
-        solutions = _stack(right, kind, shape)
+        solutions = _copy_matrices(right, kind, shape)
         _solve("solve", a, solutions, (*batch, n, n), kind)
         found = _with_shape(solutions, shape)
     return found[..., 0] if is_vector else found
@@ -711,7 +711,7 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
     kind = _factor_kind("qr", array)
     *batch, m, n = array.shape
     columns = {"reduced": min(m, n), "complete": m, "r": None}[mode]
-    q, r = factor_qr(_stack(array, kind, array.shape), columns)
+    q, r = factor_qr(_copy_matrices(array, kind, array.shape), columns)
     factor = _with_shape(r, (*batch, *r.shape[1:]))
     return factor if q is None else QRResult(_with_shape(q, (*batch, *q.shape[1:])), factor)
 
@@ -736,7 +736,7 @@ def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitia
     if not compute_uv and not hermitian:
         return svdvals(array)
     tall = None if full_matrices or hermitian else _split_tall(array)
-    found = _host(
+    found = _call_host(
         "svd",
         lambda a: _numpy_linalg.svd(a, full_matrices, compute_uv, hermitian),
         array if tall is None else tall[1],
@@ -750,7 +750,7 @@ def svdvals(x: Any, /) -> Array:
     """Return singular values. See `numpy.linalg.svdvals`."""
     array = require_array(x)
     tall = _split_tall(array)
-    found: Array = _host(
+    found: Array = _call_host(
         "svdvals",
         lambda a: _numpy_linalg.svd(a, compute_uv=False),
         array if tall is None else tall[1],
@@ -767,13 +767,13 @@ def _check_triangle(name: str) -> str:
 def eigh(x: Any, /, UPLO: str = "L") -> EighResult:  # noqa: N803  NumPy's name
     """Return eigenvalues and eigenvectors of Hermitian matrices. See `numpy.linalg.eigh`."""
     part = _check_triangle(UPLO)
-    return EighResult(*_host("eigh", lambda a: tuple(_numpy_linalg.eigh(a, part)), _square(x, "eigh")))
+    return EighResult(*_call_host("eigh", lambda a: tuple(_numpy_linalg.eigh(a, part)), _square(x, "eigh")))
 
 
 def eigvalsh(x: Any, /, UPLO: str = "L") -> Array:  # noqa: N803  NumPy's name
     """Return eigenvalues of Hermitian matrices. See `numpy.linalg.eigvalsh`."""
     part = _check_triangle(UPLO)
-    found: Array = _host("eigvalsh", lambda a: _numpy_linalg.eigvalsh(a, part), _square(x, "eigvalsh"))
+    found: Array = _call_host("eigvalsh", lambda a: _numpy_linalg.eigvalsh(a, part), _square(x, "eigvalsh"))
     return found
 
 
@@ -782,13 +782,15 @@ def eig(x: Any, /) -> EigResult:
 
     Both are always complex, whatever the values are.
     """
-    found = _host("eig", lambda a: tuple(_complex(each) for each in _numpy_linalg.eig(a)), _square(x, "eig"))
+    found = _call_host(
+        "eig", lambda a: tuple(_complex(each) for each in _numpy_linalg.eig(a)), _square(x, "eig")
+    )
     return EigResult(*found)
 
 
 def eigvals(x: Any, /) -> Array:
     """Return eigenvalues of square matrices, always complex. See `numpy.linalg.eigvals`."""
-    found: Array = _host("eigvals", lambda a: _complex(_numpy_linalg.eigvals(a)), _square(x, "eigvals"))
+    found: Array = _call_host("eigvals", lambda a: _complex(_numpy_linalg.eigvals(a)), _square(x, "eigvals"))
     return found
 
 
@@ -804,7 +806,7 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
     """Return pseudo-inverses. See `numpy.linalg.pinv`. `rcond` and `rtol` are names of one number."""
     array, limit = require_array(x), _number(rcond if rtol is None else rtol)
     tall = None if hermitian else _split_tall(array)
-    found: Array = _host(
+    found: Array = _call_host(
         "pinv", lambda a: _numpy_linalg.pinv(a, limit, hermitian), array if tall is None else tall[1]
     )
     return found if tall is None else matmul(found, conjugate(matrix_transpose(tall[0])))
@@ -831,7 +833,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Array, Array, int, Array]:
 
 def cond(x: Any, p: Any = None) -> Array:
     """Return condition numbers. See `numpy.linalg.cond`."""
-    found: Array = _host("cond", lambda a: _numpy_linalg.cond(a, p), require_array(x))
+    found: Array = _call_host("cond", lambda a: _numpy_linalg.cond(a, p), require_array(x))
     return found
 
 

@@ -60,7 +60,7 @@ class Panel(NamedTuple):
 # ---- kernels -------------------------------------------------------------------------------------
 
 
-def _squared(x: Any, scale: Any) -> Any:
+def _square_ratio(x: Any, scale: Any) -> Any:
     """Return the squared size of x / scale."""
     parts = (x.real, x.imag) if is_complex(x.var_type) else (x,)
     ratios = [(part / scale).to_register() for part in parts]
@@ -134,9 +134,9 @@ def _panel_kernel(kind: DType, group: int) -> ShaderFunction:
             scale = vc.select(largest > 0, largest, one).to_register()
             part = vc.new_register(real, 0)
             with vc.for_block(j + 1 + t, rows, group) as row:
-                part[:] = part + _squared(a[line + row].to_register(), scale)
+                part[:] = part + _square_ratio(a[line + row].to_register(), scale)
             below = reduce(part, lambda x, y: x + y)
-            length = scale * vc.sqrt(_squared(alpha, scale) + below)
+            length = scale * vc.sqrt(_square_ratio(alpha, scale) + below)
             head = real_part(alpha).to_register()
             beta = vc.select(head < 0, length, -length).to_register()
             # nothing is left to reflect; a NaN is not nothing

@@ -290,7 +290,7 @@ def ones(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
     )
 
 
-def _like(x: Any, dtype: Any, device: Any, shape: Any) -> tuple[Shape, Kind, Any]:
+def _parse_like(x: Any, dtype: Any, device: Any, shape: Any) -> tuple[Shape, Kind, Any]:
     if not isinstance(x, Array):
         x = asarray(x)
     return (
@@ -328,7 +328,7 @@ def empty_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
     """Return an array like another one, with undefined values. See `numpy.empty_like`."""
-    lengths, kind, device = _like(x, dtype, device, shape)
+    lengths, kind, device = _parse_like(x, dtype, device, shape)
     return empty(lengths, kind, device=device)
 
 
@@ -360,7 +360,7 @@ def zeros_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
     """Return an array like another one, of zeros. See `numpy.zeros_like`."""
-    lengths, kind, device = _like(x, dtype, device, shape)
+    lengths, kind, device = _parse_like(x, dtype, device, shape)
     return zeros(lengths, kind, device=device)
 
 
@@ -392,7 +392,7 @@ def ones_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
     """Return an array like another one, of ones. See `numpy.ones_like`."""
-    lengths, kind, device = _like(x, dtype, device, shape)
+    lengths, kind, device = _parse_like(x, dtype, device, shape)
     return ones(lengths, kind, device=device)
 
 
@@ -426,7 +426,7 @@ def full_like(
     x: Any, /, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
     """Return an array like another one, with one value everywhere. See `numpy.full_like`."""
-    lengths, kind, device = _like(x, dtype, device, shape)
+    lengths, kind, device = _parse_like(x, dtype, device, shape)
     return full(lengths, fill_value, kind, device=device)
 
 

@@ -6,6 +6,7 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.basics.elementwise import not_equal
+from vkdispatch.numpy.basics.inputs import asnumpy
 from vkdispatch.numpy.basics.manipulation import broadcast_to, concatenate, parse_axis, reshape
 from vkdispatch.numpy.core.array import Array, parse_index
 from vkdispatch.numpy.core.conversion import asarray
@@ -51,7 +52,7 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Array:
         array, axis = reshape(array, -1), 0
     place = parse_axis(axis, array.ndim)
     length = array.shape[place]
-    counts = repeats.numpy() if isinstance(repeats, Array) else np.asarray(repeats)
+    counts = asnumpy(repeats)
     if counts.size == 1:
         count = parse_index(counts.reshape(()).item(), "repeats")
         if count < 0:

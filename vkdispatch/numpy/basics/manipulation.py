@@ -264,7 +264,7 @@ def meshgrid(
     """
     if indexing not in ("xy", "ij"):
         raise ArgumentValueError(f"indexing: expected 'xy' or 'ij', got {indexing!r}")
-    vectors = [each if isinstance(each, Array) else asarray(each) for each in arrays]
+    vectors = [asarray(each) for each in arrays]
     if any(each.ndim > 1 for each in vectors):
         raise ArgumentValueError("arrays: expected vectors, got " + ", ".join(str(v.shape) for v in vectors))
     order = list(range(len(vectors)))

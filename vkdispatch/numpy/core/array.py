@@ -825,7 +825,7 @@ def describe(value: object) -> str:
 
 
 def _refuse(other: object, name: str) -> Any:
-    if isinstance(other, Buffer) or (isinstance(other, np.ndarray) and other.ndim):
+    if isinstance(other, (Buffer, np.ndarray)):
         parse_operand(other, name)
     return NotImplemented
 

@@ -1,5 +1,6 @@
 """Kernels of expressions: one for each structure, dtypes and layouts, never for sizes."""
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -124,7 +125,7 @@ def _lay_out(
         kept: list[int] = []
         if is_contiguous and own == shape:
             layout = "run" if has_offset else "whole"
-        elif _product(own) == 1 and not is_target:
+        elif math.prod(own) == 1 and not is_target:
             layout = "single"
         else:
             layout = "".join("0" if s == 0 else "1" if s == 1 else "s" for s in steps)
@@ -140,7 +141,7 @@ def _join_axes(shape: Shape, views: Sequence[_Traits]) -> tuple[list[int], list[
     if 0 in shape:
         return [0], [[1] for _ in views]
     if all(is_contiguous and own == shape for own, _, _, is_contiguous in views):
-        return [_product(shape)], [[1] for _ in views]
+        return [math.prod(shape)], [[1] for _ in views]
     all_strides = [stretch(shape, own, strides) for own, strides, _, _ in views]
     axes: list[int] = []
     joined: list[list[int]] = [[] for _ in views]
@@ -160,13 +161,6 @@ def _join_axes(shape: Shape, views: Sequence[_Traits]) -> tuple[list[int], list[
     if not axes:
         return [1], [[1] for _ in views]
     return axes, joined
-
-
-def _product(shape: Sequence[int]) -> int:
-    size = 1
-    for length in shape:
-        size *= length
-    return size
 
 
 def convert(value: Any, source: Kind, target: Kind, index: Any = None) -> Any:
@@ -364,7 +358,7 @@ def _name(steps: Sequence[tuple[Any, ...]]) -> str:
 
 def new_view(shape: Shape, dtype: Kind, context: Context | None = None) -> View:
     """Return a view of new memory, which is undefined until it is written."""
-    storage = Storage.allocate(_product(shape), kernel_type(dtype), context or get_context())
+    storage = Storage.allocate(math.prod(shape), kernel_type(dtype), context or get_context())
     return View(storage, shape, dtype)
 
 

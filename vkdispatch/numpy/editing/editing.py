@@ -7,7 +7,7 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import arange, zeros
-from vkdispatch.numpy.basics.inputs import to_array, to_host
+from vkdispatch.numpy.basics.inputs import asnumpy, to_array
 from vkdispatch.numpy.basics.manipulation import concatenate, moveaxis, parse_axes, parse_axis, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.core.array import Array
@@ -31,7 +31,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     return concatenate([array, more], axis=axis)
 
 
-def _line(arr: Any, axis: int | None) -> tuple[Array, int]:
+def _parse_line(arr: Any, axis: int | None) -> tuple[Array, int]:
     array = to_array(arr, "arr")
     if axis is None:
         return reshape(array, -1), 0
@@ -42,7 +42,7 @@ def _parse_places(obj: Any, length: int, most: int, *, masks: bool) -> tuple["np
     """Return places along an axis counted from the front, and whether a single one was given."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(length)), False
-    given = to_host(obj)
+    given = asnumpy(obj)
     if given.size == 0 and not isinstance(obj, Array):
         given = given.astype(np.int64)
     if given.dtype.kind == "b":
@@ -75,7 +75,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Array:
     ValueError
         A mask has another length.
     """
-    array, place = _line(arr, axis)
+    array, place = _parse_line(arr, axis)
     length = array.shape[place]
     places, _ = _parse_places(obj, length, length, masks=True)
     keep = np.ones(length, bool)
@@ -107,7 +107,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     ValueError
         The values do not broadcast.
     """
-    array, place = _line(arr, axis)
+    array, place = _parse_line(arr, axis)
     length = array.shape[place]
     places, single = _parse_places(obj, length, length + 1, masks=False)
     more = to_array(values, "values").astype(array.dtype, copy=False)

@@ -41,7 +41,7 @@ def _narrow(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     return values.astype(default_real()) if values.dtype.kind == "f" else values
 
 
-class _Joining:
+class _Joiner:
     """See `numpy.r_` and `numpy.c_`. Texts, which give the axes, are not implemented."""
 
     def __init__(self, *, columns: bool) -> None:
@@ -64,4 +64,4 @@ class _Joining:
 
 
 mgrid, ogrid = _Grid(sparse=False), _Grid(sparse=True)
-r_, c_ = _Joining(columns=False), _Joining(columns=True)
+r_, c_ = _Joiner(columns=False), _Joiner(columns=True)

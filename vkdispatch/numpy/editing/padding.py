@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from vkdispatch.numpy.basics.elementwise import rint
-from vkdispatch.numpy.basics.inputs import to_array, to_host
+from vkdispatch.numpy.basics.elementwise import floor, rint
+from vkdispatch.numpy.basics.inputs import asnumpy, to_array
 from vkdispatch.numpy.basics.manipulation import broadcast_to, concatenate, reshape
 from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import mean
@@ -97,7 +97,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Ar
 def _parse_pairs(value: Any, ndim: int, name: str) -> Pairs:
     if value is None:
         return [(None, None)] * ndim
-    given = to_host(value)
+    given = asnumpy(value)
     try:
         wide = np.broadcast_to(given, (ndim, 2))
     except ValueError:
@@ -115,7 +115,7 @@ def _parse_widths(value: Any, ndim: int) -> list[tuple[int, int]]:
                 raise ArgumentValueError(f"pad_width: axis {axis} is out of bounds for {ndim} axes")
             pairs[axis] = (width, width) if isinstance(width, (int, np.integer)) else tuple(width)
         value = pairs
-    given = to_host(value)
+    given = asnumpy(value)
     if given.dtype.kind not in "iu":
         raise ArgumentTypeError(f"pad_width: expected ints, got {value!r}")
     if (given < 0).any():
@@ -160,8 +160,6 @@ def _ramp(
         if end:
             made = made + end * (1 - parts)
         if x.dtype.kind in "iu":
-            from vkdispatch.numpy.basics.elementwise import floor
-
             made = floor(made)
         found.append(made.astype(x.dtype))
     return found[0], found[1]

@@ -54,7 +54,7 @@ def nonzero(x: Any, /) -> tuple[Array, ...]:
     ValueError
         The array has no axes.
     """
-    value = value_of(x if isinstance(x, Array) else asarray(x))
+    value = value_of(asarray(x))
     if not value.shape:
         raise ArgumentValueError("x: nonzero of an array without axes; use reshape(x, 1)")
     if value.size == 0:
@@ -269,9 +269,9 @@ def scatter_items(view: View, picked: Picked, value: Any) -> None:
         if not check_lengths(selection):
             return
         if not is_number:
-            value = _apart(value, view)
+            value = _copy_if_shared(value, view)
         indices = tuple(
-            Index(_apart(each.value, view), each.length, each.stride, each.axis, each.is_valid)
+            Index(_copy_if_shared(each.value, view), each.length, each.stride, each.axis, each.is_valid)
             for each in selection.indices
         )
         selection = Selection(
@@ -292,7 +292,7 @@ def _fit(value: Any, shape: Shape) -> Any:
     return broadcast_view(value, shape)
 
 
-def _apart(value: Any, view: View) -> Any:
+def _copy_if_shared(value: Any, view: View) -> Any:
     """Return a value that does not read the memory of a view, which no waiting expression reads."""
     if type(value) is View and value.storage.memory is view.storage.memory:
         return gather(value)

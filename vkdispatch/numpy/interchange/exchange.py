@@ -6,6 +6,7 @@ import numpy as np
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.numpy.basics.inputs import asnumpy
 from vkdispatch.numpy.core.array import Array, view_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy
 from vkdispatch.numpy.core.devices import parse_device
@@ -72,8 +73,3 @@ def asbuffer(x: Array) -> Buffer[Any]:
         view = gather(view)
     view.storage.share()
     return as_buffer(view, view.shape if len(view.shape) <= 3 else (view.size,))
-
-
-def asnumpy(x: Any) -> "np.ndarray[Any, Any]":
-    """Return the values of an array as a NumPy array."""
-    return x.numpy() if isinstance(x, Array) else np.asarray(x)

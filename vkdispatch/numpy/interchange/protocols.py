@@ -233,7 +233,7 @@ def _accumulate(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) 
 
 
 def _outer(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    first, second = (each if isinstance(each, Array) else asarray(each) for each in inputs)
+    first, second = (asarray(each) for each in inputs)
     grown = namespace().reshape(first, (*first.shape, *(1,) * second.ndim))
     return _call(ufunc, (grown, second), kwargs)
 

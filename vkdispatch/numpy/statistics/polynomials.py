@@ -47,7 +47,7 @@ def polyval(p: Any, x: Any) -> Array:
     return found
 
 
-def _together(a1: Any, a2: Any) -> tuple[Array, Array]:
+def _align(a1: Any, a2: Any) -> tuple[Array, Array]:
     """Return coefficients of the same number of powers."""
     first, second = _coefficients(a1, "a1"), _coefficients(a2, "a2")
     short = first.size - second.size
@@ -60,13 +60,13 @@ def _together(a1: Any, a2: Any) -> tuple[Array, Array]:
 
 def polyadd(a1: Any, a2: Any) -> Array:
     """Return the sum of two polynomials. See `numpy.polyadd`."""
-    first, second = _together(a1, a2)
+    first, second = _align(a1, a2)
     return first + second
 
 
 def polysub(a1: Any, a2: Any) -> Array:
     """Return the difference of two polynomials. See `numpy.polysub`."""
-    first, second = _together(a1, a2)
+    first, second = _align(a1, a2)
     return first - second
 
 

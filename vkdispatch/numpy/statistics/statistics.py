@@ -13,7 +13,6 @@ from vkdispatch.numpy.basics.elementwise import (
     choose,
     clip,
     conjugate,
-    finish,
     floor,
     imag,
     isnan,
@@ -21,7 +20,7 @@ from vkdispatch.numpy.basics.elementwise import (
     sqrt,
 )
 from vkdispatch.numpy.basics.elementwise import multiply as product
-from vkdispatch.numpy.basics.inputs import real_kind, to_array, to_host
+from vkdispatch.numpy.basics.inputs import asnumpy, real_kind, to_array
 from vkdispatch.numpy.basics.lines import final_shape
 from vkdispatch.numpy.basics.manipulation import (
     broadcast_to,
@@ -37,7 +36,7 @@ from vkdispatch.numpy.basics.manipulation import (
 )
 from vkdispatch.numpy.basics.reductions import mean
 from vkdispatch.numpy.basics.reductions import sum as total
-from vkdispatch.numpy.core.array import Array, value_of
+from vkdispatch.numpy.core.array import Array, store_result
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, part_kind
 from vkdispatch.numpy.linalg import matmul
 from vkdispatch.numpy.sorting.searching import sort, take_along_axis
@@ -147,7 +146,7 @@ def _check_real(x: Array, name: str) -> None:
 
 def _parse_q(q: Any, scale: float) -> tuple["np.ndarray[Any, Any]", bool]:
     """Return fractions as float64, and whether they are a Python number, which has no dtype of its own."""
-    fractions = to_host(q)
+    fractions = asnumpy(q)
     if fractions.dtype.kind not in "biuf":
         raise ArgumentTypeError(f"q: expected real numbers, got {q!r}")
     fractions = fractions.astype(np.float64) / scale
@@ -188,7 +187,7 @@ def _quantiles(  # noqa: PLR0913  the options of the public functions
     final = final_shape(array.shape, axes, keepdims)
     if length == 0:
         found = full((*fractions.shape, *final), math.nan, kind)
-        return found if out is None else finish(value_of(found), out)
+        return store_result(out, found)
     ordered = sort(lines)
     pick = _pick_without_nan(ordered) if without_nan and array.dtype.kind == "f" else _pick(ordered)
     parts = [reshape(pick(float(each), method, kind), final) for each in fractions.reshape(-1)]
@@ -198,7 +197,7 @@ def _quantiles(  # noqa: PLR0913  the options of the public functions
         result = reshape(stack(parts), (*fractions.shape, *final))
     else:
         result = full((*fractions.shape, *final), 0, kind)
-    return result if out is None else finish(value_of(result), out)
+    return store_result(out, result)
 
 
 def _pick(ordered: Array) -> Callable[[float, str, Kind], Array]:
@@ -335,7 +334,7 @@ def median(
         if array.dtype.kind in "fc":
             found = choose(isnan(ordered[..., -1]), math.nan, found)
         result = reshape(found, final)
-    return result if out is None else finish(value_of(result), out)
+    return store_result(out, result)
 
 
 def nanmedian(
@@ -353,7 +352,7 @@ def nanmedian(
     found = choose(count % 2 == 1, low, _middle(low, high, array.dtype))
     found = choose(count == 0, math.nan, found)
     result = reshape(found, final_shape(array.shape, axes, keepdims))
-    return result if out is None else finish(value_of(result), out)
+    return store_result(out, result)
 
 
 # ---- means and covariances -----------------------------------------------------------------------
