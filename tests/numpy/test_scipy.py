@@ -261,8 +261,11 @@ def test_flags_say_how_elements_lie() -> None:
         found, wanted = vnp.asarray(X)[index].flags, X[index].flags
         for name in ("C_CONTIGUOUS", "F_CONTIGUOUS", "WRITEABLE", "FORC"):
             assert found[name] == wanted[name], (index, name)
-        assert found.c_contiguous == wanted.c_contiguous
-    assert vnp.asarray(X).T.flags.f_contiguous
+        assert found.c_contiguous == found["C"] == wanted.c_contiguous
+    assert vnp.asarray(X).T.flags.f_contiguous and vnp.asarray(X).T.flags["FNC"]
+    assert vnp.asarray(X).flags.owndata and not vnp.asarray(X)[1:].flags.owndata
+    with pytest.raises(KeyError, match="OWNDATA"):
+        vnp.asarray(X).flags["nothing"]
     flags = vnp.broadcast_to(vnp.asarray(X), (2, 4, 6)).flags
     assert not flags.writeable
     with pytest.raises(AttributeError):
