@@ -1,5 +1,6 @@
 """How elements lie in memory: views as other dtypes, and flags."""
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -29,11 +30,24 @@ class Flags(NamedTuple):
             return joined[name]
         short = {"c": "c_contiguous", "f": "f_contiguous", "o": "owndata", "w": "writeable", "a": "aligned"}
         lower = short.get(name.lower(), name.lower())
+        if lower in _COMBINATIONS:
+            return _COMBINATIONS[lower](self)
         if lower not in self._fields:
             raise KeyError(
                 f"unknown flag {name!r}: expected one of {[each.upper() for each in self._fields]}"
             )
         return getattr(self, lower)
+
+
+_COMBINATIONS: dict[str, Callable[[Flags], bool]] = {
+    "forc": lambda flags: flags.f_contiguous or flags.c_contiguous,
+    "fnc": lambda flags: flags.f_contiguous and not flags.c_contiguous,
+    "behaved": lambda flags: flags.aligned and flags.writeable,
+    "carray": lambda flags: flags.c_contiguous and flags["BEHAVED"],
+    "farray": lambda flags: (
+        flags.aligned and flags.writeable and flags.f_contiguous and not flags.c_contiguous
+    ),
+}
 
 
 def array_flags(x: Array) -> Flags:
