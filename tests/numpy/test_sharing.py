@@ -76,7 +76,7 @@ def test_parts_of_complex_numbers_are_views(kind: str) -> None:
         r = x.real * 2; x.real = 1
         z = x * 2; z.real[...] = 7; r = z
         z = x * 2; r = z.imag; z *= 3
-        x.real = abs(x); r = x
+        x.real = (x * y).imag; r = x
         z = m.asarray(2 + 3j); z.imag = 5; r = z
         z = x[:0]; z.real = 1; r = z.imag
         z = x.real; z.real = 2; r = x

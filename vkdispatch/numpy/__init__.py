@@ -17,6 +17,7 @@ _MODULES = (
     "basics.limits",
     "basics.creation",
     "basics.manipulation",
+    "basics.joining",
     "indexing.indexing",
     "basics.reductions",
     "sorting.searching",

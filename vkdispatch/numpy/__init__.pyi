@@ -65,6 +65,7 @@ from vkdispatch.numpy import special as special
 from vkdispatch.numpy.basics.creation import *
 from vkdispatch.numpy.basics.differences import *
 from vkdispatch.numpy.basics.elementwise import *
+from vkdispatch.numpy.basics.joining import *
 from vkdispatch.numpy.basics.limits import *
 from vkdispatch.numpy.basics.manipulation import *
 from vkdispatch.numpy.basics.parts import *

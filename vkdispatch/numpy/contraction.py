@@ -26,7 +26,7 @@ from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, store_result, view_of
 from vkdispatch.numpy.core.dtypes import Kind, parse_dtype
-from vkdispatch.numpy.linalg import matmul
+from vkdispatch.numpy.linalg.products import matmul
 
 __all__ = [
     "einsum",

@@ -11,7 +11,8 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import arange
 from vkdispatch.numpy.basics.elementwise import conjugate
 from vkdispatch.numpy.basics.inputs import require_array
-from vkdispatch.numpy.basics.manipulation import moveaxis, parse_axes, parse_axis, roll
+from vkdispatch.numpy.basics.joining import roll
+from vkdispatch.numpy.basics.manipulation import moveaxis, parse_axes, parse_axis
 from vkdispatch.numpy.core.application import assign, make_operation
 from vkdispatch.numpy.core.array import (
     Array,

@@ -26,14 +26,13 @@ from vkdispatch.numpy.basics.elementwise import (
     tan,
 )
 from vkdispatch.numpy.basics.inputs import asnumpy, to_array
+from vkdispatch.numpy.basics.joining import concatenate, stack
 from vkdispatch.numpy.basics.manipulation import (
     broadcast_to,
-    concatenate,
     expand_dims,
     matrix_transpose,
     parse_axis,
     reshape,
-    stack,
 )
 from vkdispatch.numpy.basics.reductions import cumsum
 from vkdispatch.numpy.basics.reductions import max as greatest

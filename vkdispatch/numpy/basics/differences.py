@@ -7,7 +7,8 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.basics.elementwise import not_equal
 from vkdispatch.numpy.basics.inputs import asnumpy
-from vkdispatch.numpy.basics.manipulation import broadcast_to, concatenate, parse_axis, reshape
+from vkdispatch.numpy.basics.joining import concatenate
+from vkdispatch.numpy.basics.manipulation import broadcast_to, parse_axis, reshape
 from vkdispatch.numpy.core.array import Array, parse_index
 from vkdispatch.numpy.core.conversion import asarray
 

@@ -9,15 +9,9 @@ from vkdispatch import reduce as _package  # noqa: F401  its functions below
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.basics.creation import full
 from vkdispatch.numpy.basics.inputs import parse_value, real_kind
+from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.lines import as_reduction, final_shape, lines_of
-from vkdispatch.numpy.basics.manipulation import (
-    concatenate,
-    diagonal,
-    expand_dims,
-    parse_axes,
-    parse_axis,
-    reshape,
-)
+from vkdispatch.numpy.basics.manipulation import diagonal, expand_dims, parse_axes, parse_axis, reshape
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast
 from vkdispatch.numpy.core.array import Array, array_of, store_result

@@ -8,7 +8,8 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import arange, zeros
 from vkdispatch.numpy.basics.inputs import asnumpy, to_array
-from vkdispatch.numpy.basics.manipulation import concatenate, moveaxis, parse_axes, parse_axis, reshape
+from vkdispatch.numpy.basics.joining import concatenate
+from vkdispatch.numpy.basics.manipulation import moveaxis, parse_axes, parse_axis, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.conversion import asarray, parse_shape

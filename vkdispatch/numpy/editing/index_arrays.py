@@ -9,7 +9,8 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import arange, ones, tri
 from vkdispatch.numpy.basics.elementwise import clip
 from vkdispatch.numpy.basics.inputs import to_array
-from vkdispatch.numpy.basics.manipulation import broadcast_to, reshape, stack
+from vkdispatch.numpy.basics.joining import stack
+from vkdispatch.numpy.basics.manipulation import broadcast_to, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.conversion import parse_shape

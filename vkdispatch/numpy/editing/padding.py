@@ -9,7 +9,8 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.numpy.basics.elementwise import floor, rint
 from vkdispatch.numpy.basics.inputs import asnumpy, to_array
-from vkdispatch.numpy.basics.manipulation import broadcast_to, concatenate, reshape
+from vkdispatch.numpy.basics.joining import concatenate
+from vkdispatch.numpy.basics.manipulation import broadcast_to, reshape
 from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import mean
 from vkdispatch.numpy.basics.reductions import min as least

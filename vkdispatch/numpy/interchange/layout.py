@@ -24,10 +24,6 @@ class Flags(NamedTuple):
         """Return a flag by its name, such as "C_CONTIGUOUS". Raises KeyError for an unknown one."""
         if not isinstance(name, str):
             return tuple(self)[name]
-        joined = {"FORC": self.f_contiguous or self.c_contiguous}
-        joined["FNC"] = self.f_contiguous and not self.c_contiguous
-        if name in joined:
-            return joined[name]
         short = {"c": "c_contiguous", "f": "f_contiguous", "o": "owndata", "w": "writeable", "a": "aligned"}
         lower = short.get(name.lower(), name.lower())
         if lower in _COMBINATIONS:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.numpy.basics.manipulation import concatenate
+from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.core.array import Array
 
 __all__ = ["array2string", "array_repr", "array_str"]

@@ -7,7 +7,8 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.numpy.basics.creation import arange
 from vkdispatch.numpy.basics.elementwise import UFUNCS, choose
-from vkdispatch.numpy.basics.manipulation import broadcast_to, concatenate, reshape
+from vkdispatch.numpy.basics.joining import concatenate
+from vkdispatch.numpy.basics.manipulation import broadcast_to, reshape
 from vkdispatch.numpy.core.array import Array, view_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.sorting.searching import argsort, searchsorted

@@ -9,16 +9,15 @@ from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, Argume
 from vkdispatch.numpy.basics.creation import arange, zeros
 from vkdispatch.numpy.basics.elementwise import choose, isnan
 from vkdispatch.numpy.basics.inputs import parse_value
+from vkdispatch.numpy.basics.joining import concatenate, stack
 from vkdispatch.numpy.basics.lines import lines_of
 from vkdispatch.numpy.basics.manipulation import (
     broadcast_to,
-    concatenate,
     moveaxis,
     parse_axes,
     parse_axis,
     reshape,
     result_type,
-    stack,
 )
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import count_nonzero, cumsum

@@ -8,7 +8,8 @@ from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, Argume
 from vkdispatch.numpy.basics.creation import arange, zeros
 from vkdispatch.numpy.basics.elementwise import absolute, imag, real
 from vkdispatch.numpy.basics.inputs import to_array
-from vkdispatch.numpy.basics.manipulation import concatenate, parse_axis, reshape
+from vkdispatch.numpy.basics.joining import concatenate
+from vkdispatch.numpy.basics.manipulation import parse_axis, reshape
 from vkdispatch.numpy.basics.reductions import all as all_of
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, store_result

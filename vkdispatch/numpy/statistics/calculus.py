@@ -10,14 +10,8 @@ from vkdispatch.numpy import fft
 from vkdispatch.numpy.basics.differences import diff
 from vkdispatch.numpy.basics.elementwise import absolute, choose, clip, conjugate, isnan, real
 from vkdispatch.numpy.basics.inputs import real_kind, to_array
-from vkdispatch.numpy.basics.manipulation import (
-    concatenate,
-    flip,
-    parse_axes,
-    parse_axis,
-    reshape,
-    result_type,
-)
+from vkdispatch.numpy.basics.joining import concatenate
+from vkdispatch.numpy.basics.manipulation import flip, parse_axes, parse_axis, reshape, result_type
 from vkdispatch.numpy.basics.reductions import cumsum
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array

@@ -21,10 +21,10 @@ from vkdispatch.numpy.basics.elementwise import (
 )
 from vkdispatch.numpy.basics.elementwise import multiply as product
 from vkdispatch.numpy.basics.inputs import asnumpy, real_kind, to_array
+from vkdispatch.numpy.basics.joining import concatenate, stack
 from vkdispatch.numpy.basics.lines import final_shape
 from vkdispatch.numpy.basics.manipulation import (
     broadcast_to,
-    concatenate,
     diagonal,
     moveaxis,
     parse_axes,
@@ -32,13 +32,12 @@ from vkdispatch.numpy.basics.manipulation import (
     reshape,
     result_type,
     squeeze,
-    stack,
 )
 from vkdispatch.numpy.basics.reductions import mean
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, store_result
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, part_kind
-from vkdispatch.numpy.linalg import matmul
+from vkdispatch.numpy.linalg.products import matmul
 from vkdispatch.numpy.sorting.searching import sort, take_along_axis
 
 __all__ = [

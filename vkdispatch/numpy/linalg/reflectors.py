@@ -20,7 +20,7 @@ from vkdispatch.numpy.core.dtypes import kernel_type
 from vkdispatch.numpy.core.expressions import evaluate, evaluate_into
 from vkdispatch.numpy.core.kernels import as_buffer, gather, new_view
 from vkdispatch.numpy.core.memory import Storage, View
-from vkdispatch.numpy.factors import (
+from vkdispatch.numpy.linalg.factors import (
     block_of,
     conjugate,
     divide,
