@@ -642,12 +642,18 @@ def is_coarse(
     leaves few invocations idle. With `wide`, ids have 64 bits.
     """
 
+class Parameter(int):
+    """A number that differs between equal calls. It is passed to kernels unchanged."""
+
+class RealParameter(float):
+    """The same for real numbers: those that maps have as arguments."""
+
 class CallRecorder:
     """Records what a call of a function on arrays appends to the queues, in the thread that enters it.
 
     arguments: the buffers among the call's arguments, in order.
-    args, kwargs: what to call the function with. Its parameters, and the real numbers in its maps, are replaced by
-        others, every one of which must be passed to a kernel.
+    args, kwargs: what to call the function with. Its parameters, and the real numbers in its maps, are
+        replaced by others, every one of which must be passed to a kernel.
     """
 
     arguments: list[Any]

@@ -410,11 +410,12 @@ cdef class CallRecorder:
                     self.unrepeatable = True
                     break
                 returned.append(buffer.recorded_slot)
-        if self.has_numbers and not self.unrepeatable and not self.has_all_parameters():
-            _store_call(self.calls, self.key, BY_NUMBERS)
-            return False
         if self.unrepeatable or not self.has_all_parameters() or not self.keep_constants(returned):
-            _store_call(self.calls, self.key, _count_tries(self.calls, self.key) + 1)
+            # the first call of a kernel converts numbers, which later ones get unchanged
+            tries = _count_tries(self.calls, self.key) + 1
+            if tries == MOST_TRIES and self.has_numbers and not self.unrepeatable:
+                tries = BY_NUMBERS
+            _store_call(self.calls, self.key, tries)
             return False
         for slot in range(len(self.created_buffers)):
             buffer = None if self.created_buffers[slot] is None else self.created_buffers[slot]()

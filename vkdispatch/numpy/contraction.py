@@ -24,7 +24,7 @@ from vkdispatch.numpy.basics.manipulation import (
 )
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import sum as total
-from vkdispatch.numpy.core.array import Array, store_result, view_of
+from vkdispatch.numpy.core.array import Array, check_cast, store_result, view_of
 from vkdispatch.numpy.core.dtypes import Kind, parse_dtype
 from vkdispatch.numpy.linalg.products import matmul
 
@@ -267,10 +267,7 @@ def einsum(
     arrays = [to_array(each, f"operands[{i}]") for i, each in enumerate(given)]
     kind = result_type(*arrays) if dtype is None else parse_dtype(dtype)
     for each in arrays:
-        if not np.can_cast(each.dtype, kind, casting):
-            raise ArgumentTypeError(
-                f"dtype: {each.dtype} does not go into {kind} by a {casting!r} cast; see casting="
-            )
+        check_cast(each.dtype, kind, "dtype", casting)
     sizes = _find_sizes(arrays, inputs)
     terms = []
     for array, labels in zip(arrays, inputs, strict=True):

@@ -73,11 +73,15 @@ __all__ = [
 def _parse_size(size: Any, *parameters: Any) -> Shape:
     """Return the shape of a draw: `size`, or None, which is that to which parameters broadcast."""
     shapes = [each.shape for each in parameters if isinstance(each, Array)]
-    wide = broadcast_shapes(shapes, "parameters") if shapes else ()
+    return _fit_size(size, broadcast_shapes(shapes, "parameters") if shapes else ())
+
+
+def _fit_size(size: Any, wide: Shape) -> Shape:
+    """Return the shape of a draw with parameters of a shape."""
     if size is None:
         return wide
     shape = parse_shape(size, "size")
-    if shapes and broadcast_shapes([shape, wide], "size") != shape:
+    if wide and broadcast_shapes([shape, wide], "size") != shape:
         raise ArgumentValueError(f"size: {shape} does not fit parameters of the shape {wide}")
     return shape
 
@@ -452,10 +456,7 @@ class Generator:
         p = _probabilities(pvals)
         trials = _parameter(n, "n", 0)
         counts = asarray(trials, int64)
-        wide = broadcast_shapes([counts.shape, p.shape[:-1]], "pvals")
-        shape = wide if size is None else parse_shape(size, "size")
-        if broadcast_shapes([shape, wide], "size") != shape:
-            raise ArgumentValueError(f"size: {shape} does not fit parameters of the shape {wide}")
+        shape = _fit_size(size, broadcast_shapes([counts.shape, p.shape[:-1]], "pvals"))
 
         def halve(left: Array, first: Array, second: Array) -> Array:
             whole = first + second

@@ -22,6 +22,7 @@ from vkdispatch.numpy.core.application import assign
 from vkdispatch.numpy.core.array import (
     Array,
     array_of,
+    check_cast,
     describe,
     parse_index,
     value_of,
@@ -114,8 +115,7 @@ def concatenate(
     kind = common if dtype is None else parse_dtype(dtype)
     if isinstance(out, Array):
         kind = out.dtype
-    if not np.can_cast(common, kind, casting):  # type: ignore[arg-type]
-        raise ArgumentTypeError(f"concatenate: cannot cast {common} to {kind} by the rule {casting!r}")
+    check_cast(common, kind, "concatenate", casting)
     lengths = [each.shape[place] for each in parts]
     shape = (*parts[0].shape[:place], sum(lengths), *parts[0].shape[place + 1 :])
     if out is not None:

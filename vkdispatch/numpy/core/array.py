@@ -919,10 +919,10 @@ def store(target: Array, value: Value, name: str) -> None:
 
 
 def check_cast(source: Kind, target: Kind, name: str, casting: Any = "same_kind") -> None:
-    """Raise TypeError if results of one dtype do not go into arrays of another by NumPy's rule `casting`."""
+    """Raise TypeError if NumPy's rule `casting` does not allow a cast."""
     if source is not target and not np.can_cast(source, target, casting):
         raise ArgumentTypeError(
-            f"{name}: cannot cast the result from {source} to {target}, the dtype of the array; use astype"
+            f"{name}: cannot cast from {source} to {target} by the rule {casting!r}; use astype"
         )
 
 

@@ -245,7 +245,7 @@ def _power(x: Any, y: Any, kind: Kind) -> Any:
     if is_complex(x.var_type):
         return of_complex.power(x, y)
     if kind.kind not in "iu":
-        return _real_power(x, y)
+        return vc.pow(x, y)
     result = vc.new_register(x.var_type, 1)
     base, left = _variable(x), _variable(y)
     with vc.while_block(left > 0):
@@ -259,10 +259,6 @@ def _power(x: Any, y: Any, kind: Kind) -> Any:
         inverse = vc.select(x == 1, _one(x), vc.select(x == -1, vc.select(odd, x, _one(x)), _zero(x)))
         return vc.select(y < 0, inverse, result)
     return result
-
-
-def _real_power(x: Any, y: Any) -> Any:
-    return vc.pow(x, y)
 
 
 @_wrap

@@ -61,6 +61,11 @@ def _parse_places(obj: Any, length: int, most: int, *, masks: bool) -> tuple["np
     return np.where(places < 0, places + length, places), single
 
 
+def _find_runs(places: "np.ndarray[Any, Any]") -> "list[np.ndarray[Any, Any]]":
+    """Return the runs of ascending places that stand side by side."""
+    return np.split(places, np.flatnonzero(np.diff(places) != 1) + 1) if places.size else []
+
+
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Array:
     """Return an array without some of its parts. See `numpy.delete`.
 
@@ -83,7 +88,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Array:
     keep[places] = False
     before = (slice(None),) * place
     kept = np.flatnonzero(keep)
-    runs = np.split(kept, np.flatnonzero(np.diff(kept) != 1) + 1) if kept.size else []
+    runs = _find_runs(kept)
     if not runs:
         return array[(*before, slice(0, 0))].copy()
     if len(runs) <= 4:
@@ -128,7 +133,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     result = zeros((*array.shape[:place], length + count, *array.shape[place + 1 :]), array.dtype)
     before = (slice(None),) * place
     old = np.flatnonzero(keep)
-    runs = np.split(old, np.flatnonzero(np.diff(old) != 1) + 1) if old.size else []
+    runs = _find_runs(old)
     if len(runs) <= 4:
         done = 0
         for run in runs:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.matrices.product import matmul as multiply_matrices
 from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import conjugate, multiply
@@ -26,7 +26,7 @@ from vkdispatch.numpy.basics.manipulation import diagonal as diagonal_of
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.application import broadcast_shapes
-from vkdispatch.numpy.core.array import Array, array_of, store_result, value_of
+from vkdispatch.numpy.core.array import Array, array_of, check_cast, store_result, value_of
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type, parse_dtype
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer, gather
@@ -70,8 +70,7 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> Array:
     kind = a.dtype if a.dtype == b.dtype else result_type(a, b)
     if dtype is not None:
         wanted = parse_dtype(dtype)
-        if not np.can_cast(kind, wanted, "same_kind"):
-            raise ArgumentTypeError(f"dtype: products of {a.dtype} and {b.dtype} do not fit into {wanted}")
+        check_cast(kind, wanted, "dtype")
         kind = wanted
     first = expand_dims(a, 0) if a.ndim == 1 else a
     second = expand_dims(b, 1) if b.ndim == 1 else b
