@@ -107,11 +107,12 @@ from vkdispatch.numpy.sorting.orders import *
 from vkdispatch.numpy.sorting.searching import *
 from vkdispatch.numpy.sorting.selections import *
 from vkdispatch.numpy.sorting.sets import *
+from vkdispatch.numpy.statistics.averages import *
 from vkdispatch.numpy.statistics.calculus import *
 from vkdispatch.numpy.statistics.counting import *
 from vkdispatch.numpy.statistics.nan_statistics import *
 from vkdispatch.numpy.statistics.polynomials import *
-from vkdispatch.numpy.statistics.statistics import *
+from vkdispatch.numpy.statistics.quantiles import *
 from vkdispatch.numpy.statistics.windows import *
 
 __array_api_version__: str

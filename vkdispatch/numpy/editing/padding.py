@@ -18,7 +18,7 @@ from vkdispatch.numpy.core.array import Array, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.indexing.gathering import array_from
-from vkdispatch.numpy.statistics.statistics import median
+from vkdispatch.numpy.statistics.quantiles import median
 from vkdispatch.rearrange.padding import pad as pad_buffer
 
 __all__ = [

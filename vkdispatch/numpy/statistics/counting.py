@@ -23,7 +23,7 @@ from vkdispatch.numpy.core.dtypes import default_real, int64
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.indexing.gathering import array_from
 from vkdispatch.numpy.sorting.searching import searchsorted
-from vkdispatch.numpy.statistics.statistics import percentile
+from vkdispatch.numpy.statistics.quantiles import percentile
 from vkdispatch.selection.histograms.bincount import bincount as count_integers
 from vkdispatch.selection.histograms.histogram import histogram as count_in_bins
 

@@ -1,4 +1,4 @@
-"""Reductions that pass over NaN. Quantiles without NaN are in `statistics`."""
+"""Reductions that pass over NaN. Quantiles without NaN are in `quantiles`."""
 
 import math
 from typing import Any
