@@ -16,6 +16,7 @@ _MODULES = (
     "basics.elementwise",
     "basics.limits",
     "basics.creation",
+    "basics.sequences",
     "basics.manipulation",
     "basics.joining",
     "indexing.indexing",

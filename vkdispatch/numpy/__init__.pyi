@@ -70,6 +70,7 @@ from vkdispatch.numpy.basics.limits import *
 from vkdispatch.numpy.basics.manipulation import *
 from vkdispatch.numpy.basics.parts import *
 from vkdispatch.numpy.basics.reductions import *
+from vkdispatch.numpy.basics.sequences import *
 from vkdispatch.numpy.contraction import *
 from vkdispatch.numpy.core.array import Array as Array
 from vkdispatch.numpy.core.devices import *

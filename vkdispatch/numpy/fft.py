@@ -8,11 +8,11 @@ import numpy as np
 import vkdispatch.fft as transforms
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.creation import arange
 from vkdispatch.numpy.basics.elementwise import conjugate
 from vkdispatch.numpy.basics.inputs import require_array
 from vkdispatch.numpy.basics.joining import roll
 from vkdispatch.numpy.basics.manipulation import moveaxis, parse_axes, parse_axis
+from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.application import assign, make_operation
 from vkdispatch.numpy.core.array import (
     Array,

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.inputs import require_array
+from vkdispatch.numpy.basics.inputs import asnumpy, require_array
 from vkdispatch.numpy.basics.manipulation import (
     atleast_1d,
     atleast_2d,
@@ -28,7 +28,7 @@ from vkdispatch.numpy.core.array import (
     value_of,
     view_of,
 )
-from vkdispatch.numpy.core.conversion import parse_shape
+from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.core.dtypes import parse_dtype
 from vkdispatch.numpy.core.kernels import new_view
 from vkdispatch.numpy.core.memory import View
@@ -42,6 +42,7 @@ __all__ = [
     "dstack",
     "hsplit",
     "hstack",
+    "repeat",
     "roll",
     "split",
     "stack",
@@ -246,3 +247,25 @@ def tile(x: Any, /, reps: Any) -> Array:
     wide = tuple(n for pair in zip(counts, shape, strict=True) for n in pair)
     final = tuple(a * b for a, b in zip(counts, shape, strict=True))
     return reshape(broadcast_to(reshape(array, apart), wide), final, copy=True)
+
+
+def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Array:
+    """Return each element several times. See `numpy.repeat`."""
+    array = asarray(x)
+    if axis is None:
+        array, axis = reshape(array, -1), 0
+    place = parse_axis(axis, array.ndim)
+    length = array.shape[place]
+    counts = asnumpy(repeats)
+    if counts.size == 1:
+        count = parse_index(counts.reshape(()).item(), "repeats")
+        if count < 0:
+            raise ArgumentValueError(f"repeats: expected at least 0, got {count}")
+        wide = (*array.shape[: place + 1], count, *array.shape[place + 1 :])
+        apart = reshape(array, (*array.shape[: place + 1], 1, *array.shape[place + 1 :]))
+        final = (*array.shape[:place], length * count, *array.shape[place + 1 :])
+        return reshape(broadcast_to(apart, wide), final, copy=True)
+    if counts.shape != (length,) or (counts < 0).any():
+        raise ArgumentValueError(f"repeats: expected {length} counts of at least 0, got {counts}")
+    index = np.repeat(np.arange(length), counts)
+    return array[(*(slice(None),) * place, index)]

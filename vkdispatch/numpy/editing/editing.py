@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.creation import arange, zeros
+from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.inputs import asnumpy, to_array
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.manipulation import moveaxis, parse_axes, parse_axis, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
+from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.indexing.gathering import nonzero

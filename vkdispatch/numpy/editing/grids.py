@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, UnsupportedError
-from vkdispatch.numpy.basics.creation import arange, linspace
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.joining import column_stack, concatenate, stack
 from vkdispatch.numpy.basics.manipulation import atleast_1d, broadcast_to
+from vkdispatch.numpy.basics.sequences import arange, linspace
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import default_real

@@ -6,12 +6,13 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.creation import arange, ones, tri
+from vkdispatch.numpy.basics.creation import ones
 from vkdispatch.numpy.basics.elementwise import clip
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.joining import stack
 from vkdispatch.numpy.basics.manipulation import broadcast_to, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
+from vkdispatch.numpy.basics.sequences import arange, tri
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.conversion import parse_shape
 from vkdispatch.numpy.core.dtypes import int64, parse_dtype

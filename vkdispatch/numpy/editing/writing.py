@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.creation import arange
 from vkdispatch.numpy.basics.elementwise import choose, clip
 from vkdispatch.numpy.basics.inputs import to_array, to_index
 from vkdispatch.numpy.basics.manipulation import parse_axis, reshape, view_with
+from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import Array, check_cast, view_of
 from vkdispatch.numpy.core.dtypes import Kind
 from vkdispatch.numpy.indexing.gathering import nonzero

@@ -3,10 +3,10 @@
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.numpy.basics.creation import arange
 from vkdispatch.numpy.basics.elementwise import UFUNCS, choose
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.manipulation import broadcast_to, reshape
+from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import Array, check_cast, view_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.sorting.searching import argsort, searchsorted

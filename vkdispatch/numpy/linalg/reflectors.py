@@ -12,7 +12,7 @@ from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import DType, component_type, is_complex
 from vkdispatch.matrices.product import matmul
-from vkdispatch.numpy.basics.creation import eye
+from vkdispatch.numpy.basics.sequences import eye
 from vkdispatch.numpy.core.application import apply_ufunc, assign
 from vkdispatch.numpy.core.array import value_of
 from vkdispatch.numpy.core.devices import device_of

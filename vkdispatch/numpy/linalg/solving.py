@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.creation import arange, eye, tril
 from vkdispatch.numpy.basics.elementwise import absolute, conjugate, log, multiply, sign
 from vkdispatch.numpy.basics.elementwise import exp as exponential
 from vkdispatch.numpy.basics.inputs import require_array
@@ -23,6 +22,7 @@ from vkdispatch.numpy.basics.manipulation import (
 )
 from vkdispatch.numpy.basics.reductions import prod as product_of
 from vkdispatch.numpy.basics.reductions import sum as total
+from vkdispatch.numpy.basics.sequences import arange, eye, tril
 from vkdispatch.numpy.core.application import broadcast_shapes, cast, make_operation
 from vkdispatch.numpy.core.array import Array, array_of, value_of
 from vkdispatch.numpy.core.dtypes import Kind, default_real

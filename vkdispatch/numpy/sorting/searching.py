@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.creation import arange, zeros
+from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import choose, isnan
 from vkdispatch.numpy.basics.inputs import parse_value
 from vkdispatch.numpy.basics.joining import concatenate, stack
@@ -21,6 +21,7 @@ from vkdispatch.numpy.basics.manipulation import (
 )
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import count_nonzero, cumsum
+from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.application import broadcast_shapes
 from vkdispatch.numpy.core.array import Array, array_of, bound_integer, store, value_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy

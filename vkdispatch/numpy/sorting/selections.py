@@ -5,13 +5,14 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.creation import arange, zeros
+from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import absolute, imag, real
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.manipulation import parse_axis, reshape
 from vkdispatch.numpy.basics.reductions import all as all_of
 from vkdispatch.numpy.basics.reductions import sum as total
+from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import Array, store_result
 from vkdispatch.numpy.core.dtypes import default_complex
 from vkdispatch.numpy.indexing.gathering import nonzero

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.creation import arange, zeros, zeros_like
+from vkdispatch.numpy.basics.creation import zeros, zeros_like
 from vkdispatch.numpy.basics.elementwise import multiply, power
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.manipulation import atleast_1d, expand_dims, result_type
+from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import Array, parse_index
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import default_real, int64
