@@ -808,15 +808,23 @@ def is_coarse(
     leaves few invocations idle. With `wide`, ids have 64 bits.
     """
 
+class Parameter(int):
+    """A number that differs between equal calls. It is passed to kernels unchanged."""
+
+class RealParameter(float):
+    """The same for real numbers: those that maps have as arguments."""
+
 class CallRecorder:
     """Records what a call of a function on arrays appends to the queues, in the thread that enters it.
 
     arguments: the buffers among the call's arguments, in order.
-    parameters: replacements for the call's parameters; every one must be passed to a kernel.
+    args, kwargs: what to call the function with. Its parameters, and the real numbers in its maps, are
+        replaced by others, every one of which must be passed to a kernel.
     """
 
     arguments: list[Any]
-    parameters: tuple[Any, ...]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
 
     def __enter__(self) -> CallRecorder: ...
     def __exit__(self, *_: object) -> None: ...
@@ -837,7 +845,9 @@ def repeat(
     parameters: tuple[int, ...] = (),
     context: Any = None,
 ) -> tuple[Any] | CallRecorder | None:
-    """Repeat the recording of an equal call, and return its result in a tuple. Parameters may differ.
+    """Repeat the recording of an equal call, and return its result in a tuple.
+
+    Parameters may differ, and so may real numbers among the arguments of maps, if kernels get them unchanged.
 
     Returns a recorder if there is no recording yet: make the call while the recorder is entered. Returns None
     if the call cannot be repeated: make it without a recorder.
@@ -1056,6 +1066,7 @@ class Storage:
         before. None if only arrays write it.
     is_immediate: whether the host always writes it without a call. Expressions that read it are computed at
         once, as they are while the memory is lent to the host.
+    is_read_only: whether arrays on this storage must not be written; others on its memory may be.
     """
 
     context: Any
@@ -1066,6 +1077,7 @@ class Storage:
     readers: list[Any]
     watched: Buffer | None
     is_immediate: bool
+    is_read_only: bool
 
     def __init__(self, buffer: Any, *, is_shared: bool = False) -> None: ...
     @staticmethod

@@ -39,7 +39,7 @@ cdef class Storage:
     cdef public list readers
     cdef public object watched
     cdef object lender  # the thread that has lent the memory; None for none, -1 for several
-    cdef public bint is_immediate
+    cdef public bint is_immediate, is_read_only
     cdef object own_buffer
     cdef object __weakref__
 

@@ -15,6 +15,7 @@ cdef extern from "<stdlib.h>" nogil:
 DEF MOST_BOUND_CALLS = 1024  # per context; the least recently used ones are dropped first
 DEF MOST_CONSTANT_BYTES = 1 << 16  # that a call writes from the host
 DEF MOST_TRIES = 4  # recordings of a call that turned out not to be repeatable
+DEF BY_NUMBERS = -1  # in place of a call that depends on the numbers in its maps: they are part of its key
 
 cdef enum StepKind:
     CREATE_STEP, LAUNCH_STEP, COPY_STEP, NO_STEP
@@ -43,6 +44,10 @@ cdef struct Patch:
 
 class Parameter(int):
     """A number that differs between equal calls. It is passed to kernels unchanged."""
+
+
+class RealParameter(float):
+    """The same for real numbers: those that maps have as arguments."""
 
 
 cdef class Turns:
@@ -241,7 +246,10 @@ cdef class CallRecorder:
     cdef list created_buffers  # weak references by slot; None: not created in the call
     cdef dict constants  # slot -> Buffer: created in the call, and written from the host
     cdef size_t argument_count
-    cdef readonly tuple parameters  # of the call
+    cdef tuple parameters  # of the call
+    cdef bint has_numbers  # whether numbers in maps are among them
+    cdef readonly tuple args  # for the function, with parameters in place of numbers
+    cdef readonly dict kwargs
     cdef bint unrepeatable
     cdef readonly list arguments  # the buffers among the arguments, in order, with repetitions
 
@@ -313,7 +321,7 @@ cdef class CallRecorder:
             elif launcher.slots[i].kind in (SAMPLER_SLOT, IMAGE_SLOT):
                 self.unrepeatable = True
                 return 0
-            elif type(arguments[i]) is Parameter:
+            elif launcher.slots[i].kind == SCALAR_SLOT and type(arguments[i]) in (Parameter, RealParameter):
                 patch.offset = self.call.arguments.size() + launcher.slots[i].offset
                 patch.code = launcher.slots[i].code
                 patch.number = arguments[i].number
@@ -403,7 +411,11 @@ cdef class CallRecorder:
                     break
                 returned.append(buffer.recorded_slot)
         if self.unrepeatable or not self.has_all_parameters() or not self.keep_constants(returned):
-            _store_call(self.calls, self.key, _count_tries(self.calls, self.key) + 1)
+            # the first call of a kernel converts numbers, which later ones get unchanged
+            tries = _count_tries(self.calls, self.key) + 1
+            if tries == MOST_TRIES and self.has_numbers and not self.unrepeatable:
+                tries = BY_NUMBERS
+            _store_call(self.calls, self.key, tries)
             return False
         for slot in range(len(self.created_buffers)):
             buffer = None if self.created_buffers[slot] is None else self.created_buffers[slot]()
@@ -422,7 +434,7 @@ cdef class CallRecorder:
     def drop(self):
         """Drop all references: new buffers keep the recorder alive."""
         self.calls = self.key = self.call = self.slots = self.created_buffers = None
-        self.arguments = self.constants = self.parameters = None
+        self.arguments = self.constants = self.parameters = self.args = self.kwargs = None
 
 
 cdef int _store_call(dict calls, object key, object call) except -1:
@@ -481,10 +493,17 @@ def set_repeated_types(buffers, arrays, plain):
     _plain_types = frozenset(plain)
 
 
-cdef bint _append_key(object value, list key, list buffers) except -1:
-    """Append what distinguishes calls with this value. Return False for unsupported values."""
-    cdef double number
+cdef int64_t _bits_of(double number):
     cdef int64_t bits
+    memcpy(&bits, &number, 8)
+    return bits
+
+
+cdef bint _append_key(object value, list key, list buffers, list numbers) except -1:
+    """Append what distinguishes calls with this value. Return False for unsupported values.
+
+    Real numbers among the arguments of maps are appended to `numbers` instead.
+    """
     kind = type(value)
     if kind is _buffer_type or kind in _buffer_types:
         if type(value._native) is not Buffer:
@@ -508,16 +527,14 @@ cdef bint _append_key(object value, list key, list buffers) except -1:
         key.append(value)
         return True
     if kind is float:
-        number = value
-        memcpy(&bits, &number, 8)
         key.append(kind)
-        key.append(bits)
+        key.append(_bits_of(value))
         return True
     if kind is tuple or kind is list:
         key.append(kind)
         key.append(len(value))
         for item in value:
-            if not _append_key(item, key, buffers):
+            if not _append_key(item, key, buffers, numbers):
                 return False
         return True
     if isinstance(value, type):
@@ -527,31 +544,57 @@ cdef bint _append_key(object value, list key, list buffers) except -1:
         key.append(kind)
         key.append(value.mapping)
         key.append(value.shape)  # which buffers that are indexed by the map itself do not tell
-        return _append_key(value.arguments, key, buffers)
+        key.append(len(value.arguments))
+        for item in value.arguments:
+            if type(item) is float:
+                key.append(float)
+                numbers.append(item)
+            elif not _append_key(item, key, buffers, numbers):
+                return False
+        return True
     if kind in _plain_types:
         key.append(value)
         return True
     return False
 
 
+cdef object _with_parameters(object value, object parameters):
+    """Return an argument with the next parameters in place of the numbers that `_append_key` finds."""
+    kind = type(value)
+    if kind is tuple or kind is list:
+        return kind([_with_parameters(item, parameters) for item in value])
+    if kind not in _array_types:
+        return value
+    copied = kind.__new__(kind)
+    for name in kind.__slots__:
+        if name != "__weakref__":
+            setattr(copied, name, getattr(value, name))
+    copied.arguments = tuple(
+        [next(parameters) if type(item) is float else _with_parameters(item, parameters) for item in value.arguments]
+    )
+    return copied
+
+
 def repeat(function, tuple args not None, dict kwargs not None, tuple parameters not None=(), context=None):
     cdef list key = [function]
     cdef list buffers = []
+    cdef list numbers = []
     cdef list natives
     cdef Engine engine
     cdef Buffer buffer
     cdef BoundCall call
+    cdef CallRecorder recorder
     cdef dict calls
     cdef const char* checks
     if call_recorder != NULL:
         return None
     for item in args:
-        if not _append_key(item, key, buffers):
+        if not _append_key(item, key, buffers, numbers):
             return None
     key.append(len(args))  # separates positional and keyword arguments
     for name, item in kwargs.items():
         key.append(name)
-        if not _append_key(item, key, buffers):
+        if not _append_key(item, key, buffers, numbers):
             return None
     if buffers:
         context = buffers[0].context
@@ -573,8 +616,13 @@ def repeat(function, tuple args not None, dict kwargs not None, tuple parameters
     calls = context.calls
     found_key = tuple(key)
     found = calls.get(found_key)
+    if numbers and type(found) is int and found == BY_NUMBERS:
+        found_key += tuple([_bits_of(number) for number in numbers])
+        found = calls.get(found_key)
+        numbers = []
     if type(found) is BoundCall:
         call = <BoundCall>found
+        parameters += tuple(numbers)
         for make in call.sources:
             parameters += (make(),)
         call.settle(natives)
@@ -587,7 +635,15 @@ def repeat(function, tuple args not None, dict kwargs not None, tuple parameters
         return None
     if found is not None and found >= MOST_TRIES:
         return None
-    return _make_recorder(engine, calls, found_key, buffers, natives, parameters)
+    recorder = _make_recorder(engine, calls, found_key, buffers, natives, parameters + tuple(numbers))
+    if numbers:
+        made = iter(recorder.parameters[len(parameters):])
+        args = _with_parameters(args, made)
+        kwargs = {name: _with_parameters(item, made) for name, item in kwargs.items()}
+    recorder.has_numbers = bool(numbers)
+    recorder.args = args + recorder.parameters[:len(parameters)]
+    recorder.kwargs = kwargs
+    return recorder
 
 
 cdef CallRecorder _make_recorder(Engine engine, dict calls, object key, list buffers, list natives,
@@ -595,7 +651,7 @@ cdef CallRecorder _make_recorder(Engine engine, dict calls, object key, list buf
     cdef CallRecorder recorder = CallRecorder.__new__(CallRecorder)
     cdef list patched = []
     for number, value in enumerate(parameters):
-        parameter = Parameter(value)
+        parameter = RealParameter(value) if type(value) is float else Parameter(value)
         parameter.number = number
         patched.append(parameter)
     recorder.parameters = tuple(patched)

@@ -4,7 +4,6 @@ import gc
 import queue
 import sys
 import threading
-import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -450,32 +449,6 @@ def test_long_chains_are_computed_in_parts() -> None:
         y += 1  # nothing shows its memory, so it stays an expression
     assert x.tolist() == [12_000] * 3
     assert y.tolist() == [2_000] * 3
-
-
-def _count_memory(monkeypatch: pytest.MonkeyPatch) -> Callable[[], int]:
-    """Return a function that returns how many memories of results were alive at once at most."""
-    alive: set[int] = set()
-    most = [0]
-    (compute,) = expressions._computing
-
-    def count(*args: Any) -> Any:
-        made = compute(*args)
-        alive.add(id(made.storage))
-        most[0] = max(most[0], len(alive))
-        weakref.finalize(made.storage, alive.discard, id(made.storage))
-        return made
-
-    monkeypatch.setattr(expressions, "_computing", [count])
-    return lambda: most[0]
-
-
-def test_a_chain_needs_memory_for_its_result_and_one_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    most = _count_memory(monkeypatch)
-    x = array()
-    for i in range(300):
-        x = x * 1 + i
-    x.numpy()
-    assert most() <= 2
 
 
 def test_dropped_inputs_are_not_kept(request: pytest.FixtureRequest) -> None:

@@ -113,7 +113,6 @@ def test_views_are_views() -> None:
         vnp.reshape(x, (6, 4)),
         vnp.moveaxis(x, 0, 2),
         vnp.flip(x),
-        vnp.diagonal(x),
         vnp.split(x, 3, 1)[1],
         x[0, 1, 1:],
         vnp.squeeze(x[:1, :1]),
@@ -123,6 +122,35 @@ def test_views_are_views() -> None:
         x[...] = vnp.reshape(vnp.arange(24), (2, 3, 4))
     with pytest.raises(ValueError, match="copy"):
         vnp.reshape(x.T, -1, copy=False)
+
+
+def test_read_only_views_show_writes_and_refuse_them() -> None:
+    x = vnp.asarray(np.arange(4.0))
+    square = vnp.asarray(np.arange(9.0).reshape(3, 3))
+    views = (
+        vnp.broadcast_to(x, (4,)),
+        vnp.broadcast_to(x, (2, 4))[1, 1:],
+        vnp.broadcast_to(x, (4,)).view(np.int64).reshape(2, 2),
+        vnp.diagonal(square),
+        square.diagonal(1)[1:],
+        x.imag,
+        vnp.asarray(1.0).imag,
+    )
+    for view in views:
+        before = view.numpy()
+        with pytest.raises(ValueError, match="read-only"):
+            view[...] = 7
+        with pytest.raises(ValueError, match="read-only"):
+            vnp.add(view, 1, out=view)
+        with pytest.raises(ValueError, match="read-only"):
+            view.fill(7)
+        np.testing.assert_array_equal(view.numpy(), before)
+    doubled = views[0] * 2
+    x += 1
+    np.testing.assert_array_equal(views[0].numpy(), [1, 2, 3, 4])
+    np.testing.assert_array_equal(doubled.numpy(), [0, 2, 4, 6])
+    vnp.asbuffer(views[0]).write(np.zeros(4))
+    np.testing.assert_array_equal(x.numpy(), [1, 2, 3, 4])
 
 
 def test_copies_of_transposed_views(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -64,15 +64,3 @@ def test_views_as_other_dtypes() -> None:
     )
     with pytest.raises(TypeError, match="dtype"):
         vnp.asarray(DATA).view(bool)
-
-
-def test_flags() -> None:
-    for change in (lambda x: x, lambda x: x.T, lambda x: x[:, ::2], lambda x: x[1], lambda x: x[:, :1]):
-        own, wanted = change(vnp.asarray(DATA)).flags, change(DATA).flags
-        assert own.c_contiguous == own["C_CONTIGUOUS"] == own["C"] == wanted.c_contiguous
-        assert own.f_contiguous == wanted.f_contiguous
-        assert own.writeable
-    assert not vnp.broadcast_to(vnp.asarray(1.0), (3,)).flags.writeable
-    assert vnp.asarray(DATA).flags.owndata
-    with pytest.raises(KeyError, match="OWNDATA"):
-        vnp.asarray(DATA).flags["nothing"]

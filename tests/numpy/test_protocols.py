@@ -425,24 +425,3 @@ def test_special_functions_of_scipy() -> None:
         special.jv(1, vnp.asarray(x))
     with pytest.raises(TypeError, match="erf: expected real numbers"):
         special.erf(vnp.asarray([1j]))
-
-
-SCIPY = """
-import numpy as np, vkdispatch.numpy as vnp, scipy.fft, scipy.integrate, scipy.special
-random = np.random.default_rng(1)
-a, b = random.normal(size=(20, 3)), random.normal(size=20)
-for call in (
-    lambda f: scipy.special.logsumexp(f(a), axis=1),
-    lambda f: scipy.special.xlogy(f(b), abs(f(b))),
-    lambda f: scipy.fft.rfftn(f(a)),
-    lambda f: scipy.integrate.cumulative_trapezoid(f(b)),
-):
-    found = call(vnp.asarray)
-    print(type(found).__name__, np.allclose(found.numpy(), call(np.asarray)))
-"""
-
-
-def test_scipy_computes_by_the_array_api(run_python: Any) -> None:
-    pytest.importorskip("scipy", "1.15")
-    done = run_python(SCIPY, SCIPY_ARRAY_API="1")
-    assert done.stdout == "Array True\n" * 4, done.stderr

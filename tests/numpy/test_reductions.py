@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from itertools import combinations
 from typing import Any
@@ -51,6 +52,29 @@ def test_expressions_are_reduced_where_they_are_read(monkeypatch: pytest.MonkeyP
     _agrees(found[4], np.abs(x - x[:, :1]).max(-1))
     _agrees(found[5], x.sum((0, 2), where=x > x[:, :1]))
     _agrees(found[6], np.cumulative_sum(x + x[:, :1], axis=2))
+
+
+def test_recorded_calls_serve_other_numbers_in_expressions() -> None:
+    x = np.arange(8, dtype=np.float32)
+    y, calls = vnp.asarray(x), vnp.asarray(x).device.context.calls
+    numbers = (1.5, 1), (0.25, 2.5), (3.5, 4), (-2.0, -0.0), (0.0, math.nan), (math.inf, 3), (1e30, -1e30)
+    known = 0
+    for number, other in numbers:
+        found = (
+            vnp.sum(y * number + other),
+            vnp.sort(y * number + other),
+            vnp.max(y * number, where=y < other, initial=-math.inf),
+        )
+        known = known or len(calls)
+        with np.errstate(all="ignore"):
+            shifted = x * np.float32(number) + np.float32(other)
+            _agrees(found[0], shifted.sum())
+            _agrees(found[1], np.sort(shifted))
+            _agrees(found[2], np.max(x * np.float32(number), where=x < other, initial=-math.inf))
+    assert len(calls) == known
+    # numbers of this dtype are no scalars of kernels: they distinguish calls
+    for number in (0.5, 2.0, 0.5):
+        _agrees(vnp.sum(vnp.asarray(x.astype(np.float16)) * number), (x.astype(np.float16) * number).sum())
 
 
 def test_masks_and_first_values() -> None:

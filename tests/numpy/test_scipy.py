@@ -48,14 +48,18 @@ from scipy import stats
 
 for name, call in {
     "softmax": lambda f: scipy.special.softmax(f(a), axis=1),
+    "logsumexp": lambda f: scipy.special.logsumexp(f(a), axis=1),
+    "xlogy": lambda f: scipy.special.xlogy(f(b), abs(f(b))),
     "gammainc": lambda f: scipy.special.gammainc(f(c), f(c)),
     "dctn": lambda f: scipy.fft.dctn(f(image)),
+    "rfftn": lambda f: scipy.fft.rfftn(f(a)),
     "fftn": lambda f: scipy.fft.fftn(f(image), 4),
     "pearsonr": lambda f: stats.pearsonr(f(b), f(d)),
     "variation": lambda f: stats.variation(f(b)),
     "zscore": lambda f: stats.zscore(f(a)),
     "ttest_ind": lambda f: stats.ttest_ind(f(b), f(d)),
     "kurtosis": lambda f: stats.kurtosis(f(a)),
+    "cumulative_trapezoid": lambda f: scipy.integrate.cumulative_trapezoid(f(b)),
     "simpson": lambda f: scipy.integrate.simpson(f(b), x=f(np.arange(20.0))),
     "whiten": lambda f: scipy.cluster.vq.whiten(f(a)),
     "hilbert": lambda f: scipy.signal.hilbert(f(b)),
@@ -82,7 +86,7 @@ def _outcomes(done: Any) -> dict[str, str]:
 
 def test_functions_of_scipy_compute_with_arrays(run_python: Any) -> None:
     outcomes = _outcomes(run_python(_FUNCTIONS, timeout=400, SCIPY_ARRAY_API="1"))
-    assert len(outcomes) == 22
+    assert len(outcomes) == 26
     of_numpy = {name for name, kinds in outcomes.items() if kinds == "NumPy"}
     assert of_numpy == {"cdist", "expm", "toeplitz", "csr_array", "norm.pdf"} | (of_numpy & {"simpson"})
 
@@ -261,8 +265,11 @@ def test_flags_say_how_elements_lie() -> None:
         found, wanted = vnp.asarray(X)[index].flags, X[index].flags
         for name in ("C_CONTIGUOUS", "F_CONTIGUOUS", "WRITEABLE", "FORC"):
             assert found[name] == wanted[name], (index, name)
-        assert found.c_contiguous == wanted.c_contiguous
-    assert vnp.asarray(X).T.flags.f_contiguous
+        assert found.c_contiguous == found["C"] == wanted.c_contiguous
+    assert vnp.asarray(X).T.flags.f_contiguous and vnp.asarray(X).T.flags["FNC"]
+    assert vnp.asarray(X).flags.owndata and not vnp.asarray(X)[1:].flags.owndata
+    with pytest.raises(KeyError, match="OWNDATA"):
+        vnp.asarray(X).flags["nothing"]
     flags = vnp.broadcast_to(vnp.asarray(X), (2, 4, 6)).flags
     assert not flags.writeable
     with pytest.raises(AttributeError):

@@ -61,6 +61,32 @@ def test_results_share_memory_where_numpys_do(kind: str) -> None:
     run_texts(SHARING, np.arange(1, 13).reshape(4, 3).astype(kind))
 
 
+@pytest.mark.parametrize("kind", ["complex64", "complex128"])
+def test_parts_of_complex_numbers_are_views(kind: str) -> None:
+    texts = """
+        x.real[...] = 7; r = x
+        x.imag[1] = y[1].imag; r = x
+        x.real = 3; r = x
+        x.imag = y.real; r = x
+        x[::2, 1].imag = -1; r = x
+        x.T[1:].real[:, ::-1] = y.T[1:].imag; r = x
+        x.imag[x.real > 5] = 0; r = x
+        x.real += x.imag; r = x
+        r = x.real; x[...] = 2
+        r = x.real * 2; x.real = 1
+        z = x * 2; z.real[...] = 7; r = z
+        z = x * 2; r = z.imag; z *= 3
+        x.real = (x * y).imag; r = x
+        z = m.asarray(2 + 3j); z.imag = 5; r = z
+        z = x[:0]; z.real = 1; r = z.imag
+        z = x.real; z.real = 2; r = x
+        r = x.real.strides
+    """
+    run_texts(texts, (np.arange(1, 13) + 1j * np.arange(12)).reshape(4, 3).astype(kind), np.ones((4, 3)) * 2j)
+    with pytest.raises(TypeError, match="imag"):
+        vnp.ones(2).imag = 1
+
+
 def test_masks_of_repeated_and_of_no_elements() -> None:
     x = np.arange(24).reshape(2, 3, 4)
     mask = np.random.default_rng(0).integers(0, 2, (2, 1, 4)).astype(bool)

@@ -691,16 +691,6 @@ def test_fourier_transforms(data: st.DataObject) -> None:
     assert_same(ours, theirs, what, digits=16)
 
 
-def test_frequencies_and_shifts() -> None:
-    for n in (5, 6):
-        options = {"dtype": vnp.float32}, {"dtype": strict.float32}
-        assert_same(vnp.fft.fftfreq(n, d=0.5, **options[0]), strict.fft.fftfreq(n, d=0.5, **options[1]))
-        assert_same(vnp.fft.rfftfreq(n, d=0.5, **options[0]), strict.fft.rfftfreq(n, d=0.5, **options[1]))
-        x, y = both(numbers((n, 3), "float32", 0))
-        assert_same(vnp.fft.fftshift(x), strict.fft.fftshift(y))
-        assert_same(vnp.fft.ifftshift(x, axes=0), strict.fft.ifftshift(y, axes=0))
-
-
 # ---- what the tests above do not draw ----------------------------------------------------------------
 
 

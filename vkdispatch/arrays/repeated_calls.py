@@ -1,8 +1,9 @@
 """Repeated calls: the first call of a kind is recorded, and one native call repeats it for equal calls.
 
 Calls are equal if all that a function depends on is equal: the function, options, dtypes, shapes, maps, which
-arguments are the same memory, and the context. The launches and new buffers of the first call are bound to
-the buffers of the others. A call that waits for the device is never bound.
+arguments are the same memory, and the context. Real numbers among the arguments of maps may differ. The
+launches and new buffers of the first call are bound to the buffers of the others. A call that waits for the
+device is never bound.
 """
 
 import functools
@@ -51,7 +52,7 @@ def call_repeatedly(
         return found[0]
     try:
         with found:
-            result = function(*args, **kwargs)
+            result = function(*found.args, **found.kwargs)
         _bind(found, result)
         return result
     finally:
@@ -72,7 +73,7 @@ def call_with_parameters(
         return found[0]
     try:
         with found:
-            result = function(*args, *found.parameters)
+            result = function(*found.args, **found.kwargs)
         _bind(found, result)
         return result
     finally:

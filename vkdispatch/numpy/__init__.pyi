@@ -65,10 +65,12 @@ from vkdispatch.numpy import special as special
 from vkdispatch.numpy.basics.creation import *
 from vkdispatch.numpy.basics.differences import *
 from vkdispatch.numpy.basics.elementwise import *
+from vkdispatch.numpy.basics.joining import *
 from vkdispatch.numpy.basics.limits import *
 from vkdispatch.numpy.basics.manipulation import *
 from vkdispatch.numpy.basics.parts import *
 from vkdispatch.numpy.basics.reductions import *
+from vkdispatch.numpy.basics.sequences import *
 from vkdispatch.numpy.contraction import *
 from vkdispatch.numpy.core.array import Array as Array
 from vkdispatch.numpy.core.devices import *
@@ -106,11 +108,12 @@ from vkdispatch.numpy.sorting.orders import *
 from vkdispatch.numpy.sorting.searching import *
 from vkdispatch.numpy.sorting.selections import *
 from vkdispatch.numpy.sorting.sets import *
+from vkdispatch.numpy.statistics.averages import *
 from vkdispatch.numpy.statistics.calculus import *
 from vkdispatch.numpy.statistics.counting import *
 from vkdispatch.numpy.statistics.nan_statistics import *
 from vkdispatch.numpy.statistics.polynomials import *
-from vkdispatch.numpy.statistics.statistics import *
+from vkdispatch.numpy.statistics.quantiles import *
 from vkdispatch.numpy.statistics.windows import *
 
 __array_api_version__: str

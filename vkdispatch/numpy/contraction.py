@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, MissingPackageError
-from vkdispatch.numpy.basics.elementwise import finish, multiply
+from vkdispatch.numpy.basics.elementwise import multiply
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.manipulation import (
     broadcast_to,
@@ -24,9 +24,9 @@ from vkdispatch.numpy.basics.manipulation import (
 )
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import sum as total
-from vkdispatch.numpy.core.array import Array, value_of, view_of
+from vkdispatch.numpy.core.array import Array, check_cast, store_result, view_of
 from vkdispatch.numpy.core.dtypes import Kind, parse_dtype
-from vkdispatch.numpy.linalg import matmul
+from vkdispatch.numpy.linalg.products import matmul
 
 __all__ = [
     "einsum",
@@ -267,10 +267,7 @@ def einsum(
     arrays = [to_array(each, f"operands[{i}]") for i, each in enumerate(given)]
     kind = result_type(*arrays) if dtype is None else parse_dtype(dtype)
     for each in arrays:
-        if not np.can_cast(each.dtype, kind, casting):
-            raise ArgumentTypeError(
-                f"dtype: {each.dtype} does not go into {kind} by a {casting!r} cast; see casting="
-            )
+        check_cast(each.dtype, kind, "dtype", casting)
     sizes = _find_sizes(arrays, inputs)
     terms = []
     for array, labels in zip(arrays, inputs, strict=True):
@@ -294,7 +291,7 @@ def einsum(
     found, labels = _sum_away(found, labels, set(output))
     result = _turn(found, labels, output)
     if out is not None:
-        return finish(value_of(result), out)
+        return store_result(out, result)
     return result.copy() if len(arrays) == 1 and result is arrays[0] else result
 
 

@@ -8,10 +8,11 @@ import numpy as np
 import vkdispatch.fft as transforms
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.creation import arange
 from vkdispatch.numpy.basics.elementwise import conjugate
 from vkdispatch.numpy.basics.inputs import require_array
-from vkdispatch.numpy.basics.manipulation import moveaxis, parse_axes, parse_axis, roll
+from vkdispatch.numpy.basics.joining import roll
+from vkdispatch.numpy.basics.manipulation import moveaxis, parse_axes, parse_axis
+from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.application import assign, make_operation
 from vkdispatch.numpy.core.array import (
     Array,
@@ -20,7 +21,7 @@ from vkdispatch.numpy.core.array import (
     store_result,
     value_of,
 )
-from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real, kernel_type
+from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real, kernel_type, part_kind
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer, new_view
 from vkdispatch.numpy.core.memory import Storage, View
@@ -168,7 +169,7 @@ def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward"
 def _real_rows(spectrum: View, length: int) -> View:
     """Return the view of the real numbers of which, or to which, spectra are transformed in their memory."""
     memory = spectrum.storage.buffer
-    kind = np.dtype(f"f{spectrum.dtype.itemsize // 2}")
+    kind = part_kind(spectrum.dtype)
     reals = Buffer.of_memory(memory.context, memory._native, (2 * memory.size,), kernel_type(kind))
     strides = (*(2 * each for each in spectrum.strides[:-1]), 1)
     return View(Storage(reals), (*spectrum.shape[:-1], length), kind, 0, strides)

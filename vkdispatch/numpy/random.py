@@ -18,7 +18,6 @@ from vkdispatch.numpy.basics.elementwise import (
     clip,
     exp,
     expm1,
-    finish,
     floor,
     log,
     log1p,
@@ -26,21 +25,20 @@ from vkdispatch.numpy.basics.elementwise import (
     sqrt,
     tan,
 )
-from vkdispatch.numpy.basics.inputs import to_array, to_host
+from vkdispatch.numpy.basics.inputs import asnumpy, to_array
+from vkdispatch.numpy.basics.joining import concatenate, stack
 from vkdispatch.numpy.basics.manipulation import (
     broadcast_to,
-    concatenate,
     expand_dims,
     matrix_transpose,
     parse_axis,
     reshape,
-    stack,
 )
 from vkdispatch.numpy.basics.reductions import cumsum
 from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.application import broadcast_shapes
-from vkdispatch.numpy.core.array import Array, parse_index, value_of
+from vkdispatch.numpy.core.array import Array, parse_index, store_result
 from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, int64, kernel_type, parse_dtype
 from vkdispatch.numpy.core.memory import Shape
@@ -75,11 +73,15 @@ __all__ = [
 def _parse_size(size: Any, *parameters: Any) -> Shape:
     """Return the shape of a draw: `size`, or None, which is that to which parameters broadcast."""
     shapes = [each.shape for each in parameters if isinstance(each, Array)]
-    wide = broadcast_shapes(shapes, "parameters") if shapes else ()
+    return _fit_size(size, broadcast_shapes(shapes, "parameters") if shapes else ())
+
+
+def _fit_size(size: Any, wide: Shape) -> Shape:
+    """Return the shape of a draw with parameters of a shape."""
     if size is None:
         return wide
     shape = parse_shape(size, "size")
-    if shapes and broadcast_shapes([shape, wide], "size") != shape:
+    if wide and broadcast_shapes([shape, wide], "size") != shape:
         raise ArgumentValueError(f"size: {shape} does not fit parameters of the shape {wide}")
     return shape
 
@@ -145,8 +147,8 @@ class Generator:
     def random(self, size: Any = None, dtype: Any = None, out: Any = None) -> Array:
         """Return uniformly distributed numbers of [0, 1)."""
         kind = _real(dtype)
-        shape = _drawn_shape(size, out)
-        return _deliver(array_from(self._stream.random(math.prod(shape), kernel_type(kind)), shape), out)
+        shape = _shape_of_draw(size, out)
+        return store_result(out, array_from(self._stream.random(math.prod(shape), kernel_type(kind)), shape))
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = None) -> Array:
         """Return uniformly distributed numbers of [low, high)."""
@@ -213,9 +215,9 @@ class Generator:
     def standard_normal(self, size: Any = None, dtype: Any = None, out: Any = None) -> Array:
         """Return normally distributed numbers of mean 0 and standard deviation 1."""
         kind = _real(dtype)
-        shape = _drawn_shape(size, out)
+        shape = _shape_of_draw(size, out)
         drawn = self._stream.standard_normal(math.prod(shape), kernel_type(kind))
-        return _deliver(array_from(drawn, shape), out)
+        return store_result(out, array_from(drawn, shape))
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Array:
         """Return normally distributed numbers with a mean and a standard deviation."""
@@ -231,8 +233,8 @@ class Generator:
         self, size: Any = None, dtype: Any = None, method: str = "inv", out: Any = None
     ) -> Array:
         """Return exponentially distributed numbers of scale 1, as logarithms of uniform ones."""
-        shape = _drawn_shape(size, out)
-        return _deliver(-log1p(-self.random(shape, dtype)), out)
+        shape = _shape_of_draw(size, out)
+        return store_result(out, -log1p(-self.random(shape, dtype)))
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Array:
         """Return exponentially distributed numbers of a scale."""
@@ -318,9 +320,9 @@ class Generator:
     def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = None, out: Any = None) -> Array:
         """Return gamma-distributed numbers with a shape, and the scale 1."""
         a = _parameter(shape, "shape", 0)
-        lengths = _parse_size(size, a) if out is None else _drawn_shape(size, out)
+        lengths = _parse_size(size, a) if out is None else _shape_of_draw(size, out)
         drawn = draw_gamma(self._seed(), a, lengths)
-        return _deliver(drawn if dtype is None else drawn.astype(_real(dtype), copy=False), out)
+        return store_result(out, drawn if dtype is None else drawn.astype(_real(dtype), copy=False))
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Array:
         """Return gamma-distributed numbers with a shape and a scale."""
@@ -454,10 +456,7 @@ class Generator:
         p = _probabilities(pvals)
         trials = _parameter(n, "n", 0)
         counts = asarray(trials, int64)
-        wide = broadcast_shapes([counts.shape, p.shape[:-1]], "pvals")
-        shape = wide if size is None else parse_shape(size, "size")
-        if broadcast_shapes([shape, wide], "size") != shape:
-            raise ArgumentValueError(f"size: {shape} does not fit parameters of the shape {wide}")
+        shape = _fit_size(size, broadcast_shapes([counts.shape, p.shape[:-1]], "pvals"))
 
         def halve(left: Array, first: Array, second: Array) -> Array:
             whole = first + second
@@ -480,7 +479,7 @@ class Generator:
         """
         if method not in ("marginals", "count"):
             raise ArgumentValueError(f"method: expected 'marginals' or 'count', got {method!r}")
-        own = to_host(colors)
+        own = asnumpy(colors)
         if own.ndim != 1 or own.dtype.kind not in "iu" or (own < 0).any():
             raise ArgumentValueError(f"colors: expected a vector of nonnegative integers, got {colors!r}")
         sample = parse_index(nsample, "nsample")
@@ -637,7 +636,7 @@ class Generator:
         place = 0 if axis is None else parse_axis(axis, array.ndim)
         # ties of 64 random bits are as good as impossible
         order = argsort(self.integers(0, 1 << 63, flat.shape), axis=place)
-        return _deliver(reshape(take_along_axis(flat, order, axis=place), array.shape), out)
+        return store_result(out, reshape(take_along_axis(flat, order, axis=place), array.shape))
 
     # -- helpers
 
@@ -662,7 +661,7 @@ class Generator:
         )
 
 
-def _drawn_shape(size: Any, out: Any) -> Shape:
+def _shape_of_draw(size: Any, out: Any) -> Shape:
     if out is None:
         return _parse_size(size)
     if not isinstance(out, Array):
@@ -671,10 +670,6 @@ def _drawn_shape(size: Any, out: Any) -> Shape:
         raise ArgumentValueError(f"size: expected the shape of out, {out.shape}, got {size}")
     shape: Shape = out.shape
     return shape
-
-
-def _deliver(drawn: Array, out: Any) -> Array:
-    return drawn if out is None else finish(value_of(drawn), out)
 
 
 def _probabilities(p: Any, count: int | None = None) -> Array:

@@ -58,7 +58,7 @@ def _reals(name: str, *operands: Any) -> list[Any]:
     return found
 
 
-def _function(name: str, compute: Callable[[Any], Any], what: str) -> Callable[..., Array]:
+def _make_function(name: str, compute: Callable[[Any], Any], what: str) -> Callable[..., Array]:
     """Return a function of arrays for one of kernels, which computes float16 in float32."""
 
     def record(x: Any, kind: Any) -> Any:
@@ -79,10 +79,10 @@ def _function(name: str, compute: Callable[[Any], Any], what: str) -> Callable[.
     return function
 
 
-erf = _function("erf", vc.erf, "the error function of real numbers")
-erfc = _function("erfc", vc.erfc, "1 - erf(x), also far from 0")
-gamma = _function("gamma", vc.gamma, "the gamma function of real numbers")
-gammaln = _function("gammaln", vc.lgamma, "the logarithm of the gamma function's absolute value")
+erf = _make_function("erf", vc.erf, "the error function of real numbers")
+erfc = _make_function("erfc", vc.erfc, "1 - erf(x), also far from 0")
+gamma = _make_function("gamma", vc.gamma, "the gamma function of real numbers")
+gammaln = _make_function("gammaln", vc.lgamma, "the logarithm of the gamma function's absolute value")
 
 
 # Chebyshev coefficients of exp(-x) I0(x) on [0, 8], and of sqrt(x) exp(-x) I0(x) in 8/x.
@@ -156,7 +156,7 @@ def _chebyshev(coefficients: Sequence[float], x: Any) -> Any:
     return x * number - before + vc.to_dtype(x.var_type, coefficients[0])
 
 
-def _scaled_i0(x: Any) -> Any:
+def _i0e(x: Any) -> Any:
     size = vc.abs(x).to_register()
     result = vc.new_register(x.var_type, 0)
     with vc.if_block(size <= 8):
@@ -169,11 +169,11 @@ def _scaled_i0(x: Any) -> Any:
 def _i0(x: Any) -> Any:
     # in two steps: exp(x) is too large before I0(x) is
     root = vc.exp(vc.abs(x) / 2).to_register()
-    return vc.select(vc.isinf(root), root, _scaled_i0(x) * root * root)
+    return vc.select(vc.isinf(root), root, _i0e(x) * root * root)
 
 
-i0 = _function("i0", _i0, "the modified Bessel function of order 0")
-i0e = _function("i0e", _scaled_i0, "exp(-abs(x)) times the modified Bessel function of order 0")
+i0 = _make_function("i0", _i0, "the modified Bessel function of order 0")
+i0e = _make_function("i0e", _i0e, "exp(-abs(x)) times the modified Bessel function of order 0")
 
 
 def ndtr(x: Any, /) -> Array:
@@ -215,18 +215,18 @@ def logit(x: Any, /) -> Array:
 def xlogy(x: Any, y: Any, /) -> Array:
     """Return x log(y), and 0 for x = 0 unless y is NaN. See `scipy.special.xlogy`."""
     x, y = _reals("xlogy", x, y)
-    x, y = _together(x, y)
+    x, y = _promote(x, y)
     return choose((x == 0) & ~isnan(y), 0.0, x * log(y))
 
 
 def xlog1py(x: Any, y: Any, /) -> Array:
     """Return x log(1 + y), and 0 for x = 0 unless y is NaN. See `scipy.special.xlog1py`."""
     x, y = _reals("xlog1py", x, y)
-    x, y = _together(x, y)
+    x, y = _promote(x, y)
     return choose((x == 0) & ~isnan(y), 0.0, x * log1p(y))
 
 
-def _together(x: Any, y: Any) -> tuple[Array, Array]:
+def _promote(x: Any, y: Any) -> tuple[Array, Array]:
     """Return two operands as arrays of one dtype."""
     kind = result_type(x, y)
     return asarray(x, kind), asarray(y, kind)
@@ -241,7 +241,7 @@ def entr(x: Any, /) -> Array:
 
 def rel_entr(x: Any, y: Any, /) -> Array:
     """Return x log(x / y); 0 for x = 0, infinity where it has no value. See `scipy.special.rel_entr`."""
-    x, y = _together(*_reals("rel_entr", x, y))
+    x, y = _promote(*_reals("rel_entr", x, y))
     inside = (x > 0) & (y > 0)
     ratio = choose(inside, x, 1) / choose(inside, y, 1)
     found = choose(inside, x * log(ratio), choose((x == 0) & (y >= 0), x, math.inf))
@@ -250,7 +250,7 @@ def rel_entr(x: Any, y: Any, /) -> Array:
 
 def kl_div(x: Any, y: Any, /) -> Array:
     """Return x log(x / y) - x + y; infinity where it has no value. See `scipy.special.kl_div`."""
-    x, y = _together(*_reals("kl_div", x, y))
+    x, y = _promote(*_reals("kl_div", x, y))
     inside = (x > 0) & (y > 0)
     ratio = choose(inside, x, 1) / choose(inside, y, 1)
     found = choose(inside, x * log(ratio) - x + y, choose((x == 0) & (y >= 0), y, math.inf))
@@ -259,7 +259,7 @@ def kl_div(x: Any, y: Any, /) -> Array:
 
 def huber(delta: Any, r: Any, /) -> Array:
     """Return the Huber loss of residuals `r`. See `scipy.special.huber`."""
-    delta, r = _together(*_reals("huber", delta, r))
+    delta, r = _promote(*_reals("huber", delta, r))
     size = magnitude(r)
     found = choose(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))
     return choose(delta < 0, np.inf, found)

@@ -8,6 +8,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
+from vkdispatch.base.native_module import native
 
 # Format characters of the `struct` module.
 SCALAR_CODES: dict[DType, str] = {
@@ -162,8 +163,12 @@ def contiguous(view: memoryview) -> memoryview:
 
 
 def plain_scalar(kind: DType, value: object, argument: str) -> int | float:
-    """Return a host value as the Python number a scalar `kind` holds. Raises as `pack`."""
-    return np.frombuffer(pack(kind, value, argument), component_dtype(kind))[0].item()  # type: ignore[no-any-return]
+    """Return a host value as the Python number a scalar `kind` holds. Raises as `pack`.
+
+    Numbers that a recorded call knows by their types stay as they are.
+    """
+    number: int | float = np.frombuffer(pack(kind, value, argument), component_dtype(kind))[0].item()
+    return value if isinstance(value, (native.Parameter, native.RealParameter)) else number
 
 
 def _numbers(kind: DType, value: object, argument: str) -> "np.ndarray[Any, Any]":

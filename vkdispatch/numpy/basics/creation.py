@@ -1,18 +1,13 @@
-"""New arrays: of given values, of data, of sequences of numbers."""
+"""New arrays of given values, and of data."""
 
-import math
-from collections.abc import Callable
 from typing import Any, overload
 
 import numpy as np
 
-import vkdispatch.codegen as vc
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import use_context
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.elementwise import floor
-from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
-from vkdispatch.numpy.core.application import cast, make_operation
+from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.numpy.core.application import make_operation
 from vkdispatch.numpy.core.array import (
     Array,
     OfScalar,
@@ -21,9 +16,6 @@ from vkdispatch.numpy.core.array import (
     ScalarT,
     ShapeT,
     array_of,
-    parse_index,
-    parse_operand,
-    value_of,
     view_of,
 )
 from vkdispatch.numpy.core.conversion import (
@@ -31,28 +23,21 @@ from vkdispatch.numpy.core.conversion import (
     copy_array,
     from_numpy,
     host_data,
-    is_of_python,
     parse_shape,
-    read_nested,
 )
 from vkdispatch.numpy.core.devices import Device, parse_device
 from vkdispatch.numpy.core.dtypes import (
     Kind,
-    default_complex,
     default_real,
-    float64,
-    has_float64,
-    int64,
     parse_dtype,
 )
-from vkdispatch.numpy.core.expressions import INDEX, Operation, evaluate
+from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import gather, new_view
 from vkdispatch.numpy.core.memory import Shape, View
-from vkdispatch.numpy.core.operations import COPY, WHERE
+from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.shader.map import MappedArray
 
 __all__ = [
-    "arange",
     "array",
     "asanyarray",
     "asarray",
@@ -60,31 +45,17 @@ __all__ = [
     "copy",
     "empty",
     "empty_like",
-    "eye",
     "from_numpy",
     "frombuffer",
-    "fromfunction",
     "fromiter",
     "fromstring",
     "full",
     "full_like",
-    "geomspace",
-    "identity",
-    "linspace",
-    "logspace",
     "ones",
     "ones_like",
-    "tri",
-    "tril",
-    "triu",
     "zeros",
     "zeros_like",
 ]
-
-
-uint64 = np.dtype(np.uint64)
-# its types are for arguments that are checked already
-_on_host: Any = np
 
 
 # ---- from data -----------------------------------------------------------------------------------
@@ -232,7 +203,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, d
 
 
 def _fill(shape: Shape, value: Any, kind: Kind, device: Device) -> Array:
-    return array_of(_compute_on(make_operation(COPY, (value,), (kind,), shape, kind), device))
+    return array_of(compute_on(make_operation(COPY, (value,), (kind,), shape, kind), device))
 
 
 @overload
@@ -289,7 +260,7 @@ def ones(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
     )
 
 
-def _like(x: Any, dtype: Any, device: Any, shape: Any) -> tuple[Shape, Kind, Any]:
+def _parse_like(x: Any, dtype: Any, device: Any, shape: Any) -> tuple[Shape, Kind, Any]:
     if not isinstance(x, Array):
         x = asarray(x)
     return (
@@ -327,7 +298,7 @@ def empty_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
     """Return an array like another one, with undefined values. See `numpy.empty_like`."""
-    lengths, kind, device = _like(x, dtype, device, shape)
+    lengths, kind, device = _parse_like(x, dtype, device, shape)
     return empty(lengths, kind, device=device)
 
 
@@ -359,7 +330,7 @@ def zeros_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
     """Return an array like another one, of zeros. See `numpy.zeros_like`."""
-    lengths, kind, device = _like(x, dtype, device, shape)
+    lengths, kind, device = _parse_like(x, dtype, device, shape)
     return zeros(lengths, kind, device=device)
 
 
@@ -391,7 +362,7 @@ def ones_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
     """Return an array like another one, of ones. See `numpy.ones_like`."""
-    lengths, kind, device = _like(x, dtype, device, shape)
+    lengths, kind, device = _parse_like(x, dtype, device, shape)
     return ones(lengths, kind, device=device)
 
 
@@ -425,234 +396,17 @@ def full_like(
     x: Any, /, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
     """Return an array like another one, with one value everywhere. See `numpy.full_like`."""
-    lengths, kind, device = _like(x, dtype, device, shape)
+    lengths, kind, device = _parse_like(x, dtype, device, shape)
     return full(lengths, fill_value, kind, device=device)
 
 
-# ---- sequences and matrices ----------------------------------------------------------------------
-
-
-def _count_from(index: Any, start: Any, step: Any, kind: Kind) -> Any:
-    return start + vc.precise(index * step)
-
-
-_ARANGE = Operation("arange", _count_from)
-
-
-@overload
-def arange(
-    start: Any = None, stop: Any = None, step: Any = 1, *, dtype: Scalar[OfScalar], device: Any = None
-) -> Array[tuple[int], OfScalar]: ...
-@overload
-def arange(
-    start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
-) -> Array[tuple[int]]: ...
-def arange(
-    start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
-) -> Array[tuple[int]]:
-    """Return evenly spaced values of an interval without its end. See `numpy.arange`.
-
-    As NumPy's, its values are `first + i * (second - first)`, where the first two are `start` and
-    `start + step` in the result's dtype.
-
-    Raises
-    ------
-    TypeError
-        A limit is no real number.
-    ValueError
-        `step` is zero, or the length is not finite.
-    OverflowError
-        A Python integer fits no dtype of integers, or not the given one.
-    """
-    if stop is None:
-        start, stop = 0, start
-    start, stop, step = (
-        _real_number(value, name)
-        for value, name in ((0 if start is None else start, "start"), (stop, "stop"), (step, "step"))
-    )
-    if step == 0:
-        raise ArgumentValueError("step: expected a number other than zero, got 0")
-    whole = all(isinstance(value, (int, np.integer)) for value in (start, stop, step))
-    count = _count(start, stop, step, whole)
-    if dtype is not None:
-        kind = parse_dtype(dtype)
-    elif whole:
-        kind = int64
-        if count and not all(-(1 << 63) <= each < 1 << 63 for each in (start, start + (count - 1) * step)):
-            kind = uint64
-    else:
-        kind = default_real()
-    if kind.kind == "b":
-        if count > 2:
-            raise ArgumentTypeError("dtype: a range of booleans has at most two elements")
-        return from_numpy(_on_host.arange(start, stop, step, kind), device)
-    if kind.kind in "iu":
-        narrow = kind if kind.itemsize >= 4 else int64
-        first = int(start)
-        second = int(start + step) if count > 1 else first
-        limits = np.iinfo(kind)
-        for value in (first, second) if count else ():
-            if not limits.min <= value <= limits.max:
-                raise OverflowError(f"arange: {value} does not fit {kind}")
-        width = 1 << (8 * narrow.itemsize)
-        operands = (INDEX, _wrap(first, width, narrow), _wrap(second - first, width, narrow))
-    else:
-        part = np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
-        narrow = part if part.itemsize >= 4 else np.dtype(np.float32)
-        with np.errstate(all="ignore"):
-            first_, second_ = part.type(start).astype(narrow), part.type(start + step).astype(narrow)
-            operands = (INDEX, first_, second_ - first_)
-    node = make_operation(_ARANGE, operands, (narrow,) * 3, (count,), narrow)
-    return array_of(cast(_compute_on(node, device), kind))
-
-
-def _real_number(value: Any, name: str) -> Any:
-    if isinstance(value, Array) and not value.ndim:
-        value = value.item()
-    if isinstance(value, (complex, np.complexfloating)) or not isinstance(
-        value, (int, float, np.number, np.bool_)
-    ):
-        raise ArgumentTypeError(f"{name}: expected a real number, got {value!r}")
-    return value
-
-
-def _wrap(value: int, width: int, kind: Kind) -> int:
-    value %= width
-    return value - width if kind.kind == "i" and value >= width // 2 else value
-
-
-def _count(start: Any, stop: Any, step: Any, whole: bool) -> int:
-    if whole:
-        start, stop, step = int(start), int(stop), int(step)
-        return int(max(0, -((start - stop) // step) if step > 0 else -((stop - start) // -step)))
-    with np.errstate(all="ignore"):
-        length = (stop - start) / step
-    if not math.isfinite(length):
-        raise ArgumentValueError(f"arange: the length of the range is {length}")
-    return int(max(0, math.ceil(length)))
-
-
-def _compute_on(node: Any, device: Any) -> Any:
+def compute_on(node: Any, device: Any) -> Any:
+    """Return an expression, which is computed if it is for another device than the current one."""
     place = parse_device(device)
     if not place.is_current:
         with use_context(place.context):
             evaluate(node)
     return node
-
-
-def _interpolate(index: Any, start: Any, stop: Any, step: Any, last: Any, kind: Kind) -> Any:
-    """Return element `index` of a linspace; the end is exact."""
-    return vc.select(vc.logical_and(index == last, last > 0), stop, start + vc.precise(index * step))
-
-
-def _interpolate_tiny(index: Any, start: Any, stop: Any, delta: Any, parts: Any, kind: Kind) -> Any:
-    """Do the same where the step would be 0; `parts` is negative without the end."""
-    part = vc.precise(vc.precise(index / vc.abs(parts)) * delta)
-    return vc.select(vc.logical_and(index == parts, parts > 0), stop, start + part)
-
-
-_LINSPACE = Operation("linspace", _interpolate)
-_TINY_LINSPACE = Operation("linspace", _interpolate_tiny)
-
-
-def linspace(
-    start: Any,
-    stop: Any,
-    /,
-    num: int = 50,
-    endpoint: bool = True,
-    retstep: bool = False,
-    dtype: Any = None,
-    axis: int = 0,
-    *,
-    device: Any = None,
-) -> Any:
-    """Return `num` evenly spaced numbers from `start` to `stop`. See `numpy.linspace`.
-
-    Limits that are arrays are read, and the numbers computed on the host.
-
-    Raises
-    ------
-    ValueError
-        `num` is negative.
-    """
-    count = parse_index(num, "num")
-    if count < 0:
-        raise ArgumentValueError(f"num: expected at least 0, got {count}")
-    given = None if dtype is None else parse_dtype(dtype)
-    numbers = (int, float, np.number, np.bool_)
-    is_real = isinstance(start, numbers) and isinstance(stop, numbers)
-    is_real = (
-        is_real and not isinstance(start, np.complexfloating) and not isinstance(stop, np.complexfloating)
-    )
-    common = np.result_type(*(each if is_real else 1.0 for each in (start, stop)), 1.0)
-    if not is_real or common.itemsize < 4 or (common == float64 and not has_float64()):
-        host, step = _on_host.linspace(
-            read_nested(start),
-            read_nested(stop),
-            count,
-            endpoint,
-            True,
-            None,
-            axis,
-        )
-        if given is None and is_of_python([start, stop]):
-            given = default_complex() if host.dtype.kind == "c" else default_real()
-        if given is not None and given.kind in "iu":
-            host = np.floor(host)
-        result = from_numpy(host if given is None else host.astype(given), device)
-        return (result, step) if retstep else result
-    if given is None:
-        given = default_real() if is_of_python([start, stop]) else common
-    steps = count - 1 if endpoint else count
-    low, high = common.type(start), common.type(stop)
-    with np.errstate(all="ignore"):
-        delta = high - low
-        step = delta / common.type(steps) if steps > 0 else common.type(math.nan)
-    last = steps if endpoint else -1
-    if steps > 0 and step == 0:
-        operands = (INDEX, low, high, delta, steps if endpoint else -steps)
-        node = make_operation(_TINY_LINSPACE, operands, (common,) * 5, (count,), common)
-    else:
-        operands = (INDEX, low, high, step if steps > 0 else delta, last)
-        node = make_operation(_LINSPACE, operands, (common,) * 5, (count,), common)
-    result = array_of(_compute_on(node, device))
-    if given.kind in "iu":
-        result = floor(result)
-    result = array_of(cast(value_of(result), given))
-    return (result, step) if retstep else result
-
-
-def _default_if_python(host: Any, limits: Any, dtype: Any) -> Any:
-    """Return the dtype of numbers that NumPy made from limits."""
-    if dtype is not None:
-        return dtype
-    if not is_of_python(limits):
-        return None
-    return default_complex() if host.dtype.kind == "c" else default_real()
-
-
-def logspace(
-    start: Any,
-    stop: Any,
-    num: int = 50,
-    endpoint: bool = True,
-    base: Any = 10.0,
-    dtype: Any = None,
-    axis: int = 0,
-) -> Array:
-    """Return numbers spaced evenly on a logarithmic scale, computed on the host. See `numpy.logspace`."""
-    limits = [read_nested(each) for each in (start, stop, base)]
-    host = _on_host.logspace(limits[0], limits[1], num, endpoint, limits[2], None, axis)
-    return asarray(host, _default_if_python(host, [start, stop, base], dtype))
-
-
-def geomspace(
-    start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Array:
-    """Return numbers of a geometric progression, computed on the host. See `numpy.geomspace`."""
-    host = _on_host.geomspace(read_nested(start), read_nested(stop), num, endpoint, None, axis)
-    return asarray(host, _default_if_python(host, [start, stop], dtype))
 
 
 def frombuffer(buffer: Any, dtype: Any = None, count: int = -1, offset: int = 0) -> Array:
@@ -672,86 +426,3 @@ def fromstring(string: str, dtype: Any = None, count: int = -1, *, sep: str) -> 
     return from_numpy(
         np.fromstring(string, default_real() if dtype is None else parse_dtype(dtype), count, sep=sep)
     )
-
-
-def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = None, **kwargs: Any) -> Any:
-    """Return what a function makes of arrays of the coordinates along each axis. See `numpy.fromfunction`."""
-    lengths = parse_shape(shape)
-    places = []
-    for axis, length in enumerate(lengths):
-        view = view_of(arange(length, dtype=default_real() if dtype is None else dtype))
-        strides = tuple(int(i == axis) for i in range(len(lengths)))
-        places.append(array_of(View(view.storage, lengths, view.dtype, 0, strides)))
-    return function(*places, **kwargs)
-
-
-def _compare_places(index: Any, rows: Any, columns: Any, offset: Any, kind: Kind) -> Any:
-    """Return column - row <= offset for an element of the last two axes."""
-    row = (index // columns) % rows
-    return index % columns - row <= offset
-
-
-def _on_diagonal(index: Any, rows: Any, columns: Any, offset: Any, kind: Kind) -> Any:
-    row = (index // columns) % rows
-    return index % columns - row == offset
-
-
-_LOWER = Operation("lower", _compare_places)
-_DIAGONAL = Operation("diagonal", _on_diagonal)
-
-
-def _place_mask(operation: Operation, shape: Shape, offset: int) -> Any:
-    rows, columns = shape[-2:]
-    operands = (INDEX, max(rows, 1), max(columns, 1), max(min(offset, columns), -rows - 1))
-    return make_operation(operation, operands, (int64,) * 4, shape, np.dtype(np.bool_))
-
-
-def eye(
-    N: int,  # noqa: N803  NumPy's name
-    M: int | None = None,  # noqa: N803
-    k: int = 0,
-    dtype: Any = None,
-    *,
-    device: Any = None,
-) -> Array:
-    """Return a matrix with ones on a diagonal and zeros elsewhere. See `numpy.eye`."""
-    rows = parse_index(N, "N")
-    columns = rows if M is None else parse_index(M, "M")
-    kind = default_real() if dtype is None else parse_dtype(dtype)
-    shape = parse_shape((rows, columns))
-    node = _place_mask(_DIAGONAL, shape, parse_index(k, "k"))
-    return array_of(cast(_compute_on(node, device), kind))
-
-
-def identity(n: int, dtype: Any = None) -> Array:
-    """Return the identity matrix. See `numpy.identity`."""
-    return eye(n, dtype=dtype)
-
-
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:  # noqa: N803
-    """Return a matrix with ones at and below a diagonal. See `numpy.tri`."""
-    columns = N if M is None else M
-    kind = default_real() if dtype is None else parse_dtype(dtype)
-    return array_of(cast(_place_mask(_LOWER, parse_shape((N, columns)), k), kind))
-
-
-def _part(x: Any, k: int, name: str, lower: bool) -> Array:
-    value = parse_operand(x, name)
-    if len(value.shape) == 1:
-        value = broadcast_view(value, (value.size, value.size))
-    if len(value.shape) < 2:
-        raise ArgumentValueError(f"{name}: expected at least two axes, got the shape {value.shape}")
-    mask = _place_mask(_LOWER, value.shape, parse_index(k, "k") - (0 if lower else 1))
-    operands = (mask, value, 0) if lower else (mask, 0, value)
-    kinds = (np.dtype(np.bool_), value.dtype, value.dtype)
-    return array_of(make_operation(WHERE, operands, kinds, value.shape, value.dtype))
-
-
-def tril(x: Any, /, k: int = 0) -> Array:
-    """Return the lower triangles of matrices, zeros elsewhere. See `numpy.tril`."""
-    return _part(x, k, "x", True)
-
-
-def triu(x: Any, /, k: int = 0) -> Array:
-    """Return the upper triangles of matrices, zeros elsewhere. See `numpy.triu`."""
-    return _part(x, k, "x", False)

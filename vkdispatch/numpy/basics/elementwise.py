@@ -8,9 +8,11 @@ from typing import Any, Protocol
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics.inputs import parse_value
 from vkdispatch.numpy.core.application import (
     apply_ufunc,
     broadcast_shapes,
+    broadcast_to,
     cast,
     describe_operand,
     make_operation,
@@ -27,7 +29,7 @@ from vkdispatch.numpy.core.array import (
     value_of,
 )
 from vkdispatch.numpy.core.conversion import asarray
-from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype
+from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype, part_kind
 from vkdispatch.numpy.core.expressions import Node
 from vkdispatch.numpy.core.memory import View
 from vkdispatch.numpy.core.operations import COPY, IMAG, JOIN, OPERATIONS, REAL, WHERE
@@ -196,8 +198,6 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out", casting: 
     if value.shape != out.shape and value.shape == broadcast_shapes([value.shape, out.shape], name):
         raise ArgumentValueError(f"out: expected the shape {value.shape}, got {out.shape}")
     if value.shape != out.shape:
-        from vkdispatch.numpy.core.application import broadcast_to
-
         value = broadcast_to(value, out.shape)
     store(out, value, name)
     return out
@@ -206,7 +206,7 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out", casting: 
 _COMPARISONS = ("equal", "not_equal", "less", "less_equal", "greater", "greater_equal")
 
 
-def _function(ufunc_name: str, own: str | None = None) -> ElementwiseFunction:
+def _make_function(ufunc_name: str, own: str | None = None) -> ElementwiseFunction:
     """Return the function of the namespace for one of NumPy's ufuncs."""
     count = getattr(np, ufunc_name).nin
     shown = own or ufunc_name
@@ -239,84 +239,84 @@ def _function(ufunc_name: str, own: str | None = None) -> ElementwiseFunction:
     return function
 
 
-add = _function("add")
-subtract = _function("subtract")
-multiply = _function("multiply")
-divide = _function("divide")
-floor_divide = _function("floor_divide")
-remainder = _function("remainder")
-fmod = _function("fmod")
-power = _function("power")
-float_power = _function("float_power")
-negative = _function("negative")
-positive = _function("positive")
-absolute = _function("absolute")
-fabs = _function("fabs")
-sign = _function("sign")
-square = _function("square")
-reciprocal = _function("reciprocal")
-gcd = _function("gcd")
-lcm = _function("lcm")
-equal = _function("equal")
-not_equal = _function("not_equal")
-less = _function("less")
-less_equal = _function("less_equal")
-greater = _function("greater")
-greater_equal = _function("greater_equal")
-logical_and = _function("logical_and")
-logical_or = _function("logical_or")
-logical_xor = _function("logical_xor")
-logical_not = _function("logical_not")
-bitwise_and = _function("bitwise_and")
-bitwise_or = _function("bitwise_or")
-bitwise_xor = _function("bitwise_xor")
-invert = _function("invert")
-left_shift = _function("left_shift")
-right_shift = _function("right_shift")
-bitwise_count = _function("bitwise_count")
-maximum = _function("maximum")
-minimum = _function("minimum")
-fmax = _function("fmax")
-fmin = _function("fmin")
-isnan = _function("isnan")
-isinf = _function("isinf")
-isfinite = _function("isfinite")
-signbit = _function("signbit")
-copysign = _function("copysign")
-nextafter = _function("nextafter")
-heaviside = _function("heaviside")
-rint = _function("rint")
-logaddexp = _function("logaddexp")
-logaddexp2 = _function("logaddexp2")
-sqrt = _function("sqrt")
-cbrt = _function("cbrt")
-exp = _function("exp")
-exp2 = _function("exp2")
-expm1 = _function("expm1")
-log = _function("log")
-log2 = _function("log2")
-log10 = _function("log10")
-log1p = _function("log1p")
-sin = _function("sin")
-cos = _function("cos")
-tan = _function("tan")
-arcsin = _function("arcsin")
-arccos = _function("arccos")
-arctan = _function("arctan")
-arctan2 = _function("arctan2")
-sinh = _function("sinh")
-cosh = _function("cosh")
-tanh = _function("tanh")
-arcsinh = _function("arcsinh")
-arccosh = _function("arccosh")
-arctanh = _function("arctanh")
-hypot = _function("hypot")
-degrees = _function("degrees")
-radians = _function("radians")
-conjugate = _function("conjugate")
-_floor = _function("floor")
-_ceil = _function("ceil")
-_trunc = _function("trunc")
+add = _make_function("add")
+subtract = _make_function("subtract")
+multiply = _make_function("multiply")
+divide = _make_function("divide")
+floor_divide = _make_function("floor_divide")
+remainder = _make_function("remainder")
+fmod = _make_function("fmod")
+power = _make_function("power")
+float_power = _make_function("float_power")
+negative = _make_function("negative")
+positive = _make_function("positive")
+absolute = _make_function("absolute")
+fabs = _make_function("fabs")
+sign = _make_function("sign")
+square = _make_function("square")
+reciprocal = _make_function("reciprocal")
+gcd = _make_function("gcd")
+lcm = _make_function("lcm")
+equal = _make_function("equal")
+not_equal = _make_function("not_equal")
+less = _make_function("less")
+less_equal = _make_function("less_equal")
+greater = _make_function("greater")
+greater_equal = _make_function("greater_equal")
+logical_and = _make_function("logical_and")
+logical_or = _make_function("logical_or")
+logical_xor = _make_function("logical_xor")
+logical_not = _make_function("logical_not")
+bitwise_and = _make_function("bitwise_and")
+bitwise_or = _make_function("bitwise_or")
+bitwise_xor = _make_function("bitwise_xor")
+invert = _make_function("invert")
+left_shift = _make_function("left_shift")
+right_shift = _make_function("right_shift")
+bitwise_count = _make_function("bitwise_count")
+maximum = _make_function("maximum")
+minimum = _make_function("minimum")
+fmax = _make_function("fmax")
+fmin = _make_function("fmin")
+isnan = _make_function("isnan")
+isinf = _make_function("isinf")
+isfinite = _make_function("isfinite")
+signbit = _make_function("signbit")
+copysign = _make_function("copysign")
+nextafter = _make_function("nextafter")
+heaviside = _make_function("heaviside")
+rint = _make_function("rint")
+logaddexp = _make_function("logaddexp")
+logaddexp2 = _make_function("logaddexp2")
+sqrt = _make_function("sqrt")
+cbrt = _make_function("cbrt")
+exp = _make_function("exp")
+exp2 = _make_function("exp2")
+expm1 = _make_function("expm1")
+log = _make_function("log")
+log2 = _make_function("log2")
+log10 = _make_function("log10")
+log1p = _make_function("log1p")
+sin = _make_function("sin")
+cos = _make_function("cos")
+tan = _make_function("tan")
+arcsin = _make_function("arcsin")
+arccos = _make_function("arccos")
+arctan = _make_function("arctan")
+arctan2 = _make_function("arctan2")
+sinh = _make_function("sinh")
+cosh = _make_function("cosh")
+tanh = _make_function("tanh")
+arcsinh = _make_function("arcsinh")
+arccosh = _make_function("arccosh")
+arctanh = _make_function("arctanh")
+hypot = _make_function("hypot")
+degrees = _make_function("degrees")
+radians = _make_function("radians")
+conjugate = _make_function("conjugate")
+_floor = _make_function("floor")
+_ceil = _make_function("ceil")
+_trunc = _make_function("trunc")
 
 # other names of the array API standard and of NumPy
 abs = absolute
@@ -335,7 +335,7 @@ def _copy(value: Any) -> Node:
     return make_operation(COPY, (value,), (value.dtype,), value.shape, value.dtype)
 
 
-def _whole(function: ElementwiseFunction, name: str) -> Callable[..., Any]:
+def _keep_integers(function: ElementwiseFunction, name: str) -> Callable[..., Any]:
     def round_to(x: Any, /, out: Any = None, *, where: Any = None, dtype: Any = None) -> Array:
         value = parse_operand(x, f"{name}: x")
         if isinstance(x, Array) and value.dtype.kind in "biu" and dtype is None:
@@ -347,31 +347,23 @@ def _whole(function: ElementwiseFunction, name: str) -> Callable[..., Any]:
     return round_to
 
 
-floor = _whole(_floor, "floor")
-ceil = _whole(_ceil, "ceil")
-trunc = _whole(_trunc, "trunc")
-
-
-def _operand(x: Any, name: str) -> Any:
-    """Return the expression or view of an array or of a number."""
-    value = parse_operand(x, f"{name}: x")
-    return value if type(value) is Node or type(value) is View else value_of(asarray(value))
+floor = _keep_integers(_floor, "floor")
+ceil = _keep_integers(_ceil, "ceil")
+trunc = _keep_integers(_trunc, "trunc")
 
 
 def real(x: Any, /) -> Array:
     """Return the real parts. See `numpy.real`."""
-    value = _operand(x, "real")
+    value = parse_value(x, "real: x")
     if value.dtype.kind != "c":
         return x if isinstance(x, Array) else array_of(value)
-    kind = np.dtype(f"f{value.dtype.itemsize // 2}")
-    return array_of(make_operation(REAL, (value,), (value.dtype,), value.shape, kind))
+    return array_of(make_operation(REAL, (value,), (value.dtype,), value.shape, part_kind(value.dtype)))
 
 
 def imag(x: Any, /) -> Array:
     """Return the imaginary parts. See `numpy.imag`."""
-    value = _operand(x, "imag")
-    kind = np.dtype(f"f{value.dtype.itemsize // 2}") if value.dtype.kind == "c" else value.dtype
-    return array_of(make_operation(IMAG, (value,), (value.dtype,), value.shape, kind))
+    value = parse_value(x, "imag: x")
+    return array_of(make_operation(IMAG, (value,), (value.dtype,), value.shape, part_kind(value.dtype)))
 
 
 def angle(z: Any, deg: bool = False) -> Array:
@@ -418,7 +410,7 @@ def clip(
     The result has the dtype of `x`, as the array API standard asks for, unless a limit is an array of a wider
     one, or a number of another kind. `a_min` and `a_max` are NumPy's other names of the limits.
     """
-    value = _operand(x, "clip")
+    value = parse_value(x, "clip: x")
     min = a_min if min is None else min
     max = a_max if max is None else max
     limits = []
@@ -441,7 +433,7 @@ def clip(
 
 def round(x: Any, /, decimals: int = 0, out: Any = None) -> Array:
     """Return the elements rounded to a number of decimals, halves to even. See `numpy.round`."""
-    rounded = _round(_operand(x, "round"), parse_index(decimals, "decimals"))
+    rounded = _round(parse_value(x, "round: x"), parse_index(decimals, "decimals"))
     return array_of(rounded) if out is None else finish(rounded, out, None, "round")
 
 
@@ -480,8 +472,8 @@ around = round
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Array:
     """Return where two arrays are equal within tolerances. See `numpy.isclose`."""
-    x = a if isinstance(a, Array) else asarray(a)
-    y = b if isinstance(b, Array) else asarray(b)
+    x = asarray(a)
+    y = asarray(b)
     if y.dtype.kind in "biu":
         y = y * 1.0  # as NumPy: differences and magnitudes of integers may overflow
     near: Array = absolute(x - y) <= atol + rtol * absolute(y)
@@ -532,7 +524,7 @@ def isneginf(x: Any, /, out: Any = None) -> Array:
 
 
 def _is_infinite(x: Any, out: Any, name: str, limit: float) -> Array:
-    value = _operand(x, name)
+    value = parse_value(x, f"{name}: x")
     if value.dtype.kind == "c":
         raise ArgumentTypeError(f"{name}: expected real numbers, got {value.dtype}")
     return finish(apply_ufunc("equal", (value, limit)), out, None, name)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.numpy.core.array import Array, parse_operand
+from vkdispatch.numpy.core.array import Array, parse_operand, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import Kind, default_real
 
@@ -14,7 +14,12 @@ __all__: list[str] = []
 def require_array(x: Any, name: str = "x") -> Array:
     """Return an argument as an array; numbers are uploaded. Raises TypeError for anything else."""
     parse_operand(x, name)
-    return x if isinstance(x, Array) else asarray(x)
+    return asarray(x)
+
+
+def parse_value(x: Any, name: str = "x") -> Any:
+    """Return the expression or view of an array or number. Raises TypeError for anything else."""
+    return value_of(require_array(x, name))
 
 
 def to_array(x: Any, name: str = "x") -> Array:
@@ -36,8 +41,8 @@ def to_index(x: Any) -> Array:
     return asarray(data.astype(np.int64) if data.size == 0 else data)
 
 
-def to_host(x: Any) -> "np.ndarray[Any, Any]":
-    """Return an argument as a NumPy array; values of the device are read."""
+def asnumpy(x: Any) -> "np.ndarray[Any, Any]":
+    """Return the values of an array, or of data of the host, as a NumPy array."""
     return x.numpy() if isinstance(x, Array) else np.asarray(x)
 
 

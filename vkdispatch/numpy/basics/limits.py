@@ -1,4 +1,4 @@
-"""Limits of dtypes: `finfo` and `iinfo` of dtypes and of arrays."""
+"""Limits of dtypes: `finfo` of dtypes and of arrays."""
 
 from typing import Any
 
@@ -8,8 +8,6 @@ from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.dtypes import Kind
 
 __all__ = ["finfo"]
-
-iinfo = np.iinfo
 
 
 class finfo:  # noqa: N801

@@ -5,19 +5,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from vkdispatch.numpy.basics.inputs import require_array
 from vkdispatch.numpy.basics.manipulation import permute_dims
 from vkdispatch.numpy.core.array import array_of, value_of
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Shape
 
 
-def parse_value(x: Any) -> Any:
-    """Return the expression or view of an array or number. Raises TypeError for anything else."""
-    return value_of(require_array(x))
-
-
-def lines(value: Any, axes: Sequence[int]) -> tuple[Any, Shape, int]:
+def lines_of(value: Any, axes: Sequence[int]) -> tuple[Any, Shape, int]:
     """Return a value, the shape of at most three axes with which it is reduced, and the axis to reduce."""
     shape = value.shape
     low, high = (min(axes), max(axes) + 1) if axes else (len(shape), len(shape))
@@ -35,7 +29,7 @@ def lines(value: Any, axes: Sequence[int]) -> tuple[Any, Shape, int]:
     return turned, (rows, math.prod(shape[axis] for axis in axes)), 1
 
 
-def reducible(value: Any, axes: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
+def as_reduction(value: Any, axes: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
     """Return a value as the functions on buffers reduce it along axes, and which of its axes those are.
 
     Expressions are computed where they are read. Where reduced axes and others alternate, elements are read

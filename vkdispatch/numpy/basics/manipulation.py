@@ -1,50 +1,38 @@
 """Shapes and orders of elements: views where that is possible."""
 
 import math
-from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, AxisError
 from vkdispatch.numpy.basics.inputs import require_array
-from vkdispatch.numpy.core.application import assign, broadcast_shapes, cast
+from vkdispatch.numpy.core.application import broadcast_shapes, cast
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.array import (
     Array,
     array_of,
-    describe,
     parse_index,
     value_of,
     view_of,
 )
 from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype
-from vkdispatch.numpy.core.expressions import evaluate
-from vkdispatch.numpy.core.kernels import gather, new_view
-from vkdispatch.numpy.core.memory import Shape, View, is_c_order, reshape_strides
+from vkdispatch.numpy.core.kernels import gather
+from vkdispatch.numpy.core.memory import Shape, View, is_f_order, reshape_strides, share_storage
 
 __all__ = [
-    "array_split",
     "astype",
     "atleast_1d",
     "atleast_2d",
     "atleast_3d",
     "broadcast_arrays",
     "broadcast_to",
-    "column_stack",
-    "concat",
-    "concatenate",
     "diagonal",
-    "dsplit",
-    "dstack",
-    "evaluate_all",
     "expand_dims",
     "flip",
     "fliplr",
     "flipud",
-    "hsplit",
-    "hstack",
     "matrix_transpose",
     "meshgrid",
     "moveaxis",
@@ -52,18 +40,11 @@ __all__ = [
     "ravel",
     "reshape",
     "result_type",
-    "roll",
     "rollaxis",
     "rot90",
-    "split",
     "squeeze",
-    "stack",
     "swapaxes",
-    "tile",
     "transpose",
-    "unstack",
-    "vsplit",
-    "vstack",
 ]
 
 
@@ -114,15 +95,15 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     array = require_array(x)
     if order not in ("C", "F", "A", "K"):
         raise ArgumentValueError(f"order: expected 'C', 'F', 'A' or 'K', got {order!r}")
-    if order == "F" or (order != "C" and _is_in_f_order(view_of(array))):
+    view = view_of(array)
+    if order == "F" or (order != "C" and not view.is_contiguous and is_f_order(view)):
         axes = tuple(reversed(range(array.ndim)))
         wanted = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
         turned = reshape(permute_dims(array, axes), tuple(reversed(wanted)), copy=copy)
         return permute_dims(turned, tuple(reversed(range(turned.ndim))))
     lengths = _complete(array.shape, array.size, shape)
     if lengths == array.shape and not copy:
-        return array_of(view_of(array))
-    view = view_of(array)
+        return array_of(view)
     strides = None if copy else reshape_strides(view, lengths)
     if strides is None:
         if copy is False:
@@ -148,14 +129,10 @@ def _complete(own: Shape, size: int, shape: Any) -> Shape:
     return tuple(int(n) for n in wanted)
 
 
-def _is_in_f_order(view: View) -> bool:
-    return not view.is_contiguous and is_c_order(view.shape[::-1], view.strides[::-1])
-
-
 def ravel(x: Any, order: str = "C") -> Array:
     """Return the elements along one axis: a view if they lie so in memory, else a copy. See `numpy.ravel`."""
     view = view_of(require_array(x))
-    is_fortran = order != "C" and is_c_order(view.shape[::-1], view.strides[::-1])
+    is_fortran = order != "C" and is_f_order(view)
     is_view = is_fortran or (order != "F" and view.is_contiguous)
     return reshape(x, -1, order, copy=None if is_view else True)
 
@@ -239,7 +216,14 @@ def squeeze(x: Any, /, axis: Any = None) -> Array:
 
 def broadcast_to(x: Any, /, shape: Any) -> Array:
     """Return a read-only view of the array with a larger shape. See `numpy.broadcast_to`."""
-    return array_of(broadcast_view(value_of(require_array(x)), parse_shape(shape)))
+    view = broadcast_view(value_of(require_array(x)), parse_shape(shape))
+    return _protect(view)
+
+
+def _protect(view: View) -> Array:
+    """Return a read-only array of a view."""
+    storage = share_storage(view.storage, is_read_only=True)
+    return array_of(View(storage, view.shape, view.dtype, view.offset, view.strides))
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Array, ...]:
@@ -263,7 +247,7 @@ def meshgrid(
     """
     if indexing not in ("xy", "ij"):
         raise ArgumentValueError(f"indexing: expected 'xy' or 'ij', got {indexing!r}")
-    vectors = [each if isinstance(each, Array) else asarray(each) for each in arrays]
+    vectors = [asarray(each) for each in arrays]
     if any(each.ndim > 1 for each in vectors):
         raise ArgumentValueError("arrays: expected vectors, got " + ", ".join(str(v.shape) for v in vectors))
     order = list(range(len(vectors)))
@@ -323,34 +307,6 @@ def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return flip(swapaxes(x, *axes), axis=axes[1])
 
 
-def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
-    """Return the array with its elements moved round along axes. See `numpy.roll`."""
-    array = require_array(x)
-    if axis is None:
-        return reshape(roll(reshape(array, -1), shift, axis=0), array.shape)
-    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
-    if len(axes) == 1 and len(shifts) > 1:
-        axes = tuple(axes) * len(shifts)
-    if len(axes) != len(shifts):
-        raise ArgumentValueError("shift, axis: expected as many shifts as axes")
-    for each, amount in zip(axes, shifts, strict=True):
-        place = parse_axis(each, array.ndim)
-        length = array.shape[place]
-        cut = -parse_index(amount, "shift") % length if length else 0
-        if cut:
-            before = (slice(None),) * place
-            array = concatenate(
-                [array[(*before, slice(cut, None))], array[(*before, slice(None, cut))]], axis=place
-            )
-    return array.copy() if array is x else array
-
-
-def promote(arrays: Iterable[Any]) -> Kind:
-    """Return the dtype to which arrays, dtypes and numbers promote. See `numpy.result_type`."""
-    return result_type(*arrays)
-
-
 def result_type(*arrays_and_dtypes: Any) -> Kind:
     """Return the dtype to which arrays, dtypes and Python numbers promote. See `numpy.result_type`."""
     given: list[Any] = []
@@ -370,85 +326,6 @@ def result_type(*arrays_and_dtypes: Any) -> Kind:
     if found == float64 and float64 not in given and default_real() != float64:
         return np.dtype(np.float32)
     return found
-
-
-def concatenate(
-    arrays: Sequence[Any],
-    /,
-    axis: int | None = 0,
-    out: Any = None,
-    *,
-    dtype: Any = None,
-    casting: str = "same_kind",
-) -> Array:
-    """Return arrays one after the other along an axis; None: flattened. See `numpy.concatenate`.
-
-    Raises
-    ------
-    ValueError
-        There are no arrays, their other axes differ, or `out` has another shape.
-    TypeError
-        `out` and `dtype` are both given, or the result's dtype does not hold the values by such a cast.
-    """
-    parts = [require_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
-    if not parts:
-        raise ArgumentValueError("arrays: need at least one array to concatenate")
-    if axis is None:
-        parts, axis = [reshape(each, -1) for each in parts], 0
-    ndim = parts[0].ndim
-    if ndim == 0:
-        raise ArgumentValueError("arrays: zero-dimensional arrays cannot be concatenated")
-    place = parse_axis(axis, ndim)
-    for i, each in enumerate(parts):
-        rest = each.shape[:place] + each.shape[place + 1 :]
-        if each.ndim != ndim or rest != parts[0].shape[:place] + parts[0].shape[place + 1 :]:
-            raise ArgumentValueError(
-                f"arrays: all axes but the joined one must agree; arrays[0] has the shape {parts[0].shape}, "
-                f"arrays[{i}] {each.shape}"
-            )
-    if out is not None and dtype is not None:
-        raise ArgumentTypeError("out, dtype: expected one of both")
-    common = result_type(*parts)
-    kind = common if dtype is None else parse_dtype(dtype)
-    if isinstance(out, Array):
-        kind = out.dtype
-    if not np.can_cast(common, kind, casting):  # type: ignore[arg-type]
-        raise ArgumentTypeError(f"concatenate: cannot cast {common} to {kind} by the rule {casting!r}")
-    lengths = [each.shape[place] for each in parts]
-    shape = (*parts[0].shape[:place], sum(lengths), *parts[0].shape[place + 1 :])
-    if out is not None:
-        if not isinstance(out, Array) or out.shape != shape:
-            raise ArgumentValueError(f"out: expected an Array of shape {shape}, got {describe(out)}")
-        target = view_of(out)
-    else:
-        target = new_view(shape, kind, view_of(parts[0]).storage.context)
-    start = 0
-    for each, length in zip(parts, lengths, strict=True):
-        if each.size:
-            own = (*shape[:place], length, *shape[place + 1 :])
-            offset = target.offset + start * target.strides[place]
-            piece = View(target.storage, own, target.dtype, offset, target.strides)
-            assign(piece, value_of(each))
-        start += length
-    return out if out is not None else array_of(target)
-
-
-concat = concatenate
-
-
-def stack(
-    arrays: Sequence[Any], /, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
-) -> Array:
-    """Return arrays joined along a new axis. See `numpy.stack`. Raises ValueError for different shapes."""
-    parts = [require_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
-    if not parts:
-        raise ArgumentValueError("arrays: need at least one array to stack")
-    if any(each.shape != parts[0].shape for each in parts):
-        raise ArgumentValueError(f"arrays: all must have one shape, got {[each.shape for each in parts]}")
-    place = parse_axis(axis, parts[0].ndim + 1)
-    return concatenate(
-        [expand_dims(each, place) for each in parts], axis=place, out=out, dtype=dtype, casting=casting
-    )
 
 
 def atleast_1d(*arrays: Any) -> Any:
@@ -473,101 +350,6 @@ def atleast_3d(*arrays: Any) -> Any:
     return found[0] if len(found) == 1 else tuple(found)
 
 
-def vstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kind") -> Array:
-    """Return arrays joined as rows. See `numpy.vstack`."""
-    return concatenate([atleast_2d(each) for each in arrays], axis=0, dtype=dtype, casting=casting)
-
-
-def hstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kind") -> Array:
-    """Return arrays joined as columns. See `numpy.hstack`."""
-    parts = [atleast_1d(each) for each in arrays]
-    return concatenate(parts, axis=0 if parts and parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
-
-
-def dstack(arrays: Sequence[Any]) -> Array:
-    """Return arrays joined along the third axis. See `numpy.dstack`."""
-    return concatenate([atleast_3d(each) for each in arrays], axis=2)
-
-
-def column_stack(arrays: Sequence[Any]) -> Array:
-    """Return vectors as the columns of a matrix. See `numpy.column_stack`."""
-    parts = [a if (a := require_array(each)).ndim >= 2 else reshape(a, (-1, 1)) for each in arrays]
-    return concatenate(parts, axis=1)
-
-
-def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """Return the parts of an array along an axis: views. See `numpy.unstack`."""
-    array = moveaxis(x, axis, 0)
-    return tuple(array[i] for i in range(array.shape[0]))
-
-
-def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """Return equal parts of an array along an axis: views. See `numpy.split`. Else raises ValueError."""
-    array = require_array(x)
-    length = array.shape[parse_axis(axis, array.ndim)]
-    if isinstance(indices_or_sections, int) and length % indices_or_sections:
-        raise ArgumentValueError(
-            f"indices_or_sections: {length} elements do not part into {indices_or_sections}"
-        )
-    return array_split(array, indices_or_sections, axis)
-
-
-def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """Return parts of an array along an axis, of nearly equal length: views. See `numpy.array_split`."""
-    array = require_array(x)
-    place = parse_axis(axis, array.ndim)
-    length = array.shape[place]
-    if isinstance(indices_or_sections, (int, np.integer)):
-        count = int(indices_or_sections)
-        if count <= 0:
-            raise ArgumentValueError(f"indices_or_sections: expected at least one part, got {count}")
-        base, more = divmod(length, count)
-        ends = list(np.cumsum([base + (i < more) for i in range(count)]))[:-1]
-    else:
-        ends = [int(each) for each in indices_or_sections]
-    starts = [0, *ends]
-    before = (slice(None),) * place
-    return [array[(*before, slice(a, b))] for a, b in zip(starts, [*ends, None], strict=True)]
-
-
-def _require_axes(x: Any, count: int, name: str) -> None:
-    if require_array(x).ndim < count:
-        raise ArgumentValueError(
-            f"{name}: expected an array of {count} or more axes, got the shape {x.shape}"
-        )
-
-
-def dsplit(x: Any, indices_or_sections: Any) -> list[Array]:
-    """Return parts of an array along its third axis: views. Raises ValueError if it has none."""
-    _require_axes(x, 3, "dsplit")
-    return split(x, indices_or_sections, 2)
-
-
-def hsplit(x: Any, indices_or_sections: Any) -> list[Array]:
-    """Return parts of an array along its second axis, or its only one: views. Else raises ValueError."""
-    _require_axes(x, 1, "hsplit")
-    return split(x, indices_or_sections, 1 if require_array(x).ndim > 1 else 0)
-
-
-def vsplit(x: Any, indices_or_sections: Any) -> list[Array]:
-    """Return parts of an array of two or more axes along its first one: views. Else raises ValueError."""
-    _require_axes(x, 2, "vsplit")
-    return split(x, indices_or_sections, 0)
-
-
-def tile(x: Any, /, reps: Any) -> Array:
-    """Return the array repeated along its axes. See `numpy.tile`."""
-    array = require_array(x)
-    counts = parse_shape(reps, "reps")
-    ndim = max(array.ndim, len(counts))
-    shape = (1,) * (ndim - array.ndim) + array.shape
-    counts = (1,) * (ndim - len(counts)) + counts
-    apart = tuple(n for length in shape for n in (1, length))
-    wide = tuple(n for pair in zip(counts, shape, strict=True) for n in pair)
-    final = tuple(a * b for a, b in zip(counts, shape, strict=True))
-    return reshape(broadcast_to(reshape(array, apart), wide), final, copy=True)
-
-
 def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> Array:
     """Return the array with another dtype. See `numpy.astype`.
 
@@ -588,8 +370,12 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """Return diagonals of an array as its last axis: a view. See `numpy.diagonal`."""
-    array = require_array(x)
+    """Return diagonals of an array as its last axis: a read-only view. See `numpy.diagonal`."""
+    return _protect(view_diagonal(require_array(x), offset, axis1, axis2))
+
+
+def view_diagonal(array: Array, offset: int, axis1: int = 0, axis2: int = 1) -> View:
+    """Return the view that `diagonal` shows."""
     if array.ndim < 2:
         raise ArgumentValueError(f"x: expected at least two axes, got the shape {array.shape}")
     first, second = parse_axis(axis1, array.ndim, "axis1"), parse_axis(axis2, array.ndim, "axis2")
@@ -608,10 +394,4 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     kept = [i for i in range(array.ndim) if i not in (first, second)]
     shape = (*(view.shape[i] for i in kept), count)
     strides = (*(view.strides[i] for i in kept), view.strides[first] + view.strides[second])
-    return view_with(view, shape, strides, start if count else view.offset)
-
-
-def evaluate_all(*arrays: Any) -> None:
-    """Compute arrays now, all that wait. See `vkdispatch.numpy.eval`."""
-    for each in arrays:
-        evaluate(value_of(each))
+    return View(view.storage, shape, view.dtype, start if count else view.offset, strides)

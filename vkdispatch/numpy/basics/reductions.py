@@ -7,9 +7,10 @@ import numpy as np
 
 from vkdispatch import reduce as _package  # noqa: F401  its functions below
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.numpy.basics.inputs import real_kind
-from vkdispatch.numpy.basics.lines import final_shape, parse_value, reducible
-from vkdispatch.numpy.basics.lines import lines as lines_of
+from vkdispatch.numpy.basics.creation import full
+from vkdispatch.numpy.basics.inputs import parse_value, real_kind
+from vkdispatch.numpy.basics.joining import concatenate
+from vkdispatch.numpy.basics.lines import as_reduction, final_shape, lines_of
 from vkdispatch.numpy.basics.manipulation import diagonal, expand_dims, parse_axes, parse_axis, reshape
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast
@@ -57,21 +58,15 @@ def _reduce(
     """Reduce an array of any number of axes with a function on buffers of up to three."""
     value = parse_value(x)
     axes = parse_axes(axis, len(value.shape))
-    operand, along = reducible(value, axes)
+    operand, along = as_reduction(value, axes)
     if where is not None and where is not True:
         mask = parse_value(where)
         if mask.shape != value.shape:
             mask = broadcast_view(mask, value.shape)
-        options["where"] = reducible(mask, axes)[0]
+        options["where"] = as_reduction(mask, axes)[0]
     buffer = function(operand, axis=along, **options)
     final = final_shape(value.shape, axes, keepdims)
     result = array_of(View(Storage(buffer), final, numpy_type(buffer.var_type)))
-    return _into(out, result)
-
-
-def _into(out: Any, result: Array) -> Array:
-    if isinstance(out, Array) and out.shape != result.shape:
-        raise ArgumentValueError(f"out: expected the shape {result.shape}, got {out.shape}")
     return store_result(out, result)
 
 
@@ -227,7 +222,7 @@ amin, amax = min, max
 def ptp(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Array:
     """Return the ranges of elements along axes. See `numpy.ptp`."""
     found = max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
-    return _into(out, found)
+    return store_result(out, found)
 
 
 def all(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None) -> Array:
@@ -252,7 +247,7 @@ def _extreme_place(function: Callable[..., Any], x: Any, axis: Any, out: Any, ke
     lines, shape, along = lines_of(value, axes)
     buffer = function(as_operand(lines, shape), axis=along)
     final = final_shape(value.shape, axes, keepdims)
-    return _into(out, array_of(View(Storage(buffer), final, numpy_type(buffer.var_type))))
+    return store_result(out, array_of(View(Storage(buffer), final, numpy_type(buffer.var_type))))
 
 
 def argmin(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Array:
@@ -282,10 +277,10 @@ def _scan(function: Callable[..., Any], x: Any, axis: Any, out: Any, **options: 
     lines, shape, along = lines_of(value, axes)
     buffer = function(as_operand(lines, shape), axis=along, **options)
     final = (value.size,) if axis is None else value.shape
-    return _into(out, array_of(View(Storage(buffer), final, numpy_type(buffer.var_type))))
+    return store_result(out, array_of(View(Storage(buffer), final, numpy_type(buffer.var_type))))
 
 
-def _running(function: Callable[..., Any], x: Any, axis: Any, dtype: Any, out: Any) -> Array:
+def _accumulate(function: Callable[..., Any], x: Any, axis: Any, dtype: Any, out: Any) -> Array:
     options: dict[str, Any] = {}
     if dtype is not None:
         kind = parse_dtype(dtype)
@@ -296,12 +291,12 @@ def _running(function: Callable[..., Any], x: Any, axis: Any, dtype: Any, out: A
 
 def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
     """Return running sums along an axis; None: of all elements. See `numpy.cumsum`."""
-    return _running(scans.cumsum, x, axis, dtype, out)
+    return _accumulate(scans.cumsum, x, axis, dtype, out)
 
 
 def cumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
     """Return running products along an axis; None: of all elements. See `numpy.cumprod`."""
-    return _running(scans.cumprod, x, axis, dtype, out)
+    return _accumulate(scans.cumprod, x, axis, dtype, out)
 
 
 _RUNNING = {
@@ -316,7 +311,7 @@ def accumulate(name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = N
     """Return what the method `accumulate` of a ufunc gives: of add, multiply, maximum and minimum."""
     if name in ("maximum", "minimum") and dtype is not None:
         x, dtype = array_of(cast(parse_value(x), parse_dtype(dtype))), None
-    return _running(_RUNNING[name], x, axis, dtype, out)
+    return _accumulate(_RUNNING[name], x, axis, dtype, out)
 
 
 def _cumulative(
@@ -330,11 +325,8 @@ def _cumulative(
             raise ArgumentValueError(f"axis: needed for an array of shape {value.shape}")
         axis = 0
     place = parse_axis(axis, len(value.shape))
-    found = _running(function, array_of(value), place, dtype, None)
+    found = _accumulate(function, array_of(value), place, dtype, None)
     if include_initial:
-        from vkdispatch.numpy.basics.creation import full
-        from vkdispatch.numpy.basics.manipulation import concatenate
-
         shape = (*found.shape[:place], 1, *found.shape[place + 1 :])
         found = concatenate([full(shape, start, found.dtype), found], axis=place)
     return found

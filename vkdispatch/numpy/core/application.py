@@ -23,7 +23,7 @@ from vkdispatch.numpy.core.expressions import (
     find_loop,
     make_node,
 )
-from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides
+from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides, is_read_only
 from vkdispatch.numpy.core.operations import COPY, OPERATIONS
 
 apply_known = native.apply_known
@@ -229,10 +229,11 @@ def broadcast_to(value: Value, shape: Shape) -> View:
 
 
 def refuse_read_only(target: View) -> None:
-    """Raise ValueError for a view that shows an element several times, as of `broadcast_to`."""
-    for length, stride in zip(target.shape, target.strides, strict=True):
-        if stride == 0 and length > 1 and target.size:
-            raise ArgumentValueError("assignment destination is read-only: a broadcast view; copy it first")
+    """Raise ValueError for a view that must not be written."""
+    if is_read_only(target):
+        raise ArgumentValueError(
+            "assignment destination is read-only: a view of broadcast_to, diagonal or such; copy it first"
+        )
 
 
 def assign(target: View, value: Any, name: str = "value") -> None:
@@ -252,17 +253,20 @@ def assign(target: View, value: Any, name: str = "value") -> None:
         source: Value = make_operation(COPY, (number,), (kind,), target.shape, kind)
         evaluate_into(source, target)
         return
-    shape = value.shape
-    while len(shape) > len(target.shape) and shape[0] == 1:
-        shape = shape[1:]
-    if shape != value.shape:
+    evaluate_into(cast(fit_shape(value, target.shape, name), kind), target)
+
+
+def fit_shape(value: Value, shape: Shape, name: str) -> Value:
+    """Return a value as it is written to elements of a shape: broadcast, or without leading axes of length 1.
+
+    Raises ValueError if it does not broadcast.
+    """
+    more = len(value.shape) - len(shape)
+    if more > 0 and value.shape[:more] == (1,) * more:
         view = evaluate(value)
-        drop = len(view.shape) - len(shape)
-        value = View(view.storage, shape, view.dtype, view.offset, view.strides[drop:])
-    if value.shape != target.shape:
-        if broadcast_shapes([value.shape, target.shape], name) != target.shape:
-            raise ArgumentValueError(
-                f"{name}: could not broadcast from shape {value.shape} into shape {target.shape}"
-            )
-        value = broadcast_to(value, target.shape)
-    evaluate_into(cast(value, kind) if value.dtype != kind else value, target)
+        value = View(view.storage, view.shape[more:], view.dtype, view.offset, view.strides[more:])
+    if value.shape == shape:
+        return value
+    if broadcast_shapes([value.shape, shape], name) != shape:
+        raise ArgumentValueError(f"{name}: could not broadcast from shape {value.shape} into shape {shape}")
+    return broadcast_to(value, shape)

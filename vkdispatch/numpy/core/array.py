@@ -133,13 +133,23 @@ class Array(Generic[ShapeT, ScalarT]):
 
     @property
     def real(self) -> "Array[ShapeT]":
-        """The real parts."""
-        return namespace().real(self)
+        """The real parts: a view. `vnp.real(x)` is an element-wise function."""
+        return namespace().view_part(self, 0)
+
+    @real.setter
+    def real(self, value: Any) -> None:
+        self.real[...] = value
 
     @property
     def imag(self) -> "Array[ShapeT]":
-        """The imaginary parts."""
-        return namespace().imag(self)
+        """The imaginary parts: a view; of arrays that are not complex read-only zeros."""
+        return namespace().view_part(self, 1)
+
+    @imag.setter
+    def imag(self, value: Any) -> None:
+        if self.dtype.kind != "c":
+            raise ArgumentTypeError(f"imag: an array of {self.dtype} has no imaginary parts to set")
+        self.imag[...] = value
 
     @property
     def flat(self) -> Iterator[Any]:
@@ -824,7 +834,7 @@ def describe(value: object) -> str:
 
 
 def _refuse(other: object, name: str) -> Any:
-    if isinstance(other, Buffer) or (isinstance(other, np.ndarray) and other.ndim):
+    if isinstance(other, (Buffer, np.ndarray)):
         parse_operand(other, name)
     return NotImplemented
 
@@ -918,10 +928,10 @@ def store(target: Array, value: Value, name: str) -> None:
 
 
 def check_cast(source: Kind, target: Kind, name: str, casting: Any = "same_kind") -> None:
-    """Raise TypeError if results of one dtype do not go into arrays of another by NumPy's rule `casting`."""
+    """Raise TypeError if NumPy's rule `casting` does not allow a cast."""
     if source is not target and not np.can_cast(source, target, casting):
         raise ArgumentTypeError(
-            f"{name}: cannot cast the result from {source} to {target}, the dtype of the array; use astype"
+            f"{name}: cannot cast from {source} to {target} by the rule {casting!r}; use astype"
         )
 
 

@@ -173,7 +173,7 @@ def fmin(x: Any, y: Any) -> Any:
 # ---- exponentials --------------------------------------------------------------------------------
 
 
-def _grown(size: Any, half: Any, large: Any, a: Any, b: Any, turn: tuple[Any, Any]) -> Any:
+def _exponential(size: Any, half: Any, large: Any, a: Any, b: Any, turn: tuple[Any, Any]) -> Any:
     """Give e^a (cos b + i sin b), of which e^a may overflow: `size` is e^a, or e^(a / 2) where a is large."""
     rest = vc.select(large, half, _number(a, 1)).to_register()
     real = (size * turn[0]) * rest
@@ -191,7 +191,7 @@ def exp(x: Any) -> Any:
     a, b = _parts(x)
     large = vc.abs(a) > _limit(a, 80, 700)
     size = vc.exp(vc.select(large, a * _number(a, 0.5), a)).to_register()
-    return _grown(size, size, large, a, b, (vc.cos(b), vc.sin(b)))
+    return _exponential(size, size, large, a, b, (vc.cos(b), vc.sin(b)))
 
 
 def exp2(x: Any) -> Any:
@@ -200,7 +200,7 @@ def exp2(x: Any) -> Any:
     b = (x.imag * _number(a, math.log(2))).to_register()
     large = vc.abs(a) > _limit(a, 115, 1010)
     size = vc.exp2(vc.select(large, a * _number(a, 0.5), a)).to_register()
-    return _grown(size, size, large, a, b, (vc.cos(b), vc.sin(b)))
+    return _exponential(size, size, large, a, b, (vc.cos(b), vc.sin(b)))
 
 
 def expm1(x: Any) -> Any:
@@ -313,7 +313,7 @@ def power(x: Any, y: Any) -> Any:
 # ---- hyperbolic and trigonometric functions ------------------------------------------------------
 
 
-def _grow(a: Any) -> tuple[Any, Any, Any]:
+def _hyperbolas(a: Any) -> tuple[Any, Any, Any]:
     """Give sinh a, cosh a and a factor of both, which is 1 unless they are large."""
     large = vc.abs(a) > _limit(a, 80, 700)
     size = vc.exp(vc.abs(a) * _number(a, 0.5)).to_register()
@@ -326,7 +326,7 @@ def _grow(a: Any) -> tuple[Any, Any, Any]:
 def sinh(x: Any) -> Any:
     """Complex sinh."""
     a, b = _parts(x)
-    sinh_, cosh_, factor = _grow(a)
+    sinh_, cosh_, factor = _hyperbolas(a)
     kept = vc.logical_and(_not(vc.isfinite(b)), vc.logical_or(a == 0, vc.isinf(a)))
     real = vc.select(kept, a, (sinh_ * vc.cos(b)) * factor)
     return vc.to_complex(real, vc.select(b == 0, b, (cosh_ * vc.sin(b)) * factor))
@@ -335,7 +335,7 @@ def sinh(x: Any) -> Any:
 def cosh(x: Any) -> Any:
     """Complex cosh."""
     a, b = _parts(x)
-    sinh_, cosh_, factor = _grow(a)
+    sinh_, cosh_, factor = _hyperbolas(a)
     aimless = _not(vc.isfinite(b))
     real = vc.select(vc.logical_and(aimless, vc.isinf(a)), vc.abs(a), (cosh_ * vc.cos(b)) * factor)
     signed = vc.select(has_sign(a), -b, b)

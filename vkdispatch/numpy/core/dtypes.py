@@ -71,6 +71,11 @@ def parse_dtype(value: object, name: str = "dtype") -> Kind:
     return kind
 
 
+def part_kind(kind: Kind) -> Kind:
+    """Return the dtype of the parts of complex numbers; of other numbers their own."""
+    return np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
+
+
 def has_float64() -> bool:
     """Whether the devices of the current context compute with float64."""
     return bool(get_context().device_infos[0].float_64_support)

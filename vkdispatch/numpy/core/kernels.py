@@ -1,5 +1,6 @@
 """Kernels of expressions: one for each structure, dtypes and layouts, never for sizes."""
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from functools import lru_cache
@@ -20,7 +21,7 @@ from vkdispatch.base.native_module import native
 from vkdispatch.codegen.trace.current import precise_math
 from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.execution_pipeline.kernel_facts import is_held, note_source
-from vkdispatch.numpy.core.dtypes import Kind, kernel_type
+from vkdispatch.numpy.core.dtypes import Kind, kernel_type, part_kind
 from vkdispatch.numpy.core.expressions import (
     NUMBER,
     PLACE,
@@ -124,7 +125,7 @@ def _lay_out(
         kept: list[int] = []
         if is_contiguous and own == shape:
             layout = "run" if has_offset else "whole"
-        elif _product(own) == 1 and not is_target:
+        elif math.prod(own) == 1 and not is_target:
             layout = "single"
         else:
             layout = "".join("0" if s == 0 else "1" if s == 1 else "s" for s in steps)
@@ -140,7 +141,7 @@ def _join_axes(shape: Shape, views: Sequence[_Traits]) -> tuple[list[int], list[
     if 0 in shape:
         return [0], [[1] for _ in views]
     if all(is_contiguous and own == shape for own, _, _, is_contiguous in views):
-        return [_product(shape)], [[1] for _ in views]
+        return [math.prod(shape)], [[1] for _ in views]
     all_strides = [stretch(shape, own, strides) for own, strides, _, _ in views]
     axes: list[int] = []
     joined: list[list[int]] = [[] for _ in views]
@@ -162,13 +163,6 @@ def _join_axes(shape: Shape, views: Sequence[_Traits]) -> tuple[list[int], list[
     return axes, joined
 
 
-def _product(shape: Sequence[int]) -> int:
-    size = 1
-    for length in shape:
-        size *= length
-    return size
-
-
 def convert(value: Any, source: Kind, target: Kind, index: Any = None) -> Any:
     """Convert a value in a kernel from one dtype of arrays to another, as NumPy's `astype` does.
 
@@ -179,7 +173,7 @@ def convert(value: Any, source: Kind, target: Kind, index: Any = None) -> Any:
     kind = kernel_type(target)
     computed = compute_type(kind)
     if target.kind == "c" and source.kind != "c":
-        part = np.dtype(f"f{target.itemsize // 2}")
+        part = part_kind(target)
         # a zero that no compiler knows: drivers take 0 + x for x and 0 * x for 0, also of -0.0 and NaN
         zero = vc.to_dtype(kernel_type(part), 0 if index is None else index >> 31)
         return vc.to_complex(convert(value, source, part, index), zero)
@@ -188,7 +182,7 @@ def convert(value: Any, source: Kind, target: Kind, index: Any = None) -> Any:
             return value.to_dtype(computed)
         if target.kind == "b":
             return vc.logical_or(value.real != 0, value.imag != 0)
-        return convert(value.real, np.dtype(f"f{source.itemsize // 2}"), target, index)
+        return convert(value.real, part_kind(source), target, index)
     if target.kind == "b":
         return value != 0
     if source.kind == "f" and target.kind in "iu" and target.itemsize < 8:
@@ -364,7 +358,7 @@ def _name(steps: Sequence[tuple[Any, ...]]) -> str:
 
 def new_view(shape: Shape, dtype: Kind, context: Context | None = None) -> View:
     """Return a view of new memory, which is undefined until it is written."""
-    storage = Storage.allocate(_product(shape), kernel_type(dtype), context or get_context())
+    storage = Storage.allocate(math.prod(shape), kernel_type(dtype), context or get_context())
     return View(storage, shape, dtype)
 
 

@@ -2,8 +2,10 @@
 
 from typing import Any
 
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.native_module import native
+from vkdispatch.numpy.core.dtypes import Kind, kernel_type
 
 Shape = tuple[int, ...]
 Storage = native.Storage
@@ -30,6 +32,32 @@ def require_writable(memory: native.Buffer) -> None:
     """Raise ValueError if `refuse_writes` was called for a memory."""
     if type(memory.readers) is _Refusal:
         raise ArgumentValueError(memory.readers.reason)
+
+
+def share_storage(storage: Storage, kind: Kind | None = None, *, is_read_only: bool = False) -> Storage:
+    """Return another storage on the same memory: of elements of another dtype, or read-only for arrays."""
+    storage.share()
+    own = storage.buffer
+    if kind is not None:
+        length = storage.nbytes // kind.itemsize
+        own = Buffer.of_memory(storage.context, storage.memory, (length,), kernel_type(kind))
+    other = Storage(own, is_shared=True)
+    other.is_read_only = is_read_only or storage.is_read_only
+    return other
+
+
+def is_read_only(view: View) -> bool:
+    """Whether a view must not be written: it is one of `broadcast_to`, or it shows an element twice."""
+    if view.storage.is_read_only or view.storage.memory.read_only:
+        return True
+    return view.size > 0 and any(
+        stride == 0 and length > 1 for length, stride in zip(view.shape, view.strides, strict=True)
+    )
+
+
+def is_f_order(view: View) -> bool:
+    """Whether the elements of a view lie one behind the other with the first axis changing fastest."""
+    return is_c_order(view.shape[::-1], view.strides[::-1])
 
 
 def overlaps(first: View, second: View) -> bool:

@@ -45,7 +45,7 @@ def _one(value: Any) -> Any:
     return vc.to_dtype(value.var_type, 1)
 
 
-def _wrapped(compute: Compute) -> Compute:
+def _wrap(compute: Compute) -> Compute:
     """Let integers of 8 and 16 bits wrap around, which kernels compute in 32 bits."""
 
     def wrap(*values: Any) -> Any:
@@ -57,17 +57,17 @@ def _wrapped(compute: Compute) -> Compute:
 # ---- arithmetic ----------------------------------------------------------------------------------
 
 
-@_wrapped
+@_wrap
 def _add(x: Any, y: Any, kind: Kind) -> Any:
     return vc.logical_or(x, y) if _is_bool(x) else x + y
 
 
-@_wrapped
+@_wrap
 def _subtract(x: Any, y: Any, kind: Kind) -> Any:
     return x - y
 
 
-@_wrapped
+@_wrap
 def _multiply(x: Any, y: Any, kind: Kind) -> Any:
     if _is_bool(x):
         return vc.logical_and(x, y)
@@ -101,7 +101,7 @@ def _safe_divisor(y: Any) -> Any:
     return vc.select(y == 0, _one(y), y).to_register()
 
 
-@_wrapped
+@_wrap
 def _floor_divide(x: Any, y: Any, kind: Kind) -> Any:
     if kind.kind == "u":
         return vc.select(y == 0, _zero(x), x // _safe_divisor(y))
@@ -163,7 +163,7 @@ def _fmod_float(x: Any, y: Any) -> Any:
     return vc.select(proper, signed, _nan(x))
 
 
-@_wrapped
+@_wrap
 def _remainder(x: Any, y: Any, kind: Kind) -> Any:
     if kind.kind in "iu":
         safe = vc.select(vc.logical_or(y == 0, y == -1), _one(y), y) if kind.kind == "i" else _safe_divisor(y)
@@ -181,29 +181,31 @@ def _remainder_of_infinity(x: Any, y: Any) -> Any:
     return vc.select(same, vc.select(x == 0, copy_sign(_zero(x), y), x), y)
 
 
-@_wrapped
+@_wrap
 def _fmod(x: Any, y: Any, kind: Kind) -> Any:
     if kind.kind in "iu":
         safe = _safe_divisor(y)
         if kind.kind == "u":
             return vc.select(y == 0, _zero(x), x % safe)
-        quotient = vc.select(y == -1, _zero(x), x - vc.to_dtype(x.var_type, _truncated(x, safe)) * safe)
+        quotient = vc.select(
+            y == -1, _zero(x), x - vc.to_dtype(x.var_type, _divide_towards_zero(x, safe)) * safe
+        )
         return vc.select(y == 0, _zero(x), quotient)
     return _fmod_float(x, y)
 
 
-def _truncated(x: Any, y: Any) -> Any:
+def _divide_towards_zero(x: Any, y: Any) -> Any:
     quotient = vc.floor_divide(x, y).to_register()
     inexact = vc.logical_and(quotient < 0, quotient * y != x)
     return vc.select(inexact, quotient + _one(x), quotient).to_register()
 
 
-@_wrapped
+@_wrap
 def _negative(x: Any, kind: Kind) -> Any:
     return -x if kind.kind != "u" else _zero(x) - x
 
 
-@_wrapped
+@_wrap
 def _absolute(x: Any, kind: Kind) -> Any:
     if is_complex(x.var_type):
         return of_complex.absolute(x)
@@ -220,12 +222,12 @@ def _sign(x: Any, kind: Kind) -> Any:
     return vc.select(x > 0, _one(x), vc.select(x < 0, -_one(x), vc.select(x == 0, _zero(x), x)))
 
 
-@_wrapped
+@_wrap
 def _square(x: Any, kind: Kind) -> Any:
     return of_complex.multiply(x, x) if is_complex(x.var_type) else x * x
 
 
-@_wrapped
+@_wrap
 def _reciprocal(x: Any, kind: Kind) -> Any:
     if is_complex(x.var_type):
         return of_complex.reciprocal(x)
@@ -238,12 +240,12 @@ def _reciprocal(x: Any, kind: Kind) -> Any:
     return _one(x) / x
 
 
-@_wrapped
+@_wrap
 def _power(x: Any, y: Any, kind: Kind) -> Any:
     if is_complex(x.var_type):
         return of_complex.power(x, y)
     if kind.kind not in "iu":
-        return _real_power(x, y)
+        return vc.pow(x, y)
     result = vc.new_register(x.var_type, 1)
     base, left = _variable(x), _variable(y)
     with vc.while_block(left > 0):
@@ -259,11 +261,7 @@ def _power(x: Any, y: Any, kind: Kind) -> Any:
     return result
 
 
-def _real_power(x: Any, y: Any) -> Any:
-    return vc.pow(x, y)
-
-
-@_wrapped
+@_wrap
 def _gcd(x: Any, y: Any, kind: Kind) -> Any:
     a = _variable(vc.abs(x) if kind.kind == "i" else x)
     b = _variable(vc.abs(y) if kind.kind == "i" else y)
@@ -274,7 +272,7 @@ def _gcd(x: Any, y: Any, kind: Kind) -> Any:
     return vc.abs(a) if kind.kind == "i" else a
 
 
-@_wrapped
+@_wrap
 def _lcm(x: Any, y: Any, kind: Kind) -> Any:
     divisor = _gcd(x, y, kind).to_register()
     safe = _safe_divisor(divisor)
@@ -285,7 +283,7 @@ def _lcm(x: Any, y: Any, kind: Kind) -> Any:
 # ---- comparisons, logic, bits --------------------------------------------------------------------
 
 
-def _compare(real: Compute, of_pair: Compute | None) -> Compute:
+def _make_comparison(real: Compute, of_pair: Compute | None) -> Compute:
     def compare(x: Any, y: Any, kind: Kind) -> Any:
         if is_complex(x.var_type):
             assert of_pair is not None
@@ -321,26 +319,26 @@ def _logical_not(x: Any, kind: Kind) -> Any:
     return _not(_truth(x))
 
 
-def _bitwise(of_integers: Compute, of_booleans: Compute) -> Compute:
+def _make_bitwise(of_integers: Compute, of_booleans: Compute) -> Compute:
     def combine(x: Any, y: Any, kind: Kind) -> Any:
         return of_booleans(x, y, kind) if _is_bool(x) else of_integers(x, y)
 
     return combine
 
 
-@_wrapped
+@_wrap
 def _invert(x: Any, kind: Kind) -> Any:
     return _not(x) if _is_bool(x) else ~x
 
 
-@_wrapped
+@_wrap
 def _left_shift(x: Any, y: Any, kind: Kind) -> Any:
     large = vc.logical_or(y >= _bits(kind), y < 0) if _is_signed(kind) else y >= _bits(kind)
     safe = vc.select(large, _zero(y), y).to_register()
     return vc.select(large, _zero(x), x << safe)
 
 
-@_wrapped
+@_wrap
 def _right_shift(x: Any, y: Any, kind: Kind) -> Any:
     large = vc.logical_or(y >= _bits(kind), y < 0) if _is_signed(kind) else y >= _bits(kind)
     safe = vc.select(large, _zero(y), y).to_register()
@@ -412,7 +410,7 @@ def _fmin(x: Any, y: Any, kind: Kind) -> Any:
 # ---- floats --------------------------------------------------------------------------------------
 
 
-def _of_components(test: Compute, together: Compute, otherwise: bool) -> Compute:
+def _make_test(test: Compute, together: Compute, otherwise: bool) -> Compute:
     def check(x: Any, kind: Kind) -> Any:
         if is_complex(x.var_type):
             return together(test(x.real), test(x.imag))
@@ -435,7 +433,7 @@ def _signbit(x: Any, kind: Kind) -> Any:
     return has_sign(x) if _is_float(x) else x < 0
 
 
-def _rounding(function: Compute) -> Compute:
+def _make_rounding(function: Compute) -> Compute:
     def compute(x: Any, kind: Kind) -> Any:
         if is_complex(x.var_type):
             return vc.to_complex(_keep_sign(function, x.real), _keep_sign(function, x.imag))
@@ -469,7 +467,7 @@ def _heaviside(x: Any, y: Any, kind: Kind) -> Any:
     return vc.select(vc.isnan(x), x, step)
 
 
-def _logaddexp(base: str) -> Compute:
+def _make_logaddexp(base: str) -> Compute:
     def compute(x: Any, y: Any, kind: Kind) -> Any:
         if x.var_type is dt.float16:
             wide = compute(x.to_dtype(dt.float32), y.to_dtype(dt.float32), kind)
@@ -488,7 +486,7 @@ def _logaddexp(base: str) -> Compute:
     return compute
 
 
-def _function(real: Compute, of_pair: Compute | None = None) -> Compute:
+def _make_function(real: Compute, of_pair: Compute | None = None) -> Compute:
     """Join a function of real numbers and the one of complex numbers."""
 
     def compute(*values: Any) -> Any:
@@ -503,7 +501,7 @@ def _function(real: Compute, of_pair: Compute | None = None) -> Compute:
     return compute
 
 
-def _scaled(factor: float) -> Compute:
+def _make_scaling(factor: float) -> Compute:
     return lambda x: x * vc.to_dtype(x.var_type, factor)
 
 
@@ -550,19 +548,19 @@ _TABLE: dict[str, Compute] = {
     "float_power": _power,
     "gcd": _gcd,
     "lcm": _lcm,
-    "equal": _compare(lambda x, y: x == y, of_complex.equal),
-    "not_equal": _compare(lambda x, y: x != y, of_complex.not_equal),
-    "less": _compare(lambda x, y: x < y, of_complex.less),
-    "less_equal": _compare(lambda x, y: x <= y, of_complex.less_equal),
-    "greater": _compare(lambda x, y: x > y, lambda x, y: of_complex.less(y, x)),
-    "greater_equal": _compare(lambda x, y: x >= y, lambda x, y: of_complex.less_equal(y, x)),
+    "equal": _make_comparison(lambda x, y: x == y, of_complex.equal),
+    "not_equal": _make_comparison(lambda x, y: x != y, of_complex.not_equal),
+    "less": _make_comparison(lambda x, y: x < y, of_complex.less),
+    "less_equal": _make_comparison(lambda x, y: x <= y, of_complex.less_equal),
+    "greater": _make_comparison(lambda x, y: x > y, lambda x, y: of_complex.less(y, x)),
+    "greater_equal": _make_comparison(lambda x, y: x >= y, lambda x, y: of_complex.less_equal(y, x)),
     "logical_and": _logical_and,
     "logical_or": _logical_or,
     "logical_xor": _logical_xor,
     "logical_not": _logical_not,
-    "bitwise_and": _bitwise(lambda x, y: x & y, _logical_and),
-    "bitwise_or": _bitwise(lambda x, y: x | y, _logical_or),
-    "bitwise_xor": _bitwise(lambda x, y: x ^ y, _logical_xor),
+    "bitwise_and": _make_bitwise(lambda x, y: x & y, _logical_and),
+    "bitwise_or": _make_bitwise(lambda x, y: x | y, _logical_or),
+    "bitwise_xor": _make_bitwise(lambda x, y: x ^ y, _logical_xor),
     "invert": _invert,
     "left_shift": _left_shift,
     "right_shift": _right_shift,
@@ -571,44 +569,44 @@ _TABLE: dict[str, Compute] = {
     "minimum": _minimum,
     "fmax": _fmax,
     "fmin": _fmin,
-    "isnan": _of_components(vc.isnan, vc.logical_or, False),
-    "isinf": _of_components(vc.isinf, vc.logical_or, False),
-    "isfinite": _of_components(vc.isfinite, vc.logical_and, True),
+    "isnan": _make_test(vc.isnan, vc.logical_or, False),
+    "isinf": _make_test(vc.isinf, vc.logical_or, False),
+    "isfinite": _make_test(vc.isfinite, vc.logical_and, True),
     "signbit": _signbit,
     "copysign": _copysign,
     "nextafter": _nextafter,
     "heaviside": _heaviside,
-    "floor": _rounding(vc.floor),
-    "ceil": _rounding(vc.ceil),
-    "trunc": _rounding(vc.trunc),
-    "rint": _rounding(vc.round),
-    "logaddexp": _logaddexp("e"),
-    "logaddexp2": _logaddexp("2"),
-    "sqrt": _function(vc.sqrt, of_complex.sqrt),
-    "cbrt": _function(vc.cbrt),
-    "exp": _function(vc.exp, of_complex.exp),
-    "exp2": _function(vc.exp2, of_complex.exp2),
-    "expm1": _function(vc.expm1, of_complex.expm1),
-    "log": _function(vc.log, of_complex.log),
-    "log2": _function(vc.log2, of_complex.log2),
-    "log10": _function(vc.log10, of_complex.log10),
-    "log1p": _function(vc.log1p, of_complex.log1p),
-    "sin": _function(vc.sin, of_complex.sin),
-    "cos": _function(vc.cos, of_complex.cos),
-    "tan": _function(vc.tan, of_complex.tan),
-    "arcsin": _function(vc.asin, of_complex.arcsin),
-    "arccos": _function(vc.acos, of_complex.arccos),
-    "arctan": _function(vc.atan, of_complex.arctan),
-    "sinh": _function(vc.sinh, of_complex.sinh),
-    "cosh": _function(vc.cosh, of_complex.cosh),
-    "tanh": _function(vc.tanh, of_complex.tanh),
-    "arcsinh": _function(vc.asinh, of_complex.arcsinh),
-    "arccosh": _function(vc.acosh, of_complex.arccosh),
-    "arctanh": _function(vc.atanh, of_complex.arctanh),
-    "arctan2": _function(vc.atan2),
-    "hypot": _function(vc.hypot),
-    "degrees": _function(_scaled(180 / np.pi)),
-    "radians": _function(_scaled(np.pi / 180)),
+    "floor": _make_rounding(vc.floor),
+    "ceil": _make_rounding(vc.ceil),
+    "trunc": _make_rounding(vc.trunc),
+    "rint": _make_rounding(vc.round),
+    "logaddexp": _make_logaddexp("e"),
+    "logaddexp2": _make_logaddexp("2"),
+    "sqrt": _make_function(vc.sqrt, of_complex.sqrt),
+    "cbrt": _make_function(vc.cbrt),
+    "exp": _make_function(vc.exp, of_complex.exp),
+    "exp2": _make_function(vc.exp2, of_complex.exp2),
+    "expm1": _make_function(vc.expm1, of_complex.expm1),
+    "log": _make_function(vc.log, of_complex.log),
+    "log2": _make_function(vc.log2, of_complex.log2),
+    "log10": _make_function(vc.log10, of_complex.log10),
+    "log1p": _make_function(vc.log1p, of_complex.log1p),
+    "sin": _make_function(vc.sin, of_complex.sin),
+    "cos": _make_function(vc.cos, of_complex.cos),
+    "tan": _make_function(vc.tan, of_complex.tan),
+    "arcsin": _make_function(vc.asin, of_complex.arcsin),
+    "arccos": _make_function(vc.acos, of_complex.arccos),
+    "arctan": _make_function(vc.atan, of_complex.arctan),
+    "sinh": _make_function(vc.sinh, of_complex.sinh),
+    "cosh": _make_function(vc.cosh, of_complex.cosh),
+    "tanh": _make_function(vc.tanh, of_complex.tanh),
+    "arcsinh": _make_function(vc.asinh, of_complex.arcsinh),
+    "arccosh": _make_function(vc.acosh, of_complex.arccosh),
+    "arctanh": _make_function(vc.atanh, of_complex.arctanh),
+    "arctan2": _make_function(vc.atan2),
+    "hypot": _make_function(vc.hypot),
+    "degrees": _make_function(_make_scaling(180 / np.pi)),
+    "radians": _make_function(_make_scaling(np.pi / 180)),
     "conjugate": _conjugate,
 }
 

@@ -6,7 +6,8 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.basics.inputs import to_array
-from vkdispatch.numpy.core.memory import Shape
+from vkdispatch.numpy.core.array import view_of
+from vkdispatch.numpy.core.memory import Shape, is_f_order
 
 __all__ = [
     "broadcast_shapes",
@@ -24,9 +25,5 @@ def broadcast_shapes(*args: Any) -> Shape:
 
 def isfortran(a: Any) -> bool:
     """Whether an array is contiguous in Fortran's order, and not in C's. See `numpy.isfortran`."""
-    array = to_array(a, "a")
-    from vkdispatch.numpy.core.array import view_of
-    from vkdispatch.numpy.core.memory import is_c_order
-
-    view = view_of(array)
-    return not view.is_contiguous and is_c_order(view.shape[::-1], view.strides[::-1])
+    view = view_of(to_array(a, "a"))
+    return not view.is_contiguous and is_f_order(view)

@@ -5,8 +5,9 @@ from typing import Any
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.inputs import to_array
-from vkdispatch.numpy.basics.manipulation import diagonal, reshape
-from vkdispatch.numpy.core.array import Array, parse_index
+from vkdispatch.numpy.basics.manipulation import diagonal, reshape, view_diagonal
+from vkdispatch.numpy.core.application import assign
+from vkdispatch.numpy.core.array import Array, parse_index, value_of
 
 __all__ = [
     "diag",
@@ -27,7 +28,7 @@ def diag(v: Any, k: int = 0) -> Array:
         raise ArgumentValueError(f"v: expected one or two axes, got the shape {array.shape}")
     size = array.size + abs(offset)
     made = zeros((size, size), array.dtype)
-    diagonal(made, offset)[...] = array
+    assign(view_diagonal(made, offset), value_of(array))
     return made
 
 

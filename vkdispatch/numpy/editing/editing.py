@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.creation import arange, zeros
-from vkdispatch.numpy.basics.inputs import to_array, to_host
-from vkdispatch.numpy.basics.manipulation import concatenate, moveaxis, parse_axes, parse_axis, reshape
+from vkdispatch.numpy.basics.creation import zeros
+from vkdispatch.numpy.basics.inputs import asnumpy, to_array
+from vkdispatch.numpy.basics.joining import concatenate
+from vkdispatch.numpy.basics.manipulation import moveaxis, parse_axes, parse_axis, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
+from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.indexing.gathering import nonzero
@@ -31,7 +33,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     return concatenate([array, more], axis=axis)
 
 
-def _line(arr: Any, axis: int | None) -> tuple[Array, int]:
+def _parse_line(arr: Any, axis: int | None) -> tuple[Array, int]:
     array = to_array(arr, "arr")
     if axis is None:
         return reshape(array, -1), 0
@@ -42,7 +44,7 @@ def _parse_places(obj: Any, length: int, most: int, *, masks: bool) -> tuple["np
     """Return places along an axis counted from the front, and whether a single one was given."""
     if isinstance(obj, slice):
         return np.arange(*obj.indices(length)), False
-    given = to_host(obj)
+    given = asnumpy(obj)
     if given.size == 0 and not isinstance(obj, Array):
         given = given.astype(np.int64)
     if given.dtype.kind == "b":
@@ -60,6 +62,11 @@ def _parse_places(obj: Any, length: int, most: int, *, masks: bool) -> tuple["np
     return np.where(places < 0, places + length, places), single
 
 
+def _find_runs(places: "np.ndarray[Any, Any]") -> "list[np.ndarray[Any, Any]]":
+    """Return the runs of ascending places that stand side by side."""
+    return np.split(places, np.flatnonzero(np.diff(places) != 1) + 1) if places.size else []
+
+
 def delete(arr: Any, obj: Any, axis: int | None = None) -> Array:
     """Return an array without some of its parts. See `numpy.delete`.
 
@@ -75,14 +82,14 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Array:
     ValueError
         A mask has another length.
     """
-    array, place = _line(arr, axis)
+    array, place = _parse_line(arr, axis)
     length = array.shape[place]
     places, _ = _parse_places(obj, length, length, masks=True)
     keep = np.ones(length, bool)
     keep[places] = False
     before = (slice(None),) * place
     kept = np.flatnonzero(keep)
-    runs = np.split(kept, np.flatnonzero(np.diff(kept) != 1) + 1) if kept.size else []
+    runs = _find_runs(kept)
     if not runs:
         return array[(*before, slice(0, 0))].copy()
     if len(runs) <= 4:
@@ -107,7 +114,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     ValueError
         The values do not broadcast.
     """
-    array, place = _line(arr, axis)
+    array, place = _parse_line(arr, axis)
     length = array.shape[place]
     places, single = _parse_places(obj, length, length + 1, masks=False)
     more = to_array(values, "values").astype(array.dtype, copy=False)
@@ -127,7 +134,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     result = zeros((*array.shape[:place], length + count, *array.shape[place + 1 :]), array.dtype)
     before = (slice(None),) * place
     old = np.flatnonzero(keep)
-    runs = np.split(old, np.flatnonzero(np.diff(old) != 1) + 1) if old.size else []
+    runs = _find_runs(old)
     if len(runs) <= 4:
         done = 0
         for run in runs:

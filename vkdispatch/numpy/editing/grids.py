@@ -5,9 +5,10 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, UnsupportedError
-from vkdispatch.numpy.basics.creation import arange, linspace
 from vkdispatch.numpy.basics.inputs import to_array
-from vkdispatch.numpy.basics.manipulation import atleast_1d, broadcast_to, column_stack, concatenate, stack
+from vkdispatch.numpy.basics.joining import column_stack, concatenate, stack
+from vkdispatch.numpy.basics.manipulation import atleast_1d, broadcast_to
+from vkdispatch.numpy.basics.sequences import arange, linspace
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import default_real
@@ -41,7 +42,7 @@ def _narrow(values: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     return values.astype(default_real()) if values.dtype.kind == "f" else values
 
 
-class _Joining:
+class _Joiner:
     """See `numpy.r_` and `numpy.c_`. Texts, which give the axes, are not implemented."""
 
     def __init__(self, *, columns: bool) -> None:
@@ -64,4 +65,4 @@ class _Joining:
 
 
 mgrid, ogrid = _Grid(sparse=False), _Grid(sparse=True)
-r_, c_ = _Joining(columns=False), _Joining(columns=True)
+r_, c_ = _Joiner(columns=False), _Joiner(columns=True)

@@ -6,11 +6,13 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.creation import arange, tri
+from vkdispatch.numpy.basics.creation import ones
 from vkdispatch.numpy.basics.elementwise import clip
 from vkdispatch.numpy.basics.inputs import to_array
-from vkdispatch.numpy.basics.manipulation import broadcast_to, reshape, stack
+from vkdispatch.numpy.basics.joining import stack
+from vkdispatch.numpy.basics.manipulation import broadcast_to, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
+from vkdispatch.numpy.basics.sequences import arange, tri
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.conversion import parse_shape
 from vkdispatch.numpy.core.dtypes import int64, parse_dtype
@@ -31,7 +33,7 @@ __all__ = [
 ]
 
 
-def _along(length: int, axis: int, ndim: int, dtype: Any = int64) -> Array:
+def _range_along(length: int, axis: int, ndim: int, dtype: Any = int64) -> Array:
     return reshape(arange(length, dtype=dtype), tuple(length if i == axis else 1 for i in range(ndim)))
 
 
@@ -44,7 +46,7 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     """
     shape = parse_shape(dimensions, "dimensions")
     kind = parse_dtype(dtype)
-    each = [_along(length, axis, len(shape), kind) for axis, length in enumerate(shape)]
+    each = [_range_along(length, axis, len(shape), kind) for axis, length in enumerate(shape)]
     if sparse:
         return tuple(each)
     if not each:
@@ -158,7 +160,7 @@ def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
     return nonzero(~tri(n, m, k - 1, bool))
 
 
-def _plane(arr: Any) -> tuple[int, int]:
+def _parse_plane(arr: Any) -> tuple[int, int]:
     array = to_array(arr, "arr")
     if array.ndim != 2:
         raise ArgumentValueError(f"arr: expected two axes, got the shape {array.shape}")
@@ -167,20 +169,18 @@ def _plane(arr: Any) -> tuple[int, int]:
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
     """Return the indices of the lower triangle of an array. See `numpy.tril_indices_from`."""
-    rows, columns = _plane(arr)
+    rows, columns = _parse_plane(arr)
     return tril_indices(rows, k, columns)
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
     """Return the indices of the upper triangle of an array. See `numpy.triu_indices_from`."""
-    rows, columns = _plane(arr)
+    rows, columns = _parse_plane(arr)
     return triu_indices(rows, k, columns)
 
 
 def mask_indices(n: int, mask_func: Any, k: Any = 0) -> tuple[Array, ...]:
     """Return the indices that a function such as `triu` leaves of a matrix. See `numpy.mask_indices`."""
-    from vkdispatch.numpy.basics.creation import ones
-
     return nonzero(mask_func(ones((n, n), int64), k=k) != 0)
 
 

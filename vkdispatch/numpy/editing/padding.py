@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from vkdispatch.numpy.basics.elementwise import rint
-from vkdispatch.numpy.basics.inputs import to_array, to_host
-from vkdispatch.numpy.basics.manipulation import broadcast_to, concatenate, reshape
+from vkdispatch.numpy.basics.elementwise import floor, rint
+from vkdispatch.numpy.basics.inputs import asnumpy, to_array
+from vkdispatch.numpy.basics.joining import concatenate
+from vkdispatch.numpy.basics.manipulation import broadcast_to, reshape
 from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import mean
 from vkdispatch.numpy.basics.reductions import min as least
@@ -17,7 +18,7 @@ from vkdispatch.numpy.core.array import Array, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.indexing.gathering import array_from
-from vkdispatch.numpy.statistics.statistics import median
+from vkdispatch.numpy.statistics.quantiles import median
 from vkdispatch.rearrange.padding import pad as pad_buffer
 
 __all__ = [
@@ -97,7 +98,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Ar
 def _parse_pairs(value: Any, ndim: int, name: str) -> Pairs:
     if value is None:
         return [(None, None)] * ndim
-    given = to_host(value)
+    given = asnumpy(value)
     try:
         wide = np.broadcast_to(given, (ndim, 2))
     except ValueError:
@@ -115,7 +116,7 @@ def _parse_widths(value: Any, ndim: int) -> list[tuple[int, int]]:
                 raise ArgumentValueError(f"pad_width: axis {axis} is out of bounds for {ndim} axes")
             pairs[axis] = (width, width) if isinstance(width, (int, np.integer)) else tuple(width)
         value = pairs
-    given = to_host(value)
+    given = asnumpy(value)
     if given.dtype.kind not in "iu":
         raise ArgumentTypeError(f"pad_width: expected ints, got {value!r}")
     if (given < 0).any():
@@ -160,8 +161,6 @@ def _ramp(
         if end:
             made = made + end * (1 - parts)
         if x.dtype.kind in "iu":
-            from vkdispatch.numpy.basics.elementwise import floor
-
             made = floor(made)
         found.append(made.astype(x.dtype))
     return found[0], found[1]

@@ -5,11 +5,12 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.creation import arange
 from vkdispatch.numpy.basics.elementwise import choose, clip
 from vkdispatch.numpy.basics.inputs import to_array, to_index
 from vkdispatch.numpy.basics.manipulation import parse_axis, reshape, view_with
-from vkdispatch.numpy.core.array import Array, view_of
+from vkdispatch.numpy.basics.sequences import arange
+from vkdispatch.numpy.core.array import Array, check_cast, view_of
+from vkdispatch.numpy.core.dtypes import Kind
 from vkdispatch.numpy.indexing.gathering import nonzero
 
 __all__ = [
@@ -131,15 +132,12 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     """
     target = _target(dst, "dst")
     if isinstance(src, (bool, int, float, complex)) and not isinstance(src, np.generic):
-        fits = np.can_cast(np.result_type(target.dtype, src), target.dtype, casting)
         source: Any = src
+        kind: Kind = np.result_type(target.dtype, src)
     else:
         source = to_array(src, "src")
-        fits = np.can_cast(source.dtype, target.dtype, casting)
-    if not fits:
-        raise ArgumentTypeError(
-            f"src: {getattr(src, 'dtype', src)} does not go into {target.dtype} by a {casting!r} cast"
-        )
+        kind = source.dtype
+    check_cast(kind, target.dtype, "src", casting)
     if where is True:
         target[...] = source
         return

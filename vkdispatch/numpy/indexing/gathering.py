@@ -11,7 +11,7 @@ from vkdispatch.base.record import record
 from vkdispatch.numpy.basics.creation import empty
 from vkdispatch.numpy.basics.elementwise import choose
 from vkdispatch.numpy.basics.manipulation import reshape
-from vkdispatch.numpy.core.application import assign, broadcast_shapes, cast, number_as, refuse_read_only
+from vkdispatch.numpy.core.application import assign, cast, fit_shape, number_as, refuse_read_only
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.array import Array, array_of, value_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy
@@ -54,7 +54,7 @@ def nonzero(x: Any, /) -> tuple[Array, ...]:
     ValueError
         The array has no axes.
     """
-    value = value_of(x if isinstance(x, Array) else asarray(x))
+    value = value_of(asarray(x))
     if not value.shape:
         raise ArgumentValueError("x: nonzero of an array without axes; use reshape(x, 1)")
     if value.size == 0:
@@ -265,13 +265,13 @@ def scatter_items(view: View, picked: Picked, value: Any) -> None:
             value = number_as(value, view.dtype, "value")
             different = True
         else:
-            value = _fit(cast(value, view.dtype), shape)
+            value = fit_shape(cast(value, view.dtype), shape, "value")
         if not check_lengths(selection):
             return
         if not is_number:
-            value = _apart(value, view)
+            value = _copy_if_shared(value, view)
         indices = tuple(
-            Index(_apart(each.value, view), each.length, each.stride, each.axis, each.is_valid)
+            Index(_copy_if_shared(each.value, view), each.length, each.stride, each.axis, each.is_valid)
             for each in selection.indices
         )
         selection = Selection(
@@ -280,19 +280,7 @@ def scatter_items(view: View, picked: Picked, value: Any) -> None:
         write_places(selection, value, is_unique=different)
 
 
-def _fit(value: Any, shape: Shape) -> Any:
-    """Return a value broadcast to a shape."""
-    while len(value.shape) > len(shape) and value.shape[0] == 1:
-        view = evaluate(value)
-        value = View(view.storage, view.shape[1:], view.dtype, view.offset, view.strides[1:])
-    if value.shape == shape:
-        return value
-    if broadcast_shapes([value.shape, shape], "value") != shape:
-        raise ArgumentValueError(f"value: could not broadcast from shape {value.shape} into shape {shape}")
-    return broadcast_view(value, shape)
-
-
-def _apart(value: Any, view: View) -> Any:
+def _copy_if_shared(value: Any, view: View) -> Any:
     """Return a value that does not read the memory of a view, which no waiting expression reads."""
     if type(value) is View and value.storage.memory is view.storage.memory:
         return gather(value)

@@ -15,7 +15,6 @@ from vkdispatch.numpy.indexing.gathering import Picked, gather_items, scatter_it
 
 __all__: list[str] = []
 
-newaxis = None
 _WHOLE = slice(None)
 
 

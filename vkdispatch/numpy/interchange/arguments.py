@@ -26,10 +26,10 @@ def as_argument(x: Array, is_recorded: bool = False, is_mapped: bool = False) ->
     if is_mapped and len(x.shape) <= 3 and (type(value) is Node or not view_of(x).is_whole):
         return as_operand(value, x.shape)
     view = view_of(x)
-    if view.is_whole:
+    if view.is_whole and not view.storage.is_read_only:
         view.storage.share()
         return as_buffer(view, _shape_of(view.shape, view.size))
-    what = f"an array of shape {view.shape} that is a part of a larger one, or not in C order,"
+    what = f"an array of shape {view.shape} that is a part of a larger one, not in C order, or read-only,"
     if is_recorded:
         raise ArgumentValueError(
             f"{what} is no argument of a recorded call: it would be copied now; give x.copy(), which the "

@@ -3,8 +3,6 @@
 import math
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.buffers.foreign import foreign_buffer, upload
 from vkdispatch.base.context import Context
@@ -22,6 +20,7 @@ from vkdispatch.base.sharing.exports import (
 )
 from vkdispatch.base.sharing.imports import bounds, find_obstacle, import_memory, take_elements
 from vkdispatch.base.sharing.shared_memory import SharedMemory, as_numpy, copy_of
+from vkdispatch.numpy.basics.inputs import asnumpy
 from vkdispatch.numpy.core.array import Array, array_of, view_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy
 from vkdispatch.numpy.core.devices import parse_device
@@ -155,15 +154,11 @@ def to_device(x: Array, device: Any, /, *, stream: Any = None) -> Array:
 def asbuffer(x: Array) -> Buffer[Any]:
     """Return the memory of an array as a `vd.Buffer`; arrays of more than three axes have one axis there.
 
-    The buffer and the array share their memory if the elements lie one behind the other; else it is a copy.
+    The buffer and the array share their memory if the elements lie one behind the other, and are
+    not read-only; else it is a copy.
     """
     view = view_of(x)
-    if not view.is_whole:
+    if not view.is_whole or view.storage.is_read_only:
         view = gather(view)
     view.storage.share()
     return as_buffer(view, view.shape if len(view.shape) <= 3 else (view.size,))
-
-
-def asnumpy(x: Any) -> "np.ndarray[Any, Any]":
-    """Return the values of an array as a NumPy array."""
-    return x.numpy() if isinstance(x, Array) else np.asarray(x)

@@ -5,9 +5,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from vkdispatch.numpy.basics.inputs import asnumpy
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.conversion import asarray
-from vkdispatch.numpy.interchange.exchange import asnumpy
 
 __all__ = [
     "fromfile",

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics.creation import empty, zeros
+from vkdispatch.numpy.basics.manipulation import broadcast_to
 from vkdispatch.numpy.core.array import Array, array_of, view_of
-from vkdispatch.numpy.core.dtypes import Kind, kernel_type, parse_dtype
-from vkdispatch.numpy.core.memory import Shape, Storage, View, is_c_order
+from vkdispatch.numpy.core.dtypes import Kind, parse_dtype, part_kind
+from vkdispatch.numpy.core.memory import Shape, View, is_f_order, is_read_only, share_storage
 
 
 class Flags(NamedTuple):
@@ -48,12 +49,11 @@ _COMBINATIONS: dict[str, Callable[[Flags], bool]] = {
 def array_flags(x: Array) -> Flags:
     """Return how an array lies in memory, after computing it."""
     view = view_of(x)
-    repeats = any(stride == 0 and length > 1 for length, stride in zip(view.shape, view.strides, strict=True))
     return Flags(
         c_contiguous=view.is_contiguous,
-        f_contiguous=is_c_order(view.shape[::-1], view.strides[::-1]),
+        f_contiguous=is_f_order(view),
         owndata=view.is_whole and not view.storage.memory.imported,
-        writeable=not (repeats and view.size) and not view.storage.memory.read_only,
+        writeable=not is_read_only(view),
     )
 
 
@@ -74,11 +74,23 @@ def view_as(x: Array, dtype: Any = None) -> Array:
     if view.dtype.kind == "b" or kind.kind == "b":
         raise ArgumentTypeError(f"dtype: {view.dtype} has no view as {kind}; use astype")
     shape, strides, offset = _lay_out(view, kind)
-    own = view.storage.buffer
-    view.storage.share()
-    count = own.size * view.dtype.itemsize // kind.itemsize
-    other = Buffer.of_memory(own.context, own._native, (count,), kernel_type(kind))
-    return array_of(View(Storage(other, is_shared=True), shape, kind, offset, strides))
+    return array_of(View(share_storage(view.storage, kind), shape, kind, offset, strides))
+
+
+def view_part(x: Array, number: int) -> Array:
+    """Return the real parts of an array (0), or the imaginary ones (1): a view.
+
+    The imaginary parts of other than complex numbers are read-only zeros.
+    """
+    kind = part_kind(x.dtype)
+    if x.dtype.kind != "c":
+        return broadcast_to(zeros((), kind, device=x.device), x.shape) if number else x
+    view = view_of(x)
+    if not view.size:
+        return empty(view.shape, kind, device=x.device)
+    strides = tuple(2 * stride for stride in view.strides)
+    storage = share_storage(view.storage, kind)
+    return array_of(View(storage, view.shape, kind, 2 * view.offset + number, strides))
 
 
 def _lay_out(view: View, kind: Kind) -> tuple[Shape, Shape, int]:

@@ -1,5 +1,6 @@
 """What waits to be computed: computing it now, and saying what will run."""
 
+import math
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, describe_place
@@ -140,10 +141,7 @@ def _add_view(view: View, kernel: _Kernel) -> str:
 
 
 def _bytes(dtype: Kind, shape: Shape) -> int:
-    size = dtype.itemsize
-    for length in shape:
-        size *= length
-    return size
+    return dtype.itemsize * math.prod(shape)
 
 
 def _type_text(dtype: Kind, shape: Shape) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.numpy.basics.manipulation import concatenate
+from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.core.array import Array
 
 __all__ = ["array2string", "array_repr", "array_str"]
@@ -37,15 +37,15 @@ def array2string(a: Any, max_line_width: int | None = None, precision: Any = Non
     Of an abbreviated array only the elements that are shown are read.
     """
     settings = np.get_printoptions()
-    edges = _or(options.pop("edgeitems", None), settings["edgeitems"])
-    threshold = _or(options.pop("threshold", None), settings["threshold"])
+    edges = _default_to(options.pop("edgeitems", None), settings["edgeitems"])
+    threshold = _default_to(options.pop("threshold", None), settings["threshold"])
     values = _read_edges(a, edges, threshold) if isinstance(a, Array) else np.asarray(a)
     limit = threshold if values.size == a.size else 0
     options |= {"edgeitems": edges, "threshold": limit}
     return np.array2string(values, max_line_width, precision, **options)
 
 
-def _or(value: Any, default: Any) -> Any:
+def _default_to(value: Any, default: Any) -> Any:
     return default if value is None else value
 
 
@@ -76,7 +76,7 @@ def array_repr(
     is_abbreviated = arr.size > np.get_printoptions()["threshold"]
     tail = f", shape={arr.shape}" if is_abbreviated or not arr.size else ""
     tail += f", dtype={arr.dtype})"
-    width = _or(max_line_width, np.get_printoptions()["linewidth"])
+    width = _default_to(max_line_width, np.get_printoptions()["linewidth"])
     last = body.rpartition("\n")[2] if "\n" in body else f"Array({body}"
     gap = "\n" + " " * len("Array(") if len(last) + len(tail) > width else ""
     return f"Array({body}{tail.replace(', ', ',' + gap, 1) if gap else tail}"

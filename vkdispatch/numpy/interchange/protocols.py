@@ -51,7 +51,8 @@ _NEUTRAL: dict[str, tuple[Any, ...]] = {
 }
 # Ufuncs that compute what another one does.
 _SAME = {"rad2deg": "degrees", "deg2rad": "radians"}
-_BY_OTHERS = {"matmul": "matmul", "vecdot": "vecdot"}
+# Ufuncs that are functions of linear algebra here.
+_PRODUCTS = ("matmul", "vecdot", "matvec", "vecmat")
 
 
 # ---- ufuncs --------------------------------------------------------------------------------------
@@ -78,7 +79,6 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
         if _is_foreign(each):
             return NotImplemented
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-    inputs = [each[()] if isinstance(each, np.ndarray) and not each.ndim else each for each in inputs]
     _refuse_host_arrays(f"np.{name}", (*inputs, *_flat(outputs), kwargs.get("where")))
     compute = _METHODS.get(method)
     if compute is None:
@@ -153,9 +153,9 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any
             return finish(value_of(found), outputs, None, name)
         pairs = zip(found, outputs, strict=True)
         return tuple(each if out is None else finish(value_of(each), out, None, name) for each, out in pairs)
-    if name in _BY_OTHERS:
+    if name in _PRODUCTS:
         options = _options(name, kwargs, ("out", "dtype", "axis"))
-        return getattr(namespace(), _BY_OTHERS[name])(*inputs, **options)
+        return getattr(namespace(), name)(*inputs, **options)
     function = UFUNCS.get(_SAME.get(name, name))
     if function is None:
         raise ArgumentTypeError(f"np.{name}: arrays do not have this function; {_ON_HOST}")
@@ -233,7 +233,7 @@ def _accumulate(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) 
 
 
 def _outer(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
-    first, second = (each if isinstance(each, Array) else asarray(each) for each in inputs)
+    first, second = (asarray(each) for each in inputs)
     grown = namespace().reshape(first, (*first.shape, *(1,) * second.ndim))
     return _call(ufunc, (grown, second), kwargs)
 
@@ -299,14 +299,10 @@ def find_function(func: Any) -> Callable[..., Any] | None:
         space = getattr(space, module.rpartition(".")[2])
     elif module != "numpy":
         return None
-    if name in _UNLIKE:
-        return None
     found = getattr(space, name, None)
     return found if inspect.isfunction(found) else None
 
 
-# Functions of which something else has the name in this namespace.
-_UNLIKE = ("choose",)
 # Functions that compute nothing; arrays of NumPy are welcome.
 _ABOUT = ("can_cast", "common_type", "may_share_memory", "result_type", "shares_memory")
 # Parameters that have another name here.

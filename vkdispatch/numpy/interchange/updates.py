@@ -2,13 +2,12 @@
 
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.numpy.basics.creation import arange
 from vkdispatch.numpy.basics.elementwise import UFUNCS, choose
-from vkdispatch.numpy.basics.manipulation import broadcast_to, concatenate, reshape
-from vkdispatch.numpy.core.array import Array, view_of
+from vkdispatch.numpy.basics.joining import concatenate
+from vkdispatch.numpy.basics.manipulation import broadcast_to, reshape
+from vkdispatch.numpy.basics.sequences import arange
+from vkdispatch.numpy.core.array import Array, check_cast, view_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.sorting.searching import argsort, searchsorted
 
@@ -80,6 +79,5 @@ def _is_weak(value: Any) -> bool:
 
 
 def _set(name: str, flat: Array, places: Array, result: Array) -> None:
-    if not np.can_cast(result.dtype, flat.dtype, "same_kind"):
-        raise ArgumentTypeError(f"np.{name}.at: cannot cast the result from {result.dtype} to {flat.dtype}")
+    check_cast(result.dtype, flat.dtype, f"np.{name}.at")
     flat[places] = result

@@ -1,6 +1,7 @@
 """Python functions of numbers as element-wise functions of arrays."""
 
 import inspect
+import math
 from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from typing import Any
@@ -92,7 +93,7 @@ class VectorizedFunction:
         shapes = [each.shape for each in values if type(each) is Node or type(each) is View]
         shape = broadcast_shapes(shapes, self.__name__)
         operands = make_values(values, kinds, self.__name__)
-        results = [array_of(make_node(loop, operands, shape, _size_of(shape))) for loop in loops]
+        results = [array_of(make_node(loop, operands, shape, math.prod(shape))) for loop in loops]
         return tuple(results) if is_tuple else results[0]
 
     def _kinds_of(self, values: Sequence[Any]) -> tuple[Kind, ...]:
@@ -226,13 +227,6 @@ def _weak_kind(number: Any, given: Sequence[Kind]) -> Kind:
     if kind in (float64, np.complex128) and kind not in given:
         return default_real() if kind == float64 else default_complex()
     return kind
-
-
-def _size_of(shape: tuple[int, ...]) -> int:
-    size = 1
-    for length in shape:
-        size *= length
-    return size
 
 
 def _infer(function: Callable[..., Any], name: str, kinds: Sequence[Kind]) -> tuple[list[Kind], bool]:

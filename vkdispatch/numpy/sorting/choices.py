@@ -8,11 +8,11 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import zeros_like
 from vkdispatch.numpy.basics.elementwise import choose as choose_between
-from vkdispatch.numpy.basics.elementwise import clip, finish
+from vkdispatch.numpy.basics.elementwise import clip
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.manipulation import broadcast_arrays, result_type
 from vkdispatch.numpy.basics.reductions import any as any_of
-from vkdispatch.numpy.core.array import Array, value_of
+from vkdispatch.numpy.core.array import Array, store_result
 
 __all__ = [
     "choose",
@@ -91,7 +91,7 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
     for number in range(1, count):
         result = choose_between(index == number, each[number].astype(kind, copy=False), result)
     if out is not None:
-        return finish(value_of(result), out)
+        return store_result(out, result)
     return result.copy() if count == 1 else result
 
 

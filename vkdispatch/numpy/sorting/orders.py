@@ -7,7 +7,7 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.inputs import to_array
-from vkdispatch.numpy.basics.lines import lines as lines_of
+from vkdispatch.numpy.basics.lines import lines_of
 from vkdispatch.numpy.basics.manipulation import parse_axis, reshape
 from vkdispatch.numpy.core.array import Array, value_of
 from vkdispatch.numpy.core.dtypes import int64

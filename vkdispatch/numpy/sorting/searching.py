@@ -7,19 +7,21 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import zeros
-from vkdispatch.numpy.basics.elementwise import choose
-from vkdispatch.numpy.basics.lines import lines as lines_of
-from vkdispatch.numpy.basics.lines import parse_value
+from vkdispatch.numpy.basics.elementwise import choose, isnan
+from vkdispatch.numpy.basics.inputs import parse_value
+from vkdispatch.numpy.basics.joining import concatenate, stack
+from vkdispatch.numpy.basics.lines import lines_of
 from vkdispatch.numpy.basics.manipulation import (
     broadcast_to,
-    concatenate,
     moveaxis,
     parse_axes,
     parse_axis,
     reshape,
     result_type,
-    stack,
 )
+from vkdispatch.numpy.basics.reductions import any as any_of
+from vkdispatch.numpy.basics.reductions import count_nonzero, cumsum
+from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.application import broadcast_shapes
 from vkdispatch.numpy.core.array import Array, array_of, bound_integer, store, value_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy
@@ -116,7 +118,7 @@ def searchsorted(x1: Any, /, v: Any, side: str = "left", sorter: Any = None) -> 
     """
     if side not in ("left", "right"):
         raise ArgumentValueError(f"side: expected 'left' or 'right', got {side!r}")
-    first = x1 if isinstance(x1, Array) else asarray(x1)
+    first = asarray(x1)
     second = v if isinstance(v, Array) else _number_beside(v, first)
     if first.ndim != 1:
         raise ArgumentValueError(f"x1: expected one axis, got the shape {first.shape}")
@@ -141,8 +143,6 @@ def _number_beside(value: Any, array: Array) -> Array:
 
 def _search_by_sort(first: Array, second: Array, side: str) -> Array:
     """Return where values go, by sorting them together with the sorted array: for complex numbers."""
-    from vkdispatch.numpy.basics.reductions import cumsum
-
     values = reshape(second, -1)
     order = argsort(concatenate([values, first] if side == "left" else [first, values]))
     if side == "left":
@@ -164,7 +164,7 @@ def take(x: Any, /, indices: Any, axis: Any = None, out: Any = None, mode: str =
         What is done about indices out of bounds: "raise" (an IndexError, at the latest with the next wait),
         "wrap" or "clip".
     """
-    array = x if isinstance(x, Array) else asarray(x)
+    array = asarray(x)
     index = indices if isinstance(indices, Array) else np.asarray(indices)
     if not index.size and index.dtype.kind == "f":
         index = index.astype(np.int64)
@@ -205,7 +205,7 @@ def take_along_axis(x: Any, /, indices: Any, axis: int | None = -1) -> Array:
     IndexError
         The indices are no integers, or out of bounds: of those in an Array, with the next wait or read.
     """
-    array = x if isinstance(x, Array) else asarray(x)
+    array = asarray(x)
     index = indices if isinstance(indices, Array) else from_numpy(np.asarray(indices), array.device)
     if axis is None:
         array, axis = reshape(array, -1), 0
@@ -264,7 +264,7 @@ def unique_all(x: Any, /) -> UniqueAll:
 
     Each NaN is different from all others.
     """
-    array = x if isinstance(x, Array) else asarray(x)
+    array = asarray(x)
     flat = reshape(array, -1)
     order = argsort(flat)
     return _first_of_runs(flat[order], order, array.shape)
@@ -305,7 +305,7 @@ def unique(
 
     With `equal_nan` all NaNs are one element, unless an axis is given.
     """
-    array = x if isinstance(x, Array) else asarray(x)
+    array = asarray(x)
     values: Array
     indices = inverse = counts = None
     if axis is not None:
@@ -317,9 +317,6 @@ def unique(
     else:
         values = unique_values(array)
     if equal_nan and axis is None and array.dtype.kind in "fc" and values.size > 1:
-        from vkdispatch.numpy.basics.elementwise import isnan
-        from vkdispatch.numpy.basics.reductions import count_nonzero
-
         nans = int(count_nonzero(isnan(values)))
         if nans > 1:
             first = values.size - nans
@@ -338,8 +335,6 @@ def unique(
 
 def _unique_along(array: Array, axis: int) -> UniqueAll:
     """Return the different parts along an axis, which are sorted by their elements, the first ones first."""
-    from vkdispatch.numpy.basics.creation import arange
-
     parts = moveaxis(array, axis, 0)
     count = parts.shape[0]
     rows = reshape(parts, (count, array.size // count if count else 0))
@@ -353,8 +348,6 @@ def _unique_along(array: Array, axis: int) -> UniqueAll:
 
 def _first_of_runs(ordered: Array, order: Array, shape: Shape) -> UniqueAll:
     """Return the first of equal neighbours, given elements or rows in order, and from where they come."""
-    from vkdispatch.numpy.basics.reductions import cumsum
-
     size = ordered.shape[0]
     if size == 0:
         nothing = zeros((0,), int64, device=ordered.device)
@@ -368,8 +361,6 @@ def _first_of_runs(ordered: Array, order: Array, shape: Shape) -> UniqueAll:
 
 def _are_first(ordered: Array) -> Array:
     """Return which elements or rows, of one at least, differ from those before them."""
-    from vkdispatch.numpy.basics.reductions import any as any_of
-
     steps = ordered[1:] != ordered[:-1]
     if ordered.ndim > 1:
         steps = any_of(steps, axis=1)

@@ -5,13 +5,15 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.creation import arange, zeros
-from vkdispatch.numpy.basics.elementwise import absolute, finish, imag, real
+from vkdispatch.numpy.basics.creation import zeros
+from vkdispatch.numpy.basics.elementwise import absolute, imag, real
 from vkdispatch.numpy.basics.inputs import to_array
-from vkdispatch.numpy.basics.manipulation import concatenate, parse_axis, reshape
+from vkdispatch.numpy.basics.joining import concatenate
+from vkdispatch.numpy.basics.manipulation import parse_axis, reshape
 from vkdispatch.numpy.basics.reductions import all as all_of
 from vkdispatch.numpy.basics.reductions import sum as total
-from vkdispatch.numpy.core.array import Array, value_of
+from vkdispatch.numpy.basics.sequences import arange
+from vkdispatch.numpy.core.array import Array, store_result
 from vkdispatch.numpy.core.dtypes import default_complex
 from vkdispatch.numpy.indexing.gathering import nonzero
 from vkdispatch.numpy.sorting.searching import sort, take
@@ -39,7 +41,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     if chosen.size > array.shape[place] and int(places[-1:].numpy().max(initial=-1)) >= array.shape[place]:
         raise ArgumentIndexError(f"condition: longer than axis {place} with {array.shape[place]} elements")
     found = take(array, places, axis=place)
-    return found if out is None else finish(value_of(found), out)
+    return store_result(out, found)
 
 
 def extract(condition: Any, arr: Any) -> Array:

@@ -4,7 +4,8 @@ from typing import Any
 
 from vkdispatch.numpy.basics.creation import ones
 from vkdispatch.numpy.basics.inputs import to_array
-from vkdispatch.numpy.basics.manipulation import concatenate, reshape
+from vkdispatch.numpy.basics.joining import concatenate
+from vkdispatch.numpy.basics.manipulation import reshape
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.sorting.searching import argsort, isin, sort, unique
 

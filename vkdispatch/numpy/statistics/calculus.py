@@ -10,17 +10,11 @@ from vkdispatch.numpy import fft
 from vkdispatch.numpy.basics.differences import diff
 from vkdispatch.numpy.basics.elementwise import absolute, choose, clip, conjugate, isnan, real
 from vkdispatch.numpy.basics.inputs import real_kind, to_array
-from vkdispatch.numpy.basics.manipulation import (
-    concatenate,
-    flip,
-    parse_axes,
-    parse_axis,
-    reshape,
-    result_type,
-)
+from vkdispatch.numpy.basics.joining import concatenate
+from vkdispatch.numpy.basics.manipulation import flip, parse_axes, parse_axis, reshape, result_type
 from vkdispatch.numpy.basics.reductions import cumsum
 from vkdispatch.numpy.basics.reductions import sum as total
-from vkdispatch.numpy.core.array import Array
+from vkdispatch.numpy.core.array import Array, check_cast
 from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real
 from vkdispatch.numpy.sorting.searching import argsort, searchsorted
 from vkdispatch.numpy.statistics.sliding import slide
@@ -134,8 +128,7 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
             parts.append(array[1:] - array[:-1])
         elif edge is not None:
             own = reshape(to_array(edge, name), -1)
-            if not np.can_cast(own.dtype, array.dtype, "same_kind"):
-                raise ArgumentTypeError(f"{name}: {own.dtype} does not go into {array.dtype}")
+            check_cast(own.dtype, array.dtype, name)
             parts.append(own)
     return concatenate(parts, dtype=array.dtype)
 
@@ -283,7 +276,7 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Array:
 def correlate(a: Any, v: Any, mode: str = "valid") -> Array:
     """Return the correlation of two vectors: of `a` with the conjugate of `v`. See `numpy.correlate`.
 
-    Long ones are computed as by `convolve`, which see.
+    See `convolve` for how long ones are computed.
     """
     first, second = _vectors(a, v, mode, least=1)
     turned = flip(conjugate(second) if second.dtype.kind == "c" else second)

@@ -10,7 +10,7 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import choose
-from vkdispatch.numpy.basics.inputs import to_array, to_host
+from vkdispatch.numpy.basics.inputs import asnumpy, to_array
 from vkdispatch.numpy.basics.manipulation import reshape, result_type
 from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import mean
@@ -23,7 +23,7 @@ from vkdispatch.numpy.core.dtypes import default_real, int64
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.indexing.gathering import array_from
 from vkdispatch.numpy.sorting.searching import searchsorted
-from vkdispatch.numpy.statistics.statistics import percentile
+from vkdispatch.numpy.statistics.quantiles import percentile
 from vkdispatch.selection.histograms.bincount import bincount as count_integers
 from vkdispatch.selection.histograms.histogram import histogram as count_in_bins
 
@@ -50,7 +50,7 @@ def _bins_of(bins: Any) -> Any:
     """Return a number of bins, or edges as a NumPy array."""
     if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
         return int(bins)
-    return to_host(bins)
+    return asnumpy(bins)
 
 
 def _limits(limits: Any) -> tuple[float, float] | None:
@@ -234,7 +234,7 @@ def histogramdd(
     if place.size == 0:
         found = zeros((math.prod(counts),), int64 if weights is None else default_real())
     else:
-        found = bincount_fixed(place, weights, math.prod(counts))
+        found = count_numbers(place, weights, math.prod(counts))
     found = reshape(found, tuple(counts)).astype(default_real(), copy=False)
     if density:
         found = found / total(found)
@@ -260,7 +260,7 @@ def histogram2d(
     return found, edges[0], edges[1]
 
 
-def bincount_fixed(x: Array, weights: Any, size: int) -> Array:
+def count_numbers(x: Array, weights: Any, size: int) -> Array:
     """Return how often each number below `size` occurs; others are not counted. It does not wait."""
     own = None if weights is None else _flat(weights, "weights")[1]
     return array_from(count_integers(_flat(x, "x")[1], own, 0, size))
@@ -312,7 +312,7 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Array:
         `bins` are not monotonic.
     """
     array = to_array(x)
-    edges = to_host(bins)
+    edges = asnumpy(bins)
     if edges.ndim != 1:
         raise ArgumentValueError(f"bins: expected one axis, got the shape {edges.shape}")
     steps = np.sign(np.subtract(edges[1:], edges[:-1], dtype=np.float64))

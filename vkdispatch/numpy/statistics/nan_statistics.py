@@ -1,13 +1,13 @@
-"""Reductions that pass over NaN. Quantiles without NaN are in `statistics`."""
+"""Reductions that pass over NaN. Quantiles without NaN are in `quantiles`."""
 
 import math
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.basics import reductions
-from vkdispatch.numpy.basics.elementwise import choose, finish, isnan, sqrt
+from vkdispatch.numpy.basics.elementwise import choose, isnan, sqrt
 from vkdispatch.numpy.basics.inputs import to_array
-from vkdispatch.numpy.core.array import Array, value_of
+from vkdispatch.numpy.core.array import Array, store_result
 
 __all__ = [
     "nanargmax",
@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-def _without_nan(a: Any, number: float) -> Array:
+def _replace_nan(a: Any, number: float) -> Array:
     """Return an array with a number in place of NaN."""
     array = to_array(a, "a")
     return choose(isnan(array), number, array) if array.dtype.kind in "fc" else array
@@ -41,7 +41,7 @@ def nansum(
     where: Any = None,
 ) -> Array:
     """Return sums along axes with NaN as zero. See `numpy.nansum`."""
-    return reductions.sum(_without_nan(a, 0), axis, dtype, out, keepdims, initial=initial, where=where)
+    return reductions.sum(_replace_nan(a, 0), axis, dtype, out, keepdims, initial=initial, where=where)
 
 
 def nanprod(
@@ -55,20 +55,20 @@ def nanprod(
     where: Any = None,
 ) -> Array:
     """Return products along axes with NaN as one. See `numpy.nanprod`."""
-    return reductions.prod(_without_nan(a, 1), axis, dtype, out, keepdims, initial=initial, where=where)
+    return reductions.prod(_replace_nan(a, 1), axis, dtype, out, keepdims, initial=initial, where=where)
 
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
     """Return running sums with NaN as zero. See `numpy.nancumsum`."""
-    return reductions.cumsum(_without_nan(a, 0), axis, dtype, out)
+    return reductions.cumsum(_replace_nan(a, 0), axis, dtype, out)
 
 
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
     """Return running products with NaN as one. See `numpy.nancumprod`."""
-    return reductions.cumprod(_without_nan(a, 1), axis, dtype, out)
+    return reductions.cumprod(_replace_nan(a, 1), axis, dtype, out)
 
 
-def _numbers(array: Array, where: Any) -> Any:
+def _find_numbers(array: Array, where: Any) -> Any:
     """Return where elements are numbers that count; None: everywhere."""
     if array.dtype.kind not in "fc":
         return where
@@ -80,15 +80,15 @@ def nanmean(
 ) -> Array:
     """Return means of the elements that are not NaN; NaN where there are none. See `numpy.nanmean`."""
     array = to_array(a, "a")
-    return reductions.mean(array, axis, dtype, out, keepdims, where=_numbers(array, where))
+    return reductions.mean(array, axis, dtype, out, keepdims, where=_find_numbers(array, where))
 
 
-def _squares(
+def _variance(
     a: Any, axis: Any, dtype: Any, ddof: float, keepdims: bool, where: Any, correction: float | None
 ) -> Array:
     """Return variances of the elements that are not NaN; NaN where there are no more than `ddof`."""
     array = to_array(a, "a")
-    chosen = _numbers(array, where)
+    chosen = _find_numbers(array, where)
     less = ddof if correction is None else correction
     found = reductions.var(array, axis, dtype, None, less, keepdims, where=chosen)
     if array.dtype.kind not in "fc":
@@ -109,8 +109,8 @@ def nanvar(
     correction: float | None = None,
 ) -> Array:
     """Return variances of the elements that are not NaN; NaN of no more than `ddof`. See `numpy.nanvar`."""
-    found = _squares(a, axis, dtype, ddof, keepdims, where, correction)
-    return found if out is None else finish(value_of(found), out)
+    found = _variance(a, axis, dtype, ddof, keepdims, where, correction)
+    return store_result(out, found)
 
 
 def nanstd(
@@ -125,7 +125,7 @@ def nanstd(
     correction: float | None = None,
 ) -> Array:
     """Return standard deviations of the elements that are not NaN. See `nanvar` and `numpy.nanstd`."""
-    found: Array = sqrt(_squares(a, axis, dtype, ddof, keepdims, where, correction), out=out)
+    found: Array = sqrt(_variance(a, axis, dtype, ddof, keepdims, where, correction), out=out)
     return found
 
 
@@ -151,7 +151,7 @@ def _extreme(
     )
     if initial is None:
         found = choose(reductions.all(missing, axis, keepdims=keepdims), math.nan, found)
-    return found if out is None else finish(value_of(found), out)
+    return store_result(out, found)
 
 
 def nanmin(

@@ -6,10 +6,12 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.creation import arange, zeros, zeros_like
+from vkdispatch.numpy.basics.creation import zeros, zeros_like
 from vkdispatch.numpy.basics.elementwise import multiply, power
 from vkdispatch.numpy.basics.inputs import to_array
-from vkdispatch.numpy.basics.manipulation import atleast_1d, concatenate, expand_dims, result_type
+from vkdispatch.numpy.basics.joining import concatenate
+from vkdispatch.numpy.basics.manipulation import atleast_1d, expand_dims, result_type
+from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import Array, parse_index
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import default_real, int64
@@ -47,7 +49,7 @@ def polyval(p: Any, x: Any) -> Array:
     return found
 
 
-def _together(a1: Any, a2: Any) -> tuple[Array, Array]:
+def _align(a1: Any, a2: Any) -> tuple[Array, Array]:
     """Return coefficients of the same number of powers."""
     first, second = _coefficients(a1, "a1"), _coefficients(a2, "a2")
     short = first.size - second.size
@@ -60,13 +62,13 @@ def _together(a1: Any, a2: Any) -> tuple[Array, Array]:
 
 def polyadd(a1: Any, a2: Any) -> Array:
     """Return the sum of two polynomials. See `numpy.polyadd`."""
-    first, second = _together(a1, a2)
+    first, second = _align(a1, a2)
     return first + second
 
 
 def polysub(a1: Any, a2: Any) -> Array:
     """Return the difference of two polynomials. See `numpy.polysub`."""
-    first, second = _together(a1, a2)
+    first, second = _align(a1, a2)
     return first - second
 
 

@@ -12,7 +12,7 @@ from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import DType, component_type, is_complex
 from vkdispatch.matrices.product import matmul
-from vkdispatch.numpy.basics.creation import eye
+from vkdispatch.numpy.basics.sequences import eye
 from vkdispatch.numpy.core.application import apply_ufunc, assign
 from vkdispatch.numpy.core.array import value_of
 from vkdispatch.numpy.core.devices import device_of
@@ -20,7 +20,7 @@ from vkdispatch.numpy.core.dtypes import kernel_type
 from vkdispatch.numpy.core.expressions import evaluate, evaluate_into
 from vkdispatch.numpy.core.kernels import as_buffer, gather, new_view
 from vkdispatch.numpy.core.memory import Storage, View
-from vkdispatch.numpy.factors import (
+from vkdispatch.numpy.linalg.factors import (
     block_of,
     conjugate,
     divide,
@@ -60,7 +60,7 @@ class Panel(NamedTuple):
 # ---- kernels -------------------------------------------------------------------------------------
 
 
-def _squared(x: Any, scale: Any) -> Any:
+def _square_ratio(x: Any, scale: Any) -> Any:
     """Return the squared size of x / scale."""
     parts = (x.real, x.imag) if is_complex(x.var_type) else (x,)
     ratios = [(part / scale).to_register() for part in parts]
@@ -134,9 +134,9 @@ def _panel_kernel(kind: DType, group: int) -> ShaderFunction:
             scale = vc.select(largest > 0, largest, one).to_register()
             part = vc.new_register(real, 0)
             with vc.for_block(j + 1 + t, rows, group) as row:
-                part[:] = part + _squared(a[line + row].to_register(), scale)
+                part[:] = part + _square_ratio(a[line + row].to_register(), scale)
             below = reduce(part, lambda x, y: x + y)
-            length = scale * vc.sqrt(_squared(alpha, scale) + below)
+            length = scale * vc.sqrt(_square_ratio(alpha, scale) + below)
             head = real_part(alpha).to_register()
             beta = vc.select(head < 0, length, -length).to_register()
             # nothing is left to reflect; a NaN is not nothing

@@ -1,4 +1,4 @@
-"""Quantiles, weighted means, covariances."""
+"""Quantiles and medians."""
 
 import math
 from collections.abc import Callable
@@ -9,43 +9,25 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.numpy.basics.creation import full
 from vkdispatch.numpy.basics.elementwise import (
-    add,
     choose,
     clip,
-    conjugate,
-    finish,
     floor,
-    imag,
     isnan,
-    real,
-    sqrt,
 )
-from vkdispatch.numpy.basics.elementwise import multiply as product
-from vkdispatch.numpy.basics.inputs import real_kind, to_array, to_host
+from vkdispatch.numpy.basics.inputs import asnumpy, real_kind, to_array
+from vkdispatch.numpy.basics.joining import stack
 from vkdispatch.numpy.basics.lines import final_shape
 from vkdispatch.numpy.basics.manipulation import (
-    broadcast_to,
-    concatenate,
-    diagonal,
     moveaxis,
     parse_axes,
-    parse_axis,
     reshape,
-    result_type,
-    squeeze,
-    stack,
 )
-from vkdispatch.numpy.basics.reductions import mean
 from vkdispatch.numpy.basics.reductions import sum as total
-from vkdispatch.numpy.core.array import Array, value_of
+from vkdispatch.numpy.core.array import Array, store_result
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64
-from vkdispatch.numpy.linalg import matmul
 from vkdispatch.numpy.sorting.searching import sort, take_along_axis
 
 __all__ = [
-    "average",
-    "corrcoef",
-    "cov",
     "median",
     "nanmedian",
     "nanpercentile",
@@ -65,9 +47,6 @@ _PLOTTING = {
 }
 _DISCRETE = ("inverted_cdf", "closest_observation", "lower", "higher", "nearest")
 METHODS = (*_PLOTTING, *_DISCRETE, "averaged_inverted_cdf", "midpoint")
-
-
-# ---- quantiles -----------------------------------------------------------------------------------
 
 
 def _round_down(x: Any) -> Any:
@@ -147,7 +126,7 @@ def _check_real(x: Array, name: str) -> None:
 
 def _parse_q(q: Any, scale: float) -> tuple["np.ndarray[Any, Any]", bool]:
     """Return fractions as float64, and whether they are a Python number, which has no dtype of its own."""
-    fractions = to_host(q)
+    fractions = asnumpy(q)
     if fractions.dtype.kind not in "biuf":
         raise ArgumentTypeError(f"q: expected real numbers, got {q!r}")
     fractions = fractions.astype(np.float64) / scale
@@ -188,7 +167,7 @@ def _quantiles(  # noqa: PLR0913  the options of the public functions
     final = final_shape(array.shape, axes, keepdims)
     if length == 0:
         found = full((*fractions.shape, *final), math.nan, kind)
-        return found if out is None else finish(value_of(found), out)
+        return store_result(out, found)
     ordered = sort(lines)
     pick = _pick_without_nan(ordered) if without_nan and array.dtype.kind == "f" else _pick(ordered)
     parts = [reshape(pick(float(each), method, kind), final) for each in fractions.reshape(-1)]
@@ -198,7 +177,7 @@ def _quantiles(  # noqa: PLR0913  the options of the public functions
         result = reshape(stack(parts), (*fractions.shape, *final))
     else:
         result = full((*fractions.shape, *final), 0, kind)
-    return result if out is None else finish(value_of(result), out)
+    return store_result(out, result)
 
 
 def _pick(ordered: Array) -> Callable[[float, str, Kind], Array]:
@@ -335,7 +314,7 @@ def median(
         if array.dtype.kind in "fc":
             found = choose(isnan(ordered[..., -1]), math.nan, found)
         result = reshape(found, final)
-    return result if out is None else finish(value_of(result), out)
+    return store_result(out, result)
 
 
 def nanmedian(
@@ -353,158 +332,4 @@ def nanmedian(
     found = choose(count % 2 == 1, low, _middle(low, high, array.dtype))
     found = choose(count == 0, math.nan, found)
     result = reshape(found, final_shape(array.shape, axes, keepdims))
-    return result if out is None else finish(value_of(result), out)
-
-
-# ---- means and covariances -----------------------------------------------------------------------
-
-
-def _weights_like(array: Array, weights: Any, axis: Any) -> Array:
-    """Return weights of the array's shape. Raises TypeError or ValueError for others."""
-    own = to_array(weights, "weights")
-    if own.shape == array.shape:
-        return own
-    if axis is None:
-        raise ArgumentTypeError(
-            f"axis: needed for weights of shape {own.shape} of an array of shape {array.shape}"
-        )
-    axes = (axis,) if not isinstance(axis, (tuple, list)) else tuple(axis)
-    places = tuple(parse_axis(each, array.ndim) for each in axes)
-    if own.shape != tuple(array.shape[place] for place in places):
-        raise ArgumentValueError(
-            f"weights: expected the shape {tuple(array.shape[place] for place in places)}, got {own.shape}"
-        )
-    ordered = moveaxis(own, tuple(range(own.ndim)), tuple(np.argsort(np.argsort(places)).tolist()))
-    return broadcast_to(
-        reshape(ordered, tuple(n if i in places else 1 for i, n in enumerate(array.shape))), array.shape
-    )
-
-
-def average(
-    a: Any, axis: Any = None, weights: Any = None, returned: bool = False, *, keepdims: bool = False
-) -> Any:
-    """Return weighted means along axes, and the sums of weights if `returned`. See `numpy.average`.
-
-    Where weights sum to zero, the mean is NaN or infinite: the sums are not read to raise an error.
-
-    Raises
-    ------
-    TypeError, ValueError
-        The shape of `weights` fits neither the array nor the axes.
-    """
-    array = to_array(a, "a")
-    if weights is None:
-        found = mean(array, axis, keepdims=keepdims)
-        count = math.prod(array.shape[place] for place in parse_axes(axis, array.ndim))
-        sums = full(found.shape, count, found.dtype)
-        return (found, sums) if returned else found
-    own = _weights_like(array, weights, axis)
-    kind = result_type(array, own)
-    if array.dtype.kind in "biu":
-        kind = result_type(array, own, default_real())
-    whole = total(own, axis=axis, dtype=kind, keepdims=keepdims)
-    found = total(product(array, own, dtype=kind), axis=axis, keepdims=keepdims) / whole
-    return (found, broadcast_to(whole, found.shape).copy()) if returned else found
-
-
-def _variables(m: Any, name: str, rowvar: bool) -> Array:
-    array = to_array(m, name)
-    if array.ndim > 2:
-        raise ArgumentValueError(f"{name}: expected at most two axes, got the shape {array.shape}")
-    if array.ndim < 2:
-        return reshape(array, (1, array.size))
-    single = name == "y" and array.shape[0] == 1
-    return array if rowvar or single else array.T
-
-
-def _frequencies(given: Any, name: str, count: int) -> Array:
-    own = to_array(given, name)
-    if own.shape != (count,):
-        raise ArgumentValueError(f"{name}: expected {count} weights, got the shape {own.shape}")
-    return own
-
-
-def cov(
-    m: Any,
-    y: Any = None,
-    rowvar: bool = True,
-    bias: bool = False,
-    ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    *,
-    dtype: Any = None,
-) -> Array:
-    """Return the covariance matrix of variables. See `numpy.cov`.
-
-    Parameters
-    ----------
-    m, y
-        Variables as rows, and observations as columns; the other way round if not `rowvar`.
-    bias, ddof
-        Sums are divided by the number of observations less `ddof`: 1 by default, 0 with `bias`.
-    fweights, aweights
-        How often each observation occurs, and the weight of each. Their values are not checked.
-
-    Raises
-    ------
-    TypeError
-        `fweights` are not integers.
-    ValueError
-        Arrays have more than two axes, or weights another number of elements.
-    """
-    if ddof is not None and ddof != int(ddof):
-        raise ArgumentValueError(f"ddof: expected an int, got {ddof!r}")
-    variables = _variables(m, "m", rowvar)
-    parts = [variables] if y is None else [variables, _variables(y, "y", rowvar)]
-    kind = result_type(*parts, default_real()) if dtype is None else np.dtype(dtype)
-    joined = concatenate([each.astype(kind, copy=False) for each in parts], axis=0)
-    count = joined.shape[1]
-    less = (0 if bias else 1) if ddof is None else int(ddof)
-    weights = None
-    factor: Any
-    if fweights is not None:
-        weights = _frequencies(fweights, "fweights", count)
-        if weights.dtype.kind not in "iu":
-            raise ArgumentTypeError(f"fweights: expected integers, got {weights.dtype}")
-        weights = weights.astype(default_real())
-    if aweights is not None:
-        own = _frequencies(aweights, "aweights", count).astype(default_real())
-        weights = own if weights is None else weights * own
-    if weights is None:
-        centred = joined - mean(joined, axis=1, keepdims=True)
-        other, factor = centred, count - less
-    else:
-        whole = total(weights)
-        centred = joined - total(joined * weights, axis=1, keepdims=True) / whole
-        other = centred * weights
-        if less == 0:
-            factor = whole
-        elif aweights is None:
-            factor = whole - less
-        else:
-            factor = whole - less * total(weights * own) / whole
-    if kind.kind == "c":
-        other = conjugate(other)
-    products = matmul(centred.astype(kind, copy=False), other.astype(kind, copy=False).T)
-    if isinstance(factor, Array):
-        return squeeze(products / clip(factor, 0, None).astype(real_part(kind), copy=False))
-    return squeeze(products / float(factor) if factor > 0 else products * math.inf)
-
-
-def real_part(kind: Kind) -> Kind:
-    """Return the dtype of the parts of complex numbers; of real ones their own."""
-    return np.dtype(f"f{kind.itemsize // 2}") if kind.kind == "c" else kind
-
-
-def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
-    """Return the correlation coefficients of variables. See `cov` and `numpy.corrcoef`."""
-    found = cov(x, y, rowvar, dtype=dtype)
-    if found.ndim == 0:
-        return found / found
-    scale = sqrt(real(diagonal(found)))
-    ratio = found / scale[:, None] / scale[None, :]
-    if ratio.dtype.kind == "c":
-        first, second = clip(real(ratio), -1, 1), clip(imag(ratio), -1, 1)
-        return add(first, second * 1j)
-    return clip(ratio, -1, 1)
+    return store_result(out, result)

@@ -1,0 +1,271 @@
+"""Arrays joined, split, repeated and rolled."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics.inputs import asnumpy, require_array
+from vkdispatch.numpy.basics.manipulation import (
+    atleast_1d,
+    atleast_2d,
+    atleast_3d,
+    broadcast_to,
+    expand_dims,
+    moveaxis,
+    parse_axis,
+    reshape,
+    result_type,
+)
+from vkdispatch.numpy.core.application import assign
+from vkdispatch.numpy.core.array import (
+    Array,
+    array_of,
+    check_cast,
+    describe,
+    parse_index,
+    value_of,
+    view_of,
+)
+from vkdispatch.numpy.core.conversion import asarray, parse_shape
+from vkdispatch.numpy.core.dtypes import parse_dtype
+from vkdispatch.numpy.core.kernels import new_view
+from vkdispatch.numpy.core.memory import View
+
+__all__ = [
+    "array_split",
+    "column_stack",
+    "concat",
+    "concatenate",
+    "dsplit",
+    "dstack",
+    "hsplit",
+    "hstack",
+    "repeat",
+    "roll",
+    "split",
+    "stack",
+    "tile",
+    "unstack",
+    "vsplit",
+    "vstack",
+]
+
+
+def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
+    """Return the array with its elements moved round along axes. See `numpy.roll`."""
+    array = require_array(x)
+    if axis is None:
+        return reshape(roll(reshape(array, -1), shift, axis=0), array.shape)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
+    if len(axes) == 1 and len(shifts) > 1:
+        axes = tuple(axes) * len(shifts)
+    if len(axes) != len(shifts):
+        raise ArgumentValueError("shift, axis: expected as many shifts as axes")
+    for each, amount in zip(axes, shifts, strict=True):
+        place = parse_axis(each, array.ndim)
+        length = array.shape[place]
+        cut = -parse_index(amount, "shift") % length if length else 0
+        if cut:
+            before = (slice(None),) * place
+            array = concatenate(
+                [array[(*before, slice(cut, None))], array[(*before, slice(None, cut))]], axis=place
+            )
+    return array.copy() if array is x else array
+
+
+def concatenate(
+    arrays: Sequence[Any],
+    /,
+    axis: int | None = 0,
+    out: Any = None,
+    *,
+    dtype: Any = None,
+    casting: str = "same_kind",
+) -> Array:
+    """Return arrays one after the other along an axis; None: flattened. See `numpy.concatenate`.
+
+    Raises
+    ------
+    ValueError
+        There are no arrays, their other axes differ, or `out` has another shape.
+    TypeError
+        `out` and `dtype` are both given, or the result's dtype does not hold the values by such a cast.
+    """
+    parts = [require_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
+    if not parts:
+        raise ArgumentValueError("arrays: need at least one array to concatenate")
+    if axis is None:
+        parts, axis = [reshape(each, -1) for each in parts], 0
+    ndim = parts[0].ndim
+    if ndim == 0:
+        raise ArgumentValueError("arrays: zero-dimensional arrays cannot be concatenated")
+    place = parse_axis(axis, ndim)
+    for i, each in enumerate(parts):
+        rest = each.shape[:place] + each.shape[place + 1 :]
+        if each.ndim != ndim or rest != parts[0].shape[:place] + parts[0].shape[place + 1 :]:
+            raise ArgumentValueError(
+                f"arrays: all axes but the joined one must agree; arrays[0] has the shape {parts[0].shape}, "
+                f"arrays[{i}] {each.shape}"
+            )
+    if out is not None and dtype is not None:
+        raise ArgumentTypeError("out, dtype: expected one of both")
+    common = result_type(*parts)
+    kind = common if dtype is None else parse_dtype(dtype)
+    if isinstance(out, Array):
+        kind = out.dtype
+    check_cast(common, kind, "concatenate", casting)
+    lengths = [each.shape[place] for each in parts]
+    shape = (*parts[0].shape[:place], sum(lengths), *parts[0].shape[place + 1 :])
+    if out is not None:
+        if not isinstance(out, Array) or out.shape != shape:
+            raise ArgumentValueError(f"out: expected an Array of shape {shape}, got {describe(out)}")
+        target = view_of(out)
+    else:
+        target = new_view(shape, kind, view_of(parts[0]).storage.context)
+    start = 0
+    for each, length in zip(parts, lengths, strict=True):
+        if each.size:
+            own = (*shape[:place], length, *shape[place + 1 :])
+            offset = target.offset + start * target.strides[place]
+            piece = View(target.storage, own, target.dtype, offset, target.strides)
+            assign(piece, value_of(each))
+        start += length
+    return out if out is not None else array_of(target)
+
+
+concat = concatenate
+
+
+def stack(
+    arrays: Sequence[Any], /, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
+) -> Array:
+    """Return arrays joined along a new axis. See `numpy.stack`. Raises ValueError for different shapes."""
+    parts = [require_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
+    if not parts:
+        raise ArgumentValueError("arrays: need at least one array to stack")
+    if any(each.shape != parts[0].shape for each in parts):
+        raise ArgumentValueError(f"arrays: all must have one shape, got {[each.shape for each in parts]}")
+    place = parse_axis(axis, parts[0].ndim + 1)
+    return concatenate(
+        [expand_dims(each, place) for each in parts], axis=place, out=out, dtype=dtype, casting=casting
+    )
+
+
+def vstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kind") -> Array:
+    """Return arrays joined as rows. See `numpy.vstack`."""
+    return concatenate([atleast_2d(each) for each in arrays], axis=0, dtype=dtype, casting=casting)
+
+
+def hstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kind") -> Array:
+    """Return arrays joined as columns. See `numpy.hstack`."""
+    parts = [atleast_1d(each) for each in arrays]
+    return concatenate(parts, axis=0 if parts and parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
+
+
+def dstack(arrays: Sequence[Any]) -> Array:
+    """Return arrays joined along the third axis. See `numpy.dstack`."""
+    return concatenate([atleast_3d(each) for each in arrays], axis=2)
+
+
+def column_stack(arrays: Sequence[Any]) -> Array:
+    """Return vectors as the columns of a matrix. See `numpy.column_stack`."""
+    parts = [a if (a := require_array(each)).ndim >= 2 else reshape(a, (-1, 1)) for each in arrays]
+    return concatenate(parts, axis=1)
+
+
+def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
+    """Return the parts of an array along an axis: views. See `numpy.unstack`."""
+    array = moveaxis(x, axis, 0)
+    return tuple(array[i] for i in range(array.shape[0]))
+
+
+def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """Return equal parts of an array along an axis: views. See `numpy.split`. Else raises ValueError."""
+    array = require_array(x)
+    length = array.shape[parse_axis(axis, array.ndim)]
+    if isinstance(indices_or_sections, int) and length % indices_or_sections:
+        raise ArgumentValueError(
+            f"indices_or_sections: {length} elements do not part into {indices_or_sections}"
+        )
+    return array_split(array, indices_or_sections, axis)
+
+
+def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
+    """Return parts of an array along an axis, of nearly equal length: views. See `numpy.array_split`."""
+    array = require_array(x)
+    place = parse_axis(axis, array.ndim)
+    length = array.shape[place]
+    if isinstance(indices_or_sections, (int, np.integer)):
+        count = int(indices_or_sections)
+        if count <= 0:
+            raise ArgumentValueError(f"indices_or_sections: expected at least one part, got {count}")
+        base, more = divmod(length, count)
+        ends = list(np.cumsum([base + (i < more) for i in range(count)]))[:-1]
+    else:
+        ends = [int(each) for each in indices_or_sections]
+    starts = [0, *ends]
+    before = (slice(None),) * place
+    return [array[(*before, slice(a, b))] for a, b in zip(starts, [*ends, None], strict=True)]
+
+
+def _require_axes(x: Any, count: int, name: str) -> None:
+    if require_array(x).ndim < count:
+        raise ArgumentValueError(
+            f"{name}: expected an array of {count} or more axes, got the shape {x.shape}"
+        )
+
+
+def dsplit(x: Any, indices_or_sections: Any) -> list[Array]:
+    """Return parts of an array along its third axis: views. Raises ValueError if it has none."""
+    _require_axes(x, 3, "dsplit")
+    return split(x, indices_or_sections, 2)
+
+
+def hsplit(x: Any, indices_or_sections: Any) -> list[Array]:
+    """Return parts of an array along its second axis, or its only one: views. Else raises ValueError."""
+    _require_axes(x, 1, "hsplit")
+    return split(x, indices_or_sections, 1 if require_array(x).ndim > 1 else 0)
+
+
+def vsplit(x: Any, indices_or_sections: Any) -> list[Array]:
+    """Return parts of an array of two or more axes along its first one: views. Else raises ValueError."""
+    _require_axes(x, 2, "vsplit")
+    return split(x, indices_or_sections, 0)
+
+
+def tile(x: Any, /, reps: Any) -> Array:
+    """Return the array repeated along its axes. See `numpy.tile`."""
+    array = require_array(x)
+    counts = parse_shape(reps, "reps")
+    ndim = max(array.ndim, len(counts))
+    shape = (1,) * (ndim - array.ndim) + array.shape
+    counts = (1,) * (ndim - len(counts)) + counts
+    apart = tuple(n for length in shape for n in (1, length))
+    wide = tuple(n for pair in zip(counts, shape, strict=True) for n in pair)
+    final = tuple(a * b for a, b in zip(counts, shape, strict=True))
+    return reshape(broadcast_to(reshape(array, apart), wide), final, copy=True)
+
+
+def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Array:
+    """Return each element several times. See `numpy.repeat`."""
+    array = asarray(x)
+    if axis is None:
+        array, axis = reshape(array, -1), 0
+    place = parse_axis(axis, array.ndim)
+    length = array.shape[place]
+    counts = asnumpy(repeats)
+    if counts.size == 1:
+        count = parse_index(counts.reshape(()).item(), "repeats")
+        if count < 0:
+            raise ArgumentValueError(f"repeats: expected at least 0, got {count}")
+        wide = (*array.shape[: place + 1], count, *array.shape[place + 1 :])
+        apart = reshape(array, (*array.shape[: place + 1], 1, *array.shape[place + 1 :]))
+        final = (*array.shape[:place], length * count, *array.shape[place + 1 :])
+        return reshape(broadcast_to(apart, wide), final, copy=True)
+    if counts.shape != (length,) or (counts < 0).any():
+        raise ArgumentValueError(f"repeats: expected {length} counts of at least 0, got {counts}")
+    index = np.repeat(np.arange(length), counts)
+    return array[(*(slice(None),) * place, index)]

@@ -1,0 +1,232 @@
+"""What runs by LAPACK on the host, and warns once."""
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.numpy.basics.creation import from_numpy, zeros
+from vkdispatch.numpy.basics.elementwise import absolute, conjugate
+from vkdispatch.numpy.basics.inputs import require_array
+from vkdispatch.numpy.basics.manipulation import (
+    expand_dims,
+    matrix_transpose,
+    reshape,
+)
+from vkdispatch.numpy.basics.reductions import any as any_of
+from vkdispatch.numpy.basics.reductions import count_nonzero
+from vkdispatch.numpy.basics.reductions import max as greatest
+from vkdispatch.numpy.basics.reductions import sum as total
+from vkdispatch.numpy.core.array import Array
+from vkdispatch.numpy.core.dtypes import default_real, float64
+from vkdispatch.numpy.linalg.products import matmul
+from vkdispatch.numpy.linalg.solving import qr, require_square
+
+# What runs by LAPACK on the host; the norms of matrices "nuc", 2 and -2, and matrix_rank, by way of svdvals.
+HOST_FUNCTIONS = ("cond", "eig", "eigh", "eigvals", "eigvalsh", "lstsq", "pinv", "svd", "svdvals")
+
+
+# Tall matrices of so many elements are reduced to a triangle on the device before the host takes them.
+_TALL_SIZE = 1 << 15
+
+
+class PerformanceWarning(UserWarning):
+    """Something works, but on the host."""
+
+
+_warned: set[str] = set()
+
+
+def _warn_host(name: str) -> None:
+    if name not in _warned:
+        _warned.add(name)
+        warnings.warn(
+            f"{name} runs by LAPACK on the host: its arguments and results are copied", PerformanceWarning, 4
+        )
+
+
+class SVDResult(NamedTuple):
+    """What `svd` returns."""
+
+    U: Array
+    S: Array
+    Vh: Array
+
+
+class EigResult(NamedTuple):
+    """What `eig` returns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+class EighResult(NamedTuple):
+    """What `eigh` returns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+def _take_host(name: str, arrays: Sequence[Array]) -> "list[np.ndarray[Any, Any]]":
+    _warn_host(name)
+    return [each.numpy() for each in arrays]
+
+
+def _give_back(value: Any, arrays: Sequence[Array]) -> Array:
+    """Return a result of the host, in single precision where integers become that here."""
+    found = np.asarray(value)
+    if default_real() != float64 and all(
+        each.dtype.itemsize < 8 or each.dtype.kind in "biu" for each in arrays
+    ):
+        narrow = {"f": np.float32, "c": np.complex64}.get(found.dtype.kind)
+        found = found if narrow is None else found.astype(narrow)
+    return from_numpy(found, arrays[0].device)
+
+
+def _call_host(name: str, function: Callable[..., Any], *arrays: Array) -> Any:
+    found = function(*_take_host(name, arrays))
+    if isinstance(found, tuple):
+        return tuple(_give_back(each, arrays) for each in found)
+    return _give_back(found, arrays)
+
+
+_numpy_linalg: Any = np.linalg
+
+
+def _split_tall(x: Array) -> tuple[Array, Array] | None:
+    """Return Q and R of tall matrices, of which the host then needs R alone; None for others."""
+    if x.ndim < 2 or x.size < _TALL_SIZE or x.shape[-2] < 4 * x.shape[-1] or x.dtype == np.float16:
+        return None
+    q, r = qr(x)
+    return q, r
+
+
+def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
+    """Return singular value decompositions. See `numpy.linalg.svd`."""
+    array = require_array(x)
+    if not compute_uv and not hermitian:
+        return svdvals(array)
+    tall = None if full_matrices or hermitian else _split_tall(array)
+    found = _call_host(
+        "svd",
+        lambda a: _numpy_linalg.svd(a, full_matrices, compute_uv, hermitian),
+        array if tall is None else tall[1],
+    )
+    if tall is not None:
+        found = (matmul(tall[0], found[0]), *found[1:])
+    return SVDResult(*found) if compute_uv else found
+
+
+def svdvals(x: Any, /) -> Array:
+    """Return singular values. See `numpy.linalg.svdvals`."""
+    array = require_array(x)
+    tall = _split_tall(array)
+    found: Array = _call_host(
+        "svdvals",
+        lambda a: _numpy_linalg.svd(a, compute_uv=False),
+        array if tall is None else tall[1],
+    )
+    return found
+
+
+def _check_triangle(name: str) -> str:
+    if name not in ("L", "U", "l", "u"):
+        raise ArgumentValueError(f"UPLO: expected 'L' or 'U', got {name!r}")
+    return name
+
+
+def eigh(x: Any, /, UPLO: str = "L") -> EighResult:  # noqa: N803  NumPy's name
+    """Return eigenvalues and eigenvectors of Hermitian matrices. See `numpy.linalg.eigh`."""
+    part = _check_triangle(UPLO)
+    return EighResult(
+        *_call_host("eigh", lambda a: tuple(_numpy_linalg.eigh(a, part)), require_square(x, "eigh"))
+    )
+
+
+def eigvalsh(x: Any, /, UPLO: str = "L") -> Array:  # noqa: N803  NumPy's name
+    """Return eigenvalues of Hermitian matrices. See `numpy.linalg.eigvalsh`."""
+    part = _check_triangle(UPLO)
+    found: Array = _call_host(
+        "eigvalsh", lambda a: _numpy_linalg.eigvalsh(a, part), require_square(x, "eigvalsh")
+    )
+    return found
+
+
+def eig(x: Any, /) -> EigResult:
+    """Return eigenvalues and eigenvectors of square matrices. See `numpy.linalg.eig`.
+
+    Both are always complex, whatever the values are.
+    """
+    array = require_square(x, "eig")
+    found = _call_host("eig", lambda a: tuple(_complex(each) for each in _numpy_linalg.eig(a)), array)
+    return EigResult(*found)
+
+
+def eigvals(x: Any, /) -> Array:
+    """Return eigenvalues of square matrices, always complex. See `numpy.linalg.eigvals`."""
+    array = require_square(x, "eigvals")
+    found: Array = _call_host("eigvals", lambda a: _complex(_numpy_linalg.eigvals(a)), array)
+    return found
+
+
+def _complex(values: Any) -> Any:
+    return values.astype(np.result_type(values.dtype, np.complex64), copy=False)
+
+
+def _number(value: Any) -> Any:
+    return value.numpy() if isinstance(value, Array) else value
+
+
+def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
+    """Return pseudo-inverses. See `numpy.linalg.pinv`. `rcond` and `rtol` are names of one number."""
+    array, limit = require_array(x), _number(rcond if rtol is None else rtol)
+    tall = None if hermitian else _split_tall(array)
+    found: Array = _call_host(
+        "pinv", lambda a: _numpy_linalg.pinv(a, limit, hermitian), array if tall is None else tall[1]
+    )
+    return found if tall is None else matmul(found, conjugate(matrix_transpose(tall[0])))
+
+
+def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Array, Array, int, Array]:
+    """Return least-squares solutions, residuals, the rank and singular values. See `numpy.linalg.lstsq`."""
+    left, right = require_array(a, "a"), require_array(b, "b")
+    tall = _split_tall(left) if left.ndim == 2 and right.shape[:1] == left.shape[:1] else None
+    if tall is None:
+        found, residuals, rank, values = _numpy_linalg.lstsq(*_take_host("lstsq", (left, right)), rcond=rcond)
+        arrays = (left, right)
+        return _give_back(found, arrays), _give_back(residuals, arrays), int(rank), _give_back(values, arrays)
+    q, r = tall
+    if rcond is None:
+        rcond = np.finfo(q.dtype).eps * left.shape[0]
+    arrays = (r, matmul(conjugate(matrix_transpose(q)), right))
+    found, _, rank, values = _numpy_linalg.lstsq(*_take_host("lstsq", arrays), rcond=rcond)
+    solution = _give_back(found, arrays)
+    residual = reshape(absolute(right - matmul(left, solution)), (left.shape[0], -1))
+    kept = residual if int(rank) == left.shape[1] else residual[:, :0]
+    return solution, total(kept * kept, axis=0), int(rank), _give_back(values, arrays)
+
+
+def cond(x: Any, p: Any = None) -> Array:
+    """Return condition numbers. See `numpy.linalg.cond`."""
+    found: Array = _call_host("cond", lambda a: _numpy_linalg.cond(a, p), require_array(x))
+    return found
+
+
+def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
+    """Return ranks of matrices. See `numpy.linalg.matrix_rank`."""
+    array = require_array(x)
+    if array.ndim < 2:
+        return any_of(array != 0).astype(np.int64)
+    values = absolute(eigvalsh(array)) if hermitian else svdvals(array)
+    if not values.shape[-1]:
+        return zeros(values.shape[:-1], dtype=np.int64, device=array.device)
+    if tol is None:
+        relative = max(array.shape[-2:]) * np.finfo(values.dtype).eps if rtol is None else rtol
+        if isinstance(relative, Array):
+            relative = expand_dims(relative, -1)
+        tol = greatest(values, axis=-1, keepdims=True) * relative
+    elif isinstance(tol, Array):
+        tol = expand_dims(tol, -1)
+    return count_nonzero(values > tol, axis=-1)

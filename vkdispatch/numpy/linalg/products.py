@@ -1,0 +1,309 @@
+"""Products of matrices and of vectors."""
+
+import math
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.matrices.product import matmul as multiply_matrices
+from vkdispatch.numpy.basics.creation import zeros
+from vkdispatch.numpy.basics.elementwise import conjugate, multiply
+from vkdispatch.numpy.basics.inputs import require_array
+from vkdispatch.numpy.basics.joining import stack
+from vkdispatch.numpy.basics.manipulation import (
+    broadcast_to,
+    expand_dims,
+    moveaxis,
+    parse_axes,
+    permute_dims,
+    reshape,
+    result_type,
+)
+from vkdispatch.numpy.basics.manipulation import diagonal as diagonal_of
+from vkdispatch.numpy.basics.reductions import any as any_of
+from vkdispatch.numpy.basics.reductions import sum as total
+from vkdispatch.numpy.core.application import broadcast_shapes
+from vkdispatch.numpy.core.array import Array, array_of, check_cast, store_result, value_of
+from vkdispatch.numpy.core.dtypes import Kind, kernel_type, parse_dtype
+from vkdispatch.numpy.core.expressions import evaluate
+from vkdispatch.numpy.core.kernels import as_buffer, gather
+from vkdispatch.numpy.core.memory import Shape, Storage, View
+
+LinAlgError = np.linalg.LinAlgError
+
+
+def _matrices(x: Array, shape: Shape) -> tuple[Any, bool]:
+    """Return matrices as a buffer of two or three axes, and whether rows and columns are swapped there."""
+    view = evaluate(value_of(x))
+    count = math.prod(shape[:-2])
+    own = shape[-2:] if len(shape) == 2 else (count, *shape[-2:])
+    if view.is_whole:
+        return as_buffer(view, own), False
+    turned = View(
+        view.storage,
+        (*view.shape[:-2], view.shape[-1], view.shape[-2]),
+        view.dtype,
+        view.offset,
+        (*view.strides[:-2], view.strides[-1], view.strides[-2]),
+    )
+    if turned.is_whole:
+        return as_buffer(turned, (*own[:-2], own[-1], own[-2])), True
+    return as_buffer(gather(view), own), False
+
+
+def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> Array:
+    """Return products of matrices. See `numpy.matmul`.
+
+    Raises
+    ------
+    ValueError
+        An operand has no axes, or the shapes do not fit.
+    TypeError
+        The product does not go into `dtype`, or into that of `out`, by a "same_kind" cast.
+    """
+    a, b = require_array(x1, "x1"), require_array(x2, "x2")
+    if not (a.ndim and b.ndim):
+        raise ArgumentValueError(f"matmul: operands need at least one axis, got {a.shape} and {b.shape}")
+    kind = a.dtype if a.dtype == b.dtype else result_type(a, b)
+    if dtype is not None:
+        wanted = parse_dtype(dtype)
+        check_cast(kind, wanted, "dtype")
+        kind = wanted
+    first = expand_dims(a, 0) if a.ndim == 1 else a
+    second = expand_dims(b, 1) if b.ndim == 1 else b
+    if first.shape[-1] != second.shape[-2]:
+        raise ArgumentValueError(
+            f"matmul: the last axis of x1 of the shape {a.shape} has {first.shape[-1]} elements, and the "
+            f"{'only' if b.ndim == 1 else 'second last'} one of x2 of the shape {b.shape} {second.shape[-2]}"
+        )
+    result = _multiply(first, second, kind)
+    shape = result.shape
+    if b.ndim == 1:
+        shape = shape[:-1]
+    if a.ndim == 1:
+        shape = (*shape[:-2], shape[-1]) if b.ndim > 1 else shape[:-1]
+    return store_result(out, result if shape == result.shape else reshape(result, shape))
+
+
+def _multiply(first: Array, second: Array, kind: Kind) -> Array:
+    """Multiply arrays of matrices whose shapes fit."""
+    rows, length, columns = first.shape[-2], first.shape[-1], second.shape[-1]
+    is_batched = first.ndim > 2 or second.ndim > 2
+    batch = broadcast_shapes([first.shape[:-2], second.shape[:-2]], "matmul") if is_batched else ()
+    final = (*batch, rows, columns)
+    if 0 in final or length == 0:
+        return zeros(final, dtype=kind, device=first.device)
+    if first.dtype != kind:
+        first = first.astype(kind)
+    if second.dtype != kind:
+        second = second.astype(kind)
+    if is_batched:
+        first, second = _fit_batches(first, second, batch)
+    left, left_turned = _matrices(first, first.shape)
+    right, right_turned = _matrices(second, second.shape)
+    made = multiply_matrices(
+        left, right, transpose_a=left_turned, transpose_b=right_turned, dtype=kernel_type(kind)
+    )
+    return array_of(View(Storage(made), final, kind))
+
+
+def _fit_batches(first: Array, second: Array, batch: Shape) -> tuple[Array, Array]:
+    """Return arrays of matrices of which each has one or as many as the product."""
+    count = math.prod(batch)
+    sides = []
+    for each in (first, second):
+        own = math.prod(each.shape[:-2])
+        if own == 1:
+            sides.append(reshape(each, each.shape[-2:]))
+        elif own == count:
+            sides.append(each)
+        else:
+            sides.append(broadcast_to(each, (*batch, *each.shape[-2:])))
+    first, second = sides
+    if second.ndim == 2 and first.ndim > 2 and evaluate(value_of(first)).is_contiguous:
+        first = reshape(first, (-1, first.shape[-1]))  # one tall matrix
+    return first, second
+
+
+def matvec(x1: Any, x2: Any, /) -> Array:
+    """Return products of matrices and vectors. See `numpy.matvec`."""
+    a, b = require_array(x1, "x1"), require_array(x2, "x2")
+    if a.ndim < 2 or b.ndim < 1:
+        raise ArgumentValueError(f"matvec: expected matrices and vectors, got {a.shape} and {b.shape}")
+    return matmul(a, expand_dims(b, -1))[..., 0]
+
+
+def vecmat(x1: Any, x2: Any, /) -> Array:
+    """Return products of vectors, which are conjugated, and matrices. See `numpy.vecmat`."""
+    a, b = require_array(x1, "x1"), require_array(x2, "x2")
+    if a.ndim < 1 or b.ndim < 2:
+        raise ArgumentValueError(f"vecmat: expected vectors and matrices, got {a.shape} and {b.shape}")
+    left: Array = conjugate(a) if a.dtype.kind == "c" else a
+    return matmul(expand_dims(left, -2), b)[..., 0, :]
+
+
+def dot(x1: Any, x2: Any, /, out: Any = None) -> Array:
+    """Return the dot product. See `numpy.dot`."""
+    a, b = require_array(x1, "x1"), require_array(x2, "x2")
+    if a.ndim == 0 or b.ndim == 0:
+        return store_result(out, multiply(a, b))
+    if b.ndim <= 2:
+        return matmul(a, b, out)
+    return store_result(out, tensordot(a, b, axes=((-1,), (-2,))))
+
+
+def inner(x1: Any, x2: Any, /) -> Array:
+    """Return the inner product over the last axes. See `numpy.inner`."""
+    a, b = require_array(x1, "x1"), require_array(x2, "x2")
+    if a.ndim == 0 or b.ndim == 0:
+        scaled: Array = multiply(a, b)
+        return scaled
+    return tensordot(a, b, axes=((-1,), (-1,)))
+
+
+def vdot(x1: Any, x2: Any, /) -> Array:
+    """Return the dot product of flattened arrays, the first one conjugated. See `numpy.vdot`."""
+    return vecdot(reshape(require_array(x1, "x1"), -1), reshape(require_array(x2, "x2"), -1))
+
+
+def outer(x1: Any, x2: Any, /, out: Any = None) -> Array:
+    """Return products of all pairs of elements. See `numpy.outer`."""
+    return store_result(
+        out, multiply(reshape(require_array(x1, "x1"), (-1, 1)), reshape(require_array(x2, "x2"), (1, -1)))
+    )
+
+
+def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
+    """Return dot products along an axis, the first operand conjugated. See `numpy.vecdot`."""
+    a, b = require_array(x1, "x1"), require_array(x2, "x2")
+    if not (a.ndim and b.ndim):
+        raise ArgumentValueError("vecdot: operands need at least one axis")
+    if axis != -1:
+        a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
+    if a.shape[-1] != b.shape[-1]:
+        raise ArgumentValueError(f"vecdot: the axis has {a.shape[-1]} elements in x1, {b.shape[-1]} in x2")
+    kind = result_type(a, b)
+    left: Array = conjugate(a) if a.dtype.kind == "c" else a
+    product = left.astype(kind, copy=False) * b.astype(kind, copy=False)
+    return any_of(product, axis=-1) if kind.kind == "b" else total(product, axis=-1, dtype=kind)
+
+
+def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Array:
+    """Return sums of products over axes. See `numpy.tensordot`."""
+    a, b = require_array(x1, "x1"), require_array(x2, "x2")
+    if isinstance(axes, (int, np.integer)):
+        count = operator.index(axes)
+        if count < 0 or count > min(a.ndim, b.ndim):
+            raise ArgumentValueError(f"axes: expected 0 to {min(a.ndim, b.ndim)}, got {count}")
+        first, second = tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
+    else:
+        first = parse_axes(tuple(axes[0]) if hasattr(axes[0], "__iter__") else axes[0], a.ndim, "axes[0]")
+        second = parse_axes(tuple(axes[1]) if hasattr(axes[1], "__iter__") else axes[1], b.ndim, "axes[1]")
+    if [a.shape[i] for i in first] != [b.shape[i] for i in second]:
+        raise ArgumentValueError(f"axes: shapes {a.shape} and {b.shape} do not agree along {axes}")
+    kept_a = [i for i in range(a.ndim) if i not in first]
+    kept_b = [i for i in range(b.ndim) if i not in second]
+    length = math.prod(a.shape[i] for i in first)
+    rows = tuple(a.shape[i] for i in kept_a)
+    columns = tuple(b.shape[i] for i in kept_b)
+    left = reshape(permute_dims(a, (*kept_a, *first)), (math.prod(rows), length))
+    right = reshape(permute_dims(b, (*second, *kept_b)), (length, math.prod(columns)))
+    return reshape(matmul(left, right), (*rows, *columns))
+
+
+def cross(
+    x1: Any, x2: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
+) -> Array:
+    """Return cross products of vectors of three elements. See `numpy.cross`. Raises ValueError for others."""
+    a, b = require_array(x1, "x1"), require_array(x2, "x2")
+    if axis is not None:
+        axisa = axisb = axisc = axis
+    a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
+    if a.shape[-1] != 3 or b.shape[-1] != 3:
+        raise ArgumentValueError(
+            f"axis: expected vectors of three elements, got {a.shape[-1]} and {b.shape[-1]}"
+        )
+    u, v, w = (a[..., i] for i in range(3))
+    x, y, z = (b[..., i] for i in range(3))
+    return moveaxis(stack([v * z - w * y, w * x - u * z, u * y - v * x], axis=-1), -1, axisc)
+
+
+def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
+    """Return sums of diagonals of matrices, the last two axes. See `numpy.linalg.trace`."""
+    return total(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+def diagonal(x: Any, /, *, offset: int = 0) -> Array:
+    """Return diagonals of matrices, the last two axes: a view. See `numpy.linalg.diagonal`."""
+    return diagonal_of(x, offset, -2, -1)
+
+
+def kron(x1: Any, x2: Any) -> Array:
+    """Return the Kronecker product. See `numpy.kron`."""
+    a, b = require_array(x1), require_array(x2)
+    ndim = max(a.ndim, b.ndim)
+    left = (1,) * (ndim - a.ndim) + a.shape
+    right = (1,) * (ndim - b.ndim) + b.shape
+    wide = multiply(
+        reshape(a, tuple(n for length in left for n in (length, 1))),
+        reshape(b, tuple(n for length in right for n in (1, length))),
+    )
+    return reshape(wide, tuple(m * n for m, n in zip(left, right, strict=True)))
+
+
+def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Array:
+    """Return the product of several matrices, in the cheapest order. See `numpy.linalg.multi_dot`.
+
+    Raises
+    ------
+    ValueError
+        There are fewer than two, or the shapes do not fit.
+    LinAlgError
+        Others than the first and the last one have no two axes.
+    """
+    given = [require_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
+    if len(given) < 2:
+        raise ArgumentValueError(f"arrays: expected at least two arrays, got {len(given)}")
+    matrices = list(given)
+    if given[0].ndim == 1:
+        matrices[0] = expand_dims(given[0], 0)
+    if given[-1].ndim == 1:
+        matrices[-1] = expand_dims(given[-1], 1)
+    if any(each.ndim != 2 for each in matrices):
+        raise LinAlgError("multi_dot: expected matrices, and vectors as the first and the last array only")
+    sides = [matrices[0].shape[0], *(each.shape[1] for each in matrices)]
+    result = _multiply_chain(matrices, _split_chain(sides), 0, len(matrices) - 1)
+    shape = result.shape[given[0].ndim == 1 : 2 - (given[-1].ndim == 1)]
+    return store_result(out, reshape(result, shape))
+
+
+def _split_chain(sides: Sequence[int]) -> dict[tuple[int, int], int]:
+    """Return where to split each part of a chain of matrices, so that the products cost least."""
+    count = len(sides) - 1
+    costs = {(i, i): 0 for i in range(count)}
+    splits: dict[tuple[int, int], int] = {}
+    for length in range(1, count):
+        for first in range(count - length):
+            last = first + length
+            costs[first, last], splits[first, last] = min(
+                (
+                    costs[first, k] + costs[k + 1, last] + sides[first] * sides[k + 1] * sides[last + 1],
+                    k,
+                )
+                for k in range(first, last)
+            )
+    return splits
+
+
+def _multiply_chain(
+    matrices: Sequence[Array], splits: dict[tuple[int, int], int], first: int, last: int
+) -> Array:
+    if first == last:
+        return matrices[first]
+    at = splits[first, last]
+    return matmul(
+        _multiply_chain(matrices, splits, first, at), _multiply_chain(matrices, splits, at + 1, last)
+    )

@@ -1,0 +1,245 @@
+"""Factors of matrices, and what they solve, on the device."""
+
+import math
+import operator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics.elementwise import absolute, conjugate, log, multiply, sign
+from vkdispatch.numpy.basics.elementwise import exp as exponential
+from vkdispatch.numpy.basics.inputs import require_array
+from vkdispatch.numpy.basics.manipulation import (
+    broadcast_to,
+    expand_dims,
+    matrix_transpose,
+    moveaxis,
+    parse_axes,
+    permute_dims,
+    reshape,
+    result_type,
+)
+from vkdispatch.numpy.basics.reductions import prod as product_of
+from vkdispatch.numpy.basics.reductions import sum as total
+from vkdispatch.numpy.basics.sequences import arange, eye, tril
+from vkdispatch.numpy.core.application import broadcast_shapes, cast, make_operation
+from vkdispatch.numpy.core.array import Array, array_of, value_of
+from vkdispatch.numpy.core.dtypes import Kind, default_real
+from vkdispatch.numpy.core.expressions import evaluate
+from vkdispatch.numpy.core.memory import Shape, View
+from vkdispatch.numpy.core.operations import COPY
+from vkdispatch.numpy.linalg.factors import any_flag, factor_cholesky, factor_lu, solve_lu
+from vkdispatch.numpy.linalg.products import LinAlgError, diagonal, matmul
+from vkdispatch.numpy.linalg.reflectors import factor_qr
+
+
+class QRResult(NamedTuple):
+    """What `qr` returns."""
+
+    Q: Array
+    R: Array
+
+
+class SlogdetResult(NamedTuple):
+    """What `slogdet` returns."""
+
+    sign: Array
+    logabsdet: Array
+
+
+def require_square(x: Any, name: str) -> Array:
+    """Return square matrices as an array. Raises LinAlgError for others."""
+    array = require_array(x)
+    if array.ndim < 2 or array.shape[-1] != array.shape[-2]:
+        raise LinAlgError(
+            f"{name}: expected square matrices in the last two axes, got the shape {array.shape}"
+        )
+    return array
+
+
+def _factor_kind(name: str, *arrays: Array) -> Kind:
+    """Return the dtype with which matrices are factored. Raises TypeError for float16, as NumPy."""
+    if any(each.dtype == np.float16 for each in arrays):
+        raise ArgumentTypeError(f"{name}: float16 is not supported; use astype")
+    return result_type(*(each.dtype if each.dtype.kind in "fc" else default_real() for each in arrays))
+
+
+def _copy_matrices(x: Array, kind: Kind, shape: Shape) -> View:
+    """Return a copy of matrices, one behind the other; they are repeated to a shape."""
+    value = cast(value_of(x), kind)
+    if x.shape != shape:
+        value = value_of(broadcast_to(array_of(value), shape))
+    copied = evaluate(make_operation(COPY, (value,), (kind,), shape, kind))
+    return View(copied.storage, (math.prod(shape[:-2]), *shape[-2:]), kind)
+
+
+def _with_shape(view: View, shape: Shape) -> Array:
+    return array_of(View(view.storage, shape, view.dtype))
+
+
+def cholesky(x: Any, /, *, upper: bool = False) -> Array:
+    """Return Cholesky factors. See `numpy.linalg.cholesky`. Raises LinAlgError for indefinite matrices."""
+    array = require_square(x, "cholesky")
+    kind = _factor_kind("cholesky", array)
+    if upper:
+        array = conjugate(matrix_transpose(array))
+    factors = _copy_matrices(array, kind, array.shape)
+    if any_flag(factor_cholesky(factors)):
+        raise LinAlgError("cholesky: the matrix is not positive definite")
+    found = tril(_with_shape(factors, array.shape))
+    if upper:
+        found = conjugate(matrix_transpose(found))
+    return found
+
+
+def _factor(x: Any, name: str) -> tuple[Array, Array, Array]:
+    """Return the factors L and U of matrices in one array, their pivots, and where they are singular."""
+    array = require_square(x, name)
+    factors = _copy_matrices(array, _factor_kind(name, array), array.shape)
+    pivots, singular = factor_lu(factors)
+    shape = array.shape
+    return _with_shape(factors, shape), _with_shape(pivots, shape[:-1]), _with_shape(singular, shape[:-2])
+
+
+def slogdet(x: Any, /) -> SlogdetResult:
+    """Return signs and logarithms of determinants. See `numpy.linalg.slogdet`."""
+    factors, pivots, _ = _factor(x, "slogdet")
+    entries = diagonal(factors)
+    swaps = total(
+        pivots != arange(pivots.shape[-1], dtype=np.uint32, device=pivots.device), axis=-1, dtype=np.int32
+    )
+    turned = (1 - 2 * (swaps % 2)).astype(factors.dtype)
+    return SlogdetResult(product_of(sign(entries), axis=-1) * turned, total(log(absolute(entries)), axis=-1))
+
+
+def det(x: Any, /) -> Array:
+    """Return determinants. See `numpy.linalg.det`."""
+    signs, logarithms = slogdet(x)
+    found: Array = multiply(signs, exponential(logarithms))
+    return found
+
+
+def _solve(name: str, x: Array, right: View, shape: Shape, kind: Kind) -> None:
+    """Replace right sides, matrices of the shape `(count, n, columns)`, by solutions for matrices `shape`."""
+    factors = _copy_matrices(x, kind, shape)
+    pivots, singular = factor_lu(factors)
+    if any_flag(singular):
+        raise LinAlgError(f"{name}: the matrix is singular")
+    solve_lu(factors, pivots, right)
+
+
+def inv(x: Any, /) -> Array:
+    """Return inverse matrices. See `numpy.linalg.inv`. Raises LinAlgError for singular ones."""
+    array = require_square(x, "inv")
+    kind = _factor_kind("inv", array)
+    unit = _copy_matrices(eye(array.shape[-1], dtype=kind, device=array.device), kind, array.shape)
+    _solve("inv", array, unit, array.shape, kind)
+    return _with_shape(unit, array.shape)
+
+
+def solve(x1: Any, x2: Any, /) -> Array:
+    """Return solutions of linear equations. See `numpy.linalg.solve`.
+
+    Raises
+    ------
+    LinAlgError
+        A matrix of `x1` is singular, or not square.
+    ValueError
+        The shapes do not fit.
+    """
+    a, b = require_square(x1, "solve"), require_array(x2, "x2")
+    if not b.ndim:
+        raise ArgumentValueError("x2: expected at least one axis")
+    is_vector = b.ndim == 1
+    right = expand_dims(b, -1) if is_vector else b
+    n, columns = right.shape[-2:]
+    if a.shape[-1] != n:
+        raise ArgumentValueError(f"x2: expected {a.shape[-1]} rows for x1 of the shape {a.shape}, got {n}")
+    kind = _factor_kind("solve", a, b)
+    batch = broadcast_shapes([a.shape[:-2], right.shape[:-2]], "solve")
+    shape = (*batch, n, columns)
+    if math.prod(a.shape[:-2]) == 1 and math.prod(batch) > 1:
+        # one matrix, whose right sides are side by side
+        wide = reshape(moveaxis(broadcast_to(right, shape), -2, 0), (n, math.prod(batch) * columns))
+        solutions = _copy_matrices(wide, kind, (1, *wide.shape))
+        _solve("solve", reshape(a, (1, n, n)), solutions, (1, n, n), kind)
+        found = moveaxis(_with_shape(solutions, (n, *batch, columns)), 0, -2)
+    else:
+        solutions = _copy_matrices(right, kind, shape)
+        _solve("solve", a, solutions, (*batch, n, n), kind)
+        found = _with_shape(solutions, shape)
+    return found[..., 0] if is_vector else found
+
+
+def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
+    """Return the x for which `tensordot(a, x, x.ndim)` is b. See `numpy.linalg.tensorsolve`."""
+    left, right = require_array(a, "a"), require_array(b, "b")
+    if axes is not None:
+        moved = parse_axes(tuple(axes), left.ndim, "axes")
+        left = permute_dims(left, (*(i for i in range(left.ndim) if i not in moved), *moved))
+    shape = left.shape[right.ndim :]
+    length = math.prod(shape)
+    if left.size != length * length or right.size != length:
+        raise LinAlgError(
+            f"tensorsolve: the axes of b of the shape {right.shape} and the others of a of the shape "
+            f"{left.shape} must have as many elements"
+        )
+    return reshape(solve(reshape(left, (length, length)), reshape(right, -1)), shape)
+
+
+def tensorinv(a: Any, ind: int = 2) -> Array:
+    """Return the inverse for `tensordot`. See `numpy.linalg.tensorinv`."""
+    array = require_array(a, "a")
+    if operator.index(ind) < 1:
+        raise ArgumentValueError(f"ind: expected a positive int, got {ind}")
+    first, rest = array.shape[:ind], array.shape[ind:]
+    if math.prod(first) != math.prod(rest):
+        raise LinAlgError(f"tensorinv: the axes {first} and {rest} must have as many elements")
+    return reshape(inv(reshape(array, (math.prod(first), -1))), (*rest, *first))
+
+
+def qr(x: Any, /, mode: str = "reduced") -> Any:
+    """Return QR factors; of the mode "r" R alone. See `numpy.linalg.qr`.
+
+    Signs of rows of R, and of columns of Q, may be others than NumPy's where matrices are tall.
+
+    Raises
+    ------
+    LinAlgError
+        There are fewer than two axes.
+    TypeError
+        The dtype is float16.
+    ValueError
+        The mode is unknown.
+    """
+    if mode not in ("reduced", "complete", "r"):
+        raise ArgumentValueError(f"mode: expected 'reduced', 'complete' or 'r', got {mode!r}")
+    array = require_array(x)
+    if array.ndim < 2:
+        raise LinAlgError(f"qr: expected at least two axes, got the shape {array.shape}")
+    kind = _factor_kind("qr", array)
+    *batch, m, n = array.shape
+    columns = {"reduced": min(m, n), "complete": m, "r": None}[mode]
+    q, r = factor_qr(_copy_matrices(array, kind, array.shape), columns)
+    factor = _with_shape(r, (*batch, *r.shape[1:]))
+    return factor if q is None else QRResult(_with_shape(q, (*batch, *q.shape[1:])), factor)
+
+
+def matrix_power(x: Any, /, n: int) -> Array:
+    """Return powers of square matrices. See `numpy.linalg.matrix_power`."""
+    array = require_square(x, "matrix_power")
+    power = operator.index(n)
+    if power < 0:
+        array, power = inv(array), -power
+    result: Array | None = None
+    while power:
+        if power & 1:
+            result = array if result is None else matmul(result, array)
+        power >>= 1
+        if power:
+            array = matmul(array, array)
+    if result is None:
+        unit = eye(array.shape[-1], dtype=array.dtype, device=array.device)
+        return broadcast_to(unit, array.shape).copy()
+    return result
