@@ -292,6 +292,37 @@ def test_limits_of_intervals() -> None:
         _assert_same(vnp.clip(x, vnp.asarray(other), None), np.clip(a, other, None), kind)
 
 
+@pytest.mark.parametrize("kind", "eFfdD")
+def test_zeros_that_compilers_can_compute(kind: str) -> None:
+    x = np.array([1, np.nan, np.inf, -np.inf, 0, -0.0, -2], kind)
+    zeros: dict[str, Callable[..., Any]] = {
+        "i - i": lambda m, x, i: i - i,
+        "x > x": lambda m, x, i: x.real > x.real,
+        "isnan(i)": lambda m, x, i: m.isnan(i),
+        "(i - i) of int8": lambda m, x, i: (i - i).astype(np.int8),
+        "i ^ i of float": lambda m, x, i: (i ^ i).astype(x.real.dtype),
+        "imag": lambda m, x, i: x.real.imag,
+    }
+    for name, zero in zeros.items():
+        for other in ("multiply", "add", "subtract", "divide"):
+            for swap in (False, True):
+
+                def compute(m: Any, x: Any, i: Any) -> Any:
+                    pair = x, zero(m, x, i)
+                    return getattr(m, other)(*(pair[::-1] if swap else pair))
+
+                if kind in "FD" and other == "divide":
+                    continue  # infinite quotients of complex numbers differ
+                i = np.arange(x.size, dtype=np.int16)
+                what = f"{name} {other} {kind} {swap}"
+                _compare(
+                    what, lambda: compute(vnp, vnp.asarray(x), vnp.asarray(i)), lambda: compute(np, x, i)
+                )
+    for kernel in (lambda m, x: m.floor_divide(x.real, x.real > x.real), lambda m, x: ((x > x) * x).sum()):
+        if kind not in "FD":
+            _compare(kind, lambda: kernel(vnp, vnp.asarray(x)), lambda: kernel(np, x))
+
+
 def test_closeness() -> None:
     for first, second in (("d", "d"), ("b", "B"), ("l", "l"), ("f", "i"), ("?", "f")):
         a, b = _values(first)[:, None], _values(second)
