@@ -292,35 +292,32 @@ def test_limits_of_intervals() -> None:
         _assert_same(vnp.clip(x, vnp.asarray(other), None), np.clip(a, other, None), kind)
 
 
-@pytest.mark.parametrize("kind", "eFfdD")
-def test_zeros_that_compilers_can_compute(kind: str) -> None:
+_ZEROS: dict[str, Callable[..., Any]] = {
+    "i - i": lambda m, x, i: i - i,
+    "x > x": lambda m, x, i: x.real > x.real,
+    "isnan(i)": lambda m, x, i: m.isnan(i),
+    "(i - i) of int8": lambda m, x, i: (i - i).astype(np.int8),
+    "i ^ i as a float": lambda m, x, i: (i ^ i).astype(x.real.dtype),
+    "imag": lambda m, x, i: x.real.imag,
+}
+
+
+@pytest.mark.parametrize("kind", "efdFD")
+@pytest.mark.parametrize("name", _ZEROS)
+def test_zeros_that_compilers_can_compute(name: str, kind: str) -> None:
     x = np.array([1, np.nan, np.inf, -np.inf, 0, -0.0, -2], kind)
-    zeros: dict[str, Callable[..., Any]] = {
-        "i - i": lambda m, x, i: i - i,
-        "x > x": lambda m, x, i: x.real > x.real,
-        "isnan(i)": lambda m, x, i: m.isnan(i),
-        "(i - i) of int8": lambda m, x, i: (i - i).astype(np.int8),
-        "i ^ i of float": lambda m, x, i: (i ^ i).astype(x.real.dtype),
-        "imag": lambda m, x, i: x.real.imag,
-    }
-    for name, zero in zeros.items():
-        for other in ("multiply", "add", "subtract", "divide"):
-            for swap in (False, True):
-
-                def compute(m: Any, x: Any, i: Any) -> Any:
-                    pair = x, zero(m, x, i)
-                    return getattr(m, other)(*(pair[::-1] if swap else pair))
-
-                if kind in "FD" and other == "divide":
-                    continue  # infinite quotients of complex numbers differ
-                i = np.arange(x.size, dtype=np.int16)
-                what = f"{name} {other} {kind} {swap}"
-                _compare(
-                    what, lambda: compute(vnp, vnp.asarray(x), vnp.asarray(i)), lambda: compute(np, x, i)
-                )
-    for kernel in (lambda m, x: m.floor_divide(x.real, x.real > x.real), lambda m, x: ((x > x) * x).sum()):
-        if kind not in "FD":
-            _compare(kind, lambda: kernel(vnp, vnp.asarray(x)), lambda: kernel(np, x))
+    i = np.arange(x.size, dtype=np.int16)
+    ours, theirs = (
+        (vnp.asarray(x), _ZEROS[name](vnp, vnp.asarray(x), vnp.asarray(i))),
+        (x, _ZEROS[name](np, x, i)),
+    )
+    # infinite quotients of complex numbers differ
+    functions = ["multiply", "add", "subtract", *([] if kind in "FD" else ["divide", "floor_divide"])]
+    for function, order in itertools.product(functions, (slice(None), slice(None, None, -1))):
+        found, wanted = getattr(vnp, function)(*ours[order]), getattr(np, function)(*theirs[order])
+        _assert_same(found, wanted, f"{function} {order}")
+    if kind not in "FD":
+        _assert_same((ours[0] * ours[1]).sum(), (theirs[0] * theirs[1]).sum(), "sum")
 
 
 def test_closeness() -> None:
