@@ -10,6 +10,7 @@ from vkdispatch.codegen.abbreviations import (
     Img1,
     Img2,
     Img3,
+    b8,
     c64,
     f16,
     f32,
@@ -271,11 +272,15 @@ def test_values_cannot_be_assigned_to():
 def test_truth_values_are_cast_on_store():
     def body(b, x):
         b[0] = x > 1
-        r = (x > 1).to_register()
-        assert r.var_type is i32
+        r = (x > 2).to_register()
+        assert r.var_type is b8
+        r |= b[1] == 3
+        b[2] = r
 
     text = compiled(body, [Buff[i32], Const[f32]], ["b", "x"])
-    assert "int t0 = int(PC.x > 1.0f);" in text
+    assert "buf0.data[0] = int(PC.x > 1.0f);" in text
+    assert "bool var0 = PC.x > 2.0f;" in text
+    assert "buf0.data[2] = int(var0);" in text
 
 
 def test_reads_are_evaluated_where_they_are_used_if_nothing_changes_them():

@@ -114,7 +114,7 @@ def trace(node: Node, variables: Mapping[str, Any], known: dict[int, Any] | None
         else:
             value = OPERATIONS[node.op].trace(*(trace(arg, variables, known) for arg in node.args))
             assert value.var_type is node.kind, f"{node}: {value.var_type.name}"
-            value = value.to_register() if node.keep and node.kind is not BOOL else value
+            value = value.to_register() if node.keep else value
         known[id(node)] = value
     return known[id(node)]
 

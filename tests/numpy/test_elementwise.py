@@ -292,6 +292,34 @@ def test_limits_of_intervals() -> None:
         _assert_same(vnp.clip(x, vnp.asarray(other), None), np.clip(a, other, None), kind)
 
 
+_ZEROS: dict[str, Callable[..., Any]] = {
+    "i - i": lambda m, x, i: i - i,
+    "x > x": lambda m, x, i: x.real > x.real,
+    "isnan(i)": lambda m, x, i: m.isnan(i),
+    "(i - i) of int8": lambda m, x, i: (i - i).astype(np.int8),
+    "i ^ i as a float": lambda m, x, i: (i ^ i).astype(x.real.dtype),
+    "imag": lambda m, x, i: x.real.imag,
+}
+
+
+@pytest.mark.parametrize("kind", "efdFD")
+@pytest.mark.parametrize("name", _ZEROS)
+def test_zeros_that_compilers_can_compute(name: str, kind: str) -> None:
+    x = np.array([1, np.nan, np.inf, -np.inf, 0, -0.0, -2], kind)
+    i = np.arange(x.size, dtype=np.int16)
+    ours, theirs = (
+        (vnp.asarray(x), _ZEROS[name](vnp, vnp.asarray(x), vnp.asarray(i))),
+        (x, _ZEROS[name](np, x, i)),
+    )
+    # infinite quotients of complex numbers differ
+    functions = ["multiply", "add", "subtract", *([] if kind in "FD" else ["divide", "floor_divide"])]
+    for function, order in itertools.product(functions, (slice(None), slice(None, None, -1))):
+        found, wanted = getattr(vnp, function)(*ours[order]), getattr(np, function)(*theirs[order])
+        _assert_same(found, wanted, f"{function} {order}")
+    if kind not in "FD":
+        _assert_same((ours[0] * ours[1]).sum(), (theirs[0] * theirs[1]).sum(), "sum")
+
+
 def test_closeness() -> None:
     for first, second in (("d", "d"), ("b", "B"), ("l", "l"), ("f", "i"), ("?", "f")):
         a, b = _values(first)[:, None], _values(second)

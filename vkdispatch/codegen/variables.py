@@ -9,9 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vkdispatch.base.dtype import (
     DType,
-    bool_,
     component_type,
-    int32,
     is_complex,
     is_scalar,
     is_vector,
@@ -385,8 +383,6 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     def to_register(self, var_name: str | None = None) -> "ShaderVariable":
         """Copy the value into a new register, called `var_name` in the generated code."""
         value = self._value()
-        if value.dtype is bool_:
-            value = ex.cast(value, int32)
         return ShaderVariable(current().declare(value.dtype, value, var_name))
 
     def to_dtype(self, var_type: DType) -> "ShaderVariable":

@@ -87,12 +87,14 @@ min = binary(
     host.minimum,
     "Smaller of two values, in their promoted type. Two ints give an int.",
     whole=builtins.min,
+    logical="&&",
 )
 max = binary(
     "max",
     host.maximum,
     "Larger of two values, in their promoted type. Two ints give an int.",
     whole=builtins.max,
+    logical="||",
     check=_check_max,
 )
 _step = binary("step", lambda edge, x: x >= edge, "")

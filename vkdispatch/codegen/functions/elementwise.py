@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
 
-from vkdispatch.base.dtype import DType, dtype, is_complex, is_matrix, is_scalar
+from vkdispatch.base.dtype import DType, bool_, dtype, is_complex, is_matrix, is_scalar
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.trace.current import has_flag
@@ -138,11 +138,13 @@ def binary(
     glsl: str | None = "",
     own: bool = False,
     whole: Callable[[int, int], int] | None = None,
+    logical: str | None = None,
     check: Callable[[ex.Operand, ex.Operand], None] | None = None,
 ) -> BinaryFunction:
     """Make a function of two values: `rule` computes numbers, the GLSL function GPU values.
 
-    With `whole`, the rule for two ints, integers stay integers. `check` looks at the operands.
+    With `whole`, the rule for two ints, integers stay integers. `logical` joins two booleans. `check` looks
+    at the operands.
     """
 
     def function(x: Operand, y: Operand) -> Any:
@@ -153,6 +155,9 @@ def binary(
             return whole(int(x), int(y))
         if all_numbers((x, y)):
             return fold(rule, (x, y))
+        conditions = [each for each in (first, second) if isinstance(each, Expr) and each.dtype is bool_]
+        if logical is not None and len(conditions) == 2:
+            return ShaderVariable(ex.logical(logical, conditions))
         return apply(name, name if glsl == "" else glsl, (x, y), own=own, floating=whole is None)
 
     return cast(BinaryFunction, _describe(function, name, doc))

@@ -1,6 +1,6 @@
 """Assignments to places: elements, registers and their components."""
 
-from vkdispatch.base.dtype import component_type, is_integer_dtype
+from vkdispatch.base.dtype import bool_, component_type, is_integer_dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import GpuValue, parse_stored_value
@@ -63,7 +63,11 @@ def _check_update(place: Expr, symbol: str, value: Expr) -> None:
         raise located(
             ArgumentTypeError,
             f"{symbol}=: the result is {value.dtype.name} and does not go into {place.dtype.name}; "
-            f"convert the operand with .to_dtype(vd.{place.dtype.name})",
+            + (
+                "to count, start with a number, such as .to_dtype(vd.int32).to_register()"
+                if place.dtype is bool_
+                else f"convert the operand with .to_dtype(vd.{place.dtype.name})"
+            ),
         )
 
 

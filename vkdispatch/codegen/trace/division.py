@@ -2,7 +2,6 @@
 
 from vkdispatch.base.dtype import (
     DType,
-    bool_,
     component_type,
     float16,
     float32,
@@ -52,9 +51,7 @@ def floor_remainder(a: ex.Operand, b: ex.Operand) -> Expr:
 
 def _operands(symbol: str, a: ex.Operand, b: ex.Operand) -> tuple[Expr, Expr, type]:
     for value in (a, b):
-        if isinstance(value, Expr) and (
-            is_complex(value.dtype) or is_matrix(value.dtype) or value.dtype is bool_
-        ):
+        if isinstance(value, Expr) and (is_complex(value.dtype) or is_matrix(value.dtype)):
             raise located(
                 ArgumentTypeError, f"{symbol}: expected integers or real numbers, got {value.dtype.name}"
             )

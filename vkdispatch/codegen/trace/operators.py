@@ -8,7 +8,7 @@ from functools import partial
 from types import CodeType, FrameType
 from typing import Any, NoReturn, Self
 
-from vkdispatch.base.dtype import is_complex, is_integer_dtype
+from vkdispatch.base.dtype import bool_, is_complex, is_integer_dtype
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.trace.current import current, has_flag, is_tracing
@@ -108,6 +108,8 @@ class Operators(GpuValue):
         mine = self._value().dtype
         if isinstance(other, complex) and is_complex(mine):
             return ex.as_complex(other, mine)
+        if isinstance(other, (bool, np.bool_)) and mine is bool_:
+            return ex.literal(bool(other), bool_)
         raise located(
             ArgumentTypeError,
             f"{symbol}: expected a GPU value or a number, got {other!r} ({type(other).__name__})",

@@ -178,6 +178,7 @@ def check_divisor(symbol: str, b: Operand) -> None:
 
 
 def _integers(symbol: str, a: Operand, b: Operand) -> tuple[DType, list[Expr]]:
+    a, b = _number_of(a), _number_of(b)
     for value in (a, b):
         whole = is_integer_dtype(value.dtype) if isinstance(value, Expr) else is_integer_number(value)
         if not whole:
@@ -188,12 +189,24 @@ def _integers(symbol: str, a: Operand, b: Operand) -> tuple[DType, list[Expr]]:
 
 
 def bitwise(symbol: str, a: Operand, b: Operand) -> Expr:
-    """Make `& | ^ << >>` of integers; `& | ^` of booleans are their logical counterparts."""
+    """Make `& | ^ << >>` of integers; `& | ^` of two booleans are their logical counterparts.
+
+    Beside an integer a boolean is 0 or 1.
+    """
     if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype is bool_ and b.dtype is bool_:
         if symbol == "^":
             return make_node(Op.COMPARE, bool_, (a, b), "!=")
         if symbol in _BITWISE_OF_BOOL:
             return logical(_BITWISE_OF_BOOL[symbol], (a, b))
+    for mask, beside in ((a, b), (b, a)):
+        if is_integer_number(mask) and mask < 0 and isinstance(beside, Expr) and beside.dtype is bool_:
+            raise located(
+                ArgumentTypeError,
+                f"{symbol}: a bool and {mask}, which is ~{mask == -2} in Python; use `not` of Python's bools"
+                if mask in (-1, -2)
+                else f"{symbol}: a bool and {mask}; convert the bool with .to_dtype(vd.int32)",
+            )
+    a, b = _number_of(a), _number_of(b)
     if symbol in ("<<", ">>"):
         if isinstance(a, Expr):
             _check_shift(symbol, b, a.dtype)
@@ -203,6 +216,11 @@ def bitwise(symbol: str, a: Operand, b: Operand) -> Expr:
     else:
         kind, operands = _integers(symbol, _mask(symbol, a, b), _mask(symbol, b, a))
     return make_node(Op.BINARY, kind, tuple(operands), symbol)
+
+
+def _number_of(value: Operand) -> Operand:
+    """Return an operand as a number: a boolean is 0 or 1."""
+    return cast(value, int32) if isinstance(value, Expr) and value.dtype is bool_ else value
 
 
 def _check_shift(symbol: str, count: Operand, kind: DType) -> None:
@@ -265,9 +283,7 @@ def absolute(value: Expr) -> Expr:
         return call("length", component_type(kind), value)
     if is_matrix(kind):
         raise located(ArgumentValueError, f"abs: not defined for {kind.name}; take its columns")
-    if kind is bool_:
-        return cast(value, int32)
-    if is_integer_dtype(kind) and not is_signed_dtype(kind):
+    if kind is bool_ or (is_integer_dtype(kind) and not is_signed_dtype(kind)):
         return value
     return call("abs", kind, value)
 

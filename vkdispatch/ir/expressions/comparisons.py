@@ -173,7 +173,8 @@ def storable(value: Expr | Number | complex, kind: DType) -> Expr:
         if value.dtype is not kind:
             raise located(
                 ArgumentValueError,
-                f"cannot store {value.dtype.name} in {kind.name}; convert it with .to_dtype(vd.{kind.name})",
+                f"cannot store {value.dtype.name} in {kind.name}; "
+                f"convert it with .to_dtype(vd.{kind.__name__})",
             )
         return value
     if isinstance(value, complex):

@@ -32,7 +32,7 @@ from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype, part_kind
 from vkdispatch.numpy.core.expressions import Node
 from vkdispatch.numpy.core.memory import View
-from vkdispatch.numpy.core.operations import COPY, IMAG, JOIN, OPERATIONS, REAL, WHERE
+from vkdispatch.numpy.core.operations import COPY, IMAG, JOIN, OPERATIONS, REAL, WHERE, ZEROS_LIKE
 
 __all__ = [
     "abs",
@@ -363,6 +363,9 @@ def real(x: Any, /) -> Array:
 def imag(x: Any, /) -> Array:
     """Return the imaginary parts. See `numpy.imag`."""
     value = parse_value(x, "imag: x")
+    if value.dtype.kind != "c":
+        zero, kinds = value.dtype.type(0), (value.dtype, value.dtype)
+        return array_of(make_operation(ZEROS_LIKE, (value, zero), kinds, value.shape, value.dtype))
     return array_of(make_operation(IMAG, (value,), (value.dtype,), value.shape, part_kind(value.dtype)))
 
 

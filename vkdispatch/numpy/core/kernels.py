@@ -195,6 +195,15 @@ def convert(value: Any, source: Kind, target: Kind, index: Any = None) -> Any:
     return wrap_integer(vc.to_dtype(computed, value), kind)
 
 
+def _hide(value: Any, index: Any) -> Any:
+    """Return an integer or boolean that a kernel computed, as an integer that no compiler knows.
+
+    Drivers see that i - i and x > x are 0. llvmpipe then takes 0 * NaN for 0, and x / 0 for undefined.
+    """
+    number = vc.to_dtype(dt.int32, value) if value.var_type is dt.bool_ else value
+    return number + vc.to_dtype(number.var_type, index >> 31)
+
+
 def _compute(key: Any, reads: list[Any], numbers: list[Any], index: Any) -> Any:
     """Record the steps of a program, and return the value of the last one."""
     steps, kinds, _, _, is_narrow = key
@@ -212,8 +221,12 @@ def _compute(key: Any, reads: list[Any], numbers: list[Any], index: Any) -> Any:
             values.append((vc.to_dtype(compute_type(kernel_type(kind)), index), kind))
         else:
             kind = what.dtype
-            pairs = [(*values[at], to) for at, to in zip(step[1:], what.kinds, strict=True)]
-            operands = [convert(value, own, to, narrow_index) for value, own, to in pairs]
+            operands = []
+            for at, to in zip(step[1:], what.kinds, strict=True):
+                value, own = values[at]
+                if is_narrow and own.kind in "biu" and to.kind in "fc" and not isinstance(steps[at][0], str):
+                    value = _hide(value, index)
+                operands.append(convert(value, own, to, narrow_index))
             try:
                 result = what.operation.compute(*operands, kind)
             except Exception as error:

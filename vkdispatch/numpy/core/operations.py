@@ -518,7 +518,11 @@ def _real(x: Any, kind: Kind) -> Any:
 
 
 def _imag(x: Any, kind: Kind) -> Any:
-    return x.imag if is_complex(x.var_type) else _zero(x)
+    return x.imag
+
+
+def _zeros_like(x: Any, zero: Any, kind: Kind) -> Any:
+    return zero
 
 
 def _join(x: Any, y: Any, kind: Kind) -> Any:
@@ -616,4 +620,5 @@ COPY = Operation("copy", _copy)
 WHERE = Operation("where", _where)
 REAL = Operation("real", _real)
 IMAG = Operation("imag", _imag)
+ZEROS_LIKE = Operation("zeros_like", _zeros_like)  # of an array and 0, which compilers must not know
 JOIN = Operation("complex", _join)

@@ -84,6 +84,11 @@ def not_(value: Any) -> Any:
     return ShaderVariable(ex.invert(ex.condition(value._value()))) if is_gpu(value) else not value
 
 
+def invert(value: Any) -> Any:
+    """`~value`: of a bool of Python `not value`, as of one of the GPU or NumPy, since -2 and -1 both hold."""
+    return not value if isinstance(value, bool) else ~value
+
+
 def and_(first: Any, *rest: Thunk) -> Any:
     """`first and ...`: one of the operands; each is evaluated only if it matters."""
     return _join_operands("&&", first, rest, as_value=True)

@@ -13,6 +13,7 @@ _CONTROL = (
     ast.Match,
     ast.BoolOp,
     ast.IfExp,
+    ast.Invert,
     ast.Not,
     ast.Assert,
     ast.comprehension,

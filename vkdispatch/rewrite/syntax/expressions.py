@@ -93,7 +93,9 @@ class ExpressionRewriter(ast.NodeTransformer):
         return self._call_runtime(node, names[0] if isinstance(node.op, ast.And) else names[1], first, *rest)
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:
-        """Rewrite `not`."""
+        """Rewrite `not` and `~`."""
+        if isinstance(node.op, ast.Invert):
+            return self._call_runtime(node, "invert", self.visit(node.operand))
         if not isinstance(node.op, ast.Not):
             return self.generic_visit(node)
         return self._call_runtime(node, "not_", self.test(node.operand))
