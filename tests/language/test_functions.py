@@ -540,3 +540,15 @@ def test_choices_inside_conditions() -> None:
     found = evaluate(combine, (u32, a), (u32, b), (u32, c))
     for result, truth in zip(found, [p & expected] * 2 + [p | expected] * 2, strict=True):
         same(result, truth.astype(np.uint32))
+
+
+@pytest.mark.parametrize("kind", [vd.int32, vd.int64, vd.float32, vd.float64])
+def test_magnitudes_of_literals(kind: Any) -> None:
+    @vd.shader(1)
+    def store(out: Buff[kind]) -> None:  # type: ignore[valid-type]
+        for place, number in enumerate((-12, 12, 0, -(2**31))):
+            out[place] = abs(vc.to_dtype(kind, number))
+
+    out = vd.Buffer(4, kind)
+    store(out)
+    np.testing.assert_array_equal(out.read(0), np.abs(np.array([-12, 12, 0, -(2**31)], out.read(0).dtype)))

@@ -285,6 +285,9 @@ def absolute(value: Expr) -> Expr:
         raise located(ArgumentValueError, f"abs: not defined for {kind.name}; take its columns")
     if kind is bool_ or (is_integer_dtype(kind) and not is_signed_dtype(kind)):
         return value
+    if value.op is Op.LITERAL and isinstance(value.value, (int, float)):
+        # glslang returns a negative literal of 64 bits as it is
+        return wrap_literal(abs(value.value), kind)
     return call("abs", kind, value)
 
 
