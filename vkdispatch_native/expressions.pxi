@@ -12,6 +12,7 @@ cdef str _package = ""  # frames of files below it are no lines of programs
 cdef uintptr_t _user_code = 0, _own_code = 0
 cdef int64_t _most_nodes = 0, _most_reads = 0, _most_held = 0
 cdef int64_t MOST_USUAL = 1 << 30  # bytes
+cdef int64_t MOST_COUNTED = 1 << 50  # bytes; sums of it do not overflow
 cdef int64_t MOST_NARROW = 1 << 31  # elements: kernels for more are others
 
 INDEX = object()
@@ -326,6 +327,7 @@ cdef Node _make_node(Loop loop, tuple operands, tuple shape, int64_t size):
         elif type(each) is View:
             reads += 1
             held += (<View>each).storage.nbytes
+    held = min(held, MOST_COUNTED)
     if count > _most_nodes or reads > _most_reads:
         count, reads, held = _serving["shrink"](operands, held, _most_nodes, _most_reads)
     node = Node.__new__(Node)

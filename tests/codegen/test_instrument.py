@@ -199,7 +199,7 @@ def test_names_do_not_clash() -> None:
     description = trace(body, annotations, ["launch_number", "launch_number_", "out"])
     outcome = instrument(description.kernel, _ALL)
     assert outcome is not None
-    assert outcome.launch == "launch_number__"
+    assert outcome.launch == "launch_number_1"
     verify(outcome.kernel)
     compile_glsl("\n".join(("#version 450", *_source(outcome).splitlines()[1:])))
 

@@ -8,6 +8,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.command_list import CommandList
+from vkdispatch.base.sharing.cuda import can_link
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 SAID = "the '{}' backend is not part of this package, and Vulkan reaches the same device"
@@ -60,9 +61,11 @@ def test_text_of_another_backend(backend: "str | vc.CodeGenBackend") -> None:
 
 
 def test_features_of_the_cuda_backend() -> None:
+    if not can_link(vd.get_context()):
+        with pytest.raises(RuntimeError, match=f"from_cuda_array: {SAID.format('cuda')}"):
+            vd.from_cuda_array(obj=object())
     for what, use in (
         ("cuda_graph_capture", lambda: vd.cuda_graph_capture(cuda_stream=None)),
-        ("from_cuda_array", lambda: vd.from_cuda_array(obj=object())),
         ("external_buffer", lambda: vd.Buffer((1,), vd.float32, external_buffer=object())),  # type: ignore[call-overload]
         ("cuda_stream", lambda: CommandList().submit(instance_count=1, cuda_stream=object())),
     ):

@@ -371,8 +371,8 @@ def test_values_reach_numpy_by_asarray_alone() -> None:
     host = np.from_dlpack(x, device="cpu")
     np.testing.assert_array_equal(host, H[:, ::2])
     np.testing.assert_array_equal(vnp.from_dlpack(host).numpy(), host)
-    with pytest.raises(BufferError, match="dl_device"):
-        x.__dlpack__(dl_device=(2, 0))
+    with pytest.raises(BufferError, match=r"dl_device|in place"):
+        x.__dlpack__(dl_device=(4, 0))
     with pytest.raises(TypeError):
         memoryview(x)  # type: ignore[arg-type]
 

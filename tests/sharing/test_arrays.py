@@ -138,9 +138,9 @@ def test_read_only_memory(takes_host: None) -> None:
     assert not x.flags.writeable and not x.flags.owndata
     assert vnp.from_dlpack(aligned(np.ones(8))).flags.writeable
     for write in (lambda: x.fill(1), lambda: x.__setitem__(0, 1), lambda: x.__iadd__(1), x.sort):
-        with pytest.raises(ValueError, match="read only"):
+        with pytest.raises(ValueError, match=r"read.only"):
             write()
-    with pytest.raises(ValueError, match="read only"):
+    with pytest.raises(ValueError, match=r"read.only"):
         double(x)
     np.testing.assert_array_equal(data, np.arange(8))
 

@@ -252,8 +252,9 @@ def test_functions_take_arrays_of_other_libraries(takes_host: None) -> None:
         return value * value
 
     np.testing.assert_allclose(vd.sum(square(x)).read(0), (x * x).sum(), rtol=1e-5)
-    with pytest.raises(ValueError, match=r"sum: .*C order.*from_dlpack"):
+    with pytest.raises(TypeError, match=r"x: expected a vd.Buffer") as refused:
         vd.sum(x[::2])
+    assert "C order" in refused.value.__notes__[0] and "from_dlpack" in refused.value.__notes__[0]
     with pytest.raises(ValueError, match="axis"):
         vd.sum(x, axis=3)
 

@@ -12,7 +12,7 @@ from vkdispatch.base.array_arguments import has_arrays, has_foreign, replace_arr
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context, is_current, use_context
 from vkdispatch.base.dtype import DType, component_type, is_dtype
-from vkdispatch.base.errors import ArgumentValueError, UnsupportedError, UsageError
+from vkdispatch.base.errors import ArgumentValueError, SharingError, UnsupportedError, UsageError
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.sharing.cuda import end_visits
@@ -71,9 +71,15 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
             values = (*args, *kwargs.values())
             if not has_arrays(values) and not (isinstance(error, TypeError) and has_foreign(values)):
                 raise
+            failure = error
         else:
             return result
-        return cast(_R, _call_with_arrays(name, call, args, kwargs))
+        try:
+            return cast(_R, _call_with_arrays(name, call, args, kwargs))
+        except SharingError as refusal:
+            # the first error may be about another argument
+            failure.add_note(str(refusal))
+            raise failure from None
 
     return call
 

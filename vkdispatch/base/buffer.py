@@ -565,6 +565,9 @@ def from_cuda_array(
         raise ArgumentTypeError(
             f"obj: expected an array with __cuda_array_interface__, got {type(obj).__name__}"
         )
+    missing = [name for name in ("shape", "typestr", "data") if name not in interface]
+    if missing:
+        raise ArgumentValueError(f"obj: its __cuda_array_interface__ lacks {', '.join(missing)}")
     shape, component = tuple(interface["shape"]), np.dtype(interface["typestr"])
     kind = dtype.from_numpy_dtype(component, "obj")
     if var_type is not None and kind is not var_type:
