@@ -46,16 +46,14 @@ class HostElements(native.HostView):
         return {
             "version": 3,
             "shape": shape,
-            "typestr": _NUMPY_TYPES.get(kind, component_dtype(kind)).str,
+            "typestr": np.dtype(_COMPLEX.get(kind) or component_dtype(kind)).str,
             "data": (self.address, self.read_only),
             "strides": strides,
         }
 
 
-_NUMPY_TYPES: dict[DType, np.dtype[Any]] = {
-    complex64: np.dtype(np.complex64),
-    complex128: np.dtype(np.complex128),
-}
+# As NumPy writes them.
+_COMPLEX: dict[DType, str] = {complex64: "c8", complex128: "c16"}
 
 
 def as_numpy(elements: Elements) -> Array:
