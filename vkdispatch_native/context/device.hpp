@@ -108,9 +108,9 @@ class Device {
   VmaPool export_pool() const noexcept { return export_pool_; }  // of exported memory; null: none
   // The number of a block of memory, which no later block gets.
   uint64_t block_number(VkDeviceMemory memory);
-  std::vector<uint64_t> take_freed_blocks();     // numbers of blocks freed since the last call
-  int export_memory(VkDeviceMemory memory);      // a file descriptor, which the caller owns
-  int export_semaphore(VkSemaphore semaphore);   // likewise
+  std::vector<uint64_t> take_freed_blocks();    // numbers of blocks freed since the last call
+  int export_memory(VkDeviceMemory memory);     // a file descriptor, which the caller owns
+  int export_semaphore(VkSemaphore semaphore);  // likewise
   VkSemaphore create_timeline(bool exported);
   VkSemaphore incoming(size_t number);  // a timeline that another API signals; made by the first call
   // Whether VK_EXT_calibrated_timestamps is enabled, with the clock that host_now() reads.

@@ -109,9 +109,8 @@ uint64_t Queue::append_waits(std::vector<Batch::Wait> waits) {
 
 void Queue::wait_for_incoming(VkSemaphore semaphore, uint64_t value) {
   std::lock_guard lock(mutex_);
-  const auto known = std::find_if(incoming_.begin(), incoming_.end(), [&](const Batch::Incoming& each) {
-    return each.semaphore == semaphore;
-  });
+  const auto known = std::find_if(incoming_.begin(), incoming_.end(),
+                                  [&](const Batch::Incoming& each) { return each.semaphore == semaphore; });
   if (known != incoming_.end()) {
     known->value = value;
   } else {

@@ -253,7 +253,7 @@ class Queue {
   };
   std::array<Peer, 2> peers_;
   std::vector<Batch::Incoming> incoming_;  // what the next batch waits for
-  uint64_t sealed_ = 0;  // batches up to this one are closed
+  uint64_t sealed_ = 0;                    // batches up to this one are closed
   bool asleep_ = false;
   bool sweep_requested_ = false;
   bool stop_ = false;

@@ -487,10 +487,11 @@ void Queue::end_if_late() {
     next = in_flight_[i].batch->value > done ? in_flight_[i].batch.get() : nullptr;
   }
   const bool runs =
-      next != nullptr && std::all_of(next->waits.begin(), next->waits.end(), [](const Batch::Wait& wait) {
-        return wait.queue->timeline_.passed(wait.value);
-      }) && std::all_of(next->incoming.begin(), next->incoming.end(),
-                        [this](const Batch::Incoming& each) { return has_arrived(each); });
+      next != nullptr &&
+      std::all_of(next->waits.begin(), next->waits.end(),
+                  [](const Batch::Wait& wait) { return wait.queue->timeline_.passed(wait.value); }) &&
+      std::all_of(next->incoming.begin(), next->incoming.end(),
+                  [this](const Batch::Incoming& each) { return has_arrived(each); });
   if (!runs || done != std::exchange(watched_, done)) {
     watched_since_ = now;
     return;

@@ -22,8 +22,7 @@ constexpr int kMostShortages = 5000;
 
 }  // namespace
 
-Timeline::Timeline(Device& device)
-    : device_(device), semaphore_(device.create_timeline(device.exports())) {}
+Timeline::Timeline(Device& device) : device_(device), semaphore_(device.create_timeline(device.exports())) {}
 
 Timeline::~Timeline() {
   device_.fn().vkDestroySemaphore(device_.handle(), semaphore_, nullptr);
