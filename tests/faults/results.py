@@ -89,4 +89,6 @@ RESULTS: dict[str, tuple[int, ...]] = {
     "vkDeviceWaitIdle": _LOSS,
     "vkGetDeviceFaultInfoEXT": (OUT_OF_HOST_MEMORY, INCOMPLETE),
     "vkGetMemoryHostPointerPropertiesEXT": (*_MEMORY, INVALID_EXTERNAL_HANDLE),
+    "vkGetMemoryFdKHR": (OUT_OF_HOST_MEMORY,),
+    "vkGetSemaphoreFdKHR": (OUT_OF_HOST_MEMORY,),
 }

@@ -79,6 +79,8 @@
   F(vkQueueWaitIdle)                \
   F(vkDeviceWaitIdle)               \
   F(vkGetDeviceFaultInfoEXT)        \
+  F(vkGetMemoryFdKHR)               \
+  F(vkGetSemaphoreFdKHR)            \
   F(vkGetMemoryHostPointerPropertiesEXT)
 // What destroys an object: the function, the object's type, and what made it.
 #define DESTROYERS(F)                                                                 \
