@@ -13,7 +13,7 @@ import click
 
 CALLS, ROUNDS, WARM_SECONDS = 20, 5, 0.8  # an idle GPU takes half a second to reach its clock
 
-# For each case: microseconds a call, those of the calling thread, and what else the benchmark notes.
+# For each case: microseconds per call, microseconds of the calling thread, and further values.
 Figures = dict[str, list[float]]
 
 

@@ -13,7 +13,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.sharing.cuda import CudaLink, current_stream, find_link, parse_stream
+from vkdispatch.base.sharing.cuda import LEGACY_STREAM, CudaLink, current_stream, find_link, parse_stream
 
 __all__ = ["cupy_allocator", "stream", "torch_pool"]
 
@@ -66,7 +66,7 @@ class _Allocator:
         try:
             buffer: Buffer[Any] = Buffer((max(size, 1) + 3 & ~3,), dtype.uint8, context=self._context)
             address = self._link.lend_for_good(buffer._native)
-            self._link.give(1)
+            self._link.give(LEGACY_STREAM)
         except Exception:
             return 0
         with self._mutex:

@@ -1,4 +1,4 @@
-"""Methods and attributes of arrays beyond the array API standard: against those of NumPy's."""
+"""Methods and attributes of arrays beyond the array API standard, compared with NumPy's."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Arrays and kernels of these tests."""
+"""Arrays and kernels for the tests of shared memory."""
 
 from __future__ import annotations
 

@@ -349,7 +349,7 @@ class Generator:
         return found
 
     def _log_gamma(self, a: Any, shape: Shape) -> Any:
-        """Return logarithms of gamma-distributed numbers: those of small shapes are too small for floats."""
+        """Return logarithms of gamma-distributed numbers, which may underflow for small shapes."""
         drawn = draw_gamma(self._seed(), a + 1, shape)
         return log(drawn) + log(self._open(shape)) / a
 

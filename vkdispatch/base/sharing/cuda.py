@@ -74,12 +74,12 @@ def end_visits(context: Context) -> None:
 def parse_stream(stream: Any, name: str = "stream") -> int | None:
     """Return the handle of a CUDA stream: DLPack's int, or an object of CuPy, PyTorch or cuda-core.
 
-    None stands for the legacy default stream, -1 for no order at all, for which this returns None.
+    None and 0 stand for the legacy default stream, -1 for no order at all, for which this returns None.
 
     Raises
     ------
     TypeError, ValueError
-        It is neither; 0 is ambiguous.
+        It is neither.
     """
     if stream is None:
         return LEGACY_STREAM
@@ -128,8 +128,7 @@ class CudaLink:
         self._engine = context._native
         self._mutex = RLock()
         self._check(driver.cuInit(0))
-        self.ordinal = self._find_device(context)
-        self._device = self._check(driver.cuDeviceGet(self.ordinal))
+        self.ordinal, self._device = self._find_device(context)
         self._cuda = self._check(driver.cuDevicePrimaryCtxRetain(self._device))
         self._blocks: dict[int, tuple[Any, int]] = {}  # by number: imported memory, and where CUDA maps it
         self._lent: dict[int, weakref.ref[native.Buffer]] = {}  # by address
@@ -137,7 +136,7 @@ class CudaLink:
         # By stream: the number of the timeline that it signals, that timeline in CUDA, and its last value.
         self._incoming: dict[int, tuple[int, Any, int]] = {}
         self.visitors: set[int] = set()
-        with self._entered():
+        with self._enter():
             flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
             self._stream = self._check(driver.cuStreamCreate(flags))
             self.stream = int(self._stream)
@@ -156,16 +155,17 @@ class CudaLink:
             raise SharingError(f"CUDA: {code.name}")
         return values[0] if len(values) == 1 else tuple(values) or None
 
-    def _find_device(self, context: Context) -> int:
+    def _find_device(self, context: Context) -> tuple[int, Any]:
+        """Return CUDA's number of a context's device, and its handle."""
         wanted = context.device_infos[0].uuid
         for ordinal in range(self._check(self._driver.cuDeviceGetCount())):
             device = self._check(self._driver.cuDeviceGet(ordinal))
             if bytes(self._check(self._driver.cuDeviceGetUuid(device)).bytes) == wanted:
-                return ordinal
+                return ordinal, device
         raise SharingError(f"CUDA does not see {context._devices}; is it hidden by CUDA_VISIBLE_DEVICES?")
 
     @contextmanager
-    def _entered(self) -> Iterator[None]:
+    def _enter(self) -> Iterator[None]:
         """Make the device's primary context CUDA's current one."""
         self._check(self._driver.cuCtxPushCurrent(self._cuda))
         try:
@@ -196,7 +196,7 @@ class CudaLink:
                 raise SharingError("this memory was not allocated so that CUDA can share it; copy the buffer")
             number, size, offset, is_dedicated = block
             if number not in self._blocks:
-                with self._entered():
+                with self._enter():
                     self._blocks[number] = self._import_block(memory.export_block(), size, is_dedicated)
             return self._blocks[number][1] + offset
 
@@ -219,9 +219,12 @@ class CudaLink:
     def _unmap(self, number: int) -> None:
         imported, address = self._blocks.pop(number, (None, 0))
         if imported is not None:
-            with self._entered():
-                self._driver.cuMemFree(address)
-                self._driver.cuDestroyExternalMemory(imported)
+            with self._enter():
+                self._release_block(imported, address)
+
+    def _release_block(self, imported: Any, address: int) -> None:
+        self._driver.cuMemFree(address)
+        self._driver.cuDestroyExternalMemory(imported)
 
     def lend(self, memory: native.Buffer, stream: int | None) -> "CudaLoan":
         """Return the memory of a buffer for CUDA, after all work up to now in the order of a stream."""
@@ -266,7 +269,7 @@ class CudaLink:
             if len(self._waited) > 1000:
                 self._waited.clear()
             if semaphores:
-                with self._entered():
+                with self._enter():
                     self._check(
                         driver.cuWaitExternalSemaphoresAsync(
                             semaphores, parameters, len(semaphores), driver.CUstream(stream)
@@ -276,7 +279,7 @@ class CudaLink:
     def take(self, stream: int) -> None:
         """Let the context's later work wait for the work of a stream up to now."""
         driver = self._driver
-        with self._mutex, self._entered():
+        with self._mutex, self._enter():
             if stream not in self._incoming:
                 number = len(self._incoming)
                 if number >= _MOST_STREAMS:
@@ -305,7 +308,7 @@ class CudaLink:
         with self._mutex:
             target = self.map(memory)
             self.give(stream)
-            with self._entered():
+            with self._enter():
                 self._check(driver.cuMemcpyDtoDAsync(target, address, size, driver.CUstream(stream)))
             self.take(stream)
         self.visitors.discard(stream)
@@ -321,13 +324,10 @@ class CudaLink:
         driver = self._driver
         driver.cuCtxPushCurrent(self._cuda)
         driver.cuStreamSynchronize(self._stream)
-        for number in list(self._blocks):
-            imported, address = self._blocks.pop(number)
-            driver.cuMemFree(address)
-            driver.cuDestroyExternalMemory(imported)
-        for _, timeline, _ in self._incoming.values():
-            driver.cuDestroyExternalSemaphore(timeline)
-        for timeline in self._timelines.values():
+        for imported, address in self._blocks.values():
+            self._release_block(imported, address)
+        incoming = [timeline for _, timeline, _ in self._incoming.values()]
+        for timeline in (*incoming, *self._timelines.values()):
             driver.cuDestroyExternalSemaphore(timeline)
         driver.cuEventDestroy(self._event)
         driver.cuStreamDestroy(self._stream)
@@ -342,7 +342,7 @@ class CudaLink:
         try:
             self.take(LEGACY_STREAM if stream is None else stream)
         except SharingError:  # the stream is gone, or CUDA is
-            with self._entered():
+            with self._enter():
                 self._driver.cuCtxSynchronize()
 
 

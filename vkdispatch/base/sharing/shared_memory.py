@@ -107,7 +107,7 @@ class SharedMemory(HostElements):
         return copy_of(np.asarray(self), self._elements.kind, self.shape)
 
     def __vkdispatch_argument__(self, is_recorded: bool, is_mapped: bool) -> Any:
-        """Return what stands for the memory in calls that take buffers."""
+        """Return the buffer to use in calls that take buffers."""
         take = getattr(self.source, "__vkdispatch_argument__", None)
         return self.source if take is None else take(is_recorded, is_mapped)
 

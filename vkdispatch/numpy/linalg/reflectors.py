@@ -285,7 +285,7 @@ def _form_q(panels: list[Panel], a: View, columns: int) -> View:
     if q.size:
         assign(q, value_of(eye(m, columns, dtype=a.dtype, device=device_of(a))))
     for panel in reversed(panels):
-        # columns before it are still those of the unit matrix, which it does not change
+        # earlier columns still equal the unit matrix, which it does not change
         _reflect(block_of(q, (panel.first, m), (panel.first, columns)), panel, adjoint=False)
     return q
 
