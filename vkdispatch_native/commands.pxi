@@ -254,6 +254,7 @@ cdef class CommandList:
     cdef int settle(self) except -1:
         """Compute what waits to read buffers that the commands may write."""
         cdef list objects
+        self.open()
         if _watched.load() == 0:
             return 0
         with cython.critical_section(self):

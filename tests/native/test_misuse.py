@@ -76,8 +76,11 @@ def test_objects_are_initialized_once(engine: native.Engine) -> None:
             again()
 
 
-def test_objects_that_were_never_initialized(engine: native.Engine) -> None:
+@pytest.mark.parametrize("watched", [False, True])
+def test_objects_that_were_never_initialized(engine: native.Engine, watched: bool) -> None:
     array = Array(engine, np.zeros(4, np.float32))
+    if watched:
+        array._native.watch()  # so that calls look for what waits to read a buffer
     bare = {
         kind: kind.__new__(kind) for kind in (native.Engine, native.Buffer, native.Plan, native.CommandList)
     }
