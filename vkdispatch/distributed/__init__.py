@@ -1,0 +1,4 @@
+"""Dask arrays of `vkdispatch.numpy`, and clusters of workers with a Vulkan device each.
+
+Needs the extra `[dask]`: `pip install 'vkdispatch[dask]'`.
+"""
