@@ -10,6 +10,7 @@ import numpy as np
 
 from vkdispatch.base.array_arguments import replace_arrays
 from vkdispatch.base.buffer import Array, Buffer
+from vkdispatch.base.buffers.between_contexts import copy_between_contexts
 from vkdispatch.base.dtype import DType, uint8, uint16, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.structures import is_structure
@@ -27,6 +28,9 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
     Between buffers the device copies, and this returns at once. An array as `src` is `dst.write(src)`, one as
     `dst` is `src.read(0, out=dst)`.
 
+    Buffers may belong to two contexts. CUDA copies from one NVIDIA GPU to another if the extra `[cuda]` is
+    installed; elsewhere the copy goes through host memory, and this returns when it is done.
+
     Parameters
     ----------
     dst, src
@@ -39,7 +43,8 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
     TypeError
         Neither is a buffer, or one is something other than a buffer or an array.
     ValueError
-        Their shapes or dtypes differ, or an array is to be recorded in a graph.
+        Their shapes or dtypes differ; a copy from or to an array, or between contexts, is to be recorded in a
+        graph; or the context of `src` is another one and has several queues, each with its own copy.
     """
     replaced = replace_arrays((dst, src), {}, graph is not None or current.chosen is not None)
     if replaced is not None:
@@ -50,7 +55,11 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
     if isinstance(dst, Buffer) and isinstance(src, Buffer):
         _check_same_elements(dst, src)
         chosen = graph if graph is not None else current.chosen
-        if chosen is None and not is_tracing() and _is_on_cpu(dst, src):
+        if dst.context is not src.context:
+            if chosen is not None or is_tracing():
+                raise ArgumentValueError("dst, src: copies between contexts cannot be recorded")
+            copy_between_contexts(dst, src)
+        elif chosen is None and not is_tracing() and _is_on_cpu(dst, src):
             dst._native.copy_from(src._native)
         else:
             _get_kernel(dst.var_type)(dst, src, graph=graph)

@@ -313,6 +313,30 @@ class CudaLink:
             self.take(stream)
         self.visitors.discard(stream)
 
+    def send(self, memory: native.Buffer, other: "CudaLink", target: native.Buffer, size: int) -> None:
+        """Copy bytes to a buffer of another context, which may be on another GPU.
+
+        It is in the order of both contexts' work: after all up to now, and before all later work.
+        """
+        driver = self._driver
+        # two threads that copy in opposite directions take the locks in one order
+        first, second = sorted((self, other), key=id)
+        with first._mutex, second._mutex:
+            source, goal = self.map(memory), other.map(target)
+            self.give(LEGACY_STREAM)
+            with self._enter():
+                self._check(driver.cuEventRecord(self._event, driver.CUstream(LEGACY_STREAM)))
+            other.give(LEGACY_STREAM)
+            with other._enter():
+                stream = driver.CUstream(LEGACY_STREAM)
+                self._check(driver.cuStreamWaitEvent(stream, self._event, 0))
+                self._check(driver.cuMemcpyPeerAsync(goal, other._cuda, source, self._cuda, size, stream))
+                self._check(driver.cuEventRecord(other._event, stream))
+            other.take(LEGACY_STREAM)
+            with self._enter():
+                self._check(driver.cuStreamWaitEvent(driver.CUstream(LEGACY_STREAM), other._event, 0))
+            self.take(LEGACY_STREAM)
+
     def dismiss_visitors(self) -> None:
         """Let later work of the visitors' streams wait for the context's work up to now."""
         while self.visitors:

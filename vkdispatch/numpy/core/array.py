@@ -341,7 +341,7 @@ class Array(Generic[ShapeT, ScalarT]):
         return array_of(View(Storage(buffer), buffer.shape, numpy_type(buffer.var_type)))
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> "Array[ShapeT, ScalarT]":
-        """Return the array on a device: itself if it is there. Raises ValueError for another one."""
+        """Return the array on a device: itself if it is there, else a copy."""
         return namespace().to_device(self, device, stream=stream)
 
     # -- methods that are functions of the namespace

@@ -4,6 +4,7 @@ import math
 from typing import Any
 
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.between_contexts import copy_between_contexts
 from vkdispatch.base.buffers.foreign import foreign_buffer, upload
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError, SharingError, VulkanError
@@ -141,14 +142,27 @@ def dlpack_device(x: Array) -> tuple[int, int]:
 
 
 def to_device(x: Array, device: Any, /, *, stream: Any = None) -> Array:
-    """Return an array on a device: itself if it is there, else a copy by way of the host.
+    """Return an array on a device: itself if it is there, else a copy.
+
+    Between NVIDIA GPUs that CUDA knows, CUDA copies from one to the other; else the copy goes through host
+    memory.
 
     Raises ValueError for a stream: there are none.
     """
     if stream is not None:
         raise ArgumentValueError(f"stream: expected None, got {stream!r}")
     place = parse_device(device)
-    return x if x.device == place else from_numpy(x.numpy(), place)
+    if x.device == place:
+        return x
+    if x.device.context.queue_count > 1:
+        return from_numpy(x.numpy(), place)
+    view = view_of(x)
+    if not view.is_whole:
+        view = gather(view)
+    copy = new_view(view.shape, view.dtype, place.context)
+    if view.size:
+        copy_between_contexts(copy.storage.buffer, view.storage.buffer)
+    return array_of(copy)
 
 
 def asbuffer(x: Array) -> Buffer[Any]:
