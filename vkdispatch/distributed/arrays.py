@@ -56,7 +56,7 @@ def register_chunks() -> None:
     import vkdispatch.numpy as vnp
 
     chunk_types.register_chunk_type(vnp.ndarray)
-    _serve_triangles()
+    _serve_linalg()
 
 
 # ---- what Dask looks up --------------------------------------------------------------------------
@@ -207,20 +207,67 @@ def _empty_meta() -> Any:
 # ---- what Dask has no dispatch for ---------------------------------------------------------------
 
 
-def _serve_triangles() -> None:
-    """Let `da.linalg` solve triangular systems of Arrays: Dask asks SciPy, which would copy them to the host."""
-    from dask.array import utils
+def _serve_linalg() -> None:
+    """Let `da.linalg` factor and solve with blocks that are Arrays.
 
-    solve = getattr(utils, "scipy_linalg_safe", None)
-    if solve is None:
-        return
+    Dask has SciPy do it, which would copy them to the host, with zeros and ones of NumPy beside them.
+    """
+    from dask.array import linalg, utils
 
-    @functools.wraps(solve)
+    solve_block, lu, inv = utils.scipy_linalg_safe, linalg.lu, linalg.inv
+
+    @functools.wraps(solve_block)
     def scipy_linalg_safe(func_name: str, *args: Any, **kwargs: Any) -> Any:
-        import vkdispatch.numpy as vnp
+        from vkdispatch.numpy.linalg.triangles import solve_triangular
 
-        if isinstance(args[0], vnp.ndarray) and func_name == "solve_triangular":
-            return vnp.linalg.solve_triangular(*args, **kwargs)
-        return solve(func_name, *args, **kwargs)
+        if _is_array(args[0]) and func_name == "solve_triangular":
+            return solve_triangular(*args, **kwargs)
+        return solve_block(func_name, *args, **kwargs)
 
-    utils.scipy_linalg_safe = scipy_linalg_safe
+    @functools.wraps(lu)
+    def factor(a: Any) -> Any:
+        found = lu(a)
+        return tuple(map(_replace_blocks, found)) if _is_array(a._meta) else found
+
+    @functools.wraps(inv)
+    def invert(a: Any) -> Any:
+        if not _is_array(a._meta):
+            return inv(a)
+        from dask.array import eye
+
+        return linalg.solve(a, eye(a.shape[0], chunks=a.chunks[0][0]).map_blocks(to_vkdispatch_dispatch))
+
+    utils.scipy_linalg_safe, linalg.lu, linalg.inv = scipy_linalg_safe, factor, invert
+
+
+def _is_array(x: Any) -> bool:
+    from vkdispatch.numpy.core.array import Array
+
+    return isinstance(x, Array)
+
+
+def _replace_blocks(x: Any) -> Any:
+    """Return a factor of `da.linalg.lu` whose blocks are Arrays."""
+    from dask.array import Array
+    from dask.highlevelgraph import HighLevelGraph
+    from scipy.linalg import lu
+
+    replaced = {lu: _factor_block, np.zeros: _zero_block}
+    layer = {
+        key: (replaced.get(task[0], task[0]), *task[1:]) if isinstance(task, tuple) and callable(task[0]) else task
+        for key, task in x.dask.layers[x.name].items()
+    }
+    graph = HighLevelGraph({**x.dask.layers, x.name: layer}, x.dask.dependencies)
+    return Array(graph, x.name, x.chunks, meta=x._meta)
+
+
+def _factor_block(x: Any) -> Any:
+    from vkdispatch.numpy.linalg.triangles import factor_plu
+
+    return factor_plu(x)
+
+
+def _zero_block(*shape: int) -> Any:
+    import vkdispatch.numpy as vnp
+
+    return vnp.zeros(shape)

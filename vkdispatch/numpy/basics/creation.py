@@ -33,7 +33,7 @@ from vkdispatch.numpy.core.dtypes import (
 )
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import gather, new_view
-from vkdispatch.numpy.core.memory import Shape, View
+from vkdispatch.numpy.core.memory import Shape, View, is_f_order
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.shader.map import MappedArray
 
@@ -42,6 +42,7 @@ __all__ = [
     "asanyarray",
     "asarray",
     "ascontiguousarray",
+    "asfortranarray",
     "copy",
     "empty",
     "empty_like",
@@ -108,6 +109,14 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
     found = asarray(a, dtype)
     view = view_of(found)
     return found if view.is_contiguous else array_of(gather(view))
+
+
+def asfortranarray(a: Any, dtype: Any = None) -> Array:
+    """Return an array whose first axis changes fastest in memory, copied if it does not."""
+    found = asarray(a, dtype)
+    if is_f_order(view_of(found)):
+        return found
+    return copy_array(found.transpose()).transpose()
 
 
 @overload
