@@ -2,6 +2,7 @@
 
 import functools
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -33,11 +34,11 @@ def _register_functions() -> None:
     import vkdispatch.numpy as vnp
 
     functions = {
-        "concatenate_lookup": vnp.concatenate,
-        "take_lookup": vnp.take,
-        "tensordot_lookup": vnp.tensordot,
+        "concatenate_lookup": _find("concatenate"),
+        "take_lookup": _find("take"),
+        "tensordot_lookup": _find("tensordot"),
         "einsum_lookup": _einsum,
-        "empty_lookup": vnp.empty,
+        "empty_lookup": _find("empty"),
         "divide_lookup": _divide,
         "percentile_lookup": _percentile,
         "numel_lookup": _count,
@@ -60,6 +61,18 @@ def register_chunks() -> None:
 
 
 # ---- what Dask looks up --------------------------------------------------------------------------
+
+
+def _find(name: str) -> Callable[..., Any]:
+    """Return a function that calls the function of the namespace of this name: that of the time of the call."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        import vkdispatch.numpy as vnp
+
+        return getattr(vnp, name)(*args, **kwargs)
+
+    call.__name__ = name
+    return call
 
 
 def _einsum(*operands: Any, **options: Any) -> Any:

@@ -7,10 +7,11 @@ to its modules waits until they are imported as well. Nothing here imports Dask 
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from importlib.abc import Loader, MetaPathFinder
-from importlib.machinery import ModuleSpec
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
 
 # Functions of this package to call once all modules of a set are loaded.
 _waiting: dict[tuple[str, str], frozenset[str]] = {
@@ -62,12 +63,12 @@ def _call_ready() -> None:
             getattr(import_module(f"vkdispatch.distributed.{home}"), function)()
 
 
-class _Finder(MetaPathFinder):
+class _Finder:
     """Finds the modules that are waited for, by the other finders, and notices when they are loaded."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
+    ) -> "ModuleSpec | None":
         if fullname in _loaded or not any(fullname in names for names in _waiting.values()):
             return None
         for finder in sys.meta_path:
@@ -80,13 +81,13 @@ class _Finder(MetaPathFinder):
         return None
 
 
-class _Notice(Loader):
+class _Notice:
     """Loads a module by its own loader, and then registers what waited for it."""
 
     def __init__(self, own: Any) -> None:
         self._own = own
 
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+    def create_module(self, spec: "ModuleSpec") -> ModuleType | None:
         made: ModuleType | None = self._own.create_module(spec)
         return made
 

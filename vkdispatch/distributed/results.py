@@ -10,6 +10,8 @@ import sys
 from collections.abc import Callable
 from typing import Any
 
+from vkdispatch.base.process.tasks import RunningTask
+
 _CONTAINERS = (list, tuple, set)
 
 
@@ -61,7 +63,8 @@ class _Finished:
         self.task = task
 
     def __call__(self, data: Any) -> Any:
-        return finish_result(self.task(data))
+        with RunningTask():
+            return finish_result(self.task(data))
 
 
 def watch_local() -> None:
