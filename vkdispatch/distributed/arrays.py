@@ -34,7 +34,7 @@ def _register_functions() -> None:
     import vkdispatch.numpy as vnp
 
     functions = {
-        "concatenate_lookup": _find("concatenate"),
+        "concatenate_lookup": _concatenate,
         "take_lookup": _find("take"),
         "tensordot_lookup": _find("tensordot"),
         "einsum_lookup": _einsum,
@@ -58,6 +58,7 @@ def register_chunks() -> None:
 
     chunk_types.register_chunk_type(vnp.ndarray)
     _serve_linalg()
+    _serve_argtopk()
 
 
 # ---- what Dask looks up --------------------------------------------------------------------------
@@ -73,6 +74,13 @@ def _find(name: str) -> Callable[..., Any]:
 
     call.__name__ = name
     return call
+
+
+def _concatenate(arrays: Any, axis: Any = 0) -> Any:
+    """Join chunks: those of NumPy are copied to the device."""
+    import vkdispatch.numpy as vnp
+
+    return vnp.concatenate([vnp.asarray(each) for each in arrays], axis=axis)
 
 
 def _einsum(*operands: Any, **options: Any) -> Any:
@@ -265,7 +273,7 @@ def _replace_blocks(x: Any) -> Any:
     from dask.highlevelgraph import HighLevelGraph
     from scipy.linalg import lu
 
-    replaced = {lu: _factor_block, np.zeros: _zero_block}
+    replaced = {lu: _factor_block, np.zeros: functools.partial(_make_zeros, dtype=x.dtype)}
     layer = {
         key: (replaced.get(task[0], task[0]), *task[1:]) if isinstance(task, tuple) and callable(task[0]) else task
         for key, task in x.dask.layers[x.name].items()
@@ -280,7 +288,20 @@ def _factor_block(x: Any) -> Any:
     return factor_plu(x)
 
 
-def _zero_block(*shape: int) -> Any:
+def _make_zeros(shape: Any, dtype: Any) -> Any:
     import vkdispatch.numpy as vnp
 
-    return vnp.zeros(shape)
+    return vnp.zeros(shape, dtype)
+
+
+def _serve_argtopk() -> None:
+    """Let `da.argtopk` number the elements of Arrays by Arrays; Dask does it by arrays of NumPy."""
+    from dask.array import chunk
+
+    prepare = chunk.argtopk_preprocess
+
+    @functools.wraps(prepare)
+    def argtopk_preprocess(a: Any, idx: Any) -> Any:
+        return prepare(a, to_vkdispatch_dispatch(idx) if _is_array(a) else idx)
+
+    chunk.argtopk_preprocess = argtopk_preprocess

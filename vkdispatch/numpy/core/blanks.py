@@ -17,6 +17,7 @@ import operator
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -139,6 +140,8 @@ def _serve_blanks() -> None:
         own, theirs = getattr(space, module), getattr(np, module)
         for name in own.__all__:
             _serve(own, name, getattr(theirs, name, None))
+    triangles = import_module(f"{space.__name__}.linalg.triangles")
+    _serve(triangles, "solve_triangular", _solve)
     for name in dir(space.random.Generator):
         if not name.startswith("_") and callable(getattr(np.random.Generator, name, None)):
             _serve(space.random.Generator, name, functools.partial(_draw, name))
@@ -150,6 +153,10 @@ def _serve_blanks() -> None:
 _OWN = ("set_default_dtype", "eval")
 # Functions that need no data.
 _CREATIONS = ("arange", "empty", "eye", "full", "identity", "linspace", "ones", "tri", "zeros")
+
+
+def _solve(a: Any, b: Any, lower: bool = False) -> Any:
+    return np.linalg.solve(np.eye(len(a), dtype=a.dtype), b)
 
 
 def _draw(name: str, generator: Any, *args: Any, **kwargs: Any) -> Any:
@@ -230,10 +237,9 @@ def _as_host(value: Any) -> Any:
 
 def _as_arrays(value: Any, has_values: bool) -> Any:
     """Return results with arrays in place of NumPy's."""
-    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
-        if has_values:
-            return _make_host_array(np.array(value))
-        return make_blank(value.shape, parse_dtype(value.dtype))
+    if isinstance(value, (np.ndarray, np.generic)):
+        kind = parse_dtype(value.dtype)
+        return _make_host_array(np.array(value)) if has_values else make_blank(value.shape, kind)
     if isinstance(value, tuple):
         parts = [_as_arrays(each, has_values) for each in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
