@@ -7,73 +7,34 @@ from typing import Any
 
 import numpy as np
 from dask import config
-from dask.array import chunk_types, dispatch
-from dask.array.backends import ArrayBackendEntrypoint
+from dask.array import backends, chunk_types, dispatch
 from dask.utils import Dispatch
 
 to_vkdispatch_dispatch = Dispatch("to_vkdispatch_dispatch")
 
-_LOOKUPS = (
-    *("concatenate_lookup", "take_lookup", "tensordot_lookup", "einsum_lookup", "empty_lookup"),
-    *("divide_lookup", "percentile_lookup", "numel_lookup", "nannumel_lookup"),
-    *("to_numpy_dispatch", "to_cupy_dispatch"),
-)
 
-
-def register_lookups() -> None:
-    """Have `dask.array` ask for our functions when it first meets an Array."""
-    for name in _LOOKUPS:
-        lookup = getattr(dispatch, name, None)
-        if lookup is not None:
-            lookup.register_lazy("vkdispatch", _register_functions)
-
-
-@functools.cache
-def _register_functions() -> None:
-    """Register the functions of `vkdispatch.numpy` for Arrays."""
-    import vkdispatch.numpy as vnp
-
-    functions = {
-        "concatenate_lookup": _concatenate,
-        "take_lookup": _find("take"),
-        "tensordot_lookup": _find("tensordot"),
-        "einsum_lookup": _einsum,
-        "empty_lookup": _find("empty"),
-        "divide_lookup": _divide,
-        "percentile_lookup": _percentile,
-        "numel_lookup": _count,
-        "nannumel_lookup": _count_numbers,
-        "to_numpy_dispatch": _to_numpy,
-        "to_cupy_dispatch": _to_cupy,
-    }
-    for name, function in functions.items():
-        lookup = getattr(dispatch, name, None)
-        if lookup is not None:
-            lookup.register(vnp.ndarray, function)
+def register_backend() -> None:
+    """Let `dask.array` know the backend "vkdispatch"."""
+    backends.array_creation_dispatch.register_backend("vkdispatch", VulkanBackend())
 
 
 def register_chunks() -> None:
-    """Let Arrays be chunks beside Dask's arrays, in operators and NumPy's functions."""
+    """Let `dask.array` know Arrays as chunks, and what computes with them."""
     import vkdispatch.numpy as vnp
 
     chunk_types.register_chunk_type(vnp.ndarray)
+    for name, function in _FUNCTIONS.items():
+        lookup = getattr(dispatch, name, None)
+        if lookup is not None:
+            lookup.register(vnp.ndarray, function)
     _serve_linalg()
-    _serve_argtopk()
+    _serve_chunks()
 
 
 # ---- what Dask looks up --------------------------------------------------------------------------
 
 
-def _find(name: str) -> Callable[..., Any]:
-    """Return a function that calls the function of the namespace of this name: that of the time of the call."""
-
-    def call(*args: Any, **kwargs: Any) -> Any:
-        import vkdispatch.numpy as vnp
-
-        return getattr(vnp, name)(*args, **kwargs)
-
-    call.__name__ = name
-    return call
+# Functions of the namespace are found when they are called: others may be in their places then.
 
 
 def _concatenate(arrays: Any, axis: Any = 0) -> Any:
@@ -81,6 +42,24 @@ def _concatenate(arrays: Any, axis: Any = 0) -> Any:
     import vkdispatch.numpy as vnp
 
     return vnp.concatenate([vnp.asarray(each) for each in arrays], axis=axis)
+
+
+def _take(x: Any, indices: Any, axis: Any = None) -> Any:
+    import vkdispatch.numpy as vnp
+
+    return vnp.take(x, indices, axis=axis)
+
+
+def _tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
+    import vkdispatch.numpy as vnp
+
+    return vnp.tensordot(x, y, axes=axes)
+
+
+def _empty(shape: Any, dtype: Any = None, **_: Any) -> Any:
+    import vkdispatch.numpy as vnp
+
+    return vnp.empty(shape, dtype)
 
 
 def _einsum(*operands: Any, **options: Any) -> Any:
@@ -138,6 +117,21 @@ def _to_cupy(x: Any, **_: Any) -> Any:
     return cupy.asarray(x.numpy())
 
 
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "concatenate_lookup": _concatenate,
+    "divide_lookup": _divide,
+    "einsum_lookup": _einsum,
+    "empty_lookup": _empty,
+    "nannumel_lookup": _count_numbers,
+    "numel_lookup": _count,
+    "percentile_lookup": _percentile,
+    "take_lookup": _take,
+    "tensordot_lookup": _tensordot,
+    "to_cupy_dispatch": _to_cupy,
+    "to_numpy_dispatch": _to_numpy,
+}
+
+
 @to_vkdispatch_dispatch.register(object)
 def _to_vkdispatch(x: Any, **_: Any) -> Any:
     import vkdispatch.numpy as vnp
@@ -148,11 +142,8 @@ def _to_vkdispatch(x: Any, **_: Any) -> Any:
 # ---- the backend ---------------------------------------------------------------------------------
 
 
-class VulkanBackend(ArrayBackendEntrypoint):  # type: ignore[misc]
+class VulkanBackend(backends.ArrayBackendEntrypoint):  # type: ignore[misc]
     """What `dask.config.set({"array.backend": "vkdispatch"})` selects: an entry point of Dask."""
-
-    def __init__(self) -> None:
-        _register_functions()
 
     @classmethod
     def to_backend_dispatch(cls) -> Dispatch:
@@ -294,14 +285,28 @@ def _make_zeros(shape: Any, dtype: Any) -> Any:
     return vnp.zeros(shape, dtype)
 
 
-def _serve_argtopk() -> None:
-    """Let `da.argtopk` number the elements of Arrays by Arrays; Dask does it by arrays of NumPy."""
-    from dask.array import chunk
+def _serve_chunks() -> None:
+    """Let functions of chunks, which make arrays of NumPy beside them, compute with Arrays."""
+    from dask.array import chunk, reductions
 
-    prepare = chunk.argtopk_preprocess
+    _replace(chunk, "argtopk_preprocess", lambda own, a, idx: own(a, to_vkdispatch_dispatch(idx)))
+    _replace(reductions, "_custom_nanquantile", _compute_nanquantile)
 
-    @functools.wraps(prepare)
-    def argtopk_preprocess(a: Any, idx: Any) -> Any:
-        return prepare(a, to_vkdispatch_dispatch(idx) if _is_array(a) else idx)
 
-    chunk.argtopk_preprocess = argtopk_preprocess
+def _replace(module: Any, name: str, compute: Callable[..., Any]) -> None:
+    """Have `compute` called, with the function of Dask and its arguments, where the first one is an Array."""
+    own = getattr(module, name, None)
+    if own is None:
+        return
+
+    @functools.wraps(own)
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        return compute(own, x, *args, **kwargs) if _is_array(x) else own(x, *args, **kwargs)
+
+    setattr(module, name, call)
+
+
+def _compute_nanquantile(own: Any, x: Any, q: Any, axis: Any = None, **options: Any) -> Any:
+    import vkdispatch.numpy as vnp
+
+    return vnp.nanquantile(x, vnp.asarray(q), axis=tuple(axis), **options)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # Functions of this package to call once all modules of a set are loaded.
 _waiting: dict[tuple[str, str], frozenset[str]] = {
-    ("arrays", "register_lookups"): frozenset(("dask.array",)),
+    ("arrays", "register_backend"): frozenset(("dask.array",)),
     ("arrays", "register_chunks"): frozenset(("dask.array", "vkdispatch.numpy")),
     ("results", "watch_local"): frozenset(("dask.local",)),
     ("results", "watch_workers"): frozenset(("distributed.worker",)),

@@ -14,6 +14,7 @@ import hashlib
 import inspect
 import math
 import operator
+import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
@@ -29,7 +30,7 @@ from vkdispatch.numpy.core.application import make_operation
 from vkdispatch.numpy.core.array import Array, array_of, namespace
 from vkdispatch.numpy.core.dtypes import Kind, parse_dtype
 from vkdispatch.numpy.core.expressions import Operation
-from vkdispatch.numpy.core.memory import Shape
+from vkdispatch.numpy.core.memory import Shape, c_strides
 from vkdispatch.numpy.core.operations import COPY
 
 _Function = Callable[..., Any]
@@ -93,7 +94,7 @@ def reduce_array(x: Array) -> tuple[Any, ...]:
     if not x.size or _is_valueless_number(x):
         return restore_blank, (x.shape, x.dtype.str)
     data = x.numpy()
-    return namespace().asarray if x.shape else restore_number, (data,)
+    return restore_array if x.shape else restore_number, (data,)
 
 
 def _is_valueless_number(x: Array) -> bool:
@@ -116,6 +117,12 @@ def restore_blank(shape: Shape, kind: str) -> Array:
     if has_device() and not math.prod(shape):
         return array_of(make_operation(COPY, (0,), (dtype,), shape, dtype))
     return make_blank(shape, dtype)
+
+
+def restore_array(data: "np.ndarray[Any, Any]") -> Array:
+    """Return an array of data: what `reduce_array` refers to."""
+    found: Array = namespace().asarray(data)
+    return found
 
 
 def restore_number(data: "np.ndarray[Any, Any]") -> Array:
@@ -146,7 +153,7 @@ def _serve_blanks() -> None:
         if not name.startswith("_") and callable(getattr(np.random.Generator, name, None)):
             _serve(space.random.Generator, name, functools.partial(_draw, name))
     _serve(Array, "numpy", _read)
-    Array.strides = property(lambda x: _as_host(x).strides)  # type: ignore[method-assign,assignment]
+    setattr(Array, "strides", property(_find_strides))
 
 
 # Functions that neither need a device nor have a counterpart.
@@ -161,6 +168,10 @@ def _solve(a: Any, b: Any, lower: bool = False) -> Any:
 
 def _draw(name: str, generator: Any, *args: Any, **kwargs: Any) -> Any:
     return getattr(np.random.default_rng(0), name)(*args, **kwargs)
+
+
+def _find_strides(x: Array) -> Shape:
+    return tuple(stride * x.itemsize for stride in c_strides(x.shape))
 
 
 def _read(x: Any) -> Any:
@@ -184,8 +195,13 @@ _TWINS: dict[str, _Function] = {
 
 def _serve(space: Any, name: str, theirs: _Function | None) -> None:
     own = getattr(space, name)
-    if theirs is not None and inspect.isfunction(own):
-        setattr(space, name, _accept_blanks(own, theirs))
+    if theirs is not None and inspect.isfunction(own) and not hasattr(own, "__wrapped__"):
+        served = _accept_blanks(own, theirs)
+        setattr(space, name, served)
+        # it is pickled by its name there
+        home = sys.modules[own.__module__]
+        if getattr(home, own.__name__, None) is own:
+            setattr(home, own.__name__, served)
 
 
 def _accept_blanks(own: _Function, theirs: _Function) -> _Function:
