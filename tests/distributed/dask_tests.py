@@ -82,7 +82,15 @@ def main(options: list[str]) -> int:
     given = [each for each in options if each.endswith(".py") or ".py::" in each]
     return int(
         pytest.main(
-            ["-p", "no:cacheprovider", "--import-mode=importlib", "-c", "/dev/null", *options, *([] if given else files)],
+            [
+                "-p",
+                "no:cacheprovider",
+                "--import-mode=importlib",
+                "-c",
+                "/dev/null",
+                *options,
+                *([] if given else files),
+            ],
             plugins=[Substitution()],
         )
     )

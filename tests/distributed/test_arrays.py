@@ -79,14 +79,38 @@ def compare(ours: Any, theirs: Any, tolerance: float = 2e-5) -> None:
 
 CASES: dict[str, Callable[[Any], Any]] = {
     "fused operations": lambda d: da.exp(-d.a) * 2 + d.a[::-1].rechunk(d.a.chunks),
-    "operators": lambda d: [abs(d.a - 0.5) // 0.2, d.i % 4, 2**d.i, ~d.i & 3, d.a @ d.a.T, (d.a > 0.5) | (d.a < 0.1)],
-    "reductions": lambda d: [d.a.sum(), d.a.mean(axis=0), d.i.prod(axis=1), d.a.max(axis=0), d.i.min(), d.i.any()],
+    "operators": lambda d: [
+        abs(d.a - 0.5) // 0.2,
+        d.i % 4,
+        2**d.i,
+        ~d.i & 3,
+        d.a @ d.a.T,
+        (d.a > 0.5) | (d.a < 0.1),
+    ],
+    "reductions": lambda d: [
+        d.a.sum(),
+        d.a.mean(axis=0),
+        d.i.prod(axis=1),
+        d.a.max(axis=0),
+        d.i.min(),
+        d.i.any(),
+    ],
     "variance": lambda d: [d.a.var(axis=1), d.a.std(ddof=1), d.a.moment(3), da.sum(d.a, split_every=2)],
     "places of extremes": lambda d: [d.a.argmax(), d.a.argmin(axis=0), da.nanargmax(d.nan, axis=1)],
-    "nan": lambda d: [da.nansum(d.nan, axis=0), da.nanmean(d.nan), da.nanstd(d.nan), da.nanmin(d.nan, axis=1)],
+    "nan": lambda d: [
+        da.nansum(d.nan, axis=0),
+        da.nanmean(d.nan),
+        da.nanstd(d.nan),
+        da.nanmin(d.nan, axis=1),
+    ],
     "running": lambda d: [d.a.cumsum(axis=0), d.i.cumprod(axis=1), da.nancumsum(d.nan, axis=0)],
     "running in parallel": lambda d: da.cumsum(d.a, axis=0, method="blelloch"),
-    "largest": lambda d: [da.topk(d.p, 4), da.topk(d.a, -2, axis=0), da.argtopk(d.p, 3), da.argtopk(d.a, 2, axis=1)],
+    "largest": lambda d: [
+        da.topk(d.p, 4),
+        da.topk(d.a, -2, axis=0),
+        da.argtopk(d.p, 3),
+        da.argtopk(d.a, 2, axis=1),
+    ],
     "percentiles": lambda d: [da.percentile(d.p, [10, 50, 90]), da.percentile(d.v, 25, method="nearest")],
     "medians": lambda d: [da.median(d.a, axis=0), da.nanquantile(d.nan, [0.2, 0.5], axis=1)],
     "histograms": lambda d: [
@@ -98,14 +122,34 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "bins": lambda d: [da.digitize(d.p, np.array([0.2, 0.5])), da.searchsorted(d.p.cumsum(0), d.p)],
     "joining": lambda d: [da.concatenate([d.a, d.a], axis=1), da.stack([d.v, d.v]), da.block([[d.a], [d.a]])],
     "chunks of NumPy beside": lambda d: da.concatenate([d.v, da.arange(4, chunks=2)]),
-    "insertion": lambda d: [da.insert(d.v, [2, 5], 9, axis=0), da.delete(d.v, [1, 3], axis=0), da.roll(d.a, 3, 0)],
-    "shapes": lambda d: [d.a.reshape(-1), d.t.transpose(2, 0, 1), d.a.rechunk((6, 5)), da.tile(d.v, 2), d.a[..., None]],
+    "insertion": lambda d: [
+        da.insert(d.v, [2, 5], 9, axis=0),
+        da.delete(d.v, [1, 3], axis=0),
+        da.roll(d.a, 3, 0),
+    ],
+    "shapes": lambda d: [
+        d.a.reshape(-1),
+        d.t.transpose(2, 0, 1),
+        d.a.rechunk((6, 5)),
+        da.tile(d.v, 2),
+        d.a[..., None],
+    ],
     "slices": lambda d: [d.a[2:9, ::-2], d.a[3], d.a[3, 4], d.a.blocks[0, 1]],
     "indices": lambda d: [d.a[[5, 1, 1]], d.a[:, [3, 0]], d.a.vindex[[0, 11], [2, 3]], da.take(d.v, [1, 20])],
     "indices in chunks": lambda d: d.a[da.from_array(d.make(np.array([7, 0])), chunks=1)],
-    "masks": lambda d: [d.a[d.a > 0.5], d.v[(d.v > 4).compute()], da.compress([True, False] * 6, d.a, axis=0)],
-    "choices": lambda d: [da.where(d.a > 0.5, d.a, 0), da.select([d.v > 5, d.v > 2], [d.v, -d.v]), da.clip(d.a, 0.2, 0.7)],
-    "padding": lambda d: [da.pad(d.a, 2, mode=mode) for mode in ("constant", "reflect", "mean", "linear_ramp", "wrap")],
+    "masks": lambda d: [
+        d.a[d.a > 0.5],
+        d.v[(d.v > 4).compute()],
+        da.compress([True, False] * 6, d.a, axis=0),
+    ],
+    "choices": lambda d: [
+        da.where(d.a > 0.5, d.a, 0),
+        da.select([d.v > 5, d.v > 2], [d.v, -d.v]),
+        da.clip(d.a, 0.2, 0.7),
+    ],
+    "padding": lambda d: [
+        da.pad(d.a, 2, mode=mode) for mode in ("constant", "reflect", "mean", "linear_ramp", "wrap")
+    ],
     "contractions": lambda d: [
         da.tensordot(d.a, d.a, axes=([0], [0])),
         da.einsum("ij,jk,kl->il", d.a, d.a.T, d.a),
@@ -119,7 +163,9 @@ CASES: dict[str, Callable[[Any], Any]] = {
     "casts": lambda d: [d.a.astype("i4"), d.a.view("i4"), da.round(d.a, 1), da.isfinite(d.nan)],
     "windows": lambda d: da.lib.stride_tricks.sliding_window_view(d.a, (3, 2)),
     "coarsening": lambda d: da.coarsen(np.sum, d.a[:10, :8].rechunk((4, 4)), {0: 2, 1: 2}),
-    "map_blocks": lambda d: d.a.map_blocks(lambda x: x.sum(axis=1, keepdims=True), chunks=((5, 5, 2), (1, 1, 1))),
+    "map_blocks": lambda d: d.a.map_blocks(
+        lambda x: x.sum(axis=1, keepdims=True), chunks=((5, 5, 2), (1, 1, 1))
+    ),
     "map_overlap": lambda d: [
         d.a.map_overlap(lambda x: x[1:-1, 1:-1] - x[2:, 1:-1], depth=1, trim=False, boundary=boundary)
         for boundary in ("reflect", "periodic", "nearest", 0)
@@ -131,7 +177,12 @@ CASES: dict[str, Callable[[Any], Any]] = {
         lambda x, axis, keepdims: x.sum(axis=axis, keepdims=keepdims),
         dtype="f4",
     ),
-    "fft": lambda d: [da.fft.fft(d.tall), da.fft.irfft(da.fft.rfft(d.tall)), da.fft.fft2(d.one), da.fft.fftshift(d.a)],
+    "fft": lambda d: [
+        da.fft.fft(d.tall),
+        da.fft.irfft(da.fft.rfft(d.tall)),
+        da.fft.fft2(d.one),
+        da.fft.fftshift(d.a),
+    ],
     "products of qr": lambda d: da.dot(*da.linalg.qr(d.tall)),
     "singular values": lambda d: [da.linalg.svd(x)[1] for x in (d.tall, d.wide, d.one)],
     "cholesky": lambda d: [da.linalg.cholesky(d.s), da.linalg.cholesky(d.s, lower=True)],
@@ -153,7 +204,11 @@ def test_functions_of_dask(both: tuple[Chunked, Chunked], name: str) -> None:
     ours, theirs = both
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # NumPy's of NaN, ours of functions on the host
-        compare(CASES[name](ours), CASES[name](theirs), 2e-3 if name in ("solutions", "least squares", "lu") else 2e-5)
+        compare(
+            CASES[name](ours),
+            CASES[name](theirs),
+            2e-3 if name in ("solutions", "least squares", "lu") else 2e-5,
+        )
 
 
 def test_svd_compressed(both: tuple[Chunked, Chunked]) -> None:
@@ -204,7 +259,9 @@ def test_the_backend_creates_empty_arrays() -> None:
 
 def test_random_numbers_are_arrays_and_repeat() -> None:
     with dask.config.set({"array.backend": "vkdispatch"}):
-        first, second = (da.random.default_rng(7).normal(3, 2, size=(400, 30), chunks=(90, 30)) for _ in range(2))
+        first, second = (
+            da.random.default_rng(7).normal(3, 2, size=(400, 30), chunks=(90, 30)) for _ in range(2)
+        )
         other = da.random.default_rng(8).normal(3, 2, size=(400, 30), chunks=(90, 30))
         legacy = da.random.RandomState(7).randint(0, 6, size=4000, chunks=900)
         chosen = da.random.default_rng(7).choice(5, size=600, chunks=200)
@@ -219,6 +276,14 @@ def test_random_numbers_are_arrays_and_repeat() -> None:
 def test_a_generator_of_ours_decides() -> None:
     drawn = da.random.default_rng(vnp.random.default_rng(5)).random((6, 4), chunks=3)
     assert type(drawn._meta) is type(drawn.compute()) is vnp.ndarray
+
+
+def test_permutations_of_generators_of_ours() -> None:
+    with dask.config.set({"array.backend": "vkdispatch"}):
+        x = da.arange(50, chunks=20)
+        first, second = (da.random.default_rng(3).permutation(x).compute().numpy() for _ in range(2))
+    assert sorted(first) == list(range(50)) and list(first) != list(range(50))
+    np.testing.assert_array_equal(first, second)
 
 
 def test_to_backend() -> None:
@@ -272,7 +337,12 @@ def test_sizes() -> None:
 def test_tokens_are_those_of_values() -> None:
     x = vnp.asarray(A)
     token = dask.base.tokenize(x)
-    assert token == dask.base.tokenize(vnp.asarray(A)) == dask.base.tokenize(x * 1) == dask.base.tokenize(x.T.copy().T)
+    assert (
+        token
+        == dask.base.tokenize(vnp.asarray(A))
+        == dask.base.tokenize(x * 1)
+        == dask.base.tokenize(x.T.copy().T)
+    )
     changed = x.copy()
     changed[3, 4] += 1
     others = [changed, x.T, x.astype(np.float64), x.reshape(-1), x[:0], x[:0].T, x.sum(), x.max()]
@@ -281,7 +351,13 @@ def test_tokens_are_those_of_values() -> None:
 
 
 def test_pickles_of_small_arrays() -> None:
-    for x in (vnp.zeros((0, 3), np.int16), vnp.asarray(2.5), vnp.asarray(True), vnp.asarray(2**63 - 1), vnp.asarray(1j)):
+    for x in (
+        vnp.zeros((0, 3), np.int16),
+        vnp.asarray(2.5),
+        vnp.asarray(True),
+        vnp.asarray(2**63 - 1),
+        vnp.asarray(1j),
+    ):
         y = pickle.loads(pickle.dumps(x))
         assert (type(y), y.shape, y.dtype) == (vnp.ndarray, x.shape, x.dtype)
         np.testing.assert_array_equal(y.numpy(), x.numpy())
@@ -298,7 +374,11 @@ def test_results_of_tasks_are_computed(both: tuple[Chunked, Chunked], scheduler:
         parts = result if isinstance(result, tuple) else (result,)
         values.extend(type(part._value) for part in parts if isinstance(part, vnp.ndarray))
 
-    work = [both[0].a * 2 + 1, both[0].a.map_blocks(lambda x: vnp.sin(x)), both[0].tall.map_blocks(lambda x: -x).sum()]
+    work = [
+        both[0].a * 2 + 1,
+        both[0].a.map_blocks(lambda x: vnp.sin(x)),
+        both[0].tall.map_blocks(lambda x: -x).sum(),
+    ]
     with Callback(posttask=note):
         dask.compute(*work, scheduler=scheduler, optimize_graph=False)
     assert len(values) > 20 and set(values) == {View}
@@ -318,7 +398,9 @@ def test_an_error_of_the_device_is_one_of_its_task(both: tuple[Chunked, Chunked]
         assert not any("pick" in str(key) for key in keys)
         # no thread gets it again in other tasks
         found = [right.compute(scheduler=scheduler).numpy() for _ in range(4)]
-        assert all((each == np.array([COUNTS[i : i + 2] for i in range(0, 30, 7)]).ravel()).all() for each in found)
+        assert all(
+            (each == np.array([COUNTS[i : i + 2] for i in range(0, 30, 7)]).ravel()).all() for each in found
+        )
     assert float(vnp.ones(3).sum()) == 3
 
 
@@ -432,7 +514,9 @@ with dask.config.set({"array.backend": "vkdispatch"}):
 """
 
 
-def test_graphs_are_built_without_a_device_and_computed_with_one(run_python: RunPython, tmp_path: Path) -> None:
+def test_graphs_are_built_without_a_device_and_computed_with_one(
+    run_python: RunPython, tmp_path: Path
+) -> None:
     graphs = tmp_path / "graphs"
     code = GRAPHS + (
         "print([name for name, x in work.items() if type(x._meta) is not vnp.ndarray])\n"
@@ -474,7 +558,11 @@ def test_graphs_with_a_device_are_read_without_one(run_python: RunPython, tmp_pa
         **NO_DRIVER,
     )
     assert done.stderr == ""
-    assert done.stdout.splitlines() == [str(["Array"] * 5), "float64 float32 () (0, 1, 0)", "BackendUnavailableError"]
+    assert done.stdout.splitlines() == [
+        str(["Array"] * 5),
+        "float64 float32 () (0, 1, 0)",
+        "BackendUnavailableError",
+    ]
 
 
 def test_arrays_without_a_device_have_no_values_of_their_own(run_python: RunPython) -> None:

@@ -29,6 +29,7 @@ def register_chunks() -> None:
             lookup.register(vnp.ndarray, function)
     _serve_linalg()
     _serve_chunks()
+    _serve_permutations()
 
 
 # ---- what Dask looks up --------------------------------------------------------------------------
@@ -95,7 +96,9 @@ def _count(x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = np.flo
     places = {each % x.ndim for each in axes}
     count = math.prod(x.shape[each] for each in places)
     shape = tuple(
-        1 if place in places else length for place, length in enumerate(x.shape) if keepdims or place not in places
+        1 if place in places else length
+        for place, length in enumerate(x.shape)
+        if keepdims or place not in places
     )
     return vnp.full(shape, count, dtype, device=x.device)
 
@@ -132,11 +135,13 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 }
 
 
-@to_vkdispatch_dispatch.register(object)
 def _to_vkdispatch(x: Any, **_: Any) -> Any:
     import vkdispatch.numpy as vnp
 
     return vnp.asarray(x)
+
+
+to_vkdispatch_dispatch.register(object, _to_vkdispatch)
 
 
 # ---- the backend ---------------------------------------------------------------------------------
@@ -266,7 +271,9 @@ def _replace_blocks(x: Any) -> Any:
 
     replaced = {lu: _factor_block, np.zeros: functools.partial(_make_zeros, dtype=x.dtype)}
     layer = {
-        key: (replaced.get(task[0], task[0]), *task[1:]) if isinstance(task, tuple) and callable(task[0]) else task
+        key: (replaced.get(task[0], task[0]), *task[1:])
+        if isinstance(task, tuple) and callable(task[0])
+        else task
         for key, task in x.dask.layers[x.name].items()
     }
     graph = HighLevelGraph({**x.dask.layers, x.name: layer}, x.dask.dependencies)
@@ -291,6 +298,28 @@ def _serve_chunks() -> None:
 
     _replace(chunk, "argtopk_preprocess", lambda own, a, idx: own(a, to_vkdispatch_dispatch(idx)))
     _replace(reductions, "_custom_nanquantile", _compute_nanquantile)
+
+
+def _serve_permutations() -> None:
+    """Let `da.random.Generator.permutation` draw from our generators; the order is one of the host."""
+    from dask.array import arange, random
+    from dask.array.slicing import shuffle_slice
+
+    from vkdispatch.random.generator import Generator
+
+    own = random.Generator.permutation
+
+    @functools.wraps(own)
+    def permutation(self: Any, x: Any) -> Any:
+        stream = self._bit_generator
+        if not isinstance(stream, Generator):
+            return own(self, x)
+        if isinstance(x, (int, np.integer)):
+            x = arange(x, chunks="auto")
+        (seed,) = stream._seed_seq.spawn(1)
+        return shuffle_slice(x, np.random.default_rng(seed).permutation(len(x)))
+
+    random.Generator.permutation = permutation
 
 
 def _replace(module: Any, name: str, compute: Callable[..., Any]) -> None:

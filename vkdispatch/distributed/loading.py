@@ -75,8 +75,10 @@ class _Finder:
             find = None if finder is self else getattr(finder, "find_spec", None)
             spec: ModuleSpec | None = None if find is None else find(fullname, path, target)
             if spec is not None:
-                if spec.loader is not None:
-                    spec.loader = _Notice(spec.loader)
+                loader: Any = spec.loader
+                if loader is not None:
+                    loader = _Notice(loader)
+                    spec.loader = loader
                 return spec
         return None
 

@@ -420,7 +420,9 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Array:
     axes = tuple(range(array.ndim)) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     places = [parse_axis(each, array.ndim) for each in axes]
     if len(window) != len(places):
-        raise ArgumentValueError(f"window_shape: expected {len(places)} lengths, one for each axis, got {window}")
+        raise ArgumentValueError(
+            f"window_shape: expected {len(places)} lengths, one for each axis, got {window}"
+        )
     view = view_of(array)
     rest = list(view.shape)
     for place, length in zip(places, window, strict=True):

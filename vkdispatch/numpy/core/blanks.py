@@ -61,7 +61,11 @@ def find_blank(shape: Shape, kind: Kind, device: object = None) -> Array | None:
 
 def find_host_array(data: "np.ndarray[Any, Any]", kind: Kind, device: object = None) -> Array | None:
     """Return an array of data of the host if this process has no device, and functions accept blanks."""
-    if is_context_initialized() or device is not None or (data.size and not _serve_blanks.cache_info().currsize):
+    if (
+        is_context_initialized()
+        or device is not None
+        or (data.size and not _serve_blanks.cache_info().currsize)
+    ):
         return None
     return None if has_device() else _make_host_array(np.array(data, kind))
 
@@ -108,7 +112,7 @@ def identify_array(x: Array) -> tuple[Any, ...]:
     facts = "vkdispatch.numpy.Array", x.dtype.str, x.shape
     if not x.size or _is_valueless_number(x):
         return facts
-    return *facts, hashlib.blake2b(x.numpy(), digest_size=16).hexdigest()
+    return *facts, hashlib.blake2b(x.numpy().data, digest_size=16).hexdigest()
 
 
 def restore_blank(shape: Shape, kind: str) -> Array:
@@ -200,14 +204,12 @@ def _serve(space: Any, name: str, theirs: _Function | None) -> None:
         setattr(space, name, served)
         # it is pickled by its name there
         home = sys.modules[own.__module__]
-        if getattr(home, own.__name__, None) is own:
-            setattr(home, own.__name__, served)
+        if getattr(home, served.__name__, None) is own:
+            setattr(home, served.__name__, served)
 
 
 def _accept_blanks(own: _Function, theirs: _Function) -> _Function:
-    """Return a function that is `own` where there is a device, and else computes with shapes and dtypes.
-
-    """
+    """Return a function that is `own` where there is a device, and else computes with shapes and dtypes."""
 
     @functools.wraps(own)
     def call(*args: Any, **kwargs: Any) -> Any:

@@ -339,8 +339,8 @@ def _upload_helpers(
 _CREATIONS = frozenset(
     f"np.{name}"
     for name in (
-        *("array", "asarray", "asanyarray", "ascontiguousarray", "full", "frombuffer", "fromiter"),
-        *("fromfunction", "fromfile", "fromstring"),
+        *("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "full"),
+        *("frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring"),
     )
 )
 # Parameters that have another name here.
