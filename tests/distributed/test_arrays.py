@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import operator
+import functools
 import pickle
 import subprocess
 import tomllib
@@ -384,6 +384,10 @@ def test_results_of_tasks_are_computed(both: tuple[Chunked, Chunked], scheduler:
     assert len(values) > 20 and set(values) == {View}
 
 
+def _note_key(keys: list[Any], key: Any, *_: Any) -> None:
+    keys.append(key)
+
+
 @pytest.mark.parametrize("scheduler", ["threads", "sync"])
 def test_an_error_of_the_device_is_one_of_its_task(both: tuple[Chunked, Chunked], scheduler: str) -> None:
     def pick(x: Any) -> Any:
@@ -393,7 +397,8 @@ def test_an_error_of_the_device_is_one_of_its_task(both: tuple[Chunked, Chunked]
     right = both[0].v.map_blocks(lambda x: x[vnp.asarray([0, 1])], dtype=np.int64, chunks=((2,) * 5,))
     for _ in range(3):
         keys: list[Any] = []
-        with Callback(posttask=lambda key, *_: keys.append(key)), pytest.raises(IndexError, match="5000"):
+        note = functools.partial(_note_key, keys)
+        with Callback(posttask=note), pytest.raises(IndexError, match="5000"):
             wrong.compute(scheduler=scheduler)
         assert not any("pick" in str(key) for key in keys)
         # no thread gets it again in other tasks
@@ -452,7 +457,6 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 ORDERS = [
     "import dask.array as da, vkdispatch.numpy as vnp",
     "import vkdispatch.numpy as vnp, dask.array as da",
-    "import dask, vkdispatch.numpy as vnp; import dask.array as da",
 ]
 
 
@@ -465,7 +469,8 @@ def test_dask_knows_arrays_in_any_order_of_imports(
         "from dask.sizeof import sizeof\n"
         "x = da.from_array(vnp.ones((4, 4), 'f4'), chunks=2)\n"
         "print(type((vnp.ones(4, 'f4') + x).compute()).__name__, sizeof(vnp.ones(9, 'f4')), end=' ')\n"
-        "with dask.config.set({'array.backend': 'vkdispatch'}): print(type(da.ones(3)._meta).__name__, end=' ')\n"
+        "with dask.config.set({'array.backend': 'vkdispatch'}):\n"
+        "    print(type(da.ones(3)._meta).__name__, end=' ')\n"
         "print(dask.local.execute_task.__module__, dask.local.execute_task.__wrapped__ is not None)\n",
         **installed,
     )
@@ -498,12 +503,13 @@ def make(x):
         "operators": -x * 2 + 1, "ufunc": np.sqrt(x), "sum": x.sum(), "mean": x.mean(axis=0), "std": x.std(),
         "argmax": x.argmax(axis=1), "cumsum": x.cumsum(axis=0), "slice": x[2:, ::2], "transpose": x.T,
         "reshape": x.reshape(-1), "matmul": x @ x, "tensordot": da.tensordot(x, x, 1),
-        "einsum": da.einsum("ij,jk->ik", x, x), "where": da.where(x > 3, x, 0), "concatenate": da.concatenate([x, x]),
-        "percentile": da.percentile(x.ravel(), [10, 50]), "unique": da.unique(x.ravel()), "topk": da.topk(x, 2),
+        "einsum": da.einsum("ij,jk->ik", x, x), "where": da.where(x > 3, x, 0), "topk": da.topk(x, 2),
+        "concatenate": da.concatenate([x, x]), "unique": da.unique(x.ravel()),
+        "percentile": da.percentile(x.ravel(), [10, 50]),
         "median": da.median(x, axis=0), "astype": x.astype("i4"), "full_like": da.full_like(x, 2),
         "map_blocks": x.map_blocks(lambda b: vnp.sort(b, axis=1) * 2),
         "map_overlap": x.map_overlap(lambda b: b + 1, depth=1, boundary="reflect"),
-        "cholesky": da.linalg.cholesky(x @ x.T + 500 * n.map_blocks(vnp.asarray).map_blocks(np.zeros_like) + 1),
+        "cholesky": da.linalg.cholesky(x @ x.T), "inverse": da.linalg.inv(x @ x.T),
         "uploaded": n.map_blocks(vnp.asarray), "backend": n.to_backend("vkdispatch"),
         "random": da.random.default_rng(3).normal(size=(6, 4), chunks=3),
         "legacy": da.random.RandomState(3).normal(size=(6, 4), chunks=3), "arange": da.arange(9, chunks=4),
@@ -521,7 +527,7 @@ def test_graphs_are_built_without_a_device_and_computed_with_one(
     code = GRAPHS + (
         "print([name for name, x in work.items() if type(x._meta) is not vnp.ndarray])\n"
         "print({name: str(x.dtype) for name, x in work.items()})\n"
-        "import cloudpickle; del work['cholesky']\n"
+        "import cloudpickle; del work['cholesky'], work['inverse']  # of a singular matrix\n"
         f"open({str(graphs)!r}, 'wb').write(cloudpickle.dumps(work))\n"
     )
     without = run_python(code, **NO_DRIVER)
@@ -532,7 +538,8 @@ def test_graphs_are_built_without_a_device_and_computed_with_one(
     assert without.stdout == with_device.stdout  # the dtypes are the same
     done = run_python(
         "import pickle, numpy as np, warnings; warnings.simplefilter('ignore')\n"
-        f"work, others = (pickle.load(open(name, 'rb')) for name in ({str(graphs)!r}, {str(tmp_path / 'others')!r}))\n"
+        f"names = {str(graphs)!r}, {str(tmp_path / 'others')!r}\n"
+        "work, others = (pickle.load(open(name, 'rb')) for name in names)\n"
         "for name, x in work.items():\n"
         "    found, expected = x.compute(), others[name].compute()\n"
         "    assert type(found) is type(expected) and found.dtype == expected.dtype, name\n"
@@ -565,7 +572,8 @@ def test_graphs_with_a_device_are_read_without_one(run_python: RunPython, tmp_pa
     ]
 
 
-def test_arrays_without_a_device_have_no_values_of_their_own(run_python: RunPython) -> None:
+def test_arrays_without_a_device_have_no_values_of_their_own(run_python: RunPython, tmp_path: Path) -> None:
+    file = tmp_path / "total"
     done = run_python(
         "import pickle, vkdispatch.numpy as vnp\n"
         "def fails(call):\n"
@@ -574,11 +582,12 @@ def test_arrays_without_a_device_have_no_values_of_their_own(run_python: RunPyth
         "print(fails(lambda: vnp.ones(3)), fails(lambda: vnp.asarray([1, 2])))\n"  # nothing of Dask's yet
         "x = vnp.ones((0, 2), vnp.float32)\n"
         "total = x.sum()\n"
-        "print(fails(lambda: float(total)), fails(lambda: (total + 1).numpy()), fails(lambda: (x.sum(axis=0)).numpy()))\n"
+        "print(*[fails(call) for call in (total.item, (total + 1).numpy, x.sum(axis=0).numpy)])\n"
         "print(x.numpy().shape, (x + 1).shape, len(x), x.strides, vnp.asarray([1, 2]).tolist())\n"
         "print(fails(lambda: vnp.asarray([1.0, 2]) @ vnp.asarray([3.0, 4])))\n"
         "open_one = pickle.loads(pickle.dumps(vnp.asarray(2.5)))\n"
-        "print(float(open_one), pickle.loads(pickle.dumps(vnp.asarray([1, 2]))).tolist())\n",
+        "print(float(open_one), pickle.loads(pickle.dumps(vnp.asarray([1, 2]))).tolist())\n"
+        f"open({str(file)!r}, 'wb').write(pickle.dumps(total))",
         **NO_DRIVER,
     )
     assert done.stderr == ""
@@ -590,22 +599,7 @@ def test_arrays_without_a_device_have_no_values_of_their_own(run_python: RunPyth
         "None",
         "2.5 [1, 2]",
     ]
-
-
-def test_values_that_were_never_computed_are_refused(run_python: RunPython, tmp_path: Path) -> None:
-    file = tmp_path / "total"
-    run_python(
-        f"import pickle, vkdispatch.numpy as vnp; open({str(file)!r}, 'wb').write(pickle.dumps(vnp.ones((0,)).max))"
-        if False
-        else "import pickle, vkdispatch.numpy as vnp\n"
-        f"open({str(file)!r}, 'wb').write(pickle.dumps(vnp.ones((0,)).sum()))",
-        **NO_DRIVER,
-    )
-    total = pickle.loads(file.read_bytes())
-    assert (total.shape, total.dtype) == ((), np.float64)
+    found = pickle.loads(file.read_bytes())
+    assert (found.shape, found.dtype) == ((), np.float32)
     with pytest.raises(vd.UsageError, match="without a device"):
-        float(total + 1)
-
-
-def test_operators_of_the_standard_library(both: tuple[Chunked, Chunked]) -> None:
-    compare(operator.matmul(both[0].a, both[0].a.T), operator.matmul(both[1].a, both[1].a.T))
+        float(found + 1)

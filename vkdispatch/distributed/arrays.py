@@ -1,4 +1,4 @@
-"""Arrays as chunks of `dask.array`: what Dask looks up by the type of chunks, and the backend "vkdispatch"."""
+"""Arrays as chunks of `dask.array`: what Dask looks up by their type, and the backend "vkdispatch"."""
 
 import functools
 import math

@@ -157,7 +157,8 @@ def _serve_blanks() -> None:
         if not name.startswith("_") and callable(getattr(np.random.Generator, name, None)):
             _serve(space.random.Generator, name, functools.partial(_draw, name))
     _serve(Array, "numpy", _read)
-    setattr(Array, "strides", property(_find_strides))
+    own: Any = Array
+    own.strides = property(_find_strides)
 
 
 # Functions that neither need a device nor have a counterpart.
