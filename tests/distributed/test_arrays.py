@@ -230,6 +230,10 @@ def test_assignment(both: tuple[Chunked, Chunked]) -> None:
         return x
 
     compare(assign(both[0].a), assign(both[1].a))
+    x, y = both[0].v.copy(), both[1].v.copy()
+    x[da.from_array(vnp.asarray([2, 20]))] = 99
+    y[da.from_array(np.array([2, 20]))] = 99
+    compare(x, y)
 
 
 # ---- creation, conversion --------------------------------------------------------------------------
@@ -407,6 +411,20 @@ def test_an_error_of_the_device_is_one_of_its_task(both: tuple[Chunked, Chunked]
             (each == np.array([COUNTS[i : i + 2] for i in range(0, 30, 7)]).ravel()).all() for each in found
         )
     assert float(vnp.ones(3).sum()) == 3
+
+
+def test_workers_finish_the_results_of_tasks() -> None:
+    worker = pytest.importorskip("distributed.worker")
+    from dask._task_spec import Task
+
+    x = vnp.asarray(A)
+    done = worker._run_task_simple(Task("k", lambda: {"parts": [vnp.sin(x), 3]}), {}, 0.0)
+    assert done["op"] == "task-finished" and type(done["result"]["parts"][0]._value) is View
+    failed = worker._run_task_simple(Task("k", lambda: x[vnp.asarray([77])]), {}, 0.0)
+    assert failed["op"] == "task-erred" and isinstance(failed["actual_exception"], IndexError)
+    buffer, places = vd.asbuffer(A[0]), vd.asbuffer(np.array([77]))
+    failed = worker._run_task_simple(Task("k", lambda: vd.take(buffer, places)), {}, 0.0)
+    assert failed["op"] == "task-erred" and isinstance(failed["actual_exception"], IndexError)
 
 
 def test_an_error_in_python_is_one_of_its_task(both: tuple[Chunked, Chunked]) -> None:

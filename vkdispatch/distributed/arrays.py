@@ -294,8 +294,9 @@ def _make_zeros(shape: Any, dtype: Any) -> Any:
 
 def _serve_chunks() -> None:
     """Let functions of chunks, which make arrays of NumPy beside them, compute with Arrays."""
-    from dask.array import chunk, reductions
+    from dask.array import chunk, reductions, slicing
 
+    _replace(slicing, "setitem", _set_items)
     _replace(chunk, "argtopk_preprocess", lambda own, a, idx: own(a, to_vkdispatch_dispatch(idx)))
     _replace(reductions, "_custom_nanquantile", _compute_nanquantile)
 
@@ -333,6 +334,13 @@ def _replace(module: Any, name: str, compute: Callable[..., Any]) -> None:
         return compute(own, x, *args, **kwargs) if _is_array(x) else own(x, *args, **kwargs)
 
     setattr(module, name, call)
+
+
+def _set_items(own: Any, x: Any, value: Any, indices: Any) -> Any:
+    # Dask marks places of other chunks, and takes them out of NumPy's arrays alone
+    return own(
+        x, value, [each.numpy() if _is_array(each) and each.dtype != bool else each for each in indices]
+    )
 
 
 def _compute_nanquantile(own: Any, x: Any, q: Any, axis: Any = None, **options: Any) -> Any:

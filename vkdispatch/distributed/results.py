@@ -7,51 +7,88 @@ returns Arrays computes them, waits for the device, and raises the errors that t
 
 import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from vkdispatch.base.process.tasks import RunningTask
 
-_CONTAINERS = (list, tuple, set)
+_CONTAINERS = (list, tuple, set, frozenset)
 
 
 def finish_result(result: Any) -> Any:
-    """Return the result of a task, whose Arrays are computed and checked.
+    """Return the result of a task, whose Arrays and Buffers are computed and checked.
 
     Parameters
     ----------
     result
-        Anything. Arrays are found in it, and in lists, tuples, sets and dicts.
+        Anything. Arrays and Buffers are found in it, and in lists, tuples, sets and dicts. A map called with
+        its arguments becomes a Buffer.
 
     Raises
     ------
     VkDispatchError, MemoryError
         An Array could not be computed.
     """
-    # a task that has made an Array has loaded its module
-    module = sys.modules.get("vkdispatch.numpy.core.array")
-    if module is not None:
-        _finish(result, module)
+    result = evaluate_result(result)
+    for context, memory in _list_memory(result):
+        for queue in range(context.queue_count):
+            memory.check(queue)
+            context._native.wait_until(memory.last_write(queue), None, True)
+            memory.check(queue)
     return result
 
 
-def _finish(result: Any, module: Any) -> None:
-    if isinstance(result, module.Array):
-        _wait_for(module.view_of(result))
-    elif isinstance(result, _CONTAINERS):
-        for each in result:
-            _finish(each, module)
-    elif isinstance(result, dict):
-        for each in result.values():
-            _finish(each, module)
+def evaluate_result(result: Any) -> Any:
+    """Return the result of a task, whose Arrays and Buffers are given to the device to compute.
+
+    Raises as `finish_result`, but not what the device finds later.
+    """
+    module = sys.modules.get("vkdispatch.shader.map")
+    if module is not None and isinstance(result, module.MappedArray):
+        from vkdispatch.base.buffer import asbuffer
+
+        result = asbuffer(result)
+    for _ in _list_memory(result):
+        pass
+    return result
 
 
-def _wait_for(view: Any) -> None:
-    """Wait until the device has written a view, and raise its errors."""
-    memory = view.storage.memory
-    memory.check(0)
-    view.storage.context._native.wait_until(memory.last_write(0), None, True)
-    memory.check(0)
+def find_arrays(value: Any) -> Iterator[Any]:
+    """Yield the Arrays and Buffers in a value: itself, or what is in lists, tuples, sets and dicts."""
+    # a task that has made one has loaded its module
+    homes = ("vkdispatch.numpy.core.array", "Array"), ("vkdispatch.base.buffer", "Buffer")
+    kinds = tuple(getattr(sys.modules[home], name) for home, name in homes if home in sys.modules)
+    return _find(value, kinds)
+
+
+def _find(value: Any, kinds: tuple[type, ...]) -> Iterator[Any]:
+    if isinstance(value, kinds):
+        yield value
+    elif isinstance(value, _CONTAINERS):
+        for each in value:
+            yield from _find(each, kinds)
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _find(each, kinds)
+
+
+def count_bytes(value: Any) -> int:
+    """Return the bytes of device memory that the Arrays and Buffers in a value show."""
+    return sum(
+        each.mem_size * each.context.queue_count if hasattr(each, "mem_size") else each.nbytes
+        for each in find_arrays(value)
+    )
+
+
+def _list_memory(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield context and memory of each Array, which is computed, and of each Buffer in a value."""
+    for each in find_arrays(value):
+        if hasattr(each, "mem_size"):
+            each.require_alive()
+            yield each.context, each._native
+        else:
+            storage = sys.modules["vkdispatch.numpy.core.array"].view_of(each).storage
+            yield storage.context, storage.memory
 
 
 class _Finished:

@@ -98,6 +98,7 @@ def reduce_array(x: Array) -> tuple[Any, ...]:
     if not x.size or _is_valueless_number(x):
         return restore_blank, (x.shape, x.dtype.str)
     data = x.numpy()
+    data.flags.writeable = False  # so that an out-of-band buffer needs no copy when it is loaded
     return restore_array if x.shape else restore_number, (data,)
 
 
@@ -157,10 +158,12 @@ def _serve_blanks() -> None:
         if not name.startswith("_") and callable(getattr(np.random.Generator, name, None)):
             _serve(space.random.Generator, name, functools.partial(_draw, name))
     _serve(Array, "numpy", _read)
-    own: Any = Array
-    own.strides = property(_find_strides)
+    arrays: Any = Array
+    arrays.strides = property(_find_strides)
 
 
+# Functions that accept blanks by now.
+_served: set[_Function] = set()
 # Functions that neither need a device nor have a counterpart.
 _OWN = ("set_default_dtype", "eval")
 # Functions that need no data.
@@ -200,8 +203,9 @@ _TWINS: dict[str, _Function] = {
 
 def _serve(space: Any, name: str, theirs: _Function | None) -> None:
     own = getattr(space, name)
-    if theirs is not None and inspect.isfunction(own) and not hasattr(own, "__wrapped__"):
+    if theirs is not None and inspect.isfunction(own) and own not in _served:
         served = _accept_blanks(own, theirs)
+        _served.add(served)
         setattr(space, name, served)
         # it is pickled by its name there
         home = sys.modules[own.__module__]
