@@ -18,6 +18,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.distributed  # registers, whatever is installed
 import vkdispatch.numpy as vnp
+from vkdispatch.distributed import loading
 from vkdispatch.numpy.core.memory import View
 
 dask = pytest.importorskip("dask")
@@ -306,6 +307,8 @@ def test_conversions() -> None:
         made = convert(x)
         assert type(made._meta) is vnp.ndarray
         np.testing.assert_array_equal(made.compute().numpy(), A)
+    kept = made.persist()
+    assert all(type(chunk) is vnp.ndarray for chunk in kept.dask.values())
     like = da.from_array(vnp.zeros(0, np.float32))
     assert type(da.asarray(np.ones(3), like=like).compute()) is vnp.ndarray
 
@@ -493,6 +496,24 @@ def test_dask_knows_arrays_in_any_order_of_imports(
         **installed,
     )
     assert (done.stdout.split(), done.stderr) == (["Array", "36", "Array", "dask.local", "True"], "")
+
+
+def test_a_failed_registration_warns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(loading._waiting, ("arrays", "register_nothing"), frozenset(("dask.array",)))
+    with pytest.warns(RuntimeWarning, match=r"arrays\.register_nothing"):
+        loading.register()
+    assert not loading._waiting.get(("arrays", "register_nothing"))
+
+
+def test_query_planning(run_python: RunPython, installed: dict[str, str]) -> None:
+    done = run_python(
+        "import dask; dask.config.set({'array.query-planning': True})\n"
+        "import dask.array as da, vkdispatch.numpy as vnp\n"
+        "x = (da.from_array(vnp.ones((4, 4), 'f4'), chunks=2) * 2 + 1).sum(axis=0).compute()\n"
+        "print(type(x).__name__, x.tolist())",
+        **installed,
+    )
+    assert (done.stdout, done.stderr) == ("Array [12.0, 12.0, 12.0, 12.0]\n", "")
 
 
 def test_importing_arrays_does_not_import_dask_nor_the_other_way_round(

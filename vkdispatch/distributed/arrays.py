@@ -3,11 +3,13 @@
 import functools
 import math
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from dask import config
-from dask.array import backends, chunk_types, dispatch
+from dask.array.backends import ArrayBackendEntrypoint, array_creation_dispatch
+from dask.array.chunk_types import register_chunk_type
 from dask.utils import Dispatch
 
 to_vkdispatch_dispatch = Dispatch("to_vkdispatch_dispatch")
@@ -15,16 +17,16 @@ to_vkdispatch_dispatch = Dispatch("to_vkdispatch_dispatch")
 
 def register_backend() -> None:
     """Let `dask.array` know the backend "vkdispatch"."""
-    backends.array_creation_dispatch.register_backend("vkdispatch", VulkanBackend())
+    array_creation_dispatch.register_backend("vkdispatch", VulkanBackend())
 
 
 def register_chunks() -> None:
     """Let `dask.array` know Arrays as chunks, and what computes with them."""
     import vkdispatch.numpy as vnp
 
-    chunk_types.register_chunk_type(vnp.ndarray)
+    register_chunk_type(vnp.ndarray)
     for name, function in _FUNCTIONS.items():
-        lookup = getattr(dispatch, name, None)
+        lookup = getattr(_find_module("dispatch"), name, None)
         if lookup is not None:
             lookup.register(vnp.ndarray, function)
     _serve_linalg()
@@ -147,7 +149,7 @@ to_vkdispatch_dispatch.register(object, _to_vkdispatch)
 # ---- the backend ---------------------------------------------------------------------------------
 
 
-class VulkanBackend(backends.ArrayBackendEntrypoint):  # type: ignore[misc]
+class VulkanBackend(ArrayBackendEntrypoint):  # type: ignore[misc]
     """What `dask.config.set({"array.backend": "vkdispatch"})` selects: an entry point of Dask."""
 
     @classmethod
@@ -229,8 +231,7 @@ def _serve_linalg() -> None:
 
     Dask has SciPy do it, which would copy them to the host, with zeros and ones of NumPy beside them.
     """
-    from dask.array import linalg, utils
-
+    linalg, utils = _find_module("linalg"), _find_module("utils")
     solve_block, lu, inv = utils.scipy_linalg_safe, linalg.lu, linalg.inv
 
     @functools.wraps(solve_block)
@@ -294,20 +295,19 @@ def _make_zeros(shape: Any, dtype: Any) -> Any:
 
 def _serve_chunks() -> None:
     """Let functions of chunks, which make arrays of NumPy beside them, compute with Arrays."""
-    from dask.array import chunk, reductions, slicing
-
-    _replace(slicing, "setitem", _set_items)
-    _replace(chunk, "argtopk_preprocess", lambda own, a, idx: own(a, to_vkdispatch_dispatch(idx)))
-    _replace(reductions, "_custom_nanquantile", _compute_nanquantile)
+    _replace("slicing", "setitem", _set_items)
+    _replace("chunk", "argtopk_preprocess", lambda own, a, idx: own(a, to_vkdispatch_dispatch(idx)))
+    _replace("reductions", "_custom_nanquantile", _compute_nanquantile)
 
 
 def _serve_permutations() -> None:
     """Let `da.random.Generator.permutation` draw from our generators; the order is one of the host."""
-    from dask.array import arange, random
+    from dask.array import arange
     from dask.array.slicing import shuffle_slice
 
     from vkdispatch.random.generator import Generator
 
+    random = _find_module("random")
     own = random.Generator.permutation
 
     @functools.wraps(own)
@@ -323,8 +323,14 @@ def _serve_permutations() -> None:
     random.Generator.permutation = permutation
 
 
-def _replace(module: Any, name: str, compute: Callable[..., Any]) -> None:
+def _find_module(name: str) -> Any:
+    """Return a module of `dask.array`, whose attribute of this name may be something else."""
+    return import_module(f"dask.array.{name}")
+
+
+def _replace(home: str, name: str, compute: Callable[..., Any]) -> None:
     """Have `compute` called, with the function of Dask and its arguments, where the first one is an Array."""
+    module = _find_module(home)
     own = getattr(module, name, None)
     if own is None:
         return

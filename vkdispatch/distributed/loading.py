@@ -5,6 +5,7 @@ to its modules waits until they are imported as well. Nothing here imports Dask 
 """
 
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
@@ -60,7 +61,15 @@ def _call_ready() -> None:
     for (home, function), names in list(_waiting.items()):
         # the first of several threads takes it
         if all(map(_is_loaded, names)) and _waiting.pop((home, function), None) is not None:
-            getattr(import_module(f"vkdispatch.distributed.{home}"), function)()
+            try:
+                getattr(import_module(f"vkdispatch.distributed.{home}"), function)()
+            except Exception as error:
+                # Dask itself is to work, whatever its version
+                warnings.warn(
+                    f"vkdispatch cannot register with this version of Dask, in {home}.{function}: {error!r}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
 
 
 class _Finder:
