@@ -194,6 +194,7 @@ def _set(x: Any, index: Any, value: Any) -> None:
 _TWINS: dict[str, _Function] = {
     "get_items": operator.getitem,
     "set_items": _set,
+    "array_flags": operator.attrgetter("flags"),
     "view_part": lambda x, part: x.imag if part else x.real,
     "view_as": lambda x, kind: x if kind is None else x.view(kind),
     "call_ufunc": lambda ufunc, method, inputs, kwargs: getattr(ufunc, method)(*inputs, **kwargs),
@@ -215,6 +216,8 @@ def _serve(space: Any, name: str, theirs: _Function | None) -> None:
 
 def _accept_blanks(own: _Function, theirs: _Function) -> _Function:
     """Return a function that is `own` where there is a device, and else computes with shapes and dtypes."""
+    # None, where it means that nothing is given, is something else for NumPy's function
+    unset = {name for name, each in inspect.signature(own).parameters.items() if each.default is None}
 
     @functools.wraps(own)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -226,7 +229,10 @@ def _accept_blanks(own: _Function, theirs: _Function) -> _Function:
         has_values = all(id(each) in _values for each in found_arrays)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = theirs(*_as_host(args), **_as_host(kwargs))
+            given = {
+                name: _as_host(each) for name, each in kwargs.items() if each is not None or name not in unset
+            }
+            found = theirs(*_as_host(args), **given)
         if theirs is _read:
             return found if has_values or not found.size else own(*args, **kwargs)
         if not found_arrays and np.size(found) > (_MOST_ELEMENTS if own.__name__ in _CREATIONS else 0):
