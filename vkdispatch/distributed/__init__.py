@@ -2,3 +2,7 @@
 
 Needs the extra `[dask]`: `pip install 'vkdispatch[dask]'`.
 """
+
+from vkdispatch.distributed.loading import register
+
+register()

@@ -272,7 +272,11 @@ class Array(Generic[ShapeT, ScalarT]):
         return namespace().array_html(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return namespace().asarray, (self.numpy(),)
+        return namespace().reduce_array(self)
+
+    def __dask_tokenize__(self) -> Any:
+        """Return what identifies the values for Dask: equal for equal dtypes, shapes and elements."""
+        return namespace().identify_array(self)
 
     def __copy__(self) -> "Array[ShapeT, ScalarT]":
         return self.copy()

@@ -1,0 +1,113 @@
+"""Registration with Dask when it is loaded.
+
+Dask calls `register_sizes`, an entry point of this package, when it is imported. What else has to be told
+to its modules waits until they are imported as well. Nothing here imports Dask or `vkdispatch.numpy`.
+"""
+
+import sys
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
+# Functions of this package to call once all modules of a set are loaded.
+_waiting: dict[tuple[str, str], frozenset[str]] = {
+    ("arrays", "register_backend"): frozenset(("dask.array",)),
+    ("arrays", "register_chunks"): frozenset(("dask.array", "vkdispatch.numpy")),
+    ("results", "watch_local"): frozenset(("dask.local",)),
+    ("results", "watch_workers"): frozenset(("distributed.worker",)),
+}
+# Modules that were imported through the finder, and may not look finished yet.
+_loaded: set[str] = set()
+
+
+def register_sizes(sizeof: Any) -> None:
+    """Tell `dask.sizeof` the sizes of Arrays, and have the rest registered: an entry point of Dask.
+
+    Parameters
+    ----------
+    sizeof
+        Dask's dispatcher, `dask.sizeof.sizeof`.
+    """
+
+    def register_lazily() -> None:
+        from vkdispatch.distributed.sizes import register_types
+
+        register_types(sizeof)
+
+    sizeof.register_lazy("vkdispatch", register_lazily)
+    register()
+
+
+def register() -> None:
+    """Register with the modules of Dask that are loaded, and with the others once they are."""
+    if not any(isinstance(each, _Finder) for each in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+    _call_ready()
+
+
+def _is_loaded(name: str) -> bool:
+    module = sys.modules.get(name)
+    if module is None:
+        return False
+    return name in _loaded or not getattr(module.__spec__, "_initializing", False)
+
+
+def _call_ready() -> None:
+    for (home, function), names in list(_waiting.items()):
+        # the first of several threads takes it
+        if all(map(_is_loaded, names)) and _waiting.pop((home, function), None) is not None:
+            try:
+                getattr(import_module(f"vkdispatch.distributed.{home}"), function)()
+            except Exception as error:
+                # Dask itself is to work, whatever its version
+                warnings.warn(
+                    f"vkdispatch cannot register with this version of Dask, in {home}.{function}: {error!r}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
+
+
+class _Finder:
+    """Finds the modules that are waited for, by the other finders, and notices when they are loaded."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> "ModuleSpec | None":
+        if fullname in _loaded or not any(fullname in names for names in _waiting.values()):
+            return None
+        for finder in sys.meta_path:
+            find = None if finder is self else getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = None if find is None else find(fullname, path, target)
+            if spec is not None:
+                loader: Any = spec.loader
+                if loader is not None:
+                    loader = _Notice(loader)
+                    spec.loader = loader
+                return spec
+        return None
+
+
+class _Notice:
+    """Loads a module by its own loader, and then registers what waited for it."""
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    def create_module(self, spec: "ModuleSpec") -> ModuleType | None:
+        made: ModuleType | None = self._own.create_module(spec)
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__.loader = module.__loader__ = self._own
+        self._own.exec_module(module)
+        _loaded.add(module.__name__)
+        _call_ready()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)
