@@ -142,6 +142,13 @@ class ShaderBuildError(VkDispatchError, RuntimeError):
         self.shader_source = shader_source
         self.compiler_log = compiler_log
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        from functools import partial  # no other error needs it
+
+        # the source as text: what it was made of may not be picklable
+        source, log = str(self.shader_source), self.compiler_log
+        return partial(type(self), shader_source=source, compiler_log=log), self.args
+
 
 def explain_backend(backend: str) -> str:
     """Return the part of messages that explains the missing backend."""
@@ -164,3 +171,6 @@ class BackendUnavailableError(VkDispatchError, ImportError):
     def __init__(self, backend_name: str, message: str) -> None:
         super().__init__(message)
         self.backend_name = backend_name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.backend_name, *self.args)
