@@ -272,7 +272,9 @@ class Array(Generic[ShapeT, ScalarT]):
         return namespace().array_html(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return namespace().asarray, (self.numpy(),)
+        data = self.numpy()
+        data.flags.writeable = False  # so that an out-of-band buffer needs no copy when it is loaded
+        return namespace().asarray, (data,)
 
     def __copy__(self) -> "Array[ShapeT, ScalarT]":
         return self.copy()
