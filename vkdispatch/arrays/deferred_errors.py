@@ -102,6 +102,13 @@ def raise_if_checked(context: Context) -> None:
         context._native.wait_idle()
 
 
+def close_findings(context: Context) -> None:
+    """Have the errors that were raised in this thread raised in no other one: its caller passes them on."""
+    known: _ContextState | None = context.kept.get(_STATE_KEY)
+    if known is not None and context.usable:
+        known.findings.close_told(context._native)
+
+
 # ---- in kernels
 
 
@@ -196,6 +203,10 @@ class _Finding:
         elif thread.ident == self.caller or all(each.ident != self.caller for each in running):
             self._audience = WeakSet(each for each in running if each not in self._told)
 
+    def was_told(self, thread: "Thread") -> bool:
+        """Whether the error was raised in a thread."""
+        return thread in self._told
+
     def is_open(self) -> bool:
         """Whether there is a thread in which the error is still to be raised."""
         return self._audience is None or any(each.is_alive() for each in self._audience)
@@ -232,6 +243,15 @@ class _Findings:
             engine.set_pending_errors(bool(self._open))
         if mine:
             raise _combine_errors(mine)
+
+    def close_told(self, engine: native.Engine) -> None:
+        """Forget the errors that this thread has got."""
+        from threading import current_thread  # imported here, as few programs need it
+
+        thread = current_thread()
+        with self._lock:
+            self._open = [each for each in self._open if not each.was_told(thread)]
+            engine.set_pending_errors(bool(self._open))
 
     def renew(self, engine: native.Engine) -> None:
         """Wait for the calls with the tickets that come next, and collect their errors."""

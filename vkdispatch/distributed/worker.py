@@ -1,0 +1,276 @@
+"""Workers with a Vulkan device: a plugin for `distributed.Worker`, and the preload module of `dask worker`.
+
+`dask worker SCHEDULER --preload vkdispatch.distributed.worker` makes any worker one of them.
+"""
+
+import logging
+import os
+import threading
+import time
+from functools import partial
+from typing import Any
+
+import click
+import dask
+from distributed.diagnostics.plugin import WorkerPlugin
+from tornado.ioloop import PeriodicCallback
+
+from vkdispatch.base.context import Context, get_context, make_context
+from vkdispatch.base.contexts.current import find_current_context
+from vkdispatch.base.errors import DeviceLostError, DeviceTimeoutError, OutOfDeviceMemoryError
+from vkdispatch.distributed.devices import check_device_limit, parse_device_limit
+from vkdispatch.distributed.loading import register
+from vkdispatch.distributed.results import forget_errors, settle
+from vkdispatch.distributed.serialization import has_memory_of_host
+from vkdispatch.distributed.spilling import DeviceStore
+
+_logger = logging.getLogger(__name__)
+# Milliseconds between looks at the device: whether it is lost, and how much of its memory is in use.
+_INTERVAL = 500
+# Results are spilled while the process uses more of its memory budget than this.
+_MOST_USED = 0.9
+# Seconds after which a process with a lost device that cannot end in order is ended.
+_PATIENCE = 30
+# What a task waits for while its worker is closed: the scheduler gives it to another one.
+_CLOSING = 60
+
+
+class VulkanPlugin(WorkerPlugin):
+    """Gives a worker a Vulkan device.
+
+    It makes the context; has each task end with its result computed and checked; keeps results on the device
+    up to a limit, then on the host, then on disk; measures the device; and closes the worker when its device
+    is lost, so that its nanny starts another one.
+
+    Parameters
+    ----------
+    device_memory_limit
+        Bytes of results that stay on the device: an int, or text such as "8 GiB"; a float up to 1 is a part
+        of the device's memory; 0 or None: no limit; "auto": 80 % of what the process may use. Where the
+        device's memory is the host's, "auto" leaves the limit to the worker's `memory_limit`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `device_memory_limit` is none of these.
+
+    Attributes
+    ----------
+    store
+        The `DeviceStore` that holds the worker's results; None before the worker starts.
+    """
+
+    name = "vkdispatch"
+
+    def __init__(self, device_memory_limit: Any = "auto") -> None:
+        check_device_limit(device_memory_limit)
+        self.device_memory_limit = device_memory_limit
+        self.worker: Any = None
+        self.store: DeviceStore | None = None
+        self.context: Context | None = None
+        self._closing = threading.Event()
+        self._rate = _Rate()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # what `setup` has made belongs to one worker
+        return type(self), (self.device_memory_limit,)
+
+    def setup(self, worker: Any) -> None:
+        """Prepare a worker. `distributed` calls this when the worker starts."""
+        register(None)
+        self.worker = worker
+        self.context = context = make_context()
+        # each end of a connection can refuse: compression is slower than most networks
+        dask.config.set({"distributed.comm.compression": False})
+        shares_memory = has_memory_of_host(context)
+        now = context._native.statistics()
+        limit = parse_device_limit(
+            self.device_memory_limit, now["memory_budget"], now["heap_memory"], shares_memory
+        )
+        self.store = DeviceStore(worker.data, limit, shares_memory)
+        worker.memory_manager.data = worker.state.data = self.store
+        info = context.device_infos[0]
+        worker.startup_information["device"] = lambda _: {
+            "name": info.device_name,
+            "uuid": info.uuid.hex() if info.uuid else None,
+            "memory": now["heap_memory"],
+            "memory_limit": limit,
+        }
+        for name, measure in self._list_metrics().items():
+            worker.metrics[name] = partial(_measure, measure)
+        watch = PeriodicCallback(self._watch, _INTERVAL)
+        worker.periodic_callbacks["vkdispatch"] = watch
+        if worker.status.name == "running":
+            watch.start()
+        _logger.info("Device: %s", info.device_name)
+
+    def teardown(self, worker: Any) -> None:
+        """Stop what `setup` has started. `distributed` calls this when the worker is closed."""
+        watch = worker.periodic_callbacks.pop("vkdispatch", None)
+        if watch is not None:
+            watch.stop()
+        for name in self._list_metrics():
+            worker.metrics.pop(name, None)
+
+    def transition(self, key: Any, start: str, finish: str, **_: Any) -> None:
+        """Have a task that is about to run end with a result that is computed and checked."""
+        if finish == "executing":
+            state = self.worker.state.tasks.get(key)
+            if state is not None and state.run_spec is not None and type(state.run_spec) is not _Task:
+                state.run_spec = _Task(state.run_spec, self)
+
+    # -- memory and faults
+
+    def free_memory(self) -> None:
+        """Copy all results from the device to the host. Called by a task, whose thread waits."""
+        done = threading.Event()
+
+        def spill() -> None:
+            try:
+                if self.store is not None:
+                    self.store.spill_all()
+            finally:
+                done.set()
+
+        self.worker.loop.add_callback(spill)
+        done.wait(_CLOSING)
+
+    def close_worker(self, error: Exception) -> None:
+        """Close the worker because its device is lost. Its nanny starts another one."""
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        worker = self.worker
+        _logger.error("The worker is closed, as its device is lost: %s", error)
+        worker.log_event(
+            "vkdispatch", {"action": "device-lost", "worker": worker.address, "error": str(error)}
+        )
+        if worker.nanny:
+            # the driver may not let go of what it was doing
+            end = threading.Timer(_PATIENCE, os._exit, (1,))
+            end.daemon = True
+            end.start()
+        worker.loop.add_callback(worker.close, nanny=False, executor_wait=False, reason="device-lost")
+
+    def wait_for_end(self) -> None:
+        """Wait until the worker is closed, or will not be."""
+        for _ in range(10 * _CLOSING):
+            if self.worker.status.name == "closed":
+                return
+            time.sleep(0.1)
+
+    def _watch(self) -> None:
+        context = self.context
+        if context is None or self.store is None:
+            return
+        if context.lost:
+            try:
+                context.require_usable()
+            except DeviceLostError as error:
+                self.close_worker(error)
+            return
+        if not context.usable or self.store.limit is None:
+            return
+        while self.store.device and _is_short_of_memory(context) and self.store.spill() >= 0:
+            pass
+
+    # -- metrics
+
+    def _list_metrics(self) -> dict[str, Any]:
+        return {
+            "device": lambda: get_context().device_infos[0].device_name,
+            "device_memory": lambda: get_context()._native.statistics()["memory_usage"],
+            "device_memory_budget": lambda: get_context()._native.statistics()["memory_budget"],
+            "device_memory_stored": lambda: 0 if self.store is None else self.store.stored_bytes,
+            "device_memory_spilled": lambda: 0 if self.store is None else self.store.spilled_bytes,
+            "kernels_per_second": lambda: self._rate.measure(get_context()._native.statistics()["commands"]),
+        }
+
+
+def _measure(measure: Any, _: Any) -> Any:
+    """Return a metric of a device that is there; `distributed` leaves out what raises."""
+    context = find_current_context()
+    return measure() if context is not None and context.usable else None
+
+
+def _is_short_of_memory(context: Context) -> bool:
+    now = context._native.statistics()
+    return now["memory_usage"] - now["idle_memory"] > _MOST_USED * now["memory_budget"]
+
+
+class _Rate:
+    """How fast a counter grows, between one look and the next."""
+
+    def __init__(self) -> None:
+        self._count, self._time = 0, time.monotonic()
+
+    def measure(self, count: int) -> float:
+        now = time.monotonic()
+        passed, before = now - self._time, self._count
+        self._count, self._time = count, now
+        return round(max(0, count - before) / passed, 1) if passed > 0 else 0.0
+
+
+class _Task:
+    """A task of a worker that ends with its result computed and checked; else it is as it was."""
+
+    __slots__ = ("plugin", "task")
+
+    def __init__(self, task: Any, plugin: VulkanPlugin) -> None:
+        self.task = task
+        self.plugin = plugin
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if getattr(self.task, "is_coro", False):
+            return self._run_async(args, kwargs)
+        try:
+            return self._run(args, kwargs)
+        except OutOfDeviceMemoryError:
+            self.plugin.free_memory()
+        return self._run(args, kwargs)
+
+    def _run(self, args: Any, kwargs: Any) -> Any:
+        try:
+            return settle(self.task(*args, **kwargs))
+        except DeviceLostError as error:
+            self._lose(error)
+            raise
+        finally:
+            forget_errors()
+
+    async def _run_async(self, args: Any, kwargs: Any) -> Any:
+        try:
+            return settle(await self.task(*args, **kwargs))
+        except DeviceLostError as error:
+            self.plugin.close_worker(error)
+            raise
+
+    def _lose(self, error: DeviceLostError) -> None:
+        """Close the worker. A task that took too long fails; any other one runs again, on another worker."""
+        self.plugin.close_worker(error)
+        if not isinstance(error, DeviceTimeoutError):
+            self.plugin.wait_for_end()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.task, name)
+
+    def __repr__(self) -> str:
+        return repr(self.task)
+
+
+@click.command()
+@click.option("--device", help="Index, UUID or part of the name of the device (default: VKDISPATCH_DEVICE).")
+@click.option(
+    "--device-memory-limit", default="auto", help="Bytes of results that stay on the device, such as 8GiB."
+)
+async def dask_setup(worker: Any, device: str | None, device_memory_limit: str) -> None:
+    """Give a worker of `dask worker --preload vkdispatch.distributed.worker` a Vulkan device."""
+    if device is not None:
+        os.environ["VKDISPATCH_DEVICE"] = device
+    try:
+        plugin = VulkanPlugin(device_memory_limit)
+        await worker.plugin_add(plugin=plugin, catch_errors=False)
+    except Exception as error:
+        # `distributed` goes on without a module that cannot be set up
+        _logger.critical("The worker has no Vulkan device: %s", error)
+        raise SystemExit(1) from error
