@@ -30,11 +30,24 @@ def check_for_errors() -> None:
 class VkDispatchError(Exception):
     """Base class of the errors of vkdispatch."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # without a call of the class, which may take other arguments
+        return _restore, (type(self), self.args), self.__dict__.copy()
+
     def _render_traceback_(self) -> list[str]:
         """Return what IPython prints: a traceback with the user's code only."""
         from vkdispatch.base.tracebacks import render  # few programs need it
 
         return render(self, notebook_shell())
+
+
+def _restore(cls: type[VkDispatchError], args: tuple[Any, ...]) -> VkDispatchError:
+    built_in: Any = cls  # the one that has the layout
+    while built_in.__module__ != "builtins":
+        built_in = built_in.__base__
+    error: VkDispatchError = built_in.__new__(cls, *args)
+    error.args = args
+    return error
 
 
 class KernelWarning(UserWarning):

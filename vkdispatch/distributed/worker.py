@@ -68,7 +68,9 @@ class VulkanPlugin(WorkerPlugin):
         self.worker: Any = None
         self.store: DeviceStore | None = None
         self.context: Context | None = None
-        self._closing = threading.Event()
+        self._lock = threading.Lock()
+        self._is_closing = False
+        self._fails_first = False  # whether a task is to fail before the worker is closed
         self._rate = _Rate()
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -118,6 +120,9 @@ class VulkanPlugin(WorkerPlugin):
             state = self.worker.state.tasks.get(key)
             if state is not None and state.run_spec is not None and type(state.run_spec) is not _Task:
                 state.run_spec = _Task(state.run_spec, self)
+        elif finish == "error" and self._fails_first:
+            self._fails_first = False
+            self.worker.loop.add_callback(self._close)
 
     # -- memory and faults
 
@@ -135,22 +140,31 @@ class VulkanPlugin(WorkerPlugin):
         self.worker.loop.add_callback(spill)
         done.wait(_CLOSING)
 
-    def close_worker(self, error: Exception) -> None:
-        """Close the worker because its device is lost. Its nanny starts another one."""
-        if self._closing.is_set():
-            return
-        self._closing.set()
+    def close_worker(self, error: DeviceLostError) -> bool:
+        """Close the worker because its device is lost; return whether the calling task is to fail for it.
+
+        Its nanny starts another one. A task that took too long fails. Whatever else was running is given to
+        another worker by the scheduler.
+        """
+        with self._lock:
+            is_first, self._is_closing = not self._is_closing, True
+        if not is_first:
+            return False
         worker = self.worker
         _logger.error("The worker is closed, as its device is lost: %s", error)
-        worker.log_event(
-            "vkdispatch", {"action": "device-lost", "worker": worker.address, "error": str(error)}
-        )
+        worker.log_event("vkdispatch", {"action": "device-lost", "worker": worker.address, "error": str(error)})
         if worker.nanny:
             # the driver may not let go of what it was doing
             end = threading.Timer(_PATIENCE, os._exit, (1,))
             end.daemon = True
             end.start()
-        worker.loop.add_callback(worker.close, nanny=False, executor_wait=False, reason="device-lost")
+        self._fails_first = isinstance(error, DeviceTimeoutError)
+        if not self._fails_first:
+            worker.loop.add_callback(self._close)
+        return self._fails_first
+
+    async def _close(self) -> None:
+        await self.worker.close(nanny=False, executor_wait=False, reason="device-lost")
 
     def wait_for_end(self) -> None:
         """Wait until the worker is closed, or will not be."""
@@ -167,7 +181,9 @@ class VulkanPlugin(WorkerPlugin):
             try:
                 context.require_usable()
             except DeviceLostError as error:
-                self.close_worker(error)
+                if self.close_worker(error):  # no task has noticed
+                    self._fails_first = False
+                    self.worker.loop.add_callback(self._close)
             return
         if not context.usable or self.store.limit is None:
             return
@@ -233,7 +249,8 @@ class _Task:
         try:
             return settle(self.task(*args, **kwargs))
         except DeviceLostError as error:
-            self._lose(error)
+            if not self.plugin.close_worker(error):
+                self.plugin.wait_for_end()
             raise
         finally:
             forget_errors()
@@ -244,12 +261,6 @@ class _Task:
         except DeviceLostError as error:
             self.plugin.close_worker(error)
             raise
-
-    def _lose(self, error: DeviceLostError) -> None:
-        """Close the worker. A task that took too long fails; any other one runs again, on another worker."""
-        self.plugin.close_worker(error)
-        if not isinstance(error, DeviceTimeoutError):
-            self.plugin.wait_for_end()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.task, name)
