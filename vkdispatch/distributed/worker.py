@@ -27,6 +27,8 @@ from vkdispatch.distributed.spilling import DeviceStore
 _logger = logging.getLogger(__name__)
 # Milliseconds between looks at the device: whether it is lost, and how much of its memory is in use.
 _INTERVAL = 500
+# Looks at a lost device after which a task that runs is not waited for.
+_MOST_LOOKS = 60
 # Results are spilled while the process uses more of its memory budget than this.
 _MOST_USED = 0.9
 # Seconds after which a process with a lost device that cannot end in order is ended.
@@ -70,6 +72,7 @@ class VulkanPlugin(WorkerPlugin):
         self.context: Context | None = None
         self._lock = threading.Lock()
         self._is_closing = False
+        self._looks = 0  # at a lost device
         self._fails_first = False  # whether a task is to fail before the worker is closed
         self._rate = _Rate()
 
@@ -178,12 +181,15 @@ class VulkanPlugin(WorkerPlugin):
         if context is None or self.store is None:
             return
         if context.lost:
-            try:
-                context.require_usable()
-            except DeviceLostError as error:
-                if self.close_worker(error):  # no task has noticed
-                    self._fails_first = False
-                    self.worker.loop.add_callback(self._close)
+            self._looks += 1
+            # a running task notices it itself, unless it stands still
+            if self.worker.state.executing_count == 0 or self._looks > _MOST_LOOKS:
+                try:
+                    context.require_usable()
+                except DeviceLostError as error:
+                    if self.close_worker(error):
+                        self._fails_first = False
+                        self.worker.loop.add_callback(self._close)
             return
         if not context.usable or self.store.limit is None:
             return
