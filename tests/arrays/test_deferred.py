@@ -296,7 +296,7 @@ def test_a_call_looks_up_where_it_was_made_without_formatting() -> None:
         function = "test"
 
     ticket = deferred_errors.take_ticket(vd.get_context(), _Check())
-    (check, code, _, thread), _ = engine.note_of(ticket, 0)
+    (check, code, _, thread, _), _ = engine.note_of(ticket, 0)
     assert isinstance(check, _Check)
     assert code.co_filename == __file__
     assert thread == threading.get_ident()

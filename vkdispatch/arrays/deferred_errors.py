@@ -3,7 +3,8 @@
 A call that can fail on the device takes a ticket and passes its number to a kernel. The kernel notes errors
 under the ticket in the journal, which is host memory (see vkdispatch_native/objects/journal.hpp). Each wait,
 read and close then looks into the journal. An error is raised once in each thread: in every thread that waits
-before the calling thread has got it, and in those that were running then.
+before the calling thread has got it, and in those that were running then. An error of a task of a scheduler
+(`base.process.tasks`) is raised in the thread of the task alone: others run tasks that have nothing to do with it.
 """
 
 import os
@@ -21,6 +22,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, int64, is_signed_dtype, uint32, uint64
 from vkdispatch.base.errors import VkDispatchError, describe_place
 from vkdispatch.base.native_module import native
+from vkdispatch.base.process.tasks import is_in_task
 from vkdispatch.shader.observation import parse_check
 
 if TYPE_CHECKING:
@@ -38,8 +40,8 @@ _NONE = 0xFFFFFFFF
 _MOST_FINDINGS = 64
 
 _Words = np.ndarray[Any, np.dtype[np.uint32]]
-# The check, the code and line of the caller, and the thread.
-_Note = tuple["Check", CodeType, int, int]
+# The check, the code and line of the caller, the thread, and whether it runs a task.
+_Note = tuple["Check", CodeType, int, int, bool]
 
 
 class Check:
@@ -81,7 +83,7 @@ def take_ticket(context: Context, check: Check) -> int:
         frame = sys._getframe(1)
         while frame.f_code.co_filename.startswith(_PACKAGE) and frame.f_back is not None:
             frame = frame.f_back
-        note = (check, frame.f_code, frame.f_lineno, get_ident())
+        note = (check, frame.f_code, frame.f_lineno, get_ident(), is_in_task())
         while True:
             ticket = engine.take_ticket(note)
             if ticket:
@@ -100,13 +102,6 @@ def raise_if_checked(context: Context) -> None:
     """Wait for the device and raise errors, if checks are on (VKDISPATCH_CHECK)."""
     if parse_check(None):
         context._native.wait_idle()
-
-
-def close_findings(context: Context) -> None:
-    """Have the errors that were raised in this thread raised in no other one: its caller passes them on."""
-    known: _ContextState | None = context.kept.get(_STATE_KEY)
-    if known is not None and context.usable:
-        known.findings.close_told(context._native)
 
 
 # ---- in kernels
@@ -175,7 +170,7 @@ class _Finding:
     """An error, and the threads in which it was raised."""
 
     def __init__(self, note: _Note) -> None:
-        self.check, self.code, self.line, self.caller = note
+        self.check, self.code, self.line, self.caller, self.is_of_task = note
         self.points: dict[int, int] = {}
         self.detail: tuple[int, int, _Words | None] | None = None
         self._told: WeakSet[Thread] = WeakSet()
@@ -193,22 +188,24 @@ class _Finding:
 
     def concerns(self, thread: "Thread") -> bool:
         """Whether the error is still to be raised in a thread."""
+        if self.is_of_task and thread.ident != self.caller:
+            return False
         return thread not in self._told if self._audience is None else thread in self._audience
 
     def tell(self, thread: "Thread", running: "list[Thread]") -> None:
         """Note that the error is raised in a thread, given the running threads."""
         self._told.add(thread)
-        if self._audience is not None:
+        if self.is_of_task:
+            self._audience = WeakSet()
+        elif self._audience is not None:
             self._audience.discard(thread)
         elif thread.ident == self.caller or all(each.ident != self.caller for each in running):
             self._audience = WeakSet(each for each in running if each not in self._told)
 
-    def was_told(self, thread: "Thread") -> bool:
-        """Whether the error was raised in a thread."""
-        return thread in self._told
-
-    def is_open(self) -> bool:
-        """Whether there is a thread in which the error is still to be raised."""
+    def is_open(self, running: "list[Thread]") -> bool:
+        """Whether one of the running threads is still to get the error."""
+        if self.is_of_task and all(each.ident != self.caller for each in running):
+            return False
         return self._audience is None or any(each.is_alive() for each in self._audience)
 
 
@@ -239,19 +236,10 @@ class _Findings:
                 if finding.detail is None:
                     self._settle(finding, queue, words[queue])
                 finding.tell(thread, running)
-            self._open = [each for each in self._open if each.is_open()][-_MOST_FINDINGS:]
+            self._open = [each for each in self._open if each.is_open(running)][-_MOST_FINDINGS:]
             engine.set_pending_errors(bool(self._open))
         if mine:
             raise _combine_errors(mine)
-
-    def close_told(self, engine: native.Engine) -> None:
-        """Forget the errors that this thread has got."""
-        from threading import current_thread  # imported here, as few programs need it
-
-        thread = current_thread()
-        with self._lock:
-            self._open = [each for each in self._open if not each.was_told(thread)]
-            engine.set_pending_errors(bool(self._open))
 
     def renew(self, engine: native.Engine) -> None:
         """Wait for the calls with the tickets that come next, and collect their errors."""

@@ -6,6 +6,7 @@ Needs the extra `[dask]`: `pip install 'vkdispatch[dask]'`.
 from typing import TYPE_CHECKING
 
 from vkdispatch.base import names_elsewhere
+from vkdispatch.distributed.loading import register
 
 if TYPE_CHECKING:
     from vkdispatch.distributed.cluster import LocalVulkanCluster
@@ -21,3 +22,5 @@ if not TYPE_CHECKING:
             "distributed.worker": "VulkanPlugin",
         },
     )
+
+register()

@@ -12,7 +12,6 @@ from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.integers import as_int
 from vkdispatch.distributed.devices import choose_devices, pin
-from vkdispatch.distributed.loading import register
 from vkdispatch.distributed.worker import VulkanPlugin
 
 _logger = logging.getLogger(__name__)
@@ -110,7 +109,6 @@ class LocalVulkanCluster(SpecCluster):
             host = "127.0.0.1"
         places = {"host": host, "interface": interface, "protocol": protocol, "security": security}
         self._options.update(places, silence_logs=silence_logs)
-        register(None)
         super().__init__(
             workers={number: self._specify(info) for number, info in enumerate(workers)},
             scheduler={

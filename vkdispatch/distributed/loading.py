@@ -1,40 +1,103 @@
-"""Tells Dask about arrays and buffers as soon as a program has both, without an import by the user."""
+"""Registration with Dask when it is loaded.
+
+Dask calls `register_sizes`, an entry point of this package, when it is imported. What else has to be told
+to its modules waits until they are imported as well. Nothing here imports Dask or `vkdispatch.numpy`.
+"""
 
 import sys
+from collections.abc import Sequence
 from importlib import import_module
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+
+# Functions of this package to call once all modules of a set are loaded.
+_waiting: dict[tuple[str, str], frozenset[str]] = {
+    ("arrays", "register_lookups"): frozenset(("dask.array",)),
+    ("arrays", "register_chunks"): frozenset(("dask.array", "vkdispatch.numpy")),
+    ("protocol", "register_messages"): frozenset(("distributed.protocol.serialize",)),
+    ("results", "watch_local"): frozenset(("dask.local",)),
+    ("results", "watch_workers"): frozenset(("distributed.worker",)),
+}
+# Modules that were imported through the finder, and may not look finished yet.
+_loaded: set[str] = set()
 
 
-def register(sizeof: Any) -> None:
-    """Have `distributed` find our functions for arrays and buffers. Dask calls this when it is loaded.
+def register_sizes(sizeof: Any) -> None:
+    """Tell `dask.sizeof` the sizes of Arrays, and have the rest registered: an entry point of Dask.
 
-    Nothing is imported: that happens when the first array or buffer is sent. `sizeof` is Dask's registry,
-    which the entry point passes.
+    Parameters
+    ----------
+    sizeof
+        Dask's dispatcher, `dask.sizeof.sizeof`.
     """
-    if not _register_when_loaded():
-        sys.meta_path.insert(0, _Watcher())
+
+    def register_lazily() -> None:
+        from vkdispatch.distributed.sizes import register_types
+
+        register_types(sizeof)
+
+    sizeof.register_lazy("vkdispatch", register_lazily)
+    register()
 
 
-class _Watcher:
-    """A finder of modules that finds nothing: it notices that `distributed` is loaded."""
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        # this module is imported by the package itself, and stands on those that have the registries
-        if name == "distributed.worker":
-            sys.meta_path.remove(self)
-            import_module("distributed.protocol.serialize")
-            _register_when_loaded()
+def register() -> None:
+    """Register with the modules of Dask that are loaded, and with the others once they are."""
+    if not any(isinstance(each, _Finder) for each in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+    _call_ready()
 
 
-def _register_when_loaded() -> bool:
-    """Register with `distributed` if it is loaded, and return whether it is."""
-    protocol: Any = sys.modules.get("distributed.protocol.serialize")
-    if not hasattr(protocol, "register_generic"):  # what it defines last
+def _is_loaded(name: str) -> bool:
+    module = sys.modules.get(name)
+    if module is None:
         return False
-    protocol.dask_serialize.register_lazy("vkdispatch", _load)
-    protocol.dask_deserialize.register_lazy("vkdispatch", _load)
-    return True
+    return name in _loaded or not getattr(module.__spec__, "_initializing", False)
 
 
-def _load() -> None:
-    import_module("vkdispatch.distributed.serialization")
+def _call_ready() -> None:
+    for (home, function), names in list(_waiting.items()):
+        # the first of several threads takes it
+        if all(map(_is_loaded, names)) and _waiting.pop((home, function), None) is not None:
+            getattr(import_module(f"vkdispatch.distributed.{home}"), function)()
+
+
+class _Finder:
+    """Finds the modules that are waited for, by the other finders, and notices when they are loaded."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> "ModuleSpec | None":
+        if fullname in _loaded or not any(fullname in names for names in _waiting.values()):
+            return None
+        for finder in sys.meta_path:
+            find = None if finder is self else getattr(finder, "find_spec", None)
+            spec: ModuleSpec | None = None if find is None else find(fullname, path, target)
+            if spec is not None:
+                if spec.loader is not None:
+                    spec.loader = _Notice(spec.loader)
+                return spec
+        return None
+
+
+class _Notice:
+    """Loads a module by its own loader, and then registers what waited for it."""
+
+    def __init__(self, own: Any) -> None:
+        self._own = own
+
+    def create_module(self, spec: "ModuleSpec") -> ModuleType | None:
+        made: ModuleType | None = self._own.create_module(spec)
+        return made
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__.loader = module.__loader__ = self._own
+        self._own.exec_module(module)
+        _loaded.add(module.__name__)
+        _call_ready()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._own, name)

@@ -1,84 +1,134 @@
-"""Results of tasks: the arrays in them, evaluated and checked."""
+"""Results of tasks: computed and checked in the thread and the time of their task.
 
-from collections.abc import Iterator
+Arrays are lazy, and the device runs behind the host. Dask, however, takes what a task returns for its
+result: it measures it, sends it to other processes, and blames the task for its errors. So each task that
+returns Arrays computes them, waits for the device, and raises the errors that the device has found.
+"""
+
+import functools
+import sys
+from collections.abc import Callable, Iterator
 from typing import Any
 
-from vkdispatch.arrays.deferred_errors import close_findings
-from vkdispatch.base.buffer import Buffer, asbuffer
-from vkdispatch.base.context import Context, queue_wait_idle
-from vkdispatch.base.contexts.current import find_current_context
-from vkdispatch.numpy.core.array import Array, view_of
-from vkdispatch.shader.map import MappedArray
+from vkdispatch.base.process.tasks import RunningTask
+
+_CONTAINERS = (list, tuple, set, frozenset)
 
 
-def find_arrays(value: object) -> Iterator["Array | Buffer[Any]"]:
-    """Yield the arrays and buffers in a value: itself, or what is in lists, tuples, sets and dicts."""
-    if isinstance(value, (Array, Buffer)):
+def finish_result(result: Any) -> Any:
+    """Return the result of a task, whose Arrays and Buffers are computed and checked.
+
+    Parameters
+    ----------
+    result
+        Anything. Arrays and Buffers are found in it, and in lists, tuples, sets and dicts. A map called with
+        its arguments becomes a Buffer.
+
+    Raises
+    ------
+    VkDispatchError, MemoryError
+        An Array could not be computed.
+    """
+    result = evaluate_result(result)
+    for context, memory in _list_memory(result):
+        for queue in range(context.queue_count):
+            memory.check(queue)
+            context._native.wait_until(memory.last_write(queue), None, True)
+            memory.check(queue)
+    return result
+
+
+def evaluate_result(result: Any) -> Any:
+    """Return the result of a task, whose Arrays and Buffers are given to the device to compute.
+
+    Raises as `finish_result`, but not what the device finds later.
+    """
+    module = sys.modules.get("vkdispatch.shader.map")
+    if module is not None and isinstance(result, module.MappedArray):
+        from vkdispatch.base.buffer import asbuffer
+
+        result = asbuffer(result)
+    for _ in _list_memory(result):
+        pass
+    return result
+
+
+def find_arrays(value: Any) -> Iterator[Any]:
+    """Yield the Arrays and Buffers in a value: itself, or what is in lists, tuples, sets and dicts."""
+    # a task that has made one has loaded its module
+    homes = ("vkdispatch.numpy.core.array", "Array"), ("vkdispatch.base.buffer", "Buffer")
+    kinds = tuple(getattr(sys.modules[home], name) for home, name in homes if home in sys.modules)
+    return _find(value, kinds)
+
+
+def _find(value: Any, kinds: tuple[type, ...]) -> Iterator[Any]:
+    if isinstance(value, kinds):
         yield value
+    elif isinstance(value, _CONTAINERS):
+        for each in value:
+            yield from _find(each, kinds)
     elif isinstance(value, dict):
         for each in value.values():
-            yield from find_arrays(each)
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        for each in value:
-            yield from find_arrays(each)
+            yield from _find(each, kinds)
 
 
-def count_bytes(value: object) -> int:
-    """Return the bytes of device memory that the arrays and buffers in a value show."""
+def count_bytes(value: Any) -> int:
+    """Return the bytes of device memory that the Arrays and Buffers in a value show."""
     return sum(
-        each.nbytes if isinstance(each, Array) else each.mem_size * each.context.queue_count
+        each.mem_size * each.context.queue_count if hasattr(each, "mem_size") else each.nbytes
         for each in find_arrays(value)
     )
 
 
-def evaluate(value: Any) -> Any:
-    """Return a value with everything in it computed, or at least given to the device.
-
-    Raises
-    ------
-    VkDispatchError
-        Something cannot be computed. The message names the operation and its line.
-    """
-    if isinstance(value, MappedArray):
-        value = asbuffer(value)
+def _list_memory(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield context and memory of each Array, which is computed, and of each Buffer in a value."""
     for each in find_arrays(value):
-        if isinstance(each, Array):
-            view_of(each)
-    return value
+        if hasattr(each, "mem_size"):
+            each.require_alive()
+            yield each.context, each._native
+        else:
+            storage = sys.modules["vkdispatch.numpy.core.array"].view_of(each).storage
+            yield storage.context, storage.memory
 
 
-def settle(value: Any) -> Any:
-    """Return a value with everything in it computed, after the device has done all work given to it.
+class _Finished:
+    """A task whose result is computed and checked."""
 
-    Raises
-    ------
-    VkDispatchError
-        As `evaluate`, or the device has found an error, which is raised nowhere else then.
-    """
-    try:
-        value = evaluate(value)
-        for context in _list_contexts(value):
-            queue_wait_idle(context=context)
-    except Exception:
-        forget_errors()
-        raise
-    return value
+    __slots__ = ("task",)
+
+    def __init__(self, task: Callable[..., Any]) -> None:
+        self.task = task
+
+    def __call__(self, data: Any) -> Any:
+        with RunningTask():
+            return finish_result(self.task(data))
 
 
-def forget_errors() -> None:
-    """Have the errors that this thread has got from the device raised in no other one."""
-    context = find_current_context()
-    if context is not None:
-        close_findings(context)
+def watch_local() -> None:
+    """Have the schedulers of one machine finish the results of tasks: threads, processes, synchronous."""
+    from dask import local
+
+    execute = local.execute_task
+
+    @functools.wraps(execute)
+    def execute_task(key: Any, task_info: Any, dumps: Any, loads: Any, *others: Any) -> Any:
+        def load(info: Any) -> Any:
+            task, data = loads(info)
+            return _Finished(task), data
+
+        return execute(key, task_info, dumps, load, *others)
+
+    local.execute_task = execute_task
 
 
-def _list_contexts(value: object) -> list[Context]:
-    """Return the current context, if there is one, and those of the arrays in a value."""
-    found: dict[int, Context] = {}
-    current = find_current_context()
-    if current is not None:
-        found[id(current)] = current
-    for each in find_arrays(value):
-        context: Context = each.context if isinstance(each, Buffer) else view_of(each).storage.context
-        found[id(context)] = context
-    return list(found.values())
+def watch_workers() -> None:
+    """Have the workers of `distributed` in this process finish the results of tasks."""
+    from distributed import worker
+
+    run = worker._run_task_simple
+
+    @functools.wraps(run)
+    def run_task(task: Any, data: Any, *others: Any) -> Any:
+        return run(_Finished(task), data, *others)
+
+    worker._run_task_simple = run_task

@@ -4,7 +4,6 @@ A frame shows the memory that the device has written; nothing is copied on the h
 memory of its own, that memory is pinned, and is used again for later frames.
 """
 
-import math
 import pickle
 import weakref
 from collections.abc import Mapping, Sequence
@@ -20,6 +19,7 @@ from vkdispatch.base.errors import OutOfDeviceMemoryError
 from vkdispatch.base.host.fresh import fresh_array
 from vkdispatch.base.host.pinned import pinned_array
 from vkdispatch.numpy.core.array import Array, view_of
+from vkdispatch.numpy.core.blanks import has_device, reduce_array
 from vkdispatch.numpy.core.conversion import from_numpy
 from vkdispatch.numpy.core.kernels import gather
 from vkdispatch.numpy.core.memory import View
@@ -54,10 +54,10 @@ def serialize_array(array: Array, context: Mapping[str, Any] | None = None) -> t
     VkDispatchError
         It cannot be computed, or the device has found an error.
     """
+    if not (array.size and array.shape and has_device()):
+        return {"restore": pickle.dumps(reduce_array(array))}, []
     view = view_of(array)
     header: Header = {"shape": view.shape, "dtype": view.dtype.str}
-    if not view.size:
-        return header, []
     if not view.is_contiguous:
         view = gather(view)
     octets = frame_memory(view.storage.context, view.size * view.dtype.itemsize, context)
@@ -72,11 +72,11 @@ def _read_elements(view: View, memory: "np.ndarray[Any, Any]") -> None:
 @dask_deserialize.register(Array)
 def deserialize_array(header: Header, frames: Sequence[Any]) -> Array:
     """Return an array on the device of the current context."""
-    kind = np.dtype(header["dtype"])
-    shape = tuple(header["shape"])
-    if not math.prod(shape):
-        return from_numpy(np.empty(shape, kind))
-    return from_numpy(np.frombuffer(frames[0], kind).reshape(shape))
+    if "restore" in header:
+        restore, arguments = pickle.loads(header["restore"])
+        made: Array = restore(*arguments)
+        return made
+    return from_numpy(np.frombuffer(frames[0], np.dtype(header["dtype"])).reshape(header["shape"]))
 
 
 @dask_serialize.register(Buffer)

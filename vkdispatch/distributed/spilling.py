@@ -10,7 +10,7 @@ from typing import Any
 from distributed.protocol.serialize import dask_deserialize, dask_serialize, deserialize, serialize
 
 from vkdispatch.base.errors import OutOfDeviceMemoryError
-from vkdispatch.distributed.results import count_bytes, evaluate
+from vkdispatch.distributed.results import count_bytes, evaluate_result
 
 _logger = logging.getLogger(__name__)
 
@@ -100,7 +100,7 @@ class DeviceStore(MutableMapping[Any, Any]):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Store a value, which is computed if it is not yet. Raises as `vkdispatch.numpy` if it cannot be."""
-        value = evaluate(value)
+        value = evaluate_result(value)
         size = count_bytes(value)
         with self._lock:
             if key in self:

@@ -18,9 +18,9 @@ from tornado.ioloop import PeriodicCallback
 from vkdispatch.base.context import Context, get_context, make_context
 from vkdispatch.base.contexts.current import find_current_context
 from vkdispatch.base.errors import DeviceLostError, DeviceTimeoutError, OutOfDeviceMemoryError
+from vkdispatch.base.process.tasks import RunningTask
 from vkdispatch.distributed.devices import check_device_limit, parse_device_limit
-from vkdispatch.distributed.loading import register
-from vkdispatch.distributed.results import forget_errors, settle
+from vkdispatch.distributed.results import finish_result
 from vkdispatch.distributed.serialization import has_memory_of_host
 from vkdispatch.distributed.spilling import DeviceStore
 
@@ -82,7 +82,6 @@ class VulkanPlugin(WorkerPlugin):
 
     def setup(self, worker: Any) -> None:
         """Prepare a worker. `distributed` calls this when the worker starts."""
-        register(None)
         self.worker = worker
         self.context = context = make_context()
         # each end of a connection can refuse: compression is slower than most networks
@@ -155,7 +154,9 @@ class VulkanPlugin(WorkerPlugin):
             return False
         worker = self.worker
         _logger.error("The worker is closed, as its device is lost: %s", error)
-        worker.log_event("vkdispatch", {"action": "device-lost", "worker": worker.address, "error": str(error)})
+        worker.log_event(
+            "vkdispatch", {"action": "device-lost", "worker": worker.address, "error": str(error)}
+        )
         if worker.nanny:
             # the driver may not let go of what it was doing
             end = threading.Timer(_PATIENCE, os._exit, (1,))
@@ -253,17 +254,16 @@ class _Task:
 
     def _run(self, args: Any, kwargs: Any) -> Any:
         try:
-            return settle(self.task(*args, **kwargs))
+            with RunningTask():
+                return finish_result(self.task(*args, **kwargs))
         except DeviceLostError as error:
             if not self.plugin.close_worker(error):
                 self.plugin.wait_for_end()
             raise
-        finally:
-            forget_errors()
 
     async def _run_async(self, args: Any, kwargs: Any) -> Any:
         try:
-            return settle(await self.task(*args, **kwargs))
+            return finish_result(await self.task(*args, **kwargs))
         except DeviceLostError as error:
             self.plugin.close_worker(error)
             raise

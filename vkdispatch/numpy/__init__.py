@@ -95,6 +95,8 @@ _OF_ARRAYS = {
     "array_html": "interchange.printing",
     "to_dlpack": "interchange.exchange",
     "dlpack_device": "interchange.exchange",
+    "identify_array": "core.blanks",
+    "reduce_array": "core.blanks",
     "lend_elements": "interchange.exchange",
     "array_flags": "interchange.layout",
     "view_as": "interchange.layout",

@@ -133,6 +133,11 @@ class Generator:
         """
         return Generator._from_origin(self._at.jump(parse_int(jumps, "jumps", least=0)))
 
+    @property
+    def _seed_seq(self) -> Any:
+        # of bit generators; Dask spawns those of chunks from it
+        return self._at.seeds
+
     # -- draws
 
     @array_function

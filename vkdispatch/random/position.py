@@ -31,6 +31,11 @@ class StreamPosition:
         """Return the stream."""
         return self._stream
 
+    @property
+    def seeds(self) -> np.random.SeedSequence | None:
+        """The seed; None if a key made the stream."""
+        return self._seeds
+
     def spawn(self, count: int) -> list[np.random.SeedSequence] | None:
         """Return seeds for other streams; None if a key made this one."""
         if self._seeds is None:

@@ -18,6 +18,7 @@ from vkdispatch.numpy.core.array import (
     array_of,
     view_of,
 )
+from vkdispatch.numpy.core.blanks import find_blank
 from vkdispatch.numpy.core.conversion import (
     asarray,
     copy_array,
@@ -25,7 +26,7 @@ from vkdispatch.numpy.core.conversion import (
     host_data,
     parse_shape,
 )
-from vkdispatch.numpy.core.devices import Device, parse_device
+from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.dtypes import (
     Kind,
     default_real,
@@ -33,7 +34,7 @@ from vkdispatch.numpy.core.dtypes import (
 )
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import gather, new_view
-from vkdispatch.numpy.core.memory import Shape, View
+from vkdispatch.numpy.core.memory import Shape, View, is_f_order
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.shader.map import MappedArray
 
@@ -42,6 +43,7 @@ __all__ = [
     "asanyarray",
     "asarray",
     "ascontiguousarray",
+    "asfortranarray",
     "copy",
     "empty",
     "empty_like",
@@ -110,6 +112,14 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
     return found if view.is_contiguous else array_of(gather(view))
 
 
+def asfortranarray(a: Any, dtype: Any = None) -> Array:
+    """Return an array whose first axis changes fastest in memory, copied if it does not."""
+    found = asarray(a, dtype)
+    if is_f_order(view_of(found)):
+        return found
+    return copy_array(found.transpose()).transpose()
+
+
 @overload
 def copy(a: Array[ShapeT, ScalarT], order: Any = None) -> Array[ShapeT, ScalarT]: ...
 @overload
@@ -145,7 +155,9 @@ def empty(
 def empty(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array with undefined values. See `numpy.empty`. All arrays are made in C order."""
     kind = default_real() if dtype is None else parse_dtype(dtype)
-    return array_of(new_view(parse_shape(shape), kind, parse_device(device).context))
+    lengths = parse_shape(shape)
+    blank = find_blank(lengths, kind, device)
+    return array_of(new_view(lengths, kind, parse_device(device).context)) if blank is None else blank
 
 
 @overload
@@ -188,21 +200,25 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, d
         The dtype does not hold the integer.
     """
     lengths = parse_shape(shape)
-    place = parse_device(fill_value.device if device is None and isinstance(fill_value, Array) else device)
+    if device is None and isinstance(fill_value, Array):
+        device = fill_value.device
     if not isinstance(fill_value, (Array, int, float, complex, np.generic)):
         fill_value = asarray(fill_value, device=device)
     if isinstance(fill_value, Array):
         kind = fill_value.dtype if dtype is None else parse_dtype(dtype)
-        made = array_of(new_view(lengths, kind, place.context))
+        made = array_of(new_view(lengths, kind, parse_device(device).context))
         made[...] = fill_value
         return made
     kind = host_data(fill_value).dtype if dtype is None else parse_dtype(dtype)
     if isinstance(fill_value, complex) and kind.kind in "iuf":
         raise ArgumentTypeError(f"fill_value: a complex number does not go into an array of {kind}")
-    return _fill(lengths, fill_value, kind, place)
+    return _fill(lengths, fill_value, kind, device)
 
 
-def _fill(shape: Shape, value: Any, kind: Kind, device: Device) -> Array:
+def _fill(shape: Shape, value: Any, kind: Kind, device: Any) -> Array:
+    blank = find_blank(shape, kind, device)
+    if blank is not None:
+        return blank
     return array_of(compute_on(make_operation(COPY, (value,), (kind,), shape, kind), device))
 
 
@@ -228,9 +244,7 @@ def zeros(
 ) -> Array[tuple[Any, ...]]: ...
 def zeros(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array of zeros. See `numpy.zeros`."""
-    return _fill(
-        parse_shape(shape), 0, default_real() if dtype is None else parse_dtype(dtype), parse_device(device)
-    )
+    return _fill(parse_shape(shape), 0, default_real() if dtype is None else parse_dtype(dtype), device)
 
 
 @overload
@@ -255,9 +269,7 @@ def ones(
 ) -> Array[tuple[Any, ...]]: ...
 def ones(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
     """Return an array of ones. See `numpy.ones`."""
-    return _fill(
-        parse_shape(shape), 1, default_real() if dtype is None else parse_dtype(dtype), parse_device(device)
-    )
+    return _fill(parse_shape(shape), 1, default_real() if dtype is None else parse_dtype(dtype), device)
 
 
 def _parse_like(x: Any, dtype: Any, device: Any, shape: Any) -> tuple[Shape, Kind, Any]:

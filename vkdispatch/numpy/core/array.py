@@ -272,9 +272,11 @@ class Array(Generic[ShapeT, ScalarT]):
         return namespace().array_html(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        data = self.numpy()
-        data.flags.writeable = False  # so that an out-of-band buffer needs no copy when it is loaded
-        return namespace().asarray, (data,)
+        return namespace().reduce_array(self)
+
+    def __dask_tokenize__(self) -> Any:
+        """Return what identifies the values for Dask: equal for arrays of equal dtypes, shapes and elements."""
+        return namespace().identify_array(self)
 
     def __copy__(self) -> "Array[ShapeT, ScalarT]":
         return self.copy()

@@ -14,6 +14,7 @@ from vkdispatch.base.dtype import component_count, component_type, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.application import assign, cast, make_operation
 from vkdispatch.numpy.core.array import Array, OfScalar, Scalar, ScalarT, ShapeT, array_of, value_of
+from vkdispatch.numpy.core.blanks import find_host_array
 from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real, numpy_type, parse_dtype
 from vkdispatch.numpy.core.kernels import gather, new_view
@@ -45,6 +46,9 @@ def from_numpy(data: "np.ndarray[Any, Any]", device: Any = None) -> Array:
     Raises TypeError for dtypes that arrays cannot have.
     """
     kind = parse_dtype(data.dtype)
+    on_host = find_host_array(data, kind, device)
+    if on_host is not None:
+        return on_host
     device = parse_device(device)
     values = np.ascontiguousarray(data, kind).reshape(-1)
     if not values.size:

@@ -8,7 +8,7 @@ import numpy as np
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.base.errors import ArgumentTypeError, BackendUnavailableError
 
 Kind = np.dtype[Any]
 
@@ -77,8 +77,11 @@ def part_kind(kind: Kind) -> Kind:
 
 
 def has_float64() -> bool:
-    """Whether the devices of the current context compute with float64."""
-    return bool(get_context().device_infos[0].float_64_support)
+    """Whether the devices of the current context compute with float64; true without any device."""
+    try:
+        return bool(get_context().device_infos[0].float_64_support)
+    except BackendUnavailableError:
+        return True  # arrays without elements can have it
 
 
 def default_real() -> Kind:

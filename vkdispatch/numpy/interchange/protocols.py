@@ -277,7 +277,7 @@ def call_function(func: Any, types: Any, args: Sequence[Any], kwargs: dict[str, 
     own = find_function(func)
     if own is None:
         raise ArgumentTypeError(f"{name}: arrays do not have this function; {_ON_HOST}")
-    if own.__name__ not in _ABOUT:
+    if own.__name__ not in _ABOUT and name not in _CREATIONS:
         _refuse_host_arrays(name, [*args, *kwargs.values()])
         for each in args:
             if isinstance(each, (list, tuple)):
@@ -305,6 +305,14 @@ def find_function(func: Any) -> Callable[..., Any] | None:
 
 # Functions that compute nothing; arrays of NumPy are welcome.
 _ABOUT = ("can_cast", "common_type", "may_share_memory", "result_type", "shares_memory")
+# Functions with `like=`, which is an Array: they make arrays of data of the host.
+_CREATIONS = frozenset(
+    f"np.{name}"
+    for name in (
+        *("array", "asarray", "asanyarray", "ascontiguousarray", "full", "frombuffer", "fromiter"),
+        *("fromfunction", "fromfile", "fromstring"),
+    )
+)
 # Parameters that have another name here.
 _RENAMED = {"clip": {"a_min": "min", "a_max": "max"}}
 

@@ -7,7 +7,6 @@ from vkdispatch.base.errors import UnsupportedError
 
 __all__ = [
     "apply_along_axis",
-    "asfortranarray",
     "asmatrix",
     "bmat",
     "broadcast",
@@ -40,7 +39,6 @@ frompyfunc = _refuse("frompyfunc", "use functions of whole arrays, or a kernel m
 nditer = _refuse("nditer", _BY_LOOP)
 ndenumerate = _refuse("ndenumerate", _BY_LOOP)
 ndindex = _refuse("ndindex", "use numpy.ndindex, which needs no array")
-asfortranarray = _refuse("asfortranarray", "arrays are in C order; x.T is a view in the other one")
 memmap = _refuse("memmap", "use numpy.memmap, and upload parts of it with asarray")
 asmatrix = _refuse("asmatrix", "use arrays of two axes, and @ for products")
 bmat = _refuse("bmat", "use block")
