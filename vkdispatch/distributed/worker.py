@@ -3,6 +3,7 @@
 `dask worker SCHEDULER --preload vkdispatch.distributed.worker` makes any worker one of them.
 """
 
+import asyncio
 import logging
 import os
 import threading
@@ -31,8 +32,8 @@ _INTERVAL = 500
 _MOST_LOOKS = 60
 # Results are spilled while the process uses more of its memory budget than this.
 _MOST_USED = 0.9
-# Seconds after which a process with a lost device that cannot end in order is ended.
-_PATIENCE = 30
+# Seconds for which a worker with a lost device goes on to send what it has to say.
+_PATIENCE = 10
 # What a task waits for while its worker is closed: the scheduler gives it to another one.
 _CLOSING = 60
 
@@ -157,25 +158,34 @@ class VulkanPlugin(WorkerPlugin):
         worker.log_event(
             "vkdispatch", {"action": "device-lost", "worker": worker.address, "error": str(error)}
         )
-        if worker.nanny:
-            # the driver may not let go of what it was doing
-            end = threading.Timer(_PATIENCE, os._exit, (1,))
-            end.daemon = True
-            end.start()
         self._fails_first = isinstance(error, DeviceTimeoutError)
         if not self._fails_first:
             worker.loop.add_callback(self._close)
         return self._fails_first
 
     async def _close(self) -> None:
-        await self.worker.close(nanny=False, executor_wait=False, reason="device-lost")
+        worker = self.worker
+        if not worker.nanny:
+            await worker.close(nanny=False, executor_wait=False, reason="device-lost")
+            return
+        # The driver may not let go of what it was doing, so the process does not end in order.
+        for _ in range(_PATIENCE):
+            await asyncio.sleep(1)  # for what is still to be sent
+            if not worker.batched_stream.buffer:
+                break
+        os._exit(1)
 
-    def wait_for_end(self) -> None:
-        """Wait until the worker is closed, or will not be."""
-        for _ in range(10 * _CLOSING):
-            if self.worker.status.name == "closed":
-                return
-            time.sleep(0.1)
+    def require_open(self) -> None:
+        """Wait for the end if the worker is being closed: the scheduler gives the task to another one.
+
+        Raises DeviceLostError if it does not end, as in the process of a client.
+        """
+        if self._is_closing:
+            for _ in range(10 * _CLOSING):
+                if self.worker.status.name == "closed":
+                    break
+                time.sleep(0.1)
+            raise DeviceLostError("the device of this worker was lost; run the task again")
 
     def _watch(self) -> None:
         context = self.context
@@ -253,12 +263,13 @@ class _Task:
         return self._run(args, kwargs)
 
     def _run(self, args: Any, kwargs: Any) -> Any:
+        self.plugin.require_open()
         try:
             with RunningTask():
                 return finish_result(self.task(*args, **kwargs))
         except DeviceLostError as error:
             if not self.plugin.close_worker(error):
-                self.plugin.wait_for_end()
+                self.plugin.require_open()
             raise
 
     async def _run_async(self, args: Any, kwargs: Any) -> Any:
