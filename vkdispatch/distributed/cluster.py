@@ -31,8 +31,8 @@ class LocalVulkanCluster(SpecCluster):
     n_workers
         How many workers. None: one for each device. A CPU driver may have several workers, a GPU one.
     devices
-        The devices: indices of `vd.get_devices()`, UUIDs or parts of names. None: all GPUs, or, on a machine
-        without one, its CPU driver.
+        The devices: indices of `vd.get_devices()`, UUIDs or parts of names. None: the one that
+        VKDISPATCH_DEVICE names; else all GPUs, or, on a machine without one, its CPU driver.
     threads_per_worker
         Tasks that a worker runs at a time. Their work goes to one queue of the device.
     memory_limit
@@ -126,6 +126,10 @@ class LocalVulkanCluster(SpecCluster):
             silence_logs=silence_logs,
             name=name,
         )
+
+    def _update_worker_status(self, op: str, msg: Any) -> None:
+        # SpecCluster ends workers that stay away for a while, but the nannies here start them again
+        super(SpecCluster, self)._update_worker_status(op, msg)
 
     def _specify(self, info: DeviceInfo) -> dict[str, Any]:
         """Return what `SpecCluster` starts a worker on a device from."""

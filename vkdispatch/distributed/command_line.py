@@ -77,7 +77,10 @@ async def _run(options: dict[str, Any]) -> int:
     wanted = list(options["devices"]) or None
     infos = choose_devices(wanted, options["nworkers"])
     limit = options["memory_limit"]
-    security = {name: options[f"tls_{name}"] for name in ("ca_file", "cert", "key") if options[f"tls_{name}"]}
+    files = {"tls_ca_file": "tls_ca_file", "tls_cert": "tls_worker_cert", "tls_key": "tls_worker_key"}
+    security: dict[str, Any] = {files[name]: options[name] for name in files if options[name]}
+    if security:
+        security["require_encryption"] = True
     common = nanny_options(
         options["nthreads"],
         parse_host_limit(limit if limit == "auto" else _as_number(limit), len(infos)),
@@ -92,12 +95,7 @@ async def _run(options: dict[str, Any]) -> int:
             "death_timeout": options["death_timeout"],
             "dashboard": options["dashboard_address"] is not None,
             "dashboard_address": options["dashboard_address"],
-            "security": Security(
-                tls_ca_file=security.get("ca_file"),
-                tls_worker_cert=security.get("cert"),
-                tls_worker_key=security.get("key"),
-                require_encryption=bool(security) or None,
-            ),
+            "security": Security(**security),
         },
     )
     name = options["name"]
@@ -119,7 +117,9 @@ async def _run(options: dict[str, Any]) -> int:
         if started.done():
             await started
     except Exception as error:
-        click.echo(f"Error: the workers could not be started: {error}", err=True)
+        reason = error.__cause__ or error  # `distributed` says only that its server failed to start
+        text = f"{type(reason).__name__}: {reason}".removesuffix(": ")
+        click.echo(f"Error: the workers could not be started: {text}", err=True)
         return 1
     finally:
         signals.cancel()

@@ -4,10 +4,11 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from vkdispatch.base.contexts.selection import choose_devices as select_devices
 from vkdispatch.base.contexts.selection import find_device, refuse_unusable
-from vkdispatch.base.devices.information import DeviceInfo, by_preference
+from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from vkdispatch.base.init import get_devices, is_dummy, no_driver_error
+from vkdispatch.base.init import get_devices, is_dummy
 from vkdispatch.base.integers import as_int
 
 # The part of the memory that a process may use of which the results take no more.
@@ -20,8 +21,8 @@ def choose_devices(devices: object = None, n_workers: int | None = None) -> list
     Parameters
     ----------
     devices
-        Indices of `vd.get_devices()`, UUIDs or parts of names; or one of these. None: all GPUs, or, on a
-        machine without one, its CPU driver.
+        Indices of `vd.get_devices()`, UUIDs or parts of names; or one of these. None: the one that
+        VKDISPATCH_DEVICE names; else all GPUs, or, on a machine without one, its CPU driver.
     n_workers
         How many workers. None: one for each device. Workers may share a CPU driver, but not a GPU.
 
@@ -36,12 +37,10 @@ def choose_devices(devices: object = None, n_workers: int | None = None) -> list
     if is_dummy():
         raise UnsupportedError("devices: the dummy backend has no device for workers")
     known = get_devices()
-    if not known:
-        raise no_driver_error("the loader found no device")
     if devices is None:
-        order = by_preference(known)
-        gpus = [index for index in order if not known[index].is_cpu()]
-        chosen = gpus or order[:1] or [0]
+        chosen = select_devices(None, False, True)
+        if known[chosen[0]].is_cpu():
+            del chosen[1:]
     else:
         chosen = [_find(each, known) for each in _as_list(devices)]
         if not chosen:
@@ -117,13 +116,13 @@ def parse_device_limit(limit: object, budget: int, total: int, shares_memory: bo
     if limit == "auto":
         return None if shares_memory else int(budget * _AUTOMATIC)
     check_device_limit(limit)
-    if limit is None or limit == 0:
-        return None
     if isinstance(limit, str):
         from dask.utils import parse_bytes
 
-        return int(parse_bytes(limit))
-    assert isinstance(limit, (int, float))
+        limit = int(parse_bytes(limit))
+    assert isinstance(limit, (int, float, type(None)))
+    if not limit:
+        return None
     return int(limit * total) if isinstance(limit, float) and limit <= 1 else int(limit)
 
 
