@@ -6,7 +6,7 @@ Processes take long to start on a busy machine. Nothing here judges by the clock
 from __future__ import annotations
 
 import os
-import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,15 +18,13 @@ import vkdispatch as vd
 import vkdispatch.numpy as vnp
 
 pytest.importorskip("distributed")
-cloudpickle = pytest.importorskip("cloudpickle")
+pytest.importorskip("cloudpickle")
 
 from distributed import Client, get_worker
 
-from vkdispatch.distributed import LocalVulkanCluster, VulkanPlugin
+from vkdispatch.distributed import LocalVulkanCluster
 
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers need not find the tests
-
-_PATIENCE = 110  # seconds, for anything: long before pytest's own limit
+_PATIENCE = 100  # seconds, for anything: long before pytest's own limit
 _LIMIT = 1 << 20  # bytes of results on a device
 _QUARTER = 1 << 18
 
@@ -44,7 +42,7 @@ def client() -> Iterator[Client]:
             device_memory_limit=_LIMIT,
             memory_limit="2 GiB",
             resources={"TEST": 2},
-            silence_logs="CRITICAL",
+            silence_logs=50,
         ) as cluster,
         Client(cluster, timeout=_PATIENCE) as client,
     ):
@@ -56,26 +54,37 @@ def _two_workers(client: Client) -> None:
     client.wait_for_workers(2, timeout=_PATIENCE)
 
 
+def travels(thing: Any) -> Any:
+    """Have a function or class sent by its code, so that workers need not find the tests."""
+    thing.__module__ = "__main__"
+    return thing
+
+
 def result(future: Any) -> Any:
     return future.result(timeout=_PATIENCE)
 
 
+@travels
 def make(number: float, size: int = 1000) -> vnp.Array:
     return vnp.arange(size).astype(np.float32) + np.float32(number)
 
 
+@travels
 def truth(number: float, size: int = 1000) -> np.ndarray[Any, Any]:
     return np.arange(size, dtype=np.float32) + np.float32(number)
 
 
+@travels
 def double(x: vnp.Array) -> vnp.Array:
     return x * 2
 
 
+@travels
 def add(x: vnp.Array, y: vnp.Array) -> vnp.Array:
     return x + y
 
 
+@travels
 def describe(dask_worker: Any) -> dict[str, Any]:
     context = vd.get_context()
     return {
@@ -103,12 +112,13 @@ def test_each_worker_is_a_process_with_its_device(client: Client) -> None:
 def test_results_go_from_worker_to_worker_and_to_the_client(client: Client) -> None:
     first = client.submit(make, 1, workers=[0], pure=False)
     second = client.submit(double, first, workers=[1], pure=False)
-    third = client.submit(add, first, second, workers=[0], pure=False, resources={"GPU": 1})
+    third = client.submit(add, first, second, pure=False, resources={"GPU": 1})
     found = result(third)
     assert type(found) is vnp.Array
     np.testing.assert_array_equal(found.numpy(), truth(1) * 3)
 
 
+@travels
 def read_twice(buffer: vd.Buffer[Any], data: vnp.Array) -> tuple[Any, Any]:
     return buffer.read(0) * 2, data
 
@@ -121,10 +131,12 @@ def test_scattered_buffers_and_arrays(client: Client) -> None:
     np.testing.assert_array_equal(view.numpy(), data.T * 3)
 
 
+@travels
 def make_pending() -> dict[str, Any]:
     return {"x": [make(1) * 2, (make(2) - 1,)], "y": 3}
 
 
+@travels
 def kinds_of(value: Any) -> list[str]:
     return [type(each._value).__name__ for each in (value["x"][0], value["x"][1][0])]
 
@@ -134,6 +146,7 @@ def test_stored_results_are_computed(client: Client) -> None:
     assert result(client.submit(kinds_of, future, workers=[0], pure=False)) == ["View", "View"]
 
 
+@travels
 def take(x: vnp.Array, index: int) -> vnp.Array:
     return vnp.take(x, vnp.asarray(np.array([index], np.int32)))
 
@@ -153,6 +166,7 @@ def test_an_error_of_the_device_is_that_of_its_task(client: Client) -> None:
         np.testing.assert_array_equal(result(again).numpy(), truth(0) * 2)
 
 
+@travels
 def refuse(x: vnp.Array) -> vnp.Array:
     return x @ vnp.asarray(np.ones((7, 7), np.float32))
 
@@ -167,6 +181,7 @@ def test_errors_of_arguments_come_back_as_they_are(client: Client) -> None:
     assert str(raised.value) == str(expected.value)
 
 
+@travels
 def describe_store(dask_worker: Any) -> tuple[int, int]:
     return dask_worker.data.stored_bytes, dask_worker.data.spill_count
 
@@ -184,12 +199,14 @@ def test_results_beyond_the_limit_are_spilled_and_come_back(client: Client) -> N
     assert sum(count for _, count in found) >= 24 - 2 * _LIMIT // _QUARTER
 
 
+@travels
 def measure(dask_scheduler: Any) -> list[tuple[dict[str, Any], dict[str, Any]]]:
     return [(dict(worker.metrics), dict(worker.extra)) for worker in dask_scheduler.workers.values()]
 
 
-def heartbeat(dask_worker: Any) -> Any:
-    return dask_worker.heartbeat()
+@travels
+async def heartbeat(dask_worker: Any) -> None:
+    await dask_worker.heartbeat()
 
 
 def test_the_scheduler_knows_device_and_memory(client: Client) -> None:
@@ -210,6 +227,7 @@ def test_the_scheduler_knows_device_and_memory(client: Client) -> None:
     assert sum(metrics["device_memory"] for metrics, _ in found) >= 4 * _QUARTER
 
 
+@travels
 def need_memory(x: vnp.Array) -> int:
     # as if its allocations failed while other results are on the device
     store = get_worker().data
@@ -225,6 +243,7 @@ def test_a_task_that_lacks_memory_runs_again_without_other_results(client: Clien
         np.testing.assert_array_equal(result(future).numpy(), truth(number))
 
 
+@travels
 def lack_memory() -> None:
     raise vd.OutOfDeviceMemoryError("the device is full")
 
@@ -237,6 +256,7 @@ def test_a_task_that_still_lacks_memory_fails(client: Client) -> None:
 # ---- faults
 
 
+@travels
 def claim(path: str) -> bool:
     """Whether this is the first process that asks."""
     try:
@@ -246,6 +266,7 @@ def claim(path: str) -> bool:
     return True
 
 
+@travels
 def die_once(x: vnp.Array, path: str) -> vnp.Array:
     if claim(path):
         os._exit(9)
@@ -271,21 +292,22 @@ def test_a_worker_that_dies_loses_nothing(client: Client, tmp_path: Path) -> Non
     assert len(after - before) == 1
 
 
-class Stopped:
-    """An engine whose device was lost or, with `abandoned`, whose work took too long."""
-
-    def __init__(self, engine: Any, abandoned: bool) -> None:
-        self.engine, self.abandoned = engine, abandoned
-        self.lost = True
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.engine, name)
-
-
+@travels
 def lose_once(x: vnp.Array, path: str, abandoned: bool) -> vnp.Array:
+    class Stopped:
+        """An engine whose device was lost or, with `abandoned`, whose work took too long."""
+
+        lost = True
+
+        def __init__(self, engine: Any) -> None:
+            self.engine, self.abandoned = engine, abandoned
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.engine, name)
+
     if claim(path):
         context: Any = vd.get_context()
-        context._engine, context.timeout = Stopped(context._engine, abandoned), 3.0
+        context._engine, context.timeout = Stopped(context._engine), 3.0
         context.require_usable()
     return x * 2
 
@@ -296,21 +318,28 @@ def test_a_lost_device_restarts_its_worker(client: Client, tmp_path: Path, aband
     parts = [client.submit(make, number, pure=False) for number in range(6)]
     for part in parts:
         result(part)
-    futures = [client.submit(lose_once, part, str(tmp_path / "lost"), abandoned, pure=False) for part in parts]
+    futures = [
+        client.submit(lose_once, part, str(tmp_path / "lost"), abandoned, pure=False) for part in parts
+    ]
     failed = 0
     for number, future in enumerate(futures):
         try:
             np.testing.assert_array_equal(result(future).numpy(), truth(number) * 2)
         except vd.DeviceTimeoutError as error:
-            assert "3 seconds" in str(error)  # noqa: PT017  at most one of them
+            assert "3 seconds" in str(error)
             failed += 1
     # a task that takes too long would do so again; anything else runs again
     assert failed == abandoned
-    while len(after := {each["pid"] for each in run_everywhere(client)} - before) < 1:
-        pass
-    assert len(after) == 1
+    for _ in range(600):
+        after = {each["pid"] for each in run_everywhere(client)}
+        if len(after) == 2 and after != before:
+            break
+        time.sleep(0.1)
+    assert len(after - before) == 1
     topics = [event for _, event in client.get_events("vkdispatch")]
-    assert any(event["action"] == "device-lost" and "lost" in event["error"] or abandoned for event in topics)
+    assert any(
+        (event["action"] == "device-lost" and "lost" in event["error"]) or abandoned for event in topics
+    )
 
 
 def run_everywhere(client: Client) -> list[dict[str, Any]]:
@@ -326,89 +355,3 @@ def test_the_results_that_were_left_are_right(client: Client) -> None:
     for number, future in enumerate(futures):
         np.testing.assert_array_equal(result(future).numpy(), truth(number))
     assert result(client.submit(lambda: len(vd.get_devices()), pure=False)) >= 1
-
-
-# ---- without starting anything
-
-
-@pytest.mark.parametrize(
-    ("arguments", "error", "message"),
-    [
-        ({"n_workers": 0}, ValueError, "n_workers: at least one worker"),
-        ({"n_workers": "two"}, TypeError, "n_workers: expected an int or None, got 'two'"),
-        ({"devices": []}, ValueError, "devices: at least one device"),
-        ({"devices": ["no such device"]}, ValueError, "devices: no device matches 'no such device'"),
-        ({"devices": [99]}, ValueError, "devices: expected an index from 0 to"),
-        ({"devices": "0" * 31 + "1"}, ValueError, "devices: no device has the UUID"),
-        ({"devices": [1.5]}, TypeError, "devices: expected an index, a UUID or a name, got 1.5"),
-        ({"devices": 1.5}, TypeError, "devices: expected indices, UUIDs or names"),
-        ({"threads_per_worker": 0}, ValueError, "threads_per_worker: expected an int of 1 or more"),
-        ({"memory_limit": "much"}, ValueError, "memory_limit: expected a size such as '8 GiB'"),
-        ({"memory_limit": []}, TypeError, "memory_limit: expected bytes"),
-        ({"device_memory_limit": "much"}, ValueError, "device_memory_limit: expected a size"),
-        ({"device_memory_limit": -1}, ValueError, "device_memory_limit: expected 0 or more"),
-        ({"device_memory_limit": True}, TypeError, "device_memory_limit: expected bytes"),
-        ({"resources": 3}, TypeError, "resources: expected numbers by name"),
-        ({"nworkers": 2}, TypeError, "nworkers"),
-    ],
-    ids=str,
-)
-def test_wrong_arguments_start_nothing(
-    arguments: dict[str, Any], error: type[Exception], message: str
-) -> None:
-    with pytest.raises(error, match=message):
-        LocalVulkanCluster(**arguments)
-
-
-class Gpus:
-    """Devices that a test says there are."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, *types: int) -> None:
-        from vkdispatch.base.contexts import selection
-        from vkdispatch.base.devices.dummy import dummy_device
-        from vkdispatch.distributed import devices
-
-        self.infos = []
-        for number, kind in enumerate(types):
-            info = dummy_device()
-            info.device_type, info.device_name = kind, f"device {number}"
-            info.sorted_index = info.dev_index = number
-            info.uuid = bytes([number]) * 16
-            self.infos.append(info)
-        monkeypatch.delenv("VKDISPATCH_DEVICE", raising=False)
-        for module in (selection, devices):
-            monkeypatch.setattr(module, "get_devices", lambda: self.infos)
-        self.choose = devices.choose_devices
-
-    def __call__(self, *arguments: Any) -> list[int]:
-        return [self.infos.index(each) for each in self.choose(*arguments)]
-
-
-def test_a_process_for_each_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    choose = Gpus(monkeypatch, 4, 2, 2, 1)
-    assert choose() == [1, 2, 3]
-    assert choose(None, 2) == [1, 2]
-    assert choose([3, "device 1", "02" * 16]) == [3, 1, 2]
-    assert choose("02020202-0202-0202-0202-020202020202") == [2]
-    assert choose([0, 1], 2) == [0, 1]
-    assert choose(0, 3) == [0, 0, 0]
-    with pytest.raises(ValueError, match=r"n_workers: 4 workers need as many GPUs.*at most 3"):
-        choose(None, 4)
-    with pytest.raises(ValueError, match="devices: device 1 is named twice"):
-        choose([1, 1])
-    monkeypatch.setenv("VKDISPATCH_DEVICE", "02" * 16)
-    assert choose() == [2]
-
-
-def test_without_gpus_workers_share_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    choose = Gpus(monkeypatch, 4, 4)
-    assert choose() == [0]
-    assert choose(None, 3) == [0, 0, 0]
-    assert choose([0, 1], 4) == [0, 1, 0, 1]
-
-
-def test_plugins_travel_without_what_belongs_to_a_worker() -> None:
-    plugin = VulkanPlugin("2 GiB")
-    plugin.store = object()  # type: ignore[assignment]
-    copy = cloudpickle.loads(cloudpickle.dumps(plugin))
-    assert (copy.device_memory_limit, copy.store, copy.name) == ("2 GiB", None, "vkdispatch")
