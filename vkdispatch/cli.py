@@ -1,4 +1,4 @@
-"""`vdlist`: what devices there are, which one would be used, and what the disk cache holds."""
+"""The commands: `vdlist` (devices and the disk cache), and `vkdispatch` with commands of its own."""
 
 import click
 
@@ -9,6 +9,7 @@ from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.errors import BackendUnavailableError, VkDispatchError
 from vkdispatch.base.init import get_devices, initialize, is_dummy
 from vkdispatch.base.process.logging import LogLevel
+from vkdispatch.distributed.command_line import worker
 
 # Functions whose accuracy is shown without --verbose.
 _SHOWN = ("sin", "exp", "log", "pow", "sqrt", "division")
@@ -125,6 +126,15 @@ def _show_cache(clear: bool) -> None:
     click.echo(f"\t{'total':<10} {'':>8}         {total:>14,} bytes of at most {disk_cache.LIMIT:,}")
     if clear:
         click.echo(f"Deleted {disk_cache.clear()} entries.")
+
+
+@click.group()
+@click.version_option(__version__, prog_name="vkdispatch")
+def commands() -> None:
+    """GPU kernels as typed Python functions, over Vulkan. `vdlist` lists the devices."""
+
+
+commands.add_command(worker)
 
 
 if __name__ == "__main__":

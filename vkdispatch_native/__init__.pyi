@@ -355,7 +355,9 @@ class Engine:
 
         commands, submits, barriers, live_objects, waiting_frees, device_memory (bytes), pinned_blocks,
         allocations (of buffers and images), idle_memory (bytes of dropped buffers that are kept for reuse;
-        they are not part of device_memory).
+        they are not part of device_memory), and of the heaps that are the devices' own: heap_memory (bytes),
+        memory_budget (bytes that this process may use; an estimate where the device lacks
+        VK_EXT_memory_budget) and memory_usage (bytes that it uses).
         """
 
     def set_barriers_enabled(self, enabled: bool) -> None:

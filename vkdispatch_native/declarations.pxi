@@ -450,6 +450,9 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         uint64_t pinned_blocks
         uint64_t allocations
         uint64_t idle_memory
+        uint64_t heap_memory
+        uint64_t memory_budget
+        uint64_t memory_usage
     cdef cppclass CppLimits "vkd::Limits":
         uint64_t storage_range
         uint64_t uniform_range

@@ -910,9 +910,17 @@ Statistics Engine::statistics() {
   s.waiting_frees = graveyard_->size();
   for (const auto& device : devices_) {
     VmaBudget budgets[VK_MAX_MEMORY_HEAPS] = {};
+    vmaSetCurrentFrameIndex(device->allocator(), budget_reads_.fetch_add(1));  // else the budget is an old one
     vmaGetHeapBudgets(device->allocator(), budgets);
-    for (const VmaBudget& budget : budgets) {
-      s.device_memory += budget.statistics.allocationBytes;
+    const VkPhysicalDeviceMemoryProperties* memory = nullptr;
+    vmaGetMemoryProperties(device->allocator(), &memory);
+    for (uint32_t heap = 0; heap < memory->memoryHeapCount; ++heap) {
+      s.device_memory += budgets[heap].statistics.allocationBytes;
+      if ((memory->memoryHeaps[heap].flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) != 0) {
+        s.heap_memory += memory->memoryHeaps[heap].size;
+        s.memory_budget += budgets[heap].budget;
+        s.memory_usage += budgets[heap].usage;
+      }
     }
     s.allocations += device->allocations();
   }

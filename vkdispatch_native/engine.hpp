@@ -35,6 +35,10 @@ struct Statistics {
   uint64_t pinned_blocks = 0;
   uint64_t allocations = 0;
   uint64_t idle_memory = 0;
+  // Of the heaps that are the devices' own: their bytes, how many the process may use, and how many it uses.
+  uint64_t heap_memory = 0;
+  uint64_t memory_budget = 0;
+  uint64_t memory_usage = 0;
 };
 
 struct Timings {
@@ -272,6 +276,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::atomic<bool> closed_{false};                 // no new work
   std::atomic<bool> finished_{false};               // all Vulkan objects are destroyed
   std::atomic<bool> abandoned_{false};
+  std::atomic<uint32_t> budget_reads_{1};
   std::atomic<int> users_{0};  // calls in progress
   std::atomic<size_t> next_queue_{0};
   std::mutex sharing_mutex_;  // held from checking shared uses until the command is appended

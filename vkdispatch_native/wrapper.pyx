@@ -692,7 +692,8 @@ cdef class Engine:
         cdef CppStatistics s = self.open().statistics()
         return {"commands": s.commands, "submits": s.submits, "barriers": s.barriers, "live_objects": s.live_objects,
                 "waiting_frees": s.waiting_frees, "device_memory": s.device_memory,
-                "pinned_blocks": s.pinned_blocks, "allocations": s.allocations, "idle_memory": s.idle_memory}
+                "pinned_blocks": s.pinned_blocks, "allocations": s.allocations, "idle_memory": s.idle_memory,
+                "heap_memory": s.heap_memory, "memory_budget": s.memory_budget, "memory_usage": s.memory_usage}
 
     def set_barriers_enabled(self, bint enabled):
         self.open().set_barriers_enabled(enabled)

@@ -1,6 +1,7 @@
 """Typed arrays in device memory."""
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, overload
 
 from vkdispatch.base import dtype, names_elsewhere
@@ -10,6 +11,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OutOfDeviceMemoryError, SharingError
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.host.data import layout_in_memory, plain_array
+from vkdispatch.base.host.fresh import fresh_array
 from vkdispatch.base.host.layout import (
     MAX_AXES,
     Layout,
@@ -424,14 +426,26 @@ class Buffer(Transfers, Generic[_D]):
         return self.__copy__()
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        octets = np.dtype(np.uint8)
+        restore, arguments, copies = self._reduce_into(lambda: fresh_array((self.mem_size,), octets))
+        for each in copies:
+            each.flags.writeable = False  # so that out-of-band buffers need no copy when they are loaded
+        return restore, (*arguments, copies)
+
+    def _reduce_into(self, allocate: Callable[[], Array]) -> tuple[Any, tuple[Any, ...], list[Array]]:
+        """Return the parts of a pickle: a function and its arguments, the last of which are the contents.
+
+        The contents are in new arrays of bytes: one, or one for each queue if they differ.
+        """
         self.require_alive()
-        copies: list[Array] = [np.empty(self.mem_size, np.uint8) for _ in range(self.context.queue_count)]
-        for queue, octets in enumerate(copies):
-            memory: Any = octets
+        copies: list[Array] = []
+        for queue in range(self.context.queue_count):
+            memory: Any = allocate()
             self._native.read_into(queue, memory, 0)
+            copies.append(memory)
         if all(np.array_equal(octets, copies[0]) for octets in copies):
             del copies[1:]
-        return _restore, (type(self), self._list_arguments(), copies)
+        return _restore, (type(self), self._list_arguments()), copies
 
     def _list_arguments(self) -> tuple[Any, ...]:
         """Return the arguments of the class for an equal buffer."""

@@ -30,11 +30,24 @@ def check_for_errors() -> None:
 class VkDispatchError(Exception):
     """Base class of the errors of vkdispatch."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # without a call of the class, which may take other arguments
+        return _restore, (type(self), self.args), self.__dict__.copy()
+
     def _render_traceback_(self) -> list[str]:
         """Return what IPython prints: a traceback with the user's code only."""
         from vkdispatch.base.tracebacks import render  # few programs need it
 
         return render(self, notebook_shell())
+
+
+def _restore(cls: type[VkDispatchError], args: tuple[Any, ...]) -> VkDispatchError:
+    built_in: Any = cls  # the one that has the layout
+    while built_in.__module__ != "builtins":
+        built_in = built_in.__base__
+    error: VkDispatchError = built_in.__new__(cls, *args)
+    error.args = args
+    return error
 
 
 class KernelWarning(UserWarning):
@@ -142,6 +155,13 @@ class ShaderBuildError(VkDispatchError, RuntimeError):
         self.shader_source = shader_source
         self.compiler_log = compiler_log
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        from functools import partial  # no other error needs it
+
+        # the source as text: what it was made of may not be picklable
+        source, log = str(self.shader_source), self.compiler_log
+        return partial(type(self), shader_source=source, compiler_log=log), self.args
+
 
 def explain_backend(backend: str) -> str:
     """Return the part of messages that explains the missing backend."""
@@ -164,3 +184,6 @@ class BackendUnavailableError(VkDispatchError, ImportError):
     def __init__(self, backend_name: str, message: str) -> None:
         super().__init__(message)
         self.backend_name = backend_name
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.backend_name, *self.args)

@@ -3,6 +3,24 @@
 Needs the extra `[dask]`: `pip install 'vkdispatch[dask]'`.
 """
 
+from typing import TYPE_CHECKING
+
+from vkdispatch.base import names_elsewhere
 from vkdispatch.distributed.loading import register
+
+if TYPE_CHECKING:
+    from vkdispatch.distributed.cluster import LocalVulkanCluster
+    from vkdispatch.distributed.worker import VulkanPlugin
+
+__all__ = ["LocalVulkanCluster", "VulkanPlugin"]
+
+if not TYPE_CHECKING:
+    __getattr__ = names_elsewhere(
+        __name__,
+        {
+            "distributed.cluster": "LocalVulkanCluster",
+            "distributed.worker": "VulkanPlugin",
+        },
+    )
 
 register()

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _waiting: dict[tuple[str, str], frozenset[str]] = {
     ("arrays", "register_backend"): frozenset(("dask.array",)),
     ("arrays", "register_chunks"): frozenset(("dask.array", "vkdispatch.numpy")),
+    ("protocol", "register_messages"): frozenset(("distributed.protocol.serialize",)),
     ("results", "watch_local"): frozenset(("dask.local",)),
     ("results", "watch_workers"): frozenset(("distributed.worker",)),
 }

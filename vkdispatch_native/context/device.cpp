@@ -431,6 +431,9 @@ void Device::create(const std::vector<uint32_t>& queue_families, std::vector<std
   if (imports_pages_) {
     enable(VK_EXT_EXTERNAL_MEMORY_HOST_EXTENSION_NAME);
   }
+  if (properties_.has_extension(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME)) {
+    enable(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
+  }
   if (exports_) {
     enable(VK_KHR_EXTERNAL_MEMORY_FD_EXTENSION_NAME);
     enable(VK_KHR_EXTERNAL_SEMAPHORE_FD_EXTENSION_NAME);
@@ -493,6 +496,9 @@ void Device::create_allocator(VkInstance instance) {
   info.pVulkanFunctions = &functions;
   if (properties_.features12.bufferDeviceAddress) {
     info.flags |= VMA_ALLOCATOR_CREATE_BUFFER_DEVICE_ADDRESS_BIT;
+  }
+  if (properties_.has_extension(VK_EXT_MEMORY_BUDGET_EXTENSION_NAME)) {
+    info.flags |= VMA_ALLOCATOR_CREATE_EXT_MEMORY_BUDGET_BIT;
   }
   VmaDeviceMemoryCallbacks callbacks{};
   callbacks.pfnFree = [](VmaAllocator, uint32_t, VkDeviceMemory memory, VkDeviceSize, void* device) {

@@ -50,7 +50,7 @@ def make_context(  # noqa: PLR0913  public: each is an option of its own
     device_ids
         Index or indices into `get_devices()`. None selects the best device: discrete, integrated, virtual
         GPU. A CPU driver is selected if there is no GPU; with `use_cpu`, CPU drivers come after the GPUs. The
-        environment variable VKDISPATCH_DEVICE (an index, or part of a name) selects another device.
+        environment variable VKDISPATCH_DEVICE (an index, a UUID or part of a name) selects another device.
     device_count
         How many devices to select automatically (default 1; all with `multi_device`).
     queue_counts

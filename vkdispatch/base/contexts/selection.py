@@ -68,10 +68,11 @@ def choose_devices(device_count: int | None, use_cpu: bool, multi_device: bool) 
     return candidates[:count]
 
 
-def find_device(wanted: str, devices: Sequence[DeviceInfo]) -> int:
-    """Return the position of the device with this index, or with this text in its name (any case).
+def find_device(wanted: str, devices: Sequence[DeviceInfo], argument: str = _DEVICE_VARIABLE) -> int:
+    """Return the position of the device with this index, this UUID, or this text in its name (any case).
 
-    A whole number is always an index, never a part of a name.
+    A whole number is always an index, never a part of a name. A UUID has 32 hexadecimal digits, which may
+    be parted by dashes. Messages call the value `argument`.
 
     Raises
     ------
@@ -79,16 +80,25 @@ def find_device(wanted: str, devices: Sequence[DeviceInfo]) -> int:
         No device matches.
     """
     names = "; ".join(f"{index}: {device.device_name}" for index, device in enumerate(devices))
-    if re.fullmatch(r"[+-]?[0-9]+", wanted):
+    number = wanted.replace("-", "").lower()
+    if re.fullmatch(r"[0-9a-f]{32}", number):
+        matches = [i for i, device in enumerate(devices) if device.uuid and device.uuid.hex() == number]
+        if not matches:
+            known = "; ".join(
+                f"{device.uuid.hex()}: {device.device_name}" for device in devices if device.uuid
+            )
+            raise ArgumentValueError(f"{argument}: no device has the UUID {wanted!r}; there are {known}")
+    elif re.fullmatch(r"[+-]?[0-9]+", wanted):
         if not 0 <= int(wanted) < len(devices):
             raise ArgumentValueError(
-                f"{_DEVICE_VARIABLE}: expected an index from 0 to {len(devices) - 1} or a part of a name, "
+                f"{argument}: expected an index from 0 to {len(devices) - 1}, a UUID or a part of a name, "
                 f"got {wanted!r}; there are {names}"
             )
         return int(wanted)
-    matches = [index for index in range(len(devices)) if wanted.lower() in devices[index].device_name.lower()]
+    else:
+        matches = [i for i, device in enumerate(devices) if wanted.lower() in device.device_name.lower()]
     if not matches:
-        raise ArgumentValueError(f"{_DEVICE_VARIABLE}: no device matches {wanted!r}; there are {names}")
+        raise ArgumentValueError(f"{argument}: no device matches {wanted!r}; there are {names}")
     usable = [index for index in matches if not devices[index].missing]
     return (usable or matches)[0]
 

@@ -1,0 +1,304 @@
+"""Workers with a Vulkan device: a plugin for `distributed.Worker`, and the preload module of `dask worker`.
+
+`dask worker SCHEDULER --preload vkdispatch.distributed.worker` makes any worker one of them.
+"""
+
+import asyncio
+import logging
+import os
+import threading
+import time
+from functools import partial
+from typing import Any
+
+import click
+import dask
+from distributed.diagnostics.plugin import WorkerPlugin
+from tornado.ioloop import PeriodicCallback
+
+from vkdispatch.base.context import Context, get_context, make_context
+from vkdispatch.base.contexts.current import find_current_context
+from vkdispatch.base.errors import DeviceLostError, DeviceTimeoutError, OutOfDeviceMemoryError
+from vkdispatch.base.process.tasks import RunningTask
+from vkdispatch.distributed.devices import check_device_limit, parse_device_limit
+from vkdispatch.distributed.results import finish_result
+from vkdispatch.distributed.serialization import has_memory_of_host
+from vkdispatch.distributed.spilling import DeviceStore
+
+_logger = logging.getLogger(__name__)
+# Milliseconds between looks at the device: whether it is lost, and how much of its memory is in use.
+_INTERVAL = 500
+# Looks at a lost device after which a task that runs is not waited for.
+_MOST_LOOKS = 60
+# Results are spilled while the process uses more of its memory budget than this.
+_MOST_USED = 0.9
+# Seconds for which a worker with a lost device goes on to send what it has to say.
+_PATIENCE = 10
+# What a task waits for while its worker is closed: the scheduler gives it to another one.
+_CLOSING = 60
+
+
+class VulkanPlugin(WorkerPlugin):
+    """Gives a worker a Vulkan device.
+
+    It makes the context; has each task end with its result computed and checked; keeps results on the device
+    up to a limit, then on the host, then on disk; measures the device; and closes the worker when its device
+    is lost, so that its nanny starts another one.
+
+    Parameters
+    ----------
+    device_memory_limit
+        Bytes of results that stay on the device: an int, or text such as "8 GiB"; a float up to 1 is a part
+        of the device's memory; 0 or None: no limit; "auto": 80 % of what the process may use. Where the
+        device's memory is the host's, "auto" leaves the limit to the worker's `memory_limit`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `device_memory_limit` is none of these.
+
+    Attributes
+    ----------
+    store
+        The `DeviceStore` that holds the worker's results; None before the worker starts.
+    """
+
+    name = "vkdispatch"
+
+    def __init__(self, device_memory_limit: Any = "auto") -> None:
+        check_device_limit(device_memory_limit)
+        self.device_memory_limit = device_memory_limit
+        self.worker: Any = None
+        self.store: DeviceStore | None = None
+        self.context: Context | None = None
+        self._lock = threading.Lock()
+        self._is_closing = False
+        self._looks = 0  # at a lost device
+        self._fails_first = False  # whether a task is to fail before the worker is closed
+        self._rate = _Rate()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # what `setup` has made belongs to one worker
+        return type(self), (self.device_memory_limit,)
+
+    def setup(self, worker: Any) -> None:
+        """Prepare a worker. `distributed` calls this when the worker starts."""
+        self.worker = worker
+        self.context = context = make_context()
+        # each end of a connection can refuse: compression is slower than most networks
+        dask.config.set({"distributed.comm.compression": False})
+        shares_memory = has_memory_of_host(context)
+        now = context._native.statistics()
+        limit = parse_device_limit(
+            self.device_memory_limit, now["memory_budget"], now["heap_memory"], shares_memory
+        )
+        self.store = DeviceStore(worker.data, limit, shares_memory)
+        worker.memory_manager.data = worker.state.data = self.store
+        info = context.device_infos[0]
+        worker.startup_information["device"] = lambda _: {
+            "name": info.device_name,
+            "uuid": info.uuid.hex() if info.uuid else None,
+            "memory": now["heap_memory"],
+            "memory_limit": limit,
+        }
+        for name, measure in self._list_metrics().items():
+            worker.metrics[name] = partial(_measure, measure)
+        watch = PeriodicCallback(self._watch, _INTERVAL)
+        worker.periodic_callbacks["vkdispatch"] = watch
+        if worker.status.name == "running":
+            watch.start()
+        _logger.info("Device: %s", info.device_name)
+
+    def teardown(self, worker: Any) -> None:
+        """Stop what `setup` has started. `distributed` calls this when the worker is closed."""
+        watch = worker.periodic_callbacks.pop("vkdispatch", None)
+        if watch is not None:
+            watch.stop()
+        for name in self._list_metrics():
+            worker.metrics.pop(name, None)
+
+    def transition(self, key: Any, start: str, finish: str, **_: Any) -> None:
+        """Have a task that is about to run end with a result that is computed and checked."""
+        if finish == "executing":
+            state = self.worker.state.tasks.get(key)
+            if state is not None and state.run_spec is not None and type(state.run_spec) is not _Task:
+                state.run_spec = _Task(state.run_spec, self)
+        elif finish == "error" and self._fails_first:
+            self._fails_first = False
+            self.worker.loop.add_callback(self._close)
+
+    # -- memory and faults
+
+    def free_memory(self) -> None:
+        """Copy all results from the device to the host. Called by a task, whose thread waits."""
+        done = threading.Event()
+
+        def spill() -> None:
+            try:
+                if self.store is not None:
+                    self.store.spill_all()
+            finally:
+                done.set()
+
+        self.worker.loop.add_callback(spill)
+        done.wait(_CLOSING)
+
+    def close_worker(self, error: DeviceLostError) -> bool:
+        """Close the worker because its device is lost; return whether the calling task is to fail for it.
+
+        Its nanny starts another one. A task that took too long fails. Whatever else was running is given to
+        another worker by the scheduler.
+        """
+        with self._lock:
+            is_first, self._is_closing = not self._is_closing, True
+        if not is_first:
+            return False
+        worker = self.worker
+        _logger.error("The worker is closed, as its device is lost: %s", error)
+        worker.log_event(
+            "vkdispatch", {"action": "device-lost", "worker": worker.address, "error": str(error)}
+        )
+        self._fails_first = isinstance(error, DeviceTimeoutError)
+        if not self._fails_first:
+            worker.loop.add_callback(self._close)
+        return self._fails_first
+
+    async def _close(self) -> None:
+        worker = self.worker
+        if not worker.nanny:
+            await worker.close(nanny=False, executor_wait=False, reason="device-lost")
+            return
+        # The driver may not let go of what it was doing, so the process does not end in order.
+        for _ in range(_PATIENCE):
+            await asyncio.sleep(1)  # for what is still to be sent
+            if not worker.batched_stream.buffer:
+                break
+        os._exit(1)
+
+    def require_open(self) -> None:
+        """Wait for the end if the worker is being closed: the scheduler gives the task to another one.
+
+        Raises DeviceLostError if it does not end, as in the process of a client.
+        """
+        if self._is_closing:
+            for _ in range(10 * _CLOSING):
+                if self.worker.status.name == "closed":
+                    break
+                time.sleep(0.1)
+            raise DeviceLostError("the device of this worker was lost; run the task again")
+
+    def _watch(self) -> None:
+        context = self.context
+        if context is None or self.store is None:
+            return
+        if context.lost:
+            self._looks += 1
+            # a running task notices it itself, unless it stands still
+            if self.worker.state.executing_count == 0 or self._looks > _MOST_LOOKS:
+                try:
+                    context.require_usable()
+                except DeviceLostError as error:
+                    if self.close_worker(error):
+                        self._fails_first = False
+                        self.worker.loop.add_callback(self._close)
+            return
+        if not context.usable or self.store.limit is None:
+            return
+        while self.store.device and _is_short_of_memory(context) and self.store.spill() >= 0:
+            pass
+
+    # -- metrics
+
+    def _list_metrics(self) -> dict[str, Any]:
+        return {
+            "device": lambda: get_context().device_infos[0].device_name,
+            "device_memory": lambda: get_context()._native.statistics()["memory_usage"],
+            "device_memory_budget": lambda: get_context()._native.statistics()["memory_budget"],
+            "device_memory_stored": lambda: 0 if self.store is None else self.store.stored_bytes,
+            "device_memory_spilled": lambda: 0 if self.store is None else self.store.spilled_bytes,
+            "kernels_per_second": lambda: self._rate.measure(get_context()._native.statistics()["commands"]),
+        }
+
+
+def _measure(measure: Any, _: Any) -> Any:
+    """Return a metric of a device that is there; `distributed` leaves out what raises."""
+    context = find_current_context()
+    return measure() if context is not None and context.usable else None
+
+
+def _is_short_of_memory(context: Context) -> bool:
+    now = context._native.statistics()
+    return now["memory_usage"] - now["idle_memory"] > _MOST_USED * now["memory_budget"]
+
+
+class _Rate:
+    """How fast a counter grows, between one look and the next."""
+
+    def __init__(self) -> None:
+        self._count, self._time = 0, time.monotonic()
+
+    def measure(self, count: int) -> float:
+        now = time.monotonic()
+        passed, before = now - self._time, self._count
+        self._count, self._time = count, now
+        return round(max(0, count - before) / passed, 1) if passed > 0 else 0.0
+
+
+class _Task:
+    """A task of a worker that ends with its result computed and checked; else it is as it was."""
+
+    __slots__ = ("plugin", "task")
+
+    def __init__(self, task: Any, plugin: VulkanPlugin) -> None:
+        self.task = task
+        self.plugin = plugin
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if getattr(self.task, "is_coro", False):
+            return self._run_async(args, kwargs)
+        try:
+            return self._run(args, kwargs)
+        except OutOfDeviceMemoryError:
+            self.plugin.free_memory()
+        return self._run(args, kwargs)
+
+    def _run(self, args: Any, kwargs: Any) -> Any:
+        self.plugin.require_open()
+        try:
+            with RunningTask():
+                return finish_result(self.task(*args, **kwargs))
+        except DeviceLostError as error:
+            if not self.plugin.close_worker(error):
+                self.plugin.require_open()
+            raise
+
+    async def _run_async(self, args: Any, kwargs: Any) -> Any:
+        try:
+            return finish_result(await self.task(*args, **kwargs))
+        except DeviceLostError as error:
+            self.plugin.close_worker(error)
+            raise
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.task, name)
+
+    def __repr__(self) -> str:
+        return repr(self.task)
+
+
+@click.command()
+@click.option("--device", help="Index, UUID or part of the name of the device (default: VKDISPATCH_DEVICE).")
+@click.option(
+    "--device-memory-limit", default="auto", help="Bytes of results that stay on the device, such as 8GiB."
+)
+async def dask_setup(worker: Any, device: str | None, device_memory_limit: str) -> None:
+    """Give a worker of `dask worker --preload vkdispatch.distributed.worker` a Vulkan device."""
+    if device is not None:
+        os.environ["VKDISPATCH_DEVICE"] = device
+    try:
+        plugin = VulkanPlugin(device_memory_limit)
+        await worker.plugin_add(plugin=plugin, catch_errors=False)
+    except Exception as error:
+        # `distributed` goes on without a module that cannot be set up
+        _logger.critical("The worker has no Vulkan device: %s", error)
+        raise SystemExit(1) from error
