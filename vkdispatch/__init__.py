@@ -143,5 +143,9 @@ class _Package(ModuleType):
         if not (name in _HOMES and isinstance(value, ModuleType)):
             super().__setattr__(name, value)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        # cloudpickle pickles by name only what has exactly the type of modules
+        return import_module, (self.__name__,)
+
 
 sys.modules[__name__].__class__ = _Package

@@ -85,7 +85,7 @@ def _check_overlap(x: Operand, target: Output, options: ScanOptions) -> None:
 class ScanFunction(Referenced):
     """A scan. A call queues the work, or records it into a graph, and returns the buffer of the result.
 
-    It is copied and pickled as Python functions are: by module and name.
+    It is pickled by module and name, as Python functions are, or by value if no module has it.
 
     Attributes
     ----------
@@ -165,6 +165,12 @@ class ScanFunction(Referenced):
 
     def _describe(self) -> str:
         return f"scan {self.name!r}"
+
+    def _get_state(self) -> tuple[Any, ...]:
+        return self.function, self.identity
+
+    def _set_state(self, *state: Any) -> None:
+        ScanFunction.__init__(self, *state)
 
     def operation(self) -> ScanOp:
         """Return the operation of the kernels."""

@@ -13,7 +13,8 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageE
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.process.listing import Listed
 from vkdispatch.base.process.listing import internal as hidden
-from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
+from vkdispatch.base.record import replace
+from vkdispatch.codegen import GLSLBackend, ShaderDescription, ShaderSource, get_shader_print_line_numbers
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.shader.arguments.parameters import bind_values, read_constants, read_parameters
@@ -42,8 +43,8 @@ class LaunchBounds:
 class ShaderFunction(Referenced, Listed, Call[Function]):
     """A traced kernel. Calling it queues a dispatch, or records one into a graph.
 
-    It is copied and pickled as Python functions are: by module and name. The kernel of an instance is pickled
-    as methods are: by the instance and the name.
+    It is pickled by module and name, as Python functions are, or by value if no module has it: the traced
+    program. The kernel of an instance is pickled as methods are: by the instance and the name.
 
     Attributes
     ----------
@@ -129,8 +130,42 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         bound: Self = getattr(copy.deepcopy(instance, memo), name)
         return bound
 
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        return super().__reduce__() if self._method is None else (getattr, self._take_apart())
+    _is_fixed = True
+
+    def _reduce_otherwise(self) -> tuple[Any, ...] | None:
+        return super()._reduce_otherwise() if self._method is None else (getattr, self._take_apart())
+
+    def _get_state(self) -> tuple[Any, ...]:
+        # Imported on first use: few programs pickle kernels by value.
+        from vkdispatch.shader.pickling.payload import list_operands_first
+
+        description = self.shader_description
+        operands = [list_operands_first(each) for each in (description.kernel, description.asserting) if each]
+        sizes = self.local_size, self.workgroups, self.exec_size
+        return operands, description, sizes, self._kernel.origin, self.check, self._defined, self.internal
+
+    def _set_state(self, *state: Any) -> None:
+        _, description, sizes, origin, check, self._defined, internal = state
+        ShaderFunction.__init__(self, description, *sizes, origin=origin, check=check)
+        self.internal = internal
+
+    def _get_content(self) -> tuple[Any, ...]:
+        description = self.shader_description
+        if not isinstance(description.backend, GLSLBackend):
+            return self._get_state()
+        code = description.shader_source((1, 1, 1)).code
+        asserting = description.asserting
+        asserts = None if asserting is None else replace(description, kernel=asserting).make_source(1, 1, 1)
+        sizes = self.local_size, self.workgroups, self.exec_size
+        return code, asserts, description.shader_arg_infos, sizes, self.check
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        if self._method is None:
+            return super().__dask_tokenize__()
+        from dask.base import normalize_token  # Dask calls this
+
+        instance, name = self._take_apart()
+        return type(self).__name__, name, normalize_token(instance)
 
     def _take_apart(self) -> tuple[Any, str]:
         assert self._method is not None

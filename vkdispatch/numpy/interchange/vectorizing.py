@@ -31,14 +31,17 @@ from vkdispatch.numpy.core.expressions import Loop, Node, Operation, make_node
 from vkdispatch.numpy.core.kernels import convert
 from vkdispatch.numpy.core.memory import View
 from vkdispatch.rewrite.functions import prepare_function, prepare_kernel
+from vkdispatch.shader.arguments.references import Home, Referenced, find_home
 
 __all__ = ["vectorize"]
 
 _LETTERS = {bool: "b", int: "biu", float: "f", complex: "c"}
 
 
-class VectorizedFunction:
+class VectorizedFunction(Referenced):
     """A function of numbers that computes arrays element by element; `vectorize` makes it.
+
+    It is pickled by module and name, as Python functions are, or by value if no module has it.
 
     Attributes
     ----------
@@ -51,6 +54,7 @@ class VectorizedFunction:
     def __init__(self, pyfunc: Callable[..., Any], otypes: Sequence[Kind] | None, doc: str | None) -> None:
         self.pyfunc = pyfunc
         self._results = otypes
+        self._doc = doc
         self._signature = inspect.signature(pyfunc, eval_str=True)
         self._wanted = [_parse_annotation(each) for each in self._signature.parameters.values()]
         self._loops: dict[tuple[Any, ...], tuple[tuple[Loop, ...], bool]] = {}
@@ -58,6 +62,18 @@ class VectorizedFunction:
         self.__name__ = getattr(pyfunc, "__name__", "vectorized")
         if doc is not None:
             self.__doc__ = doc
+
+    def _home(self) -> Home | None:
+        return find_home(self.pyfunc)
+
+    def _describe(self) -> str:
+        return f"vectorized function {self.__name__!r}"
+
+    def _get_state(self) -> tuple[Any, ...]:
+        return self.pyfunc, self._results, self._doc
+
+    def _set_state(self, *state: Any) -> None:
+        VectorizedFunction.__init__(self, *state)
 
     def __repr__(self) -> str:
         return f"<vnp.vectorize of {self.__name__}{self._signature}>"
