@@ -34,9 +34,9 @@ from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operati
 from vkdispatch.reduce.planning import Planner
 from vkdispatch.shader.arguments.annotations import check_elements
 from vkdispatch.shader.arguments.parameters import describe
-from vkdispatch.shader.arguments.references import Home, Referenced
 from vkdispatch.shader.arguments.values import WrongBufferError
 from vkdispatch.shader.map import MappingFunction
+from vkdispatch.shader.pickling.references import Home, Referenced
 from vkdispatch.shader.shader_function import ShaderFunction
 
 

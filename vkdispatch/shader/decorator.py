@@ -8,7 +8,6 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.rewrite.calls.kernel_result import check_result
 from vkdispatch.rewrite.functions import prepare_kernel
-from vkdispatch.shader.arguments.references import find_home
 from vkdispatch.shader.arguments.signature import Signature, find_origin, is_method, read_signature
 from vkdispatch.shader.launch.size import (
     GroupSize,
@@ -19,6 +18,7 @@ from vkdispatch.shader.launch.size import (
 )
 from vkdispatch.shader.method import KernelMethod
 from vkdispatch.shader.observation import Check, parse_check
+from vkdispatch.shader.pickling.references import find_home
 from vkdispatch.shader.shader_function import ShaderFunction
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.rewrite.functions import prepare_function
 from vkdispatch.shader.arguments.annotations import check_elements, format_annotation, is_value
 from vkdispatch.shader.arguments.parameters import describe
-from vkdispatch.shader.arguments.references import Home, Referenced, find_home
 from vkdispatch.shader.arguments.signature import find_return_type, read_signature
+from vkdispatch.shader.pickling.references import Home, Referenced, find_home
 
 
 class _State(threading.local):

@@ -15,7 +15,7 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.ir.location import located
-from vkdispatch.shader.arguments.references import Home, Referenced, find_home
+from vkdispatch.shader.pickling.references import Home, Referenced, find_home
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # The names of the attributes that a method may read (None: all), and those of them with values in the class.

@@ -18,13 +18,14 @@ from vkdispatch.codegen import GLSLBackend, ShaderDescription, ShaderSource, get
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.shader.arguments.parameters import bind_values, read_constants, read_parameters
-from vkdispatch.shader.arguments.references import Home, Referenced, UnpicklableError
 from vkdispatch.shader.arguments.values import check_values
 from vkdispatch.shader.launch.launcher import BuiltKernel
 from vkdispatch.shader.launch.requirements import check_local_size
 from vkdispatch.shader.launch.size import Extent
 from vkdispatch.shader.launchable import LaunchableKernel, describe_kernel
 from vkdispatch.shader.observation import parse_check
+from vkdispatch.shader.pickling.errors import UnpicklableError
+from vkdispatch.shader.pickling.references import Home, Referenced
 from vkdispatch.shader.program import Program, TracedProgram
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from vkdispatch.numpy.core.expressions import Loop, Node, Operation, make_node
 from vkdispatch.numpy.core.kernels import convert
 from vkdispatch.numpy.core.memory import View
 from vkdispatch.rewrite.functions import prepare_function, prepare_kernel
-from vkdispatch.shader.arguments.references import Home, Referenced, find_home
+from vkdispatch.shader.pickling.references import Home, Referenced, find_home
 
 __all__ = ["vectorize"]
 
@@ -52,11 +52,20 @@ class VectorizedFunction(Referenced):
     __name__: str
 
     def __init__(self, pyfunc: Callable[..., Any], otypes: Sequence[Kind] | None, doc: str | None) -> None:
+        self._fill(pyfunc, otypes, doc, inspect.signature(pyfunc, eval_str=True))
+
+    def _fill(
+        self,
+        pyfunc: Callable[..., Any],
+        otypes: Sequence[Kind] | None,
+        doc: str | None,
+        signature: inspect.Signature,
+    ) -> None:
         self.pyfunc = pyfunc
         self._results = otypes
         self._doc = doc
-        self._signature = inspect.signature(pyfunc, eval_str=True)
-        self._wanted = [_parse_annotation(each) for each in self._signature.parameters.values()]
+        self._signature = signature
+        self._wanted = [_parse_annotation(each) for each in signature.parameters.values()]
         self._loops: dict[tuple[Any, ...], tuple[tuple[Loop, ...], bool]] = {}
         update_wrapper(self, pyfunc)
         self.__name__ = getattr(pyfunc, "__name__", "vectorized")
@@ -70,10 +79,11 @@ class VectorizedFunction(Referenced):
         return f"vectorized function {self.__name__!r}"
 
     def _get_state(self) -> tuple[Any, ...]:
-        return self.pyfunc, self._results, self._doc
+        # the names in annotations given as text are not pickled with a function
+        return self.pyfunc, self._results, self._doc, self._signature
 
     def _set_state(self, *state: Any) -> None:
-        VectorizedFunction.__init__(self, *state)
+        self._fill(*state)
 
     def __repr__(self) -> str:
         return f"<vnp.vectorize of {self.__name__}{self._signature}>"

@@ -26,7 +26,7 @@ from vkdispatch.base.process.unshared import Unshared
 from vkdispatch.ir import Kernel
 from vkdispatch.ir.nodes import Expr
 from vkdispatch.ir.traversal import expressions_of, postorder, walk
-from vkdispatch.shader.arguments.references import UnpicklableError
+from vkdispatch.shader.pickling.errors import UnpicklableError
 from vkdispatch.shader.pickling.sources import Sources, collect_sources, install_sources
 
 # Objects loaded last are kept although nothing uses them: tasks load a kernel again and again.
@@ -182,7 +182,7 @@ def _pickler_class() -> Any:
     except ImportError:
         Pickler = _PlainPickler  # noqa: N806
 
-    class ValuePickler(Pickler):  # type: ignore[misc, valid-type]
+    class ValuePickler(Pickler):  # type: ignore[misc]
         """A pickler of one object of ours by value, and of those that it refers to."""
 
         def __init__(self, file: io.BytesIO, item: Any, *, with_places: bool) -> None:
@@ -224,7 +224,7 @@ def _pickler_class() -> Any:
 
 
 def _new(kind: type[Any]) -> Any:
-    return kind.__new__(kind)
+    return object.__new__(kind)
 
 
 def _fill(item: Any, state: tuple[Any, ...]) -> None:

@@ -1,18 +1,13 @@
 """Copying and pickling of kernels, maps and reductions: by module and name as of functions, or by value."""
 
-import pickle
 import sys
 from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Self
 
-from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.shader.pickling.errors import UnpicklableError
 
 Home = tuple[str, str]
-
-
-class UnpicklableError(ArgumentTypeError, pickle.PicklingError):
-    """An object that is pickled by name is not found under that name."""
 
 
 class Referenced:
