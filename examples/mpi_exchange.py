@@ -1,9 +1,9 @@
-"""The heat equation on several processes: each has some rows on its device, and MPI exchanges the rows at the edges.
+"""The heat equation on several processes: each has some rows, and MPI exchanges those at the edges.
 
     mpiexec -n 2 python examples/mpi_exchange.py
 
-needs `pip install mpi4py mpich`, or another MPI. Where the memory of the device is memory of the host, MPI sends
-it from where it is, and receives into it. Elsewhere the rows at the edges are copied.
+needs `pip install mpi4py mpich`, or another MPI. Where the memory of the device is memory of the host, MPI
+sends it from where it is, and receives into it. Elsewhere the rows at the edges are copied.
 """
 
 from typing import Any

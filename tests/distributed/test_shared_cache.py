@@ -1,4 +1,4 @@
-"""The disk cache of workers: filled by several processes at once, some of which are killed while they write."""
+"""The disk cache of workers: several processes fill it at once, and some are killed while they write."""
 
 from __future__ import annotations
 
