@@ -1,9 +1,10 @@
 """Scaling over several devices under Dask: ``python -m benchmarks.scaling``.
 
-Each number of workers, one for each device, has a cluster of its own on this machine. Strong scaling keeps the
-size of a problem, weak scaling gives every worker as much as one has alone. The efficiency of n workers is
-t(1) / (n t(n)) for strong scaling, and t(1) / t(n) for weak scaling. Inputs are made on the workers before the
-clock starts; small results end up in the client. ``--peer cupy`` runs the same programs on chunks of CuPy.
+Each number of workers, one for each device, has a cluster of its own on this machine. Strong scaling keeps
+the size of a problem and its chunks; weak scaling gives every worker as much, in as many chunks, as one has
+alone. The efficiency of n workers is t(1) / (n t(n)) for strong scaling, and t(1) / t(n) for weak scaling.
+Inputs are made on the workers before the clock starts; small results end up in the client. ``--peer cupy``
+runs the same programs on chunks of CuPy.
 """
 
 import datetime
@@ -33,7 +34,7 @@ CENTRES, FEATURES, ITERATIONS = 64, 16, 4
 STEPS = 8  # of the stencil between two exchanges
 SPOT, STRIKE, RATE, VOLATILITY, YEARS = 100.0, 105.0, 0.02, 0.3, 1.0
 MOST_CHECKED = 1 << 24  # elements of the largest problem that NumPy computes as well
-CHUNKS = 4  # of a worker
+CHUNKS = 2  # of each worker where there are most of them
 
 
 class Problem(NamedTuple):
@@ -135,6 +136,11 @@ def simulate(library: str, count: int, seed: int) -> Any:
 # -- in the client
 
 
+def import_dask() -> tuple[Any, Any]:
+    """Return the modules `dask.array` and `distributed`, which are imported when a benchmark runs."""
+    return import_module("dask.array"), import_module("distributed")
+
+
 def split(rows: int, parts: int) -> tuple[int, ...]:
     """Return the rows of each part."""
     return tuple(rows // parts + (index < rows % parts) for index in range(parts))
@@ -142,15 +148,13 @@ def split(rows: int, parts: int) -> tuple[int, ...]:
 
 def make_input(library: str, shape: tuple[int, ...], parts: int) -> Any:
     """Make an array in blocks of rows on the workers."""
-    import dask.array as da
-    from distributed import wait
-
+    da, distributed = import_dask()
     chunks = (split(shape[0], parts), *((size,) for size in shape[1:]))
     # the meta array needs no device
     made = da.map_blocks(
         partial(make_block, library), chunks=chunks, dtype=np.float32, meta=np.empty((0,) * len(shape))
     ).persist()
-    wait(made)
+    distributed.wait(made)
     return made
 
 
@@ -160,33 +164,31 @@ def list_chunks(client: Any, x: Any) -> list[Any]:
     return found
 
 
-def elements(client: Any, library: str, workers: int, scale: float) -> Problem:
+def elements(client: Any, library: str, parts: int, scale: float) -> Problem:
     """Sum ten element-wise operations: nothing is exchanged. 32 GiB a device."""
     size = max(int(scale * (1 << 33)), 1000)
-    chunks = list_chunks(client, make_input(library, (size,), CHUNKS * workers))
+    chunks = list_chunks(client, make_input(library, (size,), parts))
 
     def run() -> float:
-        parts = client.map(partial(add_up, library), chunks, pure=False)
-        return float(sum(client.gather(parts)))
+        return float(sum(client.gather(client.map(partial(add_up, library), chunks, pure=False))))
 
     return Problem(run, lambda: ten_operations(make_values("numpy", (size,), 0).astype(float)).sum(), size)
 
 
-def fourier(client: Any, library: str, workers: int, scale: float) -> Problem:
+def fourier(client: Any, library: str, parts: int, scale: float) -> Problem:
     """Transform an image by slabs: all data change places between the axes. 4 GiB a device."""
-    from distributed import wait
-
+    _, distributed = import_dask()
     columns = max(int(math.sqrt(scale) * 23168) // 16 * 16, 32)
     rows = max(int(scale * (1 << 29)) // columns // 16 * 16, 32)
-    x = make_input(library, (rows, columns), CHUNKS * workers)
+    x = make_input(library, (rows, columns), parts)
 
     def run() -> Any:
         meta = np.empty((0, 0), np.complex64)
         along = x.map_blocks(partial(transform, library, 1), dtype=np.complex64, meta=meta)
         # by tasks: the other way goes through files
-        turned = along.rechunk({0: rows, 1: max(columns // (CHUNKS * workers), 1)}, method="tasks")
+        turned = along.rechunk({0: rows, 1: max(columns // parts, 1)}, method="tasks")
         result = turned.map_blocks(partial(transform, library, 0), dtype=np.complex64, meta=meta).persist()
-        wait(result)
+        distributed.wait(result)
         if rows * columns > MOST_CHECKED:
             return None
         return np.concatenate(client.gather(client.map(to_host, list_chunks(client, result))), axis=1)
@@ -194,13 +196,12 @@ def fourier(client: Any, library: str, workers: int, scale: float) -> Problem:
     return Problem(run, lambda: np.fft.fft2(make_values("numpy", (rows, columns), 0)), rows * columns)
 
 
-def stencil(client: Any, library: str, workers: int, scale: float) -> Problem:
+def stencil(client: Any, library: str, parts: int, scale: float) -> Problem:
     """Take steps of the heat equation by `map_overlap`: neighbours exchange rows. 4 GiB a device."""
-    from distributed import wait
-
+    _, distributed = import_dask()
     columns = max(int(math.sqrt(scale) * 32768), 40)
-    rows = max(int(scale * (1 << 30)) // columns, CHUNKS * workers * 2 * STEPS)
-    x = make_input(library, (rows, columns), CHUNKS * workers)
+    rows = max(int(scale * (1 << 30)) // columns, parts * 2 * STEPS)
+    x = make_input(library, (rows, columns), parts)
 
     def run() -> Any:
         stepped = x.map_overlap(
@@ -210,7 +211,7 @@ def stencil(client: Any, library: str, workers: int, scale: float) -> Problem:
             dtype=np.float32,
             meta=np.empty((0, 0), np.float32),
         ).persist()
-        wait(stepped)
+        distributed.wait(stepped)
         if rows * columns > MOST_CHECKED:
             return None
         return np.concatenate(client.gather(client.map(to_host, list_chunks(client, stepped))), axis=0)
@@ -220,22 +221,22 @@ def stencil(client: Any, library: str, workers: int, scale: float) -> Problem:
 
 def improve(centres: Any, sums: Sequence[Any]) -> Any:
     """Return the means of clusters; a cluster without points keeps its centre."""
-    total = np.sum(sums, axis=0, dtype=np.float64)
+    total: Any = np.sum(sums, axis=0, dtype=np.float64)
     counts = total[:, -1:]
     return np.where(counts > 0, total[:, :-1] / np.maximum(counts, 1), centres).astype(np.float32)
 
 
-def cluster_points(client: Any, library: str, workers: int, scale: float) -> Problem:
+def cluster_points(client: Any, library: str, parts: int, scale: float) -> Problem:
     """Find 64 clusters in 16 dimensions: their sums go to the client and back. 4 GiB a device."""
     count = max(int(scale * (1 << 26)), 40 * CENTRES)
-    chunks = list_chunks(client, make_input(library, (count, FEATURES), CHUNKS * workers))
+    chunks = list_chunks(client, make_input(library, (count, FEATURES), parts))
     first = make_values("numpy", (CENTRES, FEATURES), 5 * FEATURES)
 
     def run() -> Any:
         centres = first
         for _ in range(ITERATIONS):
-            parts = client.map(partial(sum_clusters, library, centres), chunks, pure=False)
-            centres = improve(centres, client.gather(parts))
+            sums = client.map(partial(sum_clusters, library, centres), chunks, pure=False)
+            centres = improve(centres, client.gather(sums))
         return centres
 
     def expected() -> Any:
@@ -247,14 +248,14 @@ def cluster_points(client: Any, library: str, workers: int, scale: float) -> Pro
     return Problem(run, expected, count * FEATURES)
 
 
-def option(client: Any, library: str, workers: int, scale: float) -> Problem:
+def option(client: Any, library: str, parts: int, scale: float) -> Problem:
     """Price an option by Monte Carlo: two numbers a task come out. 2^34 paths a device."""
-    tasks = 4 * CHUNKS * workers
+    tasks = 4 * parts
     count = max(int(scale * (1 << 34)) // tasks, 1000)
 
     def run() -> Any:
-        parts = client.map(partial(simulate, library, count), range(1000, 1000 + tasks), pure=False)
-        return np.mean(client.gather(parts), axis=0)
+        means = client.map(partial(simulate, library, count), range(1000, 1000 + tasks), pure=False)
+        return np.mean(client.gather(means), axis=0)
 
     return Problem(run, price, count * tasks)
 
@@ -302,8 +303,7 @@ def is_right(case: str, problem: Problem, result: Any) -> bool | None:
 @contextmanager
 def open_cluster(library: str, workers: int) -> Iterator[Any]:
     """Yield a client of a cluster of workers on this machine, each on a device of its own."""
-    from distributed import Client, Nanny, Scheduler, SpecCluster
-
+    _, distributed = import_dask()
     try:
         local: Any = import_module("vkdispatch.distributed").LocalVulkanCluster
     except (ImportError, AttributeError):
@@ -313,13 +313,14 @@ def open_cluster(library: str, workers: int) -> Iterator[Any]:
     else:
 
         def spec(index: int) -> dict[str, Any]:
-            options = {"nthreads": 1, "env": {VISIBLE[library]: str(index % count_devices(library))}}
-            return {"cls": Nanny, "options": {**options, "dashboard": False}}
+            device = {VISIBLE[library]: str(index % count_devices(library))}
+            env = {**device, "DASK_LOGGING__DISTRIBUTED": "warning"}
+            return {"cls": distributed.Nanny, "options": {"nthreads": 1, "env": env, "dashboard": False}}
 
-        scheduler = {"cls": Scheduler, "options": {"dashboard": False, "host": "127.0.0.1"}}
+        scheduler = {"cls": distributed.Scheduler, "options": {"dashboard": False, "host": "127.0.0.1"}}
         specs = {index: spec(index) for index in range(workers)}
-        made = SpecCluster(specs, scheduler, silence_logs=logging.WARNING)
-    with made, Client(made) as client:
+        made = distributed.SpecCluster(specs, scheduler, silence_logs=logging.WARNING)
+    with made, distributed.Client(made) as client:
         client.wait_for_workers(workers)
         yield client
 
@@ -379,7 +380,7 @@ def measure(
                     if factor == 1 and kind == "weak":
                         found[case]["weak"]["1"] = found[case]["strong"]["1"]
                         continue
-                    problem = CASES[case](client, library, workers, scale * factor)
+                    problem = CASES[case](client, library, CHUNKS * max(counts) * factor, scale * factor)
                     figures, result = time_runs(client, problem, rounds, workers)
                     figures["right"] = is_right(case, problem, result)
                     found[case][kind][str(workers)] = figures
