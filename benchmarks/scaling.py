@@ -304,12 +304,14 @@ def is_right(case: str, problem: Problem, result: Any) -> bool | None:
 def open_cluster(library: str, workers: int) -> Iterator[Any]:
     """Yield a client of a cluster of workers on this machine, each on a device of its own."""
     _, distributed = import_dask()
+    # chunks stay where they were made
+    import_module("dask").config.set({"distributed.scheduler.work-stealing": False})
     try:
         local: Any = import_module("vkdispatch.distributed").LocalVulkanCluster
     except (ImportError, AttributeError):
         local = None
     if library == "vkdispatch" and local is not None:
-        made = local(n_workers=workers, dashboard_address=None)
+        made = local(n_workers=workers, dashboard_address=":0")
     else:
 
         def spec(index: int) -> dict[str, Any]:
@@ -322,6 +324,7 @@ def open_cluster(library: str, workers: int) -> Iterator[Any]:
         made = distributed.SpecCluster(specs, scheduler, silence_logs=logging.WARNING)
     with made, distributed.Client(made) as client:
         client.wait_for_workers(workers)
+        client.get_task_stream()  # the scheduler records tasks from the first request on
         yield client
 
 
