@@ -23,6 +23,11 @@ def run_kernel(kernel: Any, data: Any, *arguments: Any) -> Any:
     return buffer.read(0)
 
 
+def run_on_buffer(kernel: Any, buffer: Any) -> Any:
+    kernel(buffer)
+    return buffer.read(0)
+
+
 def run_function(function: Any, *arrays: Any) -> Any:
     return function(*(vd.asbuffer(each) for each in arrays)).read(0)
 

@@ -10,11 +10,13 @@ from vkdispatch.base.compilation.compiler import can_compile, expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import get_context, is_context_initialized
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, VkDispatchError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.process.listing import Listed
 from vkdispatch.base.process.listing import internal as hidden
 from vkdispatch.base.record import replace
 from vkdispatch.codegen import GLSLBackend, ShaderDescription, ShaderSource, get_shader_print_line_numbers
+from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.shader.arguments.parameters import bind_values, read_constants, read_parameters
@@ -32,6 +34,10 @@ if TYPE_CHECKING:
     from vkdispatch.shader.calling import Call, Function
 else:
     Call, Function = Generic, TypeVar("Function")
+
+
+# Default values that never change.
+_FIXED = (bool, int, float, complex, type(None), np.generic, ConstantArray)
 
 
 class LaunchBounds:
@@ -131,7 +137,12 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         bound: Self = getattr(copy.deepcopy(instance, memo), name)
         return bound
 
-    _is_fixed = True
+    @property
+    def _is_fixed(self) -> bool:
+        # functions may read variables that change, and dataclasses have fields that do
+        values = [info.default_value for info in self.shader_description.shader_arg_infos]
+        is_plain = all(isinstance(each, _FIXED) for each in values)
+        return is_plain and not callable(self.exec_size) and not callable(self.workgroups)
 
     def _reduce_otherwise(self) -> tuple[Any, ...] | None:
         return super()._reduce_otherwise() if self._method is None else (getattr, self._take_apart())

@@ -83,14 +83,16 @@ def load_payload(payload: bytes) -> Any:
         It was made by another version of Python or of this package.
     """
     key = _hash(payload)
+    found = _known.get(key)
+    if found is None:
+        # without the lock, since loading may import modules
+        found = _load(payload)
+        found._arrive(key)
     with _lock:
-        found = _known.get(key)
-        if found is None:
-            found = _load(payload)
-            _known[key] = found
-            found._arrive(key)
-            if found._is_fixed:
-                _payloads[found] = payload
+        # another thread may have been faster
+        found = _known.setdefault(key, found)
+        if found._is_fixed:
+            _payloads.setdefault(found, payload)
         _recent[key] = found, len(payload)
         _recent.move_to_end(key)
         while len(_recent) > _MOST_RECENT or sum(size for _, size in _recent.values()) > _MOST_RECENT_BYTES:

@@ -19,8 +19,10 @@ class Referenced:
 
     __slots__ = ()
 
-    # Whether nothing can change what it computes: it keeps its pickle by value.
-    _is_fixed = False
+    @property
+    def _is_fixed(self) -> bool:
+        """Whether nothing can change what it computes, so that it keeps its pickle by value."""
+        return False
 
     def _home(self) -> Home | None:
         """Return the module and the qualified name of the function that it was made from, if known."""
