@@ -615,3 +615,56 @@ def test_buffers_of_structures(other: Other, script: Callable[[str], Any]) -> No
     points["x"], points["n"] = [1, 2, 3], [3, 2, 1]
     sent = made.dumps(made.with_structures, vd.asbuffer(points))
     assert other.call("run_on_buffer", sent)["x"].tolist() == [3, 4, 3]
+
+
+def test_tasks_of_a_cluster(script: Callable[[str], Any]) -> None:
+    distributed = pytest.importorskip("distributed")
+    made = script("""
+        from vkdispatch.shader.launchable import LaunchableKernel
+
+        def make(limit):
+            @vd.shader("data.size", check="bounds")
+            def clip(data: Buff[f32], offset: Const[i32] = 0):
+                i = vc.global_invocation_id().x
+                if data[i + offset] > limit:
+                    data[i] = limit
+
+            def task(values, offset):
+                data = vd.asbuffer(values)
+                clip(data, offset)
+                return data.read(0)
+
+            def count(values):
+                builds = []
+                original = LaunchableKernel._compile
+
+                def compile_kernel(self, *arguments):
+                    builds.append(self.name)
+                    return original(self, *arguments)
+
+                LaunchableKernel._compile = compile_kernel
+                try:
+                    task(values, 0)
+                finally:
+                    LaunchableKernel._compile = original
+                return len(builds)
+
+            return task, count
+    """)
+    task, count = made.make(5)
+    options = {"n_workers": 2, "threads_per_worker": 1, "processes": True, "dashboard_address": None}
+    with distributed.LocalCluster(**options) as cluster, distributed.Client(cluster) as client:
+        parts = [DATA + index for index in range(6)]
+        for found, part in zip(client.gather(client.map(task, parts, [0] * 6)), parts, strict=True):
+            np.testing.assert_array_equal(found, np.minimum(part, 5))
+        workers = list(client.scheduler_info()["workers"])
+        builds = [
+            client.submit(count, DATA, workers=worker, pure=False).result()
+            for worker in workers
+            for _ in range(3)
+        ]
+        # each worker has built the kernel for its first task, and no later one builds it again
+        assert sum(builds) <= len(workers)
+        assert builds[2::3] == [0] * len(workers)
+        with pytest.raises(IndexError, match=r"script0\.py:15\)\n    if data\[i \+ offset\] > limit:"):
+            client.submit(task, DATA, 1).result()
