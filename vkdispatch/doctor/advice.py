@@ -194,7 +194,7 @@ def _install_loader(system: Facts) -> list[str]:
     if family is not None:
         return [f"{_COMMANDS[family]} {_LOADERS[family]}", *_install_cpu_driver(system)]
     return [
-        "Install the Vulkan loader: libvulkan1 (Debian, openSUSE), vulkan-loader (Fedora), vulkan-icd-loader (Arch)",
+        "Install the Vulkan loader: libvulkan1 (Debian), vulkan-loader (Fedora), vulkan-icd-loader (Arch)",
         *_install_cpu_driver(system),
     ]
 
@@ -227,7 +227,7 @@ def _explain_absence(facts: Facts) -> Iterator[str]:
         if variables.get(name)
     ]
     if named:
-        yield f"Unset {' and '.join(named)}: only the drivers that they leave are loaded."
+        yield f"Unset {' and '.join(named)}, to load all drivers that are installed."
     yield from _explain_gpus(facts)
     yield from _install_cpu_driver(facts["system"])
     yield "VK_LOADER_DEBUG=error,driver shows what the loader does with each driver."
@@ -256,7 +256,7 @@ def _explain_gpus(facts: Facts) -> Iterator[str]:
             f"{facts['environment']['set'].get('NVIDIA_DRIVER_CAPABILITIES', 'not set')}). Without "
             "'graphics' the Vulkan driver is not mounted. The image needs libvulkan1, libxext6 and libegl1."
         )
-        yield "In a container, AMD and Intel: start it with --device /dev/dri; the image needs Mesa's drivers."
+        yield "In a container, AMD and Intel: use --device /dev/dri; the image needs Mesa's drivers."
     elif has_nvidia:
         if hardware["nvidia_module"]:
             yield (

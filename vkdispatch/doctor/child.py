@@ -114,13 +114,12 @@ def _try_device(say: Say, argument: str) -> None:
     say(doing="making a context")
     try:
         from vkdispatch.base.context import get_context
-
-        context = get_context()
         from vkdispatch.doctor import checks
 
         # The first call is timed without what earlier runs have compiled.
         kept = os.environ.get(_CACHE)
         os.environ[_CACHE] = "off"
+        context = get_context()
         say(doing="running a first kernel")
         say(timing=checks.time_kernel())
         if argument == "measure":

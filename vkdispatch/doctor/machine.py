@@ -22,6 +22,7 @@ _NAMES = (
     *("LD_LIBRARY_PATH", "LD_PRELOAD"),
 )
 _LONGEST_VALUE = 160
+_PREFIX = "VKDISPATCH_"
 # Of tests and builds, which the package itself does not read.
 _OF_TESTS = (
     *("VKDISPATCH_FAULT_LAYER", "VKDISPATCH_FIRST_PROGRAM", "VKDISPATCH_INTERPRET", "VKDISPATCH_PROGRAMS"),
@@ -147,12 +148,16 @@ def describe_environment() -> Facts:
     from difflib import get_close_matches
 
     known = {*VARIABLES, *_OF_TESTS}
+    words = [name.removeprefix(_PREFIX) for name in VARIABLES]
     ours = [name for name in os.environ if name.startswith("VKDISPATCH")]
     theirs = [name for name in os.environ if name.startswith(_PREFIXES) or name in _NAMES]
     return {
         "set": {name: os.environ[name][:_LONGEST_VALUE] for name in (*sorted(ours), *sorted(theirs))},
         "unknown": {
-            name: next(iter(get_close_matches(name, VARIABLES, 1)), None)
+            # without what all of them begin with, and which makes them alike
+            name: next(
+                (f"{_PREFIX}{word}" for word in get_close_matches(name[len(_PREFIX) :], words, 1)), None
+            )
             for name in sorted(ours)
             if name not in known
         },
