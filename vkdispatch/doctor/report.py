@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, overload
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.process.progress import show_wait
 from vkdispatch.doctor import machine
 from vkdispatch.doctor.advice import find_problems
 from vkdispatch.doctor.probe import SECONDS, Facts, run_child
@@ -125,6 +126,14 @@ def is_broken(facts: Facts) -> bool:
 
 def gather_facts(measure: bool, seconds: float) -> Facts:
     """Return all facts and the problems, without user names."""
+    with show_wait("looking at this machine") as wait:
+        facts = _gather(measure, seconds, wait)
+    facts["problems"] = find_problems(facts)
+    cleaned: Facts = _remove_names(facts)
+    return cleaned
+
+
+def _gather(measure: bool, seconds: float, wait: show_wait) -> Facts:
     facts: Facts = {
         "software": machine.describe_packages(),
         "system": machine.describe_system(),
@@ -133,7 +142,11 @@ def gather_facts(measure: bool, seconds: float) -> Facts:
     }
     known: Facts = {"loader": None, "devices": [], "error": None}
     facts["vulkan"] = known | run_child("loader", seconds=seconds)
-    facts["drivers"] = [_try_driver(manifest, seconds) for manifest in machine.find_manifests()]
+    facts["drivers"] = []
+    for manifest in machine.find_manifests():
+        wait.what = f"loading the driver of {os.path.basename(manifest)}"
+        facts["drivers"].append(_try_driver(manifest, seconds))
+    wait.what = "listing the devices"
     facts["engine"] = run_child("engine", seconds=seconds, **_LEVELS)
     facts["devices"] = [
         _describe_device(index, device, facts["vulkan"]["devices"])
@@ -141,12 +154,11 @@ def gather_facts(measure: bool, seconds: float) -> Facts:
     ]
     for device in facts["devices"]:
         if not device["missing"]:
+            wait.what = f"running kernels on device {device['index']}"
             chosen = {**_LEVELS, "VKDISPATCH_DEVICE": str(device["index"])}
             task = "measure" if measure else ""
             device["trial"] = run_child("device", task, seconds=seconds, **chosen)
-    facts["problems"] = find_problems(facts)
-    cleaned: Facts = _remove_names(facts)
-    return cleaned
+    return facts
 
 
 def _try_driver(manifest: str, seconds: float) -> Facts:
