@@ -6,6 +6,7 @@ The tests hold a wait until they have seen its line.
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,6 +14,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 pty = pytest.importorskip("pty")
+termios = pytest.importorskip("termios")
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -93,6 +95,7 @@ class Terminal:
 
     def __init__(self, code: str, **environment: str) -> None:
         self._reader, writer = pty.openpty()
+        termios.tcsetwinsize(writer, (24, 80))
         self.process = subprocess.Popen(
             [sys.executable, "-c", BEGIN + code],
             stdin=subprocess.PIPE,
@@ -111,6 +114,8 @@ class Terminal:
             assert part, f"the process has ended without {words!r}: {self.shown!r}"
 
     def _read(self) -> str:
+        ready, _, _ = select.select([self._reader], [], [], 60)
+        assert ready, f"nothing happens any more; shown so far: {self.shown!r}"
         try:
             part = os.read(self._reader, 4096).decode()
         except OSError:  # the other end is closed
