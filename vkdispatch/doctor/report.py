@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, overload
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.process.progress import show_wait
+from vkdispatch.base.process.progress import Wait, show_wait
 from vkdispatch.doctor import machine
 from vkdispatch.doctor.advice import find_problems
 from vkdispatch.doctor.probe import SECONDS, Facts, run_child
@@ -133,7 +133,7 @@ def gather_facts(measure: bool, seconds: float) -> Facts:
     return cleaned
 
 
-def _gather(measure: bool, seconds: float, wait: show_wait) -> Facts:
+def _gather(measure: bool, seconds: float, wait: Wait) -> Facts:
     facts: Facts = {
         "software": machine.describe_packages(),
         "system": machine.describe_system(),

@@ -195,20 +195,16 @@ class Transfers(HostProtocols, Handle):
         host = fresh_array(shape, component) if out is None else check_out(out, shape, component)
         if host.size:
             offset = start * self.var_type.item_size
-            if host.nbytes < LARGE:
-                self._read_into(host, queues, index is None, offset, raise_findings)
-            else:
-                with show_wait(f"copying {host.nbytes / LARGE:.1f} GiB from the device"):
-                    self._read_into(host, queues, index is None, offset, raise_findings)
+            read = self._native.read_into if self.mem_size < LARGE else self._read_large
+            for queue in queues:
+                memory: Any = host if index is not None else host[queue : queue + 1]
+                read(queue, memory, offset, raise_findings)
         # Types that NumPy lacks are widened, except in the caller's own array.
         widened = WIDENED.get(self.var_type) if out is None else None
         return host if widened is None else widened(host)
 
-    def _read_into(
-        self, host: Array, queues: Sequence[int], is_stacked: bool, offset: int, raise_findings: bool
-    ) -> None:
-        for queue in queues:
-            memory: Any = host[queue : queue + 1] if is_stacked else host
+    def _read_large(self, queue: int, memory: Any, offset: int, raise_findings: bool) -> None:
+        with show_wait(f"copying {memory.nbytes / LARGE:.1f} GiB from the device"):
             self._native.read_into(queue, memory, offset, raise_findings)
 
     def read_async(self, index: int = 0, out: "Array | None" = None) -> ReadFuture:

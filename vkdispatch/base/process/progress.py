@@ -27,20 +27,25 @@ _LONG = 1.0  # seconds that a wait may take in silence
 _STEP = 0.25  # seconds between two looks at what is going on
 
 _lock = allocate_lock()
-_waits: list["show_wait"] = []  # what is going on, the latest last
+_waits: list["Wait"] = []  # what is going on, the latest last
 _begun = 0  # waits so far
 _wake: "threading.Event | None" = None  # set while there are waits; None before the first one
 _line: Any = None  # what is shown: tqdm's line, or True for one of our own
 
 
-class show_wait:  # noqa: N801  used as a function
+def show_wait(what: str) -> "Wait":
     """Show a text while the block of a `with` statement takes long.
 
     Parameters
     ----------
     what
-        What is going on, such as "compiling kernel 'blur'". It may be changed: `wait.what = ...`.
+        What is going on, such as "compiling kernel 'blur'". The block may change it: `wait.what = ...`.
     """
+    return Wait(what)
+
+
+class Wait:
+    """What `show_wait` returns."""
 
     __slots__ = ("_is_shown", "what")
 
@@ -48,7 +53,7 @@ class show_wait:  # noqa: N801  used as a function
         self.what = what
         self._is_shown = False
 
-    def __enter__(self) -> "show_wait":
+    def __enter__(self) -> "Wait":
         if _is_terminal() and read_switch(_VARIABLE, True):
             self._is_shown = True
             _begin(self)
@@ -69,7 +74,7 @@ def _is_terminal() -> bool:
         return False
 
 
-def _begin(wait: show_wait) -> None:
+def _begin(wait: Wait) -> None:
     global _begun, _wake
     with _lock:
         _waits.append(wait)
