@@ -15,6 +15,7 @@ Say = Callable[..., None]
 
 def main(task: str, argument: str) -> None:
     """Run a task: "loader", "engine", or or "device", perhaps with "measure"."""
+    _forbid_core_files()
     # What drivers and warnings print to the standard output goes elsewhere.
     output = os.dup(1)
     os.dup2(2, 1)
@@ -23,6 +24,15 @@ def main(task: str, argument: str) -> None:
         os.write(output, json.dumps(facts).encode() + b"\n")
 
     {"loader": _ask_loader, "engine": _ask_engine, "device": _try_device}[task](say, argument)
+
+
+def _forbid_core_files() -> None:
+    """Have a crash leave no file behind."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
 def _ask_loader(say: Say, manifest: str) -> None:

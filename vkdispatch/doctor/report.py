@@ -14,7 +14,8 @@ from vkdispatch.doctor.probe import SECONDS, Facts, run_child
 
 _WIDTH = 110
 _KINDS = {0: "other", 1: "integrated GPU", 2: "discrete GPU", 3: "virtual GPU", 4: "CPU driver (no GPU)"}
-_LEVELS = {"VKDISPATCH_BACKEND": "vulkan", "VK_LOADER_DEBUG": ""}
+# of the processes that use the engine
+_VARIABLES = {"VKDISPATCH_BACKEND": "vulkan", "VK_LOADER_DEBUG": ""}
 
 # What a device may have: its Vulkan feature, extension or attribute (any of them); what it gives; and how
 # things are without it.
@@ -28,7 +29,7 @@ _FEATURES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("8-bit buffers", ("storageBuffer8BitAccess",), "elements are packed in words, slower stores"),
     ("int64 atomics", ("shaderBufferInt64Atomics",), "refused"),
     ("float32 atomic add", ("shaderBufferFloat32AtomicAdd",), "refused"),
-    ("subgroup arithmetic", ("subgroup_arithmetic",), "done by shuffles where there are some, slower"),
+    ("subgroup arithmetic", ("subgroup_arithmetic",), "done by ballots and shuffles, slower"),
     (
         "cooperative matrices",
         ("cooperativeMatrix",),
@@ -48,7 +49,7 @@ _FEATURES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ),
     (
         "memory export",
-        ("VK_KHR_external_memory_fd",),
+        ("VK_KHR_external_semaphore_fd",),
         "no memory is shared with CUDA or other processes",
     ),
     ("host query reset", ("hostQueryReset",), "no vd.profile()"),
@@ -147,7 +148,7 @@ def _gather(measure: bool, seconds: float, wait: Wait) -> Facts:
         wait.what = f"loading the driver of {os.path.basename(manifest)}"
         facts["drivers"].append(_try_driver(manifest, seconds))
     wait.what = "listing the devices"
-    facts["engine"] = run_child("engine", seconds=seconds, **_LEVELS)
+    facts["engine"] = run_child("engine", seconds=seconds, **_VARIABLES)
     facts["devices"] = [
         _describe_device(index, device, facts["vulkan"]["devices"])
         for index, device in enumerate(facts["engine"].pop("devices", []))
@@ -155,7 +156,7 @@ def _gather(measure: bool, seconds: float, wait: Wait) -> Facts:
     for device in facts["devices"]:
         if not device["missing"]:
             wait.what = f"running kernels on device {device['index']}"
-            chosen = {**_LEVELS, "VKDISPATCH_DEVICE": str(device["index"])}
+            chosen = {**_VARIABLES, "VKDISPATCH_DEVICE": str(device["index"])}
             task = "measure" if measure else ""
             device["trial"] = run_child("device", task, seconds=seconds, **chosen)
     return facts
