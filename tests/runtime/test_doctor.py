@@ -19,9 +19,9 @@ import pytest
 
 import vkdispatch as vd
 from vkdispatch.base.process.environment import VARIABLES
-from vkdispatch.doctor import checks, report
+from vkdispatch.doctor import checks, machine, report
 from vkdispatch.doctor.advice import find_problems
-from vkdispatch.doctor.machine import _OF_TESTS
+from vkdispatch.doctor.probe import run_child
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 Facts = dict[str, Any]
@@ -43,6 +43,19 @@ def _errors(facts: Facts) -> list[str]:
 
 def _advice(facts: Facts) -> str:
     return "\n".join(step for problem in facts["problems"] for step in problem["advice"])
+
+
+def _change(facts: Facts, **changes: Any) -> Facts:
+    """Return a copy with other values: `system__wsl=True` changes facts["system"]["wsl"]."""
+    changed = copy.deepcopy(facts)
+    for path, value in changes.items():
+        *places, name = path.split("__")
+        part: Any = changed
+        for place in places:
+            part = part[int(place)] if place.isdigit() else part[place]
+        part[name] = value
+    changed["problems"] = find_problems(changed)
+    return changed
 
 
 @pytest.fixture(scope="module")
@@ -81,16 +94,17 @@ def test_devices_are_tried(healthy: Facts) -> None:
         assert all(trial["bandwidth"][way] > 1e6 for way in ("copy", "upload", "download"))
 
 
-def test_cache_is_described(run_python: RunPython, tmp_path: Path) -> None:
+def test_cache_is_described(tmp_path: Path, healthy: Facts) -> None:
     (tmp_path / "spirv").mkdir()
     (tmp_path / "spirv" / f"{'a' * 40}.vkd").write_bytes(bytes(1000))
-    _, facts = _run(run_python, VKDISPATCH_CACHE=str(tmp_path))
-    cache = facts["engine"]["cache"]
+    cache = run_child("engine", seconds=60, VKDISPATCH_CACHE=str(tmp_path))["cache"]
     assert cache == {"folder": str(tmp_path), "entries": 1, "bytes": 1000, "writable": True}
     (tmp_path / "file").touch()
-    _, facts = _run(run_python, VKDISPATCH_CACHE=str(tmp_path / "file"))
-    assert not facts["engine"]["cache"]["writable"]
-    assert any("Nothing can be kept" in problem["what"] for problem in facts["problems"])
+    engine = run_child("engine", seconds=60, VKDISPATCH_CACHE=str(tmp_path / "file"))
+    assert not engine["cache"]["writable"]
+    engine = run_child("engine", seconds=60, VKDISPATCH_CACHE="1")
+    assert "expected a folder, or off, got '1'" in engine["cache"]["error"]
+    assert "Correct or unset VKDISPATCH_CACHE." in _advice(_change(healthy, engine=engine))
 
 
 def test_doctor_prints_a_screen_and_returns_nothing(
@@ -109,11 +123,27 @@ def test_doctor_prints_a_screen_and_returns_nothing(
     )
 
 
-def test_command_prints_the_text(run_python: RunPython) -> None:
-    for command in (["doctor", "--no-measure"], ["doctor", "--no-measure", "--timeout", "100"]):
-        done = run_python(None, "-m", "vkdispatch", *command)
-        assert (done.returncode, done.stderr) == (0, ""), done
-        assert vd.get_devices()[0].device_name in done.stdout and "bandwidth" not in done.stdout
+def test_command_prints_the_text_without_names(run_python: RunPython, tmp_path: Path) -> None:
+    cache = tmp_path / "mustermann" / "cache"
+    names = {"HOME": str(tmp_path / "house"), **dict.fromkeys(("LOGNAME", "USER"), "mustermann")}
+    options = ("--no-measure", "--timeout", "100")
+    done = run_python(
+        None,
+        "-m",
+        "vkdispatch",
+        "doctor",
+        *options,
+        VKDISPATCH_CACHE=str(cache),
+        LP_X="/home/erika/y",
+        **names,
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done
+    assert vd.get_devices()[0].device_name in done.stdout and "bandwidth" not in done.stdout
+    assert f"Disk cache: {tmp_path}/~/cache, " in done.stdout and "LP_X=~/y" in done.stdout
+    assert not re.search("mustermann|erika|house", done.stdout)
+
+
+def test_options_of_the_command(run_python: RunPython) -> None:
     assert run_python(None, "-m", "vkdispatch", "doctor", "--timeout", "0").returncode == 2
     module, _, function = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["scripts"][
         "vkdispatch"
@@ -131,17 +161,25 @@ def test_invalid_arguments_are_refused() -> None:
         vd.doctor(timeout="soon")  # type: ignore[call-overload]
 
 
-def test_names_of_persons_are_left_out(run_python: RunPython, tmp_path: Path) -> None:
-    home = tmp_path / "house"
-    cache = tmp_path / "scratch" / "mustermann" / "cache"
-    names = {"HOME": str(home), **dict.fromkeys(("USER", "LOGNAME", "USERNAME"), "mustermann")}
-    _, facts = _run(
-        run_python, VKDISPATCH_CACHE=str(cache), VK_LOADER_DEBUG="", LP_X=f"{home}/x:/home/erika/y", **names
-    )
-    text = json.dumps(facts) + report.format_facts(facts)
-    assert "mustermann" not in text and "erika" not in text and str(home) not in text
-    assert facts["engine"]["cache"]["folder"] == str(tmp_path / "scratch" / "~" / "cache")
-    assert facts["environment"]["set"]["LP_X"] == "~/x:~/y"
+@pytest.mark.parametrize(
+    ("text", "cleaned"),
+    [
+        ("/srv/erika/x", "~/x"),
+        ("/srv/erika", "~"),
+        ("/srv/erika2/x", "/srv/erika2/x"),
+        ("/home/somebody/a:/Users/else/b", "~/a:~/b"),
+        (r"C:\Users\somebody\a", r"~\a"),
+        ("/scratch/mustermann/a", "/scratch/~/a"),
+        ("/tmp/x-mustermann.d", "/tmp/x-~.d"),
+        ("/opt/mustermanns", "/opt/mustermanns"),
+        ("/usr/share/vulkan", "/usr/share/vulkan"),
+    ],
+)
+def test_names_of_persons_are_replaced(monkeypatch: pytest.MonkeyPatch, text: str, cleaned: str) -> None:
+    monkeypatch.setenv("HOME", "/srv/erika")
+    monkeypatch.setenv("LOGNAME", "mustermann")
+    facts = {"a": [{"b": text, "c": 1}], "d": text, "e": None}
+    assert report._remove_names(facts) == {"a": [{"b": cleaned, "c": 1}], "d": cleaned, "e": None}
 
 
 # -- broken machines
@@ -230,30 +268,32 @@ def _choose(*manifests: str) -> dict[str, str]:
     return dict.fromkeys(("VK_DRIVER_FILES", "VK_ICD_FILENAMES"), os.pathsep.join(manifests))
 
 
-def test_driver_that_gives_wrong_numbers(run_python: RunPython, tmp_path: Path, healthy: Facts) -> None:
-    manifest = _make_driver(tmp_path, healthy, fault="(void)0")
-    status, facts = _run(run_python, **_choose(manifest))
-    assert status == 1
-    failures = facts["devices"][0]["trial"]["failures"]
-    assert {"float32", "integers", "shared memory", "atomics"} <= failures.keys()
-    assert re.match(r"\d+ of 10000 elements are wrong; the first, at \[\d+\], is ", failures["integers"])
+def _try_driver(manifest: str, seconds: float, healthy: Facts) -> tuple[Facts, Facts]:
+    """Return what the doctor finds on the device of a driver, and its facts with that."""
+    trial = run_child("device", seconds=seconds, VKDISPATCH_DEVICE="0", **_choose(manifest))
+    return trial, _change(healthy, devices__0__trial=trial)
+
+
+def test_driver_that_gives_wrong_numbers(tmp_path: Path, healthy: Facts) -> None:
+    trial, facts = _try_driver(_make_driver(tmp_path, healthy, fault="(void)0"), 100, healthy)
+    assert {"float32", "integers", "shared memory", "atomics"} <= trial["failures"].keys()
+    words = r"\d+ of 10000 elements are wrong; the first, at \[\d+\], is "
+    assert re.match(words, trial["failures"]["integers"])
     assert any("gives wrong results (integers)" in error for error in _errors(facts))
     assert "wrong: float32, integers" in report.format_facts(facts)
 
 
-def test_driver_that_crashes_in_use(run_python: RunPython, tmp_path: Path, healthy: Facts) -> None:
-    status, facts = _run(run_python, **_choose(_make_driver(tmp_path, healthy, fault="abort()")))
-    trial = facts["devices"][0]["trial"]
-    assert (
-        status == 1 and trial["ended"] == "crashed (SIGABRT)" and trial["doing"] == "running a first kernel"
-    )
+def test_driver_that_crashes_in_use(tmp_path: Path, healthy: Facts) -> None:
+    trial, facts = _try_driver(_make_driver(tmp_path, healthy, fault="abort()"), 100, healthy)
+    assert trial["ended"] == "crashed (SIGABRT)" and trial["doing"] == "running a first kernel"
     assert any("crashed (SIGABRT), while running a first kernel" in error for error in _errors(facts))
+    assert "failed: running a first kernel: crashed (SIGABRT)" in report.format_facts(facts)
 
 
-def test_driver_that_hangs(run_python: RunPython, tmp_path: Path, healthy: Facts) -> None:
-    manifest = _make_driver(tmp_path, healthy, fault="for (;;) sleep(1)")
-    status, facts = _run(run_python, "--timeout", "15", **_choose(manifest))
-    assert status == 1 and facts["devices"][0]["trial"]["ended"] == "did not end within 15 s"
+def test_driver_that_hangs(tmp_path: Path, healthy: Facts) -> None:
+    trial, facts = _try_driver(_make_driver(tmp_path, healthy, fault="for (;;) sleep(1)"), 3, healthy)
+    assert trial["ended"] == "did not end within 3 s"
+    assert any("did not end within 3 s" in error for error in _errors(facts))
 
 
 def test_driver_that_crashes_when_it_is_loaded(run_python: RunPython, tmp_path: Path, healthy: Facts) -> None:
@@ -285,26 +325,31 @@ def test_broken_packages(run_python: RunPython, tmp_path: Path, name: str, words
     assert any(words in error for error in _errors(json.loads(done.stdout)))
 
 
-def test_another_package_of_the_same_name(run_python: RunPython, tmp_path: Path) -> None:
+def test_another_package_of_the_same_name(run_python: RunPython, tmp_path: Path, healthy: Facts) -> None:
     (tmp_path / "vkdispatch").mkdir()
     (tmp_path / "vkdispatch" / "__init__.py").touch()
     information = tmp_path / "somebodys_vkdispatch-9.8.dist-info"
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: somebodys-vkdispatch\nVersion: 9.8\n")
     (information / "top_level.txt").write_text("vkdispatch\n")
-    paths = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH"), str(tmp_path)]))
-    status, facts = _run(run_python, PYTHONPATH=paths)
-    assert status == 0
+    done = run_python(
+        f"import json, sys; sys.path.append({str(tmp_path)!r})\n"
+        "from vkdispatch.doctor.machine import describe_packages; print(json.dumps(describe_packages()))"
+    )
+    facts = _change(healthy, software=json.loads(done.stdout))
+    assert not report.is_broken(facts)
     said = " ".join(problem["what"] for problem in facts["problems"])
     assert f"somebodys-vkdispatch 9.8 in {tmp_path}" in said
     assert str(tmp_path / "vkdispatch") in said
 
 
-def test_variables_that_mean_nothing(run_python: RunPython) -> None:
-    _, facts = _run(run_python, VKDISPATCH_DEVISE="0", VKDISPATCH_XYZZY="1", VKDISPATCH_TIMEOUT="100")
-    unknown = facts["environment"]["unknown"]
-    assert unknown == {"VKDISPATCH_DEVISE": "VKDISPATCH_DEVICE", "VKDISPATCH_XYZZY": None}
-    assert "Did you mean VKDISPATCH_DEVICE?" in _advice(facts)
+def test_variables_that_mean_nothing(monkeypatch: pytest.MonkeyPatch, healthy: Facts) -> None:
+    for name in ("VKDISPATCH_DEVISE", "VKDISPATCH_XYZZY", "VKDISPATCH_TIMEOUT"):
+        monkeypatch.setenv(name, "100")
+    variables = machine.describe_environment()
+    assert variables["unknown"] == {"VKDISPATCH_DEVISE": "VKDISPATCH_DEVICE", "VKDISPATCH_XYZZY": None}
+    assert variables["set"]["VKDISPATCH_TIMEOUT"] == "100"
+    assert "Did you mean VKDISPATCH_DEVICE?" in _advice(_change(healthy, environment=variables))
 
 
 def test_known_variables_are_those_that_the_sources_read() -> None:
@@ -313,23 +358,10 @@ def test_known_variables_are_those_that_the_sources_read() -> None:
     texts = [file.read_text() for file in files if file.name not in ("machine.py", "environment.py")]
     found = {name for text in texts for name in re.findall(r"VKDISPATCH_[A-Z_]*[A-Z]\b", text)}
     assert found == set(VARIABLES)
-    assert not set(_OF_TESTS) & found
+    assert not set(machine._OF_TESTS) & found
 
 
 # -- advice
-
-
-def _change(facts: Facts, **changes: Any) -> Facts:
-    """Return a copy with other values: `system__wsl=True` changes facts["system"]["wsl"]."""
-    changed = copy.deepcopy(facts)
-    for path, value in changes.items():
-        *places, name = path.split("__")
-        part: Any = changed
-        for place in places:
-            part = part[int(place)] if place.isdigit() else part[place]
-        part[name] = value
-    changed["problems"] = find_problems(changed)
-    return changed
 
 
 @pytest.fixture
