@@ -54,6 +54,7 @@ _NAMES = {
     "base.images.sampling": "HostSampler",
     "base.synchronization.signal": "Signal",
     "codegen": "ShaderSource",
+    "doctor.report": "doctor",
     "execution_pipeline.command_graph": "CommandGraph default_graph global_graph set_global_graph",
     "execution_pipeline.recordable": "BufferBindInfo ImageBindInfo",
     "matrices.product": "matmul",

@@ -171,6 +171,7 @@ from vkdispatch.base.sharing.shared_memory import SharedMemory
 from vkdispatch.base.synchronization.event import Event, ReadFuture, record_event, wait_event
 from vkdispatch.base.synchronization.signal import Signal
 from vkdispatch.codegen import ShaderSource
+from vkdispatch.doctor.report import doctor
 from vkdispatch.execution_pipeline.command_graph import (
     CommandGraph,
     default_graph,
@@ -356,6 +357,7 @@ __all__ = [
     "cumprod",
     "cumsum",
     "default_graph",
+    "doctor",
     "dot",
     "dtype",
     "dvec2",

@@ -1,5 +1,10 @@
-"""`python -m vkdispatch` is `vdlist`."""
+"""`python -m vkdispatch` is `vdlist`; with the name of a command it is `vkdispatch`."""
 
-from vkdispatch.cli import cli_entrypoint
+import sys
 
-cli_entrypoint()
+from vkdispatch.cli import cli_entrypoint, main
+
+if sys.argv[1:2] and not sys.argv[1].startswith("-"):
+    main(prog_name="vkdispatch")
+else:
+    cli_entrypoint()

@@ -130,11 +130,35 @@ def _show_cache(clear: bool) -> None:
 
 @click.group()
 @click.version_option(__version__, prog_name="vkdispatch")
-def commands() -> None:
-    """GPU kernels as typed Python functions, over Vulkan. `vdlist` lists the devices."""
+def main() -> None:
+    """Commands of vkdispatch."""
 
 
-commands.add_command(worker)
+@main.command()
+@click.option("--json", "as_json", is_flag=True, help="Print the facts as JSON.")
+@click.option("--measure/--no-measure", default=True, help="Whether to measure the bandwidth of copies.")
+@click.option(
+    "--timeout",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(0, min_open=True),
+    help="Seconds that a driver or device may take before it counts as hanging.",
+)
+def doctor(as_json: bool, measure: bool, timeout: float) -> None:
+    """Examine loader, drivers and devices, and say what to do about each problem.
+
+    The exit status is 1 if something is broken.
+    """
+    import json
+
+    from vkdispatch.doctor.report import format_facts, gather_facts, is_broken
+
+    facts = gather_facts(measure, timeout)
+    click.echo(json.dumps(facts, indent=2) if as_json else format_facts(facts))
+    raise SystemExit(is_broken(facts))
+
+
+main.add_command(worker)
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.native_module import native
+from vkdispatch.base.process.progress import show_wait
 
 if TYPE_CHECKING:
     from vkdispatch.base.spirv.module import Module
@@ -111,18 +112,19 @@ class ComputePlan(Handle):
             self.context.device_infos, spirv, self.binding_list, self.pc_size, entry_point, specialization
         )
         try:
-            self._native = native.Plan(
-                self.context._native,
-                spirv,
-                self.binding_list,
-                self.pc_size,
-                self.shader_name,
-                entry_point,
-                specialization,
-                load_pipelines(keys),
-                place or "",
-                uniform_blocks,
-            )
+            with show_wait(f"compiling kernel {self.shader_name!r}"):
+                self._native = native.Plan(
+                    self.context._native,
+                    spirv,
+                    self.binding_list,
+                    self.pc_size,
+                    self.shader_name,
+                    entry_point,
+                    specialization,
+                    load_pipelines(keys),
+                    place or "",
+                    uniform_blocks,
+                )
         except ValueError as error:
             raise ArgumentValueError(f"{self.shader_name}: {error}") from None
         store_pipelines(keys, self._native.new_cache_data())

@@ -12,6 +12,7 @@ from vkdispatch.base.compilation.bfloat16 import MARK, replace_float16
 from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.errors import ShaderBuildError
 from vkdispatch.base.native_module import native
+from vkdispatch.base.process.progress import show_wait
 
 if TYPE_CHECKING:
     from vkdispatch.base.compilation.includes import Preprocessing
@@ -62,15 +63,16 @@ def compile_glsl(
     code = disk_cache.load(_SPIRV, key)
     if code is None:
         try:
-            if preprocessing is None:
-                code = native.compile_glsl(with_lines() if with_lines else source)
-            else:
-                code = native.compile_glsl(
-                    source,
-                    preamble=preprocessing.preamble,
-                    includes=preprocessing.includes,
-                    texts=preprocessing.texts,
-                )
+            with show_wait(f"compiling kernel {name!r}"):
+                if preprocessing is None:
+                    code = native.compile_glsl(with_lines() if with_lines else source)
+                else:
+                    code = native.compile_glsl(
+                        source,
+                        preamble=preprocessing.preamble,
+                        includes=preprocessing.includes,
+                        texts=preprocessing.texts,
+                    )
         except ValueError as error:
             log = str(error).strip()
             if preprocessing is not None:

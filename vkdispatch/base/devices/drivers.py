@@ -41,13 +41,13 @@ def _find_faults(value: str) -> Iterator[str]:
         if not manifests:
             yield f"the folder {path!r} holds no manifest (*.json)"
         for manifest in sorted(manifests):
-            fault = _find_fault(manifest)
+            fault = find_fault(manifest)
             if fault:
                 yield f"{manifest!r} {fault}"
 
 
-def _find_fault(manifest: str) -> str | None:
-    """Return what is wrong with a manifest, or None."""
+def find_fault(manifest: str) -> str | None:
+    """Return what is wrong with the manifest of a driver, or None. Its library is loaded."""
     try:
         with open(manifest, "rb") as file:
             content = json.load(file)

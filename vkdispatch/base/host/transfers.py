@@ -22,6 +22,7 @@ from vkdispatch.base.host.protocols import HostProtocols
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.integers import as_int
 from vkdispatch.base.native_module import native
+from vkdispatch.base.process.progress import LARGE, show_wait
 from vkdispatch.base.synchronization.event import Event, ReadFuture
 
 Array = np.ndarray[Any, Any]
@@ -80,7 +81,15 @@ class Transfers(HostProtocols, Handle):
             the buffer is read-only.
         """
         queue = self._parse_writable_queue(index)
-        self._native.write(queue, self._parse_bytes(data, casting))
+        octets = self._parse_bytes(data, casting)
+        if self.mem_size < LARGE:
+            self._native.write(queue, octets)
+        else:
+            self._write_large(queue, octets, 0)
+
+    def _write_large(self, queue: int, octets: Any, offset: int) -> None:
+        with show_wait(f"copying {memoryview(octets).nbytes / LARGE:.1f} GiB to the device"):
+            self._native.write(queue, octets, offset)
 
     def write_async(
         self,
@@ -186,12 +195,17 @@ class Transfers(HostProtocols, Handle):
         host = fresh_array(shape, component) if out is None else check_out(out, shape, component)
         if host.size:
             offset = start * self.var_type.item_size
+            read = self._native.read_into if self.mem_size < LARGE else self._read_large
             for queue in queues:
                 memory: Any = host if index is not None else host[queue : queue + 1]
-                self._native.read_into(queue, memory, offset, raise_findings)
+                read(queue, memory, offset, raise_findings)
         # Types that NumPy lacks are widened, except in the caller's own array.
         widened = WIDENED.get(self.var_type) if out is None else None
         return host if widened is None else widened(host)
+
+    def _read_large(self, queue: int, memory: Any, offset: int, raise_findings: bool) -> None:
+        with show_wait(f"copying {memory.nbytes / LARGE:.1f} GiB from the device"):
+            self._native.read_into(queue, memory, offset, raise_findings)
 
     def read_async(self, index: int = 0, out: "Array | None" = None) -> ReadFuture:
         """Start a copy of the contents to the host, and return at once.
@@ -277,7 +291,8 @@ class Transfers(HostProtocols, Handle):
             raise ArgumentTypeError(f"start: expected an int, got {start!r}")
         first, _ = self._parse_range(flat, flat + size // self.var_type.item_size)
         if size:
-            self._native.write(queue, octets, first * self.var_type.item_size)
+            write = self._native.write if size < LARGE else self._write_large
+            write(queue, octets, first * self.var_type.item_size)
 
     def read_range(
         self, start: int, stop: int, index: int | None = None, out: "Array | None" = None

@@ -4,6 +4,29 @@ import os
 
 from vkdispatch.base.errors import ArgumentValueError
 
+VARIABLES = (
+    "VKDISPATCH_BACKEND",
+    "VKDISPATCH_CACHE",
+    "VKDISPATCH_CHECK",
+    "VKDISPATCH_CHECKPOINTS",
+    "VKDISPATCH_DEBUG",
+    "VKDISPATCH_DEVICE",
+    "VKDISPATCH_FORCE_STAGING",
+    "VKDISPATCH_FORCE_TRANSFER_QUEUE",
+    "VKDISPATCH_FORCE_VARIANT",
+    "VKDISPATCH_KOMPUTE_MERGE",
+    "VKDISPATCH_NO_CALIBRATION",
+    "VKDISPATCH_NO_EXPORT",
+    "VKDISPATCH_NO_HOST_IMPORT",
+    "VKDISPATCH_NO_PUSH_DESCRIPTORS",
+    "VKDISPATCH_PLAN",
+    "VKDISPATCH_PRINT_BUFFER",
+    "VKDISPATCH_PROGRESS",
+    "VKDISPATCH_TIMEOUT",
+    "VKDISPATCH_TRACEBACK",
+)
+"""Every variable that the package and its engine read."""
+
 _ON = ("1", "true", "yes", "on")
 _OFF = ("0", "false", "no", "off")
 

@@ -8,6 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 
+from vkdispatch.base.process.progress import show_wait
 from vkdispatch.base.record import record
 from vkdispatch.orders.compilation import storage
 from vkdispatch.orders.compilation.vendors import VENDORS
@@ -218,7 +219,8 @@ def compile_library(compiler: Compiler, options: Sequence[str], source: Source) 
                 _write(os.path.join(folder, path), text)
         command = make_command(compiler, options, source.suffix)
         try:
-            done = run_program(command, TIMEOUT_SECONDS, folder)
+            with show_wait(f"compiling an order with {compiler.title}"):
+                done = run_program(command, TIMEOUT_SECONDS, folder)
         except subprocess.TimeoutExpired:
             raise BuildFailure(f"{compiler.title}: no result after {TIMEOUT_SECONDS} s") from None
         except OSError as error:

@@ -11,6 +11,7 @@ from vkdispatch.base.compilation import disk_cache
 from vkdispatch.base.context import Context
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.image import Image
+from vkdispatch.base.process.progress import show_wait
 from vkdispatch.base.synchronization.timing import Timing
 from vkdispatch.codegen import ShaderDescription
 from vkdispatch.execution_pipeline.command_graph import current
@@ -68,11 +69,13 @@ def find_fastest_size(
                 copies[id(value)] = _copy_image(value) if isinstance(value, Image) else _copy_buffer(value)
         arguments = [copies.get(id(value), value) for value in values]
         trials = {size: make_trial(size) for size in list_candidates(context)}
-        # The first round compiles and touches memory. Its times determine the number of rounds that count.
-        warm = _measure(context, trials, arguments, 1)
-        once = sum(times[0] for times in warm.values())
-        rounds = min(_MOST, max(_FEWEST, math.ceil(_SECONDS / max(once, 1e-9))))
-        found = {size: median(times) for size, times in _measure(context, trials, arguments, rounds).items()}
+        with show_wait(f"measuring {len(trials)} workgroup sizes"):
+            # The first round compiles and touches memory. Its times tell how many rounds count.
+            warm = _measure(context, trials, arguments, 1)
+            once = sum(times[0] for times in warm.values())
+            rounds = min(_MOST, max(_FEWEST, math.ceil(_SECONDS / max(once, 1e-9))))
+            all_times = _measure(context, trials, arguments, rounds)
+        found = {size: median(times) for size, times in all_times.items()}
     finally:
         current.chosen = chosen
         for copy in copies.values():

@@ -1,0 +1,194 @@
+"""What this machine has, as far as no driver has to be asked: system, packages, variables, manifests."""
+
+import glob
+import os
+import platform
+import sys
+from typing import Any
+
+from vkdispatch.base.process.environment import VARIABLES
+
+Facts = dict[str, Any]
+
+# Packages that vkdispatch uses or works with, where they are installed.
+_PACKAGES = (
+    *("numpy", "click", "platformdirs", "opt_einsum", "cuda-bindings", "cloudpickle", "dask", "distributed"),
+    *("scipy", "matplotlib", "torch", "cupy", "jax", "ipython", "tqdm"),
+)
+# Variables of others that decide which drivers there are and how they work.
+_PREFIXES = ("VK_", "MESA_", "LP_", "GALLIUM_", "DISABLE_LAYER", "RADV_", "ANV_", "TU_")
+_NAMES = (
+    *("NVIDIA_DRIVER_CAPABILITIES", "NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
+    *("LD_LIBRARY_PATH", "LD_PRELOAD"),
+)
+_LONGEST_VALUE = 160
+_PREFIX = "VKDISPATCH_"
+# Of tests and builds, which the package itself does not read.
+_OF_TESTS = (
+    *("VKDISPATCH_FAULT_LAYER", "VKDISPATCH_FIRST_PROGRAM", "VKDISPATCH_INTERPRET", "VKDISPATCH_PROGRAMS"),
+    *("VKDISPATCH_RANDOM_KERNELS", "VKDISPATCH_RANDOM_SEED", "VKDISPATCH_SANITIZE"),
+    "VKDISPATCH_TEST_PORTABLE",
+)
+_GPU_VENDORS = {"10de": "NVIDIA", "1002": "AMD", "8086": "Intel"}
+_DISPLAY, _ACCELERATOR = "0x03", "0x12"  # classes of PCI devices
+
+
+def describe_packages() -> Facts:
+    """Return the versions of vkdispatch, Python and other packages, and each vkdispatch there is."""
+    import vkdispatch
+
+    folder = os.path.dirname(os.path.abspath(vkdispatch.__file__ or ""))
+    return {
+        "version": vkdispatch.__version__,
+        "folder": folder,
+        "distributions": _find_distributions(),
+        "copies": _find_copies(folder),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "packages": {name: version for name in _PACKAGES if (version := _find_version(name))},
+    }
+
+
+def _find_version(name: str) -> str | None:
+    from importlib import metadata
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _find_distributions() -> list[Facts]:
+    """Return the installed distributions that bring a package called vkdispatch."""
+    from importlib import metadata
+
+    found: dict[str, Facts] = {}
+    for each in metadata.distributions():
+        name = each.metadata["Name"] or ""
+        tops = (each.read_text("top_level.txt") or "").split()
+        if name.lower() == "vkdispatch" or "vkdispatch" in tops:
+            place = os.path.realpath(str(each.locate_file("")))
+            # An editable install is found twice where its sources are also searched.
+            found.setdefault(
+                f"{name} {each.version}", {"name": name, "version": each.version, "folder": place}
+            )
+    return list(found.values())
+
+
+def _find_copies(folder: str) -> list[str]:
+    """Return the other folders called vkdispatch that Python would import if the first one were not there."""
+    paths = (os.path.join(entry or os.getcwd(), "vkdispatch") for entry in sys.path)
+    found = {os.path.realpath(path) for path in paths if os.path.isfile(os.path.join(path, "__init__.py"))}
+    return sorted(found - {os.path.realpath(folder)})
+
+
+def describe_system() -> Facts:
+    """Return the operating system, the kind of container, memory and processors."""
+    found: Facts = {
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "platform": sys.platform,
+        "distribution": None,
+        "family": [],
+        "container": _find_container(),
+        "wsl": "microsoft" in platform.release().lower(),
+        "processors": os.cpu_count(),
+    }
+    try:
+        release = platform.freedesktop_os_release()
+    except (OSError, AttributeError):
+        return found
+    found["distribution"] = release.get("PRETTY_NAME") or release.get("NAME")
+    found["family"] = [release.get("ID", ""), *release.get("ID_LIKE", "").split()]
+    return found
+
+
+def _find_container() -> str | None:
+    if os.path.exists("/run/.containerenv"):
+        return "podman"
+    if os.path.exists("/.dockerenv"):
+        return "docker"
+    return "kubernetes" if "KUBERNETES_SERVICE_HOST" in os.environ else None
+
+
+def describe_hardware() -> Facts:
+    """Return the GPUs on the PCI bus, the render nodes with whether they can be opened, NVIDIA's module."""
+    gpus = []
+    for path in sorted(glob.glob("/sys/bus/pci/devices/*")):
+        kind = _read(f"{path}/class")
+        vendor = _read(f"{path}/vendor").removeprefix("0x")
+        if vendor in _GPU_VENDORS and kind.startswith((_DISPLAY, _ACCELERATOR)):
+            driver = f"{path}/driver"
+            gpus.append(
+                {
+                    "vendor": _GPU_VENDORS[vendor],
+                    "id": f"{vendor}:{_read(f'{path}/device').removeprefix('0x')}",
+                    "module": os.path.basename(os.path.realpath(driver)) if os.path.exists(driver) else None,
+                }
+            )
+    nodes = sorted(glob.glob("/dev/dri/renderD*"))
+    version = _read("/proc/driver/nvidia/version")
+    return {
+        "gpus": gpus,
+        "nodes": [{"path": node, "usable": os.access(node, os.R_OK | os.W_OK)} for node in nodes],
+        "nvidia_module": version.splitlines()[0].partition(":")[2].strip() if version else None,
+        "nvidia_nodes": bool(glob.glob("/dev/nvidia[0-9]*")),
+        "dxg": os.path.exists("/dev/dxg"),
+    }
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8", errors="replace") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def describe_environment() -> Facts:
+    """Return the variables that matter and are set, and unknown names of ours, each with a likely one."""
+    from difflib import get_close_matches
+
+    known = {*VARIABLES, *_OF_TESTS}
+    words = [name.removeprefix(_PREFIX) for name in VARIABLES]
+    ours = [name for name in os.environ if name.startswith("VKDISPATCH")]
+    theirs = [name for name in os.environ if name.startswith(_PREFIXES) or name in _NAMES]
+    return {
+        "set": {name: os.environ[name][:_LONGEST_VALUE] for name in (*sorted(ours), *sorted(theirs))},
+        "unknown": {
+            # without what all of them begin with, and which makes them alike
+            name: next(
+                (f"{_PREFIX}{word}" for word in get_close_matches(name[len(_PREFIX) :], words, 1)), None
+            )
+            for name in sorted(ours)
+            if name not in known
+        },
+    }
+
+
+def find_manifests() -> list[str]:
+    """Return the manifests of drivers that the loader reads, in its order. On Windows: none are known."""
+    chosen = os.environ.get("VK_DRIVER_FILES") or os.environ.get("VK_ICD_FILENAMES")
+    added = os.environ.get("VK_ADD_DRIVER_FILES", "")
+    # nothing is added to the chosen ones
+    places = chosen.split(os.pathsep) if chosen else [*added.split(os.pathsep), *_standard_folders()]
+    found: list[str] = []
+    for place in filter(None, places):
+        folder = glob.escape(place)
+        found += sorted(glob.glob(f"{folder}/*.json")) if os.path.isdir(place) else [place]
+    return list(dict.fromkeys(found))
+
+
+def _standard_folders() -> list[str]:
+    if sys.platform == "win32":
+        return []
+    home = os.path.expanduser("~")
+    bases = [
+        os.environ.get("XDG_CONFIG_HOME") or f"{home}/.config",
+        *(os.environ.get("XDG_CONFIG_DIRS") or "/etc/xdg").split(os.pathsep),
+        "/etc",
+        os.environ.get("XDG_DATA_HOME") or f"{home}/.local/share",
+        *(os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share").split(os.pathsep),
+    ]
+    if sys.platform == "darwin":
+        bases += ["/opt/homebrew/etc", "/opt/homebrew/share", "/usr/local/etc"]
+    folders = (os.path.join(base, "vulkan", "icd.d") for base in bases if base)
+    return [folder for folder in dict.fromkeys(folders) if os.path.isdir(folder)]
