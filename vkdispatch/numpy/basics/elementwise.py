@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.inputs import parse_value
+from vkdispatch.numpy.basics.inputs import parse_value, to_array
 from vkdispatch.numpy.core.application import (
     apply_ufunc,
     broadcast_shapes,
@@ -23,6 +23,7 @@ from vkdispatch.numpy.core.array import (
     array_of,
     bound_integer,
     check_cast,
+    describe,
     parse_index,
     parse_operand,
     store,
@@ -186,7 +187,7 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out", casting: 
             raise ArgumentValueError("where: give out= as well, for the elements where it is False")
         return array_of(value)
     if not isinstance(out, Array):
-        raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
+        raise ArgumentTypeError(f"out: expected an Array, got {describe(out)}")
     check_cast(value.dtype, out.dtype, name, casting)
     value = cast(value, out.dtype)
     if where is not None and where is not True:
@@ -475,8 +476,8 @@ around = round
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Array:
     """Return where two arrays are equal within tolerances. See `numpy.isclose`."""
-    x = asarray(a)
-    y = asarray(b)
+    x = to_array(a, "isclose: a")
+    y = to_array(b, "isclose: b")
     if y.dtype.kind in "biu":
         y = y * 1.0  # as NumPy: differences and magnitudes of integers may overflow
     near: Array = absolute(x - y) <= atol + rtol * absolute(y)
@@ -498,21 +499,22 @@ def isrealobj(x: Any) -> bool:
 
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
     """Return the array with numbers in place of NaN and infinities. See `numpy.nan_to_num`."""
-    if not isinstance(x, Array):
-        x = asarray(x)
-    if x.dtype.kind not in "fc":
-        return x.copy() if copy else x  # type: ignore[no-any-return]
-    if x.dtype.kind == "c":
-        parts = (nan_to_num(part, True, nan, posinf, neginf) for part in (real(x), imag(x)))
+    array = to_array(x, "nan_to_num: x")
+    kind = array.dtype
+    if kind.kind not in "fc":
+        return array.copy() if copy else array
+    if kind.kind == "c":
+        parts = (nan_to_num(part, True, nan, posinf, neginf) for part in (real(array), imag(array)))
         result = array_of(_join(*(value_of(part) for part in parts)))
     else:
-        info = np.finfo(x.dtype)
+        info = np.finfo(kind)
         above = float(info.max) if posinf is None else posinf
         below = float(info.min) if neginf is None else neginf
-        result = choose(isnan(x), nan, choose(x == math.inf, above, choose(x == -math.inf, below, x)))
+        result = choose(array == math.inf, above, choose(array == -math.inf, below, array))
+        result = choose(isnan(array), nan, result)
     if not copy:
-        x[...] = result
-        return x  # type: ignore[no-any-return]
+        array[...] = result
+        return array
     return result
 
 

@@ -940,7 +940,7 @@ def store_result(out: Any, result: Array) -> Array:
     if out is None:
         return result
     if not isinstance(out, Array):
-        raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
+        raise ArgumentTypeError(f"out: expected an Array, got {describe(out)}")
     store(out, value_of(result), "out")
     return out
 

@@ -269,7 +269,7 @@ def call_function(func: Any, types: Any, args: Sequence[Any], kwargs: dict[str, 
     Raises
     ------
     TypeError
-        An argument is an array of NumPy, or this namespace lacks the function or one of the arguments.
+        This namespace lacks the function or one of the arguments, or the function refuses an argument.
     """
     if not all(issubclass(each, (Array, np.ndarray, Buffer)) for each in types):
         return NotImplemented
@@ -277,11 +277,6 @@ def call_function(func: Any, types: Any, args: Sequence[Any], kwargs: dict[str, 
     own = find_function(func)
     if own is None:
         raise ArgumentTypeError(f"{name}: arrays do not have this function; {_ON_HOST}")
-    if own.__name__ not in _ABOUT:
-        _refuse_host_arrays(name, [*args, *kwargs.values()])
-        for each in args:
-            if isinstance(each, (list, tuple)):
-                _refuse_host_arrays(name, each)
     positional, named = bind_arguments(name, func, own, args, kwargs)
     return own(*positional, **named)
 
@@ -303,8 +298,6 @@ def find_function(func: Any) -> Callable[..., Any] | None:
     return found if inspect.isfunction(found) else None
 
 
-# Functions that compute nothing; arrays of NumPy are welcome.
-_ABOUT = ("can_cast", "common_type", "may_share_memory", "result_type", "shares_memory")
 # Parameters that have another name here.
 _RENAMED = {"clip": {"a_min": "min", "a_max": "max"}}
 
