@@ -130,6 +130,7 @@ def test_accumulate() -> None:
         (np.subtract, (np.array([0, 0, 1]), np.array([1, 1, -1])), 2.0),
         (np.multiply, [1, 1, 1, 1, 1], np.arange(1, 21, dtype=np.float32).reshape(5, 4)),
         (np.maximum, (slice(None), slice(0, 2)), 5.0),
+        (np.minimum, np.array([2, 0, 2]), 3.0),
         (np.divide, [-1, -1, -1], 2.0),
         (np.add, [], 2.0),
     ],

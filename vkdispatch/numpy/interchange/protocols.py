@@ -79,7 +79,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
         if _is_foreign(each):
             return NotImplemented
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-    _refuse_host_arrays(f"np.{name}", (*inputs, *_flat(outputs), kwargs.get("where")))
+    elements = (*inputs[:1], *inputs[2:]) if method == "at" else inputs  # without the indices
+    _refuse_host_arrays(f"np.{name}", (*elements, *_flat(outputs), kwargs.get("where")))
     compute = _METHODS.get(method)
     if compute is None:
         raise ArgumentTypeError(f"np.{name}: arrays do not have this method; {_ON_HOST}")
