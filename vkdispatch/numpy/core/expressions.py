@@ -5,7 +5,7 @@ from os.path import dirname, join
 from sys import getrefcount
 from threading import RLock
 from typing import Any
-from weakref import WeakSet
+from weakref import ref
 
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import describe_place
@@ -52,7 +52,7 @@ TAKE = Operation("copy", lambda value, kind: value)
 REAL = Operation("real", lambda z, kind: z.real)
 IMAG = Operation("imag", lambda z, kind: z.imag)
 # Expressions of which there are parts that may have to show what is written to them.
-_have_parts: "WeakSet[Node]" = WeakSet()
+_have_parts: dict[int, "ref[Node]"] = {}  # by identity
 
 
 Loop = native.Loop
@@ -101,7 +101,8 @@ def shown_view(value: Node) -> View | None:
 def make_part(operation: Operation, value: Value, kind: Kind) -> Node:
     """Return the expression of the real or imaginary parts of complex numbers, as a view of them."""
     if type(value) is Node:
-        _have_parts.add(value)
+        number = id(value)
+        _have_parts[number] = ref(value, lambda _: _have_parts.pop(number, None))
     return make_node(find_loop(operation, (value.dtype,), kind), (value,), value.shape, value.size)
 
 
@@ -110,7 +111,7 @@ def shows_parts(value: Node) -> bool:
 
     One is the real or imaginary parts of the other.
     """
-    return value in _have_parts or _find_whole(value) is not None
+    return id(value) in _have_parts or _find_whole(value) is not None
 
 
 def _find_whole(value: Node) -> Node | None:
@@ -118,7 +119,7 @@ def _find_whole(value: Node) -> Node | None:
     if value.loop.operation is not REAL and value.loop.operation is not IMAG:
         return None
     whole = value.operands[0] if value.operands else None
-    if type(whole) is not Node or whole not in _have_parts:
+    if type(whole) is not Node or id(whole) not in _have_parts:
         return None
     # one reference is that of the operands
     is_alone = whole.result is None and getrefcount(whole) - _LOCAL == 1
