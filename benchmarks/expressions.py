@@ -117,12 +117,18 @@ def copy(m: Any, x: Any) -> Any:
     return x.clone() if m.__name__ == "torch" else x.copy()
 
 
-def programs(library: Library) -> Iterator[tuple[str, Callable[..., Any], list[Any], int]]:
-    """Yield the programs: a name, the function, its arguments, and the bytes of inputs and output."""
+def programs(
+    library: Library, longest: int = SIZES[-1]
+) -> Iterator[tuple[str, Callable[..., Any], list[Any], int]]:
+    """Yield the programs: a name, the function, its arguments, and the bytes of inputs and output.
+
+    Axes longer than `longest` are cut to it; names and bytes stay those of the whole.
+    """
     rng = np.random.default_rng(0)
 
     def real(*shape: int) -> Any:
-        return library.put(rng.random(shape, np.float32) + np.float32(0.5))
+        cut = tuple(min(length, longest) for length in shape)
+        return library.put(rng.random(cut, np.float32) + np.float32(0.5))
 
     for n in SIZES:
         yield f"x + y, {n}", lambda m, a, b: a + b, [real(n), real(n)], 12 * n
@@ -136,7 +142,8 @@ def programs(library: Library) -> Iterator[tuple[str, Callable[..., Any], list[A
     n = 1 << 24
     yield "Black-Scholes, 2^24", black_scholes, [real(n), real(n), real(n)], 16 * n
     yield "develop, 2160 x 3840 x 3", develop, [real(2160, 3840, 3)], 5 * 2160 * 3840 * 3
-    picture = library.put(rng.integers(0, 256, (2160, 3840, 3), np.uint8))
+    rows, columns = min(2160, longest), min(3840, longest)
+    picture = library.put(rng.integers(0, 256, (rows, columns, 3), np.uint8))
     yield "edges, 2160 x 3840 x 3 bytes", edges, [picture], 4 * 2160 * 3840
 
 

@@ -1,6 +1,7 @@
 """The loop that times calls as a user makes them, and the processes of the libraries, one for each."""
 
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -62,10 +63,14 @@ def make_command(
     return main
 
 
-def run_apart(module: str, *arguments: str) -> Any:
+def run_apart(module: str, *arguments: str, **environment: str) -> Any:
     """Return the JSON that a module prints last in its own process; None, with a message, if it fails."""
     done = subprocess.run(
-        [sys.executable, "-m", module, *arguments], capture_output=True, text=True, check=False
+        [sys.executable, "-m", module, *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]

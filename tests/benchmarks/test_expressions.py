@@ -1,13 +1,15 @@
 """The programs over arrays that benchmarks time compute what NumPy computes, and their table is right."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 import vkdispatch.numpy as vnp
-from benchmarks import expressions
+from benchmarks import expressions, new_process
 from benchmarks.libraries_apart import run_apart
 
 PROGRAMS: dict[Callable[..., Any], list[tuple[int, ...]]] = {
@@ -50,3 +52,11 @@ def test_the_table_has_bandwidths_and_their_share_of_a_copy() -> None:
 def test_a_library_that_is_not_there_is_left_out(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_apart("benchmarks.no_such_module", "--library", "x") is None
     assert "--library x: " in capsys.readouterr().err
+
+
+def test_only_the_first_process_compiles() -> None:
+    done = CliRunner().invoke(new_process.main, ["--longest", "8"])
+    assert done.exit_code == 0, done.output
+    first, next_one = (int(each) for each in re.findall(r"(\d+) kernels compiled", done.output))
+    assert first > 10
+    assert next_one == 0

@@ -301,6 +301,19 @@ def test_geometry(kind: DType) -> None:
         close(actual, values, 2 * tolerance(kind), 50 * tolerance(kind))
 
 
+@pytest.mark.parametrize("kind", [hv2, hv3, hv4], ids=lambda kind: kind.name)
+def test_lengths_of_float16_vectors_have_squares_beyond_float16(kind: DType) -> None:
+    need(kind)
+    count = dt.component_count(kind)
+    a = np.full((3, count), [[300], [30000], [1e-3]], np.float16)
+    found = evaluate(lambda x: [vc.length(x), vc.distance(x, -x), vc.normalize(x)], (kind, a))
+    norm = np.linalg.norm(a.astype(float), axis=1)
+    with np.errstate(over="ignore"):
+        wanted = [norm.astype(np.float16), (2 * norm).astype(np.float16), a / norm[:, None]]
+    for actual, values in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(actual, values, rtol=2e-3)
+
+
 @pytest.mark.parametrize("kind", [v3, dv3, hv3], ids=lambda kind: kind.name)
 def test_cross_product(kind: DType) -> None:
     need(kind)

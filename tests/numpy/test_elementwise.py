@@ -388,3 +388,18 @@ def test_bits_do_not_depend_on_fusion(kind: str) -> None:
         fused = (function(x * y + z, z) * y - x).numpy()
         np.testing.assert_array_equal(fused, (apart(apart(function(product, z)) * y) - x).numpy(), name)
     np.testing.assert_array_equal(vnp.sum(x * y + z).numpy(), vnp.sum(product).numpy())
+
+
+def test_where_of_numbers_of_two_kinds() -> None:
+    mask = np.array([True, False, True])
+    for x, y in ((1.5, 2j), (2j, 3), (True, 1j), (1, 2.5), (True, 3)):
+        wanted = np.where(mask, x, y)
+        found = vnp.where(vnp.asarray(mask), x, y)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found.numpy(), wanted)
+    vnp.set_default_dtype(vnp.float32)
+    try:
+        assert vnp.where(vnp.asarray(mask), 1.5, 2j).dtype == np.complex64
+        assert vnp.where(vnp.asarray(mask), vnp.arange(3), 2j).dtype == np.complex64
+    finally:
+        vnp.set_default_dtype(None)

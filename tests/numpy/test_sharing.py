@@ -188,3 +188,51 @@ def test_arguments_that_numpys_functions_take() -> None:
         r = m.vsplit(x, 1)
     """
     run_texts(texts, np.arange(6).reshape(2, 3).astype("int16"), np.arange(6).reshape(2, 3).astype("uint8"))
+
+
+# Of the array x, or of an expression: whatever is written to one shows in the other.
+PARTS = """
+r = m.real(x); r[...] = 7
+r = m.imag(x); r += 1
+r = m.real(x); x[...] = 2
+r = m.imag(x[::-1, 1]); r[1:] = 9; x += 1j
+r = m.real(x.T); r[0] = m.imag(x.T)[1]
+r = m.real(x[0, 1, ...]); r[...] = 4
+y = x * 2; r = m.real(y); r[...] = 7; r = y
+y = x * 2; r = m.imag(y); r += 1; r = y
+y = x * 2; r = m.imag(y); r[1:] += 1; r = y
+y = x * 2; r = m.real(y); y[...] = 7
+y = x * 2; r = m.real(y); y += 7 + 1j
+y = x * 2; r = m.real(y); y[0] = 7
+y = x * 2; r = m.real(y); s = r + 1; y[...] = 7; r = s
+y = x * 2; r = m.real(y); s = r + 1; r[...] = 7; r = s
+y = x * 2; r = m.imag(y); s = m.real(y); s[...] = r; r = y
+y = x * 2; r = m.real(y); x[...] = 0; r[...] = 3; r = y
+y = x * 2; r = m.real(y); x[...] = 0; y[...] = 3
+y = x * 2; r = m.real(y); str(r); r[...] = 3; r = y
+y = x * 2; r = m.real(y); str(y); r[...] = 3; r = y
+y = x * 2; r = m.real(y); str(y); y[...] = 3
+y = x * 2; r = m.real(y)[1:]; r[...] = 3; r = y
+y = x * 2; r = m.real(y); t = m.imag(m.conj(y)); m.add(r, t, out=r); r = y
+r = m.real(x * 2); r += 1
+r = m.real(x * 2) + m.imag(x * 3)
+r = m.real(m.real(x)); r[...] = 5
+"""
+
+
+@pytest.mark.parametrize("kind", ["complex64", "complex128"])
+def test_parts_of_complex_numbers_share_memory(kind: str) -> None:
+    x = np.arange(12).reshape(3, 4) + 1j * np.arange(12, 24).reshape(3, 4)
+    run_texts(PARTS, x.astype(kind))
+
+
+def test_parts_of_expressions_stay_in_one_kernel() -> None:
+    z = vnp.asarray(np.arange(8) + 1j * np.arange(8))
+    text = str(vnp.explain(vnp.real(z * 2) * vnp.imag(z * 3) + 1))
+    assert text.count("kernel") == str(vnp.explain(z * 2)).count("kernel")
+    named = z * 2
+    r = vnp.real(named) + 1
+    assert type(r._value).__name__ == "Node"
+    assert type(named._value).__name__ == "Node"
+    np.testing.assert_array_equal(r.numpy(), np.arange(8) * 2 + 1)
+    assert named._value.result is None

@@ -25,6 +25,7 @@ import vkdispatch_native as native
 from tests.native.gates import disable_forced_switches
 from tests.runtime.holds import Hold
 from vkdispatch.base.context import destroy_context
+from vkdispatch.base.synchronization import event as events
 from vkdispatch.codegen.abbreviations import Buff, Var, f32, u32
 
 # After so long a wait that no interrupt ends is let go, and the test fails.
@@ -613,10 +614,21 @@ def perform(scenario: Callable[[], Steps]) -> None:
     hold.destroy()
 
 
+def end_callbacks() -> None:
+    """Wait for the threads that call callbacks of events: they let go of an event after they called them."""
+    watchers = list(events._watchers.values())
+    events._watchers.clear()
+    for watcher in watchers:
+        watcher.stop()
+        if watcher._thread is not None:
+            watcher._thread.join()
+
+
 def objects() -> dict[str, int]:
     """Return how many there are of what might leak."""
-    gc.collect()
     vd.queue_wait_idle()
+    end_callbacks()
+    gc.collect()
     counts = vd.get_context()._native.statistics()
     kept = ("live_objects", "waiting_frees", "pinned_blocks")
     # Our own stay for some seconds.
@@ -784,4 +796,5 @@ def _press_often() -> None:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin without
     globals()[sys.argv[1]](*sys.argv[2:])

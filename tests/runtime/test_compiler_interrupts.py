@@ -22,6 +22,7 @@ INTERRUPTED = (
 import os, signal, sys, threading, time
 import vkdispatch_native as native
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs begin without
 SMALL = "#version 450\\nvoid main() {}"
 
 def threads(name="vkd compiler"):

@@ -295,6 +295,37 @@ def test_shared_arrays_and_barriers() -> None:
         kernel(out, 1)
 
 
+WIDE_BARRIERS = """
+import numpy as np, vkdispatch as vd, vkdispatch.codegen as vc
+from vkdispatch.codegen.abbreviations import *
+
+@vd.shader("out.size", local_size=16, check=True)
+def kernel(out: Buff[f32], k: Const[i32]) -> None:
+    tile = vc.shared_buffer(f32, 16)
+    lane = vc.local_invocation_id().x.to_dtype(i32)
+    vc.barrier()
+    tile[lane + k] = lane * 1.0
+    vc.barrier()
+    out[vc.global_invocation_id().x] = tile[lane ^ 1]
+
+out = vd.asbuffer(np.zeros(40, np.float32))
+kernel(out, 0)
+print(out.read(0).tolist())
+try:
+    kernel(out, 14)
+except IndexError as error:
+    print(error)
+"""
+
+
+def test_a_wide_kernel_has_barriers_for_invocations_beyond_the_limit(run_python: Any) -> None:
+    ran = run_python(WIDE_BARRIERS, VKDISPATCH_FORCE_VARIANT="wide,coarse")
+    assert ran.returncode == 0, ran.stderr
+    found, error = ran.stdout.splitlines()
+    assert found == str([float(i % 16 ^ 1) for i in range(40)])
+    assert re.search(r"index 16 .*shared buffer '.*' of 16, .*\b34 violations in all", error), error
+
+
 def test_deep_expressions_and_many_accesses() -> None:
     @vd.shader(4, local_size=4, check=True)
     def kernel(data: Buff[f32], out: Buff[f32]) -> None:

@@ -38,7 +38,7 @@ from vkdispatch.numpy.basics.reductions import cumsum
 from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.application import broadcast_shapes
-from vkdispatch.numpy.core.array import Array, parse_index, store_result
+from vkdispatch.numpy.core.array import Array, describe, parse_index, store_result
 from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, int64, kernel_type, parse_dtype
 from vkdispatch.numpy.core.memory import Shape
@@ -626,7 +626,7 @@ class Generator:
     def shuffle(self, x: Any, axis: int = 0) -> None:
         """Bring the parts of an array along an axis into random order, in place."""
         if not isinstance(x, Array):
-            raise ArgumentTypeError(f"x: expected an Array, which is written to, got {type(x).__name__}")
+            raise ArgumentTypeError(f"x: expected an Array, which is written to, got {describe(x)}")
         x[...] = self.permutation(x, axis)
 
     def permuted(self, x: Any, axis: int | None = None, out: Any = None) -> Array:
@@ -665,7 +665,7 @@ def _shape_of_draw(size: Any, out: Any) -> Shape:
     if out is None:
         return _parse_size(size)
     if not isinstance(out, Array):
-        raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
+        raise ArgumentTypeError(f"out: expected an Array, got {describe(out)}")
     if size is not None and _parse_size(size) != out.shape:
         raise ArgumentValueError(f"size: expected the shape of out, {out.shape}, got {size}")
     shape: Shape = out.shape

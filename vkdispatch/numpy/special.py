@@ -14,9 +14,10 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.numpy.basics.elementwise import UFUNCS, choose, exp, finish, isnan, log, log1p
 from vkdispatch.numpy.basics.elementwise import absolute as magnitude
+from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.manipulation import result_type
 from vkdispatch.numpy.core.application import make_operation
-from vkdispatch.numpy.core.array import Array, array_of, value_of
+from vkdispatch.numpy.core.array import Array, array_of, parse_operand, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import default_real
 from vkdispatch.numpy.core.expressions import Operation
@@ -46,11 +47,11 @@ __all__ = [
 def _reals(name: str, *operands: Any) -> list[Any]:
     """Return arrays with real dtypes; Python numbers beside arrays as they are."""
     if not any(isinstance(each, Array) for each in operands):
-        operands = tuple(asarray(each) for each in operands)
+        operands = tuple(to_array(each, f"{name}: x") for each in operands)
     found = []
     for each in operands:
         if not isinstance(each, Array):
-            found.append(each)
+            found.append(parse_operand(each, f"{name}: x"))
             continue
         if each.dtype.kind == "c":
             raise ArgumentTypeError(f"{name}: expected real numbers, got {each.dtype}")

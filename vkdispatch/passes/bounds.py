@@ -19,7 +19,7 @@ from itertools import pairwise
 
 from vkdispatch.analyses.contents import PURE, contents, remember
 from vkdispatch.analyses.joint_flow import JointFlow, has_barriers, registers_of
-from vkdispatch.base.dtype import DType, bool_, is_cooperative, uint32, uvec3
+from vkdispatch.base.dtype import DType, bool_, is_cooperative, uint32, uint64, uvec3
 from vkdispatch.base.record import replace
 from vkdispatch.ir import (
     Assert,
@@ -51,6 +51,7 @@ from vkdispatch.ir import (
 from vkdispatch.ir.location import Loc
 from vkdispatch.ir.names import FreshNames
 from vkdispatch.passes.builders import all_of, less, negate, read, uint, zero
+from vkdispatch.passes.widen import global_id
 
 _SILENT = (Comment, Print, Assert)
 
@@ -119,7 +120,7 @@ class _Guards:
     def __init__(self, kernel: Kernel) -> None:
         assert kernel.exec_count is not None
         self._flow = JointFlow(kernel)
-        self._limit = Expr(Op.ARGUMENT, uvec3, (), kernel.exec_count)
+        self._kernel = kernel
         self._names = FreshNames.of_variables(kernel)
         # how many statements mention a register
         self._uses = Counter(
@@ -130,11 +131,19 @@ class _Guards:
 
     def start(self) -> Statement:
         """Declare whether the invocation lies within the limit."""
-        position = Expr(Op.BUILTIN, uvec3, (), Builtin.GLOBAL_INVOCATION_ID)
-        within = [
-            less(*(Expr(Op.COMPONENT, uint32, (vector,), axis) for vector in (position, self._limit)))
-            for axis in "xyz"
-        ]
+        kernel = self._kernel
+        assert kernel.exec_count is not None
+        if kernel.wide:
+            first = kernel.arguments.index(kernel.exec_count)
+            limits = [Expr(Op.ARGUMENT, uint64, (), each) for each in kernel.arguments[first : first + 3]]
+            within = [less(global_id(axis), limit) for axis, limit in enumerate(limits)]
+        else:
+            position = Expr(Op.BUILTIN, uvec3, (), Builtin.GLOBAL_INVOCATION_ID)
+            limit = Expr(Op.ARGUMENT, uvec3, (), kernel.exec_count)
+            within = [
+                less(*(Expr(Op.COMPONENT, uint32, (vector,), axis) for vector in (position, limit)))
+                for axis in "xyz"
+            ]
         return Declare(self._inside, all_of(within))
 
     # -- blocks

@@ -130,7 +130,7 @@ class _Widening:
                 Expr(Op.COMPARE, bool_, (self._id(axis), limit), ">=") for axis, limit in enumerate(limits)
             )
             bound = If(((Expr(Op.LOGICAL, bool_, beyond, "||"), (Return(),)),))
-        start = tuple(Declare(register, _global_id(axis)) for axis, register in sorted(self._ids.items()))
+        start = tuple(Declare(register, global_id(axis)) for axis, register in sorted(self._ids.items()))
         arguments = tuple(
             part for argument in kernel.arguments for part in self._members.get(argument, (argument,))
         )
@@ -385,7 +385,7 @@ def _split(argument: Argument, members: FreshNames) -> tuple[Argument, ...]:
     return tuple(Argument(name, kind) for name in names)
 
 
-def _global_id(axis: int) -> Expr:
+def global_id(axis: int) -> Expr:
     """Return the id of the invocation along an axis: workgroup id * workgroup size + local id."""
     group, size, local = (
         _cast(_part(Expr(Op.BUILTIN, uvec3, (), which), axis), uint64)

@@ -11,6 +11,7 @@ from vkdispatch.codegen import ShaderDescription
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
 from vkdispatch.ir import Kernel, Storage
 from vkdispatch.ir.variant import Variant
+from vkdispatch.passes.bounds import keeps_workgroups
 from vkdispatch.passes.diagnostics import Checks, parse_checks
 from vkdispatch.passes.instrument import Instrumented, instrument
 from vkdispatch.passes.widen import widen
@@ -54,7 +55,8 @@ class Observation:
 
     @functools.cached_property
     def _widened(self) -> "Observation":
-        found = _observe_kernel(self.source, widen(self.kernel), self.checks)
+        kernel = widen(self.kernel, bounded=not keeps_workgroups(self.kernel))
+        found = _observe_kernel(self.source, kernel, self.checks)
         assert found is not None
         return found
 

@@ -4,7 +4,9 @@ from typing import Any
 
 from vkdispatch.base.dtype import (
     DType,
+    component_count,
     component_type,
+    float16,
     float32,
     is_complex,
     is_float_dtype,
@@ -12,6 +14,7 @@ from vkdispatch.base.dtype import (
     is_scalar,
     is_vector,
     to_matrix,
+    to_vector,
 )
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen.functions.elementwise import (
@@ -53,19 +56,30 @@ def _scalar_result(name: str, values: tuple[Any, ...]) -> ShaderVariable:
     if is_scalar(kind) and not is_complex(kind):
         # GLSL's function squares: |x| would be infinite where x * x is
         return ShaderVariable(ex.absolute(parts[0] if len(parts) == 1 else ex.add("-", *parts)))
-    return ShaderVariable(ex.call(name, component_type(kind), *parts))
+    found = ex.call(name, component_type(_wider(kind)), *(ex.cast(part, _wider(kind)) for part in parts))
+    return ShaderVariable(ex.cast(found, component_type(kind)))
+
+
+def _wider(kind: DType) -> DType:
+    """Return the type in which lengths are computed: squares of float16 beyond 255 are infinite."""
+    is_half = component_type(kind) is float16 and not is_complex(kind)
+    return to_vector(float32, component_count(kind)) if is_half else kind
 
 
 @gives_value
 def length(var: Operand) -> Any:
-    """Euclidean length of a vector, or |var|; a scalar."""
+    """Euclidean length of a vector, or |var|; a scalar.
+
+    That of a float16 vector is computed in float32. Squares of float32 numbers beyond 1.8e19 are infinite,
+    and so is the length of their vector: scale it first.
+    """
     operands("length", (var,))
     return fold(abs, (var,)) if all_numbers((var,)) else _scalar_result("length", (var,))
 
 
 @gives_value
 def distance(x: Operand, y: Operand) -> Any:
-    """Euclidean distance of two points; a scalar."""
+    """Euclidean distance of two points; a scalar. See `length` for precision."""
     operands("distance", (x, y))
     return (
         fold(lambda x, y: abs(y - x), (x, y)) if all_numbers((x, y)) else _scalar_result("distance", (x, y))
@@ -106,11 +120,12 @@ def cross(x: Value, y: Value) -> ShaderVariable:
 
 
 def normalize(var: Operand) -> ShaderVariable:
-    """Vector of length 1 in the direction of `var`."""
+    """Vector of length 1 in the direction of `var`. See `length` for precision."""
     value = _variable("normalize", var)
     if not is_float_dtype(value.dtype) or is_matrix(value.dtype):
         raise located(ArgumentValueError, f"normalize: expected a vector of floats, got {value.dtype.name}")
-    return ShaderVariable(ex.call("normalize", value.dtype, value))
+    wide = _wider(value.dtype)
+    return ShaderVariable(ex.cast(ex.call("normalize", wide, ex.cast(value, wide)), value.dtype))
 
 
 def _float_vectors(name: str, *values: Operand) -> tuple[DType, list[Expr]]:

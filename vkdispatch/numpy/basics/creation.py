@@ -274,11 +274,11 @@ def ones(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
 
 def _parse_like(x: Any, dtype: Any, device: Any, shape: Any) -> tuple[Shape, Kind, Any]:
     if not isinstance(x, Array):
-        x = asarray(x)
+        x = host_data(x)  # whose elements do not matter
     return (
         x.shape if shape is None else parse_shape(shape),
         x.dtype if dtype is None else parse_dtype(dtype),
-        x.device if device is None else device,
+        x.device if device is None and isinstance(x, Array) else device,
     )
 
 

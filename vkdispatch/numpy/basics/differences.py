@@ -4,10 +4,10 @@ from typing import Any
 
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.basics.elementwise import not_equal
+from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.manipulation import broadcast_to, parse_axis
 from vkdispatch.numpy.core.array import Array
-from vkdispatch.numpy.core.conversion import asarray
 
 __all__ = [
     "diff",
@@ -16,7 +16,7 @@ __all__ = [
 
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
     """Return differences of neighbours along an axis. See `numpy.diff`."""
-    array = asarray(x)
+    array = to_array(x, "x")
     if n < 0:
         raise ArgumentValueError(f"n: expected at least 0, got {n}")
     if array.ndim == 0:
@@ -25,11 +25,11 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
     if n == 0:
         return array.copy()
     parts: list[list[Array]] = []
-    for each in (prepend, append):
+    for name, each in (("prepend", prepend), ("append", append)):
         if each is None:
             parts.append([])
             continue
-        edge = asarray(each)
+        edge = to_array(each, name)
         if edge.ndim == 0:
             edge = broadcast_to(edge, (*array.shape[:place], 1, *array.shape[place + 1 :]))
         parts.append([edge])

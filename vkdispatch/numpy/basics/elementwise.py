@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.inputs import parse_value
+from vkdispatch.numpy.basics.inputs import parse_value, to_array
 from vkdispatch.numpy.core.application import (
     apply_ufunc,
     broadcast_shapes,
@@ -23,16 +23,24 @@ from vkdispatch.numpy.core.array import (
     array_of,
     bound_integer,
     check_cast,
+    describe,
     parse_index,
     parse_operand,
     store,
     value_of,
 )
 from vkdispatch.numpy.core.conversion import asarray
-from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype, part_kind
-from vkdispatch.numpy.core.expressions import Node
-from vkdispatch.numpy.core.memory import View
-from vkdispatch.numpy.core.operations import COPY, IMAG, JOIN, OPERATIONS, REAL, WHERE, ZEROS_LIKE
+from vkdispatch.numpy.core.dtypes import (
+    Kind,
+    default_complex,
+    default_real,
+    float64,
+    parse_dtype,
+    part_kind,
+)
+from vkdispatch.numpy.core.expressions import IMAG, REAL, Node, Operation, make_part
+from vkdispatch.numpy.core.memory import View, part_of
+from vkdispatch.numpy.core.operations import COPY, JOIN, OPERATIONS, WHERE, ZEROS_LIKE
 
 __all__ = [
     "abs",
@@ -186,7 +194,7 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out", casting: 
             raise ArgumentValueError("where: give out= as well, for the elements where it is False")
         return array_of(value)
     if not isinstance(out, Array):
-        raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
+        raise ArgumentTypeError(f"out: expected an Array, got {describe(out)}")
     check_cast(value.dtype, out.dtype, name, casting)
     value = cast(value, out.dtype)
     if where is not None and where is not True:
@@ -353,16 +361,37 @@ trunc = _keep_integers(_trunc, "trunc")
 
 
 def real(x: Any, /) -> Array:
-    """Return the real parts. See `numpy.real`."""
+    """Return the real parts of complex numbers: a view. Other arrays are returned. See `numpy.real`."""
     value = parse_value(x, "real: x")
     if value.dtype.kind != "c":
         return x if isinstance(x, Array) else array_of(value)
-    return array_of(make_operation(REAL, (value,), (value.dtype,), value.shape, part_kind(value.dtype)))
+    return _show_part(value, REAL)
 
 
 def imag(x: Any, /) -> Array:
-    """Return the imaginary parts. See `numpy.imag`."""
+    """Return the imaginary parts of complex numbers: a view. Of others: zeros. See `numpy.imag`."""
     value = parse_value(x, "imag: x")
+    return imag_of(array_of(value)) if value.dtype.kind != "c" else _show_part(value, IMAG)
+
+
+def _show_part(value: Any, operation: Operation) -> Array:
+    kind = part_kind(value.dtype)
+    if type(value) is View and value.size:
+        return array_of(part_of(value, int(operation is IMAG), kind))
+    return array_of(make_part(operation, value, kind))
+
+
+def real_of(x: Array) -> Array:
+    """Return the real parts by an element-wise operation: never a view of complex numbers."""
+    value = value_of(x)
+    if value.dtype.kind != "c":
+        return x
+    return array_of(make_operation(REAL, (value,), (value.dtype,), value.shape, part_kind(value.dtype)))
+
+
+def imag_of(x: Array) -> Array:
+    """Return the imaginary parts by an element-wise operation, zeros of other than complex numbers."""
+    value = value_of(x)
     if value.dtype.kind != "c":
         zero, kinds = value.dtype.type(0), (value.dtype, value.dtype)
         return array_of(make_operation(ZEROS_LIKE, (value, zero), kinds, value.shape, value.dtype))
@@ -371,9 +400,10 @@ def imag(x: Any, /) -> Array:
 
 def angle(z: Any, deg: bool = False) -> Array:
     """Return the angles of complex numbers in radians, or in degrees. See `numpy.angle`."""
-    if isinstance(z, Array) and z.dtype.kind == "b":
+    z = to_array(z, "angle: z")
+    if z.dtype.kind == "b":
         z = z * 1.0
-    turned = arctan2(imag(z), real(z))
+    turned = arctan2(imag_of(z), real_of(z))
     return degrees(turned) if deg else turned
 
 
@@ -393,15 +423,16 @@ def choose(condition: Any, x: Any, y: Any) -> Array:
     )
 
 
+_DOUBLE = (float64, np.dtype(np.complex128))
+
+
 def _common(kinds: list[Any]) -> Kind:
     """Return the dtype to which dtypes and types of Python numbers promote."""
     strong = [kind for kind in kinds if isinstance(kind, np.dtype)]
     weak = [kind for kind in kinds if not isinstance(kind, np.dtype)]
-    if not strong:
-        return default_real() if float in weak else np.result_type(*(kind(0) for kind in weak))
     found = np.result_type(*strong, *(kind(0) for kind in weak))
-    if found == float64 and default_real() != float64 and float64 not in strong:
-        return np.dtype(np.float32)
+    if found in _DOUBLE and default_real() != float64 and not any(kind in _DOUBLE for kind in strong):
+        return default_real() if found == float64 else default_complex()
     return found
 
 
@@ -443,7 +474,7 @@ def round(x: Any, /, decimals: int = 0, out: Any = None) -> Array:
 def _round(value: Any, places: int) -> Any:
     kind = value.dtype
     if kind.kind == "c" and places:
-        return _join(*(_round(value_of(part(array_of(value))), places) for part in (real, imag)))
+        return _join(*(_round(value_of(part(array_of(value))), places) for part in (real_of, imag_of)))
     if kind.kind in "iu":
         return _copy(value) if places >= 0 else _round_integers(value, 10**-places)
     if places == 0 or kind.kind == "b":
@@ -475,8 +506,8 @@ around = round
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Array:
     """Return where two arrays are equal within tolerances. See `numpy.isclose`."""
-    x = asarray(a)
-    y = asarray(b)
+    x = to_array(a, "isclose: a")
+    y = to_array(b, "isclose: b")
     if y.dtype.kind in "biu":
         y = y * 1.0  # as NumPy: differences and magnitudes of integers may overflow
     near: Array = absolute(x - y) <= atol + rtol * absolute(y)
@@ -498,21 +529,22 @@ def isrealobj(x: Any) -> bool:
 
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
     """Return the array with numbers in place of NaN and infinities. See `numpy.nan_to_num`."""
-    if not isinstance(x, Array):
-        x = asarray(x)
-    if x.dtype.kind not in "fc":
-        return x.copy() if copy else x  # type: ignore[no-any-return]
-    if x.dtype.kind == "c":
-        parts = (nan_to_num(part, True, nan, posinf, neginf) for part in (real(x), imag(x)))
+    array = to_array(x, "nan_to_num: x")
+    kind = array.dtype
+    if kind.kind not in "fc":
+        return array.copy() if copy else array
+    if kind.kind == "c":
+        parts = (nan_to_num(part, True, nan, posinf, neginf) for part in (real_of(array), imag_of(array)))
         result = array_of(_join(*(value_of(part) for part in parts)))
     else:
-        info = np.finfo(x.dtype)
+        info = np.finfo(kind)
         above = float(info.max) if posinf is None else posinf
         below = float(info.min) if neginf is None else neginf
-        result = choose(isnan(x), nan, choose(x == math.inf, above, choose(x == -math.inf, below, x)))
+        result = choose(array == math.inf, above, choose(array == -math.inf, below, array))
+        result = choose(isnan(array), nan, result)
     if not copy:
-        x[...] = result
-        return x  # type: ignore[no-any-return]
+        array[...] = result
+        return array
     return result
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.inputs import asnumpy, require_array
+from vkdispatch.numpy.basics.inputs import asnumpy, require_array, to_array
 from vkdispatch.numpy.basics.manipulation import (
     atleast_1d,
     atleast_2d,
@@ -28,7 +28,7 @@ from vkdispatch.numpy.core.array import (
     value_of,
     view_of,
 )
-from vkdispatch.numpy.core.conversion import asarray, parse_shape
+from vkdispatch.numpy.core.conversion import parse_shape
 from vkdispatch.numpy.core.dtypes import parse_dtype
 from vkdispatch.numpy.core.kernels import new_view
 from vkdispatch.numpy.core.memory import View
@@ -251,9 +251,9 @@ def tile(x: Any, /, reps: Any) -> Array:
 
 def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Array:
     """Return each element several times. See `numpy.repeat`."""
-    array = asarray(x)
-    if axis is None:
-        array, axis = reshape(array, -1), 0
+    array = to_array(x, "x")
+    if axis is None or not array.ndim:
+        array, axis = reshape(array, -1), axis or 0
     place = parse_axis(axis, array.ndim)
     length = array.shape[place]
     counts = asnumpy(repeats)

@@ -6,17 +6,18 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, AxisError
-from vkdispatch.numpy.basics.inputs import require_array
+from vkdispatch.numpy.basics.inputs import require_array, to_array
 from vkdispatch.numpy.core.application import broadcast_shapes, cast
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.array import (
     Array,
     array_of,
+    describe,
     parse_index,
     value_of,
     view_of,
 )
-from vkdispatch.numpy.core.conversion import asarray, parse_shape
+from vkdispatch.numpy.core.conversion import parse_shape
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype
 from vkdispatch.numpy.core.kernels import gather
 from vkdispatch.numpy.core.memory import Shape, View, is_f_order, reshape_strides, share_storage
@@ -248,7 +249,7 @@ def meshgrid(
     """
     if indexing not in ("xy", "ij"):
         raise ArgumentValueError(f"indexing: expected 'xy' or 'ij', got {indexing!r}")
-    vectors = [asarray(each) for each in arrays]
+    vectors = [to_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
     if any(each.ndim > 1 for each in vectors):
         raise ArgumentValueError("arrays: expected vectors, got " + ", ".join(str(v.shape) for v in vectors))
     order = list(range(len(vectors)))
@@ -360,7 +361,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
         `x` is no Array, or the dtype is none of arrays'.
     """
     if not isinstance(x, Array):
-        raise ArgumentTypeError(f"x: expected an Array, got {type(x).__name__}")
+        raise ArgumentTypeError(f"x: expected an Array, got {describe(x)}; convert it with vnp.asarray")
     kind = parse_dtype(dtype)
     if device is not None:
         x = x.to_device(device)

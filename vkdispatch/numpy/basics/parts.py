@@ -17,9 +17,9 @@ from vkdispatch.numpy.basics.elementwise import (
     remainder,
     trunc,
 )
+from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.core.application import broadcast_shapes, make_operation
 from vkdispatch.numpy.core.array import Array, array_of, value_of
-from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import default_real, float64, resolve
 from vkdispatch.numpy.core.expressions import Operation
 
@@ -30,7 +30,7 @@ _int32 = np.dtype(np.int32)
 
 def _real(name: str, x: Any) -> Array:
     """Return an array of floats. Raises TypeError for complex numbers."""
-    array = asarray(x)
+    array = to_array(x, f"{name}: x")
     if array.dtype.kind == "c":
         raise ArgumentTypeError(f"{name}: expected real numbers, got {array.dtype}")
     kind = resolve(np.spacing, (array.dtype,), default_real() == float64)[0]
@@ -80,7 +80,7 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
 def ldexp(x1: Any, x2: Any, /) -> Array:
     """Return `x1 * 2 ** x2` for integers `x2`. See `numpy.ldexp`. Raises TypeError for other exponents."""
     value = value_of(_real("ldexp", x1))
-    power = asarray(x2)
+    power = to_array(x2, "ldexp: x2")
     if power.dtype.kind not in "iu":
         raise ArgumentTypeError(f"ldexp: expected integers as exponents, got {power.dtype}")
     if power.dtype.itemsize > 4 or power.dtype == np.uint32:

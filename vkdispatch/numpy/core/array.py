@@ -16,7 +16,7 @@ from vkdispatch.base.sharing.exports import parse_request
 from vkdispatch.numpy.core.application import apply_known, apply_ufunc, assign, cast, loops, make_operation
 from vkdispatch.numpy.core.devices import Device, device_of
 from vkdispatch.numpy.core.dtypes import Kind, numpy_type, parse_dtype
-from vkdispatch.numpy.core.expressions import Node, Value, evaluate, shown_view
+from vkdispatch.numpy.core.expressions import Node, Value, evaluate, shown_view, shows_parts
 from vkdispatch.numpy.core.memory import Shape, Storage, View
 from vkdispatch.numpy.core.operations import COPY
 
@@ -133,7 +133,7 @@ class Array(Generic[ShapeT, ScalarT]):
 
     @property
     def real(self) -> "Array[ShapeT]":
-        """The real parts: a view. `vnp.real(x)` is an element-wise function."""
+        """The real parts: a view."""
         return namespace().view_part(self, 0)
 
     @real.setter
@@ -920,15 +920,14 @@ def store(target: Array, value: Value, name: str) -> None:
             f"{name}: the result of shape {value.shape} does not fit the array of shape {target.shape}"
         )
     own = value_of(target)
-    if type(own) is Node:
+    if type(own) is Node and not shows_parts(own):
         # nothing else shows its memory yet, nor shall what the value shows
         if type(value) is Node:
             target._value = cast(value, own.dtype)
         else:
             target._value = make_operation(COPY, (value,), (own.dtype,), own.shape, own.dtype)
     else:
-        assert isinstance(own, View)
-        assign(own, value, name)
+        assign(view_of(target), value, name)
 
 
 def check_cast(source: Kind, target: Kind, name: str, casting: Any = "same_kind") -> None:
@@ -944,7 +943,7 @@ def store_result(out: Any, result: Array) -> Array:
     if out is None:
         return result
     if not isinstance(out, Array):
-        raise ArgumentTypeError(f"out: expected an Array, got {type(out).__name__}")
+        raise ArgumentTypeError(f"out: expected an Array, got {describe(out)}")
     store(out, value_of(result), "out")
     return out
 

@@ -5,12 +5,13 @@ from os.path import dirname, join
 from sys import getrefcount
 from threading import RLock
 from typing import Any
+from weakref import ref
 
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import describe_place
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type
-from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides, require_writable
+from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides, part_of, require_writable
 
 _PACKAGE = join(dirname(dirname(dirname(__file__))), "")
 # Larger expressions are computed in parts: kernels have bounded size, and bind a bounded number of buffers.
@@ -47,6 +48,11 @@ class Operation:
 
 # Its operand as it is.
 TAKE = Operation("copy", lambda value, kind: value)
+# The parts of complex numbers: of expressions that something else shows, too, they are views, as NumPy's.
+REAL = Operation("real", lambda z, kind: z.real)
+IMAG = Operation("imag", lambda z, kind: z.imag)
+# Expressions of which there are parts that may have to show what is written to them.
+_have_parts: dict[int, "ref[Node]"] = {}  # by identity
 
 
 Loop = native.Loop
@@ -90,6 +96,34 @@ def shown_view(value: Node) -> View | None:
     if type(shown) is not View or shown.dtype != value.dtype or shown.shape != value.shape:
         return None
     return shown
+
+
+def make_part(operation: Operation, value: Value, kind: Kind) -> Node:
+    """Return the expression of the real or imaginary parts of complex numbers, as a view of them."""
+    if type(value) is Node:
+        number = id(value)
+        _have_parts[number] = ref(value, lambda _: _have_parts.pop(number, None))
+    return make_node(find_loop(operation, (value.dtype,), kind), (value,), value.shape, value.size)
+
+
+def shows_parts(value: Node) -> bool:
+    """Whether a write to an array of this expression has to show in another array.
+
+    One is the real or imaginary parts of the other.
+    """
+    return id(value) in _have_parts or _find_whole(value) is not None
+
+
+def _find_whole(value: Node) -> Node | None:
+    """Return the expression whose parts an expression is; None if nothing else shows it, or there is none."""
+    if value.loop.operation is not REAL and value.loop.operation is not IMAG:
+        return None
+    whole = value.operands[0] if value.operands else None
+    if type(whole) is not Node or id(whole) not in _have_parts:
+        return None
+    # one reference is that of the operands
+    is_alone = whole.result is None and getrefcount(whole) - _LOCAL == 1
+    return None if is_alone else whole
 
 
 # What computes a program into a view; the module of kernels sets it.
@@ -184,6 +218,9 @@ def evaluate(value: Value) -> View:
             if value.result is None:
                 program = None
                 try:
+                    whole = _find_whole(value)
+                    if whole is not None and value.size:
+                        return _show_parts(value, evaluate(whole))
                     program = Program(value)
                     result = _computing[0](program, value.dtype, None, value)
                 except Exception as error:
@@ -194,6 +231,18 @@ def evaluate(value: Value) -> View:
                 value.operands = ()
                 value.count, value.reads, value.held = 1, 1, _bytes_of(value)
     return value.result
+
+
+def _show_parts(value: Node, whole: View) -> View:
+    """Make an expression a view of parts of complex numbers."""
+    value.result = shown = part_of(whole, int(value.loop.operation is IMAG), value.dtype)
+    value.operands = ()
+    value.count, value.reads, value.held = 1, 1, shown.storage.nbytes
+    for reader in value.readers:
+        node = reader()
+        if node is not None and node.result is None:
+            native.wait_to_read(shown.storage, node)
+    return shown
 
 
 def _name_operation(error: Exception, value: Value, program: Program | None) -> None:

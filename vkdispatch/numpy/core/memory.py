@@ -46,6 +46,13 @@ def share_storage(storage: Storage, kind: Kind | None = None, *, is_read_only: b
     return other
 
 
+def part_of(view: View, number: int, kind: Kind) -> View:
+    """Return the view of the real parts of complex numbers (0), or of the imaginary ones (1)."""
+    storage = share_storage(view.storage, kind)
+    strides = tuple(2 * stride for stride in view.strides)
+    return View(storage, view.shape, kind, 2 * view.offset + number, strides)
+
+
 def is_read_only(view: View) -> bool:
     """Whether a view must not be written: it is one of `broadcast_to`, or it shows an element twice."""
     if view.storage.is_read_only or view.storage.memory.read_only:

@@ -513,14 +513,6 @@ def _where(condition: Any, x: Any, y: Any, kind: Kind) -> Any:
     return vc.select(condition, x, y)
 
 
-def _real(x: Any, kind: Kind) -> Any:
-    return x.real if is_complex(x.var_type) else x
-
-
-def _imag(x: Any, kind: Kind) -> Any:
-    return x.imag
-
-
 def _zeros_like(x: Any, zero: Any, kind: Kind) -> Any:
     return zero
 
@@ -618,7 +610,5 @@ _TABLE: dict[str, Compute] = {
 OPERATIONS = {name: Operation(name, compute) for name, compute in _TABLE.items()}
 COPY = Operation("copy", _copy)
 WHERE = Operation("where", _where)
-REAL = Operation("real", _real)
-IMAG = Operation("imag", _imag)
 ZEROS_LIKE = Operation("zeros_like", _zeros_like)  # of an array and 0, which compilers must not know
 JOIN = Operation("complex", _join)

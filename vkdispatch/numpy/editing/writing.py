@@ -9,7 +9,7 @@ from vkdispatch.numpy.basics.elementwise import choose, clip
 from vkdispatch.numpy.basics.inputs import to_array, to_index
 from vkdispatch.numpy.basics.manipulation import parse_axis, reshape, view_with
 from vkdispatch.numpy.basics.sequences import arange
-from vkdispatch.numpy.core.array import Array, check_cast, view_of
+from vkdispatch.numpy.core.array import Array, check_cast, describe, view_of
 from vkdispatch.numpy.core.dtypes import Kind
 from vkdispatch.numpy.indexing.gathering import nonzero
 
@@ -25,7 +25,7 @@ __all__ = [
 
 def _target(a: Any, name: str) -> Array:
     if not isinstance(a, Array):
-        raise ArgumentTypeError(f"{name}: expected an Array, which is written to, got {type(a).__name__}")
+        raise ArgumentTypeError(f"{name}: expected an Array, which is written to, got {describe(a)}")
     return a
 
 
@@ -98,7 +98,9 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
         else reshape(arange(length), tuple(length if i == other else 1 for i in range(target.ndim)))
         for other, length in enumerate(target.shape)
     ]
-    target[tuple(entries)] = values if not isinstance(values, (list, tuple)) else to_array(values, "values")
+    if not isinstance(values, (bool, int, float, complex)):
+        values = to_array(values, "values")
+    target[tuple(entries)] = values
 
 
 def place(arr: Any, mask: Any, vals: Any) -> None:

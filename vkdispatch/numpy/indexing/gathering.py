@@ -10,11 +10,12 @@ from vkdispatch.base.errors import ArgumentIndexError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.numpy.basics.creation import empty
 from vkdispatch.numpy.basics.elementwise import choose
+from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.manipulation import reshape
 from vkdispatch.numpy.core.application import assign, cast, fit_shape, number_as, refuse_read_only
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.array import Array, array_of, value_of
-from vkdispatch.numpy.core.conversion import asarray, from_numpy
+from vkdispatch.numpy.core.conversion import from_numpy
 from vkdispatch.numpy.core.devices import device_of
 from vkdispatch.numpy.core.dtypes import int64, numpy_type
 from vkdispatch.numpy.core.expressions import Node, evaluate, lock, settle_readers
@@ -54,7 +55,7 @@ def nonzero(x: Any, /) -> tuple[Array, ...]:
     ValueError
         The array has no axes.
     """
-    value = value_of(asarray(x))
+    value = value_of(to_array(x, "x"))
     if not value.shape:
         raise ArgumentValueError("x: nonzero of an array without axes; use reshape(x, 1)")
     if value.size == 0:

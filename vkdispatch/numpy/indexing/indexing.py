@@ -8,7 +8,7 @@ from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, Argume
 from vkdispatch.numpy.core.application import assign, broadcast_to, cast, make_operation, refuse_read_only
 from vkdispatch.numpy.core.array import Array, array_of, describe, parse_operand, value_of, view_of
 from vkdispatch.numpy.core.conversion import asarray, read_nested
-from vkdispatch.numpy.core.expressions import TAKE, Node, find_loop, make_node
+from vkdispatch.numpy.core.expressions import TAKE, Node, find_loop, make_node, shows_parts
 from vkdispatch.numpy.core.memory import View
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.numpy.indexing.gathering import Picked, gather_items, scatter_items
@@ -57,7 +57,7 @@ def set_items(x: Array, index: Any, value: Any) -> None:
     source = _parse_value(value, x)
     if index is Ellipsis or (type(index) is slice and index == _WHOLE and x.ndim):
         own = value_of(x)
-        if type(own) is Node:
+        if type(own) is Node and not shows_parts(own):
             shape = getattr(source, "shape", ())
             if shape == x.shape or not shape:
                 # nothing else shows its memory yet

@@ -7,7 +7,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.buffers.between_contexts import copy_between_contexts
 from vkdispatch.base.buffers.foreign import foreign_buffer, upload
 from vkdispatch.base.context import Context
-from vkdispatch.base.errors import ArgumentValueError, SharingError, VulkanError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError, VulkanError
 from vkdispatch.base.record import replace
 from vkdispatch.base.sharing.cuda import CUDA
 from vkdispatch.base.sharing.exports import (
@@ -21,8 +21,8 @@ from vkdispatch.base.sharing.exports import (
 )
 from vkdispatch.base.sharing.imports import bounds, find_obstacle, import_memory, take_elements
 from vkdispatch.base.sharing.shared_memory import SharedMemory, as_numpy, copy_of
-from vkdispatch.numpy.basics.inputs import asnumpy
-from vkdispatch.numpy.core.array import Array, array_of, view_of
+from vkdispatch.numpy.basics.inputs import asnumpy, require_array
+from vkdispatch.numpy.core.array import Array, array_of, describe, view_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy
 from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type, numpy_type
@@ -152,6 +152,7 @@ def to_device(x: Array, device: Any, /, *, stream: Any = None) -> Array:
     if stream is not None:
         raise ArgumentValueError(f"stream: expected None, got {stream!r}")
     place = parse_device(device)
+    x = require_array(x)
     if x.device == place:
         return x
     if x.device.context.queue_count > 1:
@@ -171,6 +172,8 @@ def asbuffer(x: Array) -> Buffer[Any]:
     The buffer and the array share their memory if the elements lie one behind the other, and are
     not read-only; else it is a copy.
     """
+    if not isinstance(x, Array):
+        raise ArgumentTypeError(f"x: expected an Array, got {describe(x)}; vd.asbuffer uploads data")
     view = view_of(x)
     if not view.is_whole or view.storage.is_read_only:
         view = gather(view)

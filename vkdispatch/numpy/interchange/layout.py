@@ -8,7 +8,15 @@ from vkdispatch.numpy.basics.creation import empty, zeros
 from vkdispatch.numpy.basics.manipulation import broadcast_to
 from vkdispatch.numpy.core.array import Array, array_of, view_of
 from vkdispatch.numpy.core.dtypes import Kind, parse_dtype, part_kind
-from vkdispatch.numpy.core.memory import Shape, View, c_strides, is_f_order, is_read_only, share_storage
+from vkdispatch.numpy.core.memory import (
+    Shape,
+    View,
+    c_strides,
+    is_f_order,
+    is_read_only,
+    part_of,
+    share_storage,
+)
 
 
 class Flags(NamedTuple):
@@ -88,9 +96,7 @@ def view_part(x: Array, number: int) -> Array:
     view = view_of(x)
     if not view.size:
         return empty(view.shape, kind, device=x.device)
-    strides = tuple(2 * stride for stride in view.strides)
-    storage = share_storage(view.storage, kind)
-    return array_of(View(storage, view.shape, kind, 2 * view.offset + number, strides))
+    return array_of(part_of(view, number, kind))
 
 
 def _lay_out(view: View, kind: Kind) -> tuple[Shape, Shape, int]:

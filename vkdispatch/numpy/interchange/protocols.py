@@ -79,7 +79,8 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: Sequence[Any], kwargs: dict
         if _is_foreign(each):
             return NotImplemented
     name = ufunc.__name__ if method == "__call__" else f"{ufunc.__name__}.{method}"
-    _refuse_host_arrays(f"np.{name}", (*inputs, *_flat(outputs), kwargs.get("where")))
+    elements = (*inputs[:1], *inputs[2:]) if method == "at" else inputs  # without the indices
+    _refuse_host_arrays(f"np.{name}", (*elements, *_flat(outputs), kwargs.get("where")))
     compute = _METHODS.get(method)
     if compute is None:
         raise ArgumentTypeError(f"np.{name}: arrays do not have this method; {_ON_HOST}")
@@ -269,7 +270,7 @@ def call_function(func: Any, types: Any, args: Sequence[Any], kwargs: dict[str, 
     Raises
     ------
     TypeError
-        An argument is an array of NumPy, or this namespace lacks the function or one of the arguments.
+        This namespace lacks the function or one of the arguments, or the function refuses an argument.
     """
     if not all(issubclass(each, (Array, np.ndarray, Buffer)) for each in types):
         return NotImplemented
@@ -277,13 +278,6 @@ def call_function(func: Any, types: Any, args: Sequence[Any], kwargs: dict[str, 
     own = find_function(func)
     if own is None:
         raise ArgumentTypeError(f"{name}: arrays do not have this function; {_ON_HOST}")
-    if own.__name__ in _HELPERS:
-        args, kwargs = _upload_helpers(func, args, kwargs)
-    if own.__name__ not in _ABOUT and name not in _CREATIONS:
-        _refuse_host_arrays(name, [*args, *kwargs.values()])
-        for each in args:
-            if isinstance(each, (list, tuple)):
-                _refuse_host_arrays(name, each)
     positional, named = bind_arguments(name, func, own, args, kwargs)
     return own(*positional, **named)
 
@@ -305,44 +299,6 @@ def find_function(func: Any) -> Callable[..., Any] | None:
     return found if inspect.isfunction(found) else None
 
 
-# Functions that compute nothing; arrays of NumPy are welcome.
-_ABOUT = ("can_cast", "common_type", "may_share_memory", "result_type", "shares_memory")
-# Small arguments that say what to compute of an array, as indices do; NumPy's arrays are welcome there.
-_HELPERS = {
-    "digitize": ("bins",),
-    "histogram": ("bins",),
-    "isin": ("test_elements",),
-    "nanpercentile": ("q",),
-    "nanquantile": ("q",),
-    "percentile": ("q",),
-    "quantile": ("q",),
-    "take": ("indices",),
-    "take_along_axis": ("arr", "indices"),
-}
-
-
-def _upload_helpers(
-    func: Any, args: Sequence[Any], kwargs: dict[str, Any]
-) -> tuple[Sequence[Any], dict[str, Any]]:
-    """Return arguments, of which NumPy's arrays in places of `_HELPERS` are on the device."""
-    helpers = _HELPERS[func.__name__]
-    names = list(_parameters(func) or ())
-
-    def upload(name: str, value: Any) -> Any:
-        return asarray(value) if name in helpers and isinstance(value, np.ndarray) else value
-
-    uploaded = [upload(name, value) for name, value in zip(names, args, strict=False)]
-    return [*uploaded, *args[len(names) :]], {key: upload(key, value) for key, value in kwargs.items()}
-
-
-# Functions with `like=`, which is an Array: they make arrays of data of the host.
-_CREATIONS = frozenset(
-    f"np.{name}"
-    for name in (
-        *("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "full"),
-        *("frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring"),
-    )
-)
 # Parameters that have another name here.
 _RENAMED = {"clip": {"a_min": "min", "a_max": "max"}}
 

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.numpy.basics.elementwise import absolute, imag, real, sqrt
+from vkdispatch.numpy.basics.elementwise import absolute, imag_of, real_of, sqrt
 from vkdispatch.numpy.basics.inputs import require_array
 from vkdispatch.numpy.basics.manipulation import (
     expand_dims,
@@ -44,7 +44,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     if ord == 2:
         squares = size * size
         if array.dtype.kind == "c":
-            squares = real(array) ** 2 + imag(array) ** 2
+            squares = real_of(array) ** 2 + imag_of(array) ** 2
         length: Array = sqrt(total(squares, axis=axis, keepdims=keepdims))
         return length
     sums: Array = total(size**ord, axis=axis, keepdims=keepdims)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.numpy.basics.elementwise import imag, isclose, isnan
+from vkdispatch.numpy.basics.elementwise import imag_of, isclose, isnan
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.reductions import all as all_of
 from vkdispatch.numpy.core.array import Array
@@ -46,9 +46,9 @@ def array_equiv(a1: Any, a2: Any) -> bool:
 
 def iscomplex(x: Any) -> Array:
     """Return where the imaginary part is not zero. See `numpy.iscomplex`."""
-    return imag(to_array(x)) != 0
+    return imag_of(to_array(x)) != 0
 
 
 def isreal(x: Any) -> Array:
     """Return where the imaginary part is zero. See `numpy.isreal`."""
-    return imag(to_array(x)) == 0
+    return imag_of(to_array(x)) == 0

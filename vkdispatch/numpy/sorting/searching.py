@@ -8,7 +8,7 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import choose, isnan
-from vkdispatch.numpy.basics.inputs import parse_value
+from vkdispatch.numpy.basics.inputs import parse_value, to_array
 from vkdispatch.numpy.basics.joining import concatenate, stack
 from vkdispatch.numpy.basics.lines import lines_of
 from vkdispatch.numpy.basics.manipulation import (
@@ -23,7 +23,7 @@ from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import count_nonzero, cumsum
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.application import broadcast_shapes
-from vkdispatch.numpy.core.array import Array, array_of, bound_integer, store, value_of
+from vkdispatch.numpy.core.array import Array, array_of, bound_integer, parse_operand, store, value_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy
 from vkdispatch.numpy.core.devices import device_of
 from vkdispatch.numpy.core.dtypes import int64, numpy_type
@@ -70,9 +70,10 @@ def flatnonzero(x: Any) -> Array:
 
 def argwhere(x: Any) -> Array:
     """Return the indices of elements that are not zero, a row for each element. See `numpy.argwhere`."""
-    if not x.ndim:
-        return zeros((int(bool(x)), 0), int64)
-    return stack(nonzero(x), axis=1)
+    array = to_array(x, "x")
+    if not array.ndim:
+        return zeros((int(bool(array)), 0), int64)
+    return stack(nonzero(array), axis=1)
 
 
 def _parse_lines(x: Any, axis: Any) -> tuple[Any, Shape, int, Shape]:
@@ -118,8 +119,8 @@ def searchsorted(x1: Any, /, v: Any, side: str = "left", sorter: Any = None) -> 
     """
     if side not in ("left", "right"):
         raise ArgumentValueError(f"side: expected 'left' or 'right', got {side!r}")
-    first = asarray(x1)
-    second = v if isinstance(v, Array) else _number_beside(v, first)
+    first = to_array(x1, "x1")
+    second = v if isinstance(v, Array) else _values_beside(v, first, "v")
     if first.ndim != 1:
         raise ArgumentValueError(f"x1: expected one axis, got the shape {first.shape}")
     if sorter is not None:
@@ -135,8 +136,10 @@ def searchsorted(x1: Any, /, v: Any, side: str = "left", sorter: Any = None) -> 
     return array_from(found, second.shape).astype(int64, copy=False)
 
 
-def _number_beside(value: Any, array: Array) -> Array:
-    """Return a number as an array: a Python int with the dtype of another array, if that holds it."""
+def _values_beside(value: Any, array: Array, name: str) -> Array:
+    """Return a number or a sequence as an array: a Python int with another's dtype, if that holds it."""
+    if not isinstance(value, (list, tuple)):
+        parse_operand(value, name)
     is_exact = type(value) is int and array.dtype.kind in "iu" and bound_integer(value, array.dtype) == value
     return asarray(value, dtype=array.dtype if is_exact else None, device=array.device)
 
@@ -164,7 +167,7 @@ def take(x: Any, /, indices: Any, axis: Any = None, out: Any = None, mode: str =
         What is done about indices out of bounds: "raise" (an IndexError, at the latest with the next wait),
         "wrap" or "clip".
     """
-    array = asarray(x)
+    array = to_array(x, "x")
     index = indices if isinstance(indices, Array) else np.asarray(indices)
     if not index.size and index.dtype.kind == "f":
         index = index.astype(np.int64)
@@ -205,7 +208,7 @@ def take_along_axis(x: Any, /, indices: Any, axis: int | None = -1) -> Array:
     IndexError
         The indices are no integers, or out of bounds: of those in an Array, with the next wait or read.
     """
-    array = asarray(x)
+    array = to_array(x, "x")
     index = indices if isinstance(indices, Array) else from_numpy(np.asarray(indices), array.device)
     if axis is None:
         array, axis = reshape(array, -1), 0
@@ -264,7 +267,7 @@ def unique_all(x: Any, /) -> UniqueAll:
 
     Each NaN is different from all others.
     """
-    array = asarray(x)
+    array = to_array(x, "x")
     flat = reshape(array, -1)
     order = argsort(flat)
     return _first_of_runs(flat[order], order, array.shape)
@@ -305,7 +308,7 @@ def unique(
 
     With `equal_nan` all NaNs are one element, unless an axis is given.
     """
-    array = asarray(x)
+    array = to_array(x, "x")
     values: Array
     indices = inverse = counts = None
     if axis is not None:
@@ -386,11 +389,11 @@ def isin(
     second = (
         test_elements
         if isinstance(test_elements, Array)
-        else asarray(test_elements)
+        else to_array(test_elements, "test_elements")
         if first is None
-        else _number_beside(test_elements, first)
+        else _values_beside(test_elements, first, "test_elements")
     )
-    first = _number_beside(x1, second) if first is None else first
+    first = _values_beside(x1, second, "x1") if first is None else first
     second = reshape(second, -1)
     if second.size == 0 or first.size == 0:
         found = zeros(first.shape, bool, device=first.device)

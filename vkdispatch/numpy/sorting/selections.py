@@ -6,7 +6,7 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import zeros
-from vkdispatch.numpy.basics.elementwise import absolute, imag, real
+from vkdispatch.numpy.basics.elementwise import absolute, imag_of, real
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.manipulation import parse_axis, reshape
@@ -148,7 +148,7 @@ def real_if_close(a: Any, tol: float = 100) -> Array:
     if array.dtype.kind != "c":
         return array
     limit = tol * float(np.finfo(array.dtype).eps) if tol > 1 else tol
-    return real(array) if bool(all_of(absolute(imag(array)) < limit)) else array
+    return real(array) if bool(all_of(absolute(imag_of(array)) < limit)) else array
 
 
 def sort_complex(a: Any) -> Array:

@@ -108,12 +108,12 @@ def histogram_bin_edges(
     bins
         A number, edges, or one of the rules "auto", "fd", "doane", "scott", "rice", "sturges" and "sqrt".
     """
-    chosen = _edges_by_rule(a, bins, range, weights) if isinstance(bins, str) else _bins_of(bins)
+    array = to_array(a, "a")
+    chosen = _edges_by_rule(array, bins, range, weights) if isinstance(bins, str) else _bins_of(bins)
     if not isinstance(chosen, int):
         if chosen.ndim != 1 or (chosen[1:] < chosen[:-1]).any():
             raise ArgumentValueError("bins: expected ascending edges along one axis")
         return asarray(chosen)
-    array = to_array(a, "a")
     low, high = _outer_edges(array, range)
     return asarray(np.histogram_bin_edges(np.empty(0, array.dtype), chosen, (low, high)))
 
