@@ -238,8 +238,7 @@ cdef class Buffer(Data):
     def settle(self):
         if not self.watched.load():
             return
-        if self.refusal is not None:
-            self.refusal()
+        self.require_writable()
         if _settle is not None:
             _settle(self)
 
@@ -314,6 +313,12 @@ cdef class Buffer(Data):
         """Compute what waits to read the buffer, without a check of whether it may be written."""
         if self.watched.load() and self.readers is not None and _settle is not None:
             _settle(self)
+        return 0
+
+    cdef int require_writable(self) except -1:
+        """Raise the error of whoever is about to write memory that must not be written."""
+        if self.refusal is not None:
+            self.refusal()
         return 0
 
     @property

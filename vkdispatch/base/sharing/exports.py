@@ -190,7 +190,7 @@ def lend_host_memory(
     if loan is None:
         raise SharingError("the buffer does not lie in memory of the host; copy it with buf.read(0)")
     flags = READ_ONLY if memory.read_only else 0
-    return Elements(loan, loan.address, HOST, kind, shape, c_strides(shape), flags)
+    return Elements(loan, loan.address, HOST, kind, shape, native.c_strides(shape), flags)
 
 
 def lend_memory(
@@ -211,13 +211,4 @@ def lend_memory(
     link = find_link(context)
     loan = link.lend(memory, parse_stream(stream))
     flags = READ_ONLY if memory.read_only else 0
-    return Elements(loan, loan.address, (CUDA, link.ordinal), kind, shape, c_strides(shape), flags)
-
-
-def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the strides of elements in C order, in elements."""
-    strides, step = [], 1
-    for length in reversed(shape):
-        strides.append(step)
-        step *= max(length, 1)
-    return tuple(reversed(strides))
+    return Elements(loan, loan.address, (CUDA, link.ordinal), kind, shape, native.c_strides(shape), flags)

@@ -12,7 +12,6 @@ from vkdispatch.base.sharing.exports import (
     READ_ONLY,
     Elements,
     Place,
-    c_strides,
     export,
     parse_request,
 )
@@ -120,4 +119,4 @@ class SharedMemory(HostElements):
 def copy_of(array: Array, kind: DType, shape: tuple[int, ...]) -> Elements:
     """Return a copy in C order of what an array holds as `as_numpy` shows it: elements of this shape."""
     data = np.array(array, order="C")
-    return Elements(data, data.ctypes.data, HOST, kind, shape, c_strides(shape), IS_COPY)
+    return Elements(data, data.ctypes.data, HOST, kind, shape, native.c_strides(shape), IS_COPY)

@@ -26,7 +26,7 @@ from vkdispatch.numpy.core.conversion import asarray, from_numpy
 from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type, numpy_type
 from vkdispatch.numpy.core.kernels import as_buffer, gather, new_view
-from vkdispatch.numpy.core.memory import Storage, View
+from vkdispatch.numpy.core.memory import Storage, View, is_read_only
 
 __all__ = [
     "asbuffer",
@@ -114,14 +114,12 @@ def _lend(x: Array, stream: Any) -> Elements:
 
 def _show(view: View, lent: Elements) -> Elements:
     """Return the elements of a view, of the memory where they lie."""
-    # NumPy, too, shows elements that are repeated read-only
-    repeats = any(length > 1 and stride == 0 for length, stride in zip(view.shape, view.strides, strict=True))
     return replace(
         lent,
         address=lent.address + view.offset * view.dtype.itemsize if view.size else 0,
         shape=view.shape,
         strides=view.strides,
-        flags=lent.flags | (READ_ONLY if repeats else 0),
+        flags=lent.flags | (READ_ONLY if is_read_only(view) else 0),
     )
 
 
