@@ -631,6 +631,25 @@ class Image:
         storage: bool,
         shared: bool = False,
     ) -> None: ...
+    @staticmethod
+    def over_handle(
+        engine: Engine,
+        handle: int,
+        view_type: int,
+        format: int,
+        extent: tuple[int, int, int],
+        layers: int,
+        levels: int,
+        layout: int,
+        usage: int,
+        owner: object,
+    ) -> Image:
+        """Return an image on a VkImage of another library, in this VkImageLayout and with these VkImageUsageFlags.
+
+        It is brought to the general layout, and stays the library's. A reference to `owner` is kept until the
+        device has finished with it.
+        """
+
     @property
     def sampleable(self) -> bool: ...
     @property
