@@ -422,6 +422,7 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
     cdef cppclass CppTimings "vkd::Timings":
         vector[CppTimedCommand] commands
         vector[CppTimedSubmit] submits
+        vector[CppTimedSubmit] waits
     cdef cppclass CppCommand "vkd::Command":
         pass
     CppCommand list_copy(CppBuffer& source, uint64_t source_offset, CppBuffer& target, uint64_t target_offset,

@@ -665,7 +665,7 @@ uint64_t Engine::submit(CommandList& list, size_t first, size_t last, const std:
       sharing.unlock();
     }
     for (size_t queue = first; queue < last; ++queue) {
-      queues_[queue]->wait(queues_[queue]->last_value(), kForever);
+      queues_[queue]->wait_for_lent(queues_[queue]->last_value());
     }
   }
   return value;

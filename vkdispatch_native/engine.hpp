@@ -40,6 +40,7 @@ struct Statistics {
 struct Timings {
   std::vector<TimedCommand> commands;
   std::vector<TimedSubmit> submits;
+  std::vector<TimedSubmit> waits;
 };
 
 class Engine : public std::enable_shared_from_this<Engine> {

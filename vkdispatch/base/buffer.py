@@ -386,7 +386,7 @@ class Buffer(Transfers, Generic[_D]):
         self.require_alive()
         self.__dlpack_device__()
         kind, shape = split_elements(self.var_type, self.shape)
-        return lend_host_memory(self._native, kind, shape, ordered)
+        return lend_host_memory(self.context, self._native, kind, shape, ordered)
 
     def _read_elements(self) -> Array:
         """Return the content of memory: bfloat16 as uint16, complex32 as pairs of float16."""

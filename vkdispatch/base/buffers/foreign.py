@@ -21,6 +21,7 @@ from vkdispatch.base.sharing.imports import (
     is_contiguous,
     take_elements,
 )
+from vkdispatch.base.sharing.journal import note, start_clock
 from vkdispatch.base.sharing.shared_memory import SharedMemory, as_numpy
 
 
@@ -67,6 +68,7 @@ def from_dlpack(
         x = x.source
     if isinstance(x, Buffer) or hasattr(type(x), "__vkdispatch_buffer__"):
         return _from_own(x, device, copy)
+    begin = start_clock()
     elements = take_elements(x, "x")
     context = get_context() if device is None else device
     if not isinstance(context, Context):
@@ -74,7 +76,9 @@ def from_dlpack(
     obstacle = _find_obstacle(elements, context)
     if copy is not True and obstacle is None:
         try:
-            return _import(elements, context, ordered)
+            buffer = _import(elements, context, ordered)
+            note("take", context, begin)
+            return buffer
         except VulkanError as error:
             obstacle = f"the driver refused it: {error}"
     if copy is False:
@@ -134,12 +138,15 @@ def _share_foreign(x: Any, name: str, ordered: bool) -> Buffer[Any]:
                 f"{name}: expected a buffer, an array, or an object with Python's buffer protocol, got "
                 f"{type(x).__name__}"
             ) from None
+    begin = start_clock()
     elements = take_elements(x, name)
     context = get_context()
     obstacle = _find_obstacle(elements, context)
     if obstacle is None:
         try:
-            return _import(elements, context, ordered)
+            buffer = _import(elements, context, ordered)
+            note("take", context, begin)
+            return buffer
         except VulkanError as error:
             obstacle = f"the driver refused it: {error}"
     raise WrongArrayError(

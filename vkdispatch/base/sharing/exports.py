@@ -11,6 +11,7 @@ from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 from vkdispatch.base.sharing.cuda import CUDA, can_link, find_link, parse_stream
 from vkdispatch.base.sharing.formats import dlpack_format
+from vkdispatch.base.sharing.journal import note, start_clock
 
 # DLPack's numbers of devices, and its flags.
 CPU = 1
@@ -174,7 +175,7 @@ def export(
 
 
 def lend_host_memory(
-    memory: native.Buffer, kind: DType, shape: tuple[int, ...], ordered: bool = True
+    context: Context, memory: native.Buffer, kind: DType, shape: tuple[int, ...], ordered: bool = True
 ) -> Elements:
     """Return the elements of a buffer in C order, in memory of the host.
 
@@ -186,9 +187,11 @@ def lend_host_memory(
     SharingError
         The buffer does not lie in memory of the host.
     """
+    begin = start_clock()
     loan = memory.lend(0, ordered)
     if loan is None:
         raise SharingError("the buffer does not lie in memory of the host; copy it with buf.read(0)")
+    note("lend", context, begin)
     flags = READ_ONLY if memory.read_only else 0
     return Elements(loan, loan.address, HOST, kind, shape, native.c_strides(shape), flags)
 
@@ -207,8 +210,10 @@ def lend_memory(
         Other libraries cannot use the memory in place.
     """
     if has_host_memory(context):
-        return lend_host_memory(memory, kind, shape)
+        return lend_host_memory(context, memory, kind, shape)
+    begin = start_clock()
     link = find_link(context)
     loan = link.lend(memory, parse_stream(stream))
+    note("lend", context, begin)
     flags = READ_ONLY if memory.read_only else 0
     return Elements(loan, loan.address, (CUDA, link.ordinal), kind, shape, native.c_strides(shape), flags)

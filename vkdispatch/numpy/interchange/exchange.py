@@ -19,6 +19,7 @@ from vkdispatch.base.sharing.exports import (
     place_of,
 )
 from vkdispatch.base.sharing.imports import bounds, find_obstacle, import_memory, take_elements
+from vkdispatch.base.sharing.journal import note, start_clock
 from vkdispatch.base.sharing.shared_memory import SharedMemory, as_numpy, copy_of
 from vkdispatch.numpy.basics.inputs import asnumpy
 from vkdispatch.numpy.core.array import Array, array_of, view_of
@@ -66,13 +67,16 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, orde
         x = x.source
     if isinstance(x, (Array, Buffer)):
         return asarray(x, device=device, copy=copy)
+    begin = start_clock()
     elements = take_elements(x, "x")
     kind = numpy_type(elements.kind)
     place = parse_device(device)
     obstacle = find_obstacle(elements, place.context)
     if copy is not True and obstacle is None:
         try:
-            return _import(elements, kind, place.context, ordered)
+            array = _import(elements, kind, place.context, ordered)
+            note("take", place.context, begin)
+            return array
         except VulkanError as error:
             obstacle = f"the driver refused it: {error}"
     if copy is False:
@@ -100,8 +104,10 @@ def lend_elements(x: Array, ordered: bool) -> Elements:
     """
     dlpack_device(x)
     view = view_of(x)
-    view.storage.share()
-    return _show(view, lend_host_memory(view.storage.memory, kernel_type(view.dtype), (), ordered))
+    storage = view.storage
+    storage.share()
+    lent = lend_host_memory(storage.context, storage.memory, kernel_type(view.dtype), (), ordered)
+    return _show(view, lent)
 
 
 def _lend(x: Array, stream: Any) -> Elements:
