@@ -103,6 +103,18 @@ def test_our_own_arrays_are_the_same_memory() -> None:
     np.testing.assert_array_equal(buffer.read(0), [0, 2, 4, 6])
 
 
+def test_arrays_that_are_no_whole_buffer_are_copied_or_refused() -> None:
+    x = vnp.arange(12, dtype=np.float32)
+    assert vd.from_dlpack(x, copy=False)._native is vd.from_dlpack(x)._native
+    for part in (x[::2], x[4:], x.reshape(3, 4).T, vnp.broadcast_to(x, (2, 12))):
+        with pytest.raises(ValueError, match="copy: False"):
+            vd.from_dlpack(part, copy=False)
+        copy = vd.from_dlpack(part)
+        np.testing.assert_array_equal(copy.read(0), part.numpy())
+        double(copy)
+    np.testing.assert_array_equal(x.numpy(), np.arange(12))
+
+
 def test_read_only_memory(takes_host: None) -> None:
     data = aligned(np.arange(64, dtype=np.float32))
     data.flags.writeable = False

@@ -332,6 +332,7 @@ class Buffer(Transfers, Generic[_D]):
             self.__dlpack_device__,
             lambda: lend_memory(self.context, self._native, kind, shape, stream),
             lambda: copy_of(self._read_elements(), kind, shape),
+            lambda: lend_memory(self.context, self.__copy__()._native, kind, shape, stream),
         )
 
     def __dlpack_device__(self) -> tuple[int, int]:

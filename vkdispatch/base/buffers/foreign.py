@@ -6,7 +6,7 @@ from typing import Any
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
-from vkdispatch.base.errors import ArgumentTypeError, SharingError, VulkanError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError, VulkanError
 from vkdispatch.base.host.layout import MAX_AXES
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.sharing.cuda import CUDA, find_link
@@ -217,6 +217,14 @@ def _from_own(x: Any, device: Context | None, copy: bool | None) -> Buffer[Any]:
     """Return a buffer on the memory of a buffer or array of this library."""
     if isinstance(x, Buffer):
         buffer: Buffer[Any] = x.view(x.var_type)
+    elif copy is False and hasattr(x, "__vkdispatch_argument__"):
+        try:
+            buffer = x.__vkdispatch_argument__(True, False)  # what graphs take without a copy
+        except ArgumentValueError:
+            raise SharingError(
+                f"copy: False was given, but x has to be copied: an array of shape {x.shape} that is a "
+                "part of a larger one, not in C order, or read-only, is no whole buffer"
+            ) from None
     else:
         buffer = x.__vkdispatch_buffer__(None)
     if device is not None and device is not buffer.context:

@@ -8,7 +8,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError
 from vkdispatch.base.integers import as_int
 from vkdispatch.base.native_module import native
-from vkdispatch.base.record import record
+from vkdispatch.base.record import record, replace
 from vkdispatch.base.sharing.cuda import CUDA, can_link, find_link, parse_stream
 from vkdispatch.base.sharing.formats import dlpack_format
 from vkdispatch.base.sharing.journal import note, start_clock
@@ -134,6 +134,7 @@ def export(
     place: Callable[[], Place],
     lend: Callable[[], Elements],
     copy: Callable[[], Elements],
+    lend_copy: Callable[[], Elements],
 ) -> Any:
     """Return the capsule that a consumer asks for.
 
@@ -145,6 +146,8 @@ def export(
         Returns the elements in place.
     copy
         Returns a copy of the elements on the host.
+    lend_copy
+        Returns a copy of the elements on their device.
 
     Raises
     ------
@@ -169,8 +172,11 @@ def export(
         raise ArgumentValueError(
             f"stream: memory of the host has no streams; expected None, got {request.stream!r}"
         )
-    if request.copy or request.device not in (None, device):
+    if request.device not in (None, device) or (request.copy and device == HOST):
         return make_capsule(copy(), request.max_version)
+    if request.copy:
+        elements = lend_copy()
+        return make_capsule(replace(elements, flags=elements.flags | IS_COPY), request.max_version)
     return make_capsule(lend(), request.max_version)
 
 

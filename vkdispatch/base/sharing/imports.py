@@ -7,7 +7,7 @@ from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import ArgumentTypeError, SharingError, VkDispatchError
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
-from vkdispatch.base.sharing.cuda import CUDA, current_stream, find_link
+from vkdispatch.base.sharing.cuda import CUDA, can_link, current_stream, find_link
 from vkdispatch.base.sharing.exports import CPU, READ_ONLY, Elements
 from vkdispatch.base.sharing.formats import dtype_of
 
@@ -72,7 +72,13 @@ def take_elements(x: Any, name: str) -> Elements:
 
 def _enter_link(x: Any, ordinal: int, name: str) -> int:
     """Return the stream of `x`, which will wait for the call that takes it."""
-    link = find_link(get_context())
+    context = get_context()
+    if not can_link(context):
+        raise SharingError(
+            f"{name}: {describe_array(x)} lies on a CUDA device, and {context._devices} shares no memory "
+            "with CUDA; copy it to the host first, with x.cpu() or x.get()"
+        )
+    link = find_link(context)
     if link.ordinal != ordinal:
         raise SharingError(
             f"{name}: {describe_array(x)} lies on CUDA's device {ordinal}, and the current context "

@@ -96,7 +96,7 @@ class SharedMemory(HostElements):
     ) -> Any:
         """Return a DLPack capsule of the memory. See `Buffer.__dlpack__`."""
         request = parse_request(stream, max_version, dl_device, copy)
-        return export(request, self.__dlpack_device__, lambda: self._elements, self._copy)
+        return export(request, self.__dlpack_device__, lambda: self._elements, self._copy, self._copy)
 
     def __dlpack_device__(self) -> Place:
         """Return DLPack's type and number of the device: the CPU."""

@@ -136,6 +136,7 @@ def to_dlpack(x: Array, request: Request) -> Any:
         lambda: dlpack_device(x),
         lambda: _lend(x, request.stream),
         lambda: copy_of(x.numpy(), kernel_type(x.dtype), x.shape),
+        lambda: _lend(x.copy(), request.stream),
     )
 
 
