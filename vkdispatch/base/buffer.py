@@ -34,6 +34,7 @@ from vkdispatch.base.sharing.exports import (
     place_of,
 )
 from vkdispatch.base.sharing.formats import split_elements
+from vkdispatch.base.sharing.imports import has_dlpack
 from vkdispatch.base.sharing.shared_memory import copy_of
 from vkdispatch.base.structures import structure_from_numpy
 from vkdispatch.base.synchronization.signal import Signal
@@ -508,9 +509,10 @@ def asbuffer(array: "Array | Computed", *, context: Context | None = None) -> "B
     if hasattr(array, "__cuda_array_interface__"):
         return from_cuda_array(array)
     if not isinstance(array, np.ndarray):
+        instead = "vd.from_dlpack(x)" if has_dlpack(array) else "np.asarray(...)"
         raise ArgumentTypeError(
             f"array: expected a NumPy array or a map called with its arguments, got {type(array).__name__}; "
-            "use np.asarray(...)"
+            f"use {instead}"
         )
     if array.dtype.names is not None:
         kind: DType = structure_from_numpy(array.dtype)

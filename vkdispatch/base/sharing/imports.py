@@ -5,6 +5,7 @@ from typing import Any
 
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import ArgumentTypeError, SharingError, VkDispatchError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 from vkdispatch.base.sharing.cuda import CUDA, can_link, current_stream, find_link
@@ -106,6 +107,11 @@ def describe_array(x: Any) -> str:
 def _find_library(x: Any) -> str:
     """Return the name of the library whose array this is."""
     return (type(x).__module__ or "").partition(".")[0]
+
+
+def suggest_conversion(x: Any) -> str:
+    """Return the call that makes a buffer of a value, for messages."""
+    return "vd.from_dlpack(x)" if has_dlpack(x) and not isinstance(x, np.ndarray) else "vd.asbuffer(...)"
 
 
 def bounds(elements: Elements) -> tuple[int, int]:
