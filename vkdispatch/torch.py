@@ -8,7 +8,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.buffers.foreign import from_dlpack, share_argument
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import is_integer_dtype, is_scalar
-from vkdispatch.base.errors import ArgumentTypeError, SharingError, UnsupportedError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError, UnsupportedError
 from vkdispatch.base.sharing.cuda import end_visits
 from vkdispatch.shader.arguments.parameters import Parameter
 from vkdispatch.shader.arguments.slots import BufferSlot
@@ -23,7 +23,8 @@ def kernel_op(kernel: ShaderFunction, name: str | None = None) -> Callable[..., 
     Buffers of the kernel become tensors, and values become floats and ints. The operator changes the tensors
     that the kernel writes, and returns None. Tensors on the host of a CPU driver, and those of
     `vd.cuda.torch_pool()`, are used in place. Others are copied on the device before the kernel runs, and
-    back after it if the kernel writes them.
+    back after it if the kernel writes them. Operators have no gradients: tensors that require one raise
+    ValueError, in `torch.compile` too; `x.detach()` does not.
 
     Parameters
     ----------
@@ -51,12 +52,16 @@ def kernel_op(kernel: ShaderFunction, name: str | None = None) -> Callable[..., 
     names = [parameters[place].name for place in written]
 
     def run(*values: Any) -> None:
+        _refuse_gradients(kernel, values)
         _run(kernel, values, written)
+
+    def run_fake(*values: Any) -> None:
+        _refuse_gradients(kernel, values)
 
     title = name or "vkdispatch::" + re.sub(r"\W", "_", kernel._kernel.name)
     schema = f"({', '.join(arguments)}) -> ()"
     operator: Any = torch.library.custom_op(title, run, mutates_args=names, schema=schema)
-    operator.register_fake(lambda *values: None)
+    operator.register_fake(run_fake)
     result: Callable[..., None] = operator
     return result
 
@@ -78,6 +83,20 @@ def _declare(parameter: Parameter, place: int) -> str:
     return f"{'int' if is_integer_dtype(kind) else 'float'} {parameter.name}{default}"
 
 
+def _name_argument(kernel: ShaderFunction, place: int) -> str:
+    return f"{kernel._kernel.who}: argument {kernel._kernel.names[place]!r}"
+
+
+def _refuse_gradients(kernel: ShaderFunction, values: tuple[Any, ...]) -> None:
+    """Raise ValueError if gradients are to flow through a kernel: PyTorch would leave it out of them."""
+    for place, value in enumerate(values):
+        if getattr(value, "requires_grad", False):
+            raise ArgumentValueError(
+                f"{_name_argument(kernel, place)}: the tensor requires its gradient, which operators of "
+                "kernels do not compute; give x.detach()"
+            )
+
+
 def _run(kernel: ShaderFunction, values: tuple[Any, ...], written: tuple[int, ...]) -> None:
     """Call a kernel with tensors: in place, or by copies."""
     buffers: list[Any] = list(values)
@@ -90,7 +109,7 @@ def _run(kernel: ShaderFunction, values: tuple[Any, ...], written: tuple[int, ..
             buffers[place] = buffers[known]
             continue
         try:
-            buffers[place] = share_argument(value, f"argument {place}")
+            buffers[place] = share_argument(value, _name_argument(kernel, place))
         except SharingError:
             copies[place] = buffers[place] = from_dlpack(value.contiguous(), copy=True)
     kernel(*buffers)

@@ -633,6 +633,25 @@ class Image:
         storage: bool,
         shared: bool = False,
     ) -> None: ...
+    @staticmethod
+    def over_handle(
+        engine: Engine,
+        handle: int,
+        view_type: int,
+        format: int,
+        extent: tuple[int, int, int],
+        layers: int,
+        levels: int,
+        layout: int,
+        usage: int,
+        owner: object,
+    ) -> Image:
+        """Return an image on a VkImage of another library, with its VkImageLayout and VkImageUsageFlags.
+
+        It is brought to the general layout, and stays the library's. A reference to `owner` is kept until the
+        device has finished with it.
+        """
+
     @property
     def sampleable(self) -> bool: ...
     @property
@@ -1015,8 +1034,13 @@ def start_timing(engine: Engine) -> list[int]:
     are streamed instead of replayed. Raises ValueError if a queue has no timestamps.
     """
 
-def timings(engine: Engine, since: Sequence[int]) -> tuple[list[TimedCommand], list[TimedSubmit]]:
-    """Return the finished commands that were timed after these batches, the result of `start_timing`."""
+def timings(
+    engine: Engine, since: Sequence[int]
+) -> tuple[list[TimedCommand], list[TimedSubmit], list[tuple[int, int]]]:
+    """Return the finished commands that were timed after these batches, the result of `start_timing`.
+
+    With them their submits, and when the host began and ended to wait for memory that it shares.
+    """
 
 def stop_timing(engine: Engine) -> None: ...
 def host_clock() -> int:

@@ -111,6 +111,8 @@ cdef int _bind(Engine engine, CppPlan* plan, item, CppBinding* b) except -1:
         buffer = <Buffer>resource
         b.buffer = buffer.open()
         owner = buffer.engine
+        if writes:
+            buffer.require_writable()
         if offset >= b.buffer.size() or size > b.buffer.size() - offset:
             raise ValueError(f"binding {index}: bytes {offset} to {offset + size} exceed the buffer's size of "
                              f"{b.buffer.size()}")
@@ -252,7 +254,7 @@ cdef class CommandList:
         return 0
 
     cdef int settle(self) except -1:
-        """Compute what waits to read buffers that the commands may write."""
+        """Compute what waits to read buffers that the commands may write. Recording refused what is read-only."""
         cdef list objects
         self.open()
         if _watched.load() == 0:
@@ -261,7 +263,7 @@ cdef class CommandList:
             objects = list(self.objects.values())
         for item in objects:
             if isinstance(item, Buffer):
-                (<Buffer>item).settle()
+                (<Buffer>item).settle_readers()
         return 0
 
     cdef int keep_objects(self, list objects) except -1:
@@ -279,13 +281,15 @@ cdef class CommandList:
                 self.keep_objects(objects)
         return done
 
-    cdef CppBuffer* buffer_of(self, object item, str name) except NULL:
+    cdef CppBuffer* buffer_of(self, object item, str name, bint writes=False) except NULL:
         """Return the native buffer of one side of a copy."""
         cdef Buffer buffer
         cdef HostBlock block
         if isinstance(item, Buffer):
             buffer = <Buffer>item
             buffer.open()
+            if writes:
+                buffer.require_writable()
             if buffer.engine is not self.engine:
                 raise ValueError(f"{name}: it belongs to another context")
             return buffer.ptr
@@ -306,10 +310,12 @@ cdef class CommandList:
         cdef uint64_t first, second, size
         if kind == COPY:
             source, first, target, second, size = arguments
-            return list_copy(self.buffer_of(source, "source")[0], first, self.buffer_of(target, "target")[0], second, size)
+            return list_copy(self.buffer_of(source, "source")[0], first, self.buffer_of(target, "target", True)[0], second,
+                             size)
         if kind == IMAGE_COPY:
             image, other, first, to_image = arguments
-            return list_copy(self.image_of(image, "image")[0], self.buffer_of(other, "other")[0], first, <bint>to_image)
+            return list_copy(self.image_of(image, "image")[0], self.buffer_of(other, "other", not to_image)[0], first,
+                             <bint>to_image)
         if kind == IMAGE_PAIR:
             source, target = arguments
             return list_copy(self.image_of(source, "source")[0], self.image_of(target, "target")[0])

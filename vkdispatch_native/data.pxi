@@ -238,8 +238,7 @@ cdef class Buffer(Data):
     def settle(self):
         if not self.watched.load():
             return
-        if self.refusal is not None:
-            self.refusal()
+        self.require_writable()
         if _settle is not None:
             _settle(self)
 
@@ -314,6 +313,12 @@ cdef class Buffer(Data):
         """Compute what waits to read the buffer, without a check of whether it may be written."""
         if self.watched.load() and self.readers is not None and _settle is not None:
             _settle(self)
+        return 0
+
+    cdef int require_writable(self) except -1:
+        """Raise the error of whoever is about to write memory that must not be written."""
+        if self.refusal is not None:
+            self.refusal()
         return 0
 
     @property
@@ -592,6 +597,18 @@ cdef class Buffer(Data):
 
 # ---- images
 
+DEF STORAGE_USAGE = 0x8  # VK_IMAGE_USAGE_STORAGE_BIT
+
+
+cdef CppImageShape _image_shape(int view_type, int format, extent, uint32_t layers, uint32_t levels, bint storage) except *:
+    cdef uint32_t width, height, depth
+    if view_type not in (0, 1, 2, 5):
+        raise ValueError(f"view_type: expected 0 (1D), 1 (2D), 2 (3D) or 5 (2D array), got {view_type}")
+    if format < 0:
+        raise ValueError(f"format: there is no VkFormat {format}")
+    width, height, depth = extent
+    return image_shape(view_type, format, width, height, depth, layers, levels, storage)
+
 
 cdef class Image(Data):
     cdef CppImage* ptr
@@ -599,18 +616,29 @@ cdef class Image(Data):
     def __init__(self, Engine engine not None, int view_type, int format, extent, uint32_t layers, uint32_t levels,
                  bint storage, bint shared=False):
         cdef CppEngine* e = engine.open()
-        cdef uint32_t width, height, depth
-        cdef CppImageShape shape
-        if view_type not in (0, 1, 2, 5):
-            raise ValueError(f"view_type: expected 0 (1D), 1 (2D), 2 (3D) or 5 (2D array), got {view_type}")
-        if format < 0:
-            raise ValueError(f"format: there is no VkFormat {format}")
-        width, height, depth = extent
-        shape = image_shape(view_type, format, width, height, depth, layers, levels, storage)
+        cdef CppImageShape shape = _image_shape(view_type, format, extent, layers, levels, storage)
         self.begin(engine, "an image")
         with nogil:
             self.ptr = e.create_image(shape, shared)
             self.resource = self.ptr
+
+    @staticmethod
+    def over_handle(Engine engine not None, uint64_t handle, int view_type, int format, extent, uint32_t layers,
+                    uint32_t levels, uint32_t layout, uint32_t usage, owner):
+        cdef Image image = Image.__new__(Image)
+        cdef CppEngine* e = engine.open()
+        cdef CppImageShape shape = _image_shape(view_type, format, extent, layers, levels, usage & STORAGE_USAGE != 0)
+        cdef shared_ptr[void] kept
+        mark_unrepeatable()
+        release_dropped_references()
+        if handle == 0:
+            raise ValueError("an image needs a handle")
+        image.begin(engine, "an image")
+        kept = keep_object(<PyObject*>owner)
+        with nogil:
+            image.ptr = e.borrow_image(shape, borrowed_image(handle, layout, usage), kept)
+            image.resource = image.ptr
+        return image
 
     cdef CppImage* open(self) except NULL:
         self.check_alive("image")

@@ -260,6 +260,9 @@ cdef extern from * nogil:
       return {static_cast<VkImageViewType>(view_type), static_cast<VkFormat>(format), {width, height, depth},
               layers, levels, storage};
     }
+    inline vkd::BorrowedImage borrowed_image(uint64_t handle, uint32_t layout, uint32_t usage) {
+      return {(VkImage)handle, static_cast<VkImageLayout>(layout), usage};
+    }
     inline vkd::SamplerSettings sampler_settings(uint32_t mag, uint32_t min, uint32_t mip, uint32_t address, float bias,
                                                  float min_lod, float max_lod, uint32_t border) {
       return {static_cast<VkFilter>(mag), static_cast<VkFilter>(min), static_cast<VkSamplerMipmapMode>(mip),
@@ -281,6 +284,9 @@ cdef extern from * nogil:
         const CppImageShape& shape()
     cdef cppclass CppSampler "vkd::Sampler"(CppResource):
         pass
+    ctypedef struct CppBorrowedImage "vkd::BorrowedImage":
+        pass
+    CppBorrowedImage borrowed_image(uint64_t handle, uint32_t layout, uint32_t usage)
     CppImageShape image_shape(int view_type, int format, uint32_t width, uint32_t height, uint32_t depth,
                               uint32_t layers, uint32_t levels, cbool storage)
     CppSamplerSettings sampler_settings(uint32_t mag, uint32_t min, uint32_t mip, uint32_t address, float bias,
@@ -416,6 +422,7 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
     cdef cppclass CppTimings "vkd::Timings":
         vector[CppTimedCommand] commands
         vector[CppTimedSubmit] submits
+        vector[CppTimedSubmit] waits
     cdef cppclass CppCommand "vkd::Command":
         pass
     CppCommand list_copy(CppBuffer& source, uint64_t source_offset, CppBuffer& target, uint64_t target_offset,
@@ -490,6 +497,8 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         uint64_t completed(size_t slot) except +raise_error
         cbool is_journal_complete(size_t queue) except +raise_error
         CppImage* create_image(const CppImageShape& shape, cbool shared) except +raise_error
+        CppImage* borrow_image(const CppImageShape& shape, const CppBorrowedImage& theirs, shared_ptr[void] owner
+                               ) except +raise_error
         CppSampler* create_sampler(const CppSamplerSettings& settings) except +raise_error
         uint32_t image_features(int format) except +raise_error
         CppCommandList* create_command_list() except +raise_error

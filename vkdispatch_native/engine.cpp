@@ -366,14 +366,29 @@ Image* Engine::create_image(const ImageShape& shape, bool shared) {
     check_one_device("shared: the image");
   }
   Image* image = create([&] { return std::make_unique<Image>(queue_devices_, shape, shared); });
+  start(*image);
+  return image;
+}
+
+Image* Engine::borrow_image(const ImageShape& shape, const BorrowedImage& theirs,
+                            std::shared_ptr<void> owner) {
+  const Use use(*this);
+  check_one_device("an image of another library");
+  Image* image =
+      create([&] { return std::make_unique<Image>(queue_count(), *devices_.front(), shape, theirs, owner); });
+  start(*image);
+  return image;
+}
+
+void Engine::start(Image& image) {
+  const bool shared = image.shared();
   for (const auto& queue : queues_) {
     if (!shared || queue == queues_.front()) {
-      queue->append(*image);
+      queue->append(image);
     } else {
-      queue->append_waits({{queues_.front().get(), image->last_write(0)}});
+      queue->append_waits({{queues_.front().get(), image.last_write(0)}});
     }
   }
-  return image;
 }
 
 Pinned* Engine::create_pinned(size_t queue, VkDeviceSize size, MemoryUse use) {
@@ -650,7 +665,7 @@ uint64_t Engine::submit(CommandList& list, size_t first, size_t last, const std:
       sharing.unlock();
     }
     for (size_t queue = first; queue < last; ++queue) {
-      queues_[queue]->wait(queues_[queue]->last_value(), kForever);
+      queues_[queue]->wait_for_lent(queues_[queue]->last_value());
     }
   }
   return value;

@@ -44,6 +44,7 @@ struct Statistics {
 struct Timings {
   std::vector<TimedCommand> commands;
   std::vector<TimedSubmit> submits;
+  std::vector<TimedSubmit> waits;
 };
 
 class Engine : public std::enable_shared_from_this<Engine> {
@@ -91,6 +92,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   std::shared_ptr<Loan> keep(Buffer& buffer);
   Buffer* create_journal();  // where kernels record errors; called once
   Image* create_image(const ImageShape& shape, bool shared);
+  Image* borrow_image(const ImageShape& shape, const BorrowedImage& theirs, std::shared_ptr<void> owner);
   Sampler* create_sampler(const SamplerSettings& settings);
   Pinned* create_pinned(size_t queue, VkDeviceSize size, MemoryUse use);  // for this queue's device
   Plan* create_plan(const std::vector<uint32_t>& spirv, const std::vector<int>& binding_types,
@@ -222,6 +224,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   auto create(Make make);
   Queue& queue_at(size_t slot);
   size_t slot_count() const noexcept { return kSlotsPerQueue * queue_devices_.size(); }
+  void start(Image& image);                       // brings it to its layout
   void check_one_device(const char* what) const;  // throws unless all queues belong to one device
   // Following work of a queue and its transfer queues waits for other queues' work on memory they share.
   void follow_others(size_t queue, Data& data, bool writes) {

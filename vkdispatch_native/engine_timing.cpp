@@ -91,6 +91,7 @@ std::vector<uint64_t> Engine::start_timing() {
     std::lock_guard log_lock(log.mutex);
     log.commands.clear();
     log.submits.clear();
+    log.waits.clear();
     log.failure.reset();
   }
   log.users.fetch_add(1);
@@ -122,6 +123,11 @@ Timings Engine::timings(const std::vector<uint64_t>& since) {
       found.submits.push_back(submit);
     }
   }
+  for (const TimedSubmit& wait : log.waits) {
+    if (wait.batch > since[wait.slot]) {
+      found.waits.push_back(wait);
+    }
+  }
   for (TimedCommand& command : found.commands) {
     Queue& queue = queue_at(command.slot);
     const Calibration& clock = clocks_.at(command.slot);
@@ -143,6 +149,7 @@ void Engine::stop_timing() noexcept {
     std::lock_guard lock(log.mutex);
     log.commands = {};
     log.submits = {};
+    log.waits = {};
   }
 }
 

@@ -129,7 +129,7 @@ def c_strides(tuple shape not None):
     strides = [1] * rank
     for axis in range(rank - 1, -1, -1):
         strides[axis] = step
-        step *= <int64_t>shape[axis]
+        step *= max(<int64_t>shape[axis], 1)  # as of arrays without elements in PyTorch
     return tuple(strides)
 
 

@@ -48,7 +48,8 @@ def timings(Engine engine not None, since):
             c.end,
         ))
     count = e.queue_count()
-    return commands, [(s.slot % count, s.slot >= count, s.commands, s.begin, s.end) for s in found.submits]
+    submits = [(s.slot % count, s.slot >= count, s.commands, s.begin, s.end) for s in found.submits]
+    return commands, submits, [(s.begin, s.end) for s in found.waits]
 
 
 def host_clock():

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+
 import pytest
 
 import vkdispatch as vd
+from tests.runtime.by_hand import Foreign
 
 
 @pytest.fixture
@@ -20,3 +24,14 @@ def takes_host(on_host: None) -> None:
     """Skip where the device cannot use memory of other libraries."""
     if not vd.get_context()._native.imports_host_memory:
         pytest.skip("the device does not import memory of the host")
+
+
+@pytest.fixture
+def foreign() -> Iterator[tuple[Foreign, vd.Context]]:
+    """Make another Vulkan program with a device of its own, and a context on that device."""
+    maker = Foreign()
+    context = vd.make_context_from_handles(**maker.handles)
+    yield maker, context
+    context.close()
+    gc.collect()
+    maker.destroy()

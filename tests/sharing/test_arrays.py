@@ -10,6 +10,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.numpy as vnp
+import vkdispatch_native as native
 
 from .arrays import Versionless, address, aligned, double
 from .test_exports import DTYPES
@@ -151,6 +152,25 @@ def test_elements_that_are_repeated_are_read_only(on_host: None) -> None:
     assert not view.flags.writeable and view.strides[0] == 0
     with pytest.raises(BufferError, match="read-only"):
         x.__dlpack__()
+
+
+@pytest.mark.parametrize("shape", [(3,), (1, 3), (4, 3), (0, 3), (2, 0, 3)])
+def test_views_of_broadcast_to_are_read_only(on_host: None, shape: Any) -> None:
+    """As NumPy's, whether elements are repeated or not."""
+    for x in (vnp.broadcast_to(vnp.ones(3), shape), np.broadcast_to(np.ones(3), shape)):
+        assert native.ForeignTensor(x.__dlpack__(max_version=(1, 1))).flags == 1 and not x.flags.writeable
+        with pytest.raises(BufferError, match=r"read-?only"):
+            x.__dlpack__()
+    shared = vd.share(vnp.broadcast_to(vnp.ones(3), shape))
+    assert shared.read_only and memoryview(shared).readonly
+    assert native.ForeignTensor(vnp.zeros(shape).__dlpack__(max_version=(1, 1))).flags == 0
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0, 2), (0, 4), (2, 3), (), (1, 0)])
+def test_strides_of_arrays_in_c_order(on_host: None, shape: Any) -> None:
+    x = vnp.zeros(shape, np.float32)
+    expected = np.zeros([max(length, 1) for length in shape], np.float32).strides
+    assert x.strides == vd.share(x).strides == vd.share(vd.asbuffer(x)).strides == expected
 
 
 def test_copies_and_requests(on_host: None) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch_native as native
+from vkdispatch.base.sharing.exports import Elements, export, parse_request
 
 from .arrays import address, double
 
@@ -154,6 +155,49 @@ def test_copies(on_host: None) -> None:
     same = np.from_dlpack(buffer, copy=False)
     same[:] = 9
     np.testing.assert_array_equal(buffer.read(0), 9)
+
+
+@pytest.mark.parametrize(
+    ("copy", "device", "expected"),
+    [
+        (None, None, "lend"),
+        (False, None, "lend"),
+        (None, (2, 1), "lend"),
+        (False, (2, 1), "lend"),
+        (True, None, "copy on the device"),
+        (True, (2, 1), "copy on the device"),
+        (None, (1, 0), "copy"),
+        (True, (1, 0), "copy"),
+        (False, (1, 0), "error"),
+        (None, (2, 0), "error"),
+        (True, (2, 0), "error"),
+    ],
+)
+def test_what_consumers_get_of_memory_on_a_device(copy: Any, device: Any, expected: str) -> None:
+    """CUDA's device 1 has the memory; no such device is needed to decide this."""
+    host, theirs = np.zeros(4, np.float32), (2, 1)
+
+    def elements(place: Any, start: int, flags: int = 0) -> Elements:
+        return Elements(host, address(host) + start, place, vd.float32, (1,), (1,), flags)
+
+    def ask() -> Any:
+        return export(
+            parse_request(None, (1, 1), device, copy),
+            lambda: theirs,
+            lambda: elements(theirs, 0),
+            lambda: elements((1, 0), 4, flags=2),
+            lambda: elements(theirs, 8),
+        )
+
+    if expected == "error":
+        with pytest.raises(BufferError, match="dl_device"):
+            ask()
+        return
+    tensor = native.ForeignTensor(ask())
+    start = (tensor.address - address(host)) // 4
+    assert ("lend", "copy", "copy on the device")[start] == expected
+    assert tensor.device == ((1, 0) if expected == "copy" else theirs)
+    assert tensor.flags == (0 if expected == "lend" else 2)
 
 
 def test_devices_and_streams(on_host: None) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-import gc
 import sys
-from collections.abc import Iterator
 from ctypes import byref, c_uint32, c_uint64, c_void_p
 from typing import Any
 
@@ -35,11 +33,11 @@ class _BufferInfo(ctypes.Structure):
     )
 
 
-class _Needs(ctypes.Structure):
+class Needs(ctypes.Structure):
     _fields_ = (("size", c_uint64), ("alignment", c_uint64), ("types", c_uint32))
 
 
-class _Allocation(ctypes.Structure):
+class Allocation(ctypes.Structure):
     _fields_ = (("type", c_uint32), ("next", c_void_p), ("size", c_uint64), ("index", c_uint32))
 
 
@@ -60,14 +58,14 @@ class TheirBuffer:
         info = _BufferInfo(type=12, size=4 * count, usage=USAGE)
         self.handle, self.memory = c_uint64(), c_uint64()
         call("vkCreateBuffer", self.device, byref(info), None, byref(self.handle))
-        needs = _Needs()
+        needs = Needs()
         vk.vkGetBufferMemoryRequirements(self.device, self.handle, byref(needs))
         known = _MemoryProperties()
         vk.vkGetPhysicalDeviceMemoryProperties(foreign.physical, byref(known))
         index = next(
             i for i in range(known.count) if needs.types >> i & 1 and known.types[i][0] & HOST == HOST
         )
-        wanted = _Allocation(type=5, size=needs.size, index=index)
+        wanted = Allocation(type=5, size=needs.size, index=index)
         call("vkAllocateMemory", self.device, byref(wanted), None, byref(self.memory))
         call("vkBindBufferMemory", self.device, self.handle, self.memory, c_uint64(0))
         mapped = c_void_p()
@@ -80,16 +78,6 @@ class TheirBuffer:
     def destroy(self) -> None:
         vk.vkDestroyBuffer(self.device, self.handle, None)
         vk.vkFreeMemory(self.device, self.memory, None)
-
-
-@pytest.fixture
-def foreign() -> Iterator[tuple[Foreign, vd.Context]]:
-    maker = Foreign()
-    context = vd.make_context_from_handles(**maker.handles)
-    yield maker, context
-    context.close()
-    gc.collect()
-    maker.destroy()
 
 
 def test_both_programs_use_the_memory(foreign: tuple[Foreign, vd.Context]) -> None:

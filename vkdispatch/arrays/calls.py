@@ -124,10 +124,11 @@ def _call_with_arrays(
         assert replaced is not None
         given, buffers, options = replaced
         for array, _ in given.pairs:
-            if len(array.shape) > MOST_AXES:
+            shape = getattr(array, "shape", ())  # those of other libraries were counted when they were taken
+            if len(shape) > MOST_AXES:
                 raise ArgumentValueError(
                     f"{name}: functions on buffers take arrays of at most {MOST_AXES} axes, got the shape "
-                    f"{array.shape}; vkdispatch.numpy has functions for any number"
+                    f"{shape}; vkdispatch.numpy has functions for any number"
                 )
         has_maps = any(isinstance(buffer, MappedArray) for _, buffer in given.pairs)
         if is_mapped and not has_maps:

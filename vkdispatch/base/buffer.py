@@ -36,6 +36,7 @@ from vkdispatch.base.sharing.exports import (
     place_of,
 )
 from vkdispatch.base.sharing.formats import split_elements
+from vkdispatch.base.sharing.imports import has_dlpack
 from vkdispatch.base.sharing.shared_memory import copy_of
 from vkdispatch.base.structures import as_pickled, structure_from_numpy
 from vkdispatch.base.synchronization.signal import Signal
@@ -334,6 +335,7 @@ class Buffer(Transfers, Generic[_D]):
             self.__dlpack_device__,
             lambda: lend_memory(self.context, self._native, kind, shape, stream),
             lambda: copy_of(self._read_elements(), kind, shape),
+            lambda: lend_memory(self.context, self.__copy__()._native, kind, shape, stream),
         )
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -388,7 +390,7 @@ class Buffer(Transfers, Generic[_D]):
         self.require_alive()
         self.__dlpack_device__()
         kind, shape = split_elements(self.var_type, self.shape)
-        return lend_host_memory(self._native, kind, shape, ordered)
+        return lend_host_memory(self.context, self._native, kind, shape, ordered)
 
     def _read_elements(self) -> Array:
         """Return the content of memory: bfloat16 as uint16, complex32 as pairs of float16."""
@@ -446,3 +448,182 @@ class Buffer(Transfers, Generic[_D]):
         if all(np.array_equal(octets, copies[0]) for octets in copies):
             del copies[1:]
         return _restore, (type(self), tuple(map(as_pickled, self._list_arguments()))), copies
+
+    def _list_arguments(self) -> tuple[Any, ...]:
+        """Return the arguments of the class for an equal buffer."""
+        return self.shape, self.var_type
+
+    def _describe_shape(self) -> tuple[str, ...]:
+        """Return the parts of `repr` about the shape."""
+        return (f"shape={self.shape}",)
+
+    def __repr__(self) -> str:
+        return describe_buffer(self)
+
+
+def _restore(cls: type[Buffer[Any]], arguments: tuple[Any, ...], copies: "list[Array]") -> Buffer[Any]:
+    """Make a buffer from its pickle, which has one content for all queues or one for each."""
+    buffer = cls(*arguments)
+    if len(copies) not in (1, buffer.context.queue_count):
+        raise ArgumentValueError(
+            f"the pickled buffer has different contents on {len(copies)} queues, and the current context has "
+            f"{buffer.context.queue_count}: make a context of as many queues, or pickle buf.read(0)"
+        )
+    for queue, octets in enumerate(copies):
+        memory: Any = octets
+        buffer._native.write(queue if len(copies) > 1 else -1, memory)
+    return buffer
+
+
+def function_buffer(
+    shape: Shape, var_type: "DType | np.dtype[Any]", context: Context | None = None, *, steady: bool = False
+) -> Buffer[Any]:
+    """Return a buffer for a result or for scratch memory of a function on arrays. Raises as `Buffer`.
+
+    A graph that was recorded with the buffer recovers after a failure, as it writes the buffer before it
+    reads it. If the buffer is `steady`, the graph leaves its contents as they were.
+    """
+    buffer: Buffer[Any] = _new(Buffer)
+    buffer._set_shape(shape, var_type)
+    Handle.__init__(buffer, context)
+    buffer._allocate(True)  # kernels write it first, perhaps after pending work on reused memory
+    buffer._native.mark(steady)
+    return buffer
+
+
+class Computed(Protocol):
+    """An array that the device computes on demand, such as a map called with its arguments."""
+
+    def __vkdispatch_buffer__(self, context: Context | None) -> "Buffer[Any]": ...
+
+
+def asbuffer(array: "Array | Computed", *, context: Context | None = None) -> "Buffer[Any]":
+    """Make a buffer of an array's shape and dtype and write the array to it.
+
+    Parameters
+    ----------
+    array
+        A NumPy array, or a map called with its arguments, which one kernel computes on the device. If a
+        global graph is set, the kernel is recorded.
+    context
+        The context of the buffer. None means the current context, or that of the arguments of a map.
+
+    Raises
+    ------
+    TypeError
+        `array` is neither, or has a mask.
+    ValueError
+        No dtype matches that of the array, it has more than 3 axes, or the arguments of a map are in another
+        context.
+    """
+    compute = getattr(type(array), "__vkdispatch_buffer__", None)
+    if compute is not None:
+        computed: Buffer[Any] = compute(array, context)
+        return computed
+    if hasattr(array, "__cuda_array_interface__"):
+        return from_cuda_array(array)
+    if not isinstance(array, np.ndarray):
+        instead = "vd.from_dlpack(x)" if has_dlpack(array) else "np.asarray(...)"
+        raise ArgumentTypeError(
+            f"array: expected a NumPy array or a map called with its arguments, got {type(array).__name__}; "
+            f"use {instead}"
+        )
+    if array.dtype.names is not None:
+        kind: DType = structure_from_numpy(array.dtype)
+    else:
+        kind = dtype.from_numpy_dtype(array.dtype.newbyteorder("="), "array")
+    array = plain_array(array, "array")
+    if array.ndim > MAX_AXES:
+        raise ArgumentValueError(
+            f"array: a buffer has at most {MAX_AXES} axes, got {array.ndim} in {array.shape}"
+        )
+    buffer: Buffer[Any] = Buffer(array.shape, kind, context=context)
+    buffer.write(array)
+    return buffer
+
+
+def from_cuda_array(
+    obj: object,
+    var_type: "type[dtype.dtype] | None" = None,
+    require_contiguous: bool = True,
+    writable: bool | None = None,
+    keepalive: bool = True,
+) -> "Buffer[Any]":
+    """Return a buffer on the memory of a CUDA array that has `__cuda_array_interface__`.
+
+    The memory has to be that of a buffer, or of `vd.cuda.torch_pool` or `vd.cuda.cupy_allocator`: CUDA's own
+    cannot be used by others. `vd.from_dlpack(obj)` copies it.
+
+    Parameters
+    ----------
+    var_type
+        The dtype of the elements; None takes the array's.
+    require_contiguous
+        Elements that do not lie in C order are refused, whatever it says.
+    writable
+        True refuses read-only arrays.
+    keepalive
+        Nothing: the memory lives as long as the buffer.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `obj` has no such interface, or it does not fit.
+    BufferError
+        The memory is CUDA's own.
+    RuntimeError
+        CUDA does not know the device of the current context.
+    """
+    context = None if is_dummy() else get_context()
+    if context is None or not can_link(context):
+        raise require_cuda("from_cuda_array", "copy with vd.asbuffer(array.get())")
+    interface = getattr(obj, "__cuda_array_interface__", None)
+    if not isinstance(interface, dict):
+        raise ArgumentTypeError(
+            f"obj: expected an array with __cuda_array_interface__, got {type(obj).__name__}"
+        )
+    missing = [name for name in ("shape", "typestr", "data") if name not in interface]
+    if missing:
+        raise ArgumentValueError(f"obj: its __cuda_array_interface__ lacks {', '.join(missing)}")
+    shape, component = tuple(interface["shape"]), np.dtype(interface["typestr"])
+    kind = dtype.from_numpy_dtype(component, "obj")
+    if var_type is not None and kind is not var_type:
+        raise ArgumentValueError(f"var_type: expected {kind.name}, as the array has, got {var_type.__name__}")
+    address, is_read_only = interface["data"]
+    if is_read_only and writable:
+        raise ArgumentValueError("writable: True was given, but the array is read-only")
+    strides = interface.get("strides")
+    if strides is not None and strides != np.empty(shape, component).strides:
+        raise ArgumentValueError("obj: expected elements in C order; copy it so, with cupy.ascontiguousarray")
+    link = find_link(context)
+    memory = link.find(address, math.prod(shape) * component.itemsize)
+    if memory is None:
+        raise SharingError(
+            "obj: its memory is CUDA's own, which others cannot use; copy it with vd.from_dlpack(obj)"
+        )
+    stream = parse_stream(interface.get("stream") or current_stream(obj))
+    if stream is not None:
+        link.take(stream)
+    buffer: Buffer[Any] = Buffer.of_memory(context, memory, shape, kind)
+    buffer.is_external, buffer.owns_memory = True, False
+    return buffer
+
+
+__all__ = [
+    "Array",
+    "Buffer",
+    "Computed",
+    "OversizedBufferError",
+    "Shape",
+    "asbuffer",
+    "from_cuda_array",
+    "function_buffer",
+]
+
+if not TYPE_CHECKING:
+    __getattr__ = names_elsewhere(
+        __name__,
+        {
+            "base.buffers.rfft_buffer": "RFFTBuffer asrfftbuffer",
+        },
+    )

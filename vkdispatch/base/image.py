@@ -1,13 +1,21 @@
 """Images in device memory, and the samplers through which kernels read between their texels."""
 
 import math
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Self
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.handle import Handle
+from vkdispatch.base.images.foreign import (
+    ALL_USAGES,
+    GENERAL_LAYOUT,
+    SAMPLED_USAGE,
+    STORAGE_USAGE,
+    parse_layout,
+    parse_usage,
+)
 from vkdispatch.base.images.format import (
     AddressMode,
     BorderColor,
@@ -16,6 +24,7 @@ from vkdispatch.base.images.format import (
     image_format,
     image_type,
     image_view_type,
+    parse_format,
     select_format,
 )
 from vkdispatch.base.images.mipmaps import level_count
@@ -58,9 +67,13 @@ class Image(ImageTransfers):
         Number of mip levels; 1 without mipmaps.
     type, view_type, format
         Vulkan's type, view type and format of the image.
+    is_external
+        Whether the image is one of another library.
     """
 
     _instead = "write image.read() to an image of the same shape"
+    _view_type: image_view_type | None = None
+    is_external = False
 
     def __init__(
         self,
@@ -87,6 +100,14 @@ class Image(ImageTransfers):
         """
         if not isinstance(view_type, image_view_type):
             raise ArgumentValueError(f"view_type: expected a vd.image_view_type, got {view_type!r}")
+        self._set_texels(shape, layers, dtype, channels, view_type)
+        self.mip_levels = level_count(self._sizes) if enable_mipmaps else 1
+        super().__init__(context)
+        self._native = self._allocate()
+
+    def _set_texels(
+        self, shape: object, layers: object, dtype: DType, channels: object, view_type: image_view_type
+    ) -> None:
         sizes = _parse_sizes(shape, _RANKS[view_type])
         self.layers = _parse_count("layers", layers)
         if self.layers > 1 and view_type is not image_view_type.VIEW_TYPE_2D_ARRAY:
@@ -102,19 +123,112 @@ class Image(ImageTransfers):
         self.array_shape = self.shape if self.channels == 1 else (*self.shape, self.channels)
         self.block_size = self.channels * dtype.item_size
         self.mem_size = math.prod(self.shape) * self.block_size
-        self.mip_levels = level_count(sizes) if enable_mipmaps else 1
         self._sizes = sizes
-        super().__init__(context)
-        self._native = self._allocate()
+
+    @classmethod
+    def from_handle(  # noqa: PLR0913  public: each is an option of its own
+        cls,
+        handle: object,
+        shape: int | tuple[int, ...],
+        format: "image_format | int",
+        *,
+        layers: int = 1,
+        mip_levels: int = 1,
+        layout: int = GENERAL_LAYOUT,
+        usage: int = ALL_USAGES,
+        owner: object = None,
+        context: Context | None = None,
+    ) -> Self:
+        """Return an image on a `VkImage` of another library, which stays the library's.
+
+        Both work on the same memory, on one `VkDevice`: that of `vd.make_context_from_handles`, or one whose
+        handles the other library got from `context.handles`. The image is brought to
+        `VK_IMAGE_LAYOUT_GENERAL` before the first use, and stays in it: that is its layout when the other
+        library uses it again. The order is yours: wait for the other library's work before this call and
+        before calls that use the image, and with `vd.queue_wait_idle()` the other way round. The queues of
+        both are of one family, or the image is shared by their families.
+
+        Call it on `Image1D`, `Image2D`, `Image2DArray` or `Image3D`.
+
+        Parameters
+        ----------
+        handle
+            The `VkImage`, as an int or a pointer, of one sample and bound to memory. Nothing can check that,
+            or any of the following.
+        shape
+            Texels along each axis, x last, as for a new image.
+        format
+            Its format, of 1, 2 or 4 channels of 32 bits: a `vd.image_format`, or the number of a `VkFormat`.
+        layers, mip_levels
+            How many it has. Only `Image2DArray` has several layers.
+        layout
+            The number of its `VkImageLayout`. VK_IMAGE_LAYOUT_UNDEFINED (0) drops its contents.
+        usage
+            The `VkImageUsageFlags` it was created with. They have to include TRANSFER_SRC and TRANSFER_DST;
+            SAMPLED to be sampled, and STORAGE for kernels that load and store texels.
+        owner
+            An object to keep until the device has finished with the image, such as the one that destroys the
+            `VkImage`.
+        context
+            The context on the device. None means the current context.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is none of these, or the device has no such images.
+        """
+        from vkdispatch.base.contexts.vulkan_handles import as_handle
+
+        number = as_handle("handle", handle)
+        if cls._view_type is None:
+            raise ArgumentTypeError("from_handle: call it on Image1D, Image2D, Image2DArray or Image3D")
+        _, kind, channels = parse_format(format)
+        image = cls.__new__(cls)
+        image._set_texels(shape, layers, kind, channels, cls._view_type)
+        image.mip_levels = _parse_count("mip_levels", mip_levels)
+        levels = level_count(image._sizes)
+        if image.mip_levels > levels:
+            raise ArgumentValueError(f"mip_levels: the image has at most {levels}, got {image.mip_levels}")
+        first_layout, usages = parse_layout(layout), parse_usage(usage)
+        Handle.__init__(image, context)
+        image.is_external = True
+        features = image._find_features(image.format)
+        for bit, feature, what in (
+            (SAMPLED_USAGE, _SAMPLED, "sample"),
+            (STORAGE_USAGE, _STORAGE, "store to"),
+        ):
+            if usages & bit and not features & feature:
+                raise UnsupportedError(f"the device cannot {what} images of {image._summary()}")
+        try:
+            image._native = native.Image.over_handle(
+                image.context._native,
+                number,
+                image.view_type.value[0],
+                image.format.value,
+                image.extent,
+                image.layers,
+                image.mip_levels,
+                first_layout,
+                usages,
+                owner,
+            )
+        except (ValueError, OverflowError) as error:
+            raise ArgumentValueError(f"{image._summary()}: {error}") from None
+        return image
+
+    def _find_features(self, stored: image_format) -> int:
+        """Return what the device can do with images of a format."""
+        features = self.context._native.image_features(stored.value)
+        self._filterable = bool(features & _FILTER_LINEAR)
+        return features
 
     def _allocate(self) -> native.Image:
         engine = self.context._native
         stored = select_format(self.dtype, device_channels(self.channels))
-        features = engine.image_features(stored.value)
+        features = self._find_features(stored)
         if not features & (_SAMPLED | _STORAGE):
             raise UnsupportedError(f"the device has no images of {self._summary()}")
         storable = self.channels != 3 and bool(features & _STORAGE)
-        self._filterable = bool(features & _FILTER_LINEAR)
         try:
             return native.Image(
                 engine,
@@ -178,6 +292,8 @@ class Image(ImageTransfers):
 class Image1D(Image):
     """A row of texels."""
 
+    _view_type = image_view_type.VIEW_TYPE_1D
+
     def __init__(
         self,
         shape: int | tuple[int],
@@ -196,6 +312,8 @@ class Image1D(Image):
 class Image2D(Image):
     """An image of (height, width) texels."""
 
+    _view_type = image_view_type.VIEW_TYPE_2D
+
     def __init__(
         self,
         shape: tuple[int, int],
@@ -213,6 +331,8 @@ class Image2D(Image):
 
 class Image2DArray(Image):
     """Several images of one shape (height, width), its layers."""
+
+    _view_type = image_view_type.VIEW_TYPE_2D_ARRAY
 
     def __init__(
         self,
@@ -238,6 +358,8 @@ class Image2DArray(Image):
 
 class Image3D(Image):
     """A volume of (depth, height, width) texels."""
+
+    _view_type = image_view_type.VIEW_TYPE_3D
 
     def __init__(
         self,

@@ -119,6 +119,11 @@ class Recording:
         records = [found for command in commands if (found := reader.record(command)) is not None]
         return sorted(records, key=lambda item: item.begin), submits
 
+    @property
+    def waits(self) -> list[tuple[float, float]]:
+        """When the host began and ended to wait for memory that it shares; known after `finish`."""
+        return self._timing.waits
+
     def stop(self) -> None:
         """End. Call this once, whatever happened."""
         kernel_facts.release(self._facts)

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.arrays.aliasing import check_overlap
+from vkdispatch.arrays.calls import is_recorded
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.maps.operand import Operand, lacks_elements
 from vkdispatch.arrays.maps.output import plain_output
 from vkdispatch.arrays.maps.source import Source, identity_map, make_source
+from vkdispatch.base.array_arguments import replace_arrays, replace_foreign
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import (
     Context,
@@ -21,6 +23,8 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageE
 from vkdispatch.base.handle import context_of
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.integers import as_int
+from vkdispatch.base.sharing.cuda import end_visits
+from vkdispatch.base.sharing.imports import suggest_conversion
 from vkdispatch.codegen import Buffer as BufferAnnotation
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.codegen.trace.current import is_tracing
@@ -135,6 +139,11 @@ class ReduceFunction(Referenced):
         self.stage1: ShaderFunction | None = None
         self.stage2: ShaderFunction | None = None
         self.name = name or getattr(mapping_function.mapping_function, "__name__", "reduction")
+        self._buffers = {
+            position: f"{self.name}: argument {position + 1}"
+            for position, annotation in enumerate(self.input_types)
+            if getattr(annotation, "__origin__", None) is BufferAnnotation
+        }
         self._mapping = mapping_function
         self._plain = plain
         first = self.input_types[0] if self.input_types else None
@@ -156,7 +165,7 @@ class ReduceFunction(Referenced):
         Parameters
         ----------
         *args
-            The buffer, then the other arguments of the mapping function.
+            The buffer, or an array, then the other arguments of the mapping function.
         graph
             Where to record; None takes the thread's `vd.global_graph()`.
 
@@ -174,6 +183,7 @@ class ReduceFunction(Referenced):
         """
         if is_tracing():
             raise UsageError(f"{self.name}: a kernel cannot call a reduction; call it before, or after")
+        args = self._take_arrays(args, graph)
         self._check(args)
         context = context_of(args)
         if context is not None and not is_current(context):
@@ -189,7 +199,15 @@ class ReduceFunction(Referenced):
         shape = (1,) if launches.count == 1 else (1, launches.count)
         result: Buffer[Any] = function_buffer(shape, self.out_type)
         launch(launches, x, result, graph=graph)
+        end_visits(result.context)
         return result
+
+    def _take_arrays(self, args: tuple[Any, ...], graph: CommandGraph | None) -> tuple[Any, ...]:
+        """Return arguments with arrays as buffers, without a copy if they are of another library."""
+        replaced = replace_arrays(args, {}, is_recorded(graph))
+        values = args if replaced is None else replaced[1]
+        names = {at: name for at, name in self._buffers.items() if at < len(values)}
+        return replace_foreign(values, names) or values
 
     def _check(self, args: tuple[Any, ...]) -> None:
         if is_dummy():
@@ -204,7 +222,7 @@ class ReduceFunction(Referenced):
         if not isinstance(args[0], Buffer):
             raise WrongBufferError(
                 f"{self.name}: argument 1: expected a vd.Buffer, got {describe(args[0])}; make one with "
-                "vd.asbuffer(...)"
+                f"{suggest_conversion(args[0])}"
             )
         for position, (annotation, argument) in enumerate(zip(self.input_types, args, strict=True), 1):
             check_elements(f"{self.name}: argument {position}", annotation, argument)

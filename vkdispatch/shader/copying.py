@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.array_arguments import replace_arrays
+from vkdispatch.base.array_arguments import replace_arrays, replace_foreign
 from vkdispatch.base.buffer import Array, Buffer
 from vkdispatch.base.buffers.between_contexts import copy_between_contexts
+from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, uint8, uint16, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.sharing.cuda import end_visits
 from vkdispatch.base.structures import is_structure
 from vkdispatch.codegen.annotations import buffer
 from vkdispatch.codegen.builder import shader_context
@@ -34,7 +36,8 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
     Parameters
     ----------
     dst, src
-        Of the same shape and dtype. At least one of them is a buffer.
+        Of the same shape and dtype. At least one of them is a buffer. Arrays of libraries other than NumPy
+        are buffers on their memory.
     graph
         The graph to record a copy between buffers in; None takes the thread's `vd.global_graph()`.
 
@@ -49,6 +52,13 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
     replaced = replace_arrays((dst, src), {}, graph is not None or current.chosen is not None)
     if replaced is not None:
         dst, src = replaced[1]
+    # NumPy's arrays are read and written as they are; those of other libraries are used in place
+    names = {at: name for at, name in ((0, "dst"), (1, "src")) if not isinstance((dst, src)[at], np.ndarray)}
+    shared = replace_foreign((dst, src), names)
+    if shared is not None:
+        copyto(shared[0], shared[1], graph)
+        end_visits(get_context())
+        return
     for name, value in (("dst", dst), ("src", src)):
         if not isinstance(value, (Buffer, np.ndarray)):
             raise ArgumentTypeError(f"{name}: expected a vd.Buffer or an array, got {type(value).__name__}")

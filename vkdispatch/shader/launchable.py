@@ -22,6 +22,7 @@ from vkdispatch.base.init import is_dummy
 from vkdispatch.base.integers import as_int
 from vkdispatch.base.record import replace
 from vkdispatch.base.sharing.cuda import end_visits
+from vkdispatch.base.sharing.imports import refuse_write
 from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -191,6 +192,7 @@ class LaunchableKernel:
         shared = replace_foreign(values, self._buffers)
         if shared is not None:
             try:
+                self._require_writable(shared)
                 if fast is None or not fast.run(shared, size, graph, queue):
                     self.check_and_call(shared, graph, self._options_of(size, kwargs, queue))
             finally:
@@ -218,6 +220,14 @@ class LaunchableKernel:
             if self._run(kernel, state.diagnostics, variant, launch):
                 return
         raise UsageError(f"{self.who}: an argument was destroyed by another thread during the call")
+
+    def _require_writable(self, values: tuple[Any, ...]) -> None:
+        """Raise SharingError if the kernel writes memory that another library shares to be read only."""
+        for position, name in self._buffers.items():
+            slot = self.parameters[position].slots[0]
+            is_written = isinstance(slot, BufferSlot) and slot.writes
+            if is_written and not getattr(values[position], "is_writable", True):
+                refuse_write(name)
 
     def _run(
         self, kernel: BuiltKernel, diagnostics: Diagnostics | None, variant: Variant, launch: Launch

@@ -87,6 +87,29 @@ Image::Image(const std::vector<Device*>& queue_devices, const ImageShape& shape,
   }
 }
 
+Image::Image(size_t queue_count, Device& device, const ImageShape& shape, const BorrowedImage& theirs,
+             std::shared_ptr<void> owner)
+    : Data(queue_count),
+      shape_(shape),
+      format_(format_info(shape.format)),
+      shared_(queue_count > 1),
+      first_layout_(theirs.layout),
+      borrowed_(true),
+      owner_(std::move(owner)),
+      copies_(queue_count),
+      uninitialized_(std::make_unique<std::atomic<bool>[]>(queue_count)) {
+  check_limits(device, theirs.usage);
+  copies_[0].device = &device;
+  copies_[0].handle = theirs.handle;
+  try {
+    create_views(copies_[0], theirs.usage);
+  } catch (...) {
+    release();
+    throw;
+  }
+  std::fill(copies_.begin() + 1, copies_.end(), copies_[0]);
+}
+
 VkImageType Image::type() const noexcept {
   return shape_.view_type == VK_IMAGE_VIEW_TYPE_1D   ? VK_IMAGE_TYPE_1D
          : shape_.view_type == VK_IMAGE_VIEW_TYPE_3D ? VK_IMAGE_TYPE_3D
@@ -169,6 +192,10 @@ void Image::create(Copy& copy, VkImageUsageFlags usage) {
   }
   check_created(code, copy.handle, "vmaCreateImage");
   copy.device->count_allocation();
+  create_views(copy, usage);
+}
+
+void Image::create_views(Copy& copy, VkImageUsageFlags usage) {
   if ((usage & VK_IMAGE_USAGE_SAMPLED_BIT) != 0) {
     copy.sampled_view = create_view(copy, shape_.levels);
   }
@@ -201,9 +228,12 @@ void Image::release() noexcept {
     }
     copy.device->fn().vkDestroyImageView(copy.device->handle(), copy.sampled_view, nullptr);
     copy.device->fn().vkDestroyImageView(copy.device->handle(), copy.storage_view, nullptr);
-    vmaDestroyImage(copy.device->allocator(), copy.handle, copy.allocation);
+    if (!borrowed_) {
+      vmaDestroyImage(copy.device->allocator(), copy.handle, copy.allocation);
+    }
     copy.handle = VK_NULL_HANDLE;
   }
+  owner_.reset();
 }
 
 VkExtent3D Image::level_extent(uint32_t level) const noexcept {

@@ -32,6 +32,13 @@ struct ImageShape {
   bool storage;  // kernels may write it
 };
 
+// An image of another library: its layout, and the usages it was created with.
+struct BorrowedImage {
+  VkImage handle;
+  VkImageLayout layout;
+  VkImageUsageFlags usage;
+};
+
 // Texels of one mip level that are contiguous in host memory.
 struct ImageRegion {
   uint32_t level;
@@ -45,6 +52,10 @@ class Image final : public Data {
  public:
   // `shared`: all queues use the same memory; they must belong to one device.
   Image(const std::vector<Device*>& queue_devices, const ImageShape& shape, bool shared);
+  // An image of another library, which stays the library's: for each of a device's queues the same one.
+  // `owner` is kept until the device has finished with it.
+  Image(size_t queue_count, Device& device, const ImageShape& shape, const BorrowedImage& theirs,
+        std::shared_ptr<void> owner);
   ~Image() override { release(); }
   void release() noexcept override;
 
@@ -59,6 +70,8 @@ class Image final : public Data {
   void set_uninitialized(size_t queue, bool value) noexcept {
     uninitialized_[shared_ ? 0 : queue].store(value);
   }
+  // Before it was the general one.
+  VkImageLayout first_layout() const noexcept { return first_layout_; }
   uint32_t all_levels() const noexcept {
     return shape_.levels >= 32 ? ~uint32_t{0} : (uint32_t{1} << shape_.levels) - 1;
   }
@@ -80,12 +93,16 @@ class Image final : public Data {
   };
   void check_limits(const Device& device, VkImageUsageFlags usage) const;
   void create(Copy& copy, VkImageUsageFlags usage);
+  void create_views(Copy& copy, VkImageUsageFlags usage);
   VkImageView create_view(const Copy& copy, uint32_t levels) const;
   VkImageType type() const noexcept;
 
   ImageShape shape_;
   FormatInfo format_;
   bool shared_;
+  VkImageLayout first_layout_ = VK_IMAGE_LAYOUT_UNDEFINED;
+  bool borrowed_ = false;
+  std::shared_ptr<void> owner_;
   std::vector<Copy> copies_;
   std::unique_ptr<std::atomic<bool>[]> uninitialized_;
 };

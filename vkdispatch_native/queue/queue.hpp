@@ -101,9 +101,10 @@ class Queue {
   }
   void finish_lent() {
     if (const uint64_t value = lent_.load(std::memory_order_relaxed)) {
-      wait(value, kForever);
+      wait_for_lent(value);
     }
   }
+  void wait_for_lent(uint64_t value);  // wait(), which profiles show
 
   // Submits what is needed and waits for it. Returns false on timeout. Never throws the failures of batches.
   bool wait(uint64_t value, uint64_t timeout_ns);

@@ -81,6 +81,17 @@ void Queue::set_clock(uint64_t ticks) {
   timed_end_ = timed_floor_ = 0;
 }
 
+void Queue::wait_for_lent(uint64_t value) {
+  TimingLog& log = shared_.timings;
+  const bool timed = log.on() && timeline_.completed() < value;
+  const int64_t begin = timed ? host_now() : 0;
+  wait(value, kForever);
+  if (timed) {
+    std::lock_guard lock(log.mutex);
+    log.waits.push_back({slot_, value, 0, begin, host_now()});
+  }
+}
+
 void Queue::collect_timings() {
   std::lock_guard lock(submit_mutex_);
   for (size_t i = 0; i < in_flight_.size() && timeline_.passed(in_flight_[i].batch->value); ++i) {

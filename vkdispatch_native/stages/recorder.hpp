@@ -54,7 +54,7 @@ class Recorder {
   void record(const Timestamp& timestamp);  // its query must have been reset
   void reset(const Queries& queries, uint32_t first,
              uint32_t count);      // required before the device writes them
-  void start(const Image& image);  // transition from the undefined to the general layout
+  void start(const Image& image);  // transition to the general layout
   void barrier();
   void host_barrier();  // makes all earlier writes visible to the host
 

@@ -67,6 +67,7 @@ struct TimingLog {
   std::mutex mutex;  // guards the rest
   std::vector<TimedCommand> commands;
   std::vector<TimedSubmit> submits;
+  std::vector<TimedSubmit> waits;  // of the host, for batches that use memory that it shares
 
   // The error of times that could not be read, raised by the next query for times.
   void note_failure(const Error& error) {

@@ -11,6 +11,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
+from vkdispatch.base.sharing.imports import suggest_conversion
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.shader.arguments.annotations import is_value
 from vkdispatch.shader.arguments.parameters import describe
@@ -73,7 +74,7 @@ def parse_operand(x: object, name: str = "x") -> Operand:
     if not isinstance(x, MappedArray):
         raise ArgumentTypeError(
             f"{name}: expected a vd.Buffer or a map called with its arguments, got {describe(x)}; make a "
-            "buffer with vd.asbuffer(...)"
+            f"buffer with {suggest_conversion(x)}"
         )
     tree, arguments = build_tree(x)
     source = fit_source(_make_mapped_source(tree), x.size)

@@ -6,7 +6,7 @@ from typing import Any
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
-from vkdispatch.base.errors import ArgumentTypeError, SharingError, VulkanError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError, VulkanError
 from vkdispatch.base.host.layout import MAX_AXES
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.sharing.cuda import CUDA, find_link
@@ -21,6 +21,7 @@ from vkdispatch.base.sharing.imports import (
     is_contiguous,
     take_elements,
 )
+from vkdispatch.base.sharing.journal import note, start_clock
 from vkdispatch.base.sharing.shared_memory import SharedMemory, as_numpy
 
 
@@ -67,6 +68,7 @@ def from_dlpack(
         x = x.source
     if isinstance(x, Buffer) or hasattr(type(x), "__vkdispatch_buffer__"):
         return _from_own(x, device, copy)
+    begin = start_clock()
     elements = take_elements(x, "x")
     context = get_context() if device is None else device
     if not isinstance(context, Context):
@@ -74,7 +76,9 @@ def from_dlpack(
     obstacle = _find_obstacle(elements, context)
     if copy is not True and obstacle is None:
         try:
-            return _import(elements, context, ordered)
+            buffer = _import(elements, context, ordered)
+            note("take", context, begin)
+            return buffer
         except VulkanError as error:
             obstacle = f"the driver refused it: {error}"
     if copy is False:
@@ -134,12 +138,15 @@ def _share_foreign(x: Any, name: str, ordered: bool) -> Buffer[Any]:
                 f"{name}: expected a buffer, an array, or an object with Python's buffer protocol, got "
                 f"{type(x).__name__}"
             ) from None
+    begin = start_clock()
     elements = take_elements(x, name)
     context = get_context()
     obstacle = _find_obstacle(elements, context)
     if obstacle is None:
         try:
-            return _import(elements, context, ordered)
+            buffer = _import(elements, context, ordered)
+            note("take", context, begin)
+            return buffer
         except VulkanError as error:
             obstacle = f"the driver refused it: {error}"
     raise WrongArrayError(
@@ -210,6 +217,14 @@ def _from_own(x: Any, device: Context | None, copy: bool | None) -> Buffer[Any]:
     """Return a buffer on the memory of a buffer or array of this library."""
     if isinstance(x, Buffer):
         buffer: Buffer[Any] = x.view(x.var_type)
+    elif copy is False and hasattr(x, "__vkdispatch_argument__"):
+        try:
+            buffer = x.__vkdispatch_argument__(True, False)  # what graphs take without a copy
+        except ArgumentValueError:
+            raise SharingError(
+                f"copy: False was given, but x has to be copied: an array of shape {x.shape} that is a "
+                "part of a larger one, not in C order, or read-only, is no whole buffer"
+            ) from None
     else:
         buffer = x.__vkdispatch_buffer__(None)
     if device is not None and device is not buffer.context:

@@ -4,8 +4,9 @@ from enum import Enum
 
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
+from vkdispatch.base.integers import as_int
 
 
 class Filter(Enum):
@@ -127,6 +128,33 @@ def select_format(kind: object, channels: int) -> image_format:
     if channels not in (1, 2, 3, 4):
         raise ArgumentValueError(f"channels: expected 1 to 4, got {channels}")
     return image_format[f"{'R32G32B32A32'[: 3 * channels]}_{_KINDS[kind][0]}"]
+
+
+def parse_format(value: object) -> tuple[image_format, DType, int]:
+    """Return a format of images, given as a `vd.image_format` or its number, with its dtype and channels.
+
+    Raises
+    ------
+    TypeError
+        It is neither.
+    ValueError
+        There are no such images.
+    """
+    number = value.value if isinstance(value, image_format) else as_int(value)
+    if number is None:
+        raise ArgumentTypeError(
+            f"format: expected a vd.image_format or the number of a VkFormat, got {type(value).__name__}"
+        )
+    for kind in _KINDS:
+        for channels in (1, 2, 4):
+            found = select_format(kind, channels)
+            if found.value == number:
+                return found, kind, channels
+    name = value.name if isinstance(value, image_format) else f"VkFormat {number}"
+    raise ArgumentValueError(
+        "format: images have 1, 2 or 4 channels of 32 bits, such as image_format.R32G32B32A32_SFLOAT, got "
+        f"{name}"
+    )
 
 
 def host_dtype(kind: DType) -> type[np.generic]:

@@ -16,6 +16,7 @@ from typing import Any
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError
 from vkdispatch.base.native_module import native
+from vkdispatch.base.sharing.journal import note, start_clock
 
 CUDA = 2  # DLPack's number
 LEGACY_STREAM = 1
@@ -256,7 +257,7 @@ class CudaLink:
 
     def give(self, stream: int) -> None:
         """Let later work of a stream wait for the context's work up to now."""
-        driver = self._driver
+        driver, begin = self._driver, start_clock()
         with self._mutex:
             semaphores, parameters = [], []
             for slot, value in self._engine.submit_all(0):
@@ -275,10 +276,11 @@ class CudaLink:
                             semaphores, parameters, len(semaphores), driver.CUstream(stream)
                         )
                     )
+                note("stream wait", self._context(), begin)
 
     def take(self, stream: int) -> None:
         """Let the context's later work wait for the work of a stream up to now."""
-        driver = self._driver
+        driver, begin = self._driver, start_clock()
         with self._mutex, self._enter():
             if stream not in self._incoming:
                 number = len(self._incoming)
@@ -298,6 +300,7 @@ class CudaLink:
                 driver.cuSignalExternalSemaphoresAsync([timeline], [signal], 1, driver.CUstream(stream))
             )
             self._engine.wait_for_incoming(0, number, value + 1)
+            note("device wait", self._context(), begin)
 
     def copy_in(self, memory: native.Buffer, address: int, size: int, stream: int) -> None:
         """Copy bytes of CUDA's memory to a buffer, in the order of a stream.

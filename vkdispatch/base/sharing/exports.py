@@ -8,9 +8,10 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError
 from vkdispatch.base.integers import as_int
 from vkdispatch.base.native_module import native
-from vkdispatch.base.record import record
+from vkdispatch.base.record import record, replace
 from vkdispatch.base.sharing.cuda import CUDA, can_link, find_link, parse_stream
 from vkdispatch.base.sharing.formats import dlpack_format
+from vkdispatch.base.sharing.journal import note, start_clock
 
 # DLPack's numbers of devices, and its flags.
 CPU = 1
@@ -133,6 +134,7 @@ def export(
     place: Callable[[], Place],
     lend: Callable[[], Elements],
     copy: Callable[[], Elements],
+    lend_copy: Callable[[], Elements],
 ) -> Any:
     """Return the capsule that a consumer asks for.
 
@@ -144,6 +146,8 @@ def export(
         Returns the elements in place.
     copy
         Returns a copy of the elements on the host.
+    lend_copy
+        Returns a copy of the elements on their device.
 
     Raises
     ------
@@ -168,13 +172,16 @@ def export(
         raise ArgumentValueError(
             f"stream: memory of the host has no streams; expected None, got {request.stream!r}"
         )
-    if request.copy or request.device not in (None, device):
+    if request.device not in (None, device) or (request.copy and device == HOST):
         return make_capsule(copy(), request.max_version)
+    if request.copy:
+        elements = lend_copy()
+        return make_capsule(replace(elements, flags=elements.flags | IS_COPY), request.max_version)
     return make_capsule(lend(), request.max_version)
 
 
 def lend_host_memory(
-    memory: native.Buffer, kind: DType, shape: tuple[int, ...], ordered: bool = True
+    context: Context, memory: native.Buffer, kind: DType, shape: tuple[int, ...], ordered: bool = True
 ) -> Elements:
     """Return the elements of a buffer in C order, in memory of the host.
 
@@ -186,11 +193,13 @@ def lend_host_memory(
     SharingError
         The buffer does not lie in memory of the host.
     """
+    begin = start_clock()
     loan = memory.lend(0, ordered)
     if loan is None:
         raise SharingError("the buffer does not lie in memory of the host; copy it with buf.read(0)")
+    note("lend", context, begin)
     flags = READ_ONLY if memory.read_only else 0
-    return Elements(loan, loan.address, HOST, kind, shape, c_strides(shape), flags)
+    return Elements(loan, loan.address, HOST, kind, shape, native.c_strides(shape), flags)
 
 
 def lend_memory(
@@ -207,17 +216,10 @@ def lend_memory(
         Other libraries cannot use the memory in place.
     """
     if has_host_memory(context):
-        return lend_host_memory(memory, kind, shape)
+        return lend_host_memory(context, memory, kind, shape)
+    begin = start_clock()
     link = find_link(context)
     loan = link.lend(memory, parse_stream(stream))
+    note("lend", context, begin)
     flags = READ_ONLY if memory.read_only else 0
-    return Elements(loan, loan.address, (CUDA, link.ordinal), kind, shape, c_strides(shape), flags)
-
-
-def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the strides of elements in C order, in elements."""
-    strides, step = [], 1
-    for length in reversed(shape):
-        strides.append(step)
-        step *= max(length, 1)
-    return tuple(reversed(strides))
+    return Elements(loan, loan.address, (CUDA, link.ordinal), kind, shape, native.c_strides(shape), flags)

@@ -46,6 +46,19 @@ _TEXTS = {
     dtype.complex128: "Zd",
 }
 _NAMES = {0: "int", 1: "uint", 2: "float", 3: "opaque", 4: "bfloat", 5: "complex", 6: "bool"}
+_SMALL = {
+    7: "float8_e3m4",
+    8: "float8_e4m3",
+    9: "float8_e4m3b11fnuz",
+    10: "float8_e4m3fn",
+    11: "float8_e4m3fnuz",
+    12: "float8_e5m2",
+    13: "float8_e5m2fnuz",
+    14: "float8_e8m0fnu",
+    15: "float6_e2m3fn",
+    16: "float6_e3m2fn",
+    17: "float4_e2m1fn",
+}
 
 
 def split_elements(kind: DType, shape: tuple[int, ...]) -> tuple[DType, tuple[int, ...]]:
@@ -82,7 +95,8 @@ def dtype_of(found: Format, name: str) -> DType:
         return _DTYPES[found]
     except KeyError:
         code, bits, lanes = found
-        text = f"{_NAMES.get(code, f'type code {code} of ')}{bits}" + f" in vectors of {lanes}" * (lanes != 1)
+        text = _SMALL.get(code) or f"{_NAMES.get(code, f'type code {code} of ')}{bits}"
+        text += f" in vectors of {lanes}" * (lanes != 1)
         raise SharingError(
             f"{name}: elements of {text} have no dtype here; the producer can convert them first"
         ) from None

@@ -5,10 +5,11 @@ from typing import Any
 
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import ArgumentTypeError, SharingError, VkDispatchError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
-from vkdispatch.base.sharing.cuda import CUDA, current_stream, find_link
-from vkdispatch.base.sharing.exports import CPU, READ_ONLY, Elements, c_strides
+from vkdispatch.base.sharing.cuda import CUDA, can_link, current_stream, find_link
+from vkdispatch.base.sharing.exports import CPU, READ_ONLY, Elements
 from vkdispatch.base.sharing.formats import dtype_of
 
 # DLPack's types of devices whose memory the host reads as its own: also pinned for CUDA and ROCm, and
@@ -17,6 +18,8 @@ _OF_HOST = (CPU, 3, 11, 13)
 _NAMES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneAPI", 15: "WebGPU"}
 # Kernels may access small elements as whole words.
 _WORD = 4
+# Libraries whose arrays never change, which their capsules do not say.
+_IMMUTABLE = ("jax", "jaxlib", "tensorflow")
 
 
 def has_dlpack(value: object) -> bool:
@@ -63,14 +66,20 @@ def take_elements(x: Any, name: str) -> Elements:
     kind = dtype_of(tensor.dtype, name)
     shape, strides = tensor.shape, tensor.strides
     if strides is None:
-        strides = c_strides(shape)
-    flags = tensor.flags & READ_ONLY
+        strides = native.c_strides(shape)
+    flags = READ_ONLY if _find_library(x) in _IMMUTABLE else tensor.flags & READ_ONLY
     return Elements(tensor, tensor.address, tensor.device, kind, shape, strides, flags, stream)
 
 
 def _enter_link(x: Any, ordinal: int, name: str) -> int:
     """Return the stream of `x`, which will wait for the call that takes it."""
-    link = find_link(get_context())
+    context = get_context()
+    if not can_link(context):
+        raise SharingError(
+            f"{name}: {describe_array(x)} lies on a CUDA device, and {context._devices} shares no memory "
+            "with CUDA; copy it to the host first, with x.cpu() or x.get()"
+        )
+    link = find_link(context)
     if link.ordinal != ordinal:
         raise SharingError(
             f"{name}: {describe_array(x)} lies on CUDA's device {ordinal}, and the current context "
@@ -91,9 +100,18 @@ def _get_capsule(x: Any, stream: int | None) -> Any:
 
 def describe_array(x: Any) -> str:
     """Return what messages call an array of another library."""
-    kind = type(x)
-    module = (kind.__module__ or "").partition(".")[0]
-    return f"a {module}.{kind.__qualname__}" if module not in ("", "builtins") else f"a {kind.__qualname__}"
+    library, name = _find_library(x), type(x).__qualname__
+    return f"a {library}.{name}" if library not in ("", "builtins") else f"a {name}"
+
+
+def _find_library(x: Any) -> str:
+    """Return the name of the library whose array this is."""
+    return (type(x).__module__ or "").partition(".")[0]
+
+
+def suggest_conversion(x: Any) -> str:
+    """Return the call that makes a buffer of a value, for messages."""
+    return "vd.from_dlpack(x)" if has_dlpack(x) and not isinstance(x, np.ndarray) else "vd.asbuffer(...)"
 
 
 def bounds(elements: Elements) -> tuple[int, int]:
@@ -111,7 +129,7 @@ def is_contiguous(elements: Elements) -> bool:
     return math.prod(elements.shape) == 0 or all(
         length == 1 or stride == expected
         for length, stride, expected in zip(
-            elements.shape, elements.strides, c_strides(elements.shape), strict=True
+            elements.shape, elements.strides, native.c_strides(elements.shape), strict=True
         )
     )
 
@@ -203,12 +221,13 @@ def import_memory(elements: Elements, context: Context, ordered: bool, is_whole:
     start = first - first % context._native.binding_alignment
     memory = native.Buffer.over_host(context._native, start, end - start, elements.owner, ordered)
     if is_read_only:
-        memory.refuse_writes(_refuse_write)
+        memory.refuse_writes(refuse_write)
     return Imported(memory, first - start, None)
 
 
-def _refuse_write() -> None:
+def refuse_write(name: str = "") -> None:
+    """Raise SharingError for a write to memory that was shared to be read only; `name` is an argument."""
     raise SharingError(
-        "the memory was shared by another library to be read only, and would be written; copy it with "
-        "vd.from_dlpack(x, copy=True)"
+        f"{name}{': ' if name else ''}the memory was shared by another library to be read only, and would be "
+        "written; copy it with vd.from_dlpack(x, copy=True)"
     )

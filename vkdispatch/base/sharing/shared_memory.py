@@ -12,7 +12,6 @@ from vkdispatch.base.sharing.exports import (
     READ_ONLY,
     Elements,
     Place,
-    c_strides,
     export,
     parse_request,
 )
@@ -97,7 +96,7 @@ class SharedMemory(HostElements):
     ) -> Any:
         """Return a DLPack capsule of the memory. See `Buffer.__dlpack__`."""
         request = parse_request(stream, max_version, dl_device, copy)
-        return export(request, self.__dlpack_device__, lambda: self._elements, self._copy)
+        return export(request, self.__dlpack_device__, lambda: self._elements, self._copy, self._copy)
 
     def __dlpack_device__(self) -> Place:
         """Return DLPack's type and number of the device: the CPU."""
@@ -120,4 +119,4 @@ class SharedMemory(HostElements):
 def copy_of(array: Array, kind: DType, shape: tuple[int, ...]) -> Elements:
     """Return a copy in C order of what an array holds as `as_numpy` shows it: elements of this shape."""
     data = np.array(array, order="C")
-    return Elements(data, data.ctypes.data, HOST, kind, shape, c_strides(shape), IS_COPY)
+    return Elements(data, data.ctypes.data, HOST, kind, shape, native.c_strides(shape), IS_COPY)

@@ -62,11 +62,18 @@ class TimedSubmit:
 
 
 class Timing:
-    """A timing of everything that a context runs, from its construction until `stop`."""
+    """A timing of everything that a context runs, from its construction until `stop`.
+
+    Attributes
+    ----------
+    waits
+        When the host began and ended to wait for memory that it shares, in seconds; set by `finish`.
+    """
 
     def __init__(self, context: Context) -> None:
         """Start timing. Raises UnsupportedError if a queue has no timestamps."""
         self._engine = context._native
+        self.waits: list[tuple[float, float]] = []
         if native.clocks_are_read_by_submits(self._engine):
             # This wait can be interrupted, and earlier work would make reading the clock imprecise.
             self._engine.wait_idle()
@@ -78,8 +85,9 @@ class Timing:
     def finish(self) -> tuple[list[TimedCommand], list[TimedSubmit]]:
         """Wait for all work, and return the timed commands and submits."""
         self._engine.wait_idle()
-        commands, submits = native.timings(self._engine, self._since)
+        commands, submits, waits = native.timings(self._engine, self._since)
         offset = _measure_offset()
+        self.waits = [((begin + offset) * 1e-9, (end + offset) * 1e-9) for begin, end in waits]
         return (
             [_command(command, offset) for command in commands],
             [

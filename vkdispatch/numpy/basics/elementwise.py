@@ -27,6 +27,7 @@ from vkdispatch.numpy.core.array import (
     parse_index,
     parse_operand,
     store,
+    suggest_array,
     value_of,
 )
 from vkdispatch.numpy.core.conversion import asarray
@@ -194,7 +195,7 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out", casting: 
             raise ArgumentValueError("where: give out= as well, for the elements where it is False")
         return array_of(value)
     if not isinstance(out, Array):
-        raise ArgumentTypeError(f"out: expected an Array, got {describe(out)}")
+        raise ArgumentTypeError(f"out: expected an Array, got {describe(out)}{suggest_array(out)}")
     check_cast(value.dtype, out.dtype, name, casting)
     value = cast(value, out.dtype)
     if where is not None and where is not True:

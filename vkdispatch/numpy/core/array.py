@@ -13,6 +13,7 @@ import numpy as np
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.sharing.exports import parse_request
+from vkdispatch.base.sharing.imports import has_dlpack
 from vkdispatch.numpy.core.application import apply_known, apply_ufunc, assign, cast, loops, make_operation
 from vkdispatch.numpy.core.devices import Device, device_of
 from vkdispatch.numpy.core.dtypes import Kind, numpy_type, parse_dtype
@@ -827,7 +828,14 @@ def parse_operand(value: Any, name: str = "x") -> Any:
         raise ArgumentTypeError(
             f"{name}: expected an Array or a number, got {describe(value)}; convert it with vnp.asarray"
         )
-    raise ArgumentTypeError(f"{name}: expected an Array or a number, got {describe(value)}")
+    raise ArgumentTypeError(
+        f"{name}: expected an Array or a number, got {describe(value)}{suggest_array(value)}"
+    )
+
+
+def suggest_array(value: object) -> str:
+    """Return what messages add about an array of another library: how it becomes one of this namespace."""
+    return "; make one on its memory with vnp.from_dlpack(x)" if has_dlpack(value) else ""
 
 
 def describe(value: object) -> str:
@@ -943,7 +951,7 @@ def store_result(out: Any, result: Array) -> Array:
     if out is None:
         return result
     if not isinstance(out, Array):
-        raise ArgumentTypeError(f"out: expected an Array, got {describe(out)}")
+        raise ArgumentTypeError(f"out: expected an Array, got {describe(out)}{suggest_array(out)}")
     store(out, value_of(result), "out")
     return out
 

@@ -9,7 +9,7 @@ from vkdispatch.numpy.basics.elementwise import choose, clip
 from vkdispatch.numpy.basics.inputs import to_array, to_index
 from vkdispatch.numpy.basics.manipulation import parse_axis, reshape, view_with
 from vkdispatch.numpy.basics.sequences import arange
-from vkdispatch.numpy.core.array import Array, check_cast, describe, view_of
+from vkdispatch.numpy.core.array import Array, check_cast, describe, suggest_array, view_of
 from vkdispatch.numpy.core.dtypes import Kind
 from vkdispatch.numpy.indexing.gathering import nonzero
 
@@ -25,7 +25,9 @@ __all__ = [
 
 def _target(a: Any, name: str) -> Array:
     if not isinstance(a, Array):
-        raise ArgumentTypeError(f"{name}: expected an Array, which is written to, got {describe(a)}")
+        raise ArgumentTypeError(
+            f"{name}: expected an Array, which is written to, got {describe(a)}{suggest_array(a)}"
+        )
     return a
 
 

@@ -20,6 +20,7 @@ from vkdispatch.base.sharing.exports import (
     place_of,
 )
 from vkdispatch.base.sharing.imports import bounds, find_obstacle, import_memory, take_elements
+from vkdispatch.base.sharing.journal import note, start_clock
 from vkdispatch.base.sharing.shared_memory import SharedMemory, as_numpy, copy_of
 from vkdispatch.numpy.basics.inputs import asnumpy, require_array
 from vkdispatch.numpy.core.array import Array, array_of, describe, view_of
@@ -27,7 +28,7 @@ from vkdispatch.numpy.core.conversion import asarray, from_numpy
 from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type, numpy_type
 from vkdispatch.numpy.core.kernels import as_buffer, gather, new_view
-from vkdispatch.numpy.core.memory import Storage, View
+from vkdispatch.numpy.core.memory import Storage, View, is_read_only
 
 __all__ = [
     "asbuffer",
@@ -67,13 +68,16 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, orde
         x = x.source
     if isinstance(x, (Array, Buffer)):
         return asarray(x, device=device, copy=copy)
+    begin = start_clock()
     elements = take_elements(x, "x")
     kind = numpy_type(elements.kind)
     place = parse_device(device)
     obstacle = find_obstacle(elements, place.context)
     if copy is not True and obstacle is None:
         try:
-            return _import(elements, kind, place.context, ordered)
+            array = _import(elements, kind, place.context, ordered)
+            note("take", place.context, begin)
+            return array
         except VulkanError as error:
             obstacle = f"the driver refused it: {error}"
     if copy is False:
@@ -101,8 +105,10 @@ def lend_elements(x: Array, ordered: bool) -> Elements:
     """
     dlpack_device(x)
     view = view_of(x)
-    view.storage.share()
-    return _show(view, lend_host_memory(view.storage.memory, kernel_type(view.dtype), (), ordered))
+    storage = view.storage
+    storage.share()
+    lent = lend_host_memory(storage.context, storage.memory, kernel_type(view.dtype), (), ordered)
+    return _show(view, lent)
 
 
 def _lend(x: Array, stream: Any) -> Elements:
@@ -115,14 +121,12 @@ def _lend(x: Array, stream: Any) -> Elements:
 
 def _show(view: View, lent: Elements) -> Elements:
     """Return the elements of a view, of the memory where they lie."""
-    # NumPy, too, shows elements that are repeated read-only
-    repeats = any(length > 1 and stride == 0 for length, stride in zip(view.shape, view.strides, strict=True))
     return replace(
         lent,
         address=lent.address + view.offset * view.dtype.itemsize if view.size else 0,
         shape=view.shape,
         strides=view.strides,
-        flags=lent.flags | (READ_ONLY if repeats else 0),
+        flags=lent.flags | (READ_ONLY if is_read_only(view) else 0),
     )
 
 
@@ -133,6 +137,7 @@ def to_dlpack(x: Array, request: Request) -> Any:
         lambda: dlpack_device(x),
         lambda: _lend(x, request.stream),
         lambda: copy_of(x.numpy(), kernel_type(x.dtype), x.shape),
+        lambda: _lend(x.copy(), request.stream),
     )
 
 

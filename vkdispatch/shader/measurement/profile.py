@@ -9,6 +9,7 @@ from types import TracebackType
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import UsageError, VkDispatchError
 from vkdispatch.base.record import record
+from vkdispatch.base.sharing.journal import HandOver, HandOverKind, Journal
 from vkdispatch.base.synchronization.timing import TimedSubmit
 from vkdispatch.execution_pipeline.timings import Precision, ProfileRecord, Recording
 from vkdispatch.shader.measurement.bandwidth import measure_copy_bandwidth
@@ -16,6 +17,13 @@ from vkdispatch.shader.measurement.trace import write_trace
 
 _MARKS: dict[Precision | None, str] = {"exact": "", "about": "~", "at least": ">=", None: ""}
 _WORST: tuple[Precision, ...] = ("exact", "about", "at least")
+_HAND_OVERS: dict[HandOverKind, str] = {
+    "lend": "memory shared with other libraries",
+    "take": "memory of other libraries taken",
+    "host wait": "host waits, as memory is shared in order",
+    "device wait": "device waits for CUDA streams",
+    "stream wait": "CUDA streams wait for the device",
+}
 _HEADER = ("kernel", "where", "calls", "total ms", "mean us", "min us", "bytes", "GB/s", "of copy")
 
 
@@ -66,11 +74,16 @@ class Profile:
         What ran, in order of its begin; empty until the block has ended.
     submits
         When the host recorded and submitted it.
+    hand_overs
+        Hand-overs of memory between the context and other libraries, and waits for them, in order of their
+        begin; see `HandOver`.
     """
 
     def __init__(self) -> None:
         self.records: list[ProfileRecord] = []
         self.submits: list[TimedSubmit] = []
+        self.hand_overs: list[HandOver] = []
+        self._journal: Journal | None = None
         self._begin = self._end = 0.0
         self._context: Context | None = None
         self._recording: Recording | None = None
@@ -89,9 +102,10 @@ class Profile:
         with self._lock:
             if self._recording is not None:
                 raise UsageError("this profile is running already; take another vd.profile()")
-            self.records, self.submits = [], []
+            self.records, self.submits, self.hand_overs = [], [], []
             self._context = get_context()
             self._recording = Recording(self._context)
+            self._journal = Journal(self._context)
             self._begin = time.perf_counter()
         return self
 
@@ -112,10 +126,14 @@ class Profile:
         """
         with self._lock:
             recording, self._recording = self._recording, None
-        if recording is None:
+            journal, self._journal = self._journal, None
+        if recording is None or journal is None:
             return
+        journal.close()
         try:
             self.records, self.submits = recording.finish()
+            waits = [HandOver("host wait", begin, end) for begin, end in recording.waits]
+            self.hand_overs = sorted((*journal.entries, *waits), key=lambda item: item.begin)
         except (VkDispatchError, RuntimeError) as failure:
             if error is None and self._context is not None and self._context.closed:
                 raise UsageError(f"nothing is left of the profile: {failure}") from failure
@@ -188,7 +206,7 @@ class Profile:
         """Return the rows as text.
 
         Bytes are those of one call, on average. `~` marks approximate values, `>=` lower bounds, `-` unknown
-        ones. Raises as `rows`.
+        ones. Hand-overs to and from other libraries follow, if there were any. Raises as `rows`.
         """
         rows = self.rows()
         lines = [_HEADER, *map(_format_row, rows)]
@@ -205,12 +223,14 @@ class Profile:
             f"{len(self.records)} commands in {self.seconds * 1e3:.3f} ms; the device was busy for "
             f"{busy * 1e3:.3f} ms of them"
         )
+        text += _describe_hand_overs(self.hand_overs)
         return "\n".join(text)
 
     def to_chrome_trace(self, path: "str | PathLike[str]") -> None:
         """Write the records as JSON that chrome://tracing and ui.perfetto.dev show.
 
-        Each queue of the context is a track, and so are the submits of the host to it.
+        Each queue of the context is a track, and so are the submits of the host to it. Hand-overs to and from
+        other libraries are another one.
 
         Raises
         ------
@@ -220,7 +240,7 @@ class Profile:
             The file cannot be written.
         """
         self._require_end()
-        write_trace(path, self.records, self.submits, self._begin)
+        write_trace(path, self.records, self.submits, self._begin, self.hand_overs)
 
     def __str__(self) -> str:
         return self.table() if self._recording is None else repr(self)
@@ -267,6 +287,20 @@ def _format_bytes(count: float) -> str:
             return f"{count:.0f} {unit}" if unit == "B" else f"{count:.3g} {unit}"
         count /= 1024
     return f"{count:.3g} TiB"
+
+
+def _describe_hand_overs(hand_overs: Sequence[HandOver]) -> list[str]:
+    """Return lines that say how many hand-overs of each kind there were, and what they took of the host."""
+    lines = []
+    for kind, text in _HAND_OVERS.items():
+        found = [item.duration for item in hand_overs if item.kind == kind]
+        if found:
+            total = sum(found)
+            lines.append(
+                f"{text}: {len(found)} times, {total * 1e3:.3f} ms of the host, "
+                f"{total / len(found) * 1e6:.2f} us each"
+            )
+    return lines
 
 
 def _count_busy_seconds(records: Sequence[ProfileRecord]) -> float:

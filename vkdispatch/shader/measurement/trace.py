@@ -6,12 +6,14 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from vkdispatch.base.sharing.journal import HandOver
 from vkdispatch.base.synchronization.timing import TimedSubmit
 from vkdispatch.execution_pipeline.timings import ProfileRecord
 
 _HOST, _DEVICE = 1, 2
 # Overlapping commands go to different tracks: events on one track must nest.
 _LANES = 1000
+_SHARING = 1_000_000  # the track of hand-overs, beside those of the host's submits
 
 
 def write_trace(
@@ -19,6 +21,7 @@ def write_trace(
     records: Sequence[ProfileRecord],
     submits: Sequence[TimedSubmit],
     origin: float,
+    hand_overs: Sequence[HandOver] = (),
 ) -> None:
     """Write records to a file; times are microseconds since `origin`."""
     events = [
@@ -49,6 +52,9 @@ def write_trace(
         events.append(
             _make_event("submit", "submit", _HOST, _number_queue(submit), submit, origin, arguments)
         )
+    if hand_overs:
+        events.append(_make_name_event("thread_name", _HOST, _SHARING, "hand-overs to other libraries"))
+    events += [_make_event(item.kind, "hand-over", _HOST, _SHARING, item, origin, {}) for item in hand_overs]
     Path(path).write_text(json.dumps({"traceEvents": events, "displayTimeUnit": "ns"}), encoding="utf-8")
 
 
@@ -70,7 +76,7 @@ def _make_event(
     category: str,
     process: int,
     track: int,
-    span: ProfileRecord | TimedSubmit,
+    span: ProfileRecord | TimedSubmit | HandOver,
     origin: float,
     arguments: dict[str, Any],
 ) -> dict[str, Any]:
