@@ -14,7 +14,7 @@ NATIVE_SOURCES = $(shell find vkdispatch_native benchmarks/floor -path benchmark
 
 .NOTPARALLEL:
 PYTEST := $(BIN)/pytest -q -n auto
-.PHONY: demo test test-plain test-validated test-staged test-variants test-matrices test-portable test-portable-tenth test-asan test-tsan test-faults test-faults-asan test-array-api lint docs wheel format clean
+.PHONY: demo test test-plain test-validated test-staged test-variants test-matrices test-portable test-portable-tenth test-asan test-tsan test-faults test-faults-asan test-array-api test-dask lint docs wheel format clean
 
 demo:
 	@$(SETUP) demo
@@ -107,6 +107,14 @@ test-array-api:
 	@$(SAY) "tests of the array API standard"
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -r "$(ARRAY_API_TESTS)/requirements.txt"
 	@python=$$PWD/$(BIN)/python && cd "$(ARRAY_API_TESTS)" && ARRAY_API_TESTS_MODULE=vkdispatch.numpy ARRAY_API_TESTS_VERSION=2025.12 $$python -m pytest -q -n auto -p no:cacheprovider -W ignore --disable-deadline --max-examples=$(ARRAY_API_EXAMPLES) $(ARRAY_API_OPTIONS) array_api_tests
+
+# Dask's own tests of CuPy as chunks, with vkdispatch.numpy in CuPy's place; they come with the package. DASK_OPTIONS are
+# options of pytest.
+DASK_OPTIONS ?=
+test-dask:
+	@$(SETUP) dev
+	@$(SAY) "Dask's tests of chunks"
+	@$(BIN)/python -m tests.distributed.dask_tests -q -W ignore $(DASK_OPTIONS)
 
 lint:
 	@$(SETUP) dev

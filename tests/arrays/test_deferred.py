@@ -10,6 +10,8 @@ import pytest
 
 import vkdispatch as vd
 from vkdispatch.arrays import deferred_errors
+from vkdispatch.base.process.tasks import RunningTask
+from vkdispatch.rearrange.indices import BadIndexError
 
 HERE = "test_deferred.py"
 
@@ -300,3 +302,45 @@ def test_a_call_looks_up_where_it_was_made_without_formatting() -> None:
     assert isinstance(check, _Check)
     assert code.co_filename == __file__
     assert thread == threading.get_ident()
+
+
+def test_an_error_in_a_task_is_raised_in_its_thread_alone() -> None:
+    tasks = [threading.Barrier(2) for _ in range(3)]
+    found: dict[str, list[Any]] = {"wrong": [], "other": []}
+
+    def run(name: str, index: int) -> None:
+        for barrier in tasks:
+            with RunningTask():
+                y = vd.take(floats(*X), ints(index))
+                barrier.wait()
+                found[name].append(in_turn(y))
+
+    threads = [threading.Thread(target=run, args=each) for each in (("wrong", 4), ("other", 1))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [type(each) for each in found["wrong"]] == [BadIndexError] * 3
+    assert [each.tolist() for each in found["other"]] == [[1]] * 3
+    vd.queue_wait_idle()  # nobody else gets it
+
+
+def test_a_task_raises_errors_of_what_it_was_given() -> None:
+    y = vd.take(floats(*X), ints(4))
+
+    def run() -> Any:
+        with RunningTask():
+            return in_turn(y)
+
+    assert isinstance(in_thread(run), IndexError)
+    assert isinstance(in_turn(y), IndexError)
+
+
+def test_errors_of_tasks_are_not_kept_for_ended_threads(own_context: vd.Context) -> None:
+    def run() -> Any:
+        with RunningTask():
+            return vd.take(floats(*X), ints(4))
+
+    y = in_thread(run)
+    assert in_turn(y).shape == (1,)
+    assert not deferred_errors._find_state(own_context).findings._open

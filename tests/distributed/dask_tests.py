@@ -16,10 +16,16 @@ import pytest
 
 # What Dask tests of CuPy alone: its sparse matrices.
 _LEFT_OUT = ("test_cupy_sparse.py",)
+# Tests of what CuPy refuses and these arrays do: they fail, and why.
+_MORE_THAN_CUPY = {
+    "test_asanyarray[like0-arr1]": "np.asarray(x) of an Array reads its values",
+    "test_asanyarray[like0-arr3]": "np.asarray(x) of an Array reads its values",
+    "test_cupy_unsupported": "da.random draws permutations and choices",
+}
 
 
 def make_stand_in() -> ModuleType:
-    """Return a module with the names of CuPy that the tests use: those of `vkdispatch.numpy`, and a few more."""
+    """Return a module with the names of CuPy that the tests use: `vkdispatch.numpy`'s, and a few more."""
     import vkdispatch.numpy as vnp
     from vkdispatch.distributed.legacy_random import RandomState
 
@@ -35,7 +41,6 @@ def make_stand_in() -> ModuleType:
     cupy.__version__ = "14.0.0"  # type: ignore[attr-defined]
     cupy.random = random  # type: ignore[attr-defined]
     cupy.asnumpy = lambda x: x.numpy()  # type: ignore[attr-defined]
-    cupy.asfortranarray = lambda x: x.T.copy().T  # type: ignore[attr-defined]
     random.RandomState = RandomState  # type: ignore[attr-defined]
     return cupy
 
@@ -49,11 +54,14 @@ class Substitution:
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items[:] = [item for item in items if item.path.name not in _LEFT_OUT]
+        for item in items:
+            if item.name in _MORE_THAN_CUPY:
+                item.add_marker(pytest.mark.xfail(strict=True, reason=_MORE_THAN_CUPY[item.name]))
 
 
 def install() -> None:
     """Put the stand-in into CuPy's place."""
-    from dask import config, utils
+    from dask import utils
     from dask.array import backends, creation, dispatch, routines
     from dask.array import utils as array_utils
 
@@ -69,7 +77,6 @@ def install() -> None:
     backends.register_cupy = lambda: None
     dispatch.to_cupy_dispatch = to_vkdispatch_dispatch
     backends.array_creation_dispatch.register_backend("cupy", VulkanBackend())
-    assert config is not None
 
 
 def main(options: list[str]) -> int:
@@ -82,7 +89,15 @@ def main(options: list[str]) -> int:
     given = [each for each in options if each.endswith(".py") or ".py::" in each]
     return int(
         pytest.main(
-            ["-p", "no:cacheprovider", "--import-mode=importlib", "-c", "/dev/null", *options, *([] if given else files)],
+            [
+                "-p",
+                "no:cacheprovider",
+                "--import-mode=importlib",
+                "-c",
+                "/dev/null",
+                *options,
+                *([] if given else files),
+            ],
             plugins=[Substitution()],
         )
     )

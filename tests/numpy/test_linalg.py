@@ -9,7 +9,7 @@ import pytest
 import numpy as np
 import vkdispatch.numpy as vnp
 from vkdispatch.numpy.core import expressions, kernels
-from vkdispatch.numpy.linalg import HOST_FUNCTIONS, PerformanceWarning
+from vkdispatch.numpy.linalg import HOST_FUNCTIONS, PerformanceWarning, triangles
 from vkdispatch.numpy.linalg.host import _warned
 
 pytestmark = pytest.mark.filterwarnings("ignore::vkdispatch.numpy.linalg.PerformanceWarning")
@@ -330,3 +330,40 @@ def test_what_runs_on_the_host_warns_once() -> None:
         with pytest.warns(PerformanceWarning, match=name):
             call()
     _agrees(vnp.linalg.matrix_rank(x), np.linalg.matrix_rank(a))
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "complex64", "int32"])
+@pytest.mark.parametrize("columns", [(), (3,), (0,)])
+@pytest.mark.parametrize("n", [1, 5, 90])
+def test_triangular_systems(kind: str, columns: tuple[int, ...], n: int) -> None:
+    scipy = pytest.importorskip("scipy.linalg")
+    a = _draw((n, n), kind) + (3 * n * np.eye(n)).astype(kind)  # what is in the other triangle does not count
+    b = _draw((n, *columns), kind)
+    for lower in (False, True):
+        found = triangles.solve_triangular(vnp.asarray(a), vnp.asarray(b), lower=lower)
+        assert found.shape == b.shape
+        wide = scipy.solve_triangular(a.astype(complex), b.astype(complex), lower=lower) if b.size else b
+        np.testing.assert_allclose(found.numpy(), wide, rtol=1e-4, atol=1e-6)
+
+
+def test_triangular_systems_without_a_solution() -> None:
+    a = vnp.asarray(np.diag([1.0, 0, 2]))
+    with pytest.raises(vnp.linalg.LinAlgError, match="singular"):
+        triangles.solve_triangular(a, vnp.ones(3))
+    with pytest.raises(ValueError, match=r"b: .*\(4,\)"):
+        triangles.solve_triangular(a, vnp.ones(4))
+    with pytest.raises(vnp.linalg.LinAlgError, match="square"):
+        triangles.solve_triangular(a[:2], vnp.ones(2))
+
+
+@pytest.mark.parametrize("kind", ["float32", "float64", "complex64"])
+@pytest.mark.parametrize("n", [1, 6, 70])
+def test_lu_factors(kind: str, n: int) -> None:
+    a = _draw((n, n), kind)
+    p, lower, upper = (each.numpy() for each in triangles.factor_plu(vnp.asarray(a)))
+    assert sorted(p.argmax(axis=0)) == list(range(n)) and p.sum() == n and set(np.unique(p)) <= {0, 1}
+    np.testing.assert_array_equal(np.triu(lower, 1), 0)
+    np.testing.assert_array_equal(np.diag(lower), 1)
+    np.testing.assert_array_equal(np.tril(upper, -1), 0)
+    assert np.abs(lower).max() < 1.5  # rows were swapped
+    np.testing.assert_allclose(p @ lower @ upper, a, atol=1e-5 * n)

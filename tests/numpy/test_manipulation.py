@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import pytest
 
@@ -173,3 +174,43 @@ def test_copies_of_transposed_views(monkeypatch: pytest.MonkeyPatch) -> None:
     copied = x.T.copy()
     copied[...] = 0
     compare(x.numpy(), host)
+
+
+@pytest.mark.parametrize(
+    ("window", "axis"), [((2, 3, 2), None), (2, 0), ((2, 2), (2, 0)), ((2, 2), (1, 1)), (1, -1)]
+)
+def test_sliding_windows(window: Any, axis: Any) -> None:
+    host = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    x = vnp.asarray(host)
+    expected = np.lib.stride_tricks.sliding_window_view(host, window, axis=axis)
+    found = vnp.sliding_window_view(x, window, axis=axis)
+    np.testing.assert_array_equal(found.numpy(), expected)
+    x[...] = x + 1  # it is a view
+    np.testing.assert_array_equal(found.numpy(), expected + 1)
+    with pytest.raises(ValueError, match="read-only"):
+        found[...] = 0
+    through = np.lib.stride_tricks.sliding_window_view(x[::-1], window, axis=axis)
+    np.testing.assert_array_equal(
+        through.numpy(), np.lib.stride_tricks.sliding_window_view(host[::-1] + 1, window, axis=axis)
+    )
+
+
+@pytest.mark.parametrize(("window", "axis"), [((2, 2), None), (4, 1), ((2, 2), 1), (-1, 0)])
+def test_windows_that_do_not_fit(window: Any, axis: Any) -> None:
+    with pytest.raises(ValueError, match="window_shape"):
+        vnp.sliding_window_view(vnp.zeros((2, 3, 4)), window, axis=axis)
+
+
+def test_asfortranarray() -> None:
+    host = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
+    x = vnp.asarray(host)
+    found = vnp.asfortranarray(x)
+    assert found.strides == np.asfortranarray(host).strides
+    np.testing.assert_array_equal(found.numpy(), host)
+    assert vnp.asfortranarray(found) is found and vnp.asfortranarray(host).flags.f_contiguous
+
+
+def test_views_of_nothing_as_other_dtypes() -> None:
+    x = vnp.zeros((0, 0), np.int64)
+    assert (x.T.view(np.int32).shape, vnp.asfortranarray(x).T.view(np.int16).shape) == ((0, 0), (0, 0))
+    assert vnp.zeros((3, 0), np.int64).view(np.int32).shape == (3, 0)

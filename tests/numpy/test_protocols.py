@@ -285,6 +285,33 @@ def test_like_makes_arrays() -> None:
         np.testing.assert_array_equal(one.numpy(), other)
 
 
+def test_like_uploads_data_of_the_host() -> None:
+    x = vnp.asarray(H)
+    for make in (np.array, np.asarray, np.asanyarray, np.ascontiguousarray, np.asfortranarray):
+        made = make(H[:, ::2], like=x)
+        assert isinstance(made, vnp.Array)
+        np.testing.assert_array_equal(made.numpy(), H[:, ::2])
+    assert make(H, like=x).strides == np.asfortranarray(H).strides
+    filled = np.full((2, 4), H[0], like=x)
+    assert isinstance(filled, vnp.Array) and filled.tolist() == [H[0].tolist()] * 2
+
+
+HELPERS: dict[str, Callable[[Any], Any]] = {
+    "digitize": lambda x: np.digitize(x, np.array([2.5, 7])),
+    "histogram": lambda x: np.histogram(x, np.array([0.0, 3, 12]))[0],
+    "isin": lambda x: np.isin(x, np.array([3, 4], np.float32)),
+    "nanquantile": lambda x: np.nanquantile(x, np.array([0.2, 0.5]), axis=0),
+    "percentile": lambda x: np.percentile(x, np.array([20.0, 50]), axis=1),
+    "take": lambda x: np.take(x, np.array([2, 0]), axis=1),
+    "take_along_axis": lambda x: np.take_along_axis(x, np.array([[2], [0], [1]]), axis=1),
+}
+
+
+@pytest.mark.parametrize("name", HELPERS)
+def test_numpys_arrays_may_say_what_to_compute(name: str) -> None:
+    compare(HELPERS[name], H)
+
+
 @pytest.mark.parametrize(("own", "theirs"), [(vnp, np), (vnp.linalg, np.linalg), (vnp.fft, np.fft)])
 def test_parameters_have_numpys_places(own: Any, theirs: Any) -> None:
     # an argument by position is never taken for another one

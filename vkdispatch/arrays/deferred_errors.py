@@ -4,7 +4,7 @@ A call that can fail on the device takes a ticket and passes its number to a ker
 under the ticket in the journal, which is host memory (see vkdispatch_native/objects/journal.hpp). Each wait,
 read and close then looks into the journal. An error is raised once in each thread: in every thread that waits
 before the calling thread has got it, and in those that were running then. An error of a task of a scheduler
-(`base.process.tasks`) is raised in the thread of the task alone: others run tasks that have nothing to do with it.
+(`base.process.tasks`) is raised in the thread of the task alone: others run other tasks.
 """
 
 import os
@@ -255,12 +255,16 @@ class _Findings:
                     queue = min(finding.points)
                     self._settle(finding, queue, words[queue])
                 del self._by_ticket[ticket]
-            if self._open:
-                engine.set_pending_errors(True)
+            engine.set_pending_errors(bool(self._open))
             engine.renew_tickets(half)
 
     def _look(self, engine: native.Engine) -> list[_Words]:
-        """Collect new errors from the journals of all queues, and return the journals."""
+        """Collect new errors from the journals of all queues, and return the journals.
+
+        The caller sets afterwards whether errors are pending. Meanwhile they are, for other threads that
+        wait: notes count as read before their errors are raised.
+        """
+        engine.set_pending_errors(True)
         journals = []
         for queue in range(self._queue_count):
             complete, octets = engine.journal(queue)

@@ -1,78 +1,68 @@
-"""Arrays as chunks of `dask.array`: what Dask looks up by the type of chunks, and the backend "vkdispatch"."""
+"""Arrays as chunks of `dask.array`: what Dask looks up by their type, and the backend "vkdispatch"."""
 
 import functools
 import math
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 from dask import config
-from dask.array import chunk_types, dispatch
-from dask.array.backends import ArrayBackendEntrypoint
+from dask.array.backends import ArrayBackendEntrypoint, array_creation_dispatch
+from dask.array.chunk_types import register_chunk_type
 from dask.utils import Dispatch
 
 to_vkdispatch_dispatch = Dispatch("to_vkdispatch_dispatch")
 
-_LOOKUPS = (
-    *("concatenate_lookup", "take_lookup", "tensordot_lookup", "einsum_lookup", "empty_lookup"),
-    *("divide_lookup", "percentile_lookup", "numel_lookup", "nannumel_lookup"),
-    *("to_numpy_dispatch", "to_cupy_dispatch"),
-)
 
-
-def register_lookups() -> None:
-    """Have `dask.array` ask for our functions when it first meets an Array."""
-    for name in _LOOKUPS:
-        lookup = getattr(dispatch, name, None)
-        if lookup is not None:
-            lookup.register_lazy("vkdispatch", _register_functions)
-
-
-@functools.cache
-def _register_functions() -> None:
-    """Register the functions of `vkdispatch.numpy` for Arrays."""
-    import vkdispatch.numpy as vnp
-
-    functions = {
-        "concatenate_lookup": _find("concatenate"),
-        "take_lookup": _find("take"),
-        "tensordot_lookup": _find("tensordot"),
-        "einsum_lookup": _einsum,
-        "empty_lookup": _find("empty"),
-        "divide_lookup": _divide,
-        "percentile_lookup": _percentile,
-        "numel_lookup": _count,
-        "nannumel_lookup": _count_numbers,
-        "to_numpy_dispatch": _to_numpy,
-        "to_cupy_dispatch": _to_cupy,
-    }
-    for name, function in functions.items():
-        lookup = getattr(dispatch, name, None)
-        if lookup is not None:
-            lookup.register(vnp.ndarray, function)
+def register_backend() -> None:
+    """Let `dask.array` know the backend "vkdispatch"."""
+    array_creation_dispatch.register_backend("vkdispatch", VulkanBackend())
 
 
 def register_chunks() -> None:
-    """Let Arrays be chunks beside Dask's arrays, in operators and NumPy's functions."""
+    """Let `dask.array` know Arrays as chunks, and what computes with them."""
     import vkdispatch.numpy as vnp
 
-    chunk_types.register_chunk_type(vnp.ndarray)
+    register_chunk_type(vnp.ndarray)
+    for name, function in _FUNCTIONS.items():
+        lookup = getattr(_find_module("dispatch"), name, None)
+        if lookup is not None:
+            lookup.register(vnp.ndarray, function)
     _serve_linalg()
+    _serve_chunks()
+    _serve_permutations()
 
 
 # ---- what Dask looks up --------------------------------------------------------------------------
 
 
-def _find(name: str) -> Callable[..., Any]:
-    """Return a function that calls the function of the namespace of this name: that of the time of the call."""
+# Functions of the namespace are found when they are called: others may be in their places then.
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        import vkdispatch.numpy as vnp
 
-        return getattr(vnp, name)(*args, **kwargs)
+def _concatenate(arrays: Any, axis: Any = 0) -> Any:
+    """Join chunks: those of NumPy are copied to the device."""
+    import vkdispatch.numpy as vnp
 
-    call.__name__ = name
-    return call
+    return vnp.concatenate([vnp.asarray(each) for each in arrays], axis=axis)
+
+
+def _take(x: Any, indices: Any, axis: Any = None) -> Any:
+    import vkdispatch.numpy as vnp
+
+    return vnp.take(x, indices, axis=axis)
+
+
+def _tensordot(x: Any, y: Any, axes: Any = 2) -> Any:
+    import vkdispatch.numpy as vnp
+
+    return vnp.tensordot(x, y, axes=axes)
+
+
+def _empty(shape: Any, dtype: Any = None, **_: Any) -> Any:
+    import vkdispatch.numpy as vnp
+
+    return vnp.empty(shape, dtype)
 
 
 def _einsum(*operands: Any, **options: Any) -> Any:
@@ -108,7 +98,9 @@ def _count(x: Any, axis: Any = None, keepdims: bool = False, dtype: Any = np.flo
     places = {each % x.ndim for each in axes}
     count = math.prod(x.shape[each] for each in places)
     shape = tuple(
-        1 if place in places else length for place, length in enumerate(x.shape) if keepdims or place not in places
+        1 if place in places else length
+        for place, length in enumerate(x.shape)
+        if keepdims or place not in places
     )
     return vnp.full(shape, count, dtype, device=x.device)
 
@@ -130,11 +122,28 @@ def _to_cupy(x: Any, **_: Any) -> Any:
     return cupy.asarray(x.numpy())
 
 
-@to_vkdispatch_dispatch.register(object)
+_FUNCTIONS: dict[str, Callable[..., Any]] = {
+    "concatenate_lookup": _concatenate,
+    "divide_lookup": _divide,
+    "einsum_lookup": _einsum,
+    "empty_lookup": _empty,
+    "nannumel_lookup": _count_numbers,
+    "numel_lookup": _count,
+    "percentile_lookup": _percentile,
+    "take_lookup": _take,
+    "tensordot_lookup": _tensordot,
+    "to_cupy_dispatch": _to_cupy,
+    "to_numpy_dispatch": _to_numpy,
+}
+
+
 def _to_vkdispatch(x: Any, **_: Any) -> Any:
     import vkdispatch.numpy as vnp
 
     return vnp.asarray(x)
+
+
+to_vkdispatch_dispatch.register(object, _to_vkdispatch)
 
 
 # ---- the backend ---------------------------------------------------------------------------------
@@ -142,9 +151,6 @@ def _to_vkdispatch(x: Any, **_: Any) -> Any:
 
 class VulkanBackend(ArrayBackendEntrypoint):  # type: ignore[misc]
     """What `dask.config.set({"array.backend": "vkdispatch"})` selects: an entry point of Dask."""
-
-    def __init__(self) -> None:
-        _register_functions()
 
     @classmethod
     def to_backend_dispatch(cls) -> Dispatch:
@@ -225,8 +231,7 @@ def _serve_linalg() -> None:
 
     Dask has SciPy do it, which would copy them to the host, with zeros and ones of NumPy beside them.
     """
-    from dask.array import linalg, utils
-
+    linalg, utils = _find_module("linalg"), _find_module("utils")
     solve_block, lu, inv = utils.scipy_linalg_safe, linalg.lu, linalg.inv
 
     @functools.wraps(solve_block)
@@ -265,9 +270,11 @@ def _replace_blocks(x: Any) -> Any:
     from dask.highlevelgraph import HighLevelGraph
     from scipy.linalg import lu
 
-    replaced = {lu: _factor_block, np.zeros: _zero_block}
+    replaced = {lu: _factor_block, np.zeros: functools.partial(_make_zeros, dtype=x.dtype)}
     layer = {
-        key: (replaced.get(task[0], task[0]), *task[1:]) if isinstance(task, tuple) and callable(task[0]) else task
+        key: (replaced.get(task[0], task[0]), *task[1:])
+        if isinstance(task, tuple) and callable(task[0])
+        else task
         for key, task in x.dask.layers[x.name].items()
     }
     graph = HighLevelGraph({**x.dask.layers, x.name: layer}, x.dask.dependencies)
@@ -280,7 +287,69 @@ def _factor_block(x: Any) -> Any:
     return factor_plu(x)
 
 
-def _zero_block(*shape: int) -> Any:
+def _make_zeros(shape: Any, dtype: Any) -> Any:
     import vkdispatch.numpy as vnp
 
-    return vnp.zeros(shape)
+    return vnp.zeros(shape, dtype)
+
+
+def _serve_chunks() -> None:
+    """Let functions of chunks, which make arrays of NumPy beside them, compute with Arrays."""
+    _replace("slicing", "setitem", _set_items)
+    _replace("chunk", "argtopk_preprocess", lambda own, a, idx: own(a, to_vkdispatch_dispatch(idx)))
+    _replace("reductions", "_custom_nanquantile", _compute_nanquantile)
+
+
+def _serve_permutations() -> None:
+    """Let `da.random.Generator.permutation` draw from our generators; the order is one of the host."""
+    from dask.array import arange
+    from dask.array.slicing import shuffle_slice
+
+    from vkdispatch.random.generator import Generator
+
+    random = _find_module("random")
+    own = random.Generator.permutation
+
+    @functools.wraps(own)
+    def permutation(self: Any, x: Any) -> Any:
+        stream = self._bit_generator
+        if not isinstance(stream, Generator):
+            return own(self, x)
+        if isinstance(x, (int, np.integer)):
+            x = arange(x, chunks="auto")
+        (seed,) = stream._seed_seq.spawn(1)
+        return shuffle_slice(x, np.random.default_rng(seed).permutation(len(x)))
+
+    random.Generator.permutation = permutation
+
+
+def _find_module(name: str) -> Any:
+    """Return a module of `dask.array`, whose attribute of this name may be something else."""
+    return import_module(f"dask.array.{name}")
+
+
+def _replace(home: str, name: str, compute: Callable[..., Any]) -> None:
+    """Have `compute` called, with the function of Dask and its arguments, where the first one is an Array."""
+    module = _find_module(home)
+    own = getattr(module, name, None)
+    if own is None:
+        return
+
+    @functools.wraps(own)
+    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
+        return compute(own, x, *args, **kwargs) if _is_array(x) else own(x, *args, **kwargs)
+
+    setattr(module, name, call)
+
+
+def _set_items(own: Any, x: Any, value: Any, indices: Any) -> Any:
+    # Dask marks places of other chunks, and takes them out of NumPy's arrays alone
+    return own(
+        x, value, [each.numpy() if _is_array(each) and each.dtype != bool else each for each in indices]
+    )
+
+
+def _compute_nanquantile(own: Any, x: Any, q: Any, axis: Any = None, **options: Any) -> Any:
+    import vkdispatch.numpy as vnp
+
+    return vnp.nanquantile(x, vnp.asarray(q), axis=tuple(axis), **options)

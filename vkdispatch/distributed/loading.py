@@ -5,6 +5,7 @@ to its modules waits until they are imported as well. Nothing here imports Dask 
 """
 
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
 from types import ModuleType
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 # Functions of this package to call once all modules of a set are loaded.
 _waiting: dict[tuple[str, str], frozenset[str]] = {
-    ("arrays", "register_lookups"): frozenset(("dask.array",)),
+    ("arrays", "register_backend"): frozenset(("dask.array",)),
     ("arrays", "register_chunks"): frozenset(("dask.array", "vkdispatch.numpy")),
     ("protocol", "register_messages"): frozenset(("distributed.protocol.serialize",)),
     ("results", "watch_local"): frozenset(("dask.local",)),
@@ -61,7 +62,15 @@ def _call_ready() -> None:
     for (home, function), names in list(_waiting.items()):
         # the first of several threads takes it
         if all(map(_is_loaded, names)) and _waiting.pop((home, function), None) is not None:
-            getattr(import_module(f"vkdispatch.distributed.{home}"), function)()
+            try:
+                getattr(import_module(f"vkdispatch.distributed.{home}"), function)()
+            except Exception as error:
+                # Dask itself is to work, whatever its version
+                warnings.warn(
+                    f"vkdispatch cannot register with this version of Dask, in {home}.{function}: {error!r}",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
 
 
 class _Finder:
@@ -76,8 +85,10 @@ class _Finder:
             find = None if finder is self else getattr(finder, "find_spec", None)
             spec: ModuleSpec | None = None if find is None else find(fullname, path, target)
             if spec is not None:
-                if spec.loader is not None:
-                    spec.loader = _Notice(spec.loader)
+                loader: Any = spec.loader
+                if loader is not None:
+                    loader = _Notice(loader)
+                    spec.loader = loader
                 return spec
         return None
 

@@ -42,6 +42,7 @@ __all__ = [
     "result_type",
     "rollaxis",
     "rot90",
+    "sliding_window_view",
     "squeeze",
     "swapaxes",
     "transpose",
@@ -395,3 +396,40 @@ def view_diagonal(array: Array, offset: int, axis1: int = 0, axis2: int = 1) -> 
     shape = (*(view.shape[i] for i in kept), count)
     strides = (*(view.strides[i] for i in kept), view.strides[first] + view.strides[second])
     return View(view.storage, shape, view.dtype, start if count else view.offset, strides)
+
+
+def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Array:
+    """Return all windows of a shape along axes: a read-only view. See `numpy.lib.stride_tricks`.
+
+    Parameters
+    ----------
+    window_shape
+        The length of the window along each of the axes, an int or several.
+    axis
+        An int or several; None: all axes.
+
+    Raises
+    ------
+    ValueError
+        There are other numbers of lengths and axes, or a window is longer than its axis.
+    AxisError
+        There is no such axis.
+    """
+    array = require_array(x)
+    window = parse_shape(window_shape, "window_shape")
+    axes = tuple(range(array.ndim)) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    places = [parse_axis(each, array.ndim) for each in axes]
+    if len(window) != len(places):
+        raise ArgumentValueError(
+            f"window_shape: expected {len(places)} lengths, one for each axis, got {window}"
+        )
+    view = view_of(array)
+    rest = list(view.shape)
+    for place, length in zip(places, window, strict=True):
+        rest[place] -= length - 1
+        if rest[place] < 1:
+            raise ArgumentValueError(
+                f"window_shape: {window} does not fit into the axes {tuple(axes)} of the shape {view.shape}"
+            )
+    strides = (*view.strides, *(view.strides[place] for place in places))
+    return _protect(View(view.storage, (*rest, *window), view.dtype, view.offset, strides))

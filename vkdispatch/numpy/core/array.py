@@ -275,7 +275,7 @@ class Array(Generic[ShapeT, ScalarT]):
         return namespace().reduce_array(self)
 
     def __dask_tokenize__(self) -> Any:
-        """Return what identifies the values for Dask: equal for arrays of equal dtypes, shapes and elements."""
+        """Return what identifies the values for Dask: equal for equal dtypes, shapes and elements."""
         return namespace().identify_array(self)
 
     def __copy__(self) -> "Array[ShapeT, ScalarT]":

@@ -14,9 +14,11 @@ import hashlib
 import inspect
 import math
 import operator
+import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -28,7 +30,7 @@ from vkdispatch.numpy.core.application import make_operation
 from vkdispatch.numpy.core.array import Array, array_of, namespace
 from vkdispatch.numpy.core.dtypes import Kind, parse_dtype
 from vkdispatch.numpy.core.expressions import Operation
-from vkdispatch.numpy.core.memory import Shape
+from vkdispatch.numpy.core.memory import Shape, c_strides
 from vkdispatch.numpy.core.operations import COPY
 
 _Function = Callable[..., Any]
@@ -59,7 +61,11 @@ def find_blank(shape: Shape, kind: Kind, device: object = None) -> Array | None:
 
 def find_host_array(data: "np.ndarray[Any, Any]", kind: Kind, device: object = None) -> Array | None:
     """Return an array of data of the host if this process has no device, and functions accept blanks."""
-    if is_context_initialized() or device is not None or (data.size and not _serve_blanks.cache_info().currsize):
+    if (
+        is_context_initialized()
+        or device is not None
+        or (data.size and not _serve_blanks.cache_info().currsize)
+    ):
         return None
     return None if has_device() else _make_host_array(np.array(data, kind))
 
@@ -93,7 +99,7 @@ def reduce_array(x: Array) -> tuple[Any, ...]:
         return restore_blank, (x.shape, x.dtype.str)
     data = x.numpy()
     data.flags.writeable = False  # so that an out-of-band buffer needs no copy when it is loaded
-    return namespace().asarray if x.shape else restore_number, (data,)
+    return restore_array if x.shape else restore_number, (data,)
 
 
 def _is_valueless_number(x: Array) -> bool:
@@ -107,7 +113,7 @@ def identify_array(x: Array) -> tuple[Any, ...]:
     facts = "vkdispatch.numpy.Array", x.dtype.str, x.shape
     if not x.size or _is_valueless_number(x):
         return facts
-    return *facts, hashlib.blake2b(x.numpy(), digest_size=16).hexdigest()
+    return *facts, hashlib.blake2b(x.numpy().data, digest_size=16).hexdigest()
 
 
 def restore_blank(shape: Shape, kind: str) -> Array:
@@ -116,6 +122,12 @@ def restore_blank(shape: Shape, kind: str) -> Array:
     if has_device() and not math.prod(shape):
         return array_of(make_operation(COPY, (0,), (dtype,), shape, dtype))
     return make_blank(shape, dtype)
+
+
+def restore_array(data: "np.ndarray[Any, Any]") -> Array:
+    """Return an array of data: what `reduce_array` refers to."""
+    found: Array = namespace().asarray(data)
+    return found
 
 
 def restore_number(data: "np.ndarray[Any, Any]") -> Array:
@@ -140,21 +152,34 @@ def _serve_blanks() -> None:
         own, theirs = getattr(space, module), getattr(np, module)
         for name in own.__all__:
             _serve(own, name, getattr(theirs, name, None))
+    triangles = import_module(f"{space.__name__}.linalg.triangles")
+    _serve(triangles, "solve_triangular", _solve)
     for name in dir(space.random.Generator):
         if not name.startswith("_") and callable(getattr(np.random.Generator, name, None)):
             _serve(space.random.Generator, name, functools.partial(_draw, name))
     _serve(Array, "numpy", _read)
-    Array.strides = property(lambda x: _as_host(x).strides)  # type: ignore[method-assign,assignment]
+    arrays: Any = Array
+    arrays.strides = property(_find_strides)
 
 
+# Functions that accept blanks by now.
+_served: set[_Function] = set()
 # Functions that neither need a device nor have a counterpart.
 _OWN = ("set_default_dtype", "eval")
 # Functions that need no data.
 _CREATIONS = ("arange", "empty", "eye", "full", "identity", "linspace", "ones", "tri", "zeros")
 
 
+def _solve(a: Any, b: Any, lower: bool = False) -> Any:
+    return np.linalg.solve(np.eye(len(a), dtype=a.dtype), b)
+
+
 def _draw(name: str, generator: Any, *args: Any, **kwargs: Any) -> Any:
     return getattr(np.random.default_rng(0), name)(*args, **kwargs)
+
+
+def _find_strides(x: Array) -> Shape:
+    return tuple(stride * x.itemsize for stride in c_strides(x.shape))
 
 
 def _read(x: Any) -> Any:
@@ -169,6 +194,7 @@ def _set(x: Any, index: Any, value: Any) -> None:
 _TWINS: dict[str, _Function] = {
     "get_items": operator.getitem,
     "set_items": _set,
+    "array_flags": operator.attrgetter("flags"),
     "view_part": lambda x, part: x.imag if part else x.real,
     "view_as": lambda x, kind: x if kind is None else x.view(kind),
     "call_ufunc": lambda ufunc, method, inputs, kwargs: getattr(ufunc, method)(*inputs, **kwargs),
@@ -178,14 +204,20 @@ _TWINS: dict[str, _Function] = {
 
 def _serve(space: Any, name: str, theirs: _Function | None) -> None:
     own = getattr(space, name)
-    if theirs is not None and inspect.isfunction(own):
-        setattr(space, name, _accept_blanks(own, theirs))
+    if theirs is not None and inspect.isfunction(own) and own not in _served:
+        served = _accept_blanks(own, theirs)
+        _served.add(served)
+        setattr(space, name, served)
+        # it is pickled by its name there
+        home = sys.modules[own.__module__]
+        if getattr(home, served.__name__, None) is own:
+            setattr(home, served.__name__, served)
 
 
 def _accept_blanks(own: _Function, theirs: _Function) -> _Function:
-    """Return a function that is `own` where there is a device, and else computes with shapes and dtypes.
-
-    """
+    """Return a function that is `own` where there is a device, and else computes with shapes and dtypes."""
+    # None, where it means that nothing is given, is something else for NumPy's function
+    unset = {name for name, each in inspect.signature(own).parameters.items() if each.default is None}
 
     @functools.wraps(own)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -197,7 +229,10 @@ def _accept_blanks(own: _Function, theirs: _Function) -> _Function:
         has_values = all(id(each) in _values for each in found_arrays)
         with np.errstate(all="ignore"), warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            found = theirs(*_as_host(args), **_as_host(kwargs))
+            given = {
+                name: _as_host(each) for name, each in kwargs.items() if each is not None or name not in unset
+            }
+            found = theirs(*_as_host(args), **given)
         if theirs is _read:
             return found if has_values or not found.size else own(*args, **kwargs)
         if not found_arrays and np.size(found) > (_MOST_ELEMENTS if own.__name__ in _CREATIONS else 0):
@@ -231,10 +266,9 @@ def _as_host(value: Any) -> Any:
 
 def _as_arrays(value: Any, has_values: bool) -> Any:
     """Return results with arrays in place of NumPy's."""
-    if isinstance(value, (np.ndarray, np.generic)) and value.dtype.kind in "biufc":
-        if has_values:
-            return _make_host_array(np.array(value))
-        return make_blank(value.shape, parse_dtype(value.dtype))
+    if isinstance(value, (np.ndarray, np.generic)):
+        kind = parse_dtype(value.dtype)
+        return _make_host_array(np.array(value)) if has_values else make_blank(value.shape, kind)
     if isinstance(value, tuple):
         parts = [_as_arrays(each, has_values) for each in value]
         return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)

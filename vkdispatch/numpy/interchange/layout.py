@@ -8,7 +8,7 @@ from vkdispatch.numpy.basics.creation import empty, zeros
 from vkdispatch.numpy.basics.manipulation import broadcast_to
 from vkdispatch.numpy.core.array import Array, array_of, view_of
 from vkdispatch.numpy.core.dtypes import Kind, parse_dtype, part_kind
-from vkdispatch.numpy.core.memory import Shape, View, is_f_order, is_read_only, share_storage
+from vkdispatch.numpy.core.memory import Shape, View, c_strides, is_f_order, is_read_only, share_storage
 
 
 class Flags(NamedTuple):
@@ -98,11 +98,12 @@ def _lay_out(view: View, kind: Kind) -> tuple[Shape, Shape, int]:
     old, new = view.dtype.itemsize, kind.itemsize
     if old == new:
         return view.shape, view.strides, view.offset
-    if not view.shape or (view.strides[-1] != 1 and view.shape[-1] != 1):
+    if not view.shape or (view.size and view.strides[-1] != 1 and view.shape[-1] != 1):
         raise ArgumentValueError(
             f"dtype: a view as {kind} needs elements of the last axis one behind the other; copy it first"
         )
-    numbers = [view.shape[-1] * old, view.offset * old, *(each * old for each in view.strides[:-1])]
+    strides = view.strides if view.size else c_strides((*view.shape[:-1], 0))
+    numbers = [view.shape[-1] * old, view.offset * old, *(each * old for each in strides[:-1])]
     if any(number % new for number in numbers):
         raise ArgumentValueError(
             f"dtype: lines of {view.shape[-1]} elements of {view.dtype} are no lines of {kind}"

@@ -277,6 +277,8 @@ def call_function(func: Any, types: Any, args: Sequence[Any], kwargs: dict[str, 
     own = find_function(func)
     if own is None:
         raise ArgumentTypeError(f"{name}: arrays do not have this function; {_ON_HOST}")
+    if own.__name__ in _HELPERS:
+        args, kwargs = _upload_helpers(func, args, kwargs)
     if own.__name__ not in _ABOUT and name not in _CREATIONS:
         _refuse_host_arrays(name, [*args, *kwargs.values()])
         for each in args:
@@ -297,7 +299,7 @@ def find_function(func: Any) -> Callable[..., Any] | None:
     space = namespace()
     if module in ("numpy.linalg", "numpy.fft"):
         space = getattr(space, module.rpartition(".")[2])
-    elif module != "numpy":
+    elif module not in ("numpy", "numpy.lib.stride_tricks"):
         return None
     found = getattr(space, name, None)
     return found if inspect.isfunction(found) else None
@@ -305,12 +307,40 @@ def find_function(func: Any) -> Callable[..., Any] | None:
 
 # Functions that compute nothing; arrays of NumPy are welcome.
 _ABOUT = ("can_cast", "common_type", "may_share_memory", "result_type", "shares_memory")
+# Small arguments that say what to compute of an array, as indices do; NumPy's arrays are welcome there.
+_HELPERS = {
+    "digitize": ("bins",),
+    "histogram": ("bins",),
+    "isin": ("test_elements",),
+    "nanpercentile": ("q",),
+    "nanquantile": ("q",),
+    "percentile": ("q",),
+    "quantile": ("q",),
+    "take": ("indices",),
+    "take_along_axis": ("arr", "indices"),
+}
+
+
+def _upload_helpers(
+    func: Any, args: Sequence[Any], kwargs: dict[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
+    """Return arguments, of which NumPy's arrays in places of `_HELPERS` are on the device."""
+    helpers = _HELPERS[func.__name__]
+    names = list(_parameters(func) or ())
+
+    def upload(name: str, value: Any) -> Any:
+        return asarray(value) if name in helpers and isinstance(value, np.ndarray) else value
+
+    uploaded = [upload(name, value) for name, value in zip(names, args, strict=False)]
+    return [*uploaded, *args[len(names) :]], {key: upload(key, value) for key, value in kwargs.items()}
+
+
 # Functions with `like=`, which is an Array: they make arrays of data of the host.
 _CREATIONS = frozenset(
     f"np.{name}"
     for name in (
-        *("array", "asarray", "asanyarray", "ascontiguousarray", "full", "frombuffer", "fromiter"),
-        *("fromfunction", "fromfile", "fromstring"),
+        *("array", "asarray", "asanyarray", "ascontiguousarray", "asfortranarray", "full"),
+        *("frombuffer", "fromfile", "fromfunction", "fromiter", "fromstring"),
     )
 )
 # Parameters that have another name here.

@@ -38,12 +38,13 @@ def solve_triangular(a: Any, b: Any, lower: bool = False) -> Array:
     n = matrix.shape[-1]
     if matrix.ndim != 2 or right.ndim not in (1, 2) or right.shape[0] != n:
         raise ArgumentValueError(
-            f"b: expected the shape ({n},) or ({n}, columns) for a of the shape {matrix.shape}, got {right.shape}"
+            f"b: expected the shape ({n},) or ({n}, columns) for a of the shape {matrix.shape}, got "
+            f"{right.shape}"
         )
     if bool(any_of(diagonal(matrix) == 0)):
         raise LinAlgError("solve_triangular: the matrix is singular")
     kind = _factor_kind("solve_triangular", matrix, right)
-    columns = reshape(right, (n, -1)) if right.size else right.reshape(n, 1 if right.ndim == 1 else right.shape[1])
+    columns = reshape(right, (n, 1)) if right.ndim == 1 else right
     # in the other order of unknowns, a lower triangle is an upper one
     upper = triu(flip(matrix)) if lower else triu(matrix)
     solutions = _copy_matrices(flip(columns, axis=0) if lower else columns, kind, (1, *columns.shape))
