@@ -62,7 +62,7 @@ def serialize_array(array: Array, context: Mapping[str, Any] | None = None) -> t
         view = gather(view)
     octets = frame_memory(view.storage.context, view.size * view.dtype.itemsize, context)
     _read_elements(view, octets.view(view.dtype))
-    return header, [memoryview(octets)]
+    return header, [octets.data]
 
 
 def _read_elements(view: View, memory: "np.ndarray[Any, Any]") -> None:
@@ -91,7 +91,7 @@ def serialize_buffer(
     restore, arguments, copies = buffer._reduce_into(
         lambda: frame_memory(buffer.context, size, context) if size else np.empty(0, np.uint8)
     )
-    return {"restore": pickle.dumps((restore, arguments))}, [memoryview(each) for each in copies if each.size]
+    return {"restore": pickle.dumps((restore, arguments))}, [each.data for each in copies if each.size]
 
 
 @dask_deserialize.register(Buffer)
