@@ -151,6 +151,7 @@ cdef class Loan:
     """Memory of a buffer that the host uses. It lasts as long as this object, whatever happens to the buffer."""
 
     cdef Buffer buffer  # does not go back to the pool
+    cdef object __weakref__
     cdef shared_ptr[CppLoan] loan
 
     def __dealloc__(self):

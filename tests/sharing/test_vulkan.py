@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
+import vkdispatch.numpy as vnp
 from tests.runtime.by_hand import Foreign, call, vk
 
 from .arrays import double
@@ -107,6 +108,27 @@ def test_both_programs_use_the_memory(foreign: tuple[Foreign, vd.Context]) -> No
     context.close()
     assert sys.getrefcount(owner) == before
     theirs.destroy()
+
+
+def test_a_context_is_not_closed_while_its_memory_is_used(foreign: tuple[Foreign, vd.Context]) -> None:
+    """The other program's device may go afterwards, and memory that lies there with it."""
+    context = foreign[1]
+    with vd.use_context(context):
+        buffer, x = vd.asbuffer(np.arange(8, dtype=np.float32)), vnp.arange(8)
+        if not context._native.host_mapped:
+            pytest.skip("the device's memory is not the host's")
+        views = [np.from_dlpack(buffer)[2:], np.asarray(vd.share(x)), np.from_dlpack(x, copy=True)]
+        imported = vd.from_dlpack(views[2])
+        for count in (2, 1):
+            with pytest.raises(RuntimeError, match=f"in {count} place.*delete or copy"):
+                context.close()
+            assert not context.closed
+            np.testing.assert_array_equal(views[0], np.arange(8)[-len(views[0]) :])
+            views.pop(0)
+        assert vd.sum(buffer).read(0) == 28
+        del imported
+        context.close()
+    assert context.closed and views[0].sum() == 28
 
 
 def test_wrong_handles() -> None:

@@ -208,6 +208,8 @@ class Context(Unshared, Listed):
         self._states: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
         # recorded calls of functions on arrays; see native.repeat
         self.calls: dict[Any, Any] = {}
+        # Memory that other libraries use, if the device is one of another library.
+        self.loans: weakref.WeakSet[Any] = weakref.WeakSet()
         self.closed = False
         self._engine = engine
         self._handle = id(self)
@@ -377,13 +379,13 @@ class Context(Unshared, Listed):
         Raises
         ------
         RuntimeError
-            Another library owns the device, and arrays of `vd.empty_pinned` still use its memory. Nothing is
-            closed.
+            Another library owns the device, and arrays of `vd.empty_pinned`, or of libraries that buffers are
+            shared with, still use its memory. Nothing is closed.
         """
-        self._require_unpinned()
+        self._require_unused()
         self._end()
 
-    def _require_unpinned(self) -> None:
+    def _require_unused(self) -> None:
         if not self.borrowed or self.closed or self._engine is None or self.lost:
             return
         count = self._engine.statistics()["pinned_blocks"]
@@ -391,6 +393,13 @@ class Context(Unshared, Listed):
             raise UsageError(
                 f"arrays still use {count} block(s) of pinned memory (vd.empty_pinned), which is freed with "
                 "the device: delete or copy these arrays before you close the context"
+            )
+        count = len(self.loans)
+        if count:
+            raise UsageError(
+                f"arrays of other libraries still use memory of buffers in {count} place(s) (np.from_dlpack, "
+                "vd.share and others), which is freed with the device: delete or copy these arrays before "
+                "you close the context"
             )
 
     def _end(self) -> None:

@@ -341,7 +341,7 @@ def destroy_context() -> None:
     with GLOBAL_LOCK:
         context = Context._global
         if context is not None:
-            context._require_unpinned()
+            context._require_unused()
         Context._global = None
     if context is not None:
         context.close()

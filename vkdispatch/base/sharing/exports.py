@@ -198,6 +198,8 @@ def lend_host_memory(
     if loan is None:
         raise SharingError("the buffer does not lie in memory of the host; copy it with buf.read(0)")
     note("lend", context, begin)
+    if context.borrowed:
+        context.loans.add(loan)
     flags = READ_ONLY if memory.read_only else 0
     return Elements(loan, loan.address, HOST, kind, shape, native.c_strides(shape), flags)
 
