@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import vkdispatch as vd
 import vkdispatch.numpy as vnp
-from vkdispatch.cli import commands
+from vkdispatch.cli import main
 
 pytest.importorskip("distributed")
 pytest.importorskip("cloudpickle")
@@ -25,7 +25,7 @@ pytest.importorskip("cloudpickle")
 from distributed import Client, LocalCluster
 
 _PATIENCE = 100  # seconds, for anything
-_VKDISPATCH = ["-c", "from vkdispatch.cli import commands; commands()"]
+_VKDISPATCH = ["-c", "from vkdispatch.cli import main; main()"]
 _DASK_WORKER = ["-m", "distributed.cli.dask_worker"]
 
 
@@ -127,14 +127,14 @@ def test_a_preloaded_module_without_a_device_ends_the_worker(client: Client) -> 
     ids=str,
 )
 def test_wrong_arguments(arguments: list[str], message: str) -> None:
-    found = CliRunner().invoke(commands, ["worker", *arguments])
+    found = CliRunner().invoke(main, ["worker", *arguments])
     assert found.exit_code != 0
     assert message in found.output
     assert "Traceback" not in found.output
 
 
 def test_commands_can_be_added() -> None:
-    assert isinstance(commands, click.Group)
-    found = CliRunner().invoke(commands, ["--help"])
+    assert isinstance(main, click.Group)
+    found = CliRunner().invoke(main, ["--help"])
     assert found.exit_code == 0
     assert "worker" in found.output

@@ -386,6 +386,8 @@ def isin(
 ) -> Array:
     """Return which elements are among others. See `numpy.isin`; `assume_unique` changes nothing."""
     first = x1 if isinstance(x1, Array) else None
+    if first is not None and isinstance(test_elements, np.ndarray):
+        test_elements = from_numpy(test_elements, first.device)
     second = (
         test_elements
         if isinstance(test_elements, Array)
