@@ -49,7 +49,7 @@ unwrap(v)  i0(v)  floor(v)  ceil(v)  trunc(v)  abs(v)  divmod(v, v)  modf(v)  fr
 spacing(v)  where(b, a, v)  where(b)  select([b, b], [a, a], v)  piecewise(v, [c], [1])
 choose(o, [a, a, a])  nonzero(a)  flatnonzero(a)  argwhere(a)  extract(b, a)  compress(c, a, 0)  sort(a)
 argsort(a)  partition(v, 2)  argpartition(v, 2)  lexsort([v, n])  sort_complex(z)  topk(v, 2)
-searchsorted(s, v)  searchsorted(s, v, sorter=I)  digitize(v, S)  isin(a, v)  unique(v)  unique_all(v)
+searchsorted(s, v)  searchsorted(s, v, sorter=I)  digitize(v, S)  isin(a, V)  unique(v)  unique_all(v)
 unique_counts(v)  unique_inverse(v)  unique_values(v)  union1d(v, s)  intersect1d(v, s)  setdiff1d(v, s)
 setxor1d(v, s)  take(a, I, 0)  take(a, I)  take_along_axis(a, J, 0)  diff(v)  diff(v, prepend=s)
 diff(v, append=s)  ediff1d(v)  ediff1d(v, to_end=s)  ediff1d(v, to_begin=s)  gradient(a)  gradient(v, s)
@@ -57,6 +57,7 @@ trapezoid(v)  trapezoid(v, s)  interp(v, s, v)  convolve(v, s)  correlate(v, s) 
 bincount(n, weights=v)  histogram(v)  histogram(v, S)  histogram(v, weights=v)  histogram_bin_edges(v)
 histogram_bin_edges(v, S)  histogram2d(v, v)  histogram2d(v, v, weights=v)  histogramdd(a)
 histogramdd(a, weights=v)  meshgrid(v, s)  ix_(n, n)  broadcast_to(v, (4, 4))  broadcast_arrays(v, a)
+sliding_window_view(v, 2)
 reshape(a, 16)  ravel(a)  transpose(a)  permute_dims(a, (1, 0))  matrix_transpose(a)  swapaxes(a, 0, 1)
 moveaxis(a, 0, 1)  rollaxis(a, 1)  expand_dims(a, 0)  squeeze(a)  flip(a)  fliplr(a)  flipud(a)  rot90(a)
 roll(a, 1)  tile(v, 2)  repeat(v, 2)  repeat(v, I)  resize(v, 6)  pad(v, 1)  pad(v, 1, constant_values=Q)
@@ -83,7 +84,7 @@ fft.rfftn(a)  special.entr(v)  special.erf(v)  special.erfc(v)  special.exp10(v)
 special.gamma(v)  special.gammaln(v)  special.huber(v, s)  special.i0(v)  special.i0e(v)
 special.kl_div(v, s)  special.log_expit(v)  special.logit(s)  special.ndtr(v)  special.rel_entr(v, s)
 special.softplus(v)  special.xlog1py(v, s)  special.xlogy(v, s)  array(A)  asarray(A)  asanyarray(A)
-ascontiguousarray(A)  copy(A)  asnumpy(V)  full(4, V)  full_like(V, V)  zeros_like(V)  ones_like(V)
+ascontiguousarray(A)  asfortranarray(A)  copy(A)  asnumpy(V)  full(4, V)  full_like(V, V)  zeros_like(V)  ones_like(V)
 linspace(V, 9, 3)  geomspace(V, 9, 3)  logspace(V, 9, 3)
 fromfunction(lambda i: i + v, (4,))  to_device(v, m.zeros(1).device)  asbuffer(v)  isfortran(a)
 """
@@ -96,7 +97,7 @@ triu_indices mask_indices broadcast_shapes can_cast promote_types result_type co
 isdtype issubdtype iscomplexobj isrealobj isscalar iterable ndim shape size may_share_memory
 shares_memory set_default_dtype array2string array_repr array_str save savez savetxt savez_compressed
 get_printoptions set_printoptions printoptions eval explain from_dlpack from_numpy einsum_path
-vectorize apply_along_axis asfortranarray asmatrix bmat broadcast frompyfunc memmap ndenumerate ndindex
+vectorize apply_along_axis asmatrix bmat broadcast frompyfunc memmap ndenumerate ndindex
 nditer poly1d errstate finfo iinfo
 """
 
