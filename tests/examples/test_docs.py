@@ -18,7 +18,8 @@ from vkdispatch.base.dtype import dtype
 from vkdispatch.codegen import execution, functions
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.rst"))]
+_FOLDERS = ("docs", "docs/howto", "docs/coming_from")
+PAGES = [ROOT / "README.md", *(page for folder in _FOLDERS for page in sorted((ROOT / folder).glob("*.rst")))]
 _MARKDOWN = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _RST = re.compile(r"^\.\. code-block:: python\n\n((?:[ ]{3}.*\n|\n)+)", re.MULTILINE)
 
@@ -30,7 +31,7 @@ def python_blocks(page: Path) -> Iterator[str]:
         yield "\n" * text.count("\n", 0, match.start(1)) + textwrap.dedent(match[1])
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_code_blocks_run(page: Path) -> None:
     blocks = list(python_blocks(page))
     assert len(blocks) == len(re.findall(r"^(?:```python|\.\. code-block:: python)$", page.read_text(), re.M))
