@@ -18,8 +18,8 @@ from vkdispatch.base.dtype import dtype
 from vkdispatch.codegen import execution, functions
 
 ROOT = Path(__file__).resolve().parents[2]
-_FOLDERS = ("docs", "docs/howto", "docs/coming_from")
-PAGES = [ROOT / "README.md", *(page for folder in _FOLDERS for page in sorted((ROOT / folder).glob("*.rst")))]
+_PATTERNS = ("README.md", "docs/*.rst", "docs/*.md", "docs/howto/*.rst", "docs/coming_from/*.rst")
+PAGES = [page for pattern in _PATTERNS for page in sorted(ROOT.glob(pattern))]
 _MARKDOWN = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _RST = re.compile(r"^\.\. code-block:: python\n\n((?:[ ]{3}.*\n|\n)+)", re.MULTILINE)
 
