@@ -32,7 +32,8 @@ def python_blocks(page: Path) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_code_blocks_run(page: Path) -> None:
+def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # some pages write files
     blocks = list(python_blocks(page))
     assert len(blocks) == len(re.findall(r"^(?:```python|\.\. code-block:: python)$", page.read_text(), re.M))
     variables: dict[str, object] = {"__name__": page.stem}
