@@ -15,7 +15,7 @@ copyright = "2026, The vkdispatch authors"
 version = release = vkdispatch.__version__
 
 ROOT = Path(__file__).parent.parent
-# array_reference.py, reference.py and worked.py lie beside this file
+# array_reference.py, playground.py, reference.py and worked.py lie beside this file
 sys.path.insert(0, str(Path(__file__).parent))
 extensions = [
     "sphinx.ext.autodoc",
@@ -26,6 +26,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "myst_nb",
     "array_reference",
+    "playground",
     "reference",
     "worked",
 ]
