@@ -1,4 +1,4 @@
-"""The playground in headless Chromium. Needs Selenium, ChromeDriver, and a copy of Pyodide that PYODIDE names."""
+"""The playground in headless Chromium: needs Selenium, ChromeDriver, and a copy of Pyodide (PYODIDE)."""
 
 import functools
 import http.server
