@@ -1,5 +1,6 @@
 """Sphinx configuration. `make docs` builds the site with warnings as errors."""
 
+import os
 import re
 import sys
 from pathlib import Path
@@ -13,12 +14,59 @@ author = "The vkdispatch authors"
 copyright = "2026, The vkdispatch authors"
 version = release = vkdispatch.__version__
 
-# array_reference.py, reference.py and worked.py lie beside this file
+ROOT = Path(__file__).parent.parent
+# array_reference.py, playground.py, reference.py and worked.py lie beside this file
 sys.path.insert(0, str(Path(__file__).parent))
-extensions = ["sphinx.ext.autodoc", "sphinx.ext.napoleon", "array_reference", "reference", "worked"]
+extensions = [
+    "sphinx.ext.autodoc",
+    "sphinx.ext.intersphinx",
+    "sphinx.ext.napoleon",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "sphinx_gallery.gen_gallery",
+    "myst_nb",
+    "array_reference",
+    "playground",
+    "reference",
+    "worked",
+]
 html_theme = "furo"
+html_static_path = ["_static"]
+exclude_patterns = ["gallery/*.ipynb", "gallery/*.py", "gallery/*.zip", "sg_execution_times.rst"]
 html_title = f"vkdispatch {release}"
 html_show_sphinx = False
+
+# Links into other projects need their inventories, and so a network.
+if os.environ.get("VKDISPATCH_DOCS_ONLINE"):
+    intersphinx_mapping = {
+        "python": ("https://docs.python.org/3", None),
+        "numpy": ("https://numpy.org/doc/stable", None),
+        "scipy": ("https://docs.scipy.org/doc/scipy", None),
+    }
+
+# Notebooks in docs/learn are executed by each build; an error in one is an error of the build.
+nb_execution_mode = "force"
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_merge_streams = True
+myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
+
+# Each file of examples/gallery is run, and its figures are drawn.
+sphinx_gallery_conf = {
+    "examples_dirs": [str(ROOT / "examples" / "gallery")],
+    "gallery_dirs": ["gallery"],
+    "filename_pattern": r"/gallery/",
+    "ignore_pattern": r"__init__\.py",
+    "abort_on_example_error": True,
+    "show_memory": False,
+    "show_signature": False,
+    "min_reported_time": 1000,
+    "write_computation_times": False,
+    "within_subsection_order": "FileNameSortKey",
+    "remove_config_comments": True,
+}
+
+copybutton_exclude = ".linenos, .gp, .go"
 
 napoleon_google_docstring = False
 napoleon_use_ivar = True

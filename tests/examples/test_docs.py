@@ -18,7 +18,8 @@ from vkdispatch.base.dtype import dtype
 from vkdispatch.codegen import execution, functions
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.rst"))]
+_PATTERNS = ("README.md", "docs/*.rst", "docs/*.md", "docs/howto/*.rst", "docs/coming_from/*.rst")
+PAGES = [page for pattern in _PATTERNS for page in sorted(ROOT.glob(pattern))]
 _MARKDOWN = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _RST = re.compile(r"^\.\. code-block:: python\n\n((?:[ ]{3}.*\n|\n)+)", re.MULTILINE)
 
@@ -30,8 +31,9 @@ def python_blocks(page: Path) -> Iterator[str]:
         yield "\n" * text.count("\n", 0, match.start(1)) + textwrap.dedent(match[1])
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_code_blocks_run(page: Path) -> None:
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_code_blocks_run(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # some pages write files
     blocks = list(python_blocks(page))
     assert len(blocks) == len(re.findall(r"^(?:```python|\.\. code-block:: python)$", page.read_text(), re.M))
     variables: dict[str, object] = {"__name__": page.stem}
