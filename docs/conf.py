@@ -15,7 +15,7 @@ copyright = "2026, The vkdispatch authors"
 version = release = vkdispatch.__version__
 
 ROOT = Path(__file__).parent.parent
-# array_reference.py, reference.py and worked.py lie beside this file
+# array_reference.py, notebooks.py, reference.py and worked.py lie beside this file
 sys.path.insert(0, str(Path(__file__).parent))
 extensions = [
     "sphinx.ext.autodoc",
@@ -26,6 +26,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "myst_nb",
     "array_reference",
+    "notebooks",
     "reference",
     "worked",
 ]
@@ -48,6 +49,9 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True
+# hidden cells are solutions of exercises
+nb_code_prompt_show = "Show the solution"
+nb_code_prompt_hide = "Hide the solution"
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 
 # Each file of examples/gallery is run, and its figures are drawn.
