@@ -15,7 +15,7 @@ copyright = "2026, The vkdispatch authors"
 version = release = vkdispatch.__version__
 
 ROOT = Path(__file__).parent.parent
-# array_reference.py, notebooks.py, reference.py and worked.py lie beside this file
+# array_reference.py, formulas.py, notebooks.py, reference.py and worked.py lie beside this file
 sys.path.insert(0, str(Path(__file__).parent))
 extensions = [
     "sphinx.ext.autodoc",
@@ -26,12 +26,15 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "myst_nb",
     "array_reference",
+    "formulas",
     "notebooks",
     "reference",
     "worked",
 ]
 html_theme = "furo"
 html_static_path = ["_static"]
+html_css_files = ["notebooks.css"]
+html_math_renderer = "mathml"
 exclude_patterns = ["gallery/*.ipynb", "gallery/*.py", "gallery/*.zip", "sg_execution_times.rst"]
 html_title = f"vkdispatch {release}"
 html_show_sphinx = False
