@@ -554,15 +554,16 @@ def asbuffer(
 
 def _shape_of_elements(array: "Array", kind: DType) -> tuple[int, ...]:
     """Return the shape of an array without the axes of its vectors or matrices. Raises ValueError."""
-    tail = kind.true_numpy_shape
+    shape: tuple[int, ...] = array.shape
     if not (dtype.is_vector(kind) or dtype.is_matrix(kind)) or array.dtype.kind == "c":
-        return array.shape
-    first = max(array.ndim - len(tail), 0)
-    if array.shape[first:] != tail:
+        return shape
+    tail = kind.true_numpy_shape
+    first = max(len(shape) - len(tail), 0)
+    if shape[first:] != tail:
         raise ArgumentValueError(
-            f"array: elements of {kind.name} need last axes of shape {tail}, got shape {array.shape}"
+            f"array: elements of {kind.name} need last axes of shape {tail}, got shape {shape}"
         )
-    return array.shape[:first]
+    return shape[:first]
 
 
 def from_cuda_array(

@@ -123,13 +123,13 @@ def _find_by_lines(code: types.CodeType, lines: list[str], module: dict[str, Any
             return None
         source = Source(node, _find_class(code), shared=False)
         imported = [name for inner in codes for name in inner.co_names if _is_imported(name, module)]
-        # the compiler has not seen the imports of another cell, or of another statement of an IPython cell
-        compiled = [
+        # without them, as the compiler does not see those of another cell or statement of a notebook
+        compiled = (
             compile_function(node, code, source.class_name, imported=names) for names in (imported, [])
-        ]
+        )
+        same = any(other is not None and _is_same_code(other, code) for other in compiled)
     except (SyntaxError, ValueError, RecursionError):
         return None
-    same = any(other is not None and _is_same_code(other, code) for other in compiled)
     return source if same and _is_tree_of(source, code) else None
 
 
