@@ -15,7 +15,7 @@ copyright = "2026, The vkdispatch authors"
 version = release = vkdispatch.__version__
 
 ROOT = Path(__file__).parent.parent
-# array_reference.py, playground.py, reference.py and worked.py lie beside this file
+# The modules of ours among these extensions lie beside this file.
 sys.path.insert(0, str(Path(__file__).parent))
 extensions = [
     "sphinx.ext.autodoc",
@@ -26,12 +26,16 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "myst_nb",
     "array_reference",
+    "formulas",
+    "notebooks",
     "playground",
     "reference",
     "worked",
 ]
 html_theme = "furo"
 html_static_path = ["_static"]
+html_css_files = ["notebooks.css"]
+html_math_renderer = "mathml"
 exclude_patterns = ["gallery/*.ipynb", "gallery/*.py", "gallery/*.zip", "sg_execution_times.rst"]
 html_title = f"vkdispatch {release}"
 html_show_sphinx = False
@@ -49,6 +53,9 @@ nb_execution_mode = "force"
 nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True
+# hidden cells are solutions of exercises
+nb_code_prompt_show = "Show the solution"
+nb_code_prompt_hide = "Hide the solution"
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 
 # Each file of examples/gallery is run, and its figures are drawn.

@@ -50,7 +50,37 @@ vd.sum(masked(x))
 def own(data: Buff[f32]) -> None:
     data[0] = {}["key"]
 """,
+    "late": """
+import vkdispatch.numpy as vnp
+missing = vnp.zeros(3)[vnp.asarray([5])]
+print(missing)
+""",
 }
+# As the first cell of a notebook is: Python compiles each statement by itself, without the imports above it.
+CELL_WITH_ITS_IMPORTS = """
+import numpy as np
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+from vkdispatch.codegen.abbreviations import *
+
+def halve(n: i32) -> i32:
+    return vc.abs(n // 2) if n % 2 == 0 else 3 * n + 1
+
+positive = lambda n: vc.abs(n) if n < 0 else n
+
+@vd.shader("out.size")
+def collatz(out: Buff[i32]) -> None:
+    n = positive(vc.global_invocation_id().x.to_dtype(i32) + 1)
+    steps = 0
+    while n != 1:
+        n = halve(n)
+        steps += 1
+    out[vc.global_invocation_id().x] = steps
+
+out = vd.Buffer(7, vd.int32)
+collatz(out)
+print(*out.read(0))
+"""
 SHELL = """
 import io, json, re, sys
 from contextlib import redirect_stdout, redirect_stderr
@@ -72,9 +102,11 @@ print(json.dumps(written))
 """
 
 
-def run_cells(run_python: RunPython, **environment: str) -> dict[str, tuple[list[str], int]]:
+def run_cells(
+    run_python: RunPython, cells: dict[str, str] | None = None, **environment: str
+) -> dict[str, tuple[list[str], int]]:
     """Return the lines of each cell's output, and how many frames of the package debuggers see."""
-    done = run_python(SHELL, json.dumps({"begin": BEGIN, **CELLS}), **environment)
+    done = run_python(SHELL, json.dumps(cells or {"begin": BEGIN, **CELLS}), **environment)
     assert done.returncode == 0, done.stderr
     written: dict[str, tuple[list[str], int]] = json.loads(done.stdout)
     return written
@@ -83,7 +115,7 @@ def run_cells(run_python: RunPython, **environment: str) -> dict[str, tuple[list
 def test_errors_show_the_cells(run_python: RunPython, tmp_path: Path) -> None:
     written = run_cells(run_python, IPYTHONDIR=str(tmp_path))
     assert written.pop("begin") == [[], 0]
-    most = {"types": 17, "call": 8, "index": 17, "function": 6, "method": 6, "map": 16, "user": 18}
+    most = {"types": 17, "call": 8, "index": 17, "function": 6, "method": 6, "map": 16, "user": 18, "late": 8}
     for number, (name, (lines, frames)) in enumerate(written.items(), 2):
         text = "\n".join(lines)
         assert len(lines) <= most[name], text
@@ -99,3 +131,8 @@ def test_all_frames_are_shown_on_request(run_python: RunPython, tmp_path: Path) 
     written = run_cells(run_python, VKDISPATCH_TRACEBACK="full", IPYTHONDIR=str(tmp_path))
     lines, _ = written["call"]
     assert len(lines) > 30 and any("shader_function.py" in line for line in lines)
+
+
+def test_control_flow_in_the_cell_of_the_imports(run_python: RunPython, tmp_path: Path) -> None:
+    written = run_cells(run_python, {"cell": CELL_WITH_ITS_IMPORTS}, IPYTHONDIR=str(tmp_path))
+    assert written == {"cell": [["0 1 7 2 5 8 16"], 0]}

@@ -334,7 +334,7 @@ def test_bad_calls() -> None:
         (
             {"alpha": "a", "count": 2, "beta": 3},
             TypeError,
-            "field 'alpha': expected a float32 value, got str 'a'",
+            "field 'alpha': expected a value of float32, got str 'a'",
         ),
         ({"alpha": 1, "count": -2, "beta": 3}, ValueError, "field 'count': -2 does not fit"),
         (5, TypeError, "expected a dictionary or a dataclass instance, got int 5"),

@@ -497,49 +497,90 @@ class Computed(Protocol):
     def __vkdispatch_buffer__(self, context: Context | None) -> "Buffer[Any]": ...
 
 
-def asbuffer(array: "Array | Computed", *, context: Context | None = None) -> "Buffer[Any]":
-    """Make a buffer of an array's shape and dtype and write the array to it.
+@overload
+def asbuffer(array: "Array", var_type: "type[_D]", *, context: Context | None = None) -> "Buffer[_D]": ...
+
+
+@overload
+def asbuffer(
+    array: "Array | Computed",
+    var_type: "np.dtype[Any] | type[Any] | None" = None,
+    *,
+    context: Context | None = None,
+) -> "Buffer[Any]": ...
+
+
+def asbuffer(
+    array: "Array | Computed",
+    var_type: "type[_D] | np.dtype[Any] | type[Any] | None" = None,
+    *,
+    context: Context | None = None,
+) -> "Buffer[Any]":
+    """Make a buffer of an array's shape and dtype, or of another dtype, and write the array to it.
 
     Parameters
     ----------
     array
         A NumPy array, or a map called with its arguments, which one kernel computes on the device. If a
         global graph is set, the kernel is recorded.
+    var_type
+        The dtype of the elements, as for `Buffer`; None takes that of the array. Numbers are converted by
+        the rule "same_kind" of `numpy.can_cast`: float64 to float32, but not float32 to int32. Vectors and
+        matrices take the last axes of the array: (1000, 3) becomes 1000 elements of `vd.vec3`.
     context
         The context of the buffer. None means the current context, or that of the arguments of a map.
 
     Raises
     ------
     TypeError
-        `array` is neither, or has a mask.
+        `array` is neither, or has a mask; or `var_type` is no dtype.
     ValueError
-        No dtype matches that of the array, it has more than 3 axes, or the arguments of a map are in another
-        context.
+        No dtype matches that of the array, or `array` does not fit `var_type`; the buffer would have more
+        than 3 axes; the arguments of a map are in another context; or a map was given with `var_type`.
     """
     compute = getattr(type(array), "__vkdispatch_buffer__", None)
     if compute is not None:
+        if var_type is not None:
+            raise ArgumentValueError(
+                "var_type: a map has a dtype of its own, its return annotation; leave it out"
+            )
         computed: Buffer[Any] = compute(array, context)
         return computed
     if hasattr(array, "__cuda_array_interface__"):
-        return from_cuda_array(array)
+        return from_cuda_array(array, None if var_type is None else parse_dtype(var_type))
     if not isinstance(array, np.ndarray):
         instead = "vd.from_dlpack(x)" if has_dlpack(array) else "np.asarray(...)"
         raise ArgumentTypeError(
             f"array: expected a NumPy array or a map called with its arguments, got {type(array).__name__}; "
             f"use {instead}"
         )
-    if array.dtype.names is not None:
-        kind: DType = structure_from_numpy(array.dtype)
+    if var_type is not None:
+        kind = parse_dtype(var_type)
+    elif array.dtype.names is not None:
+        kind = structure_from_numpy(array.dtype)
     else:
         kind = dtype.from_numpy_dtype(array.dtype.newbyteorder("="), "array")
     array = plain_array(array, "array")
-    if array.ndim > MAX_AXES:
-        raise ArgumentValueError(
-            f"array: a buffer has at most {MAX_AXES} axes, got {array.ndim} in {array.shape}"
-        )
-    buffer: Buffer[Any] = Buffer(array.shape, kind, context=context)
-    buffer.write(array)
+    shape = _shape_of_elements(array, kind)
+    if len(shape) > MAX_AXES:
+        raise ArgumentValueError(f"array: a buffer has at most {MAX_AXES} axes, got {len(shape)} in {shape}")
+    buffer: Buffer[Any] = Buffer(shape, kind, context=context)
+    buffer.write(array, casting="equiv" if var_type is None else "same_kind")
     return buffer
+
+
+def _shape_of_elements(array: "Array", kind: DType) -> tuple[int, ...]:
+    """Return the shape of an array without the axes of its vectors or matrices. Raises ValueError."""
+    shape: tuple[int, ...] = array.shape
+    if not (dtype.is_vector(kind) or dtype.is_matrix(kind)) or array.dtype.kind == "c":
+        return shape
+    tail = kind.true_numpy_shape
+    first = max(len(shape) - len(tail), 0)
+    if shape[first:] != tail:
+        raise ArgumentValueError(
+            f"array: elements of {kind.name} need last axes of shape {tail}, got shape {shape}"
+        )
+    return shape[:first]
 
 
 def from_cuda_array(

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# The frames of the native module name its sources, which are not beside it.
+_OWN = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, "vkdispatch_native/")
 
 
 def is_full_traceback() -> bool:
@@ -50,7 +51,7 @@ def _fold_trace(trace: TracebackType | None) -> TracebackType | None:
     kept = []
     each = trace
     while each is not None:
-        if not each.tb_frame.f_code.co_filename.startswith(_PACKAGE):
+        if not each.tb_frame.f_code.co_filename.startswith(_OWN):
             kept.append(each)
         each = each.tb_next
     folded = None

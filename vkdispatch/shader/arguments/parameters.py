@@ -164,7 +164,7 @@ def _describe_expected(parameter: Parameter) -> str:
         return "expected a vd.Buffer"
     if isinstance(slot, ImageSlot):
         return "expected a vd.Image" if slot.image.storage else "expected a vd.Sampler"
-    return f"expected a {slot.kind.name} value"
+    return f"expected a value of {slot.kind.name}"
 
 
 def describe(value: Any) -> str:

@@ -140,7 +140,8 @@ def check_element(label: str, wanted: DType | None, kind: DType) -> None:
     hint = (
         ""
         if is_structure(wanted) or is_structure(kind)
-        else f"; convert the data, or reinterpret the memory with .view(vd.{wanted.name})"
+        else f"; convert data by vd.asbuffer(data, vd.{wanted.name}), or reinterpret the memory by "
+        f".view(vd.{wanted.name})"
     )
     raise WrongBufferError(f"{label}: expected elements of {wanted.name}, the buffer has {kind.name}{hint}")
 
@@ -222,11 +223,11 @@ def parse_number(who: str, slot: ValueSlot, value: Any, variable: bool = False) 
     label = f"{who}: {slot.label}"
     if variable and isinstance(value, str):
         raise ArgumentTypeError(
-            f"{label}: expected a {slot.kind.name} value, got {describe(value)}; a variable of a graph is "
+            f"{label}: expected a value of {slot.kind.name}, got {describe(value)}; a variable of a graph is "
             f"graph.bind_var({value!r})"
         )
     if callable(value) and not hasattr(value, "__array__"):
-        raise ArgumentValueError(f"{label}: expected a {slot.kind.name} value, got {describe(value)}")
+        raise ArgumentValueError(f"{label}: expected a value of {slot.kind.name}, got {describe(value)}")
     if slot.scalar_code is not None:
         return plain_scalar(slot.kind, value, label)
     pack(slot.kind, value, label)
