@@ -481,7 +481,25 @@ class Computed(Protocol):
     def __vkdispatch_buffer__(self, context: Context | None) -> "Buffer[Any]": ...
 
 
-def asbuffer(array: "Array | Computed", *, context: Context | None = None) -> "Buffer[Any]":
+@overload
+def asbuffer(
+    array: "Array | Computed", var_type: None = None, *, context: Context | None = None
+) -> "Buffer[Any]": ...
+
+
+@overload
+def asbuffer(array: Array, var_type: "type[_D]", *, context: Context | None = None) -> "Buffer[_D]": ...
+
+
+@overload
+def asbuffer(
+    array: Array, var_type: "np.dtype[Any] | type[Any]", *, context: Context | None = None
+) -> "Buffer[Any]": ...
+
+
+def asbuffer(
+    array: "Array | Computed", var_type: Any = None, *, context: Context | None = None
+) -> "Buffer[Any]":
     """Make a buffer of an array's shape and dtype and write the array to it.
 
     Parameters
@@ -489,40 +507,60 @@ def asbuffer(array: "Array | Computed", *, context: Context | None = None) -> "B
     array
         A NumPy array, or a map called with its arguments, which one kernel computes on the device. If a
         global graph is set, the kernel is recorded.
+    var_type
+        The dtype of the elements; None means the array's. Numbers are converted by the casting rule
+        "same_kind": float64 to float32, but not floats to integers. Vectors and matrices take their
+        components from the last axes: an array of shape (5, 3) makes 5 elements of `vd.vec3`.
     context
         The context of the buffer. None means the current context, or that of the arguments of a map.
 
     Raises
     ------
     TypeError
-        `array` is neither, or has a mask.
+        `array` is neither, or has a mask; or there is a `var_type` for a map.
     ValueError
-        No dtype matches that of the array, it has more than 3 axes, or the arguments of a map are in another
-        context.
+        No dtype matches that of the array, it cannot be converted to `var_type`, it has more than 3 axes, or
+        the arguments of a map are in another context.
     """
     compute = getattr(type(array), "__vkdispatch_buffer__", None)
     if compute is not None:
+        if var_type is not None:
+            raise ArgumentTypeError("var_type: a map has the dtype that its annotation says; leave it out")
         computed: Buffer[Any] = compute(array, context)
         return computed
     if hasattr(array, "__cuda_array_interface__"):
-        return from_cuda_array(array)
+        return from_cuda_array(array, var_type)
     if not isinstance(array, np.ndarray):
         raise ArgumentTypeError(
             f"array: expected a NumPy array or a map called with its arguments, got {type(array).__name__}; "
             "use np.asarray(...)"
         )
-    if array.dtype.names is not None:
-        kind: DType = structure_from_numpy(array.dtype)
+    if var_type is not None:
+        kind = parse_dtype(var_type)
+    elif array.dtype.names is not None:
+        kind = structure_from_numpy(array.dtype)
     else:
         kind = dtype.from_numpy_dtype(array.dtype.newbyteorder("="), "array")
     array = plain_array(array, "array")
-    if array.ndim > MAX_AXES:
-        raise ArgumentValueError(
-            f"array: a buffer has at most {MAX_AXES} axes, got {array.ndim} in {array.shape}"
-        )
-    buffer: Buffer[Any] = Buffer(array.shape, kind, context=context)
-    buffer.write(array)
+    shape = _shape_of_elements(array, kind)
+    if len(shape) > MAX_AXES:
+        raise ArgumentValueError(f"array: a buffer has at most {MAX_AXES} axes, got {len(shape)} in {shape}")
+    buffer: Buffer[Any] = Buffer(shape, kind, context=context)
+    buffer.write(array, casting="equiv" if var_type is None else "same_kind")
     return buffer
+
+
+def _shape_of_elements(array: Array, kind: DType) -> tuple[int, ...]:
+    """Return the axes of an array before those of vectors and matrices. Raises ValueError."""
+    axes = kind.true_numpy_shape
+    # a complex number is a vector of two components
+    if not axes or (axes == (2,) and array.dtype.kind == "c"):
+        return array.shape
+    if array.shape[-len(axes) :] != axes:
+        raise ArgumentValueError(
+            f"array: expected the components of {kind.name} as last axes {axes}, got shape {array.shape}"
+        )
+    return array.shape[: -len(axes)]
 
 
 def from_cuda_array(
