@@ -2,9 +2,9 @@
 Edges and their directions
 ==========================
 
-Differences of neighbouring pixels (Sobel's operator) tell how steep a picture is at each point, and which way.
-Brightness shows the first, colour the second. The weights are a Python list: while the kernel is traced, the loop
-unrolls, and terms whose weight is zero are never written.
+Differences of neighbouring pixels (Sobel's operator) tell how steep a picture is at each point, and
+which way. Brightness shows the first, colour the second. The weights are a Python list: while the
+kernel is traced, the loop unrolls, and terms whose weight is zero are never written.
 """
 
 import matplotlib.pyplot as plt

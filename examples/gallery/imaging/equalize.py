@@ -2,9 +2,10 @@
 Equalising the moon
 ===================
 
-Few of a photograph's 256 levels are used where its light is even. Histogram equalisation replaces each level by the
-share of pixels that are darker, so that all are used alike. It takes three functions of `vkdispatch`, with small maps
-for what happens between them: count the levels, add up the counts, and look each pixel up.
+Few of a photograph's 256 levels are used where its light is even. Histogram equalisation replaces
+each level by the share of pixels that are darker, so that all are used alike. It takes three
+functions of `vkdispatch`, with small maps for what happens between them: count the levels, add up
+the counts, and look each pixel up.
 """
 
 import matplotlib.pyplot as plt

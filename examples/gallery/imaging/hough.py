@@ -2,9 +2,10 @@
 Finding coins
 =============
 
-Hough's transform for circles: each edge pixel votes for the centres of all circles that it may lie on, one for each
-radius, by going along the slope of the picture there. Votes are atomic additions to a buffer of three axes, radius,
-row and column; where they agree, there is a coin (Duda and Hart, *Communications of the ACM* 15, 1972).
+Hough's transform for circles: each edge pixel votes for the centres of all circles that it may lie
+on, one for each radius, by going along the slope of the picture there. Votes are atomic additions
+to a buffer of three axes, radius, row and column; where they agree, there is a coin (Duda and Hart,
+*Communications of the ACM* 15, 1972).
 """
 
 import matplotlib.pyplot as plt

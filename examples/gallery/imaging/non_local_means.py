@@ -2,9 +2,10 @@
 Denoising by non-local means
 ============================
 
-Each pixel becomes a mean of pixels whose surroundings look like its own, wherever they are in a window (Buades, Coll and
-Morel, CVPR 2005). Each invocation compares a patch around its pixel with those around 168 others. The kernel reads the
-picture as an image, whose sampler takes care of the edges.
+Each pixel becomes a mean of pixels whose surroundings look like its own, wherever they are in a
+window (Buades, Coll and Morel, CVPR 2005). Each invocation compares a patch around its pixel with
+those around 168 others. The kernel reads the picture as an image, whose sampler takes care of the
+edges.
 """
 
 import matplotlib.pyplot as plt

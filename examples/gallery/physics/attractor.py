@@ -2,9 +2,9 @@
 Clifford's attractor
 ====================
 
-A point that jumps from (x, y) to (sin ay + c cos ax, sin bx + d cos by), again and again, never settles, and visits
-some places more often than others. Each invocation follows one point and counts its visits by atomic additions to
-one image (Pickover, *Chaos in Wonderland*, 1994).
+A point that jumps from (x, y) to (sin ay + c cos ax, sin bx + d cos by), again and again, never
+settles, and visits some places more often than others. Each invocation follows one point and counts
+its visits by atomic additions to one image (Pickover, *Chaos in Wonderland*, 1994).
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,10 @@
 Colliding galaxies
 ==================
 
-Two discs of stars pass each other, and tides draw out bridges and tails (Toomre and Toomre, *Astrophysical Journal*
-178, 1972). Every star attracts every other: each invocation sums the forces on one star, and a graph replays the
-steps of a leapfrog integrator. The total angular momentum, printed below for each picture, must not change.
+Two discs of stars pass each other, and tides draw out bridges and tails (Toomre and Toomre,
+*Astrophysical Journal* 178, 1972). Every star attracts every other: each invocation sums the forces
+on one star, and a graph replays the steps of a leapfrog integrator. The total angular momentum,
+printed below for each picture, must not change.
 """
 
 import matplotlib.pyplot as plt

@@ -2,10 +2,11 @@
 Patterns of Gray and Scott
 ==========================
 
-Two chemicals diffuse and react: one is fed, the other eats it, multiplies and decays. How fast they are fed and decay
-decides whether spots, stripes or mazes grow. Here the feed rate grows from bottom to top, so that one picture shows
-many of them (after Pearson, *Complex patterns in a simple system*, Science 261, 1993). Both concentrations are the
-components of one `vec2`, which the kernel handles as a number.
+Two chemicals diffuse and react: one is fed, the other eats it, multiplies and decays. How fast they
+are fed and decay decides whether spots, stripes or mazes grow. Here the feed rate grows from bottom
+to top, so that one picture shows many of them (after Pearson, *Complex patterns in a simple
+system*, Science 261, 1993). Both concentrations are the components of one `vec2`, which the kernel
+handles as a number.
 """
 
 import matplotlib.pyplot as plt
@@ -22,7 +23,12 @@ HEIGHT, WIDTH, DECAY = 200, 300, 0.0615
 def react(old: Buff[v2], new: Buff[v2]) -> None:
     at = vc.global_invocation_id()
     x, y = at.x, at.y
-    left, right, up, down = (x + WIDTH - 1) % WIDTH, (x + 1) % WIDTH, (y + HEIGHT - 1) % HEIGHT, (y + 1) % HEIGHT
+    left, right, up, down = (
+        (x + WIDTH - 1) % WIDTH,
+        (x + 1) % WIDTH,
+        (y + HEIGHT - 1) % HEIGHT,
+        (y + 1) % HEIGHT,
+    )
     here = old[y, x]
     straight = old[y, left] + old[y, right] + old[up, x] + old[down, x]
     diagonal = old[up, left] + old[up, right] + old[down, left] + old[down, right]

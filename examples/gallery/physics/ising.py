@@ -2,10 +2,11 @@
 Ising model
 ===========
 
-Spins that like to be as their neighbours are order themselves below a critical temperature. The fields of a
-chessboard are updated in turn (Metropolis), since neighbours must not change at once; each spin draws from a Philox
-generator inside the kernel. Sixteen temperatures are simulated side by side, as planes of one buffer, and their
-magnetisation is compared with Onsager's exact solution for an infinite lattice.
+Spins that like to be as their neighbours are order themselves below a critical temperature. The
+fields of a chessboard are updated in turn (Metropolis), since neighbours must not change at once;
+each spin draws from a Philox generator inside the kernel. Sixteen temperatures are simulated side
+by side, as planes of one buffer, and their magnetisation is compared with Onsager's exact solution
+for an infinite lattice.
 """
 
 import matplotlib.pyplot as plt

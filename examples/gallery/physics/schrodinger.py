@@ -2,10 +2,11 @@
 An electron at a double slit
 ============================
 
-A wave packet meets a wall with two slits, and what passes interferes. The split-step method multiplies the wave by the
-potential's phase in space and by the kinetic energy's in frequency, with Fourier transforms between the two. It is
-written with the arrays of `vkdispatch.numpy`, which fuse the products into single kernels. Brightness is
-:math:`|\\psi|`, colour is its phase; the total probability stays 1.
+A wave packet meets a wall with two slits, and what passes interferes. The split-step method
+multiplies the wave by the potential's phase in space and by the kinetic energy's in frequency, with
+Fourier transforms between the two. It is written with the arrays of `vkdispatch.numpy`, which fuse
+the products into single kernels. Brightness is :math:`|\\psi|`, colour is its phase; the total
+probability stays 1.
 """
 
 import matplotlib.pyplot as plt
@@ -14,11 +15,11 @@ from matplotlib.colors import hsv_to_rgb
 
 import vkdispatch.numpy as vnp
 
-N, STEPS, DT = 256, 235, 0.5
+N, STEPS, DT = 256, 240, 0.7
 x, y = np.meshgrid(np.arange(N) - N / 2, np.arange(N) - N / 2)
 k = 2 * np.pi * np.fft.fftfreq(N)
 
-packet = np.exp(-((x + 70) ** 2) / (2 * 18**2) - y**2 / (2 * 24**2) + 1j * x)
+packet = np.exp(-((x + 70) ** 2) / (2 * 18**2) - y**2 / (2 * 24**2) + 0.7j * x)
 wall = (abs(x) < 3) & (abs(abs(y) - 12) > 5)
 kinetic = np.exp(-1j * DT * (k[:, None] ** 2 + k**2) / 2)
 potential = np.exp(-1j * DT * 2.5 * wall)

@@ -2,9 +2,10 @@
 Vortex street
 =============
 
-A flow that passes a cylinder sheds vortices on either side in turn. The lattice Boltzmann method (D2Q9, one relaxation
-time) moves populations of particles between the cells: each invocation gathers those that arrive at its cell, and lets
-them collide. The nine directions are a Python list, so the loops over them unroll while the kernel is traced.
+A flow that passes a cylinder sheds vortices on either side in turn. The lattice Boltzmann method
+(D2Q9, one relaxation time) moves populations of particles between the cells: each invocation
+gathers those that arrive at its cell, and lets them collide. The nine directions are a Python list,
+so the loops over them unroll while the kernel is traced.
 """
 
 from typing import Any
@@ -34,7 +35,10 @@ def equilibrium(density: Any, u: Any, v: Any) -> list[Any]:
 def stream_and_collide(old: Buff[f32], new: Buff[f32], wall: Buff[u8]) -> None:
     at = vc.global_invocation_id()
     x, y = vc.to_int(at.x), vc.to_int(at.y)
-    f = [old[k, (y - dy + HEIGHT) % HEIGHT, (x - dx + WIDTH) % WIDTH] for k, (dx, dy, _, _) in enumerate(DIRECTIONS)]
+    f = [
+        old[k, (y - dy + HEIGHT) % HEIGHT, (x - dx + WIDTH) % WIDTH]
+        for k, (dx, dy, _, _) in enumerate(DIRECTIONS)
+    ]
     density = sum(f)
     u = sum(dx * n for n, (dx, _, _, _) in zip(f, DIRECTIONS, strict=True)) / density
     v = sum(dy * n for n, (_, dy, _, _) in zip(f, DIRECTIONS, strict=True)) / density
