@@ -48,7 +48,7 @@ def draw(angle: float = 111.0, outside: float = 1.03) -> None:
 
 
 # %%
-# A slider calls `draw` whenever it moves. Without `ipywidgets`, as in the build of this page, `draw` is called once.
+# A slider that moves calls `draw`. Without `ipywidgets`, as in the build of this page, it is called once.
 
 if find_spec("ipywidgets"):
     from ipywidgets import interact
