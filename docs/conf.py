@@ -31,7 +31,7 @@ extensions = [
 ]
 html_theme = "furo"
 html_static_path = ["_static"]
-exclude_patterns = ["gallery/*.ipynb", "gallery/*.py", "gallery/*.zip", "sg_execution_times.rst"]
+exclude_patterns = ["gallery/**.ipynb", "gallery/**.py", "gallery/**.zip", "sg_execution_times.rst"]
 html_title = f"vkdispatch {release}"
 html_show_sphinx = False
 
@@ -50,7 +50,8 @@ nb_execution_timeout = 300
 nb_merge_streams = True
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 
-# Each file of examples/gallery is run, and its figures are drawn.
+# Each file of examples/gallery is run, and its figures are drawn. The sections are in this order.
+gallery_sections = ["physics", "graphics", "imaging", "signal", "learning", "finance", "interactive"]
 sphinx_gallery_conf = {
     "examples_dirs": [str(ROOT / "examples" / "gallery")],
     "gallery_dirs": ["gallery"],
@@ -61,6 +62,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "min_reported_time": 1000,
     "write_computation_times": False,
+    "subsection_order": [f"../examples/gallery/{name}" for name in gallery_sections],
     "within_subsection_order": "FileNameSortKey",
     "remove_config_comments": True,
 }

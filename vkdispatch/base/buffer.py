@@ -552,15 +552,16 @@ def asbuffer(
 
 def _shape_of_elements(array: Array, kind: DType) -> tuple[int, ...]:
     """Return the axes of an array before those of vectors and matrices. Raises ValueError."""
+    shape: tuple[int, ...] = array.shape
     axes = kind.true_numpy_shape
     # a complex number is a vector of two components
     if not axes or (axes == (2,) and array.dtype.kind == "c"):
-        return array.shape
-    if array.shape[-len(axes) :] != axes:
+        return shape
+    if shape[-len(axes) :] != axes:
         raise ArgumentValueError(
-            f"array: expected the components of {kind.name} as last axes {axes}, got shape {array.shape}"
+            f"array: expected the components of {kind.name} as last axes {axes}, got shape {shape}"
         )
-    return array.shape[: -len(axes)]
+    return shape[: -len(axes)]
 
 
 def from_cuda_array(

@@ -10,6 +10,7 @@ to a buffer of three axes, radius, row and column; where they agree, there is a 
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.patches import Circle
 from scipy import ndimage
 from skimage import data
 from skimage.feature import peak_local_max
@@ -51,8 +52,8 @@ figure, panels = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
 panels[0].imshow(coins, cmap="gray")
 panels[1].imshow(np.sqrt(best), cmap="magma")
 for row, column in centres:
-    radius = radii[score[:, row, column].argmax()]
-    panels[0].add_patch(plt.Circle((column, row), radius, fill=False, color="#ffb000", linewidth=2))
+    radius = SMALLEST + int(score[:, row, column].argmax())
+    panels[0].add_patch(Circle((column, row), radius, fill=False, color="#ffb000", linewidth=2))
 panels[0].set_title(f"{len(centres)} circles")
 panels[1].set_title("votes for centres, of the best radius")
 for panel in panels:

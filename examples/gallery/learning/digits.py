@@ -53,7 +53,9 @@ for _ in range(20):  # one over the squared distance that counts as near, for ea
     entropy = vnp.log(total) + middle * (weights * distances).sum(axis=1, keepdims=True) / total
     wide = entropy > np.log(PERPLEXITY)
     low, high = vnp.where(wide, middle, low), vnp.where(wide, high, middle)
-near = vnp.asbuffer((weights / total + (weights / total).T) / (2 * COUNT))
+weights = vnp.exp(-low * distances)
+near = weights / weights.sum(axis=1, keepdims=True) / (2 * COUNT)
+near = vnp.asbuffer(near + near.T)
 
 place = vd.asbuffer(np.random.default_rng(2).normal(0, 1e-2, (COUNT, 2)), vd.vec2)
 speed = vd.asbuffer(np.zeros((COUNT, 2)), vd.vec2)
@@ -65,10 +67,11 @@ move(place, speed, forces, total, graph.bind_var("near"), graph=graph)
 graph.set_var("near", np.where(np.arange(STEPS) < 80, 10, 1))  # neighbours find each other first
 graph.submit(STEPS)
 
-found = place.read(0)
+x, y = place.read(0).T
 plt.figure(figsize=(8, 6.2), layout="constrained")
-plt.scatter(*found.T, c=labels, cmap="tab10", s=18, alpha=0.8, linewidths=0)
+plt.scatter(x, y, c=labels, cmap="tab10", s=18, alpha=0.8, linewidths=0)
 for digit in range(10):
-    plt.text(*np.median(found[labels == digit], axis=0), digit, fontsize=24, ha="center", va="center")
+    here = np.median(x[labels == digit]), np.median(y[labels == digit])
+    plt.annotate(str(digit), here, fontsize=24, ha="center", va="center")
 plt.axis("off")
 plt.show()

@@ -54,7 +54,8 @@ grid = np.stack(np.meshgrid(*[np.linspace(-1.15, 1.15, 240)] * 2), -1).reshape(-
 surface = layers(vnp.asarray(grid))[2].numpy().reshape(240, 240)
 plt.figure(figsize=(6.4, 6.6), layout="constrained")
 plt.imshow(surface, origin="lower", extent=(-1.15, 1.15, -1.15, 1.15), cmap="PuOr", vmin=-0.15, vmax=1.15)
-plt.scatter(*points.numpy().T, c=side, cmap="PuOr", edgecolors="white", linewidths=0.5, s=22)
+x, y = points.numpy().T
+plt.scatter(x, y, c=side, cmap="PuOr", edgecolors="white", linewidths=0.5, s=22)
 plt.title(f"{100 * right:.1f} % of the points are right")
 plt.axis("off")
 plt.show()

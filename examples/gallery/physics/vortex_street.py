@@ -12,6 +12,7 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import numpy as np
+from matplotlib.patches import Circle
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
@@ -69,6 +70,6 @@ u, v = (sum(d[axis] * n for n, d in zip(f, DIRECTIONS, strict=True)) / f.sum(axi
 curl = np.gradient(v, axis=1) - np.gradient(u, axis=0)
 plt.figure(figsize=(10, 3.35), layout="constrained")
 plt.imshow(curl[:, 20:-8], cmap="berlin", vmin=-0.025, vmax=0.025, interpolation="bilinear")
-plt.gca().add_patch(plt.Circle((25, HEIGHT / 2), RADIUS, color="0.85"))
+plt.gca().add_patch(Circle((25, HEIGHT / 2), RADIUS, color="0.85"))
 plt.axis("off")
 plt.show()

@@ -140,7 +140,7 @@ def check_element(label: str, wanted: DType | None, kind: DType) -> None:
     hint = (
         ""
         if is_structure(wanted) or is_structure(kind)
-        else f"; vd.asbuffer(array, vd.{wanted.name}) converts, buffer.view(vd.{wanted.name}) reinterprets the memory"
+        else f"; vd.asbuffer(array, vd.{wanted.name}) converts, .view(vd.{wanted.name}) reinterprets bits"
     )
     raise WrongBufferError(f"{label}: expected elements of {wanted.name}, the buffer has {kind.name}{hint}")
 
