@@ -88,6 +88,7 @@ def _skip(app: Any, what: str, name: str, member: object, skip: bool, options: A
 
 
 def setup(app: Any) -> None:
+    app.add_css_file("gallery.css")
     app.connect("autodoc-skip-member", _skip)
     # Before napoleon, which adds markup of its own.
     app.connect("autodoc-process-docstring", _as_rst, priority=400)

@@ -50,21 +50,24 @@ for galaxy, side in enumerate((-1, 1)):  # a heavy core, and light stars on circ
     places[galaxy, :, 3] = np.where(radius == 0, 1, 0.05 / STARS)
     speeds[galaxy] = np.stack([-speed * np.sin(angle), speed * np.cos(angle)], 1) @ tilt
     speeds[galaxy, :, 0] -= side * 0.55
-position, velocity = vd.asbuffer(places.reshape(-1, 4), vd.vec4), vd.asbuffer(speeds.reshape(-1, 3), vd.vec3)
+position = vd.asbuffer(places.reshape(-1, 4), vd.vec4)
+velocity = vd.asbuffer(speeds.reshape(-1, 3), vd.vec3)
 
 graph = vd.CommandGraph()
 drift(position, velocity, DT / 2, graph=graph)
 attract(position, velocity, DT, graph=graph)
 drift(position, velocity, DT / 2, graph=graph)
 
-figure, panels = plt.subplots(1, 3, figsize=(10.5, 3.55), facecolor="black", layout="constrained")
-for panel, steps in zip(panels, (1, 79, 60), strict=True):
+figure = plt.figure(figsize=(9.4, 6.3), facecolor="black", layout="constrained")
+panels = figure.subplot_mosaic([["first", "last", "last"], ["second", "last", "last"]])
+for name, steps in (("first", 1), ("second", 79), ("last", 60)):
     graph.submit(steps)
     r, v = position.read(0), velocity.read(0)
-    momentum = (r[:, 3:] * np.cross(r[:, :3], v)).sum(axis=0, dtype=float)
-    print("angular momentum:", momentum.round(4))
     for part, colour in ((slice(STARS), "#8ecbff"), (slice(STARS, None), "#ffb067")):
-        panel.scatter(r[part, 0], r[part, 1], s=1.6, color=colour, alpha=0.8, linewidths=0)
-    panel.set(aspect="equal", xlim=(-2.7, 2.7), ylim=(-2.7, 2.7))
-    panel.axis("off")
+        size = 3.5 if name == "last" else 1
+        panels[name].scatter(r[part, 0], r[part, 1], s=size, color=colour, linewidths=0)
+    panels[name].set(aspect="equal", xlim=(-2.8, 2.8), ylim=(-2.8, 2.8))
+    panels[name].axis("off")
+    momentum = r[:, 3] * np.cross(r[:, :3], v)[:, 2]
+    print(f"angular momentum: {momentum.sum(dtype=float):.5f}")
 plt.show()
