@@ -2,10 +2,10 @@
 Pricing options by chance
 =========================
 
-What is the right to buy a share in a year, at a price agreed today, worth? Black and Scholes (1973)
-have a formula; where there is none, the mean over many simulated futures has to do. Each invocation
-follows one share from day to day, with normal numbers of its own Philox stream. The error falls as
-one over the root of the number of paths.
+A call option is the right to buy a share at a fixed price on a fixed date. Black and Scholes (1973)
+give its value as a formula. For options without a formula, the mean over many simulated price paths
+has to do. Here each invocation simulates one path, day by day, with normal numbers from its own
+Philox stream. The error falls as one over the square root of the number of paths.
 """
 
 import matplotlib.pyplot as plt

@@ -2,10 +2,10 @@
 Value at risk
 =============
 
-How much may a portfolio lose in a day, in the worst of a hundred days? Correlated normal numbers
-move the logarithms of six prices, half a million times, and a quantile of the outcomes is the value
-at risk. Draws, the factor of the covariance, the product with it and the quantile are functions of
-`vkdispatch.numpy`; no array comes back to the host but the histogram.
+How much can a portfolio lose in one day, on the worst day in a hundred? Half a million days are
+simulated: correlated normal numbers move the logarithms of six prices, and a quantile of the
+outcomes is the value at risk. Random draws, Cholesky factor, matrix product and quantile are
+functions of `vkdispatch.numpy`. Only the results come back to the host.
 """
 
 import matplotlib.pyplot as plt

@@ -2,9 +2,9 @@
 Mandelbrot set
 ==============
 
-Each invocation takes one point c of the complex plane, and repeats z = z² + c until z is far away.
-The loop is Python's `while`; only the device knows when it ends, so it becomes a loop of the
-shader. How far the last step went makes fractions of a round, and smooth colours (Peitgen and
+Each invocation takes one point c of the complex plane and repeats z = z² + c until z is far away.
+The loop is a Python `while`. Its condition is known only on the device, so it becomes a loop of the
+shader. The size of the last z gives a fraction of a round, and with it smooth colours (Peitgen and
 Richter, *The Beauty of Fractals*, 1986).
 """
 

@@ -2,10 +2,10 @@
 A walk to the Mandelbulb
 ========================
 
-A ray walks towards a surface in steps as long as its distance from it, which for the Mandelbulb can
-be estimated (White and Nylander's bulb; Hart's sphere tracing, 1996). One invocation walks one ray.
-What turns to the light is bright, crevices are dark, and the colour says how near the orbit of a
-point came to the axes.
+The Mandelbulb is a fractal in three dimensions (White and Nylander, 2009). There is a formula for
+the distance from any point to its surface, so a ray can walk towards it in safe steps (sphere
+tracing, Hart, 1996). One invocation follows one ray. Plain Python functions, such as `distance`
+here, are traced into the kernel.
 """
 
 from typing import Any

@@ -2,10 +2,10 @@
 Newton's fractal
 ================
 
-Newton's method finds a root of a polynomial from almost anywhere, but which one? Each pixel starts
-at its complex number; its colour is the root it comes to, its brightness how soon. Complex numbers
-are a type of the kernel language: they multiply and divide as Python's do, and so the polynomial is
-written as in NumPy.
+Newton's method finds a root of a polynomial from almost any starting point, but which one? Each
+pixel starts at its own complex number. Its colour shows the root that it reaches, and its
+brightness how quickly. Complex numbers are a type of the kernel language, and the arithmetic is
+written as in Python.
 """
 
 import matplotlib.pyplot as plt

@@ -2,10 +2,10 @@
 Path tracing
 ============
 
-Light that reaches the eye is followed backwards, from sphere to sphere, until it comes from the sky
-(Kajiya, *The rendering equation*, 1986). Each invocation follows 48 rays through its pixel, which
-bounce in random directions. Plain Python functions say what a ray hits and what the sky looks like;
-they are traced into the kernel.
+Path tracing follows light backwards, from the eye to the sky, as it bounces between objects
+(Kajiya, *The rendering equation*, 1986). Each invocation follows 48 paths through its pixel and
+averages them. The bounces are random, with numbers from a Philox stream for each pixel. The loops
+and the `break` are plain Python and run on the device.
 """
 
 from typing import Any
@@ -21,7 +21,7 @@ HEIGHT, WIDTH, RAYS, BOUNCES, FAR = 300, 460, 48, 5, 1e9
 
 
 def sky(direction: v3) -> Any:
-    """Return the light from a direction: blue above, and a sun."""
+    """Return the light from a direction: a blue sky with a sun."""
     up = vc.clip(direction.y, 0, 1)
     sun = vc.pow(vc.max(vc.dot(direction, vc.normalize(vc.to_vec3(-0.6, 0.55, 0.5))), 0), 60)
     horizon, zenith = vc.to_vec3(0.85, 0.85, 0.85), vc.to_vec3(0.2, 0.4, 0.9)

@@ -2,10 +2,10 @@
 Voronoi diagram by jump flooding
 ================================
 
-Which of 300 sites is nearest to each pixel? Every pixel asks eight others at half the picture's
-size, then at a quarter, and so on down to its neighbours, and keeps the nearest site that it hears
-of (Rong and Tan, 2006): nine passes, however many sites there are. A search tree of SciPy says how
-many pixels are wrong.
+Which of 300 sites is nearest to each pixel? In jump flooding (Rong and Tan, 2006), each pixel asks
+eight others for the nearest site that they know, first far away, then at half the distance, and so
+on. Nine passes are enough for this picture, however many sites there are. The method is
+approximate; the title says how often it differs from a k-d tree of SciPy.
 """
 
 import matplotlib.pyplot as plt

@@ -2,10 +2,10 @@
 Undoing a shaken camera
 =======================
 
-A photograph blurred by a known motion is sharpened by the iteration of Richardson (1972) and Lucy
-(1974): blur the estimate, compare it with the photograph, and correct it by the ratio. Blurring is
-a product of Fourier transforms. Everything is an array of `vkdispatch.numpy`; what stands between
-two transforms runs as one kernel.
+The iteration of Richardson (1972) and Lucy (1974) sharpens a photograph that was blurred by a known
+motion: blur the estimate, compare it with the photograph, and correct it by their ratio. Blurring
+is a product of Fourier transforms. The program uses arrays of `vkdispatch.numpy` only. The
+operations between two transforms run as one kernel.
 """
 
 import matplotlib.pyplot as plt

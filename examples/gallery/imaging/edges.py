@@ -2,9 +2,10 @@
 Edges and their directions
 ==========================
 
-Differences of neighbouring pixels (Sobel's operator) tell how steep a picture is at each point, and
-which way. Brightness shows the first, colour the second. The weights are a Python list: while the
-kernel is traced, the loop unrolls, and terms whose weight is zero are never written.
+Sobel's operator estimates the slope of a picture at each pixel from its eight neighbours.
+Brightness shows how steep the picture is, and colour in which direction. The weights are a Python
+list: the loop over them is unrolled when the kernel is traced, and no code is generated for weights
+of zero. The result is compared with SciPy's.
 """
 
 import matplotlib.pyplot as plt

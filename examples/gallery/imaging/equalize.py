@@ -2,10 +2,10 @@
 Equalising the moon
 ===================
 
-Few of a photograph's 256 levels are used where its light is even. Histogram equalisation replaces
-each level by the share of pixels that are darker, so that all are used alike. It takes three
-functions of `vkdispatch`, with small maps for what happens between them: count the levels, add up
-the counts, and look each pixel up.
+This photograph of the moon uses few of its 256 grey levels. Histogram equalisation replaces each
+level by the share of pixels that are at most as bright, and so spreads the levels evenly. Three
+functions do it: `vd.bincount` counts the levels, `vd.cumsum` adds up the counts, and `vd.take`
+looks up each pixel. Maps convert values on the way, inside the same kernels.
 """
 
 import matplotlib.pyplot as plt

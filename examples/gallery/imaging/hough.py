@@ -2,10 +2,10 @@
 Finding coins
 =============
 
-Hough's transform for circles: each edge pixel votes for the centres of all circles that it may lie
-on, one for each radius, by going along the slope of the picture there. Votes are atomic additions
-to a buffer of three axes, radius, row and column; where they agree, there is a coin (Duda and Hart,
-*Communications of the ACM* 15, 1972).
+The Hough transform finds circles by voting (Duda and Hart, *Communications of the ACM* 15, 1972).
+Each edge pixel votes for the centres of the circles that it may lie on, one for each radius, along
+the slope of the picture. Votes are atomic additions to a buffer with three axes: radius, row and
+column. The peaks are coins.
 """
 
 import matplotlib.pyplot as plt

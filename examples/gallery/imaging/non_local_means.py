@@ -2,10 +2,10 @@
 Denoising by non-local means
 ============================
 
-Each pixel becomes a mean of pixels whose surroundings look like its own, wherever they are in a
-window (Buades, Coll and Morel, CVPR 2005). Each invocation compares a patch around its pixel with
-those around 168 others. The kernel reads the picture as an image, whose sampler takes care of the
-edges.
+Non-local means replaces each pixel by an average of the pixels around it, weighted by how similar
+their surroundings are (Buades, Coll and Morel, CVPR 2005). Each invocation compares the patch
+around its pixel with the 169 patches in a window. The kernel reads the picture through a sampler,
+which extends it beyond its edges.
 """
 
 import matplotlib.pyplot as plt

@@ -2,10 +2,10 @@
 Julia sets under a slider
 =========================
 
-The constant c of z² + c walks around the main heart of the Mandelbrot set, and the Julia set
-changes shape. A call of the kernel with another number costs no compilation, so the picture follows
-a slider. Download this page as a notebook (the link is below), install `ipywidgets`, and the last
-cell shows one; here it shows one angle.
+As the constant c of z² + c moves around the edge of the Mandelbrot set, the Julia set changes its
+shape. Calling a kernel with other numbers compiles nothing, so the picture can follow a slider. To
+try it, download this page as a notebook (the link is at the end) and install `ipywidgets`. The page
+itself shows a single frame.
 """
 
 from importlib.util import find_spec

@@ -2,10 +2,10 @@
 A map of handwritten digits
 ===========================
 
-t-SNE (van der Maaten and Hinton, 2008) lays pictures out so that neighbours among them are
-neighbours on the map. Arrays find, by bisection, how near counts as near for each picture; a kernel
-sums how each point of the map is pulled and pushed by all others, and a graph repeats it. The
-method is not told which digits the pictures show.
+t-SNE (van der Maaten and Hinton, 2008) places pictures on a map so that similar ones are
+neighbours. Arrays find by bisection what counts as similar for each picture. A kernel then sums the
+forces between all points of the map, and a graph repeats it. The method never sees which digits the
+pictures show; colours and labels are added afterwards.
 """
 
 import matplotlib.pyplot as plt

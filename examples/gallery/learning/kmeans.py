@@ -2,10 +2,10 @@
 A photograph in twelve colours
 ==============================
 
-Lloyd's k-means finds the colours that represent a photograph best: each pixel goes to the nearest
-colour, each colour to the mean of its pixels, until nothing moves. In `vkdispatch.numpy` this is
-one line each. The table of all distances, pixels times colours, is an expression that `argmin`
-computes as it reads, so it never takes memory.
+Lloyd's k-means finds the colours that represent a photograph best. Each pixel is assigned to the
+nearest colour, each colour becomes the mean of its pixels, and so on until little changes. With
+`vkdispatch.numpy` each step is one line, as in NumPy. The differences of all pixels from all
+colours are never stored: the sum computes them as it reads.
 """
 
 import matplotlib.pyplot as plt

@@ -3,8 +3,9 @@ Clifford's attractor
 ====================
 
 A point that jumps from (x, y) to (sin ay + c cos ax, sin bx + d cos by), again and again, never
-settles, and visits some places more often than others. Each invocation follows one point and counts
-its visits by atomic additions to one image (Pickover, *Chaos in Wonderland*, 1994).
+settles, but visits some places more often than others (Pickover, *Chaos in Wonderland*, 1994). Each
+of 32,768 invocations follows one point for 600 jumps. Atomic additions count the visits to each
+pixel.
 """
 
 import matplotlib.pyplot as plt

@@ -2,10 +2,10 @@
 When does a double pendulum flip?
 =================================
 
-Each pixel is a double pendulum that is let go at two angles, from -180 to 180 degrees across and
-up. Its colour says how long it takes until one of the arms turns over; black ones do not in the
-time computed. A `while` loop in the kernel runs as long as each pendulum needs. Inside the white
-curve, :math:`2\\cos a + \\cos b = 1`, the energy is too low for any flip.
+Each pixel is a double pendulum, released at rest with its two arms at the angles of the axes. The
+colour shows how long it takes until one of the arms turns over. Black pendulums do not flip in the
+time computed. Each invocation leaves its `while` loop when its pendulum flips. Inside the white
+curve, :math:`2\\cos a + \\cos b = 1`, the energy is too low for a flip.
 """
 
 import matplotlib.pyplot as plt

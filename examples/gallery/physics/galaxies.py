@@ -3,9 +3,9 @@ Colliding galaxies
 ==================
 
 Two discs of stars pass each other, and tides draw out bridges and tails (Toomre and Toomre,
-*Astrophysical Journal* 178, 1972). Every star attracts every other: each invocation sums the forces
-on one star, and a graph replays the steps of a leapfrog integrator. The total angular momentum,
-printed below for each picture, must not change.
+*Astrophysical Journal* 178, 1972). Every star attracts every other star. Each invocation sums the
+forces on one of them, and a graph replays the steps of a leapfrog integrator. The total angular
+momentum, printed for each picture, is conserved.
 """
 
 import matplotlib.pyplot as plt

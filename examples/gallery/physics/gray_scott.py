@@ -2,11 +2,10 @@
 Patterns of Gray and Scott
 ==========================
 
-Two chemicals diffuse and react: one is fed, the other eats it, multiplies and decays. How fast they
-are fed and decay decides whether spots, stripes or mazes grow. Here the feed rate grows from bottom
-to top, so that one picture shows many of them (after Pearson, *Complex patterns in a simple
-system*, Science 261, 1993). Both concentrations are the components of one `vec2`, which the kernel
-handles as a number.
+Two chemicals diffuse and react with each other. The rates at which they are fed and removed decide
+whether spots, stripes or mazes grow (Pearson, *Complex patterns in a simple system*, Science 261,
+1993). In this picture the feed rate grows from bottom to top. The two concentrations are the
+components of a `vec2`, which kernels add and multiply like a number.
 """
 
 import matplotlib.pyplot as plt

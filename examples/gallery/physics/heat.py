@@ -2,10 +2,10 @@
 A coil cools down
 =================
 
-Heat spreads from a glowing coil through a plate that has no edges: what leaves it on the right
-comes back on the left. The kernel is one explicit step of the heat equation, and `graph.submit(n)`
-replays two of them n times. Here the answer is known: each point of the coil becomes a Gaussian
-whose variance grows as 2t. The titles say how far the computed temperatures are from that.
+Heat spreads from a hot coil through a plate whose opposite edges are joined. The kernel is one
+explicit step of the heat equation. A graph records two of them, and `graph.submit(n)` runs both n
+times. The exact solution is known: each point of the coil becomes a Gaussian whose variance grows
+as 2t. The titles give the largest error, relative to the highest temperature.
 """
 
 import matplotlib.pyplot as plt

@@ -2,11 +2,10 @@
 Ising model
 ===========
 
-Spins that like to be as their neighbours are order themselves below a critical temperature. The
-fields of a chessboard are updated in turn (Metropolis), since neighbours must not change at once;
-each spin draws from a Philox generator inside the kernel. Sixteen temperatures are simulated side
-by side, as planes of one buffer, and their magnetisation is compared with Onsager's exact solution
-for an infinite lattice.
+In the Ising model of a magnet, neighbouring spins tend to align. Below a critical temperature they
+order themselves. The two colours of a chessboard are updated in turn by Metropolis' rule, with
+random numbers drawn inside the kernel. Sixteen temperatures are simulated at once, as planes of one
+buffer, and compared with Onsager's exact solution (1944).
 """
 
 import matplotlib.pyplot as plt

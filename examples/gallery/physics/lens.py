@@ -2,10 +2,10 @@
 A lens for waves
 ================
 
-A row of sources sends waves through a lens, in which they travel at 70 % of their speed, and they
-meet in a focus. Each call of the kernel is one step of the wave equation (central differences in
-space and time); a graph holds two of them, and its variable, the phase of the sources, takes
-another value at each replay. Waves that reach the border are absorbed.
+A row of sources sends plane waves through a lens, in which waves travel more slowly, and they meet
+in a focus. The kernel is one step of the wave equation, by central differences in space and time. A
+graph records two of them. The phase of the sources is a variable of the graph, with a new value for
+each replay. The borders absorb waves.
 """
 
 import matplotlib.pyplot as plt

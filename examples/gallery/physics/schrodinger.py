@@ -2,11 +2,10 @@
 An electron at a double slit
 ============================
 
-A wave packet meets a wall with two slits, and what passes interferes. The split-step method
-multiplies the wave by the potential's phase in space and by the kinetic energy's in frequency, with
-Fourier transforms between the two. It is written with the arrays of `vkdispatch.numpy`, which fuse
-the products into single kernels. Brightness is :math:`|\\psi|`, colour is its phase; the total
-probability stays 1.
+A wave packet meets a wall with two slits, and the waves behind them interfere. The split-step
+method multiplies the wave by phases, alternately in space for the potential and in frequency for
+the kinetic energy. It takes one line with the arrays of `vkdispatch.numpy`. Brightness shows
+:math:`|\\psi|`, and colour its phase. The total probability stays 1.
 """
 
 import matplotlib.pyplot as plt

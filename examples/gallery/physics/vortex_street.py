@@ -2,10 +2,10 @@
 Vortex street
 =============
 
-A flow that passes a cylinder sheds vortices on either side in turn. The lattice Boltzmann method
-(D2Q9, one relaxation time) moves populations of particles between the cells: each invocation
-gathers those that arrive at its cell, and lets them collide. The nine directions are a Python list,
-so the loops over them unroll while the kernel is traced.
+Behind a cylinder in a flow, vortices form on either side in turn. The lattice Boltzmann method
+(nine directions, one relaxation time) moves populations of particles from cell to cell. Each
+invocation gathers those that arrive at its cell and lets them collide. The directions are a Python
+list, so the loops over them are unrolled when the kernel is traced.
 """
 
 from typing import Any
@@ -26,7 +26,7 @@ DIRECTIONS += [(1, 1, 1 / 36, 6), (-1, -1, 1 / 36, 5), (1, -1, 1 / 36, 8), (-1, 
 
 
 def equilibrium(density: Any, u: Any, v: Any) -> list[Any]:
-    """Return the nine populations of a fluid at rest but for its speed: of GPU values or of arrays."""
+    """Return the nine populations of a fluid that moves evenly, of GPU values or of arrays."""
     along = [3 * (dx * u + dy * v) for dx, dy, _, _ in DIRECTIONS]
     common = 1 - 1.5 * (u * u + v * v)
     return [w * density * (common + a + a * a / 2) for a, (_, _, w, _) in zip(along, DIRECTIONS, strict=True)]

@@ -2,10 +2,10 @@
 A chirp in the noise
 ====================
 
-Two black holes that merge send a wave whose pitch rises faster and faster. It is far weaker than
-the noise of a detector, but correlating the data with what it should look like brings it out: a
-matched filter. Two hundred templates of different masses are tried at once, as rows of one array,
-and Fourier transforms correlate each of them with the data at all times.
+Two merging black holes send a wave whose pitch rises faster and faster. It is much weaker than the
+noise of a detector. A matched filter finds it: it correlates the data with the expected wave. Here
+200 waves of different masses are the rows of one array, and Fourier transforms correlate all of
+them with the data, at all times at once.
 """
 
 import matplotlib.pyplot as plt

@@ -2,10 +2,10 @@
 Spectrogram
 ===========
 
-Two made-up birds sing: one whistles up and down, the other trills. Each column of the picture is
-the spectrum of a short piece of the sound. An input map of the Fourier transform reads the
-overlapping pieces through a window, an output map stores decibels, and so all of it is one kernel
-that reads sound and writes the picture.
+Two synthetic birds sing: one whistles, the other trills. Each column of the picture is the spectrum
+of a short piece of the sound. An input map of the Fourier transform reads the overlapping pieces
+and weights them by a window; an output map stores decibels. So one kernel reads the sound and
+writes the picture.
 """
 
 import matplotlib.pyplot as plt

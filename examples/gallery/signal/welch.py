@@ -2,10 +2,10 @@
 Welch's spectrum
 ================
 
-The spectrum of one stretch of noise is as noisy as it is long. Welch (1967) averages the spectra of
-many short, overlapping pieces. With arrays, the pieces are made by an index of two axes; window,
-transform and mean follow line by line. The noise here is filtered, so its true spectrum is a
-formula.
+The spectrum of a single stretch of noise is itself noisy, however long the stretch is. Welch's
+method (1967) averages the spectra of many short, overlapping pieces. With arrays, an index with two
+axes cuts the pieces, and window, transform and mean are one line each. The noise is filtered, so
+its exact spectrum is known.
 """
 
 import matplotlib.pyplot as plt
