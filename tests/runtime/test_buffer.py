@@ -254,44 +254,6 @@ def test_asbuffer_needs_a_known_dtype(host: Any) -> None:
         asbuffer(np.zeros(3, host))
 
 
-@pytest.mark.parametrize(
-    ("kind", "host"),
-    [
-        (dtype.vec4, np.arange(20.0).reshape(5, 4)),
-        (dtype.vec3, np.arange(18, dtype=np.float32).reshape(2, 3, 3)),
-        (dtype.mat2, np.arange(12, dtype=np.int64).reshape(3, 2, 2)),
-        (dtype.ivec2, np.arange(6).reshape(3, 2)),
-        (dtype.float32, np.arange(6.0).reshape(3, 2).T),
-        (np.float16, np.arange(6.0)),
-        (dtype.complex64, np.arange(6.0)),
-    ],
-)
-def test_asbuffer_of_another_dtype(kind: Any, host: np.ndarray[Any, Any]) -> None:
-    buffer = asbuffer(host, kind)
-    axes = getattr(kind, "true_numpy_shape", ())
-    assert buffer.var_type is (dtype.float16 if kind is np.float16 else kind)
-    assert buffer.shape + axes == host.shape
-    np.testing.assert_array_equal(buffer.read(0), host)
-
-
-def test_asbuffer_of_complex_numbers_as_vectors() -> None:
-    assert asbuffer(np.array([1 + 2j, 3j], np.complex64), dtype.vec2).read(0).tolist() == [[1, 2], [0, 3]]
-
-
-@pytest.mark.parametrize(
-    ("kind", "host", "message"),
-    [
-        (dtype.vec4, np.zeros((5, 3)), "array: expected the components of vec4 as last axes"),
-        (dtype.mat2, np.zeros(2), "array: expected the components of mat2"),
-        (dtype.int32, np.zeros(3), "astype"),
-        (dtype.vec2, np.zeros((1, 1, 1, 1, 2)), "at most 3 axes"),
-    ],
-)
-def test_asbuffer_refuses_what_does_not_fit(kind: Any, host: np.ndarray[Any, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        asbuffer(host, kind)
-
-
 def test_from_cuda_array() -> None:
     class FromCuda:
         __cuda_array_interface__: ClassVar[dict[str, Any]] = {}

@@ -314,3 +314,62 @@ def test_asbuffer_of_empty_arrays() -> None:
         assert vd.sum(buffer).read(0) == 0
         assert vd.cumsum(buffer, 0).shape == (0, 3)
     assert vd.RFFTBuffer((0, 8)).read_real(0).shape == (0, 8)
+
+
+@pytest.mark.parametrize(
+    ("host", "shape", "var_type", "elements"),
+    [
+        ("f4", (5, 3), vd.vec3, (5,)),
+        ("f8", (2, 5, 4), vd.vec4, (2, 5)),
+        ("f4", (7, 2), vd.vec2, (7,)),
+        ("c8", (7,), vd.vec2, (7,)),
+        ("i4", (4, 3), vd.ivec3, (4,)),
+        ("i8", (4, 3), vd.ivec3, (4,)),
+        ("f4", (2, 3, 3), vd.mat3, (2,)),
+        ("f4", (3,), vd.vec3, ()),
+        ("f8", (2, 3), vd.float32, (2, 3)),
+        ("i8", (2, 3), np.float32, (2, 3)),
+        ("f4", (6,), vd.complex64, (6,)),
+    ],
+)
+def test_a_buffer_of_the_dtype_that_is_asked_for(
+    host: str, shape: tuple[int, ...], var_type: Any, elements: tuple[int, ...]
+) -> None:
+    values = np.arange(1, 1 + np.prod(shape)).reshape(shape).astype(host)
+    buffer = vd.asbuffer(values, var_type)
+    assert buffer.shape == elements
+    assert buffer.var_type is vd.Buffer(1, var_type).var_type
+    expected = np.stack([values.real, values.imag], -1) if host == "c8" and var_type is vd.vec2 else values
+    np.testing.assert_array_equal(buffer.read(0), expected)
+
+
+@pytest.mark.parametrize(
+    ("values", "var_type", "message"),
+    [
+        (
+            np.zeros((5, 4), "f4"),
+            vd.vec3,
+            r"array: elements of vec3 need last axes of shape \(3,\), got .*\(5, 4\)",
+        ),
+        (
+            np.zeros(3, "f4"),
+            vd.mat3,
+            r"array: elements of mat3 need last axes of shape \(3, 3\), got .*\(3,\)",
+        ),
+        (np.zeros(3, "f4"), vd.int32, "data: expected shape .* of int32"),
+        (np.zeros((1, 1, 1, 1, 3), "f4"), vd.vec3, r"at most 3 axes, got 4"),
+    ],
+)
+def test_arrays_that_do_not_fit_the_dtype(values: Any, var_type: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        vd.asbuffer(values, var_type)
+
+
+def test_a_map_has_a_dtype_of_its_own() -> None:
+    @vd.map
+    def doubled(x: vd.float32) -> vd.float32:
+        return x * 2
+
+    mapped: Any = doubled(vd.asbuffer(np.ones(3, np.float32)))
+    with pytest.raises(ValueError, match=r"^var_type: a map has a dtype of its own"):
+        vd.asbuffer(mapped, vd.float16)

@@ -482,25 +482,25 @@ class Computed(Protocol):
 
 
 @overload
-def asbuffer(
-    array: "Array | Computed", var_type: None = None, *, context: Context | None = None
-) -> "Buffer[Any]": ...
-
-
-@overload
-def asbuffer(array: Array, var_type: "type[_D]", *, context: Context | None = None) -> "Buffer[_D]": ...
+def asbuffer(array: "Array", var_type: "type[_D]", *, context: Context | None = None) -> "Buffer[_D]": ...
 
 
 @overload
 def asbuffer(
-    array: Array, var_type: "np.dtype[Any] | type[Any]", *, context: Context | None = None
+    array: "Array | Computed",
+    var_type: "np.dtype[Any] | type[Any] | None" = None,
+    *,
+    context: Context | None = None,
 ) -> "Buffer[Any]": ...
 
 
 def asbuffer(
-    array: "Array | Computed", var_type: Any = None, *, context: Context | None = None
+    array: "Array | Computed",
+    var_type: "type[_D] | np.dtype[Any] | type[Any] | None" = None,
+    *,
+    context: Context | None = None,
 ) -> "Buffer[Any]":
-    """Make a buffer of an array's shape and dtype and write the array to it.
+    """Make a buffer of an array's shape and dtype, or of another dtype, and write the array to it.
 
     Parameters
     ----------
@@ -508,28 +508,30 @@ def asbuffer(
         A NumPy array, or a map called with its arguments, which one kernel computes on the device. If a
         global graph is set, the kernel is recorded.
     var_type
-        The dtype of the elements; None means the array's. Numbers are converted by the casting rule
-        "same_kind": float64 to float32, but not floats to integers. Vectors and matrices take their
-        components from the last axes: an array of shape (5, 3) makes 5 elements of `vd.vec3`.
+        The dtype of the elements, as for `Buffer`; None takes that of the array. Numbers are converted by
+        the rule "same_kind" of `numpy.can_cast`: float64 to float32, but not float32 to int32. Vectors and
+        matrices take the last axes of the array: (1000, 3) becomes 1000 elements of `vd.vec3`.
     context
         The context of the buffer. None means the current context, or that of the arguments of a map.
 
     Raises
     ------
     TypeError
-        `array` is neither, or has a mask; or there is a `var_type` for a map.
+        `array` is neither, or has a mask; or `var_type` is no dtype.
     ValueError
-        No dtype matches that of the array, it cannot be converted to `var_type`, it has more than 3 axes, or
-        the arguments of a map are in another context.
+        No dtype matches that of the array, or `array` does not fit `var_type`; the buffer would have more
+        than 3 axes; the arguments of a map are in another context; or a map was given with `var_type`.
     """
     compute = getattr(type(array), "__vkdispatch_buffer__", None)
     if compute is not None:
         if var_type is not None:
-            raise ArgumentTypeError("var_type: a map has the dtype that its annotation says; leave it out")
+            raise ArgumentValueError(
+                "var_type: a map has a dtype of its own, its return annotation; leave it out"
+            )
         computed: Buffer[Any] = compute(array, context)
         return computed
     if hasattr(array, "__cuda_array_interface__"):
-        return from_cuda_array(array, var_type)
+        return from_cuda_array(array, None if var_type is None else parse_dtype(var_type))
     if not isinstance(array, np.ndarray):
         raise ArgumentTypeError(
             f"array: expected a NumPy array or a map called with its arguments, got {type(array).__name__}; "
@@ -550,18 +552,18 @@ def asbuffer(
     return buffer
 
 
-def _shape_of_elements(array: Array, kind: DType) -> tuple[int, ...]:
-    """Return the axes of an array before those of vectors and matrices. Raises ValueError."""
+def _shape_of_elements(array: "Array", kind: DType) -> tuple[int, ...]:
+    """Return the shape of an array without the axes of its vectors or matrices. Raises ValueError."""
     shape: tuple[int, ...] = array.shape
-    axes = kind.true_numpy_shape
-    # a complex number is a vector of two components
-    if not axes or (axes == (2,) and array.dtype.kind == "c"):
+    if not (dtype.is_vector(kind) or dtype.is_matrix(kind)) or array.dtype.kind == "c":
         return shape
-    if shape[-len(axes) :] != axes:
+    tail = kind.true_numpy_shape
+    first = max(len(shape) - len(tail), 0)
+    if shape[first:] != tail:
         raise ArgumentValueError(
-            f"array: expected the components of {kind.name} as last axes {axes}, got shape {shape}"
+            f"array: elements of {kind.name} need last axes of shape {tail}, got shape {shape}"
         )
-    return shape[: -len(axes)]
+    return shape[:first]
 
 
 def from_cuda_array(

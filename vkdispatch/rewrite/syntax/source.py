@@ -51,13 +51,24 @@ def _parse_file(text: str) -> _File | None:
         if isinstance(node, ast.ClassDef):
             owner = node.name
         stack.extend((child, owner) for child in list_children(node))
+    return _File(functions, _group_codes([compiled]))
+
+
+@lru_cache(maxsize=256)
+def _compile_statements(text: str) -> dict[tuple[int, str], list[types.CodeType]]:
+    """Compile each statement by itself, as IPython does with those of a cell: none sees another's imports."""
+    parts = [ast.Module([statement], []) for statement in ast.parse(text).body]
+    return _group_codes([compile(part, "<source>", "exec", dont_inherit=True) for part in parts])
+
+
+def _group_codes(pending: list[types.CodeType]) -> dict[tuple[int, str], list[types.CodeType]]:
+    """Return code objects and those inside of them by first line and name."""
     codes: dict[tuple[int, str], list[types.CodeType]] = {}
-    pending = [compiled]
     while pending:
         code = pending.pop()
         codes.setdefault((code.co_firstlineno, code.co_name), []).append(code)
         pending.extend(value for value in code.co_consts if isinstance(value, types.CodeType))
-    return _File(functions, codes)
+    return codes
 
 
 def find_source(code: types.CodeType, module: dict[str, Any] | None = None) -> Source | None:
@@ -71,13 +82,18 @@ def find_source(code: types.CodeType, module: dict[str, Any] | None = None) -> S
     found_alone = _find_by_lines(code, lines, module or {})
     if found_alone is not None:
         return found_alone
-    file = _parse_file("".join(lines))
+    text = "".join(lines)
+    file = _parse_file(text)
     if file is None:
         return None
-    alike = file.codes.get((code.co_firstlineno, code.co_name), [])
     # pytest compiles asserts in its own way
-    if not any(_is_same_code(other, code) for other in alike) and not _has_pytest_names(code):
-        return None
+    if not _has_pytest_names(code):
+        place = (code.co_firstlineno, code.co_name)
+        alike = file.codes.get(place, [])
+        if not any(_is_same_code(other, code) for other in alike):
+            alike = _compile_statements(text).get(place, [])
+            if not any(_is_same_code(other, code) for other in alike):
+                return None
     found = [source for source in file.functions.get(code.co_firstlineno, []) if _is_tree_of(source, code)]
     if len(found) > 1:
         # several lambdas of one line: the columns tell them apart
@@ -107,11 +123,14 @@ def _find_by_lines(code: types.CodeType, lines: list[str], module: dict[str, Any
             return None
         source = Source(node, _find_class(code), shared=False)
         imported = [name for inner in codes for name in inner.co_names if _is_imported(name, module)]
-        compiled = compile_function(node, code, source.class_name, imported=imported)
+        # without them, as the compiler does not see those of another cell or statement of a notebook
+        compiled = (
+            compile_function(node, code, source.class_name, imported=names) for names in (imported, [])
+        )
+        same = any(other is not None and _is_same_code(other, code) for other in compiled)
     except (SyntaxError, ValueError, RecursionError):
         return None
-    same = compiled is not None and _is_same_code(compiled, code) and _is_tree_of(source, code)
-    return source if same else None
+    return source if same and _is_tree_of(source, code) else None
 
 
 def _list_codes(code: types.CodeType) -> list[types.CodeType]:

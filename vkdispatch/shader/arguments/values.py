@@ -140,7 +140,8 @@ def check_element(label: str, wanted: DType | None, kind: DType) -> None:
     hint = (
         ""
         if is_structure(wanted) or is_structure(kind)
-        else f"; vd.asbuffer(array, vd.{wanted.name}) converts, .view(vd.{wanted.name}) reinterprets bits"
+        else f"; convert data by vd.asbuffer(data, vd.{wanted.name}), or reinterpret the memory by "
+        f".view(vd.{wanted.name})"
     )
     raise WrongBufferError(f"{label}: expected elements of {wanted.name}, the buffer has {kind.name}{hint}")
 
