@@ -157,8 +157,9 @@ def draw(samples: Samples, rate: int, levels: Samples, path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
-def make_figure(path: Path, recording: Path) -> bool:
+def make_figure(path: Path, recording: Path | None = None) -> bool:
     """Compute, compare and draw; return whether the device and SciPy agree."""
+    recording = recording or find_recording()
     samples, rate = read_wav(recording)
     window = signal.windows.hann(LENGTH, sym=False).astype(np.float32)
     print(f"{recording}: {len(samples)} samples at {rate} Hz.")
@@ -170,7 +171,7 @@ def make_figure(path: Path, recording: Path) -> bool:
 
 def main(output: Path = OUTPUT, recording: Path | None = None) -> int:
     """Run everything; return the exit status."""
-    correct = make_figure(output, recording or find_recording())
+    correct = make_figure(output, recording)
     print(f"Spectrogram: {output}")
     return 0 if correct else 1
 
