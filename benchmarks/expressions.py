@@ -144,6 +144,7 @@ def compute_on(library: Library, function: Callable[..., Any], arguments: list[A
     """Return what calls a program and computes its result."""
     call = partial(function, library.module)
     if library.name == "torch.compile":
+        library.module.compiler.reset()  # after 8 programs it would run them as they are called
         call = library.module.compile(call)
 
     def run() -> None:

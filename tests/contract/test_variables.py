@@ -72,7 +72,7 @@ def test_attributes() -> None:
         assert (
             o.binding == 0 and o.settable and o.shape.var_type is vd.ivec4 and isinstance(o.shape_name, str)
         )
-        assert not hasattr(o, "size") and hasattr(o, "read_lambda") and hasattr(o, "write_lambda")
+        assert hasattr(o, "read_lambda") and hasattr(o, "write_lambda")
         assert z.is_complex and not z.is_conjugate and z.conjugate().is_conjugate
         assert [x.can_index for x in (o, v, z, m, c)] == [True, True, True, True, False]
         assert (m[0].var_type, m[0][1].var_type, z.real.var_type) == (vd.vec2, vd.float32, vd.float32)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import warnings
 from collections.abc import Callable
@@ -179,6 +180,21 @@ def test_swizzles_as_attributes() -> None:
     same(spread, values[:, [2, 2, 2, 2]])
 
 
+def test_size_is_the_count_of_elements() -> None:
+    @vd.shader("out.size", local_size=8)
+    def sizes(matrix: Buff[f32], out: Buff[i32], own: Const[i32]) -> None:
+        i = vc.global_invocation_id().x
+        tile = vc.shared_buffer(f32, (3, 5), "tile")
+        tile[own] = 1.0
+        table = vc.constant_array(np.zeros((2, 4), np.float32))
+        out[i] = matrix.size * 10000 + tile.size * 100 + table.size
+
+    out = vd.Buffer(9, vd.int32)
+    for shape in ((7,), (3, 5), (2, 3, 4)):
+        sizes(vd.Buffer(shape, vd.float32), out, 0)
+        assert (out.read(0) == math.prod(shape) * 10000 + 1508).all()
+
+
 def test_unknown_attributes_list_the_existing_ones() -> None:
     with vc.shader_context() as context:
         v, z, buffer, x = context.declare_input_arguments([Const[v3], Const[c64], Buff[v4], Const[f32]])
@@ -193,7 +209,6 @@ def test_unknown_attributes_list_the_existing_ones() -> None:
             (z, "re", "complex64 has no .re; did you mean .real"),
             (z, "x", "no component"),
             (v, "real", "only complex values have"),
-            (buffer, "size", "a buffer inside a kernel has no .size; a buffer's .shape.w"),
             (buffer, "shap", "did you mean .shape"),
             (buffer, "x", "a whole buffer is not a value|no .x"),
         ):

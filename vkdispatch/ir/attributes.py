@@ -9,7 +9,6 @@ def is_swizzle(name: str) -> bool:
 
 
 _ADVICE = {
-    "size": "a buffer's .shape.w is its count of elements",
     "dtype": ".var_type is its type",
     "astype": ".to_dtype(vd.float32) converts",
     "conj": ".conjugate()",

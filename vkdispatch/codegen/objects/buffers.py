@@ -75,6 +75,11 @@ class BufferVariable(BoundVariable):
         return ShaderVariable(Expr(Op.ARGUMENT, argument.dtype, (), argument, here()))
 
     @property
+    def size(self) -> ShaderVariable:
+        """How many elements the bound buffer has: `shape.w`."""
+        return self.shape.w
+
+    @property
     def shape_name(self) -> str:
         """Name of the shape in the generated code."""
         return f"{self.storage.name}_shape"
