@@ -40,7 +40,7 @@ def render(picture: Buff[v3], spheres: Buff[v4], colours: Buff[v4], rays: Const[
         colour = vc.to_vec3(1, 1, 1)
         for _ in vc.range(BOUNCES):
             nearest, hit = FAR, -1
-            for k in vc.range(spheres.shape.x):
+            for k in vc.range(spheres.size):
                 away = place - spheres[k].xyz
                 along = vc.dot(away, direction)
                 root = along * along - vc.dot(away, away) + spheres[k].w * spheres[k].w

@@ -36,7 +36,7 @@ rounds = vd.Buffer((HEIGHT, WIDTH), vd.float32)
 
 
 def draw(angle: float = 111.0, outside: float = 1.03) -> None:
-    """Draw the Julia set of the point at this angle of the heart, from inside (below 1) or outside of it."""
+    """Draw the set of a point near the edge, at this angle; it is connected if `outside` is below 1."""
     turn = np.exp(1j * np.radians(angle))
     c = outside * (turn / 2 - turn**2 / 4)
     julia(rounds, (c.real, c.imag))

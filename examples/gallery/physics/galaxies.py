@@ -23,7 +23,7 @@ def attract(position: Buff[v4], velocity: Buff[v3], dt: Const[f32]) -> None:
     i = vc.global_invocation_id().x
     here = position[i]
     pull = vc.to_vec3(0, 0, 0)
-    for j in vc.range(position.shape.w):
+    for j in vc.range(position.size):
         there = position[j]
         away = there.xyz - here.xyz
         near = vc.inversesqrt(vc.dot(away, away) + SOFTENING**2)
