@@ -48,9 +48,9 @@ def draw(angle: float = 111.0, outside: float = 1.03) -> None:
 
 
 # %%
-# A slider that moves calls `draw`. Without `ipywidgets`, as in the build of this page, it is called once.
+# In a notebook, moving a slider calls `draw`. Elsewhere, as in the build of this page, it is called once.
 
-if find_spec("ipywidgets"):
+if "get_ipython" in globals() and find_spec("ipywidgets"):
     from ipywidgets import interact
 
     interact(draw, angle=(0.0, 360.0, 0.5), outside=(0.9, 1.1, 0.005))
