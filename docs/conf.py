@@ -36,7 +36,7 @@ html_theme = "furo"
 html_static_path = ["_static"]
 html_css_files = ["notebooks.css"]
 html_math_renderer = "mathml"
-exclude_patterns = ["gallery/*.ipynb", "gallery/*.py", "gallery/*.zip", "sg_execution_times.rst"]
+exclude_patterns = ["gallery/**.ipynb", "gallery/**.py", "gallery/**.zip", "sg_execution_times.rst"]
 html_title = f"vkdispatch {release}"
 html_show_sphinx = False
 
@@ -58,7 +58,8 @@ nb_code_prompt_show = "Show the solution"
 nb_code_prompt_hide = "Hide the solution"
 myst_enable_extensions = ["colon_fence", "deflist", "dollarmath"]
 
-# Each file of examples/gallery is run, and its figures are drawn.
+# Each file of examples/gallery is run, and its figures are drawn. The sections are in this order.
+gallery_sections = ["physics", "graphics", "imaging", "signal", "learning", "finance", "interactive"]
 sphinx_gallery_conf = {
     "examples_dirs": [str(ROOT / "examples" / "gallery")],
     "gallery_dirs": ["gallery"],
@@ -69,6 +70,7 @@ sphinx_gallery_conf = {
     "show_signature": False,
     "min_reported_time": 1000,
     "write_computation_times": False,
+    "subsection_order": [f"../examples/gallery/{name}" for name in gallery_sections],
     "within_subsection_order": "FileNameSortKey",
     "remove_config_comments": True,
 }
@@ -94,6 +96,7 @@ def _skip(app: Any, what: str, name: str, member: object, skip: bool, options: A
 
 
 def setup(app: Any) -> None:
+    app.add_css_file("gallery.css")
     app.connect("autodoc-skip-member", _skip)
     # Before napoleon, which adds markup of its own.
     app.connect("autodoc-process-docstring", _as_rst, priority=400)

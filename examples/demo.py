@@ -56,7 +56,7 @@ def main() -> int:
     section(2, f"A kernel of two lines (examples/{SCALE_INPLACE.name})")
     scaled = show_scale_inplace()
     section(3, "Denoising a photograph (examples/photo.py)")
-    status = photo.main()
+    status = photo.main(Path("demo_output") / "photo.png")
     if not scaled:
         print("FAILED: scale_inplace gave a wrong result", file=sys.stderr)
     return status or int(not scaled)

@@ -1,9 +1,11 @@
 """The brightness of a photograph is spread evenly: a count, a running sum, and a look-up.
 
-The map from colour to brightness runs inside of both the count and the look-up: the brightness of the pixels
-is never written. Run as a program it writes demo_output/equalize.png, and fails if device and CPU disagree.
+The map from colour to brightness runs inside of both the count and the look-up: the brightness of the
+pixels is never written. Run as a program it writes equalize.png (or what `--output` names) and fails if
+device and CPU disagree.
 """
 
+import argparse
 import sys
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from vkdispatch.codegen.abbreviations import Const, f32, i32, v3
 
 Picture = npt.NDArray[Any]
 
-OUTPUT = Path(__file__).resolve().parent.parent / "demo_output" / "equalize.png"
+OUTPUT = Path("equalize.png")  # in the current folder
 LEVELS = 256
 TOLERANCE = 1e-6
 
@@ -54,7 +56,7 @@ def reference(photo: Picture) -> tuple[Picture, Picture]:
     return grey, equalize_hist(grey)
 
 
-def main() -> int:
+def main(output: Path = OUTPUT) -> int:
     """Run everything; return the exit status."""
     photo = load_sample_image("china.jpg")
     ours = equalized(photo)
@@ -64,12 +66,14 @@ def main() -> int:
     print(f"A photograph of {photo.shape[1]} x {photo.shape[0]} pixels, its brightness spread evenly.")
     verdict = "ok" if good else "FAILED"
     print(f"  against scikit-image: max error {error:.1e}; allowed {TOLERANCE:.0e}: {verdict}")
-    OUTPUT.parent.mkdir(exist_ok=True)
+    output.parent.mkdir(parents=True, exist_ok=True)
     panels = np.concatenate((grey, (ours * 255 + 0.5).astype(np.uint8)), axis=1)
-    Image.fromarray(panels).save(OUTPUT)
-    print(f"Before, after: {OUTPUT}")
+    Image.fromarray(panels).save(output)
+    print(f"Before, after: {output}")
     return 0 if good else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="the picture to write")
+    sys.exit(main(parser.parse_args().output))

@@ -1,8 +1,10 @@
 """Edge-preserving denoising and an edge map of a photograph, as two kernels in one graph.
 
-Run as a program it writes demo_output/photo.png and fails if the device and the CPU disagree.
+Run as a program it writes photo.png (or what `--output` names) and fails if the device and the CPU
+disagree.
 """
 
+import argparse
 import sys
 import time
 from collections.abc import Callable
@@ -24,7 +26,7 @@ from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32, v3
 
 Picture = npt.NDArray[Any]
 
-OUTPUT = Path(__file__).resolve().parent.parent / "demo_output" / "photo.png"
+OUTPUT = Path("photo.png")  # in the current folder
 NOISE = 0.08  # standard deviation, of colours from 0 to 1
 RADIUS = 3  # pixels: the window is 7 x 7
 SIGMA_SPACE = 1.5  # pixels
@@ -240,17 +242,19 @@ def write_png(result: Result, path: Path) -> None:
     """Write noisy picture, denoised picture and edges side by side."""
     edges = np.repeat((result.edges / result.edges.max())[..., None] ** 0.7, 3, axis=2)
     panels = np.concatenate((result.noisy, result.denoised, edges), axis=1)
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     Image.fromarray((np.clip(panels, 0, 1) * 255 + 0.5).astype(np.uint8)).save(path)
 
 
-def main() -> int:
+def main(output: Path = OUTPUT) -> int:
     """Run everything; return the exit status."""
     result = process()
-    write_png(result, OUTPUT)
-    print(f"Noisy, denoised, edges: {OUTPUT}")
+    write_png(result, output)
+    print(f"Noisy, denoised, edges: {output}")
     return 0 if result.correct else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="the picture to write")
+    sys.exit(main(parser.parse_args().output))

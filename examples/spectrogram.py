@@ -1,9 +1,11 @@
 """Spectrogram of a spoken sentence: window, transform and decibels in one kernel.
 
-Run as a program it writes demo_output/spectrogram.png and fails if the device and SciPy disagree. The
-recording is Debian's (package alsa-utils, "front, center"); a WAV file of your own may be named instead.
+Run as a program it writes spectrogram.png (or what `--output` names) and fails if the device and SciPy
+disagree. The recording is Debian's (package alsa-utils, "front, center"); a WAV file of your own may be
+named instead.
 """
 
+import argparse
 import io
 import os
 import shutil
@@ -25,7 +27,7 @@ from vkdispatch.codegen.abbreviations import Buff, Const, f32, u32
 
 Samples = npt.NDArray[Any]
 
-OUTPUT = Path(__file__).resolve().parent.parent / "demo_output" / "spectrogram.png"
+OUTPUT = Path("spectrogram.png")  # in the current folder
 INSTALLED = Path("/usr/share/sounds/alsa/Front_Center.wav")
 PACKAGE = "alsa-utils"
 LENGTH, HOP = 1000, 125  # samples of a frame, and from one frame to the next
@@ -155,9 +157,9 @@ def draw(samples: Samples, rate: int, levels: Samples, path: Path) -> None:
     figure.savefig(path, dpi=110)
 
 
-def make_figure(path: Path) -> bool:
+def make_figure(path: Path, recording: Path | None = None) -> bool:
     """Compute, compare and draw; return whether the device and SciPy agree."""
-    recording = Path(sys.argv[1]) if __name__ == "__main__" and len(sys.argv) > 1 else find_recording()
+    recording = recording or find_recording()
     samples, rate = read_wav(recording)
     window = signal.windows.hann(LENGTH, sym=False).astype(np.float32)
     print(f"{recording}: {len(samples)} samples at {rate} Hz.")
@@ -167,12 +169,16 @@ def make_figure(path: Path) -> bool:
     return correct
 
 
-def main() -> int:
+def main(output: Path = OUTPUT, recording: Path | None = None) -> int:
     """Run everything; return the exit status."""
-    correct = make_figure(OUTPUT)
-    print(f"Spectrogram: {OUTPUT}")
+    correct = make_figure(output, recording)
+    print(f"Spectrogram: {output}")
     return 0 if correct else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("recording", type=Path, nargs="?", help="a WAV file")
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="the picture to write")
+    arguments = parser.parse_args()
+    sys.exit(main(arguments.output, arguments.recording))

@@ -1,9 +1,10 @@
 """Finding coins that look like one of them: template matching by cross-correlation in frequency space.
 
-Run as a program it writes demo_output/template_matching.png and fails if the device and the CPU disagree. The
-picture, of Greek coins from Pompeii, comes with scikit-image.
+Run as a program it writes template_matching.png (or what `--output` names) and fails if the device and the
+CPU disagree. The picture, of Greek coins from Pompeii, comes with scikit-image.
 """
 
+import argparse
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,7 +21,7 @@ from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32
 
 Picture = npt.NDArray[Any]
 
-OUTPUT = Path(__file__).resolve().parent.parent / "demo_output" / "template_matching.png"
+OUTPUT = Path("template_matching.png")  # in the current folder
 COIN = (slice(172, 218), slice(78, 126))  # rows and columns of the template
 ALIKE = 0.55  # likeness (at most 1) from which on a place counts as found
 
@@ -134,12 +135,14 @@ def make_figure(path: Path) -> bool:
     return correct and (row, column) == (COIN[0].start, COIN[1].start)
 
 
-def main() -> int:
+def main(output: Path = OUTPUT) -> int:
     """Run everything; return the exit status."""
-    correct = make_figure(OUTPUT)
-    print(f"Template, likeness, matches: {OUTPUT}")
+    correct = make_figure(output)
+    print(f"Template, likeness, matches: {output}")
     return 0 if correct else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="the picture to write")
+    sys.exit(main(parser.parse_args().output))

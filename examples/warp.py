@@ -1,8 +1,9 @@
 """A photograph turned, enlarged and shrunk by sampling: filters and mip levels instead of arithmetic.
 
-Run as a program it writes demo_output/warp.png and fails if the device and the CPU disagree.
+Run as a program it writes warp.png (or what `--output` names) and fails if the device and the CPU disagree.
 """
 
+import argparse
 import math
 import sys
 from pathlib import Path
@@ -20,7 +21,7 @@ from vkdispatch.codegen.abbreviations import Const, Img2, SImg2, f32, m2, v2, v4
 
 Picture = npt.NDArray[Any]
 
-OUTPUT = Path(__file__).resolve().parent.parent / "demo_output" / "warp.png"
+OUTPUT = Path("warp.png")  # in the current folder
 ANGLE = math.radians(20)
 ZOOM = 1.5
 SHRINK = 4
@@ -105,7 +106,7 @@ def photo() -> Picture:
     return whole
 
 
-def main() -> int:
+def main(output: Path = OUTPUT) -> int:
     """Run everything; return the exit status."""
     picture = photo()
     rows, columns, _ = picture.shape
@@ -117,12 +118,14 @@ def main() -> int:
     correct &= agrees("shrunk, mean of blocks", small, block_means(picture, SHRINK))
     panel = np.zeros((rows, columns // SHRINK, 3), np.float32)
     panel[: rows // SHRINK] = small
-    OUTPUT.parent.mkdir(exist_ok=True)
+    output.parent.mkdir(parents=True, exist_ok=True)
     shown = np.concatenate((picture, turned, panel), axis=1)
-    Image.fromarray((np.clip(shown, 0, 1) * 255 + 0.5).astype(np.uint8)).save(OUTPUT)
-    print(f"Photograph, turned, shrunk: {OUTPUT}")
+    Image.fromarray((np.clip(shown, 0, 1) * 255 + 0.5).astype(np.uint8)).save(output)
+    print(f"Photograph, turned, shrunk: {output}")
     return 0 if correct else 1
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--output", type=Path, default=OUTPUT, help="the picture to write")
+    sys.exit(main(parser.parse_args().output))

@@ -44,6 +44,7 @@ def test_brightness_is_spread(shape: tuple[int, int]) -> None:
     assert np.abs(ours - theirs).max() <= equalize.TOLERANCE
 
 
-def test_photograph_is_spread(capsys: pytest.CaptureFixture[str]) -> None:
-    assert equalize.main() == 0
+def test_photograph_is_spread(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert equalize.main(tmp_path / "out" / "equalize.png") == 0
+    assert (tmp_path / "out" / "equalize.png").exists()
     assert "ok" in capsys.readouterr().out

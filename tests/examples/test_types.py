@@ -15,7 +15,7 @@ from tests.examples.test_docs import PAGES, ROOT, python_blocks
 Errors = dict[tuple[str, int], str]  # by file and line
 
 # Packages that type checkers see little of.
-_UNTYPED = ("kp", "matplotlib", "mpmath", "scipy", "skimage", "sklearn", "torch")
+_UNTYPED = ("ipywidgets", "kp", "matplotlib", "mpmath", "scipy", "skimage", "sklearn", "torch")
 # Blocks of a page use a name for one thing after another.
 _MYPY = f"""
 [mypy]
@@ -68,7 +68,7 @@ def _pyright(folder: Path) -> Errors:
 
 @pytest.fixture
 def pages(tmp_path: Path) -> Path:
-    """Return a folder with the Python of each page in one file, the examples, and the calls."""
+    """Return a folder with the Python of each page in one file, the examples, the gallery, and the calls."""
     for page in PAGES:
         text = ""
         for block in python_blocks(page):
@@ -77,6 +77,8 @@ def pages(tmp_path: Path) -> Path:
             (tmp_path / f"{page.stem}_page.py").write_text(text)
     for source in (*(ROOT / "examples").glob("*.py"), *Path(__file__).parent.glob("typed_*.py")):
         shutil.copy(source, tmp_path)
+    for source in (ROOT / "examples" / "gallery").rglob("*.py"):
+        shutil.copy(source, tmp_path / f"gallery_{source.name}")
     return tmp_path
 
 

@@ -38,6 +38,8 @@ def made(
     assert_type(vnp.asarray(image), Matrix)
     assert_type(vnp.asarray([[1, 2]], dtype=vnp.float32), vd.Array[tuple[Any, ...], np.float32])
     assert_type(vnp.array([1, 2]), vd.Array)
+    assert_type(vnp.where(matrix > 0, matrix, 0), vd.Array)
+    assert_type(vnp.where(matrix > 0), tuple[vd.Array, ...])
     keep(vnp.zeros((3, 4)))
 
 

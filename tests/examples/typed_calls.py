@@ -87,6 +87,7 @@ def accepted(unknown: vd.Buffer[Any]) -> None:
     scale(data=data, factor=1.0, exec_size="data.size")
     scale(unknown, 1.0)
     scale(vd.asbuffer(np.zeros(3, np.float32)), 1.0)
+    scale(vd.asbuffer(np.zeros(3), vd.float32), 1.0)
     bound(data, graph.bind_var("amount"), image.sample(), image, graph=graph)
     bound(data, 2.0, image.sample(), image)
     bend(data, Lens((1, 2), 0.5), (1.0, 2.0))

@@ -1,7 +1,7 @@
 """Sorting, searching, sets."""
 
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 
@@ -50,6 +50,14 @@ __all__ = [
     "unique_values",
     "where",
 ]
+
+
+@overload
+def where(condition: Any, /) -> tuple[Array, ...]: ...
+
+
+@overload
+def where(condition: Any, x: Any, y: Any, /) -> Array: ...
 
 
 def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
