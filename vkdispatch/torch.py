@@ -23,8 +23,8 @@ def kernel_op(kernel: ShaderFunction, name: str | None = None) -> Callable[..., 
     Buffers of the kernel become tensors, and values become floats and ints. The operator changes the tensors
     that the kernel writes, and returns None. Tensors on the host of a CPU driver, and those of
     `vd.cuda.torch_pool()`, are used in place. Others are copied on the device before the kernel runs, and
-    back after it if the kernel writes them. Kernels have no derivatives: tensors that require a gradient raise
-    ValueError, in `torch.compile`, too. Pass `x.detach()`, and give the derivative in a
+    back after it if the kernel writes them. Kernels have no derivatives: tensors that require a gradient
+    raise ValueError, in `torch.compile`, too. Pass `x.detach()`, and give the derivative in a
     `torch.autograd.Function`.
 
     Parameters
