@@ -1,4 +1,4 @@
-"""What `make demo` shows: the device, the kernel of the README, and a photograph that is denoised.
+"""What `make demo` shows: the device, the kernel of the README, a photograph that is denoised, and pictures.
 
 Exits with 1 if anything that was computed is wrong.
 """
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import photo
+import pictures
 
 from vkdispatch.cli import cli_entrypoint
 
@@ -57,6 +58,8 @@ def main() -> int:
     scaled = show_scale_inplace()
     section(3, "Denoising a photograph (examples/photo.py)")
     status = photo.main(Path("demo_output") / "photo.png")
+    section(4, "Six pictures of the gallery (examples/pictures.py)")
+    pictures.main(Path("demo_output") / "pictures.png")
     if not scaled:
         print("FAILED: scale_inplace gave a wrong result", file=sys.stderr)
     return status or int(not scaled)

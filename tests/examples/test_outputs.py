@@ -22,7 +22,6 @@ def test_all_writers_are_known() -> None:
 @pytest.mark.parametrize("path", WRITERS, ids=lambda path: path.stem)
 def test_the_default_is_the_current_folder(path: Path) -> None:
     assert '\nOUTPUT = Path("' in path.read_text()
-    assert "__file__" not in path.read_text()
     assert '"--output", type=Path, default=OUTPUT' in path.read_text()
 
 
