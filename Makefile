@@ -114,7 +114,7 @@ DASK_OPTIONS ?=
 test-dask:
 	@$(SETUP) dev
 	@$(SAY) "Dask's tests of chunks"
-	@$(BIN)/python -m tests.distributed.dask_tests -q -W ignore $(DASK_OPTIONS)
+	@$(BIN)/python tests/distributed/dask_tests.py -q -W ignore $(DASK_OPTIONS)
 
 lint:
 	@$(SETUP) dev

@@ -1,6 +1,6 @@
 """Dask's own tests of CuPy as chunks, run with `vkdispatch.numpy` in CuPy's place.
 
-    python -m tests.distributed.dask_tests [options of pytest]
+    python tests/distributed/dask_tests.py [options of pytest]
 
 They come with the package `dask`; nothing of them is here.
 """
