@@ -37,7 +37,7 @@ from vkdispatch.base.sharing.exports import (
 )
 from vkdispatch.base.sharing.formats import split_elements
 from vkdispatch.base.sharing.shared_memory import copy_of
-from vkdispatch.base.structures import structure_from_numpy
+from vkdispatch.base.structures import as_pickled, structure_from_numpy
 from vkdispatch.base.synchronization.signal import Signal
 
 Array = np.ndarray[Any, Any]
@@ -445,7 +445,7 @@ class Buffer(Transfers, Generic[_D]):
             copies.append(memory)
         if all(np.array_equal(octets, copies[0]) for octets in copies):
             del copies[1:]
-        return _restore, (type(self), self._list_arguments()), copies
+        return _restore, (type(self), tuple(map(as_pickled, self._list_arguments()))), copies
 
     def _list_arguments(self) -> tuple[Any, ...]:
         """Return the arguments of the class for an equal buffer."""

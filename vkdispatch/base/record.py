@@ -100,6 +100,8 @@ def _make(cls: type[Any], eq: bool, sealed: bool, slots: bool) -> type[Any]:
     if slots:
         body["__slots__"] = fields
     body.setdefault("__repr__", _repr)
+    if not any("__reduce__" in vars(each) for each in cls.__mro__[:-1]):
+        body["__reduce__"] = _reduce
     if eq:
         body |= {"__eq__": _Comparison(_EQ, _eq), "__hash__": _Comparison(_HASH, _hash)}
     made: type[Any] = type(cls.__name__, cls.__bases__, body)
@@ -253,6 +255,11 @@ def _initializer(fields: tuple[str, ...], defaults: dict[str, Any], sealed: bool
 
 def _refuse(self: Any, name: str, value: Any = None) -> None:
     raise AttributeError(f"{type(self).__name__}.{name}: the fields of this record are read-only")
+
+
+def _reduce(self: Any) -> tuple[Any, ...]:
+    # without properties in a cache
+    return type(self), tuple([getattr(self, name) for name in type(self).__match_args__])
 
 
 def _values(item: Any) -> tuple[Any, ...]:

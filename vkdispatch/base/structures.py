@@ -101,6 +101,24 @@ def _reduce_structure(kind: type[Any]) -> "str | tuple[Any, ...]":
 copyreg.pickle(_StructureType, _reduce_structure)
 
 
+class _Fields:
+    """What a structure is made of, which becomes the structure when it is unpickled."""
+
+    def __init__(self, kind: type[Structure]) -> None:
+        self.kind = kind
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return structure, (tuple((name, as_pickled(field)) for name, field, _ in self.kind.fields),)
+
+
+def as_pickled(value: Any) -> Any:
+    """Return what to pickle in place of a value that may be a structure.
+
+    cloudpickle takes no notice of `copyreg` for classes: it would copy a structure as another class.
+    """
+    return _Fields(value) if is_structure(value) else value
+
+
 @functools.cache
 def _host_dtype(kind: Any) -> "np.dtype[Any]":
     return np.dtype(

@@ -7,9 +7,9 @@ from vkdispatch.arrays.maps.source import identity_map
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.reduce.operations import ReduceOp
 from vkdispatch.reduce.reduce_function import ReduceFunction
-from vkdispatch.shader.arguments.references import find_home
 from vkdispatch.shader.arguments.signature import read_return_type
 from vkdispatch.shader.map import MappingFunction, map
+from vkdispatch.shader.pickling.references import find_home
 
 
 def reduce(

@@ -34,16 +34,16 @@ from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operati
 from vkdispatch.reduce.planning import Planner
 from vkdispatch.shader.arguments.annotations import check_elements
 from vkdispatch.shader.arguments.parameters import describe
-from vkdispatch.shader.arguments.references import Home, Referenced
 from vkdispatch.shader.arguments.values import WrongBufferError
 from vkdispatch.shader.map import MappingFunction
+from vkdispatch.shader.pickling.references import Home, Referenced
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
 class ReduceFunction(Referenced):
     """A reduction. A call queues the work, or records it into a graph, and returns the buffer of the result.
 
-    It is copied and pickled as Python functions are: by module and name.
+    It is pickled by module and name, as Python functions are, or by value if no module has it.
 
     Attributes
     ----------
@@ -70,6 +70,16 @@ class ReduceFunction(Referenced):
 
     def _describe(self) -> str:
         return f"reduction {self.name!r}"
+
+    def _get_state(self) -> tuple[Any, ...]:
+        mapping = self.out_type if self._plain else self._mapping
+        return self.reduction, self._given_group, self.axes, mapping, self.name, self._defined
+
+    def _set_state(self, *state: Any) -> None:
+        reduction, group, axes, mapping, name, self._defined = state
+        plain = not isinstance(mapping, MappingFunction)
+        made = identity_map(mapping) if plain else mapping
+        ReduceFunction.__init__(self, reduction, group, axes, made, name=name, plain=plain)
 
     def __init__(
         self,

@@ -18,8 +18,8 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.scans.launching import Direction, ScanTask, scan_columns, scan_rows
 from vkdispatch.scans.operations import ScanOp, make_operation, parse_identity
 from vkdispatch.scans.segments import make_flags
-from vkdispatch.shader.arguments.references import Home, Referenced, find_home
 from vkdispatch.shader.arguments.signature import read_return_type
+from vkdispatch.shader.pickling.references import Home, Referenced, find_home
 
 
 @record(eq=False)
@@ -85,7 +85,7 @@ def _check_overlap(x: Operand, target: Output, options: ScanOptions) -> None:
 class ScanFunction(Referenced):
     """A scan. A call queues the work, or records it into a graph, and returns the buffer of the result.
 
-    It is copied and pickled as Python functions are: by module and name.
+    It is pickled by module and name, as Python functions are, or by value if no module has it.
 
     Attributes
     ----------
@@ -103,9 +103,12 @@ class ScanFunction(Referenced):
         """See `vd.scan`."""
         if not callable(function):
             raise ArgumentTypeError(f"vd.scan: expected a function of two values, got {function!r}")
+        self._fill(function, identity, _return_type(function, getattr(function, "__name__", "scan")))
+
+    def _fill(self, function: Callable[[Any, Any], Any], identity: Any, kind: DType) -> None:
         self.name: str = getattr(function, "__name__", "scan")
         self.function = function
-        self.var_type = _return_type(function, self.name)
+        self.var_type = kind
         self.identity = identity
         self._identity = parse_identity(identity, self.var_type)
         self._operation: ScanOp | None = None
@@ -165,6 +168,13 @@ class ScanFunction(Referenced):
 
     def _describe(self) -> str:
         return f"scan {self.name!r}"
+
+    def _get_state(self) -> tuple[Any, ...]:
+        # the names in annotations given as text are not pickled with a function
+        return self.function, self.identity, self.var_type
+
+    def _set_state(self, *state: Any) -> None:
+        self._fill(*state)
 
     def operation(self) -> ScanOp:
         """Return the operation of the kernels."""

@@ -8,7 +8,6 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.rewrite.calls.kernel_result import check_result
 from vkdispatch.rewrite.functions import prepare_kernel
-from vkdispatch.shader.arguments.references import find_home
 from vkdispatch.shader.arguments.signature import Signature, find_origin, is_method, read_signature
 from vkdispatch.shader.launch.size import (
     GroupSize,
@@ -19,6 +18,7 @@ from vkdispatch.shader.launch.size import (
 )
 from vkdispatch.shader.method import KernelMethod
 from vkdispatch.shader.observation import Check, parse_check
+from vkdispatch.shader.pickling.references import find_home
 from vkdispatch.shader.shader_function import ShaderFunction
 
 if TYPE_CHECKING:
@@ -144,11 +144,32 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
             bind_instance(option, size, first, object, signature.names)
         has_instance_size = is_instance_named(exec_size, first) or is_instance_named(workgroups, first)
         # For type checkers it is the kernel of an instance.
+        options = exec_size, local_size, workgroups, flags, signature, check, rewrite
+        recipe = _make_method, (function, of_class, *options)
         return cast(
-            ShaderFunction, KernelMethod(function, make, of_class=of_class, names_instance=has_instance_size)
+            ShaderFunction,
+            KernelMethod(function, make, recipe, of_class=of_class, names_instance=has_instance_size),
         )
 
     return cast("Callable[[Decorated], ShaderFunction[Decorated]]", decorate)
+
+
+def _make_method(  # noqa: PLR0913 - the options of the decorator
+    function: Any,
+    of_class: bool,
+    exec_size: Any,
+    local_size: Any,
+    workgroups: Any,
+    flags: Any,
+    signature: Signature,
+    check: Any,
+    rewrite: bool,
+) -> KernelMethod:
+    """Decorate the function of a pickled method again."""
+    arguments = signature.annotations, signature.names, signature.defaults
+    decorate = shader(exec_size, local_size, workgroups, flags, *arguments, check, rewrite)
+    made: Any = decorate(classmethod(function) if of_class else function)
+    return cast(KernelMethod, made)
 
 
 def _is_kernel(value: object) -> bool:

@@ -25,8 +25,8 @@ from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.rewrite.functions import prepare_function
 from vkdispatch.shader.arguments.annotations import check_elements, format_annotation, is_value
 from vkdispatch.shader.arguments.parameters import describe
-from vkdispatch.shader.arguments.references import Home, Referenced, find_home
 from vkdispatch.shader.arguments.signature import find_return_type, read_signature
+from vkdispatch.shader.pickling.references import Home, Referenced, find_home
 
 
 class _State(threading.local):
@@ -58,7 +58,8 @@ def mapped_at(index: Any) -> Iterator[None]:
 class MappingFunction(Referenced, Listed):
     """A function that is traced inside other kernels. It is equal only to itself.
 
-    It is copied and pickled as Python functions are: by module and name.
+    It is pickled by module and name, as Python functions are, or by value if no module has it: its function,
+    with the values that this refers to.
 
     Attributes
     ----------
@@ -90,6 +91,19 @@ class MappingFunction(Referenced, Listed):
 
     def _describe(self) -> str:
         return f"map {self.name!r}"
+
+    def _get_state(self) -> tuple[Any, ...]:
+        # Loading the evaluation imports the layer above, which computes called maps.
+        options = self.return_type, self.precise_math, _evaluation.function
+        return self.mapping_function, list(self.buffer_types), *options
+
+    def _set_state(self, *state: Any) -> None:
+        function, buffer_types, return_type, is_precise, _ = state
+        MappingFunction.__init__(self, buffer_types, return_type, function, precise_math=is_precise)
+
+    def _arrive(self, key: bytes) -> None:
+        # Plans that a context keeps for a map serve an equal one that is loaded later.
+        object.__setattr__(self, "instance_id", uuid.UUID(bytes=key))
 
     def __repr__(self) -> str:
         taken = ", ".join(format_annotation(each) for each in self.buffer_types)

@@ -15,7 +15,7 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.ir.location import located
-from vkdispatch.shader.arguments.references import Home, Referenced, find_home
+from vkdispatch.shader.pickling.references import Home, Referenced, find_home
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # The names of the attributes that a method may read (None: all), and those of them with values in the class.
@@ -88,17 +88,20 @@ class KernelMethod(Referenced):
         self,
         function: Callable[..., Any],
         make: Make,
+        recipe: tuple[Callable[..., "KernelMethod"], tuple[Any, ...]],
         *,
         of_class: bool = False,
         names_instance: bool = False,
     ) -> None:
         """Make a method of a function. `make` traces it, bound to an instance.
 
+        `recipe` has a function of a module, and arguments of which it makes such a method again.
         The class is the instance if `of_class`. `names_instance` says whether the launch size names it.
         """
         assert isinstance(function, types.FunctionType)
         self._function = function
         self._make = make
+        self._recipe = recipe
         self._of_class = of_class
         self._names_instance = names_instance
         self._shown = function.__qualname__
@@ -113,6 +116,9 @@ class KernelMethod(Referenced):
         self._shown = f"{owner.__name__}.{name}"
 
     def __get__(self, instance: Any, owner: type[Any] | None = None) -> Any:
+        if self._owner is None and owner is not None:
+            # cloudpickle makes classes without `__set_name__`
+            self._owner = next((each for each in owner.__mro__ if self in vars(each).values()), None)
         if self._of_class:
             return self._get_kernel(type(instance) if owner is None else owner)
         return self if instance is None else self._get_kernel(instance)
@@ -122,6 +128,13 @@ class KernelMethod(Referenced):
 
     def _describe(self) -> str:
         return f"kernel {self._shown}"
+
+    def _get_state(self) -> tuple[Any, ...]:
+        return self._recipe
+
+    def _set_state(self, *state: Any) -> None:
+        make, arguments = state
+        self.__dict__.update(make(*arguments).__dict__)
 
     def __call__(self, *args: Any, **kwargs: Any) -> None:
         """Call the kernel of the first argument, as `Class.method(instance, ...)` does in Python.

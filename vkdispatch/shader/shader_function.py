@@ -10,26 +10,34 @@ from vkdispatch.base.compilation.compiler import can_compile, expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import get_context, is_context_initialized
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, VkDispatchError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.process.listing import Listed
 from vkdispatch.base.process.listing import internal as hidden
-from vkdispatch.codegen import ShaderDescription, ShaderSource, get_shader_print_line_numbers
+from vkdispatch.base.record import replace
+from vkdispatch.codegen import GLSLBackend, ShaderDescription, ShaderSource, get_shader_print_line_numbers
+from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.shader.arguments.parameters import bind_values, read_constants, read_parameters
-from vkdispatch.shader.arguments.references import Home, Referenced, UnpicklableError
 from vkdispatch.shader.arguments.values import check_values
 from vkdispatch.shader.launch.launcher import BuiltKernel
 from vkdispatch.shader.launch.requirements import check_local_size
 from vkdispatch.shader.launch.size import Extent
 from vkdispatch.shader.launchable import LaunchableKernel, describe_kernel
 from vkdispatch.shader.observation import parse_check
+from vkdispatch.shader.pickling.errors import UnpicklableError
+from vkdispatch.shader.pickling.references import Home, Referenced
 from vkdispatch.shader.program import Program, TracedProgram
 
 if TYPE_CHECKING:
     from vkdispatch.shader.calling import Call, Function
 else:
     Call, Function = Generic, TypeVar("Function")
+
+
+# Default values that never change.
+_FIXED = (bool, int, float, complex, type(None), np.generic, ConstantArray)
 
 
 class LaunchBounds:
@@ -42,8 +50,8 @@ class LaunchBounds:
 class ShaderFunction(Referenced, Listed, Call[Function]):
     """A traced kernel. Calling it queues a dispatch, or records one into a graph.
 
-    It is copied and pickled as Python functions are: by module and name. The kernel of an instance is pickled
-    as methods are: by the instance and the name.
+    It is pickled by module and name, as Python functions are, or by value if no module has it: the traced
+    program. The kernel of an instance is pickled as methods are: by the instance and the name.
 
     Attributes
     ----------
@@ -129,8 +137,47 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         bound: Self = getattr(copy.deepcopy(instance, memo), name)
         return bound
 
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        return super().__reduce__() if self._method is None else (getattr, self._take_apart())
+    @property
+    def _is_fixed(self) -> bool:
+        # functions may read variables that change, and dataclasses have fields that do
+        values = [info.default_value for info in self.shader_description.shader_arg_infos]
+        is_plain = all(isinstance(each, _FIXED) for each in values)
+        return is_plain and not callable(self.exec_size) and not callable(self.workgroups)
+
+    def _reduce_otherwise(self) -> tuple[Any, ...] | None:
+        return super()._reduce_otherwise() if self._method is None else (getattr, self._take_apart())
+
+    def _get_state(self) -> tuple[Any, ...]:
+        # Imported on first use: few programs pickle kernels by value.
+        from vkdispatch.shader.pickling.payload import list_operands_first
+
+        description = self.shader_description
+        operands = [list_operands_first(each) for each in (description.kernel, description.asserting) if each]
+        sizes = self.local_size, self.workgroups, self.exec_size
+        return operands, description, sizes, self._kernel.origin, self.check, self._defined, self.internal
+
+    def _set_state(self, *state: Any) -> None:
+        _, description, sizes, origin, check, self._defined, internal = state
+        ShaderFunction.__init__(self, description, *sizes, origin=origin, check=check)
+        self.internal = internal
+
+    def _get_content(self) -> tuple[Any, ...]:
+        description = self.shader_description
+        if not isinstance(description.backend, GLSLBackend):
+            return self._get_state()
+        code = description.shader_source((1, 1, 1)).code
+        asserting = description.asserting
+        asserts = None if asserting is None else replace(description, kernel=asserting).make_source(1, 1, 1)
+        sizes = self.local_size, self.workgroups, self.exec_size
+        return code, asserts, description.shader_arg_infos, sizes, self.check
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        if self._method is None:
+            return super().__dask_tokenize__()
+        from dask.base import normalize_token  # Dask calls this
+
+        instance, name = self._take_apart()
+        return type(self).__name__, name, normalize_token(instance)
 
     def _take_apart(self) -> tuple[Any, str]:
         assert self._method is not None

@@ -31,14 +31,17 @@ from vkdispatch.numpy.core.expressions import Loop, Node, Operation, make_node
 from vkdispatch.numpy.core.kernels import convert
 from vkdispatch.numpy.core.memory import View
 from vkdispatch.rewrite.functions import prepare_function, prepare_kernel
+from vkdispatch.shader.pickling.references import Home, Referenced, find_home
 
 __all__ = ["vectorize"]
 
 _LETTERS = {bool: "b", int: "biu", float: "f", complex: "c"}
 
 
-class VectorizedFunction:
+class VectorizedFunction(Referenced):
     """A function of numbers that computes arrays element by element; `vectorize` makes it.
+
+    It is pickled by module and name, as Python functions are, or by value if no module has it.
 
     Attributes
     ----------
@@ -49,15 +52,38 @@ class VectorizedFunction:
     __name__: str
 
     def __init__(self, pyfunc: Callable[..., Any], otypes: Sequence[Kind] | None, doc: str | None) -> None:
+        self._fill(pyfunc, otypes, doc, inspect.signature(pyfunc, eval_str=True))
+
+    def _fill(
+        self,
+        pyfunc: Callable[..., Any],
+        otypes: Sequence[Kind] | None,
+        doc: str | None,
+        signature: inspect.Signature,
+    ) -> None:
         self.pyfunc = pyfunc
         self._results = otypes
-        self._signature = inspect.signature(pyfunc, eval_str=True)
-        self._wanted = [_parse_annotation(each) for each in self._signature.parameters.values()]
+        self._doc = doc
+        self._signature = signature
+        self._wanted = [_parse_annotation(each) for each in signature.parameters.values()]
         self._loops: dict[tuple[Any, ...], tuple[tuple[Loop, ...], bool]] = {}
         update_wrapper(self, pyfunc)
         self.__name__ = getattr(pyfunc, "__name__", "vectorized")
         if doc is not None:
             self.__doc__ = doc
+
+    def _home(self) -> Home | None:
+        return find_home(self.pyfunc)
+
+    def _describe(self) -> str:
+        return f"vectorized function {self.__name__!r}"
+
+    def _get_state(self) -> tuple[Any, ...]:
+        # the names in annotations given as text are not pickled with a function
+        return self.pyfunc, self._results, self._doc, self._signature
+
+    def _set_state(self, *state: Any) -> None:
+        self._fill(*state)
 
     def __repr__(self) -> str:
         return f"<vnp.vectorize of {self.__name__}{self._signature}>"

@@ -43,11 +43,29 @@ class RawKernel(ShaderFunction):
             program.description, program.local_size, workgroups, exec_size, origin=origin, program=program
         )
 
+    def _reduce_otherwise(self) -> tuple[Any, ...] | None:
+        return None
+
     def __reduce__(self) -> tuple[Any, ...]:
+        # its functions, if any, are launch sizes: without cloudpickle, those of modules can be pickled
+        from vkdispatch.shader.pickling.payload import load_payload, make_payload
+
+        return load_payload, (make_payload(self),)
+
+    def _get_state(self) -> tuple[Any, ...]:
         code = self._code
         parts = code.name, code.glsl, code.module.words.tobytes(), code.entry_point, code.arguments
         options = code.local_size, dict(code.specialization), code.untrusted
-        return _restore, (parts, options, self.exec_size, self.workgroups, self._kernel.origin)
+        return parts, options, self.exec_size, self.workgroups, self._kernel.origin
+
+    def _set_state(self, *state: Any) -> None:
+        (name, glsl, spirv, entry_point, arguments), options, exec_size, workgroups, origin = state
+        module = read_module(spirv, f"{name}: spirv", NEWEST_OF_EXTENSIONS)
+        code = RawCode(name, glsl, module, entry_point, arguments, *options)
+        RawKernel.__init__(self, code, exec_size, workgroups, origin)
+
+    def _get_content(self) -> tuple[Any, ...]:
+        return self._get_state()[:-1]
 
     def specialize(self, values: "Mapping[int | str, Value]") -> "RawKernel":
         """Return this kernel with other values of specialization constants, given by id or name.
@@ -213,16 +231,6 @@ def _make_kernel(
         interface = reflect(code.module, code.entry_point, argument=code.argument)
         values = parse_values(code, interface, specialization)
         code = replace(code, specialization=values)
-    return RawKernel(code, exec_size, workgroups, origin)
-
-
-def _restore(
-    parts: tuple[Any, ...], options: tuple[Any, ...], exec_size: Any, workgroups: Any, origin: str | None
-) -> RawKernel:
-    """Make a kernel from the contents of its pickle."""
-    name, glsl, spirv, entry_point, arguments = parts
-    module = read_module(spirv, f"{name}: spirv", NEWEST_OF_EXTENSIONS)
-    code = RawCode(name, glsl, module, entry_point, arguments, *options)
     return RawKernel(code, exec_size, workgroups, origin)
 
 

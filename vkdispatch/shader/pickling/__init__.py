@@ -1,0 +1,1 @@
+"""Pickles of kernels, maps, reductions and scans: by name where a module has them, else by value."""
