@@ -32,4 +32,5 @@ if not TYPE_CHECKING:
                 f"{name}: {error.name} is not installed; install it with `pip install 'vkdispatch[dask]'`"
             ) from error
 
+
 register()
