@@ -31,7 +31,7 @@ _QUARTER = 1 << 18
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     devices = [info for info in vd.get_devices() if info.is_cpu() and not info.missing]
     if not devices:
         pytest.skip("two workers share a CPU driver, which this machine lacks")
@@ -43,6 +43,7 @@ def client() -> Iterator[Client]:
             device_memory_limit=_LIMIT,
             memory_limit="2 GiB",
             resources={"TEST": 2},
+            local_directory=str(tmp_path_factory.mktemp("workers")),
             silence_logs=50,
         ) as cluster,
         Client(cluster, timeout=_PATIENCE) as client,

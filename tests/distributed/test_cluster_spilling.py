@@ -200,7 +200,7 @@ def test_large_values_go_to_disk_at_once(tmp_path: Path) -> None:
 def test_results_are_spilled_while_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
     # what a worker does from time to time
     plugin = VulkanPlugin(None)
-    plugin.context, plugin.store = vd.get_context(), DeviceStore({}, 10 * _BYTES)
+    plugin.context, plugin.store = vd.get_context(), DeviceStore({}, None)
     for number in range(5):
         plugin.store[number] = array(number)
     plugin._watch()
