@@ -20,6 +20,7 @@ import vkdispatch.numpy as vnp
 pytest.importorskip("distributed")
 pytest.importorskip("cloudpickle")
 
+import dask
 from distributed import Client, get_worker
 
 from vkdispatch.distributed import LocalVulkanCluster
@@ -30,7 +31,7 @@ _QUARTER = 1 << 18
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     devices = [info for info in vd.get_devices() if info.is_cpu() and not info.missing]
     if not devices:
         pytest.skip("two workers share a CPU driver, which this machine lacks")
@@ -42,6 +43,7 @@ def client() -> Iterator[Client]:
             device_memory_limit=_LIMIT,
             memory_limit="2 GiB",
             resources={"TEST": 2},
+            local_directory=str(tmp_path_factory.mktemp("workers")),
             silence_logs=50,
         ) as cluster,
         Client(cluster, timeout=_PATIENCE) as client,
@@ -96,6 +98,7 @@ def describe(dask_worker: Any) -> dict[str, Any]:
         "limit": dask_worker.data.limit,
         "memory_limit": dask_worker.memory_manager.memory_limit,
         "threads": dask_worker.state.nthreads,
+        "compression": dask.config.get("distributed.comm.compression"),
     }
 
 
@@ -106,7 +109,7 @@ def test_each_worker_is_a_process_with_its_device(client: Client) -> None:
         assert each["uuid"] == each["pinned"]
         assert each["resources"] == {"GPU": 1, "TEST": 2}
         assert (each["store"], each["limit"]) == ("DeviceStore", _LIMIT)
-        assert (each["memory_limit"], each["threads"]) == (2 << 30, 1)
+        assert (each["memory_limit"], each["threads"], each["compression"]) == (2 << 30, 1, False)
 
 
 def test_results_go_from_worker_to_worker_and_to_the_client(client: Client) -> None:
@@ -144,6 +147,16 @@ def kinds_of(value: Any) -> list[str]:
 def test_stored_results_are_computed(client: Client) -> None:
     future = client.submit(make_pending, workers=[0], pure=False)
     assert result(client.submit(kinds_of, future, workers=[0], pure=False)) == ["View", "View"]
+
+
+@travels
+async def make_later(number: int) -> vnp.Array:
+    return make(number) * 2
+
+
+def test_coroutines_end_with_their_result_as_well(client: Client) -> None:
+    future = client.submit(make_later, 4, pure=False)
+    np.testing.assert_array_equal(result(future).numpy(), truth(4) * 2)
 
 
 @travels
@@ -355,3 +368,12 @@ def test_the_results_that_were_left_are_right(client: Client) -> None:
     for number, future in enumerate(futures):
         np.testing.assert_array_equal(result(future).numpy(), truth(number))
     assert result(client.submit(lambda: len(vd.get_devices()), pure=False)) >= 1
+
+
+def test_a_cluster_on_a_processor_grows_and_shrinks(client: Client) -> None:
+    cluster = client.cluster
+    cluster.scale(3)
+    client.wait_for_workers(3, timeout=_PATIENCE)
+    assert len({each["uuid"] for each in client.run(describe).values()}) == 1
+    cluster.scale(2)
+    assert len(cluster.worker_spec) == 2

@@ -32,7 +32,7 @@ _DASK_WORKER = ["-m", "distributed.cli.dask_worker"]
 @pytest.fixture(scope="module")
 def client() -> Iterator[Client]:
     with (
-        LocalCluster(n_workers=0, dashboard_address=None, silence_logs=50) as cluster,
+        LocalCluster(n_workers=0, dashboard_address=":0", silence_logs=50) as cluster,
         Client(cluster, timeout=_PATIENCE) as client,
     ):
         yield client

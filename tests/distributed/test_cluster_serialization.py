@@ -225,3 +225,20 @@ def test_importing_arrays_does_not_import_dask(run_python: RunPython) -> None:
         "assert not [name for name in sys.modules if name.split('.')[0] in ('dask', 'distributed')]"
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_without_dask_a_message_says_what_to_install(run_python: RunPython) -> None:
+    done = run_python(
+        "import sys; sys.modules['distributed'] = None\n"
+        "import vkdispatch.distributed\n"
+        "try:\n"
+        "    vkdispatch.distributed.LocalVulkanCluster\n"
+        "except ImportError as error:\n"
+        "    print(error)\n"
+        "from vkdispatch.cli import commands\n"
+        "commands(['worker', 'tcp://127.0.0.1:1'])"
+    )
+    assert "LocalVulkanCluster: distributed is not installed; install it with" in done.stdout
+    assert done.returncode == 1
+    assert "vkdispatch[dask]" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -17,6 +17,7 @@ pytest.importorskip("distributed")
 from distributed.spill import SpillBuffer
 
 from vkdispatch.base.errors import OutOfDeviceMemoryError
+from vkdispatch.distributed import VulkanPlugin, worker
 from vkdispatch.distributed.devices import parse_device_limit
 from vkdispatch.distributed.spilling import DeviceStore, HostCopy
 
@@ -184,6 +185,34 @@ def test_memory_of_the_device_is_memory_of_the_host(tmp_path: Path, limit: int |
     assert not store.device
     for number in range(5):
         expect(store[number], number)
+
+
+def test_large_values_go_to_disk_at_once(tmp_path: Path) -> None:
+    host = make_host(tmp_path, _BYTES // 2)
+    store = DeviceStore(host, 8 * _BYTES, shares_memory=True)
+    store["x"] = array(1)
+    assert store.evict() == _BYTES
+    assert (len(store.device), len(host.fast), len(host.disk)) == (0, 0, 1)
+    assert store.evict() == -1
+    expect(store["x"], 1)
+
+
+def test_results_are_spilled_while_memory_is_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    # what a worker does from time to time
+    plugin = VulkanPlugin(None)
+    plugin.context, plugin.store = vd.get_context(), DeviceStore({}, None)
+    for number in range(5):
+        plugin.store[number] = array(number)
+    plugin._watch()
+    assert len(plugin.store.device) == 5  # there is enough
+    monkeypatch.setattr(worker, "_is_short_of_memory", lambda _: len(plugin.store.device) > 2)  # type: ignore[union-attr]
+    plugin._watch()
+    assert sorted(plugin.store.device) == [3, 4]
+    monkeypatch.setattr(worker, "_is_short_of_memory", lambda _: True)
+    plugin._watch()  # and nobody helps: it ends
+    assert not plugin.store.device
+    for number in range(5):
+        expect(plugin.store[number], number)
 
 
 class Unsendable:

@@ -70,6 +70,8 @@ def _pyright(folder: Path) -> Errors:
 def pages(tmp_path: Path) -> Path:
     """Return a folder with the Python of each page in one file, the examples, the gallery, and the calls."""
     for page in PAGES:
+        if "dask" in page.read_text() and page.suffix == ".rst":
+            continue  # Dask is typed in parts, and differently in each version
         text = ""
         for block in python_blocks(page):
             text += block[text.count("\n") :]  # they start with empty lines, down to their own

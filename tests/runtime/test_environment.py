@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import vkdispatch as vd
+
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 START = """
@@ -179,6 +181,7 @@ def test_invalid_loader_is_reported(run_python: RunPython, tmp_path: Path) -> No
     [
         ("VKDISPATCH_DEVICE", "999"),
         ("VKDISPATCH_DEVICE", "no such device"),
+        ("VKDISPATCH_DEVICE", "0123456789abcdef0123456789abcdef"),
         ("VKDISPATCH_DEBUG", "bogus"),
         ("VKDISPATCH_BACKEND", "bogus"),
         ("VKDISPATCH_BACKEND", "cuda"),
@@ -201,6 +204,17 @@ def test_invalid_values_of_variables_are_refused(run_python: RunPython, variable
     done = run_python(code, **{"VKDISPATCH_DEVICE": "", "VKDISPATCH_CHECK": "", variable: value})
     assert done.returncode == 0, done.stderr
     assert f"refused {variable}: " in done.stdout and repr(value.split(",")[-1]) in done.stdout
+
+
+def test_a_device_is_chosen_by_its_uuid(run_python: RunPython) -> None:
+    number = vd.get_context().device_ids[0]
+    uuid = vd.get_devices()[number].uuid
+    assert uuid is not None
+    text = uuid.hex().upper()
+    with_dashes = "-".join((text[:8], text[8:12], text[12:16], text[16:20], text[20:]))
+    for value in (text, with_dashes):
+        done = run_python(START + "print(vd.get_context().device_ids)", VKDISPATCH_DEVICE=value)
+        assert done.stdout == f"[{number}]\n", done.stderr
 
 
 @pytest.mark.parametrize("value", ["0", "off", "False", "no", "", " 1 ", "on", "TRUE", "yes"])

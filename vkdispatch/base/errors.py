@@ -156,11 +156,9 @@ class ShaderBuildError(VkDispatchError, RuntimeError):
         self.compiler_log = compiler_log
 
     def __reduce__(self) -> tuple[Any, ...]:
-        from functools import partial  # no other error needs it
-
-        # the source as text: what it was made of may not be picklable
-        source, log = str(self.shader_source), self.compiler_log
-        return partial(type(self), shader_source=source, compiler_log=log), self.args
+        restore, arguments, state = super().__reduce__()
+        # as text: what the source was made of may not be picklable
+        return restore, arguments, {**state, "shader_source": str(self.shader_source)}
 
 
 def explain_backend(backend: str) -> str:
@@ -184,6 +182,3 @@ class BackendUnavailableError(VkDispatchError, ImportError):
     def __init__(self, backend_name: str, message: str) -> None:
         super().__init__(message)
         self.backend_name = backend_name
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), (self.backend_name, *self.args)

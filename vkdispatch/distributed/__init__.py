@@ -6,6 +6,7 @@ Needs the extra `[dask]`: `pip install 'vkdispatch[dask]'`.
 from typing import TYPE_CHECKING
 
 from vkdispatch.base import names_elsewhere
+from vkdispatch.base.errors import MissingPackageError
 from vkdispatch.distributed.loading import register
 
 if TYPE_CHECKING:
@@ -15,12 +16,21 @@ if TYPE_CHECKING:
 __all__ = ["LocalVulkanCluster", "VulkanPlugin"]
 
 if not TYPE_CHECKING:
-    __getattr__ = names_elsewhere(
+    _find = names_elsewhere(
         __name__,
         {
             "distributed.cluster": "LocalVulkanCluster",
             "distributed.worker": "VulkanPlugin",
         },
     )
+
+    def __getattr__(name: str) -> object:
+        try:
+            return _find(name)
+        except ModuleNotFoundError as error:
+            raise MissingPackageError(
+                f"{name}: {error.name} is not installed; install it with `pip install 'vkdispatch[dask]'`"
+            ) from error
+
 
 register()

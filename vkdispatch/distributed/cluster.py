@@ -117,7 +117,8 @@ class LocalVulkanCluster(SpecCluster):
                     **places,
                     "port": scheduler_port,
                     "dashboard": dashboard_address is not None,
-                    "dashboard_address": dashboard_address,
+                    # without a dashboard it still has a server for HTTP
+                    "dashboard_address": ":0" if dashboard_address is None else dashboard_address,
                 },
             },
             asynchronous=asynchronous,

@@ -4,13 +4,13 @@ A frame shows the memory that the device has written; nothing is copied on the h
 memory of its own, that memory is pinned, and is used again for later frames.
 """
 
-import pickle
 import weakref
 from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any
 
 import numpy as np
+from distributed.protocol import pickle  # which falls back on cloudpickle
 from distributed.protocol.serialize import dask_deserialize, dask_serialize
 
 from vkdispatch.base.buffer import Buffer

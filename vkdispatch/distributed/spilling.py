@@ -204,12 +204,11 @@ class DeviceStore(MutableMapping[Any, Any]):
 
     def evict(self) -> int:
         """Move a value from host memory to disk and return its bytes, or -1 if there is none to move."""
-        evict = getattr(self.host, "evict", None)
-        if evict is None:
+        host: Any = self.host
+        if not hasattr(host, "evict"):
             return -1
-        if not self.host.fast and self.shares_memory:  # type: ignore[attr-defined]
-            self.spill()
-        return int(evict()) if self.host.fast else -1  # type: ignore[attr-defined]
+        moved = self.spill() if self.shares_memory and not host.fast else -1
+        return int(host.evict()) if host.fast else moved  # a large value has gone to disk at once
 
     def __getattr__(self, name: str) -> Any:
         # what `distributed` measures, if the host has it

@@ -202,9 +202,8 @@ class VulkanPlugin(WorkerPlugin):
                         self._fails_first = False
                         self.worker.loop.add_callback(self._close)
             return
-        if not context.usable or self.store.limit is None:
-            return
-        while self.store.device and _is_short_of_memory(context) and self.store.spill() >= 0:
+        store = self.store
+        while context.usable and store.device and _is_short_of_memory(context) and store.spill() >= 0:
             pass
 
     # -- metrics
@@ -276,7 +275,8 @@ class _Task:
         try:
             return finish_result(await self.task(*args, **kwargs))
         except DeviceLostError as error:
-            self.plugin.close_worker(error)
+            if not self.plugin.close_worker(error):
+                await asyncio.sleep(_CLOSING)  # as require_open
             raise
 
     def __getattr__(self, name: str) -> Any:

@@ -91,7 +91,7 @@ def find_device(wanted: str, devices: Sequence[DeviceInfo], argument: str = _DEV
     elif re.fullmatch(r"[+-]?[0-9]+", wanted):
         if not 0 <= int(wanted) < len(devices):
             raise ArgumentValueError(
-                f"{argument}: expected an index from 0 to {len(devices) - 1}, a UUID or a part of a name, "
+                f"{argument}: expected an index from 0 to {len(devices) - 1} or a UUID or a part of a name, "
                 f"got {wanted!r}; there are {names}"
             )
         return int(wanted)
