@@ -497,7 +497,7 @@ def test_copies_are_profiled(engine: native.Engine) -> None:
     try:
         loop.commands.submit(0, loop.data, 1)
         engine.wait_idle()
-        commands, _ = native.timings(engine, since)
+        commands, _, _ = native.timings(engine, since)
     finally:
         native.stop_timing(engine)
     kinds = [(command[0], command[6]) for command in commands]

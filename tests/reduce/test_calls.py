@@ -231,7 +231,7 @@ def test_wrong_arguments() -> None:
     with pytest.raises(TypeError, match="takes 2 arguments"):
         scaled(buffer, 1.0, 2.0)
     with pytest.raises(ValueError, match=r"expected a vd\.Buffer"):
-        scaled(np.ones(3, np.float32), 1.0)
+        scaled([1.0, 2.0, 3.0], 1.0)
     with pytest.raises(ValueError, match="graph"):
         scaled(buffer, 1.0, graph=3)
     with pytest.raises(ValueError, match="argument 1: expected elements of float32, the buffer has float16"):

@@ -163,7 +163,8 @@ def test_arrays_say_how_to_convert_others() -> None:
     ):
         with pytest.raises(TypeError, match="from_dlpack"):
             call()
-    with pytest.raises(TypeError, match="from_dlpack"):
-        vd.asbuffer(theirs)
+    for convert in (vd.asbuffer, vd.fft.fftshift, vd.fft.ifftshift):
+        with pytest.raises(TypeError, match="from_dlpack"):
+            convert(theirs)
     with pytest.raises(TypeError):
         x + theirs

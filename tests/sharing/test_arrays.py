@@ -63,6 +63,14 @@ def test_dtypes_both_ways(takes_host: None, host: Any) -> None:
     np.testing.assert_array_equal(x.numpy(), data)
 
 
+@pytest.mark.parametrize("rank", [0, 1, 4, 17, 32])
+def test_arrays_have_any_number_of_axes(takes_host: None, rank: int) -> None:
+    data = aligned(np.arange(2.0).reshape((1,) * (rank - 1) + (2,)) if rank else np.array(3.5))
+    x = vnp.from_dlpack(data, copy=False)
+    assert x.shape == data.shape and address(np.from_dlpack(x)) == address(data)
+    np.testing.assert_array_equal(np.from_dlpack(vnp.asarray(data)), data)
+
+
 def test_any_address_within_a_page_will_do(takes_host: None) -> None:
     octets = np.zeros(4 * 4096, np.uint8)
     for start in (0, 4, 20, 4092):

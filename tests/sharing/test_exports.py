@@ -319,6 +319,27 @@ for library in (vd, vnp):
     host[0] = 0
 with pytest.raises(BufferError, match="from_dlpack"):
     vd.share(host)
+from tests.sharing.arrays import add, double
+whole, graph = host.copy(), vd.CommandGraph()
+for call in (
+    lambda: double(host),
+    lambda: add(host, buffer),
+    lambda: double(host, graph=graph),
+    lambda: vd.share(memoryview(host)),
+    lambda: vd.copyto(vd.share(host), vd.Buffer(64, vd.float32)),
+):
+    with pytest.raises(ValueError, match="memory of its own.*vd.from_dlpack"):
+        call()
+own = vd.from_dlpack(host)
+for call in (lambda: vd.sum(host), lambda: vd.fft.fft(host), lambda: vd.cumsum(own, out=host)):
+    with pytest.raises((TypeError, ValueError)) as refused:
+        call()
+    note = refused.value.__notes__[0]
+    assert "memory of its own" in note and "vd.from_dlpack" in note
+assert (host == whole).all()
+with vd.profile() as profile:
+    vd.from_dlpack(host)
+assert not profile.hand_overs
 print("done")
 """
 

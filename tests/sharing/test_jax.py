@@ -172,3 +172,24 @@ def test_arrays_outlive_buffers(on_host: None) -> None:
     others = [vd.asbuffer(np.full(1000, 7, np.float32)) for _ in range(8)]
     np.testing.assert_array_equal(np.asarray(array), np.arange(1000))
     assert all((other.read(0) == 7).all() for other in others)
+
+
+AT_EXIT = """
+import threading
+import numpy as np, jax
+import vkdispatch as vd
+kept = [jax.dlpack.from_dlpack(vd.asbuffer(np.ones(4, np.float32))), vd.from_dlpack(jax.numpy.ones(4096))]
+later = jax.jit(lambda x: x * 2)(kept[0])
+thread = threading.Thread(target=kept.pop)
+thread.start()
+thread.join()
+{close}
+assert later.tolist() == [2] * 4 and kept[0].tolist() == [1] * 4
+print("done")
+"""
+
+
+@pytest.mark.parametrize("close", ["", "vd.get_context().close()"])
+def test_the_interpreter_ends_with_live_arrays(takes_host: None, run_python: Any, close: str) -> None:
+    done = run_python(AT_EXIT.replace("{close}", close))
+    assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr

@@ -275,6 +275,41 @@ def test_another_thread_drops_tensors(on_host: None) -> None:
     assert not buffer._native.lent
 
 
+AT_EXIT = """
+import os, threading
+import numpy as np, torch
+import vkdispatch as vd, vkdispatch.numpy as vnp
+from tests.sharing.arrays import double
+tensor = torch.ones(4096)
+kept = [torch.from_dlpack(vd.asbuffer(np.ones(4, np.float32))), vd.from_dlpack(tensor, copy=False)]
+kept += [torch.from_dlpack(vnp.ones(8) + 1)[2:], vnp.from_dlpack(tensor[::3], copy=False)]
+cycle = [kept]; cycle.append(cycle)
+child = os.fork()
+if child == 0:
+    ok = bool((tensor == 1).all()) and kept[0].tolist() == [1] * 4
+    kept.clear()
+    os._exit(0 if ok else 1)
+assert os.waitpid(child, 0)[1] == 0
+def work():
+    try:
+        while True:
+            view = torch.from_dlpack(kept[1]); view[:] = 1; del view
+    except RuntimeError:
+        pass  # the context was destroyed
+threading.Thread(target=work, daemon=True).start()
+double(tensor)
+{close}
+print("done")
+"""
+
+
+@pytest.mark.parametrize("close", ["", "vd.get_context().close()", "vd.get_context().close(); kept.clear()"])
+def test_the_interpreter_ends_with_live_tensors(takes_host: None, run_python: Any, close: str) -> None:
+    done = run_python(AT_EXIT.replace("{close}", close))
+    assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr
+    assert not done.stderr or "Warning" in done.stderr
+
+
 # ---- operators
 
 operator = vd.torch.kernel_op(scale, "vkdispatch_host_tests::scale")

@@ -291,6 +291,31 @@ def test_a_graph_uses_an_image_of_another_program(foreign: tuple[Foreign, vd.Con
     theirs.destroy()
 
 
+TWO_QUEUES = """
+from types import SimpleNamespace
+from tests.sharing.test_vulkan_images import *
+context = vd.make_context(queue_counts=2, multi_queue=True)
+device = context.handles.devices[0]
+queue = device.queues[0]
+theirs = TheirImage(SimpleNamespace(device=device.device, family=queue.family, queue=queue.handle), (6, 10))
+theirs.clear((1, 2, 3, 4), SHADER_READ)
+image = vd.Image2D.from_handle(theirs.handle.value, (6, 10), RGBA32F, layout=SHADER_READ)
+double_texels(image)  # one memory for all queues: doubled once
+assert (image.read(0) == [2, 4, 6, 8]).all() and (image.read(1) == [2, 4, 6, 8]).all()
+double_texels(image, queue_index=1)
+assert (image.read(0) == [4, 8, 12, 16]).all()
+image.destroy()
+vd.queue_wait_idle()
+theirs.destroy()
+print("done")
+"""
+
+
+def test_queues_of_a_context_share_the_image(run_python: Any) -> None:
+    done = run_python(TWO_QUEUES)
+    assert (done.returncode, done.stdout.strip()) == (0, "done"), done.stderr
+
+
 @pytest.mark.parametrize(
     ("changes", "error", "text"),
     [

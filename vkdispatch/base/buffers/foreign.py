@@ -130,6 +130,7 @@ def share_argument(x: Any, name: str) -> Buffer[Any]:
 
 
 def _share_foreign(x: Any, name: str, ordered: bool) -> Buffer[Any]:
+    what = describe_array(x)
     if not has_dlpack(x):
         try:
             x = np.asarray(memoryview(x))
@@ -150,7 +151,7 @@ def _share_foreign(x: Any, name: str, ordered: bool) -> Buffer[Any]:
         except VulkanError as error:
             obstacle = f"the driver refused it: {error}"
     raise WrongArrayError(
-        f"{name}: {describe_array(x)} cannot be used without a copy: {obstacle}; copy it, with "
+        f"{name}: {what} cannot be used without a copy: {obstacle}; copy it, with "
         "vd.from_dlpack(x, copy=True)"
     )
 

@@ -13,6 +13,7 @@ from vkdispatch.arrays.numbers import is_number, parse_int
 from vkdispatch.base.buffer import Array, Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
+from vkdispatch.base.sharing.imports import has_dlpack
 from vkdispatch.codegen.abbreviations import Buff, Const, u32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments.buffers import check_like
@@ -147,6 +148,11 @@ def _shift(
         for name, value in (("out", out), ("graph", graph)):
             if value is not None:
                 raise ArgumentTypeError(f"{name}: it is for buffers, and x is a {type(x).__name__}")
+        if has_dlpack(x) and not hasattr(x, "__array__"):
+            raise ArgumentTypeError(
+                f"x: expected a vd.Buffer or an array that NumPy takes, got {type(x).__name__}; make a "
+                "buffer with vd.from_dlpack(x)"
+            )
         return np.fft.ifftshift(x, axes) if inverse else np.fft.fftshift(x, axes)
     shape = x.shape
     chosen = parse_axes(axes, len(shape), "axes")
