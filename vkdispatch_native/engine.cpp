@@ -925,7 +925,8 @@ Statistics Engine::statistics() {
   s.waiting_frees = graveyard_->size();
   for (const auto& device : devices_) {
     VmaBudget budgets[VK_MAX_MEMORY_HEAPS] = {};
-    vmaSetCurrentFrameIndex(device->allocator(), budget_reads_.fetch_add(1));  // else the budget is an old one
+    vmaSetCurrentFrameIndex(device->allocator(),
+                            budget_reads_.fetch_add(1));  // else the budget is an old one
     vmaGetHeapBudgets(device->allocator(), budgets);
     const VkPhysicalDeviceMemoryProperties* memory = nullptr;
     vmaGetMemoryProperties(device->allocator(), &memory);
