@@ -235,8 +235,8 @@ def test_without_dask_a_message_says_what_to_install(run_python: RunPython) -> N
         "    vkdispatch.distributed.LocalVulkanCluster\n"
         "except ImportError as error:\n"
         "    print(error)\n"
-        "from vkdispatch.cli import commands\n"
-        "commands(['worker', 'tcp://127.0.0.1:1'])"
+        "from vkdispatch.cli import main\n"
+        "main(['worker', 'tcp://127.0.0.1:1'])"
     )
     assert "LocalVulkanCluster: distributed is not installed; install it with" in done.stdout
     assert done.returncode == 1
