@@ -336,6 +336,25 @@ def test_a_task_raises_errors_of_what_it_was_given() -> None:
     assert isinstance(in_turn(y), IndexError)
 
 
+def test_tasks_do_not_raise_errors_that_are_known_already() -> None:
+    started, known = threading.Event(), threading.Event()
+    found: list[Any] = []
+
+    def run() -> None:
+        started.set()
+        known.wait()
+        with RunningTask():
+            found.append(in_turn(vd.take(floats(*X), ints(1))))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    started.wait()
+    assert isinstance(in_turn(vd.take(floats(*X), ints(4))), IndexError)
+    known.set()
+    thread.join()
+    assert found[0].tolist() == [1]
+
+
 def test_errors_of_tasks_are_not_kept_for_ended_threads(own_context: vd.Context) -> None:
     def run() -> Any:
         with RunningTask():

@@ -23,7 +23,7 @@ _LEFT_OUT: dict[str, str] = {
         "vd.get_backend vd.get_devices vd.initialize vd.is_cuda vd.is_dummy vd.is_initialized vd.is_opencl "
         "vd.is_vulkan vd.optional_device_features vd.required_device_features vd.log vd.log_error "
         "vd.log_info vd.log_verbose vd.log_warning vd.set_log_level vd.record_event vd.wait_event "
-        "vd.measure_accuracy vd.explain"
+        "vd.measure_accuracy vd.explain vd.doctor"
     ),
     "memory of other libraries, in tests/sharing": "vd.from_dlpack vd.share vd.Buffer.from_handle",
     "memory of CUDA, which the Vulkan backend refuses": (

@@ -50,4 +50,5 @@ def test_every_error_is_pickled(by_tblib: bool) -> None:
         assert str(copy) == str(error) == "it failed"
         assert copy.args == error.args
         assert copy.__dict__ == error.__dict__
-        assert (copy.__traceback__ is not None) == by_tblib
+        if by_tblib:  # else it depends on whether somebody has installed tblib for all errors
+            assert copy.__traceback__ is not None

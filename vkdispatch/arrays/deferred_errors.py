@@ -4,7 +4,8 @@ A call that can fail on the device takes a ticket and passes its number to a ker
 under the ticket in the journal, which is host memory (see vkdispatch_native/objects/journal.hpp). Each wait,
 read and close then looks into the journal. An error is raised once in each thread: in every thread that waits
 before the calling thread has got it, and in those that were running then. An error of a task of a scheduler
-(`base.process.tasks`) is raised in the thread of the task alone: others run other tasks.
+(`base.process.tasks`) is raised in the thread of the task alone. Tasks do not
+get the errors that the calling thread has got already.
 """
 
 import os
@@ -188,7 +189,7 @@ class _Finding:
 
     def concerns(self, thread: "Thread") -> bool:
         """Whether the error is still to be raised in a thread."""
-        if self.is_of_task and thread.ident != self.caller:
+        if thread.ident != self.caller and (self.is_of_task or (is_in_task() and self._audience is not None)):
             return False
         return thread not in self._told if self._audience is None else thread in self._audience
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from vkdispatch.base.process.tasks import RunningTask
+from vkdispatch.distributed.loading import register
 
 _CONTAINERS = (list, tuple, set, frozenset)
 
@@ -132,3 +133,6 @@ def watch_workers() -> None:
         return run(_Finished(task), data, *others)
 
     worker._run_task_simple = run_task
+
+
+register()  # what waited while this module was imported
