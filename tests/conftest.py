@@ -111,6 +111,15 @@ def freeze_old_objects() -> Iterator[None]:
     yield
 
 
+@pytest.fixture(autouse=True, scope="module")
+def keep_environment() -> Iterator[None]:
+    """Undo what a module leaves in the environment; Dask's nannies set OMP_NUM_THREADS and its like."""
+    before = dict(os.environ)
+    yield
+    os.environ.clear()
+    os.environ.update(before)
+
+
 class _Patch(pytest.MonkeyPatch):
     """Changes what functions decide by, of which calls that were made before know nothing."""
 

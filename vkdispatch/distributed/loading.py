@@ -61,7 +61,7 @@ def _is_loaded(name: str) -> bool:
 def _call_ready() -> None:
     for (home, function), names in list(_waiting.items()):
         own = sys.modules.get(f"vkdispatch.distributed.{home}")
-        if own is not None and not hasattr(own, function):
+        if own is not None and getattr(own.__spec__, "_initializing", False) and not hasattr(own, function):
             continue  # it is being imported, and calls `register` at its end
         # the first of several threads takes it
         if all(map(_is_loaded, names)) and _waiting.pop((home, function), None) is not None:
