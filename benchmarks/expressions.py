@@ -122,7 +122,7 @@ def programs(
 ) -> Iterator[tuple[str, Callable[..., Any], list[Any], int]]:
     """Yield the programs: a name, the function, its arguments, and the bytes of inputs and output.
 
-    Axes longer than `longest` are cut to it; names and bytes stay those of the whole.
+    Axes are at most `longest` elements long. Names and bytes are those of the full size.
     """
     rng = np.random.default_rng(0)
 

@@ -15,7 +15,7 @@ copyright = "2026, The vkdispatch authors"
 version = release = vkdispatch.__version__
 
 ROOT = Path(__file__).parent.parent
-# The modules of ours among these extensions lie beside this file.
+# array_reference, formulas, notebooks, playground, reference and worked are modules of this folder.
 sys.path.insert(0, str(Path(__file__).parent))
 extensions = [
     "sphinx.ext.autodoc",

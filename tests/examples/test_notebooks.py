@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from itertools import pairwise
 from pathlib import Path
@@ -11,19 +10,16 @@ from types import ModuleType
 import pytest
 
 pytest.importorskip("myst_nb")
+from tests.examples.docs_modules import DOCS, load_module
+
 nbformat = pytest.importorskip("nbformat")
 
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGES = sorted(page for page in (DOCS / "learn").glob("*.md") if page.stem != "index")
 
 
 @pytest.fixture(scope="module")
 def notebooks() -> ModuleType:
-    found = importlib.util.spec_from_file_location("notebooks", DOCS / "notebooks.py")
-    assert found is not None and found.loader is not None
-    module = importlib.util.module_from_spec(found)
-    found.loader.exec_module(module)
-    return module
+    return load_module("notebooks")
 
 
 def test_the_index_shows_every_notebook_in_its_order() -> None:

@@ -2,7 +2,6 @@
 
 import functools
 import http.server
-import importlib.util
 import linecache
 import os
 import re
@@ -10,16 +9,14 @@ import shutil
 import textwrap
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
 
 import vkdispatch as vd
+from tests.examples.docs_modules import DOCS, load_module
 
 webdriver = pytest.importorskip("selenium.webdriver")
-DOCS = Path(__file__).resolve().parents[2] / "docs"
 if not (shutil.which("chromedriver") and os.environ.get("PYODIDE")):
     pytest.skip("needs ChromeDriver and a copy of Pyodide", allow_module_level=True)
 
@@ -31,19 +28,11 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
         """Do nothing."""
 
 
-def load_extension() -> ModuleType:
-    specification = importlib.util.spec_from_file_location("playground", DOCS / "playground.py")
-    assert specification is not None and specification.loader is not None
-    module = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(module)
-    return module
-
-
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     folder = tmp_path_factory.mktemp("site")
     shutil.copytree(DOCS / "_static", folder / "_static")
-    load_extension().write_beside(folder / "_static")
+    load_module("playground").write_beside(folder / "_static")
     block = re.search(r"^\.\. raw:: html\n\n((?:   .*\n|\n)+)", (DOCS / "playground.rst").read_text(), re.M)
     assert block is not None
     (folder / "playground.html").write_text(f"<!doctype html>{textwrap.dedent(block[1])}")

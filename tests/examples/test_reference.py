@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
-from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 import vkdispatch.codegen as vc
 import vkdispatch_native as native
+from tests.examples.docs_modules import load_module
 from vkdispatch.analyses.verify import verify
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
@@ -19,16 +17,7 @@ pytest.importorskip("docutils")
 pytest.importorskip("sphinx")
 
 
-def _load() -> ModuleType:
-    path = Path(__file__).resolve().parents[2] / "docs" / "reference.py"
-    spec = importlib.util.spec_from_file_location("reference", path)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-reference = _load()
+reference = load_module("reference")
 NAMES = [name for _, _, names in reference.sections() for name in names]
 
 

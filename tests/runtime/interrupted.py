@@ -615,7 +615,7 @@ def perform(scenario: Callable[[], Steps]) -> None:
 
 
 def end_callbacks() -> None:
-    """Wait for the threads that call callbacks of events: they let go of an event after they called them."""
+    """Wait for the threads that call callbacks of events. They release an event after its callbacks."""
     watchers = list(events._watchers.values())
     events._watchers.clear()
     for watcher in watchers:

@@ -4,10 +4,10 @@
     python -m tests.sharing.hand_overs --count 10000 --libraries torch,cupy,jax --cuda
 
 Each round begins with random elements in the memory of one side. Then steps in random order change them in
-kernels, expressions and functions of ours, or by operations of the library, on the memory itself or into new
-memory, and the other side goes on with what it is handed. NumPy computes the same. Values are compared at the
-end of a round only: with ``--cuda`` on an NVIDIA GPU, where CUDA knows the memory of buffers, no step of a
-round waits on the host, except JAX's. Nothing may grow: objects, device memory, the memory of the process.
+kernels, expressions and functions of vkdispatch, or by operations of the library, on the memory itself or in
+new memory, and the other side goes on with what it is handed. NumPy computes the same. Values are compared at
+the end of a round only: with ``--cuda`` on an NVIDIA GPU, where CUDA knows the memory of buffers, no step of
+a round waits on the host, except JAX's. Nothing may grow: objects, device memory, the memory of the process.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ OPERATIONS = ("increment", "negate")
 
 
 def kind_of(name: str) -> Any:
-    """Return a dtype of ours."""
+    """Return the dtype of vkdispatch with this name."""
     return getattr(vd, "bool_" if name == "bool" else name)
 
 
@@ -66,7 +66,7 @@ class NumPy:
         return components.copy().view(name)
 
     def take(self, ours: Any) -> Any:
-        """Return an array on memory of ours."""
+        """Return an array on the memory of a buffer or an Array."""
         return np.from_dlpack(ours)
 
     def show(self, x: Any, name: str) -> Array:
@@ -129,7 +129,7 @@ class Torch(NumPy):
         return found
 
     def change(self, x: Any, operation: str, name: str, *, in_place: bool) -> Any:
-        parts = x.view(self._part(name))  # some have no arithmetic: their bits are those of others
+        parts = x.view(self._part(name))  # PyTorch lacks arithmetic for some dtypes
         if name.startswith("uint"):
             parts = parts.view(getattr(self.torch, name.removeprefix("u")))
         if not in_place:
@@ -150,7 +150,7 @@ class Torch(NumPy):
 
 
 class CuPy(NumPy):
-    """CuPy, whose memory comes from a context of ours."""
+    """CuPy, which allocates from a context."""
 
     name = "cupy"
 
@@ -284,7 +284,7 @@ class Round:
     def step(self) -> None:
         """Change the elements in one of the ways, and compute the truth."""
         ways = list(INTO_NEW if self.library.is_immutable else IN_PLACE + INTO_NEW)
-        if self.name in ("bfloat16", "complex32"):  # which arrays of ours have not
+        if self.name in ("bfloat16", "complex32"):  # Arrays do not have these dtypes
             ways = [way for way in ways if way not in ("array", "half", "expression")]
         if KINDS[self.name][1] == 2:  # kernels take the elements as they are
             ways = [way for way in ways if way not in ("kernel", "graph")]
@@ -299,7 +299,7 @@ class Round:
         getattr(self, "_" + way.replace(" ", "_"))(operation)
 
     def _move(self) -> None:
-        """Copy elements on the GPU that do not begin where a buffer of ours does: CUDA's own, or a pool's."""
+        """Copy elements on the GPU that do not begin where a buffer begins: CUDA's own, or a pool's."""
         try:
             vd.from_dlpack(self.theirs, copy=False)
         except BufferError:

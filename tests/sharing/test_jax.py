@@ -13,26 +13,9 @@ import vkdispatch as vd
 import vkdispatch.numpy as vnp
 
 from .arrays import add, double
+from .hand_overs import Jax
 
 jax: Any = pytest.importorskip("jax")
-
-KINDS = [
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-    "complex64",
-    "complex128",
-]
 
 
 @pytest.fixture(autouse=True)
@@ -58,7 +41,7 @@ def octets(array: Any) -> Any:
     return np.frombuffer(np.asarray(array).tobytes(), np.uint8)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", Jax.kinds)
 def test_an_array_shows_the_memory_of_a_buffer(on_host: None, name: str) -> None:
     expected = octets(make_array(name))
     buffer = vd.Buffer(64, kind_of(name))
@@ -68,7 +51,7 @@ def test_an_array_shows_the_memory_of_a_buffer(on_host: None, name: str) -> None
     np.testing.assert_array_equal(octets(array), expected)
 
 
-@pytest.mark.parametrize("name", KINDS)
+@pytest.mark.parametrize("name", Jax.kinds)
 def test_a_buffer_lies_in_the_memory_of_an_array(takes_host: None, name: str) -> None:
     array = make_array(name)
     buffer = vd.from_dlpack(array, copy=False)

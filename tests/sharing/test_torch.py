@@ -15,27 +15,10 @@ import vkdispatch.numpy as vnp
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32
 
 from .arrays import add, double
+from .hand_overs import KINDS
 
 torch: Any = pytest.importorskip("torch")
 
-KINDS = [
-    "bool",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-    "float16",
-    "bfloat16",
-    "float32",
-    "float64",
-    "complex32",
-    "complex64",
-    "complex128",
-]
 NUMPY_LACKS = ("bfloat16", "complex32")
 
 

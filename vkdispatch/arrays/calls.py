@@ -124,7 +124,7 @@ def _call_with_arrays(
         assert replaced is not None
         given, buffers, options = replaced
         for array, _ in given.pairs:
-            shape = getattr(array, "shape", ())  # those of other libraries were counted when they were taken
+            shape = getattr(array, "shape", ())  # arrays of other libraries are checked on import
             if len(shape) > MOST_AXES:
                 raise ArgumentValueError(
                     f"{name}: functions on buffers take arrays of at most {MOST_AXES} axes, got the shape "

@@ -175,7 +175,7 @@ class Image(ImageTransfers):
         Raises
         ------
         TypeError, ValueError
-            An argument is none of these, or the device has no such images.
+            An argument has the wrong type or value, or the device does not support such images.
         """
         from vkdispatch.base.contexts.vulkan_handles import as_handle
 
