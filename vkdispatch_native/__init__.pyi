@@ -465,6 +465,13 @@ class Buffer:
         `owner` is referenced until no queue uses it any more. The VkBuffer is not destroyed.
         """
 
+    def part(self, offset: int, size: int) -> Buffer:
+        """Return a buffer on a part of the memory, in bytes, which lives as long as the part.
+
+        The offset is a multiple of `Engine.binding_alignment`. Work on both is in order. Raises ValueError if
+        the part does not lie within the buffer.
+        """
+
     def lend(self, queue: int = 0, ordered: bool = True) -> Loan | None:
         """Lend the host the memory of a queue's copy, after all work that uses it. None if it is not mapped.
 

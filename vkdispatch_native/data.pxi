@@ -290,6 +290,23 @@ cdef class Buffer(Data):
         buffer.resource = buffer.ptr
         return buffer
 
+    def part(self, uint64_t offset, uint64_t size):
+        cdef Buffer buffer = Buffer.__new__(Buffer)
+        cdef Engine engine
+        mark_unrepeatable()
+        self.settle_readers()
+        self.enter("buffer")
+        try:
+            engine = self.engine
+            if size == 0 or offset > self.ptr.size() or size > self.ptr.size() - offset:
+                raise ValueError("a part of a buffer lies within it")
+            buffer.begin(engine, "a buffer")
+            buffer.ptr = engine.open().create_part(self.ptr[0], offset, size)
+            buffer.resource = buffer.ptr
+        finally:
+            self.leave()
+        return buffer
+
     def lend(self, size_t queue=0, bint ordered=True):
         cdef CppEngine* engine
         cdef Loan loan = Loan.__new__(Loan)

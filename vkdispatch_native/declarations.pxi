@@ -487,6 +487,7 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         CppBuffer* create_buffer_over(CppPinned& block) except +raise_error
         CppBuffer* create_journal() except +raise_error
         CppBuffer* import_buffer(byte* data, uint64_t size, cbool ordered, shared_ptr[void] owner) except +raise_error
+        CppBuffer* create_part(CppBuffer& whole, uint64_t offset, uint64_t size) except +raise_error
         CppBuffer* borrow_buffer(VkBuffer handle, uint64_t size, shared_ptr[void] owner) except +raise_error
         shared_ptr[CppLoan] lend(size_t queue, CppBuffer& buffer, cbool ordered) except +raise_error
         shared_ptr[CppLoan] keep(CppBuffer& buffer) except +raise_error

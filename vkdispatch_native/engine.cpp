@@ -288,6 +288,11 @@ Buffer* Engine::borrow_buffer(VkBuffer handle, VkDeviceSize size, std::shared_pt
   });
 }
 
+Buffer* Engine::create_part(Buffer& whole, VkDeviceSize offset, VkDeviceSize size) {
+  const Use use(*this);
+  return create([&] { return std::make_unique<Buffer>(Buffer::Part{whole, offset, size}); });
+}
+
 std::shared_ptr<Loan> Engine::lend(size_t queue, Buffer& buffer, bool ordered) {
   const Use use(*this);
   if (buffer.memory(queue).mapped() == nullptr) {

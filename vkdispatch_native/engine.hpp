@@ -86,6 +86,8 @@ class Engine : public std::enable_shared_from_this<Engine> {
   Buffer* import_buffer(std::byte* data, VkDeviceSize size, bool ordered, std::shared_ptr<void> owner);
   // A VkBuffer of another library on the same device, for every queue.
   Buffer* borrow_buffer(VkBuffer handle, VkDeviceSize size, std::shared_ptr<void> owner);
+  // A part of a buffer, which begins at a multiple of the alignment of bindings.
+  Buffer* create_part(Buffer& whole, VkDeviceSize offset, VkDeviceSize size);
   // Lends the host the memory of a queue's copy, after all work that uses it. Null if it is not mapped.
   std::shared_ptr<Loan> lend(size_t queue, Buffer& buffer, bool ordered);
   // Keeps the memory of the first queue's copy, like a loan, for other APIs of the device. Waits for nothing.

@@ -101,6 +101,18 @@ def test_a_wider_out_is_computed_in_its_dtype() -> None:
         vnp.sum(vnp.asarray(x), axis=0, out=out)
 
 
+def test_an_inexact_out_of_integers_does_not_wrap_around() -> None:
+    x = np.array([[3, 7, 2, 9] * 20, [1] * 80])
+    for dtype in (np.int64, np.uint64, np.int32):
+        for name in ("sum", "prod"):
+            for kind in (np.float16, np.float32, np.float64):
+                out, expected = vnp.zeros(2, dtype=kind), np.zeros(2, kind)
+                getattr(vnp, name)(vnp.asarray(x.astype(dtype)), axis=1, out=out)
+                with np.errstate(all="ignore"):
+                    getattr(np, name)(x.astype(dtype), axis=1, out=expected)
+                np.testing.assert_allclose(out.numpy(), expected, 1e-2)
+
+
 def test_empty_arrays() -> None:
     empty = vnp.zeros((0, 3), dtype=np.float32)
     _agrees(vnp.sum(empty, axis=0), np.zeros(3, np.float32))

@@ -105,9 +105,20 @@ def test_tensors_of_the_pool_are_arguments(torch: Any) -> None:
     pool = vd.cuda.torch_pool()
     with torch.cuda.use_mem_pool(pool):
         tensors = [torch.full((n,), 2.0, device="cuda") for n in (1, 1000, 1 << 20)]
-    for tensor in tensors[-1:]:
+        octets = torch.arange(100, device="cuda", dtype=torch.uint8)
+    for tensor in tensors:  # the small ones lie in one block
         double(tensor)
-        assert (tensor == 4).all().item()
+        add(tensor, y=tensor)
+        assert (tensor == 8).all().item()
+    double(tensors[2][1024:2048])
+    assert tensors[2].sum().item() == 8 * (1 << 20) + 8 * 1024
+    with pytest.raises(ValueError, match="not a multiple of"):
+        double(tensors[2][1:])
+    x = vnp.from_dlpack(tensors[2][3:1003:2])
+    x += 1
+    assert tensors[2][:10].tolist() == [8, 8, 8, 9, 8, 9, 8, 9, 8, 9]
+    assert vnp.from_dlpack(octets[5:33], copy=False).tolist() == list(range(5, 33))
+    assert vd.from_dlpack(octets[:33], copy=False).read(0).tolist() == list(range(33))
 
 
 def test_arrays_of_cupy(cupy: Any) -> None:

@@ -46,6 +46,17 @@ class Buffer final : public Data {
       : Buffer(queue_count, imported) {
     import_ = SharingCount(sharing_pointer(), ordered);
   }
+  // A part of another buffer, whose memory lives as long as the part.
+  struct Part {
+    Buffer& of;
+    VkDeviceSize offset, size;
+  };
+  explicit Buffer(const Part& part) : Data(Data::Alias{part.of}), size_(part.size), shared_(part.of.shared_) {
+    for (size_t queue = 0; queue < queue_count(); ++queue) {
+      copies_.push_back(std::make_shared<Memory>(part.of.lend(queue), part.offset, part.size));
+    }
+    import_ = SharingCount(sharing_pointer(), false);
+  }
   ~Buffer() override { release(); }
 
   // The memory of a loan is freed when the last loan ends.

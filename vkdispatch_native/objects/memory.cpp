@@ -172,6 +172,16 @@ Memory::Memory(Device& device, std::byte* data, VkDeviceSize size, std::shared_p
   address_ += address_ != 0 ? start_ : 0;
 }
 
+Memory::Memory(std::shared_ptr<Memory> whole, VkDeviceSize offset, VkDeviceSize size)
+    : device_(whole->device_),
+      handle_(whole->handle_),
+      size_(size),
+      mapped_(whole->mapped_ == nullptr ? nullptr : whole->mapped_ + offset),
+      address_(whole->address_ == 0 ? 0 : whole->address_ + offset),
+      start_(whole->start_ + offset),
+      borrowed_(true),
+      whole_(std::move(whole)) {}
+
 void Memory::import(std::byte* pages, VkBufferCreateInfo info) {
   constexpr VkExternalMemoryHandleTypeFlagBits kPages =
       VK_EXTERNAL_MEMORY_HANDLE_TYPE_HOST_ALLOCATION_BIT_EXT;
@@ -251,6 +261,11 @@ bool Memory::allocate_exported(VkBufferCreateInfo info, VmaAllocationCreateFlags
 }
 
 Memory::Block Memory::block() const noexcept {
+  if (whole_) {
+    Block block = whole_->block();
+    block.offset += start_ - whole_->start_;
+    return block;
+  }
   if (!exported_ || allocation_ == VK_NULL_HANDLE) {
     return {VK_NULL_HANDLE, 0, 0, false};
   }
@@ -341,6 +356,7 @@ void Memory::release() noexcept {
   address_ = 0;
   start_ = 0;
   owner_.reset();
+  whole_.reset();
 }
 
 void Memory::swap(Memory& other) noexcept {
@@ -357,6 +373,7 @@ void Memory::swap(Memory& other) noexcept {
   std::swap(start_, other.start_);
   std::swap(owner_, other.owner_);
   std::swap(borrowed_, other.borrowed_);
+  std::swap(whole_, other.whole_);
 }
 
 }  // namespace vkd

@@ -34,6 +34,8 @@ class Memory {
   // A VkBuffer of another library, with its memory. `owner` is released when it is no longer used.
   Memory(Device& device, VkBuffer handle, VkDeviceSize size, std::shared_ptr<void> owner)
       : device_(&device), handle_(handle), size_(size), owner_(std::move(owner)), borrowed_(true) {}
+  // A part of another memory, which outlives it.
+  Memory(std::shared_ptr<Memory> whole, VkDeviceSize offset, VkDeviceSize size);
   ~Memory() { release(); }
   Memory(Memory&& other) noexcept { swap(other); }
   Memory& operator=(Memory&& other) noexcept {
@@ -78,7 +80,8 @@ class Memory {
   VkDeviceMemory imported_ = VK_NULL_HANDLE;
   VkDeviceSize start_ = 0;
   std::shared_ptr<void> owner_;  // of memory of another library
-  bool borrowed_ = false;        // the VkBuffer is another library's, too
+  bool borrowed_ = false;        // the VkBuffer is another library's, too, or that of whole_
+  std::shared_ptr<Memory> whole_;
 };
 
 }  // namespace vkd

@@ -11,6 +11,7 @@ import weakref
 from _thread import RLock, allocate_lock
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from typing import Any
 
 from vkdispatch.base.context import Context
@@ -22,6 +23,7 @@ CUDA = 2  # DLPack's number
 LEGACY_STREAM = 1
 _NVIDIA = 0x10DE
 _MOST_STREAMS = 64
+_FEW = 64
 
 _links: "weakref.WeakKeyDictionary[Context, CudaLink]" = weakref.WeakKeyDictionary()
 _lock = allocate_lock()
@@ -132,7 +134,9 @@ class CudaLink:
         self.ordinal, self._device = self._find_device(context)
         self._cuda = self._check(driver.cuDevicePrimaryCtxRetain(self._device))
         self._blocks: dict[int, tuple[Any, int]] = {}  # by number: imported memory, and where CUDA maps it
-        self._lent: dict[int, weakref.ref[native.Buffer]] = {}  # by address
+        self._lent: dict[int, tuple[weakref.ref[native.Buffer], int]] = {}  # by address: memory, and its end
+        # By first and last address: parts of these.
+        self._parts = weakref.WeakValueDictionary[tuple[int, int], native.Buffer]()
         self._waited: dict[tuple[int, int], int] = {}  # by stream and queue: the value that it waited for
         # By stream: the number of the timeline that it signals, that timeline in CUDA, and its last value.
         self._incoming: dict[int, tuple[int, Any, int]] = {}
@@ -240,18 +244,46 @@ class CudaLink:
         """Return where CUDA maps the memory of a buffer, which the caller keeps, and know it by that."""
         with self._mutex:
             address = self.map(memory)
-            self._lent[address] = weakref.ref(memory)
+            count = len(self._lent)
+            if count >= _FEW and count & (count - 1) == 0:
+                self._lent = {start: each for start, each in self._lent.items() if each[0]() is not None}
+            end = address + memory.size
+            if self._find_whole(address, end) is None:  # else it is a part of what is known
+                self._lent[address] = weakref.ref(memory), end
             return address
 
-    def find(self, address: int, size: int) -> native.Buffer | None:
-        """Return the buffer of the context that begins at an address of CUDA's and has the bytes, if any."""
+    def find(self, first: int, end: int) -> native.Buffer | None:
+        """Return a buffer of memory that CUDA was lent, from one address to another; None if there is none.
+
+        The addresses are multiples of 4.
+        """
         with self._mutex:
-            reference = self._lent.get(address)
-            memory = None if reference is None else reference()
-            if memory is None:
-                self._lent.pop(address, None)
+            found = self._find_whole(first, end)
+            if found is None:
                 return None
-            return memory if memory.size >= size and self.map(memory) == address else None
+            whole, start, stop = found
+            if first == start and end >= stop:
+                return whole
+            part = self._parts.get((first, end))
+            if part is None or not self._lies_at(part, first):
+                part = self._parts[first, end] = whole.part(first - start, min(end, stop) - first)
+            return part
+
+    def _find_whole(self, first: int, end: int) -> tuple[native.Buffer, int, int] | None:
+        """Return the memory that was lent and contains the addresses, where it begins, and its end."""
+        for start in chain((first,), self._lent):
+            reference, stop = self._lent.get(start, (None, 0))
+            whole = reference() if reference and start <= first < end <= stop + -stop % 4 else None
+            if whole is not None and self._lies_at(whole, start):
+                return whole, start, stop
+        return None
+
+    def _lies_at(self, memory: native.Buffer, address: int) -> bool:
+        """Whether memory, which may be destroyed by now, is still where CUDA knows it."""
+        try:
+            return self.map(memory) == address
+        except RuntimeError:
+            return False
 
     # -- order
 

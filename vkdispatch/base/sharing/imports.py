@@ -146,25 +146,34 @@ def find_obstacle(elements: Elements, context: Context) -> str | None:
         return f"{context._devices} cannot use memory of other libraries"
     if math.prod(elements.shape) == 0:
         return None
+    obstacle = _find_misalignment(elements)
     first, end = bounds(elements)
-    size = elements.kind.item_size
-    if elements.address % min(size, 8):
-        return f"the address {elements.address:#x} is not a multiple of the {size} bytes of an element"
-    if first % _WORD or end % _WORD:
+    if obstacle is None and (first % _WORD or end % _WORD):
         return (
             f"the memory, {end - first} bytes at {first:#x}, does not consist of whole words of {_WORD} bytes"
         )
+    return obstacle
+
+
+def _find_misalignment(elements: Elements) -> str | None:
+    size = elements.kind.item_size
+    if elements.address % min(size, 8):
+        return f"the address {elements.address:#x} is not a multiple of the {size} bytes of an element"
     return None
 
 
 def _find_cuda_obstacle(elements: Elements, context: Context) -> str | None:
     if math.prod(elements.shape) == 0:
         return None
-    if not is_contiguous(elements):
-        return "its elements do not lie one behind the other, in C order"
-    if find_link(context).find(elements.address, count_bytes(elements)) is None:
-        return "CUDA allocated its memory, which others cannot use, or it begins within a buffer"
-    return None
+    if _find_in_cuda(elements, context) is None:
+        return "CUDA allocated its memory, which others cannot use, or its buffer was destroyed"
+    return _find_misalignment(elements)
+
+
+def _find_in_cuda(elements: Elements, context: Context) -> native.Buffer | None:
+    """Return the memory of elements, from the last aligned address up to the first one, in whole words."""
+    first, end = bounds(elements)
+    return find_link(context).find(first - first % context._native.binding_alignment, end + -end % _WORD)
 
 
 def count_bytes(elements: Elements) -> int:
@@ -202,13 +211,12 @@ def import_memory(elements: Elements, context: Context, ordered: bool, is_whole:
         The driver refuses it.
     """
     if elements.device[0] == CUDA:
-        link = find_link(context)
-        own = link.find(elements.address, count_bytes(elements))
+        own = _find_in_cuda(elements, context)
         if own is None:
             raise SharingError("the memory is no longer that of a buffer")
         assert elements.stream is not None
-        link.take(elements.stream)
-        return Imported(own, 0, None)
+        find_link(context).take(elements.stream)
+        return Imported(own, bounds(elements)[0] % context._native.binding_alignment, None)
     first, end = bounds(elements)
     is_read_only = bool(elements.flags & READ_ONLY)
     known = native.find_shared(context._native, first, end)

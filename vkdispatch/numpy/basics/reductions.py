@@ -72,9 +72,10 @@ def _reduce(
 
 def _wider(dtype: Any, out: Any, own: Kind) -> Any:
     """Return the dtype to compute with: the given one, or that of `out` where it holds more."""
-    if dtype is None and isinstance(out, Array) and out.dtype != own and np.can_cast(own, out.dtype):
-        return out.dtype
-    return dtype
+    if dtype is not None or not isinstance(out, Array) or out.dtype == own:
+        return dtype
+    is_inexact = own.kind in "biu" and out.dtype.kind in "fc"
+    return out.dtype if is_inexact or np.can_cast(own, out.dtype) else None
 
 
 def _total(
