@@ -115,7 +115,8 @@ def test_tensors_of_the_pool_are_arguments(torch: Any) -> None:
     with pytest.raises(ValueError, match="not a multiple of"):
         double(tensors[2][1:])
     x = vnp.from_dlpack(tensors[2][3:1003:2])
-    x += 1
+    with vd.cuda.stream():
+        x += 1
     assert tensors[2][:10].tolist() == [8, 8, 8, 9, 8, 9, 8, 9, 8, 9]
     assert vnp.from_dlpack(octets[5:33], copy=False).tolist() == list(range(5, 33))
     assert vd.from_dlpack(octets[:33], copy=False).read(0).tolist() == list(range(33))
@@ -132,6 +133,8 @@ def test_arrays_of_cupy(cupy: Any) -> None:
     assert np.array_equal(cupy.asnumpy(other), (np.arange(1000) + 1) * 2)
     with vd.cuda.stream():
         double(vd.from_cuda_array(other))
+        assert vd.from_cuda_array(other[64:80]).shape == (16,)
+        assert vd.from_cuda_array(other[:0]).shape == (0,)
     assert np.array_equal(cupy.asnumpy(array), (np.arange(1000) + 1) * 4)
     with pytest.raises(ValueError, match="var_type"):
         vd.from_cuda_array(other, vd.int32)
@@ -261,6 +264,12 @@ def test_arrays_of_jax(torch: Any) -> None:
     buffer = vd.asbuffer(np.arange(64, dtype=np.float32))
     array = jax.dlpack.from_dlpack(buffer)
     assert np.array_equal(np.asarray(array + 1), np.arange(64) + 1)
+    assert array.unsafe_buffer_pointer() == buffer.cuda_ptr
+    with pytest.raises(ValueError, match="read only"):
+        double(array)
+    with pytest.raises(ValueError, match="read only"):
+        vd.fft.fft(vd.from_dlpack(jax.dlpack.from_dlpack(vd.asbuffer(np.ones(64, np.complex64)))))
+    assert float(vd.sum(array).read(0)) == 64 * 63 / 2
     own = jax.block_until_ready(jax.numpy.arange(64, dtype=jax.numpy.float32) * 2)
     assert np.array_equal(vd.from_dlpack(own).read(0), np.arange(64) * 2)
     with pytest.raises(ValueError, match=r"read|copy"):

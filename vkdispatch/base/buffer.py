@@ -36,7 +36,7 @@ from vkdispatch.base.sharing.exports import (
     place_of,
 )
 from vkdispatch.base.sharing.formats import split_elements
-from vkdispatch.base.sharing.imports import has_dlpack
+from vkdispatch.base.sharing.imports import has_dlpack, refuse_write
 from vkdispatch.base.sharing.shared_memory import copy_of
 from vkdispatch.base.structures import as_pickled, structure_from_numpy
 from vkdispatch.base.synchronization.signal import Signal
@@ -636,17 +636,24 @@ def from_cuda_array(
     strides = interface.get("strides")
     if strides is not None and strides != np.empty(shape, component).strides:
         raise ArgumentValueError("obj: expected elements in C order; copy it so, with cupy.ascontiguousarray")
+    size = math.prod(shape) * component.itemsize
+    if not size:
+        return Buffer(shape, kind)
     link = find_link(context)
-    memory = link.find(address, math.prod(shape) * component.itemsize)
+    memory = None
+    if not address % context._native.binding_alignment:
+        memory = link.find(address, address + size, refuse_write if is_read_only else None)
     if memory is None:
         raise SharingError(
-            "obj: its memory is CUDA's own, which others cannot use; copy it with vd.from_dlpack(obj)"
+            "obj: its memory is CUDA's own, which others cannot use, or it begins at no multiple of "
+            f"{context._native.binding_alignment} bytes; copy it with vd.from_dlpack(obj)"
         )
     stream = parse_stream(interface.get("stream") or current_stream(obj))
     if stream is not None:
         link.take(stream)
     buffer: Buffer[Any] = Buffer.of_memory(context, memory, shape, kind)
     buffer.is_external, buffer.owns_memory = True, False
+    buffer.is_writable = not is_read_only
     return buffer
 
 

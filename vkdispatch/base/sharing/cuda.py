@@ -9,7 +9,7 @@ import os
 import sys
 import weakref
 from _thread import RLock, allocate_lock
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import chain
 from typing import Any
@@ -24,6 +24,7 @@ LEGACY_STREAM = 1
 _NVIDIA = 0x10DE
 _MOST_STREAMS = 64
 _FEW = 64
+_WORD = 4  # bytes
 
 _links: "weakref.WeakKeyDictionary[Context, CudaLink]" = weakref.WeakKeyDictionary()
 _lock = allocate_lock()
@@ -135,8 +136,8 @@ class CudaLink:
         self._cuda = self._check(driver.cuDevicePrimaryCtxRetain(self._device))
         self._blocks: dict[int, tuple[Any, int]] = {}  # by number: imported memory, and where CUDA maps it
         self._lent: dict[int, tuple[weakref.ref[native.Buffer], int]] = {}  # by address: memory, and its end
-        # By first and last address: parts of these.
-        self._parts = weakref.WeakValueDictionary[tuple[int, int], native.Buffer]()
+        # By address and end, and whether they may be written: parts of these.
+        self._parts = weakref.WeakValueDictionary[tuple[int, int, bool], native.Buffer]()
         self._waited: dict[tuple[int, int], int] = {}  # by stream and queue: the value that it waited for
         # By stream: the number of the timeline that it signals, that timeline in CUDA, and its last value.
         self._incoming: dict[int, tuple[int, Any, int]] = {}
@@ -252,28 +253,33 @@ class CudaLink:
                 self._lent[address] = weakref.ref(memory), end
             return address
 
-    def find(self, first: int, end: int) -> native.Buffer | None:
+    def find(self, first: int, end: int, refusal: Callable[[], None] | None = None) -> native.Buffer | None:
         """Return a buffer of memory that CUDA was lent, from one address to another; None if there is none.
 
-        The addresses are multiples of 4.
+        The first address is a multiple of the alignment of bindings. The last word belongs to the buffer. The
+        refusal is a function that raises an exception, for memory that must not be written.
         """
+        end += -end % _WORD
         with self._mutex:
             found = self._find_whole(first, end)
             if found is None:
                 return None
             whole, start, stop = found
-            if first == start and end >= stop:
+            if first == start and end >= stop and refusal is None:
                 return whole
-            part = self._parts.get((first, end))
+            part = self._parts.get((first, end, refusal is None))
             if part is None or not self._lies_at(part, first):
-                part = self._parts[first, end] = whole.part(first - start, min(end, stop) - first)
+                part = whole.part(first - start, min(end, stop) - first)
+                if refusal is not None:
+                    part.refuse_writes(refusal)
+                self._parts[first, end, refusal is None] = part
             return part
 
     def _find_whole(self, first: int, end: int) -> tuple[native.Buffer, int, int] | None:
         """Return the memory that was lent and contains the addresses, where it begins, and its end."""
         for start in chain((first,), self._lent):
             reference, stop = self._lent.get(start, (None, 0))
-            whole = reference() if reference and start <= first < end <= stop + -stop % 4 else None
+            whole = reference() if reference and start <= first < end <= stop + -stop % _WORD else None
             if whole is not None and self._lies_at(whole, start):
                 return whole, start, stop
         return None

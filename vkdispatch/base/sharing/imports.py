@@ -171,9 +171,10 @@ def _find_cuda_obstacle(elements: Elements, context: Context) -> str | None:
 
 
 def _find_in_cuda(elements: Elements, context: Context) -> native.Buffer | None:
-    """Return the memory of elements, from the last aligned address up to the first one, in whole words."""
+    """Return the memory of elements, from the last aligned address up to the first one."""
     first, end = bounds(elements)
-    return find_link(context).find(first - first % context._native.binding_alignment, end + -end % _WORD)
+    refusal = refuse_write if elements.flags & READ_ONLY else None
+    return find_link(context).find(first - first % context._native.binding_alignment, end, refusal)
 
 
 def count_bytes(elements: Elements) -> int:
