@@ -1067,7 +1067,6 @@ def serve_expressions(
     allocate: Callable[..., Any],
     wrap: Callable[..., Any],
     evaluate: Callable[[Any], View],
-    release: Callable[[Node, int], None],
     show: Callable[[Node], View],
     shrink: Callable[[tuple[Any, ...], int, int, int], tuple[int, int, int]],
     trim: Callable[[list[Any]], None],
@@ -1077,7 +1076,6 @@ def serve_expressions(
     package: the folder whose frames are no lines of programs.
     allocate, wrap: return a `vd.Buffer` of a shape and dtype; on a context, memory, shape and dtype.
     evaluate: computes a node and returns its view.
-    release: computes a node if it alone keeps more than a number of bytes.
     show: returns a view with the elements of a node, computed if they lie nowhere.
     shrink: computes parts of operands beyond the bounds; returns the bounds of their node.
     trim: drops readers that are computed.
@@ -1219,6 +1217,9 @@ class Node:
     @property
     def line(self) -> tuple[str, int]:
         """The file and the line of the program that made it."""
+
+def count_distinct(operands: tuple[Any, ...]) -> tuple[int, int]:
+    """Return the number of nodes of an expression with these operands, and of the views that it reads."""
 
 def make_node(loop: Loop, operands: tuple[Any, ...], shape: tuple[int, ...], size: int) -> Node:
     """Return a node, of which parts are computed if it would become too large."""

@@ -39,6 +39,8 @@ cdef class Storage:
     cdef readonly int64_t size, nbytes
     cdef public list readers
     cdef public object watched
+    cdef uint64_t mark  # of the last walk that has seen it, which found so many uses
+    cdef int64_t uses
     cdef object lender  # the thread that has lent the memory; None for none, -1 for several
     cdef public bint is_immediate, is_read_only
     cdef object own_buffer
@@ -155,6 +157,8 @@ cdef class View:
     cdef readonly int64_t offset, size
     cdef readonly bint is_contiguous
     cdef readonly int num
+    cdef uint64_t mark
+    cdef int64_t uses
 
     def __init__(self, Storage storage not None, tuple shape not None, dtype not None, int64_t offset=0,
                  tuple strides=None):
@@ -257,6 +261,8 @@ cdef class Node:
     cdef public object failure
     cdef public list readers
     cdef public int64_t count, reads, held
+    cdef uint64_t mark
+    cdef int64_t uses
     cdef object code
     cdef int place
     cdef object __weakref__
@@ -329,7 +335,9 @@ cdef Node _make_node(Loop loop, tuple operands, tuple shape, int64_t size):
             held += (<View>each).storage.nbytes
     held = min(held, MOST_COUNTED)
     if count > _most_nodes or reads > _most_reads:
-        count, reads, held = _serving["shrink"](operands, held, _most_nodes, _most_reads)
+        count, reads = _count_distinct(operands)
+        if count > _most_nodes or reads > _most_reads:
+            count, reads, held = _serving["shrink"](operands, held, _most_nodes, _most_reads)
     node = Node.__new__(Node)
     node.loop, node.operands, node.shape, node.size = loop, operands, shape, size
     node.dtype, node.num = loop.dtype, loop.num
@@ -346,7 +354,8 @@ cdef Node _make_node(Loop loop, tuple operands, tuple shape, int64_t size):
             else:
                 _wait_to_read((<Node>each).result.storage, node, waiting)
     if held > _most_held and node.result is None:
-        _serving["release"](node, _most_held)
+        if _count_dropped(node) > _most_held + size * <int64_t>loop.dtype.itemsize:
+            _serving["evaluate"](node)
     return node
 
 

@@ -11,7 +11,7 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import describe_place
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type
-from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides, part_of, require_writable
+from vkdispatch.numpy.core.memory import View, broadcast_strides, part_of, require_writable
 
 _PACKAGE = join(dirname(dirname(dirname(__file__))), "")
 # Larger expressions are computed in parts: kernels have bounded size, and bind a bounded number of buffers.
@@ -138,7 +138,7 @@ def compute_with(function: Callable[[Program, Kind, View | None, Node | None], V
 def _shrink(operands: tuple[Any, ...], held: int, most_nodes: int, most_reads: int) -> tuple[int, int, int]:
     """Compute parts of operands until an expression of them is small enough; return its bounds."""
     while True:
-        count, reads = _count_distinct(operands)
+        count, reads = native.count_distinct(operands)
         part = _choose_part(operands) if count > most_nodes or reads > most_reads else None
         if part is None:
             return count, reads, held
@@ -166,29 +166,6 @@ def _count_held(operand: Any) -> int:
     if type(operand) is Node:
         return operand.held
     return operand.storage.nbytes if type(operand) is View else 0
-
-
-def _release(node: Node, most_held: int) -> None:
-    """Compute an expression if it alone keeps too much memory."""
-    if _count_dropped(node) > most_held + _bytes_of(node):
-        evaluate(node)
-
-
-def _count_distinct(operands: tuple[Any, ...]) -> tuple[int, int]:
-    """Return the number of nodes of an expression with these operands, and of the views that it reads."""
-    nodes: set[int] = set()
-    views: set[tuple[int, int, Shape, Shape]] = set()
-    waiting = list(operands)
-    while waiting:
-        value = waiting.pop()
-        if type(value) is Node and value.result is not None:
-            value = value.result
-        if type(value) is View:
-            views.add((id(value.storage), value.offset, value.shape, value.strides))
-        elif type(value) is Node and id(value) not in nodes:
-            nodes.add(id(value))
-            waiting += value.operands
-    return len(nodes) + 1, len(views)
 
 
 def _bytes_of(node: Node) -> int:
@@ -359,7 +336,6 @@ native.serve_expressions(
     allocate=function_buffer,
     wrap=Buffer.of_memory,
     evaluate=evaluate,
-    release=_release,
     show=lambda node: shown_view(node) or evaluate(node),
     shrink=_shrink,
     trim=_trim,
@@ -392,35 +368,3 @@ def _own_nodes(root: Node) -> set[int]:
         else:
             shown.update(map(id, node.operands))
     return own
-
-
-def _count_dropped(root: Node) -> int:
-    """Return the bytes of memory that an expression alone keeps."""
-    found: dict[int, Value] = {}
-    uses: dict[int, int] = {}
-    for node in _pending(root):
-        for each in node.operands:
-            if type(each) is View or (type(each) is Node and each.result is not None):
-                found[id(each)] = each
-                uses[id(each)] = uses.get(id(each), 0) + 1
-    each = None  # it would count as another reference
-    dropped: dict[int, tuple[View, int]] = {}  # by storage: a view, and how many there are
-    for number in found:
-        value = found[number]  # not by items(), whose tuple refers to it too
-        if getrefcount(value) - _LOCAL - 1 != uses[number]:
-            continue
-        if type(value) is Node:
-            assert value.result is not None
-            if id(value.result) in found or getrefcount(value.result) > 2:
-                continue
-            view = value.result
-        else:
-            assert type(value) is View
-            view = value
-        storage = id(view.storage)
-        dropped[storage] = view, dropped.get(storage, (view, 0))[1] + 1
-    return sum(
-        view.storage.nbytes
-        for view, count in dropped.values()
-        if not view.storage.is_shared and getrefcount(view.storage) - 1 == count
-    )
