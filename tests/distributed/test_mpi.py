@@ -13,6 +13,7 @@ import pytest
 
 pytest.importorskip("mpi4py")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "mpi_exchange.py"
+AS_ROOT = ("OMPI_ALLOW_RUN_AS_ROOT", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM")  # what Open MPI asks of root
 
 
 def run_ranks(*arguments: str, **environment: str) -> str:
@@ -23,7 +24,7 @@ def run_ranks(*arguments: str, **environment: str) -> str:
         pytest.skip("there is no mpiexec")
     done = subprocess.run(
         [launcher, "-n", "2", sys.executable, *arguments],
-        env={**os.environ, **environment},
+        env={**os.environ, **dict.fromkeys(AS_ROOT, "1"), **environment},
         capture_output=True,
         text=True,
         timeout=300,

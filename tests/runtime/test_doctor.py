@@ -240,12 +240,12 @@ __attribute__((constructor)) static void begin(void) { AT_LOAD; }
 
 def _make_driver(folder: Path, healthy: Facts, fault: str = "", at_load: str = "") -> str:
     """Return the manifest of a driver that does as the default device's, but for its dispatches."""
-    if os.environ.get("VKDISPATCH_TEST_PORTABLE") == "1":
+    name = healthy["devices"][healthy["engine"]["default"]]["name"]
+    if "llvmpipe" not in name:
         pytest.skip("the wrapper is one of llvmpipe's driver")
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     if compiler is None:
         pytest.skip("there is no C compiler")
-    name = healthy["devices"][healthy["engine"]["default"]]["name"]
     real = next(Path(driver["manifest"]) for driver in healthy["drivers"] if name in driver["devices"])
     library = json.loads(real.read_text())["ICD"]["library_path"]
     place = str(real.parent / library) if "/" in library else library
