@@ -1172,6 +1172,9 @@ def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
 def is_c_order(shape: tuple[int, ...], strides: tuple[int, ...]) -> bool:
     """Whether elements with these strides lie one behind the other."""
 
+def basic_view(view: View, index: object) -> View | None:
+    """Return what ints, slices, None and Ellipsis show of a view; None for other indices and wrong ones."""
+
 def is_same_view(first: View, second: View) -> bool:
     """Whether two views show the same elements, in the same shape and order."""
 

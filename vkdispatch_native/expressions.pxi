@@ -3,6 +3,8 @@
 
 cdef extern from *:
     Py_ssize_t Py_REFCNT(PyObject*)
+    int PySlice_Unpack(object, Py_ssize_t*, Py_ssize_t*, Py_ssize_t*) except -1
+    Py_ssize_t PySlice_AdjustIndices(Py_ssize_t, Py_ssize_t*, Py_ssize_t*, Py_ssize_t)
 
 cdef dict _serving = {}  # the functions of `serve_expressions`
 cdef object _get_frame = sys._getframe
@@ -184,6 +186,54 @@ cdef bint _is_same_view(View first, View second):
         and first.shape == second.shape
         and first.strides == second.strides
     )
+
+
+def basic_view(View view not None, index):
+    cdef tuple entries = <tuple>index if type(index) is tuple else (index,)
+    cdef tuple lengths = view.shape, steps = view.strides
+    cdef Py_ssize_t ndim = len(lengths), used = 0, axis = 0, start, stop, step, count
+    cdef int64_t offset = view.offset, stride, place
+    cdef bint is_open = True
+    for each in entries:
+        if type(each) is int or type(each) is slice:
+            used += 1
+        elif each is Ellipsis and is_open:
+            is_open = False
+        elif each is not None:
+            return None
+    if used > ndim:
+        return None
+    if is_open:
+        entries += (Ellipsis,)
+    shape, strides = [], []
+    for each in entries:
+        if each is None:
+            shape.append(1)
+            strides.append(0)
+            continue
+        if each is Ellipsis:
+            shape += lengths[axis : axis + ndim - used]
+            strides += steps[axis : axis + ndim - used]
+            axis += ndim - used
+            continue
+        count, stride = lengths[axis], steps[axis]
+        axis += 1
+        try:
+            if type(each) is slice:
+                PySlice_Unpack(each, &start, &stop, &step)
+                count = PySlice_AdjustIndices(count, &start, &stop, step)
+                if count:
+                    offset += start * stride
+                shape.append(count)
+                strides.append(stride * step)
+                continue
+            place = each
+        except (OverflowError, TypeError, ValueError):
+            return None
+        if not -count <= place < count:
+            return None
+        offset += (place + count if place < 0 else place) * stride
+    return View(view.storage, tuple(shape), view.dtype, offset, tuple(strides))
 
 
 def is_same_view(View first not None, View second not None):

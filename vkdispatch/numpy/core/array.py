@@ -4,7 +4,6 @@ import math
 import operator
 import sys
 from collections.abc import Iterator
-from importlib import import_module
 from types import GenericAlias, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, overload
 
@@ -42,7 +41,7 @@ Scalar = type[OfScalar] | np.dtype[OfScalar]
 
 def namespace() -> Any:
     """Return `vkdispatch.numpy`, of which methods of arrays are functions."""
-    return import_module("vkdispatch.numpy")
+    return sys.modules["vkdispatch.numpy"]
 
 
 class Array(Generic[ShapeT, ScalarT]):

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.application import assign, broadcast_to, cast, make_operation, refuse_read_only
 from vkdispatch.numpy.core.array import Array, array_of, describe, parse_operand, value_of, view_of
 from vkdispatch.numpy.core.conversion import asarray, read_nested
@@ -34,7 +35,7 @@ def get_items(x: Array, index: Any) -> Array:
         Indices in an Array that are out of bounds raise it with the next wait or read.
     """
     view = view_of(x)
-    found = _basic_view(view, index)
+    found = native.basic_view(view, index) or _index_view(view, index)
     if not isinstance(found, View):
         return gather_items(view, found)
     if found.shape or index is Ellipsis or (type(index) is tuple and any(each is Ellipsis for each in index)):
@@ -68,7 +69,7 @@ def set_items(x: Array, index: Any, value: Any) -> None:
                 return
     view = view_of(x)
     refuse_read_only(view)
-    found = _basic_view(view, index)
+    found = native.basic_view(view, index) or _index_view(view, index)
     if isinstance(found, View):
         assign(found, source)
     else:
@@ -94,7 +95,7 @@ def _parse_value(value: Any, x: Array) -> Any:
     return parse_operand(value, "value")
 
 
-def _basic_view(view: View, index: Any) -> "View | Picked":
+def _index_view(view: View, index: Any) -> "View | Picked":
     """Return what an index shows of a view: another view, or what arrays of indices pick."""
     entries = [_normalize(each) for each in index] if type(index) is tuple else [_normalize(index)]
     ndim = len(view.shape)
