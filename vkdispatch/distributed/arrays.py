@@ -12,8 +12,6 @@ from dask.array.backends import ArrayBackendEntrypoint, array_creation_dispatch
 from dask.array.chunk_types import register_chunk_type
 from dask.utils import Dispatch
 
-from vkdispatch.distributed.loading import register
-
 to_vkdispatch_dispatch = Dispatch("to_vkdispatch_dispatch")
 
 
@@ -355,6 +353,3 @@ def _compute_nanquantile(own: Any, x: Any, q: Any, axis: Any = None, **options: 
     import vkdispatch.numpy as vnp
 
     return vnp.nanquantile(x, vnp.asarray(q), axis=tuple(axis), **options)
-
-
-register()  # what waited while this module was imported
