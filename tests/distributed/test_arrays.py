@@ -69,7 +69,7 @@ def compare(ours: Any, theirs: Any, tolerance: float = 2e-5) -> None:
             compare(x, y, tolerance)
         return
     found, expected = ours.compute(), theirs.compute()
-    assert type(found) is vnp.ndarray
+    assert type(found) is type(ours._meta) is vnp.ndarray
     expected = np.asarray(expected)
     assert (found.dtype, found.shape) == (expected.dtype, expected.shape) and ours.dtype == theirs.dtype
     if expected.dtype.kind in "biu":
@@ -196,6 +196,34 @@ CASES: dict[str, Callable[[Any], Any]] = {
     ],
     "least squares": lambda d: da.linalg.lstsq(d.tall, d.tall[:, 0])[:2],
     "norms": lambda d: [da.linalg.norm(d.a), da.linalg.norm(d.a, axis=1), da.linalg.norm(d.a, np.inf)],
+    "lines": lambda d: [
+        da.apply_along_axis(lambda x: x.sum(), 1, d.a),
+        da.apply_along_axis(lambda x, k: np.outer(x[:2], x[:3]) * k, 0, d.a, 3),
+        da.apply_along_axis(np.sort, -1, d.t),
+    ],
+    "axes": lambda d: [
+        da.apply_over_axes(np.sum, d.a, (0, 1)),
+        da.apply_over_axes(np.cumsum, d.i, [-1]),
+        da.apply_over_axes(lambda x, axis: x.max(axis=axis, keepdims=True), d.t, 1),
+    ],
+    "densities": lambda d: [
+        da.histogram(d.p, bins=5, range=(0, 1), density=True)[0],
+        da.histogram(d.p, bins=[0, 0.2, 0.9], weights=d.p, density=True)[0],
+        da.histogram2d(d.p, d.p**2, bins=3, range=((0, 1), (0, 1)), density=True)[0],
+        da.histogramdd(d.tall[:, :2].rechunk((4, 2)), bins=(3, 4), range=((0, 1), (0, 1)))[0],
+    ],
+    "places": lambda d: [
+        da.argwhere(d.a > 0.5),
+        da.nonzero(d.v > 4),
+        da.where(d.i == 3),
+        da.flatnonzero(d.v),
+        d.v.nonzero(),
+    ],
+    "unique elements": lambda d: [
+        da.unique(d.v, return_counts=True),
+        da.unique(d.i, return_index=True, return_inverse=True, return_counts=True),
+        da.unique(d.p, return_inverse=True),
+    ],
     "likes": lambda d: [da.ones_like(d.a), da.zeros_like(d.i), da.full_like(d.a, 3)],
 }
 
@@ -214,12 +242,28 @@ def test_functions_of_dask(both: tuple[Chunked, Chunked], name: str) -> None:
 
 def test_svd_compressed(both: tuple[Chunked, Chunked]) -> None:
     ours, _ = both
-    with dask.config.set({"array.backend": "vkdispatch"}):  # it draws random numbers
-        u, s, v = da.linalg.svd_compressed(ours.a, 10, iterator="QR", seed=1)
+    u, s, v = da.linalg.svd_compressed(ours.a, 10, iterator="QR", seed=1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         (product,) = dask.compute(da.dot(u * s, v))
     np.testing.assert_allclose(product.numpy(), A, atol=1e-4)
+
+
+def test_unique_elements_of_unknown_chunks_and_with_nan(both: tuple[Chunked, Chunked]) -> None:
+    x = both[0].v
+    values, index, inverse, counts = dask.compute(*da.unique(x[x > 3], True, True, True))
+    expected = np.unique(COUNTS[COUNTS > 3], True, True, True)
+    for found, right in zip((values, index, inverse, counts), expected, strict=True):
+        np.testing.assert_array_equal(found.numpy(), right)
+    data = np.float32([2, np.nan, 1, np.nan, 2, 1, np.nan])
+    found = dask.compute(*da.unique(da.from_array(vnp.asarray(data), chunks=3), return_counts=True))
+    for each, right in zip(found, np.unique(data, return_counts=True), strict=True):
+        np.testing.assert_array_equal(each.numpy(), right)
+
+
+def test_a_function_that_changes_axes_is_refused(both: tuple[Chunked, Chunked]) -> None:
+    with pytest.raises(ValueError, match="func: expected a result with 2 axes"):
+        da.apply_over_axes(lambda x, axis: x[None], both[0].a, 0)
 
 
 def test_assignment(both: tuple[Chunked, Chunked]) -> None:
@@ -549,6 +593,10 @@ def make(x):
         "map_blocks": x.map_blocks(lambda b: vnp.sort(b, axis=1) * 2),
         "map_overlap": x.map_overlap(lambda b: b + 1, depth=1, boundary="reflect"),
         "cholesky": da.linalg.cholesky(x @ x.T), "inverse": da.linalg.inv(x @ x.T),
+        "over axes": da.apply_over_axes(np.sum, x, [0]), "counts": da.unique(x.ravel(), return_counts=True)[1],
+        "density": da.histogram(x, bins=4, range=(0, 20), density=True)[0], "places": da.argwhere(x > 5),
+        "mask": x[x > 5], "lines": da.apply_along_axis(lambda b: b.sum(), 0, x, dtype="f4", shape=()),
+        "fft": da.fft.fft(x.rechunk((12, 6)), axis=0),
         "uploaded": n.map_blocks(vnp.asarray), "backend": n.to_backend("vkdispatch"),
         "random": da.random.default_rng(3).normal(size=(6, 4), chunks=3),
         "legacy": da.random.RandomState(3).normal(size=(6, 4), chunks=3), "arange": da.arange(9, chunks=4),
@@ -586,7 +634,7 @@ def test_graphs_are_built_without_a_device_and_computed_with_one(
         "print(len(work))"
     )
     assert done.stderr == ""
-    assert done.stdout == "28\n"
+    assert done.stdout == "35\n"
 
 
 def test_graphs_with_a_device_are_read_without_one(run_python: RunPython, tmp_path: Path) -> None:

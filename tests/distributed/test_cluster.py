@@ -6,6 +6,8 @@ Processes take long to start on a busy machine. Nothing here judges by the clock
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +23,7 @@ pytest.importorskip("distributed")
 pytest.importorskip("cloudpickle")
 
 import dask
+import dask.array as da
 from distributed import Client, get_worker
 
 from vkdispatch.distributed import LocalVulkanCluster
@@ -266,6 +269,56 @@ def test_a_task_that_still_lacks_memory_fails(client: Client) -> None:
         result(client.submit(lack_memory, pure=False))
 
 
+# ---- rechunking between workers
+
+
+@travels
+def require_array(x: Any) -> Any:
+    if type(x) is not vnp.Array:
+        raise TypeError(f"a chunk is of {type(x)}")
+    return x
+
+
+@pytest.mark.parametrize("on_disk", [True, False])
+@pytest.mark.parametrize(
+    ("shape", "old", "new", "dtype"),
+    [
+        ((40, 30, 20), (10, 30, 5), (40, 7, 20), np.complex64),
+        ((60, 50), (13, 50), (60, 17), np.bool_),
+        ((600, 500), (100, 500), (600, 150), np.float32),  # pieces that are not sent together
+    ],
+)
+def test_rechunking_between_workers(
+    client: Client,
+    on_disk: bool,
+    shape: tuple[int, ...],
+    old: tuple[int, ...],
+    new: tuple[int, ...],
+    dtype: Any,
+) -> None:
+    data = (np.random.default_rng(3).random(shape) * 3).astype(dtype)
+    x = da.from_array(data, chunks=old).map_blocks(vnp.asarray)
+    with dask.config.set({"distributed.p2p.storage.disk": on_disk}):
+        y = x.rechunk(new, method="p2p")
+        assert type(y._meta) is vnp.Array
+        assert y.chunks == da.from_array(data, chunks=new).chunks
+        assert any("p2p" in name for name in y.dask.layers)
+        found = y.map_blocks(require_array, meta=y._meta).compute()
+    np.testing.assert_array_equal(found.numpy(), data)
+
+
+def test_chunks_of_numpy_are_rechunked_as_before(client: Client) -> None:
+    data = np.arange(600).reshape(30, 20)
+    found = da.from_array(data, chunks=(7, 20)).rechunk((30, 6), method="p2p").compute()
+    assert type(found) is np.ndarray
+    np.testing.assert_array_equal(found, data)
+
+
+def test_a_cluster_without_a_dashboard_has_no_port_for_one(client: Client) -> None:
+    assert client.scheduler_info()["services"] == {}
+    assert client.dashboard_link == client.cluster.dashboard_link == ""
+
+
 # ---- faults
 
 
@@ -377,3 +430,46 @@ def test_a_cluster_on_a_processor_grows_and_shrinks(client: Client) -> None:
     assert len({each["uuid"] for each in client.run(describe).values()}) == 1
     cluster.scale(2)
     assert len(cluster.worker_spec) == 2
+
+
+CLOSE = """
+import sys, time
+import vkdispatch.numpy as vnp
+from distributed import Client, Event
+from vkdispatch.distributed import LocalVulkanCluster
+
+def sleep(started):
+    Event("sleep").set()
+    time.sleep(1000)
+
+def compute(started):
+    x = vnp.ones((3000, 3000), vnp.float32) / 3000
+    Event("compute").set()
+    for _ in range(200):
+        x = x @ x
+    return x
+
+if __name__ == "__main__":
+    cluster = LocalVulkanCluster(2, int(sys.argv[1]), dashboard_address=None)
+    with cluster, Client(cluster) as client:
+        tasks = [client.submit(each, None) for each in (sleep, compute)]
+        for name in ("sleep", "compute"):
+            Event(name).wait(100)
+    print("closed")
+"""
+
+
+def test_clusters_are_closed_while_tasks_run(client: Client, tmp_path: Path) -> None:
+    device = client.cluster.devices[0].sorted_index
+    file = tmp_path / "close.py"
+    file.write_text(CLOSE)
+    done = subprocess.run(
+        [sys.executable, str(file), str(device)],
+        capture_output=True,
+        text=True,
+        timeout=_PATIENCE,
+        env={**os.environ, "PYTHONPATH": str(Path(vd.__file__).parents[1])},
+        check=True,
+    )
+    assert done.stdout == "closed\n"
+    assert "still alive" not in done.stderr  # nothing had to be killed

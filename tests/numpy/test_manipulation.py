@@ -214,3 +214,16 @@ def test_views_of_nothing_as_other_dtypes() -> None:
     x = vnp.zeros((0, 0), np.int64)
     assert (x.T.view(np.int32).shape, vnp.asfortranarray(x).T.view(np.int16).shape) == ((0, 0), (0, 0))
     assert vnp.zeros((3, 0), np.int64).view(np.int32).shape == (3, 0)
+
+
+def test_shapes_are_ints_whatever_integers_they_come_from() -> None:
+    x, two = vnp.ones((5, 4)), np.int64(2)
+    made = [
+        vnp.diagonal(x, two),
+        *vnp.topk(x, two),
+        x[two:, :two],
+        vnp.zeros((two, two)),
+        vnp.eye(two, k=two),
+    ]
+    made += [x.reshape(two, -1), vnp.tile(x, two), vnp.pad(x, two), vnp.broadcast_to(x, (two, 5, 4))]
+    assert {type(length) for each in made for length in each.shape} == {int}

@@ -64,6 +64,14 @@ def test_quantiles_of_axes_and_dtypes() -> None:
     assert_same(out, np.quantile(WHOLE, 0.5, axis=0))
 
 
+@pytest.mark.parametrize("q", [np.float32(25), np.array([25, 75], np.float32), np.float64(25), [25], 25])
+@pytest.mark.parametrize("kind", [np.float32, np.float64, np.int32, np.uint8])
+def test_quantiles_have_the_dtype_of_elements_and_fractions(kind: type, q: object) -> None:
+    for method in ("linear", "weibull", "nearest"):
+        check("percentile", np.arange(4, 25, 2).astype(kind), q, method=method)
+        check("nanpercentile", np.arange(4, 25, 2).astype(kind), q, method=method)
+
+
 def test_wrong_quantiles() -> None:
     check("quantile", X, 1.5)
     check("quantile", X, 0.5, method="none")

@@ -3,7 +3,6 @@
 import functools
 import math
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from dask.array.backends import ArrayBackendEntrypoint, array_creation_dispatch
 from dask.array.chunk_types import register_chunk_type
 from dask.utils import Dispatch
 
-from vkdispatch.distributed.loading import register
+from vkdispatch.distributed.routines import find_module, is_array, replace, serve_routines
 
 to_vkdispatch_dispatch = Dispatch("to_vkdispatch_dispatch")
 
@@ -28,12 +27,13 @@ def register_chunks() -> None:
 
     register_chunk_type(vnp.ndarray)
     for name, function in _FUNCTIONS.items():
-        lookup = getattr(_find_module("dispatch"), name, None)
+        lookup = getattr(find_module("dispatch"), name, None)
         if lookup is not None:
             lookup.register(vnp.ndarray, function)
     _serve_linalg()
     _serve_chunks()
     _serve_permutations()
+    serve_routines()
 
 
 # ---- what Dask looks up --------------------------------------------------------------------------
@@ -233,37 +233,31 @@ def _serve_linalg() -> None:
 
     Dask has SciPy do it, which would copy them to the host, with zeros and ones of NumPy beside them.
     """
-    linalg, utils = _find_module("linalg"), _find_module("utils")
+    linalg, utils = find_module("linalg"), find_module("utils")
     solve_block, lu, inv = utils.scipy_linalg_safe, linalg.lu, linalg.inv
 
     @functools.wraps(solve_block)
     def scipy_linalg_safe(func_name: str, *args: Any, **kwargs: Any) -> Any:
         from vkdispatch.numpy.linalg.triangles import solve_triangular
 
-        if _is_array(args[0]) and func_name == "solve_triangular":
+        if is_array(args[0]) and func_name == "solve_triangular":
             return solve_triangular(*args, **kwargs)
         return solve_block(func_name, *args, **kwargs)
 
     @functools.wraps(lu)
     def factor(a: Any) -> Any:
         found = lu(a)
-        return tuple(map(_replace_blocks, found)) if _is_array(a._meta) else found
+        return tuple(map(_replace_blocks, found)) if is_array(a._meta) else found
 
     @functools.wraps(inv)
     def invert(a: Any) -> Any:
-        if not _is_array(a._meta):
+        if not is_array(a._meta):
             return inv(a)
         from dask.array import eye
 
         return linalg.solve(a, eye(a.shape[0], chunks=a.chunks[0][0]).map_blocks(to_vkdispatch_dispatch))
 
     utils.scipy_linalg_safe, linalg.lu, linalg.inv = scipy_linalg_safe, factor, invert
-
-
-def _is_array(x: Any) -> bool:
-    from vkdispatch.numpy.core.array import Array
-
-    return isinstance(x, Array)
 
 
 def _replace_blocks(x: Any) -> Any:
@@ -297,9 +291,9 @@ def _make_zeros(shape: Any, dtype: Any) -> Any:
 
 def _serve_chunks() -> None:
     """Let functions of chunks, which make arrays of NumPy beside them, compute with Arrays."""
-    _replace("slicing", "setitem", _set_items)
-    _replace("chunk", "argtopk_preprocess", lambda own, a, idx: own(a, to_vkdispatch_dispatch(idx)))
-    _replace("reductions", "_custom_nanquantile", _compute_nanquantile)
+    replace("slicing", "setitem", _set_items)
+    replace("chunk", "argtopk_preprocess", lambda own, a, idx: own(a, to_vkdispatch_dispatch(idx)))
+    replace("reductions", "_custom_nanquantile", _compute_nanquantile)
 
 
 def _serve_permutations() -> None:
@@ -309,7 +303,7 @@ def _serve_permutations() -> None:
 
     from vkdispatch.random.generator import Generator
 
-    random = _find_module("random")
+    random = find_module("random")
     own = random.Generator.permutation
 
     @functools.wraps(own)
@@ -325,29 +319,10 @@ def _serve_permutations() -> None:
     random.Generator.permutation = permutation
 
 
-def _find_module(name: str) -> Any:
-    """Return a module of `dask.array`, whose attribute of this name may be something else."""
-    return import_module(f"dask.array.{name}")
-
-
-def _replace(home: str, name: str, compute: Callable[..., Any]) -> None:
-    """Have `compute` called, with the function of Dask and its arguments, where the first one is an Array."""
-    module = _find_module(home)
-    own = getattr(module, name, None)
-    if own is None:
-        return
-
-    @functools.wraps(own)
-    def call(x: Any, *args: Any, **kwargs: Any) -> Any:
-        return compute(own, x, *args, **kwargs) if _is_array(x) else own(x, *args, **kwargs)
-
-    setattr(module, name, call)
-
-
 def _set_items(own: Any, x: Any, value: Any, indices: Any) -> Any:
     # Dask marks places of other chunks, and takes them out of NumPy's arrays alone
     return own(
-        x, value, [each.numpy() if _is_array(each) and each.dtype != bool else each for each in indices]
+        x, value, [each.numpy() if is_array(each) and each.dtype != bool else each for each in indices]
     )
 
 
@@ -355,6 +330,3 @@ def _compute_nanquantile(own: Any, x: Any, q: Any, axis: Any = None, **options: 
     import vkdispatch.numpy as vnp
 
     return vnp.nanquantile(x, vnp.asarray(q), axis=tuple(axis), **options)
-
-
-register()  # what waited while this module was imported

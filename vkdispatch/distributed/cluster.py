@@ -2,10 +2,12 @@
 
 import logging
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from distributed import Nanny, Scheduler, Security
 from distributed.deploy.spec import SpecCluster
+from distributed.http.routing import RoutingApplication
 from distributed.worker_memory import parse_memory_limit
 
 from vkdispatch.base.devices.information import DeviceInfo
@@ -15,6 +17,24 @@ from vkdispatch.distributed.devices import choose_devices, pin
 from vkdispatch.distributed.worker import VulkanPlugin
 
 _logger = logging.getLogger(__name__)
+
+
+class _SchedulerWithoutDashboard(Scheduler):
+    """A scheduler that opens no port for HTTP: Dask's takes 8787 for it even if it has no dashboard."""
+
+    def start_http_server(self, routes: Any, *_: Any, **__: Any) -> None:
+        self.http_application = RoutingApplication(routes)
+
+
+class VulkanNanny(Nanny):
+    """A nanny that does not wait for tasks when it ends its worker: nobody gets their results."""
+
+    async def instantiate(self) -> Any:
+        """Start the worker's process, and return its status."""
+        status = await super().instantiate()
+        if self.process is not None:
+            self.process.kill = partial(self.process.kill, executor_wait=False)
+        return status
 
 
 class LocalVulkanCluster(SpecCluster):
@@ -51,7 +71,7 @@ class LocalVulkanCluster(SpecCluster):
     name, asynchronous, loop, security, silence_logs
         As for `distributed.LocalCluster`.
     host, scheduler_port, dashboard_address, protocol, interface
-        As for `distributed.LocalCluster`.
+        As for `distributed.LocalCluster`. A `dashboard_address` of None: no dashboard, and no port for one.
 
     Raises
     ------
@@ -112,13 +132,12 @@ class LocalVulkanCluster(SpecCluster):
         super().__init__(
             workers={number: self._specify(info) for number, info in enumerate(workers)},
             scheduler={
-                "cls": Scheduler,
+                "cls": Scheduler if dashboard_address is not None else _SchedulerWithoutDashboard,
                 "options": {
                     **places,
                     "port": scheduler_port,
                     "dashboard": dashboard_address is not None,
-                    # without a dashboard it still has a server for HTTP
-                    "dashboard_address": ":0" if dashboard_address is None else dashboard_address,
+                    "dashboard_address": dashboard_address,
                 },
             },
             asynchronous=asynchronous,
@@ -134,7 +153,7 @@ class LocalVulkanCluster(SpecCluster):
 
     def _specify(self, info: DeviceInfo) -> dict[str, Any]:
         """Return what `SpecCluster` starts a worker on a device from."""
-        return {"cls": Nanny, "options": {**self._options, "env": {**self._env, **pin(info)}}}
+        return {"cls": VulkanNanny, "options": {**self._options, "env": {**self._env, **pin(info)}}}
 
     def new_worker_spec(self) -> dict[Any, Any]:
         """Return a worker on the device that has the fewest. Raises ValueError if each GPU has one."""

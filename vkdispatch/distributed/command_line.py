@@ -64,13 +64,13 @@ def worker(**options: Any) -> None:
 async def _run(options: dict[str, Any]) -> int:
     """Run workers until they are closed, and return the exit status."""
     try:
-        from distributed import Nanny, Security
+        from distributed import Security
         from distributed._signals import wait_for_signals
     except ImportError as error:
         raise MissingPackageError(
             f"workers need the packages of the extra: pip install 'vkdispatch[dask]' ({error})"
         ) from error
-    from vkdispatch.distributed.cluster import nanny_options, parse_host_limit
+    from vkdispatch.distributed.cluster import VulkanNanny, nanny_options, parse_host_limit
     from vkdispatch.distributed.devices import choose_devices, pin
 
     # a whole number is an index
@@ -100,7 +100,7 @@ async def _run(options: dict[str, Any]) -> int:
     )
     name = options["name"]
     nannies = [
-        Nanny(
+        VulkanNanny(
             options["scheduler"],
             name=name if name is None or len(infos) == 1 else f"{name}-{number}",
             env=pin(info),

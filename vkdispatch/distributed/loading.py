@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
 
-# Functions of this package to call once all modules of a set are loaded.
+# Functions of modules of this package to call once all modules of a set are loaded.
 _waiting: dict[tuple[str, str], frozenset[str]] = {
     ("arrays", "register_backend"): frozenset(("dask.array",)),
     ("arrays", "register_chunks"): frozenset(("dask.array", "vkdispatch.numpy")),
     ("protocol", "register_messages"): frozenset(("distributed.protocol.serialize",)),
+    ("rechunking", "watch_rechunking"): frozenset(("distributed.shuffle._rechunk",)),
     ("results", "watch_local"): frozenset(("dask.local",)),
     ("results", "watch_workers"): frozenset(("distributed.worker",)),
 }
@@ -60,13 +61,13 @@ def _is_loaded(name: str) -> bool:
 
 def _call_ready() -> None:
     for (home, function), names in list(_waiting.items()):
-        own = sys.modules.get(f"vkdispatch.distributed.{home}")
-        if own is not None and getattr(own.__spec__, "_initializing", False) and not hasattr(own, function):
-            continue  # it is being imported, and calls `register` at its end
+        own = f"vkdispatch.distributed.{home}"
+        if own in sys.modules and not _is_loaded(own):
+            continue  # it is being imported, and this is called again at its end
         # the first of several threads takes it
         if all(map(_is_loaded, names)) and _waiting.pop((home, function), None) is not None:
             try:
-                getattr(import_module(f"vkdispatch.distributed.{home}"), function)()
+                getattr(import_module(own), function)()
             except Exception as error:
                 # Dask itself is to work, whatever its version
                 warnings.warn(
@@ -76,13 +77,19 @@ def _call_ready() -> None:
                 )
 
 
+def _is_awaited(name: str) -> bool:
+    return any(
+        name in names or name == f"vkdispatch.distributed.{home}" for (home, _), names in _waiting.items()
+    )
+
+
 class _Finder:
     """Finds the modules that are waited for, by the other finders, and notices when they are loaded."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> "ModuleSpec | None":
-        if fullname in _loaded or not any(fullname in names for names in _waiting.values()):
+        if fullname in _loaded or not _is_awaited(fullname):
             return None
         for finder in sys.meta_path:
             find = None if finder is self else getattr(finder, "find_spec", None)

@@ -4,8 +4,6 @@ from importlib import import_module
 
 from distributed.protocol.serialize import dask_deserialize, dask_serialize
 
-from vkdispatch.distributed.loading import register
-
 
 def register_messages() -> None:
     """Have `distributed` find our functions for arrays and buffers when it meets one."""
@@ -15,6 +13,3 @@ def register_messages() -> None:
 
 def _load() -> None:
     import_module("vkdispatch.distributed.serialization")
-
-
-register()  # what waited while this module was imported

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from vkdispatch.base.process.tasks import RunningTask
-from vkdispatch.distributed.loading import register
 
 _CONTAINERS = (list, tuple, set, frozenset)
 
@@ -133,6 +132,3 @@ def watch_workers() -> None:
         return run(_Finished(task), data, *others)
 
     worker._run_task_simple = run_task
-
-
-register()  # what waited while this module was imported

@@ -383,6 +383,7 @@ def view_diagonal(array: Array, offset: int, axis1: int = 0, axis2: int = 1) -> 
     first, second = parse_axis(axis1, array.ndim, "axis1"), parse_axis(axis2, array.ndim, "axis2")
     if first == second:
         raise ArgumentValueError("axis1, axis2: expected different axes")
+    offset = parse_index(offset, "offset")
     view = view_of(array)
     rows, columns = view.shape[first], view.shape[second]
     start = view.offset

@@ -9,7 +9,7 @@ from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.lines import lines_of
 from vkdispatch.numpy.basics.manipulation import parse_axis, reshape
-from vkdispatch.numpy.core.array import Array, value_of
+from vkdispatch.numpy.core.array import Array, parse_index, value_of
 from vkdispatch.numpy.core.dtypes import int64
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.indexing.gathering import array_from
@@ -86,7 +86,7 @@ def topk(x: Any, k: int, /, *, axis: int | None = -1, largest: bool = True) -> t
     ValueError
         `k` is negative, or larger than the axis.
     """
-    array = to_array(x)
+    array, k = to_array(x), parse_index(k, "k")
     if axis is None:
         array, axis = reshape(array, -1), 0
     if not array.ndim:

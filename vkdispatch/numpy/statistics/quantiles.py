@@ -124,17 +124,19 @@ def _check_real(x: Array, name: str) -> None:
         raise ArgumentTypeError(f"{name}: expected an array of real numbers, got {x.dtype}")
 
 
-def _parse_q(q: Any, scale: float) -> tuple["np.ndarray[Any, Any]", bool]:
-    """Return fractions as float64, and whether they are a Python number, which has no dtype of its own."""
-    fractions = asnumpy(q)
-    if fractions.dtype.kind not in "biuf":
+def _parse_q(q: Any, scale: float) -> tuple["np.ndarray[Any, Any]", Kind | None]:
+    """Return fractions as float64, and their own dtype; None of a Python number, which has none."""
+    given = asnumpy(q)
+    if given.dtype.kind not in "biuf":
         raise ArgumentTypeError(f"q: expected real numbers, got {q!r}")
-    fractions = fractions.astype(np.float64) / scale
+    fractions = given.astype(np.float64) / scale
     if not ((fractions >= 0) & (fractions <= 1)).all():
         raise ArgumentValueError(
             f"q: quantiles must be in the range [0, {1 if scale == 1 else 100}], got {q!r}"
         )
-    return fractions, isinstance(q, (int, float)) and not isinstance(q, np.generic)
+    if isinstance(q, (int, float)) and not isinstance(q, np.generic):
+        return fractions, None
+    return fractions, given.dtype if given.dtype.kind == "f" else float64
 
 
 def _quantiles(  # noqa: PLR0913  the options of the public functions
@@ -154,10 +156,12 @@ def _quantiles(  # noqa: PLR0913  the options of the public functions
         raise ArgumentValueError(f"method: expected one of {', '.join(map(repr, METHODS))}, got {method!r}")
     if weights is not None:
         raise UnsupportedError("weights: weighted quantiles are not implemented; use numpy.quantile")
-    fractions, is_weak = _parse_q(q, scale)
+    fractions, q_kind = _parse_q(q, scale)
     kind = real_kind(array.dtype) if method not in _DISCRETE else array.dtype
-    if not is_weak and method not in _DISCRETE and default_real() == float64:
-        kind = float64
+    if q_kind is not None and method not in _DISCRETE:
+        common = np.result_type(array.dtype, q_kind)
+        if common != float64 or default_real() == float64:
+            kind = common
     lines, axes = _lines_last(array, axis)
     length = lines.shape[-1]
     if length == 0 and not without_nan:
