@@ -32,6 +32,7 @@ from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.codegen.trace.operands import check_dtype, parse_stored_value
 from vkdispatch.codegen.trace.operators import Operators
 from vkdispatch.codegen.trace.placeholders import add_placeholder
+from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.glsl.expressions import expression_text
 from vkdispatch.ir import (
     Expr,
@@ -388,7 +389,9 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     def to_dtype(self, var_type: DType) -> "ShaderVariable":
         """Convert the value. Raises ValueError where there is no such conversion."""
         check_dtype(var_type, "to_dtype")
-        return ShaderVariable(ex.construct(var_type, (self._value(),)))
+        value = self._value()
+        check_conversion("to_dtype", value, var_type)
+        return ShaderVariable(ex.construct(var_type, (value,)))
 
 
 class Updated(ShaderVariable):
