@@ -87,8 +87,8 @@ def apply(
     """Call a function component by component, on operands brought to one type.
 
     `floating` turns integers into floats. If `own`, `glsl.mathematics` has the function, for what GLSL's
-    cannot do; see `expressions.elementary`. `checked` tells that the caller has looked at unsigned differences.
-    Raises ValueError for matrices and complex numbers.
+    cannot do; see `expressions.elementary`. `checked` tells that the caller has looked at unsigned
+    differences. Raises ValueError for matrices and complex numbers.
     """
     given = operands(name, values)
     kind, parts = ex.meet(given, name, floating=floating)

@@ -1,4 +1,4 @@
-"""Warnings about integers whose type makes an operation pointless, or wrong: differences of unsigned integers."""
+"""Warnings about integers whose type makes an operation pointless, or wrong: unsigned differences."""
 
 from collections.abc import Iterator
 
@@ -87,8 +87,8 @@ def check_remainder(value: ex.Operand, divisor: ex.Operand) -> None:
         return
     if isinstance(value, Expr) and _wraps(value):
         warn(
-            f"% of {value.dtype.name}: a difference of unsigned integers wraps around to large numbers; add the "
-            "divisor first, as in (i + n - 1) % n"
+            f"% of {value.dtype.name}: a difference of unsigned integers wraps around to large numbers; add "
+            "the divisor first, as in (i + n - 1) % n"
         )
 
 
