@@ -65,6 +65,15 @@ class dtype(Value):
     numpy_shape: ClassVar[tuple[int, ...]]
     true_numpy_shape: ClassVar[tuple[int, ...]]
 
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args: object, **kwargs: object) -> "dtype":
+            """Refuse: GPU values are made by functions."""
+            raise ArgumentTypeError(
+                f"vd.{cls.__name__} is a type and cannot be called; in a kernel, "
+                f"vc.to_dtype(vd.{cls.__name__}, ...) makes a value of it"
+            )
+
 
 DType = type[dtype]
 
