@@ -69,7 +69,7 @@ IN_CODEGEN = _each(
 
 
 def names_lacking(module: str, advice: dict[str, str], owner: object) -> Callable[[str], NoReturn]:
-    """Return a `__getattr__` for a module that raises AttributeError with advice. Python adds similar ones."""
+    """Return a module's `__getattr__`, which raises AttributeError with advice. Python adds similar ones."""
 
     def refuse(name: str) -> NoReturn:
         known = f"; {advice[name]}" if name in advice else ""
