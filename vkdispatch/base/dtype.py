@@ -78,6 +78,15 @@ class dtype(Value):
 DType = type[dtype]
 
 
+def suggest(value: object) -> str:
+    """Return what to write instead of one of Python's or NumPy's types, after a semicolon, or ""."""
+    names = {float: "float32", int: "int32", bool: "bool_", complex: "complex64"}
+    name = names.get(value) if isinstance(value, type) else None
+    if name is None and isinstance(value, type) and value.__module__ == "numpy":
+        name = value.__name__.replace("bool", "bool_").replace("__", "_")
+    return f"; write vd.{name}" if name is not None and name in globals() else ""
+
+
 class _Scalar(dtype):
     dimentions = 0
     child_type = None

@@ -452,7 +452,8 @@ class BoundVariable(ShaderVariable):
 
     def __len__(self) -> int:
         raise located(
-            ArgumentTypeError, f"the size of a {self._noun()} is not known while the kernel is traced"
+            ArgumentTypeError,
+            f"len() of a {self._noun()} is not known while the kernel is traced; use .size or .shape",
         )
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.tracebacks import hide_own_frames
 from vkdispatch.rewrite.calls.kernel_result import check_result
 from vkdispatch.rewrite.functions import prepare_kernel
 from vkdispatch.shader.arguments.signature import Signature, find_origin, is_method, read_signature
@@ -108,7 +109,11 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
             arguments = context.declare_input_arguments(
                 list(signature.annotations), list(signature.names), list(signature.defaults)
             )
-            check_result(function, prepare_kernel(function, rewrite)(*arguments))
+            try:
+                check_result(function, prepare_kernel(function, rewrite)(*arguments))
+            except Exception as error:
+                hide_own_frames(error)
+                raise
         description = context.get_description(getattr(function, "__name__", "shader"))
         origin = find_origin(function)
         traced = ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)

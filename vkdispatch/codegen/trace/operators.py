@@ -116,6 +116,12 @@ class Operators(GpuValue):
             return ex.as_complex(other, mine)
         if isinstance(other, (bool, np.bool_)) and mine is bool_:
             return ex.literal(bool(other), bool_)
+        if isinstance(other, complex):
+            raise located(
+                ArgumentTypeError,
+                f"{symbol}: a {mine.name} and the complex number {other!r}; convert the value with "
+                "vc.to_complex64(...)",
+            )
         raise located(
             ArgumentTypeError,
             f"{symbol}: expected a GPU value or a number, got {other!r} ({type(other).__name__})",
