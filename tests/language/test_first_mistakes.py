@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import typing
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -141,3 +142,30 @@ def test_powers_of_minus_one() -> None:
     signs = (-1.0) ** np.arange(6)
     np.testing.assert_allclose(x.read(0), signs + (-2.0) ** np.arange(6), rtol=1e-6)
     np.testing.assert_array_equal(z.read(0), 1j * signs)
+
+
+@pytest.mark.parametrize(
+    ("size", "wrong", "advice"),
+    [
+        ("x.shape", False, ""),
+        ("x.shape[::-1]", True, "'x.shape', or x[gid.y, gid.x]"),
+        ("(x.shape[1], x.shape[0])", True, "'x.shape', or x[gid.y, gid.x]"),
+        ("out.shape[::-1]", False, ""),
+        ("out.shape", True, "'out.shape[::-1]', or out[gid.x, gid.y]"),
+        ("x.shape[::-1] if x.size else 1", False, ""),
+    ],
+)
+def test_size_and_indices_of_a_matrix(size: str, wrong: bool, advice: str) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+
+        @vd.shader(size)
+        def transpose(x: Buff[f32], out: Buff[f32]) -> None:
+            here = vc.global_invocation_id()
+            out[here.y.to_dtype(i32), here.x] = x[here.x, here.y]
+
+    assert len(caught) == wrong
+    if wrong:
+        assert advice in str(caught[0].message) and "out[here.y.to_dtype(i32), here.x]" in str(
+            caught[0].message
+        )

@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from vkdispatch.base.errors import notebook_shell
 from vkdispatch.base.other_names import names_lacking
 
 # The frames of the native module name its sources, which are not beside it.
@@ -20,9 +19,8 @@ def is_full_traceback() -> bool:
     return os.environ.get("VKDISPATCH_TRACEBACK") == "full"
 
 
-def hide_own_frames(error: Exception) -> None:
-    """Let IPython print an error of the user's code without the frames of this package."""
-    shell = notebook_shell()
+def hide_own_frames(error: Exception, shell: Any) -> None:
+    """Let IPython's `shell`, if there is one, print an error of the user's code without the frames of this package."""
     if shell is None or hasattr(error, "_render_traceback_"):
         return
     last = error.__traceback__
