@@ -20,7 +20,7 @@ def is_full_traceback() -> bool:
 
 
 def hide_own_frames(error: Exception, shell: Any) -> None:
-    """Let IPython's `shell`, if there is one, print an error of the user's code without the frames of this package."""
+    """Let IPython, if there is a `shell`, print an error of the user without the frames of this package."""
     if shell is None or hasattr(error, "_render_traceback_"):
         return
     last = error.__traceback__
