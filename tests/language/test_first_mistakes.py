@@ -169,3 +169,15 @@ def test_size_and_indices_of_a_matrix(size: str, wrong: bool, advice: str) -> No
         assert advice in str(caught[0].message) and "out[here.y.to_dtype(i32), here.x]" in str(
             caught[0].message
         )
+
+
+def test_print_of_python(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.warns(vd.KernelWarning, match=r"vc\.print shows values") as caught:
+
+        @vd.shader("x.size")
+        def show(x: Buff[f32]) -> None:
+            print("traced")
+            print(x[vc.global_invocation_id().x])
+
+    assert len(caught) == 1 and "print(x[vc" in str(caught[0].message)
+    assert capsys.readouterr().out.startswith("traced\n<float32 ")

@@ -29,6 +29,7 @@ from vkdispatch.codegen.trace.components import (
     split_components,
 )
 from vkdispatch.codegen.trace.current import current, is_tracing
+from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.codegen.trace.operands import check_dtype, parse_stored_value
 from vkdispatch.codegen.trace.operators import Operators
 from vkdispatch.codegen.trace.placeholders import add_placeholder
@@ -44,7 +45,7 @@ from vkdispatch.ir import (
 )
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.attributes import COMPONENTS, is_swizzle, unknown_attribute
-from vkdispatch.ir.location import here, located
+from vkdispatch.ir.location import here, located, within_library
 from vkdispatch.passes.messages import BRACES, FormatError, check_format
 
 __all__ = ["BoundVariable", "ShaderVariable"]
@@ -179,6 +180,12 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"<{self.var_type.name} {self.name}>"
+
+    def __str__(self) -> str:
+        """Return the text of `repr`, and warn: Python's print in a kernel asks for it during the trace."""
+        if is_tracing() and not within_library():
+            warn("print and str run once, while the kernel is traced; vc.print shows values on the device")
+        return repr(self)
 
     def __format__(self, spec: str) -> str:
         """Let `vc.print(f"{x:.3f}")` print the value: it goes into the text as a placeholder."""
