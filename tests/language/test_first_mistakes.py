@@ -181,3 +181,26 @@ def test_print_of_python(capsys: pytest.CaptureFixture[str]) -> None:
 
     assert len(caught) == 1 and "print(x[vc" in str(caught[0].message)
     assert capsys.readouterr().out.startswith("traced\n<float32 ")
+
+
+def test_barriers_that_only_some_reach() -> None:
+    def body(x: Any) -> None:
+        i, lane = vc.global_invocation_id().x, vc.local_invocation_id().x
+        if vc.workgroup_id().x == 0 and x.size > 3:
+            vc.barrier()  # the same for the workgroup
+        for start in range(0, x.size, 64):
+            vc.barrier()
+            x[i] = start
+        if lane < 32:
+            vc.barrier()  # 1
+        for _ in range(i):
+            vc.barrier()  # 2
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        vd.shader(1, arg_type_annotations=[Buff[i32]], local_size=64)(body)
+    assert [str(each.message).strip().splitlines()[-2].strip() for each in caught] == [
+        "vc.barrier()  # 1",
+        "vc.barrier()  # 2",
+    ]
+    assert all("only some invocations" in str(each.message) for each in caught)
