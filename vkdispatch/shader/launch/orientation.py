@@ -1,27 +1,20 @@
 """A warning about launches whose size counts rows along x where the kernel counts columns, or the reverse."""
 
-import re
-
 from vkdispatch.analyses.contents import contents
 from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.ir import Builtin, Expr, Kernel, Op, Storage
 from vkdispatch.ir.location import Loc
-
-_ROWS_ALONG_X = re.compile(r"\s*(\w+)\.shape\s*")
-_COLUMNS_ALONG_X = re.compile(
-    r"\s*(\w+)\.shape\s*\[\s*::\s*-1\s*\]\s*|\s*\(\s*(\w+)\.shape\[1\]\s*,\s*\2\.shape\[0\]\s*\)\s*"
-)
 
 
 def check_orientation(kernel: Kernel, exec_size: object) -> None:
     """Warn if `exec_size` is the shape of a matrix, and the kernel indexes the matrix the other way round."""
     if not isinstance(exec_size, str):
         return
-    columns, rows = _COLUMNS_ALONG_X.fullmatch(exec_size), _ROWS_ALONG_X.fullmatch(exec_size)
-    found = columns or rows
-    if found is None:
+    text = exec_size.replace(" ", "")
+    name = text.lstrip("(").partition(".")[0]
+    columns = text in (f"{name}.shape[::-1]", f"({name}.shape[1],{name}.shape[0])")
+    if not columns and text != f"{name}.shape":
         return
-    name = next(group for group in found.groups() if group)
     wrong, right = (("x", "y"), ("y", "x")) if columns else (("y", "x"), ("x", "y"))
     orders: dict[tuple[str, ...], Loc | None] = {}
     for expr in contents(kernel).expressions:
