@@ -128,7 +128,9 @@ def __getattr__(name: str) -> object:
         return value
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from vkdispatch.base.other_names import IN_PACKAGE, names_lacking
+
+    return names_lacking(__name__, IN_PACKAGE, sys.modules[__name__])(name)
 
 
 def __dir__() -> list[str]:

@@ -543,6 +543,14 @@ DOUBTFUL: list[tuple[str, str, Callable[[Any, Any], Any]]] = [
     ("x[0] < 0", "< 0: this is never true", lambda i, x: x[0] < 0),
     ("x[0] <= 2**32 - 1", "this is always true", lambda i, x: x[0] <= 2**32 - 1),
     ("x[0] == 0.5", "this is never true", lambda i, x: x[0] == 0.5),
+    ("(i - 4) * 0.5", "* converts uint32 to float32", lambda i, x: (i - 4) * 0.5),
+    ("1.5 + (i % 8 - 4)", "+ converts uint32 to float32", lambda i, x: 1.5 + (i % 8 - 4)),
+    ("(i - 4) / 4", "/ converts uint32 to float32", lambda i, x: (i - 4) / 4),
+    ("float(i - 4)", "float converts uint32 to float32", lambda i, x: float(i - 4)),
+    ("(i - 4).to_dtype(f32)", "converts uint32 to float32", lambda i, x: (i - 4).to_dtype(f32)),
+    ("vc.to_vec2(i - 4, 0)", "converts uint32 to float32", lambda i, x: vc.to_vec2(i - 4, 0)),
+    ("vc.sin(i - 4)", "sin converts uint32 to float32", lambda i, x: vc.sin(i - 4)),
+    ("(i - 4) // 2", "// of uint32", lambda i, x: (i - 4) // 2),
 ]
 
 
@@ -556,6 +564,34 @@ def test_pointless_operations_warn_at_their_line(case: int) -> None:
     (found,) = warned(body, Buff[u32])
     assert message in found and "test_numbers.py:" in found and text in found
     assert ("to_dtype(vd.int32)" in found) == ("i" in text)
+
+
+def test_remainder_of_a_wrapped_id_warns() -> None:
+    def body(x: Any) -> None:
+        i = vc.global_invocation_id().x
+        x[(i - 1) % 10] = 0
+        x[(i + -1) % x.size] = 0
+        x[(i - 1) % 16] = 0  # wraps around to the same number
+        x[(i + 9) % 10] = 0
+
+    found = warned(body, Buff[u32])
+    assert len(found) == 2 and all("% of uint32" in each and "(i + n - 1) % n" in each for each in found)
+
+
+def test_wrapped_ids_do_not_warn_where_they_may_be_right() -> None:
+    def body(out: Any, n: Any) -> None:
+        i = vc.global_invocation_id().x
+        d = i - 4
+        out[0] = vc.sqrt(d * d) + (i - 4 + 8) / 2 + (63 - i) * 0.5 + (i - i % 8) / 8 + (i + 1 - 1) * 0.5
+        out[1] = (i.to_dtype(i32) - 4) * 0.5 + (i - n) / 2 + (i - out.size // 2) / 2
+        if i >= 4:
+            out[2] = (i - 4) * 0.5
+        out[3] = (i - 4) * 0.25 if i >= 4 else 0.0
+        if i < 3:
+            return
+        out[4] = (i - 3) * 0.5
+
+    assert warned(body, Buff[f32], Const[i32]) == []
 
 
 def test_pointless_comparisons_warn_through_registers() -> None:

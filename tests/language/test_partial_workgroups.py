@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import random
+import warnings
 from typing import Any
 
 import numpy as np
@@ -479,3 +480,45 @@ def test_registers_used_after_a_subgroup_operation() -> None:
     out = vd.Buffer((28,), i32)
     kernel(out, vd.asbuffer(source))
     assert out.read(0).tolist() == (source * 3 + 1).tolist()
+
+
+def test_tiles_with_gaps_warn_at_the_store() -> None:
+    @vd.shader("sums.size", local_size=64)
+    def sum_all(x: Buff[f32], sums: Buff[f32]) -> None:
+        i, own = vc.global_invocation_id().x, vc.local_invocation_id().x
+        tile = vc.shared_buffer(f32, 64)
+        total = 0.0
+        for start in range(0, x.size, 64):
+            tile[own] = x[start + own]
+            vc.barrier()
+            for k in range(64):
+                total += tile[k]
+            vc.barrier()
+        sums[i] = total
+
+    x = vd.asbuffer(np.ones(640, np.float32))
+    whole, partial = vd.Buffer(128, vd.float32), vd.Buffer(100, vd.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        sum_all(x, whole)
+    assert (whole.read(0) == 640).all()
+    with pytest.warns(vd.KernelWarning, match=r"exec_size \(99, 1, 1\) .* incomplete") as caught:
+        sum_all(x, partial, exec_size=99)
+    assert "tile[own] = x[start + own]" in str(caught[0].message)
+    with warnings.catch_warnings():  # one warning for each kernel
+        warnings.simplefilter("error")
+        sum_all(x, partial, exec_size=98)
+
+
+def test_own_elements_in_shared_memory_do_not_warn() -> None:
+    @vd.shader("y.size", local_size=64)
+    def largest(x: Buff[f32], y: Buff[f32]) -> None:
+        i, own = vc.global_invocation_id().x, vc.local_invocation_id().x
+        shared = vc.shared_buffer(f32, 64)
+        shared[own] = x[i]
+        vc.barrier()
+        y[i] = shared[own]
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        largest(vd.asbuffer(np.ones(100, np.float32)), vd.Buffer(100, vd.float32))

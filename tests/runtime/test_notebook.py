@@ -50,6 +50,13 @@ vd.sum(masked(x))
 def own(data: Buff[f32]) -> None:
     data[0] = {}["key"]
 """,
+    "name": """
+@vd.shader("data.size")
+def misspelt(data: Buff[f32]) -> None:
+    i = vc.global_invocation_id().x
+    if data[i] > 0:
+        data[i] = vc.sinn(data[i])
+""",
     "late": """
 import vkdispatch.numpy as vnp
 missing = vnp.zeros(3)[vnp.asarray([5])]
@@ -115,7 +122,17 @@ def run_cells(
 def test_errors_show_the_cells(run_python: RunPython, tmp_path: Path) -> None:
     written = run_cells(run_python, IPYTHONDIR=str(tmp_path))
     assert written.pop("begin") == [[], 0]
-    most = {"types": 17, "call": 8, "index": 17, "function": 6, "method": 6, "map": 16, "user": 18, "late": 8}
+    most = {
+        "types": 17,
+        "call": 8,
+        "index": 17,
+        "function": 6,
+        "method": 6,
+        "map": 16,
+        "user": 18,
+        "name": 26,
+        "late": 8,
+    }
     for number, (name, (lines, frames)) in enumerate(written.items(), 2):
         text = "\n".join(lines)
         assert len(lines) <= most[name], text
@@ -125,6 +142,9 @@ def test_errors_show_the_cells(run_python: RunPython, tmp_path: Path) -> None:
     assert "got float32 (Cell In[2], line 4)" in "\n".join(written["types"][0])
     assert "scale (Cell In[3], line 1): argument 'factor'" in "\n".join(written["call"][0])
     assert "Cell In[4], line 4, in scatter(data)" in written["index"][0]
+    assert written["name"][0][-1].startswith(
+        "AttributeError: module 'vkdispatch.codegen' has no attribute 'sinn'"
+    )
 
 
 def test_all_frames_are_shown_on_request(run_python: RunPython, tmp_path: Path) -> None:

@@ -560,3 +560,19 @@ def test_int_variables() -> None:
     graph.set_var("x", 2**31)
     with pytest.raises(ValueError, match="fit"):
         graph.submit()
+
+
+def test_calls_in_a_with_block_are_recorded() -> None:
+    data = zeros(4)
+    with vd.CommandGraph() as graph:
+        add(data, 1.0)
+        scale(data, 3.0)
+        with pytest.raises(RuntimeError, match="set already"), graph:
+            pass
+    assert not data.read(0).any()
+    graph.submit(2)
+    assert data.read(0).tolist() == [12] * 4
+    with pytest.raises(KeyError), graph:
+        raise KeyError
+    add(data, 1.0)  # not recorded
+    assert data.read(0).tolist() == [13] * 4

@@ -263,13 +263,14 @@ class JointFlow:
 
     # -- what differs
 
-    def divergent_returns(self) -> Iterator[Return]:
-        """Yield the returns before a barrier that depend on an invocation's position in its workgroup."""
+    def divergent_statements(self) -> Iterator[Statement]:
+        """Yield the barriers, and returns before one, that depend on a position in the workgroup."""
         return self._divergent(self._body, divergent=False)
 
-    def _divergent(self, block: Block, *, divergent: bool) -> Iterator[Return]:
+    def _divergent(self, block: Block, *, divergent: bool) -> Iterator[Statement]:
         for statement in block:
-            if isinstance(statement, Return) and divergent and id(statement) in self.joint:
+            is_return = isinstance(statement, Return) and id(statement) in self.joint
+            if divergent and (is_return or is_barrier(statement)):
                 yield statement
             inside = divergent or any(map(self._differs, decisions(statement)))
             for inner in blocks_of(statement):

@@ -65,8 +65,26 @@ class dtype(Value):
     numpy_shape: ClassVar[tuple[int, ...]]
     true_numpy_shape: ClassVar[tuple[int, ...]]
 
+    if not TYPE_CHECKING:
+
+        def __new__(cls, *args: object, **kwargs: object) -> "dtype":
+            """Refuse: GPU values are made by functions."""
+            raise ArgumentTypeError(
+                f"vd.{cls.__name__} is a type and cannot be called; in a kernel, "
+                f"vc.to_dtype(vd.{cls.__name__}, ...) makes a value of it"
+            )
+
 
 DType = type[dtype]
+
+
+def suggest(value: object) -> str:
+    """Return what to write instead of one of Python's or NumPy's types, after a semicolon, or ""."""
+    names = {float: "float32", int: "int32", bool: "bool_", complex: "complex64"}
+    name = names.get(value) if isinstance(value, type) else None
+    if name is None and isinstance(value, type) and value.__module__ == "numpy":
+        name = value.__name__.replace("bool", "bool_").replace("__", "_")
+    return f"; write vd.{name}" if name is not None and name in globals() else ""
 
 
 class _Scalar(dtype):

@@ -1,11 +1,14 @@
 """Tracebacks for notebooks: the frames of the user's code, without those of this package."""
 
+import functools
 import os
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
+
+from vkdispatch.base.other_names import names_lacking
 
 # The frames of the native module name its sources, which are not beside it.
 _OWN = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, "vkdispatch_native/")
@@ -14,6 +17,18 @@ _OWN = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, "v
 def is_full_traceback() -> bool:
     """Whether VKDISPATCH_TRACEBACK asks for full tracebacks."""
     return os.environ.get("VKDISPATCH_TRACEBACK") == "full"
+
+
+def hide_own_frames(error: Exception, shell: Any) -> None:
+    """Let IPython, if there is a `shell`, print an error of the user without the frames of this package."""
+    if shell is None or hasattr(error, "_render_traceback_"):
+        return
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    file = "" if last is None else last.tb_frame.f_code.co_filename
+    if not file.startswith(_OWN) or file == names_lacking.__code__.co_filename:
+        error._render_traceback_ = functools.partial(render, error, shell)  # type: ignore[attr-defined]
 
 
 def render(error: BaseException, shell: Any) -> list[str]:

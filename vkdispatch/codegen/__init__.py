@@ -7,6 +7,7 @@ Each module below lists in its `__all__` what users name; this module gathers th
 """
 # ruff: noqa: F403
 
+import sys as _sys
 import typing as _typing
 from math import e as e
 from math import inf as inf
@@ -17,6 +18,8 @@ from types import ModuleType as _ModuleType
 
 from vkdispatch.analyses.layout import ArgumentLayout as ArgumentLayout
 from vkdispatch.analyses.layout import StructElement as StructElement
+from vkdispatch.base.other_names import IN_CODEGEN as _IN_CODEGEN
+from vkdispatch.base.other_names import names_lacking as _names_lacking
 from vkdispatch.codegen.abbreviations import *
 from vkdispatch.codegen.arguments import *
 from vkdispatch.codegen.backends import *
@@ -60,6 +63,8 @@ if not _typing.TYPE_CHECKING:
         or name == "_ArgType"
         or not (name.startswith("_") or isinstance(value, _ModuleType))
     )
+
+    __getattr__ = _names_lacking(__name__, _IN_CODEGEN, _sys.modules[__name__])
 
     def __dir__() -> list[str]:
         return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

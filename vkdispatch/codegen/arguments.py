@@ -17,9 +17,11 @@ from vkdispatch.base.dtype import (
     is_scalar,
     is_signed_dtype,
     is_vector,
+    suggest,
     uint32,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.structures import field_types, is_dataclass, is_structure, structure_of
 from vkdispatch.codegen.description import ArgType, ShaderArgumentInfo
 from vkdispatch.codegen.objects.buffers import BufferVariable
@@ -223,11 +225,21 @@ def _declare_value(
     return ShaderVariable(condition(value) if kind is bool_ else value), member
 
 
+def _hint(annotation: object) -> str:
+    """Return what to write instead of a type of Python or NumPy."""
+    if annotation is getattr(np, "ndarray", None):
+        return "; an array is, say, a Buff[f32]"
+    kind = suggest(annotation).removeprefix("; write ")
+    return f"; a number is a Const[{kind}]" if kind else ""
+
+
 def _split(name: str, annotation: object) -> tuple[Any, DType, type[Any] | None]:
     """Return the class of an annotation, its dtype, and the dataclass that this is made of."""
     origin, args = getattr(annotation, "__origin__", None), getattr(annotation, "__args__", ())
     if origin is None or not args:
-        raise located(ArgumentTypeError, f"argument {name!r}: {_WANTED}, got {annotation!r}")
+        raise located(
+            ArgumentTypeError, f"argument {name!r}: {_WANTED}, got {annotation!r}{_hint(annotation)}"
+        )
     if origin not in (Buffer, Constant, Variable, *_SAMPLED, *_STORAGE):
         raise located(ArgumentValueError, f"argument {name!r}: {_WANTED}, got {annotation!r}")
     if len(args) != 1:
@@ -241,7 +253,8 @@ def _split(name: str, annotation: object) -> tuple[Any, DType, type[Any] | None]
     if not isinstance(kind, type) or not is_dtype(kind):
         raise located(
             ArgumentTypeError,
-            f"argument {name!r}: {annotation!r} needs a dtype such as vd.float32, got {kind!r}",
+            f"argument {name!r}: {annotation!r} needs a dtype such as vd.float32, got {kind!r}"
+            + suggest(kind),
         )
     if is_structure(kind):
         raise located(

@@ -210,7 +210,7 @@ class ShaderBuilder(Recorder):
         check_scopes(kernel)
         check_printed(self.placeholders)
         _check_texts(kernel)
-        _warn_of_returns(kernel)
+        _warn_of_barriers(kernel)
         kernel = unfold_conditionals(kernel, self.new_name)
         self.show_warnings()
         infos = (*map(self._complete, self.shader_arg_infos), *self._constant_infos())
@@ -240,16 +240,23 @@ def _check_texts(kernel: Kernel) -> None:
             refuse_placeholders(expr.value.text, "raw GLSL", expr.loc)
 
 
-def _warn_of_returns(kernel: Kernel) -> None:
-    """Warn where only some invocations of a workgroup may return before a barrier."""
-    if not has_barriers(kernel) or not any(isinstance(each, Return) for each in contents(kernel).statements):
+def _warn_of_barriers(kernel: Kernel) -> None:
+    """Warn where only some invocations of a workgroup may reach a barrier."""
+    if not has_barriers(kernel):
         return
-    for statement in JointFlow(kernel).divergent_returns():
-        warn(
-            "return: a barrier follows, which all invocations of a workgroup must reach; put what the others "
-            "do under an `if`, and leave it to exec_size to end invocations beyond the data",
-            statement.loc,
-        )
+    for statement in JointFlow(kernel).divergent_statements():
+        if isinstance(statement, Return):
+            warn(
+                "return: a barrier follows, which all invocations of a workgroup must reach; put what the "
+                "others do under an `if`, and leave it to exec_size to end invocations beyond the data",
+                statement.loc,
+            )
+        else:
+            warn(
+                "barrier: only some invocations of the workgroup come here, and all must, or the device may "
+                "wait forever: put the barrier behind the `if` or the loop, not inside",
+                getattr(statement, "loc", None),
+            )
 
 
 def get_builder() -> ShaderBuilder:

@@ -29,9 +29,11 @@ from vkdispatch.codegen.trace.components import (
     split_components,
 )
 from vkdispatch.codegen.trace.current import current, is_tracing
+from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.codegen.trace.operands import check_dtype, parse_stored_value
 from vkdispatch.codegen.trace.operators import Operators
 from vkdispatch.codegen.trace.placeholders import add_placeholder
+from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.glsl.expressions import expression_text
 from vkdispatch.ir import (
     Expr,
@@ -43,7 +45,7 @@ from vkdispatch.ir import (
 )
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.attributes import COMPONENTS, is_swizzle, unknown_attribute
-from vkdispatch.ir.location import here, located
+from vkdispatch.ir.location import here, located, within_library
 from vkdispatch.passes.messages import BRACES, FormatError, check_format
 
 __all__ = ["BoundVariable", "ShaderVariable"]
@@ -178,6 +180,12 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"<{self.var_type.name} {self.name}>"
+
+    def __str__(self) -> str:
+        """Return the text of `repr`, and warn: Python's print in a kernel asks for it during the trace."""
+        if is_tracing() and not within_library():
+            warn("print and str run once, while the kernel is traced; vc.print shows values on the device")
+        return repr(self)
 
     def __format__(self, spec: str) -> str:
         """Let `vc.print(f"{x:.3f}")` print the value: it goes into the text as a placeholder."""
@@ -388,7 +396,9 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     def to_dtype(self, var_type: DType) -> "ShaderVariable":
         """Convert the value. Raises ValueError where there is no such conversion."""
         check_dtype(var_type, "to_dtype")
-        return ShaderVariable(ex.construct(var_type, (self._value(),)))
+        value = self._value()
+        check_conversion("to_dtype", value, var_type)
+        return ShaderVariable(ex.construct(var_type, (value,)))
 
 
 class Updated(ShaderVariable):
@@ -449,7 +459,8 @@ class BoundVariable(ShaderVariable):
 
     def __len__(self) -> int:
         raise located(
-            ArgumentTypeError, f"the size of a {self._noun()} is not known while the kernel is traced"
+            ArgumentTypeError,
+            f"len() of a {self._noun()} is not known while the kernel is traced; use .size or .shape",
         )
 
 

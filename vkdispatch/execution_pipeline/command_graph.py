@@ -4,7 +4,7 @@ from _thread import RLock, _local
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, parse_instances
@@ -367,6 +367,17 @@ class CommandGraph(CommandList):
             self._arguments.set_value(name, value)
 
     # The public order of arguments differs from that of CommandList.
+    def __enter__(self) -> Self:
+        """Record this thread's calls without `graph=` into this graph, until the `with` block ends.
+
+        Raises RuntimeError if they go to a graph already.
+        """
+        set_global_graph(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        set_global_graph(None)
+
     def submit(  # type: ignore[override]
         self, instance_count: int | None = None, queue_index: int = ALL_QUEUES
     ) -> None:

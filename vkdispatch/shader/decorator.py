@@ -5,10 +5,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, notebook_shell
+from vkdispatch.base.tracebacks import hide_own_frames
 from vkdispatch.rewrite.calls.kernel_result import check_result
 from vkdispatch.rewrite.functions import prepare_kernel
 from vkdispatch.shader.arguments.signature import Signature, find_origin, is_method, read_signature
+from vkdispatch.shader.launch.orientation import check_orientation
 from vkdispatch.shader.launch.size import (
     GroupSize,
     Size,
@@ -108,8 +110,13 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
             arguments = context.declare_input_arguments(
                 list(signature.annotations), list(signature.names), list(signature.defaults)
             )
-            check_result(function, prepare_kernel(function, rewrite)(*arguments))
+            try:
+                check_result(function, prepare_kernel(function, rewrite)(*arguments))
+            except Exception as error:
+                hide_own_frames(error, notebook_shell())
+                raise
         description = context.get_description(getattr(function, "__name__", "shader"))
+        check_orientation(description.kernel, exec_size)
         origin = find_origin(function)
         traced = ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)
         traced._defined = find_home(function)

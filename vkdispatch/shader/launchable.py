@@ -36,11 +36,13 @@ from vkdispatch.shader.arguments.parameters import bind_values, read_constants, 
 from vkdispatch.shader.arguments.slots import BufferSlot
 from vkdispatch.shader.arguments.values import check_values
 from vkdispatch.shader.fusion.fusible import FusibleKernel, find_bound_resources
-from vkdispatch.shader.launch.fast_path import FastPath
+from vkdispatch.shader.launch.fast_path import FastPath, TiledFastPath
 from vkdispatch.shader.launch.launcher import BuiltKernel, Launch
+from vkdispatch.shader.launch.requirements import fills_tiles, warn_of_gaps
 from vkdispatch.shader.launch.size import (
     Extent,
     LaunchSize,
+    is_incomplete,
     parse_launch_size,
     parse_local_size,
 )
@@ -131,6 +133,7 @@ class LaunchableKernel:
             self.size = parse_launch_size("exec_size", exec_size, self.names)
         elif workgroups is not None:
             self.size = parse_launch_size("workgroups", workgroups, self.names)
+        self._has_warned = False  # of gaps in shared memory
         self._lock = threading.RLock()
         self._owner = _Owner()
         self.latest: Callable[[], KernelState | None] = _no_referent
@@ -214,12 +217,24 @@ class LaunchableKernel:
         variant = choose_variant(
             self.who, extent, size.in_groups, local_size, coarsening, context, form, is_traced=is_traced
         )
+        if self._fills_tiles and not size.in_groups and is_incomplete(extent, local_size):
+            self._warn_of_gaps(extent, local_size)
         kernel = self.get_kernel(context, state, local_size, variant)
         launch = Launch(call, extent, size.in_groups, graph, queue)
         for _ in range(_ATTEMPTS):
             if self._run(kernel, state.diagnostics, variant, launch):
                 return
         raise UsageError(f"{self.who}: an argument was destroyed by another thread during the call")
+
+    @property
+    def _fills_tiles(self) -> bool:
+        kernel = self.program.kernel
+        return kernel is not None and not self.internal and fills_tiles(kernel)
+
+    def _warn_of_gaps(self, extent: Extent, local_size: Extent) -> None:
+        if not self._has_warned and self.program.kernel is not None:
+            self._has_warned = True
+            warn_of_gaps(self.program.kernel, extent, local_size)
 
     def _require_writable(self, values: tuple[Any, ...]) -> None:
         """Raise SharingError if the kernel writes memory that another library shares to be read only."""
@@ -346,7 +361,11 @@ class LaunchableKernel:
             if is_plain and local_size == self.choose_group(in_groups, context, state):
                 if option not in state.fast_paths:
                     constants = upload_constants(self.constants, context)
-                    state.fast_paths[option] = FastPath(self.slots, in_groups, constants)
+                    state.fast_paths[option] = (
+                        TiledFastPath(self.slots, in_groups, constants, local_size)
+                        if self._fills_tiles and not in_groups
+                        else FastPath(self.slots, in_groups, constants)
+                    )
                 state.fast_paths[option].add(kernel, variant)
         is_shown = state.primary is None or variant == PLAIN
         if is_shown and local_size == self.choose_group(self.is_sized_in_groups, context, state):

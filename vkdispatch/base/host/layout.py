@@ -57,7 +57,8 @@ def parse_dtype(value: object, name: str = "var_type") -> DType:
         return structure_from_numpy(value)
     if isinstance(value, (np.dtype, str)) or (isinstance(value, type) and issubclass(value, np.generic)):
         return dtype.from_numpy_dtype(value, name)
-    raise ArgumentTypeError(f"{name}: expected a vkdispatch dtype such as vd.float32, got {value!r}")
+    hint = dtype.suggest(value)
+    raise ArgumentTypeError(f"{name}: expected a vkdispatch dtype such as vd.float32, got {value!r}{hint}")
 
 
 def parse_shape(shape: object) -> tuple[int, ...]:

@@ -2,10 +2,10 @@
 
 import math
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.base.host_numpy import np
 
 Array = np.ndarray[Any, Any]
@@ -83,6 +83,22 @@ class HostProtocols:
     def __iter__(self) -> Iterator[Any]:
         raise ArgumentTypeError("a buffer is not iterable: its elements lie on the device; use buf.read(0)")
 
+    if not TYPE_CHECKING:  # `Buffer` declares these for its annotation in kernels
+
+        def __getitem__(self, index: object) -> NoReturn:
+            raise ArgumentTypeError(
+                f"a buffer has no elements on the host; {_READ}, and {_ARRAY}: index these"
+            )
+
+        def __setitem__(self, index: object, value: object) -> NoReturn:
+            raise ArgumentTypeError(
+                "a buffer has no elements on the host; buf.write(array) copies all from the host, and "
+                "vkdispatch.numpy.asarray(buf)[...] = value writes on the device"
+            )
+
+    def __dir__(self) -> list[str]:
+        return [name for name in super().__dir__() if name not in _ABSENT]
+
     def __contains__(self, item: object) -> bool:
         raise ArgumentTypeError("`in` does not look into a buffer; use `value in buf.read(0)`")
 
@@ -94,6 +110,76 @@ class HostProtocols:
     def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
         """Raise TypeError, as NumPy would compute on the host."""
         raise ArgumentTypeError(_explain_refusal(func.__module__ or "numpy", func.__name__))
+
+
+_READ = "buf.read(0) is a NumPy array with its contents"
+_ARRAY = "vkdispatch.numpy.asarray(buf) is an Array on the same memory"
+# What arrays of other libraries have and a buffer lacks, and what to use instead.
+_ABSENT = {
+    **dict.fromkeys(("numpy", "cpu", "get", "to_numpy", "to_host", "copy_to_host", "tolist"), _READ),
+    **dict.fromkeys(("T", "reshape", "ravel", "flatten", "transpose", "astype"), f"{_ARRAY}, which has it"),
+    **dict.fromkeys(("fill", "zero_"), f"{_ARRAY}, which has fill()"),
+    **{
+        name: f"use vd.{name}(buf)"
+        for name in ("all", "any", "argmax", "argmin", "max", "mean", "min", "sum")
+    },
+    "clone": "copy.copy(buf) copies it",
+    "copy": "copy.copy(buf) copies it",
+    "dtype": "buf.var_type is the type of its elements",
+    "ndim": "len(buf.shape) is the number of its axes",
+    "upload": "buf.write(array) copies from the host",
+    "download": _READ,
+}
+_OPERATORS = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "truediv": "/",
+    "floordiv": "//",
+    "mod": "%",
+    "pow": "**",
+    "matmul": "@",
+    "and": "&",
+    "or": "|",
+    "xor": "^",
+    "lshift": "<<",
+    "rshift": ">>",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+}
+
+
+class _Absent:
+    """An attribute that a buffer lacks: reading it tells what to use instead."""
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, instance: object, owner: type) -> NoReturn:
+        advice = _ABSENT[self._name]
+        raise ComponentError(f"{owner.__name__!r} object has no attribute {self._name!r}; {advice}")
+
+
+def _refuse_operator(symbol: str) -> Callable[[Any, Any], Any]:
+    def refuse(self: object, other: object) -> Any:
+        if isinstance(other, (np.ndarray, np.generic)):
+            return NotImplemented  # NumPy asks `__array_ufunc__`
+        raise ArgumentTypeError(f"{symbol}: a buffer has no arithmetic; {_ARRAY}, which has, or use a kernel")
+
+    return refuse
+
+
+if not TYPE_CHECKING:  # type checkers would take these for what a buffer has
+    for _name in _ABSENT:
+        _absent = _Absent()
+        _absent.__set_name__(HostProtocols, _name)
+        setattr(HostProtocols, _name, _absent)
+    for _name, _symbol in _OPERATORS.items():
+        setattr(HostProtocols, f"__{_name}__", _refuse_operator(_symbol))
+        if _name not in ("lt", "le", "gt", "ge"):
+            setattr(HostProtocols, f"__r{_name}__", _refuse_operator(_symbol))
 
 
 # Functions of NumPy -> attributes of a buffer that give the same result.

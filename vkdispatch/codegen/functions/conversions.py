@@ -7,6 +7,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.codegen.trace.operands import check_dtype, parse_components
+from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op, RawText
 from vkdispatch.ir import expressions as ex
@@ -62,7 +63,11 @@ def to_dtype(var_type: DType, *args: Any) -> ShaderVariable:
     Raises TypeError for arguments that are neither, ValueError for a wrong count of components.
     """
     check_dtype(var_type, "to_dtype")
-    return ShaderVariable(ex.construct(var_type, parse_components(args, f"to_dtype({var_type.name})")))
+    parts = parse_components(args, f"to_dtype({var_type.name})")
+    for part in parts:
+        if isinstance(part, Expr):
+            check_conversion("to_dtype", part, var_type)
+    return ShaderVariable(ex.construct(var_type, parts))
 
 
 def str_to_dtype(

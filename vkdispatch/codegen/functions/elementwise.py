@@ -7,6 +7,7 @@ from vkdispatch.base.dtype import DType, bool_, dtype, is_complex, is_matrix, is
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.trace.current import has_flag
+from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, ShaderFlags
 from vkdispatch.ir import expressions as ex
@@ -75,14 +76,25 @@ def all_integers(values: Sequence[object]) -> bool:
 
 
 def apply(
-    name: str, glsl: str | None, values: Sequence[object], *, floating: bool = True, own: bool = False
+    name: str,
+    glsl: str | None,
+    values: Sequence[object],
+    *,
+    floating: bool = True,
+    own: bool = False,
+    checked: bool = False,
 ) -> ShaderVariable:
     """Call a function component by component, on operands brought to one type.
 
     `floating` turns integers into floats. If `own`, `glsl.mathematics` has the function, for what GLSL's
-    cannot do; see `expressions.elementary`. Raises ValueError for matrices and complex numbers.
+    cannot do; see `expressions.elementary`. `checked` tells that the caller has looked at unsigned
+    differences. Raises ValueError for matrices and complex numbers.
     """
-    kind, parts = ex.meet(operands(name, values), name, floating=floating)
+    given = operands(name, values)
+    kind, parts = ex.meet(given, name, floating=floating)
+    if not checked:
+        for value in given:
+            check_conversion(name, value, kind)
     if is_complex(kind) or is_matrix(kind):
         raise located(ArgumentValueError, f"{name}: not defined for {kind.name}; apply it to components")
     parts = [ex.cast(part, kind) for part in parts]
@@ -125,7 +137,7 @@ def unary(
             check(value)
         if all_numbers((var,)):
             return fold(rule, (var,))
-        return apply(name, name if glsl == "" else glsl, (var,), own=own)
+        return apply(name, name if glsl == "" else glsl, (var,), own=own, checked=check is not None)
 
     return cast(UnaryFunction, _describe(function, name, doc))
 

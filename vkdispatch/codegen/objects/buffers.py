@@ -129,7 +129,11 @@ class BufferVariable(BoundVariable):
             # compilers take constant indices below 2^31 only
             if not 0 <= position < (1 << 31 if size is None else size):
                 limit = "" if size is None else f" of {size} elements"
-                raise located(ArgumentIndexError, f"index {position} is out of range for the buffer{limit}")
+                hint = "; kernels do not count from the end: buf[buf.size - 1] is the last element"
+                raise located(
+                    ArgumentIndexError,
+                    f"index {position} is out of range for the buffer{limit}{hint if position < 0 else ''}",
+                )
             position = ex.literal(position, ex.literal_dtype(position))
         kind = compute_type(self.storage.dtype)
         return Expr(Op.ELEMENT, kind, (ex.index_value(position),), self.storage, here(), axes)

@@ -5,7 +5,7 @@ from typing import Any
 from vkdispatch.base.dtype import int32, is_complex, is_matrix, is_scalar, is_vector
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentValueError, ComponentError
 from vkdispatch.codegen.trace.operands import parse_index
-from vkdispatch.ir import Expr
+from vkdispatch.ir import Expr, Op
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.attributes import COMPONENTS
 from vkdispatch.ir.location import located
@@ -30,7 +30,8 @@ def select_element(value: Expr, index: Any) -> Expr:
     """Return an element of a vector, complex number or matrix."""
     kind = value.dtype
     if is_scalar(kind):
-        raise located(ArgumentValueError, f"{kind.name} is a scalar and cannot be indexed")
+        hint = "; an element of several axes is buf[i, j]" if value.op is Op.ELEMENT else ""
+        raise located(ArgumentValueError, f"{kind.name} is a scalar and cannot be indexed{hint}")
     position = parse_index(index, kind.name, ArgumentValueError)
     if isinstance(position, Expr):
         return ex.index(value, position)

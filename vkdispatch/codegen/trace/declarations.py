@@ -4,6 +4,7 @@ import math
 
 from vkdispatch.base.dtype import DType, float32, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.codegen.trace.operands import GpuValue
 from vkdispatch.codegen.trace.placeholders import refuse_placeholders
 from vkdispatch.ir import Argument, ImageBinding, SharedArray, Storage
 from vkdispatch.ir.location import located
@@ -103,10 +104,11 @@ class Declarations:
         """Add an array in workgroup memory. Raises TypeError or ValueError for a bad size."""
         axes = tuple(size) if isinstance(size, (tuple, list)) else (size,)
         if not 1 <= len(axes) <= 3 or any(
-            isinstance(axis, bool) or not hasattr(axis, "__index__") for axis in axes
+            isinstance(axis, (bool, GpuValue)) or not hasattr(axis, "__index__") for axis in axes
         ):
             raise located(
-                ArgumentTypeError, f"shared_buffer: size must be an int or a tuple of 1 to 3, got {size!r}"
+                ArgumentTypeError,
+                f"shared_buffer: size must be an int of Python's or a tuple of 1 to 3, got {size!r}",
             )
         shape = tuple(int(axis) for axis in axes)
         if min(shape) < 1:

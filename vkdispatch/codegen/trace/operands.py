@@ -97,10 +97,14 @@ def parse_stored_value(value: object, kind: DType) -> Expr:
         return ex.literal(bool(value), kind)
     if ex.is_number(value) or isinstance(value, complex):
         return ex.storable(value, kind)
-    raise located(
-        ArgumentTypeError,
-        f"cannot store {value!r} ({type(value).__name__}); expected a GPU value or a number",
-    )
+    given, hint = f"{value!r} ({type(value).__name__})", _hint(value, kind)
+    raise located(ArgumentTypeError, f"cannot store {given}; expected a GPU value or a number{hint}")
+
+
+def _hint(value: object, kind: DType) -> str:
+    if not isinstance(value, (tuple, list)) or is_scalar(kind):
+        return ""
+    return f"; vc.to_dtype(vd.{kind.__name__}, ...) makes a {kind.name} of components"
 
 
 def parse_index(index: Any, what: str, error: type[VkDispatchError]) -> int | Expr:

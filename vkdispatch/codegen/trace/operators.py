@@ -14,7 +14,13 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.trace.current import current, has_flag, is_tracing
 from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.trace.operands import GpuValue
-from vkdispatch.codegen.trace.range_checks import check_comparison, check_difference
+from vkdispatch.codegen.trace.range_checks import (
+    check_comparison,
+    check_conversion,
+    check_difference,
+    check_quotient,
+    check_remainder,
+)
 from vkdispatch.ir import Expr, ShaderFlags
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
@@ -110,16 +116,31 @@ class Operators(GpuValue):
             return ex.as_complex(other, mine)
         if isinstance(other, (bool, np.bool_)) and mine is bool_:
             return ex.literal(bool(other), bool_)
+        if isinstance(other, complex):
+            raise located(
+                ArgumentTypeError,
+                f"{symbol}: a {mine.name} and the complex number {other!r}; convert the value with "
+                "vc.to_complex64(...)",
+            )
         raise located(
             ArgumentTypeError,
             f"{symbol}: expected a GPU value or a number, got {other!r} ({type(other).__name__})",
         )
 
     def _apply(self, rule: _Rule, other: object, symbol: str) -> Self:
-        return self._wrap(rule(self._value(), self._operand(other, symbol)))
+        mine, theirs = self._value(), self._operand(other, symbol)
+        return self._result(symbol, mine, theirs, rule(mine, theirs))
 
     def _reflected(self, rule: _Rule, other: object, symbol: str) -> Self:
-        return self._wrap(rule(self._operand(other, symbol), self._value()))
+        mine, theirs = self._value(), self._operand(other, symbol)
+        return self._result(symbol, mine, theirs, rule(theirs, mine))
+
+    def _result(self, symbol: str, mine: Expr, theirs: ex.Operand, expr: Expr) -> Self:
+        if expr.dtype is not mine.dtype:
+            check_conversion(symbol, mine, expr.dtype)
+        elif isinstance(theirs, Expr) and expr.dtype is not theirs.dtype:
+            check_conversion(symbol, theirs, expr.dtype)
+        return self._wrap(expr)
 
     def _with_symbol(
         self,
@@ -129,7 +150,8 @@ class Operators(GpuValue):
         reflected: bool = False,
     ) -> Self:
         mine, theirs = self._value(), self._operand(other, symbol)
-        return self._wrap(rule(symbol, theirs, mine) if reflected else rule(symbol, mine, theirs))
+        expr = rule(symbol, theirs, mine) if reflected else rule(symbol, mine, theirs)
+        return self._result(symbol, mine, theirs, expr)
 
     def _compare(self, symbol: str, other: object) -> Self:
         mine, theirs = self._value(), self._operand(other, symbol)
@@ -247,12 +269,14 @@ class Operators(GpuValue):
     def __floordiv__(self, other: object) -> Self:
         if self._is_one(other, whole=True) and is_integer_dtype(self._value().dtype):
             return self
+        check_quotient(self._value())
         return self._apply(_floor_divide_rule(), other, "//")
 
     def __rfloordiv__(self, other: object) -> Self:
         return self._reflected(_floor_divide_rule(), other, "//")
 
     def __mod__(self, other: object) -> Self:
+        check_remainder(self._value(), self._operand(other, "%"))
         return self._apply(_modulo_rule(), other, "%")
 
     def __rmod__(self, other: object) -> Self:

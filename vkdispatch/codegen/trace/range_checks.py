@@ -1,8 +1,9 @@
-"""Warnings about integers whose type makes an operation pointless: the sign of an unsigned difference."""
+"""Warnings about integers whose type makes an operation pointless, or wrong: unsigned differences."""
 
 from collections.abc import Iterator
 
 from vkdispatch.base.dtype import (
+    DType,
     component_type,
     is_integer_dtype,
     is_scalar,
@@ -20,6 +21,8 @@ _PASSED_ON = frozenset((Op.COMPONENT, Op.SWIZZLE, Op.INDEX, Op.CONSTRUCT, Op.SEL
 _LINEAR = frozenset(("+", "-", "*"))
 # Expressions are looked through this far.
 _MOST = 64
+# Operations that leave an id one that may be zero.
+_REACHES_ZERO = frozenset(("%", "/", "*", "&")) | {">>"}
 
 
 def check_comparison(symbol: str, a: ex.Operand, b: ex.Operand) -> None:
@@ -62,6 +65,52 @@ def check_limit(what: str, value: ex.Operand, low: ex.Operand) -> None:
     """Warn if a difference of unsigned integers is limited by zero."""
     if not isinstance(low, Expr) and low == 0 and isinstance(value, Expr):
         check_difference(f"{what} with 0", value)
+
+
+def check_conversion(what: str, value: ex.Operand, kind: DType) -> None:
+    """Warn if `i - 4` of an unsigned id becomes a float, as in `(i - 4) * 0.5`: see `_wraps`."""
+    if not isinstance(value, Expr) or value.dtype is kind or is_integer_dtype(component_type(kind)):
+        return
+    if _wraps(value):
+        warn(f"{what} converts {value.dtype.name} to {component_type(kind).name}: {_advice(value)}")
+
+
+def check_quotient(value: ex.Operand) -> None:
+    """Warn about `(i - 1) // 2` of an unsigned id."""
+    if isinstance(value, Expr) and _wraps(value):
+        warn(f"// of {value.dtype.name}: {_advice(value)}")
+
+
+def check_remainder(value: ex.Operand, divisor: ex.Operand) -> None:
+    """Warn about `(i - 1) % n` of an unsigned id, unless `n` is a power of two, which wraps around alike."""
+    if ex.is_integer_number(divisor) and not divisor & (divisor - 1):
+        return
+    if isinstance(value, Expr) and _wraps(value):
+        warn(
+            f"% of {value.dtype.name}: a difference of unsigned integers wraps around to large numbers; add "
+            "the divisor first, as in (i + n - 1) % n"
+        )
+
+
+def _wraps(value: Expr) -> bool:
+    """Whether a value is `i - 4` of an unsigned id, which wraps around in the first invocations.
+
+    Sums, products and comparisons may still mean what they say. Behind an `if` or a `return`, the id may be
+    large enough.
+    """
+    if value.op is not Op.BINARY or value.value != "-" or not _is_unsigned(value) or within_library():
+        return False
+    first, second = value.args
+    if not _is_id(first) or not (second.op is Op.ARGUMENT or (second.op is Op.LITERAL and second.value != 0)):
+        return False
+    return not (is_tracing() and current().is_conditional)
+
+
+def _is_id(value: Expr) -> bool:
+    """Whether a value is an id or a part of one, such as `i % 64`."""
+    while value.op in (Op.COMPONENT, Op.SWIZZLE) or (value.op is Op.BINARY and value.value in _REACHES_ZERO):
+        value = value.args[0]
+    return value.op is Op.BUILTIN
 
 
 def _advice(value: Expr) -> str:

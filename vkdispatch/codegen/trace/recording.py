@@ -22,6 +22,7 @@ from vkdispatch.ir import (
     RawStatement,
     Read,
     Register,
+    Return,
     ShaderFlags,
     Statement,
     Store,
@@ -386,6 +387,15 @@ class Recorder(Declarations):
     def kinds_above(self, depth: int) -> list[str]:
         """Kinds of the open blocks deeper than a depth."""
         return [frame.kind for frame in self._frames[depth + 1 :]]
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether a branch of the GPU is open, or invocations may have returned; loops do not count."""
+        return any(
+            frame.kind in ("if", "else", "case", "default")
+            or any(isinstance(statement, Return) for statement in walk(tuple(frame.statements)))
+            for frame in self._frames
+        )
 
     def mark(self) -> Mark:
         """Return a point that `rewind` goes back to. Cheap, since lists and dicts only ever grow."""

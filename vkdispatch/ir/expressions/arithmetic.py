@@ -23,7 +23,7 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.dtypes.promotion import cross_multiply_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.ir import Expr, Op
-from vkdispatch.ir.expressions.comparisons import logical
+from vkdispatch.ir.expressions.comparisons import compare, logical, select
 from vkdispatch.ir.expressions.construction import (
     call,
     cast,
@@ -304,8 +304,22 @@ def power(base: Operand, exponent: Operand, *, precise: bool = False) -> Expr:
                 ArgumentTypeError,
                 f"**: {value.dtype.name} has only powers of 1 to 16 and -1 to -16 as Python ints",
             )
+    if isinstance(exponent, Expr) and not isinstance(base, Expr) and base < 0:
+        return _negative_power(base, exponent, precise=precise)
     kind, operands = meet((base, exponent), "**", floating=True)
     return elementary("pow", kind, operands, glsl="pow", precise=precise)
+
+
+def _negative_power(base: Number, exponent: Expr, *, precise: bool) -> Expr:
+    """Make the power of a negative number, of which devices give NaN: only whole exponents have one."""
+    if not is_integer_dtype(exponent.dtype) or not is_scalar(exponent.dtype):
+        raise located(
+            ArgumentValueError, f"**: {base} to the power of a {exponent.dtype.name}; only integers have one"
+        )
+    kind = make_floating_dtype(exponent.dtype)
+    size: Expr = literal(1, kind) if base == -1 else power(-base, exponent, precise=precise)
+    is_odd = compare("!=", bitwise("&", exponent, 1), 0)
+    return select(is_odd, negate(size), size)
 
 
 def _whole_power(base: Expr, exponent: int) -> Expr:

@@ -10,6 +10,7 @@ from vkdispatch.base.dtype import component_type, int32, is_float_dtype, is_inte
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.codegen.execution.ranges import GpuRange
 from vkdispatch.codegen.functions import common, elementwise, trigonometry
+from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex
@@ -94,7 +95,9 @@ def _bool(*args: Any) -> Any:
 def _convert_scalar(value: ShaderVariable, kind: dt.DType, what: str) -> ShaderVariable:
     if not is_scalar(value.var_type):
         raise located(ArgumentTypeError, f"{what}: expected a scalar, got {value.var_type.name}")
-    return ShaderVariable(ex.cast(value._value(), kind))
+    expr = value._value()
+    check_conversion(what, expr, kind)
+    return ShaderVariable(ex.cast(expr, kind))
 
 
 def _round(value: Any, *digits: Any) -> Any:

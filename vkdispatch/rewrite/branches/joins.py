@@ -110,10 +110,8 @@ def join_kinds(first: object, second: object) -> tuple[Kind | None, str]:
     kinds = (kind_of(first), kind_of(second))
     for value, kind in zip((first, second), kinds, strict=True):
         if kind is None:
-            return (
-                None,
-                f"only numbers, GPU values and tuples of them can be kept there, not {describe(value)}",
-            )
+            kept = "only numbers, GPU values, and tuples and named tuples of them can be kept there"
+            return None, f"{kept}, not {describe(value)}"
     assert kinds[0] is not None
     assert kinds[1] is not None
     try:

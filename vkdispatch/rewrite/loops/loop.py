@@ -294,7 +294,7 @@ class Loop:
             except Mismatch as error:
                 why = f"{error} have no common type"
         else:
-            why = "only numbers, GPU values and tuples of them can be kept there"
+            why = "only numbers, GPU values, and tuples and named tuples of them can be kept there"
         if not self.frame.is_live(carried.variable, read_next):
             return None
         assert self._state is not None
@@ -320,7 +320,8 @@ class Loop:
             raise located(
                 ArgumentTypeError,
                 f"{variable.name!r} is {describe(before)} before {self.where} and {describe(value)} in it; "
-                "this loop runs on the GPU, where only numbers, GPU values and tuples of them can change",
+                "this loop runs on the GPU, where only numbers, GPU values, and tuples and named tuples of "
+                "them can change",
             )
 
     def finish(self, state: State) -> None:

@@ -95,7 +95,10 @@ class Tracer:
         """Note that an exception leaves a GPU construct, after which the trace cannot continue."""
         place = here()
         self.abandoned = self.abandoned or place
-        if not isinstance(error, VkDispatchError) and not getattr(error, "__notes__", None):
+        # names that do not exist are mistakes, which no condition would have avoided
+        if isinstance(error, (VkDispatchError, AttributeError, NameError)):
+            return
+        if not getattr(error, "__notes__", None):
             error.add_note(
                 f"This happened while the kernel was traced, in code that the GPU decides about ({place}): "
                 "Python runs that block once, to record it, whatever the condition. Code of the GPU raises "

@@ -137,12 +137,12 @@ def check_element(label: str, wanted: DType | None, kind: DType) -> None:
     """
     if wanted is None or kind is wanted or kind is dtype.pair_twin(wanted):
         return
-    hint = (
-        ""
-        if is_structure(wanted) or is_structure(kind)
-        else f"; convert data by vd.asbuffer(data, vd.{wanted.name}), or reinterpret the memory by "
-        f".view(vd.{wanted.name})"
-    )
+    hint = ""
+    if not (is_structure(wanted) or is_structure(kind)):
+        hint = f"; convert data by vd.asbuffer(data, vd.{wanted.__name__})"
+        sizes = [dtype.component_type(each).item_size for each in (wanted, kind)]
+        if sizes[0] == sizes[1]:  # others would give numbers that mean nothing
+            hint += f", or reinterpret the memory by .view(vd.{wanted.__name__})"
     raise WrongBufferError(f"{label}: expected elements of {wanted.name}, the buffer has {kind.name}{hint}")
 
 

@@ -12,7 +12,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.ir.variant import Variant
 from vkdispatch.shader.arguments.slots import BufferSlot, ImageSlot, Slot
 from vkdispatch.shader.launch.launcher import BuiltKernel
-from vkdispatch.shader.launch.size import LaunchSize
+from vkdispatch.shader.launch.size import Extent, LaunchSize, is_incomplete
 
 
 class FastPath:
@@ -95,6 +95,32 @@ class FastPath:
             if self._kernels[0].plan.context.usable:
                 raise
             return False
+
+
+class TiledFastPath(FastPath):
+    """Refuses the first launch that leaves a workgroup incomplete: the checking path warns of it."""
+
+    __slots__ = ("_group", "_has_refused")
+
+    def __init__(
+        self, slots: Sequence[Slot], in_groups: bool, constants: tuple[Handle, ...], group: Extent
+    ) -> None:
+        """Prepare for workgroups of the size `group`."""
+        super().__init__(slots, in_groups, constants)
+        self._group = group
+        self._has_refused = False
+
+    def run(self, values: tuple[Any, ...], size: LaunchSize, graph: object, queue: int = ALL_QUEUES) -> bool:
+        """Launch, or record into a graph; see `FastPath.run`."""
+        if not self._has_refused:
+            try:
+                extent = size.extent(values)
+            except Exception:
+                return False
+            if is_incomplete(extent, self._group):
+                self._has_refused = True
+                return False
+        return super().run(values, size, graph, queue)
 
 
 def _refuse(*_: object) -> bool:

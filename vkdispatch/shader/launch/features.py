@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from vkdispatch.analyses.contents import Usage
+from vkdispatch.analyses.contents import Usage, remember
 from vkdispatch.analyses.joint_flow import is_barrier
 from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.dtype import DType, component_type, float16, is_cooperative, is_float_dtype
@@ -14,9 +14,12 @@ from vkdispatch.ir import (
     Effect,
     For,
     Kernel,
+    SharedArray,
     Statement,
+    Store,
     While,
     blocks_of,
+    root_of,
     walk,
 )
 
@@ -70,6 +73,23 @@ def _walk_waits(block: Block, *, apart: bool) -> Iterator[Statement]:
         within = apart or (loop and not any(map(is_barrier, walk((statement,)))))
         for inner in blocks_of(statement):
             yield from _walk_waits(inner, apart=within)
+
+
+@remember
+def find_tile_stores(kernel: Kernel) -> tuple[Store, ...]:
+    """Return the stores to shared memory in loops with barriers: there an invocation works for the others."""
+    return tuple(_walk_tile_stores(kernel.body))
+
+
+def _walk_tile_stores(block: Block) -> Iterator[Store]:
+    for statement in block:
+        if isinstance(statement, (While, For)) and any(map(is_barrier, walk((statement,)))):
+            for inner in walk((statement,)):
+                if isinstance(inner, Store) and isinstance(root_of(inner.place).value, SharedArray):
+                    yield inner
+        else:
+            for body in blocks_of(statement):
+                yield from _walk_tile_stores(body)
 
 
 def _find_missing_matrix(used: Usage, device: DeviceInfo) -> str | None:

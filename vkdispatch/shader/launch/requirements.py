@@ -16,7 +16,11 @@ from vkdispatch.glsl.lanes import REPLACED, usage_by_lanes
 from vkdispatch.ir import ImageBinding, Kernel
 from vkdispatch.ir.variant import emulates
 from vkdispatch.passes.bounds import guard_effects, keeps_workgroups
-from vkdispatch.shader.launch.features import find_missing_operation, find_waits_in_loops
+from vkdispatch.shader.launch.features import (
+    find_missing_operation,
+    find_tile_stores,
+    find_waits_in_loops,
+)
 from vkdispatch.shader.launch.size import Extent
 from vkdispatch.shader.launch.variants import can_pack
 
@@ -94,6 +98,22 @@ def check_features(who: str, description: ShaderDescription, context: Context, l
             raise _make_unsupported(who, device, "storage images of two channels")
     if any(device.is_llvmpipe() for device in context.device_infos):
         _warn_of_waiting(kernel)
+
+
+def fills_tiles(kernel: Kernel) -> bool:
+    """Whether invocations beyond the size of a launch may be missed, since they would fill shared memory."""
+    return keeps_workgroups(kernel) and bool(find_tile_stores(kernel))
+
+
+def warn_of_gaps(kernel: Kernel, extent: Extent, local_size: Extent) -> None:
+    """Warn of an incomplete workgroup whose shared memory has gaps; see `fills_tiles`."""
+    warn(
+        f"exec_size {extent} leaves a workgroup of {local_size} incomplete. Invocations beyond it store "
+        "nothing in shared memory either, so others read elements that nobody has stored. Launch whole "
+        "workgroups by workgroups=, let all invocations store here, and compare their ids with the size "
+        "before they write results",
+        find_tile_stores(kernel)[0].loc,
+    )
 
 
 def _warn_of_waiting(kernel: Kernel) -> None:

@@ -214,6 +214,11 @@ def parse_extent(option: str, value: object) -> Extent:
     return (x, y, z)
 
 
+def is_incomplete(extent: Extent, local_size: Extent) -> bool:
+    """Whether a launch of as many invocations leaves workgroups that are not full."""
+    return any(size % group for size, group in zip(extent, local_size, strict=True))
+
+
 def parse_local_size(value: object) -> Extent | None:
     """Return a workgroup size padded with 1 to three ints; None stays.
 

@@ -1,0 +1,206 @@
+"""What users of NumPy, GLSL and CUDA write first, and is refused: the error says what to write instead."""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+import vkdispatch.codegen as vc
+from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32, i32, v3
+
+
+def first_element(x: Any) -> None:
+    x[-1] = 1
+
+
+def rows_and_columns(x: Any) -> None:
+    x[0][1] = 1
+
+
+def length_of_buffer(x: Any) -> None:
+    x[0] = len(x)
+
+
+def method_of_vector(x: Any) -> None:
+    x[0] = vc.to_vec3(1, 2, 3).length()
+
+
+def size_on_the_device(x: Any) -> None:
+    vc.shared_buffer(f32, x.size)
+
+
+def imaginary_unit(x: Any) -> None:
+    x[0] = (1j * x[0]).real
+
+
+MISTAKES: list[tuple[Callable[[Any], None], str]] = [
+    (first_element, r"buf\[buf.size - 1\] is the last element"),
+    (rows_and_columns, r"buf\[i, j\]"),
+    (length_of_buffer, r"use .size or .shape"),
+    (method_of_vector, r"vc.length\(v\)"),
+    (size_on_the_device, "shared_buffer: size must be an int of Python's"),
+    (imaginary_unit, r"convert the value with vc.to_complex64"),
+]
+
+
+@pytest.mark.parametrize(("body", "advice"), MISTAKES, ids=[body.__name__ for body, _ in MISTAKES])
+def test_kernel(body: Callable[[Any], None], advice: str) -> None:
+    with pytest.raises(vd.VkDispatchError, match=advice):
+        vd.shader(1, arg_type_annotations=[Buff[f32]])(body)
+
+
+def test_components_in_a_tuple() -> None:
+    def body(x: Any) -> None:
+        x[0] = (1, 2, 3)
+
+    with pytest.raises(TypeError, match=r"vc.to_dtype\(vd.vec3, ...\) makes a vec3"):
+        vd.shader(1, arg_type_annotations=[Buff[v3]])(body)
+
+
+@pytest.mark.parametrize(
+    ("annotation", "advice"),
+    [
+        (float, r"a number is a Const\[vd.float32\]"),
+        (np.int64, r"a number is a Const\[vd.int64\]"),
+        (np.ndarray, r"an array is, say, a Buff\[f32\]"),
+        (Buff[float], "write vd.float32"),
+        (Buff[np.bool_], "write vd.bool_"),
+        (str, "got <class 'str'>"),
+    ],
+)
+def test_annotation(annotation: Any, advice: str) -> None:
+    with pytest.raises(TypeError, match=advice):
+        vd.shader(1, arg_type_annotations=[annotation])(lambda x: None)
+
+
+def test_dtype_of_a_buffer() -> None:
+    for kind, name in ((float, "float32"), (int, "int32"), (bool, "bool_"), (complex, "complex64")):
+        with pytest.raises(TypeError, match=f"; write vd.{name}$"):
+            vd.Buffer(3, kind)  # type: ignore[call-overload]
+
+
+def test_memory_is_reinterpreted_only_as_elements_of_its_size() -> None:
+    @vd.shader("x.size")
+    def clear(x: Buff[f32]) -> None:
+        x[vc.global_invocation_id().x] = 0
+
+    with pytest.raises(TypeError) as caught:
+        clear(vd.Buffer(3, vd.float64))  # type: ignore[arg-type]
+    assert "vd.asbuffer(data, vd.float32)" in str(caught.value) and ".view" not in str(caught.value)
+    with pytest.raises(TypeError, match=r"\.view\(vd.float32\)"):
+        clear(vd.Buffer(3, vd.uint32))  # type: ignore[arg-type]
+
+
+@dataclasses.dataclass
+class Ray:
+    origin: f32
+    slope: f32
+
+
+class NamedRay(typing.NamedTuple):
+    origin: Any
+    slope: Any
+
+
+def test_objects_that_a_loop_of_the_device_replaces() -> None:
+    def march(x: Buff[f32], ray: Any, rounds: Any) -> None:
+        for _ in range(rounds):
+            ray = type(ray)(ray.origin + ray.slope, ray.slope / 2)
+        x[0] = ray.origin
+
+    with pytest.raises(TypeError, match="tuples and named tuples of them can change"):
+
+        @vd.shader(1)
+        def of_dataclass(x: Buff[f32], rounds: Const[i32]) -> None:
+            march(x, Ray(x[0], x[0]), rounds)
+
+    @vd.shader(1)
+    def of_named_tuple(x: Buff[f32], rounds: Const[i32]) -> None:
+        march(x, NamedRay(x[0], x[0]), rounds)
+
+    x = vd.asbuffer(np.ones(1, np.float32))
+    of_named_tuple(x, 3)
+    assert x.read(0)[0] == 1 + 1 + 0.5 + 0.25
+
+
+def test_powers_of_minus_one() -> None:
+    @vd.shader("x.size")
+    def alternate(x: Buff[f32], z: Buff[c64]) -> None:
+        i = vc.global_invocation_id().x
+        x[i] = (-1) ** i + (-2.0) ** i.to_dtype(i32)
+        z[i] = z[i] * (-1) ** i
+
+    x, z = vd.Buffer(6, vd.float32), vd.asbuffer(np.full(6, 1j, np.complex64))
+    alternate(x, z)
+    signs = (-1.0) ** np.arange(6)
+    np.testing.assert_allclose(x.read(0), signs + (-2.0) ** np.arange(6), rtol=1e-6)
+    np.testing.assert_array_equal(z.read(0), 1j * signs)
+
+
+@pytest.mark.parametrize(
+    ("size", "wrong", "advice"),
+    [
+        ("x.shape", False, ""),
+        ("x.shape[::-1]", True, "'x.shape', or x[gid.y, gid.x]"),
+        ("(x.shape[1], x.shape[0])", True, "'x.shape', or x[gid.y, gid.x]"),
+        ("out.shape[::-1]", False, ""),
+        ("out.shape", True, "'out.shape[::-1]', or out[gid.x, gid.y]"),
+        ("x.shape[::-1] if x.size else 1", False, ""),
+    ],
+)
+def test_size_and_indices_of_a_matrix(size: str, wrong: bool, advice: str) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+
+        @vd.shader(size)
+        def transpose(x: Buff[f32], out: Buff[f32]) -> None:
+            here = vc.global_invocation_id()
+            out[here.y.to_dtype(i32), here.x] = x[here.x, here.y]
+
+    assert len(caught) == wrong
+    if wrong:
+        assert advice in str(caught[0].message) and "out[here.y.to_dtype(i32), here.x]" in str(
+            caught[0].message
+        )
+
+
+def test_print_of_python(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.warns(vd.KernelWarning, match=r"vc\.print shows values") as caught:
+
+        @vd.shader("x.size")
+        def show(x: Buff[f32]) -> None:
+            print("traced")
+            print(x[vc.global_invocation_id().x])
+
+    assert len(caught) == 1 and "print(x[vc" in str(caught[0].message)
+    assert capsys.readouterr().out.startswith("traced\n<float32 ")
+
+
+def test_barriers_that_only_some_reach() -> None:
+    def body(x: Any) -> None:
+        i, lane = vc.global_invocation_id().x, vc.local_invocation_id().x
+        if vc.workgroup_id().x == 0 and x.size > 3:
+            vc.barrier()  # the same for the workgroup
+        for start in range(0, x.size, 64):
+            vc.barrier()
+            x[i] = start
+        if lane < 32:
+            vc.barrier()  # 1
+        for _ in range(i):
+            vc.barrier()  # 2
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        vd.shader(1, arg_type_annotations=[Buff[i32]], local_size=64)(body)
+    assert [str(each.message).strip().splitlines()[-2].strip() for each in caught] == [
+        "vc.barrier()  # 1",
+        "vc.barrier()  # 2",
+    ]
+    assert all("only some invocations" in str(each.message) for each in caught)

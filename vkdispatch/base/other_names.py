@@ -1,0 +1,78 @@
+"""What other libraries call things, and what they are called here: advice for names that a module lacks."""
+
+from collections.abc import Callable
+from typing import NoReturn
+
+
+def _each(advice: dict[str, str]) -> dict[str, str]:
+    """Return the advice for each name; the keys are names separated by spaces."""
+    return {name: text for names, text in advice.items() for name in names.split()}
+
+
+_ARRAYS = "vkdispatch.numpy has it; vd.asbuffer(array) makes a buffer of a NumPy array"
+
+IN_PACKAGE = _each(
+    {
+        "arange array asarray empty full linspace ones zeros": _ARRAYS,
+        "empty_like full_like ones_like zeros_like": _ARRAYS,
+        "cos exp sin sqrt tan": "vkdispatch.numpy has it for arrays, vc for values in kernels",
+        "compute_kernel func jit kernel": "@vd.shader makes a kernel of a function",
+        "device_synchronize finish synchronize wait": "vd.queue_wait_idle() waits for the device",
+        "from_numpy to_device": "vd.asbuffer(array) copies to the device",
+        "copy_to_host from_device to_numpy": "buf.read(0) copies to the host",
+        "bool": "the type is vd.bool_",
+        "complex": "the type is vd.complex64",
+        "device": "vd.get_devices() lists devices, vd.make_context(device_ids=0) chooses one",
+        "double": "the type is vd.float64",
+        "float": "the type is vd.float32",
+        "int": "the type is vd.int32",
+        "uint": "the type is vd.uint32",
+    }
+)
+_TYPE = "types are names of vd, as vd.float32 is; vc.to_float(x), vc.to_vec3(x, y, z) and so on make values"
+
+IN_CODEGEN = _each(
+    {
+        "bool_ complex64 complex128 double float float16 float32 float64 half": _TYPE,
+        "int int16 int32 int64 uint uint16 uint32 uint64": _TYPE,
+        "mat2 mat3 mat4 vec2 vec3 vec4": _TYPE,
+        "grid grid_id thread_id tid": "vc.global_invocation_id() is the position of an invocation",
+        "blockIdx block_id block_idx group_id program_id": "vc.workgroup_id() is the position of a workgroup",
+        "lid local_id threadIdx thread_idx": "vc.local_invocation_id() is the position in the workgroup",
+        "blockDim block_dim local_size": "vc.workgroup_size() is the size of a workgroup",
+        "sync sync_threads syncthreads workgroup_barrier": "vc.barrier() waits for the workgroup",
+        "shared shared_array shared_memory": "vc.shared_buffer(type, size)",
+        "array empty zeros": "vc.local_array(type, count) is an array of one invocation",
+        "rand randn random_float random_normal uniform": "vc.random.Philox(seed, sequence=i) is a generator",
+        "absolute": "vc.abs",
+        "arange": "vc.range, or Python's range",
+        "arccos": "vc.acos",
+        "arcsin": "vc.asin",
+        "arctan": "vc.atan",
+        "arctan2": "vc.atan2",
+        "atomicAdd": "vc.atomic_add(buf[i], value)",
+        "conj": "z.conjugate()",
+        "fmod": "vc.mod",
+        "frac": "vc.fract",
+        "lerp": "vc.mix",
+        "maximum": "vc.max",
+        "minimum": "vc.min",
+        "norm": "vc.length",
+        "popcount": "vc.bit_count",
+        "power": "vc.pow",
+        "rint": "vc.round",
+        "rsqrt": "vc.inversesqrt",
+        "sum": "Python's sum adds values; vd.sum is for buffers",
+        "where": "vc.select(condition, a, b), or a if condition else b",
+    }
+)
+
+
+def names_lacking(module: str, advice: dict[str, str], owner: object) -> Callable[[str], NoReturn]:
+    """Return a module's `__getattr__`, which raises AttributeError with advice. Python adds similar ones."""
+
+    def refuse(name: str) -> NoReturn:
+        known = f"; {advice[name]}" if name in advice else ""
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{known}", name=name, obj=owner)
+
+    return refuse
