@@ -366,7 +366,6 @@ class CommandGraph(CommandList):
         with self._lock:
             self._arguments.set_value(name, value)
 
-    # The public order of arguments differs from that of CommandList.
     def __enter__(self) -> Self:
         """Record this thread's calls without `graph=` into this graph, until the `with` block ends.
 
@@ -378,6 +377,7 @@ class CommandGraph(CommandList):
     def __exit__(self, *_: object) -> None:
         set_global_graph(None)
 
+    # The public order of arguments differs from that of CommandList.
     def submit(  # type: ignore[override]
         self, instance_count: int | None = None, queue_index: int = ALL_QUEUES
     ) -> None:

@@ -96,8 +96,12 @@ class HostProtocols:
                 "vkdispatch.numpy.asarray(buf)[...] = value writes on the device"
             )
 
-    def __dir__(self) -> list[str]:
-        return [name for name in super().__dir__() if name not in _ABSENT]
+        def __getattr__(self, name: str) -> NoReturn:
+            """Tell what to use instead of an attribute that arrays of other libraries have."""
+            advice = f"; {_ABSENT[name]}" if name in _ABSENT else ""
+            error = ComponentError(f"{type(self).__name__!r} object has no attribute {name!r}{advice}")
+            error.name, error.obj = name, self  # Python suggests similar names by these
+            raise error
 
     def __contains__(self, item: object) -> bool:
         raise ArgumentTypeError("`in` does not look into a buffer; use `value in buf.read(0)`")
@@ -151,17 +155,6 @@ _OPERATORS = {
 }
 
 
-class _Absent:
-    """An attribute that a buffer lacks: reading it tells what to use instead."""
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, instance: object, owner: type) -> NoReturn:
-        advice = _ABSENT[self._name]
-        raise ComponentError(f"{owner.__name__!r} object has no attribute {self._name!r}; {advice}")
-
-
 def _refuse_operator(symbol: str) -> Callable[[Any, Any], Any]:
     def refuse(self: object, other: object) -> Any:
         if isinstance(other, (np.ndarray, np.generic)):
@@ -172,10 +165,6 @@ def _refuse_operator(symbol: str) -> Callable[[Any, Any], Any]:
 
 
 if not TYPE_CHECKING:  # type checkers would take these for what a buffer has
-    for _name in _ABSENT:
-        _absent = _Absent()
-        _absent.__set_name__(HostProtocols, _name)
-        setattr(HostProtocols, _name, _absent)
     for _name, _symbol in _OPERATORS.items():
         setattr(HostProtocols, f"__{_name}__", _refuse_operator(_symbol))
         if _name not in ("lt", "le", "gt", "ge"):
