@@ -152,8 +152,12 @@ def test_at_of_many() -> None:
     index, values = random.integers(-5, 5, 3000), random.integers(0, 99, 3000)
     wanted, found = np.zeros(5, np.int64), vnp.zeros(5, vnp.int64)
     np.add.at(wanted, index, values)
-    np.add.at(found, vnp.asarray(index), vnp.asarray(values))
+    vnp.add.at(found, vnp.asarray(index), vnp.asarray(values))
     np.testing.assert_array_equal(found.numpy(), wanted)
+    x = vnp.asarray(H)
+    np.testing.assert_allclose(vnp.multiply.reduce(x, axis=1).numpy(), H.prod(1), rtol=1e-6)
+    np.testing.assert_array_equal(vnp.maximum.accumulate(x).numpy(), np.maximum.accumulate(H))
+    np.testing.assert_array_equal(vnp.subtract.outer(x[0], x[1]).numpy(), np.subtract.outer(H[0], H[1]))
 
 
 REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {

@@ -160,9 +160,17 @@ bool_ = np.dtype(np.bool_)
 
 
 class ElementwiseFunction(Protocol):
-    """A function that computes element by element."""
+    """A function that computes element by element. It has the methods of NumPy's ufuncs.
+
+    These take Arrays: `vnp.add.at(x, indices, values)` is `numpy.add.at`.
+    """
 
     __name__: str
+    accumulate: Callable[..., Any]
+    at: Callable[..., None]
+    outer: Callable[..., Any]
+    reduce: Callable[..., Any]
+    reduceat: Callable[..., Any]
 
     def __call__(
         self,
@@ -245,7 +253,10 @@ def _make_function(ufunc_name: str, own: str | None = None) -> ElementwiseFuncti
         f"    Raises as the other element-wise functions: TypeError for dtypes that numpy.{ufunc_name} does\n"
         "    not take, ValueError for shapes that do not broadcast.\n    "
     )
-    return function
+    made: Any = function
+    for method in ("accumulate", "at", "outer", "reduce", "reduceat"):
+        setattr(made, method, getattr(getattr(np, ufunc_name), method))
+    return made  # type: ignore[no-any-return]
 
 
 add = _make_function("add")
