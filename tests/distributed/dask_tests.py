@@ -8,6 +8,7 @@ They come with the package `dask`; nothing of them is here.
 from __future__ import annotations
 
 import sys
+from itertools import product
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -21,6 +22,11 @@ _MORE_THAN_CUPY = {
     "test_asanyarray[like0-arr1]": "np.asarray(x) of an Array reads its values",
     "test_asanyarray[like0-arr3]": "np.asarray(x) of an Array reads its values",
     "test_cupy_unsupported": "da.random draws permutations and choices",
+    **{
+        f"test_unique_kwargs[{inverse}-{index}-{counts}]": "da.unique finds indices and counts"
+        for inverse, index, counts in product((False, True), repeat=3)
+        if inverse or index or counts
+    },
 }
 
 

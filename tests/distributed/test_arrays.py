@@ -335,6 +335,29 @@ def test_permutations_of_generators_of_ours() -> None:
     np.testing.assert_array_equal(first, second)
 
 
+@pytest.mark.parametrize(
+    "create",
+    [
+        lambda: da.arange(5, chunks=2),
+        lambda: da.arange(3.0, 9, 0.5, chunks=2) + 1,
+        lambda: da.ones((4, 4), chunks=2),
+        lambda: da.random.RandomState(3).normal(size=5, chunks=2),
+        lambda: da.random.default_rng(3).permutation(da.arange(5)),
+    ],
+)
+def test_arrays_of_numpy_and_of_the_backend_in_one_graph(create: Callable[[], Any]) -> None:
+    with dask.config.set({"array.backend": "vkdispatch"}):
+        ours, again = create(), create()
+    theirs = create()
+    assert ours.name == again.name and not set(ours.dask) & set(theirs.dask)
+    assert [type(each) for each in dask.compute(ours, theirs)] == [vnp.ndarray, np.ndarray]
+
+
+def test_triangles_of_numpy_and_of_the_backend_in_one_graph(both: tuple[Chunked, Chunked]) -> None:
+    found, expected = dask.compute(da.tril(both[0].s), da.tril(both[1].s))  # Dask compares indices
+    np.testing.assert_array_equal(found.numpy(), expected)
+
+
 def test_to_backend() -> None:
     theirs = da.from_array(A, chunks=5)
     ours = theirs.to_backend("vkdispatch")
@@ -593,7 +616,8 @@ def make(x):
         "map_blocks": x.map_blocks(lambda b: vnp.sort(b, axis=1) * 2),
         "map_overlap": x.map_overlap(lambda b: b + 1, depth=1, boundary="reflect"),
         "cholesky": da.linalg.cholesky(x @ x.T), "inverse": da.linalg.inv(x @ x.T),
-        "over axes": da.apply_over_axes(np.sum, x, [0]), "counts": da.unique(x.ravel(), return_counts=True)[1],
+        "over axes": da.apply_over_axes(np.sum, x, [0]),
+        "counts": da.unique(x.ravel(), return_counts=True)[1],
         "density": da.histogram(x, bins=4, range=(0, 20), density=True)[0], "places": da.argwhere(x > 5),
         "mask": x[x > 5], "lines": da.apply_along_axis(lambda b: b.sum(), 0, x, dtype="f4", shape=()),
         "fft": da.fft.fft(x.rechunk((12, 6)), axis=0),

@@ -149,6 +149,8 @@ class LocalVulkanCluster(SpecCluster):
 
     def _update_worker_status(self, op: str, msg: Any) -> None:
         # SpecCluster ends workers that stay away for a while, but the nannies here start them again
+        if op == "remove" and msg not in self.scheduler_info["workers"]:
+            return  # it was removed before the cluster heard of it
         super(SpecCluster, self)._update_worker_status(op, msg)
 
     def _specify(self, info: DeviceInfo) -> dict[str, Any]:

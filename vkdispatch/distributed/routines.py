@@ -1,4 +1,4 @@
-"""Functions of `dask.array` that fail with Arrays as chunks, or return NumPy's: with Arrays they return Arrays.
+"""Functions of `dask.array` that fail with Arrays as chunks, or return NumPy's: here they return Arrays.
 
 Dask dispatches none of them. Each function here is called with Dask's own one and its arguments.
 """
@@ -11,6 +11,9 @@ from typing import Any
 
 import numpy as np
 from dask import config
+from dask._task_spec import GraphNode
+from dask.base import tokenize
+from dask.highlevelgraph import HighLevelGraph
 
 from vkdispatch.base.errors import ArgumentValueError
 
@@ -48,8 +51,12 @@ def replace(home: str, name: str, compute: Function, place: int = 0) -> None:
             return compute(own, *args, **kwargs)
         return own(*args, **kwargs)
 
-    holders = [each for home, each in sys.modules.items() if home.startswith("dask.array")]
-    for holder in holders:
+    _put(name, own, call)
+
+
+def _put(name: str, own: Function, call: Function) -> None:
+    """Put a function into the place of Dask's own one, in each module that has it."""
+    for holder in [each for home, each in sys.modules.items() if home.startswith("dask.array")]:
         if getattr(holder, name, None) is own:
             setattr(holder, name, call)
 
@@ -72,6 +79,7 @@ def serve_routines() -> None:
     replace("reductions", "prefixscan_blelloch", _call_and_mark, 3)
     for name in (*TRANSFORMS, "hfft", "ihfft"):
         replace("fft", name, _call_and_mark)
+    _serve_keys()
 
 
 def _upload(block: Any) -> Any:
@@ -90,6 +98,47 @@ def _describe(ndim: int, dtype: Any) -> Any:
     import vkdispatch.numpy as vnp
 
     return vnp.empty((0,) * ndim, dtype)
+
+
+def _serve_keys() -> None:
+    """Let keys of tasks that create Arrays differ from those that create the same numbers in NumPy.
+
+    Dask finds keys of some functions from the numbers alone, and computes one of two tasks with equal keys.
+    """
+    random = find_module("random")
+    arange, draw = find_module("creation").arange, random._wrap_func
+
+    @functools.wraps(arange)
+    def create(*args: Any, like: Any = None, **kwargs: Any) -> Any:
+        made = arange(*args, like=like, **kwargs)
+        # the sum of a start and a range has a key that depends on that of the range
+        is_range = like is not None and is_array(like) and made.name.startswith("arange-")
+        return _rename(made) if is_range else made
+
+    @functools.wraps(draw)
+    def draw_chunks(rng: Any, *args: Any, **kwargs: Any) -> Any:
+        made = draw(rng, *args, **kwargs)
+        return _rename(made) if isinstance(rng, random.RandomState) and is_array(made) else made
+
+    _put("arange", arange, create)
+    random._wrap_func = draw_chunks
+
+
+def _rename(x: Any) -> Any:
+    """Return a Dask array with keys of its own for its chunks, which are always the same."""
+    array = find_module("core").Array
+    if not isinstance(x, array):
+        return x
+    kind, _, token = x.name.rpartition("-")
+    name = f"{kind}-{tokenize('vkdispatch', token)}"
+    layer = {}
+    for (_, *place), task in x.dask.layers[x.name].items():
+        key = (name, *place)
+        layer[key] = task.substitute({}, key=key) if isinstance(task, GraphNode) else task
+    layers = {**x.dask.layers, name: layer}
+    needed = {**x.dask.dependencies, name: x.dask.dependencies[x.name]}
+    del layers[x.name], needed[x.name]
+    return array(HighLevelGraph(layers, needed), name, x.chunks, meta=x._meta)
 
 
 def _mark(x: Any) -> Any:
