@@ -1200,6 +1200,7 @@ class Node:
     result: the view that holds the values, or None while nothing has needed them.
     failure: the error of an attempt to compute it before its operands were overwritten, or None.
     readers: weak references to the nodes that have it as an operand: they will read its result's memory.
+    was_read: whether a function has computed it where it read it.
     count, reads, held: upper bounds of the nodes of the expression, of its reads of memory, and of the bytes
         that it keeps.
     """
@@ -1217,6 +1218,8 @@ class Node:
     reads: int
     held: int
 
+    @property
+    def was_read(self) -> bool: ...
     @property
     def line(self) -> tuple[str, int]:
         """The file and the line of the program that made it."""
@@ -1258,7 +1261,12 @@ class Program:
     is_plain: bool
     places: dict[int, int]
 
-    def __init__(self, root: Node | View) -> None: ...
+    def __init__(self, root: Node | View, is_read: bool = False) -> None:
+        """Make the program of an expression.
+
+        is_read: a function computes it where it reads it, and does not keep it. What such a program has
+            computed before is computed and kept now.
+        """
 
 def launch_program(
     launch: Callable[[tuple[Any, ...], Any, bool, int], bool],

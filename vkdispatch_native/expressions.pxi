@@ -311,6 +311,7 @@ cdef class Node:
     cdef public object failure
     cdef public list readers
     cdef public int64_t count, reads, held
+    cdef readonly bint was_read
     cdef uint64_t mark
     cdef int64_t uses
     cdef object code
@@ -471,8 +472,10 @@ cdef class Program:
     cdef public bint is_plain
     cdef readonly dict places
     cdef list positions  # of the steps that read views
+    cdef bint is_read
 
-    def __init__(self, root):
+    def __init__(self, root, bint is_read=False):
+        self.is_read = is_read
         self.steps, self.views, self.kinds, self.numbers, self.positions = [], [], [], [], []
         self.places = {}
         self.is_plain = True
@@ -494,6 +497,10 @@ cdef class Program:
             raise node.failure.with_traceback(None)
         if node.shape != self.shape:
             return self.add_view(<View?>_serving["show"](node))
+        if self.is_read:
+            if node.was_read:  # else a loop that reads its expression in each round would compute ever more
+                return self.add_view(<View?>_serving["show"](node))
+            node.was_read = True
         step = [loop]
         for each in node.operands:
             if type(each) is View:

@@ -519,6 +519,20 @@ def test_profiles_name_expressions_by_their_lines() -> None:
     assert found["multiply"] == f"test_laziness.py:{line + 2}"
 
 
+def test_a_loop_that_reads_what_it_computes_needs_few_kernels() -> None:
+    x, expected = array(), HOST.astype(np.float64)
+    before = native.compile_count()
+    for step in range(12):
+        x, expected = vnp.cos(x) + 1, np.cos(expected) + 1
+        np.testing.assert_allclose(float(x.sum()), expected.sum(), rtol=1e-5)
+        if step == 5:
+            before = native.compile_count()
+    assert native.compile_count() == before
+    y = array() * 2
+    assert float(y.max()) == HOST.max() * 2 and is_pending(y)  # read once: nothing is kept
+    assert float(y.min()) == HOST.min() * 2 and not is_pending(y)
+
+
 def test_a_warm_process_compiles_no_expression(run_python: Any, tmp_path: Path) -> None:
     code = """
 import numpy as np, vkdispatch.numpy as vnp

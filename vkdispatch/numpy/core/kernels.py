@@ -457,10 +457,11 @@ def as_operand(value: Any, shape: Shape, order: Sequence[int] | None = None) -> 
             "vd.set_global_graph(None) before, or record functions on buffers"
         )
     with lock:  # another thread may compute it, or write what it reads
-        view = value if type(value) is View else value.result
-        if view is not None and view.is_whole and order is None:
-            return as_buffer(view, shape)
-        program = Program(value)
+        if type(value) is Node and (value.result is not None or value.was_read):
+            value = evaluate(value)  # what is read twice is kept
+        if type(value) is View and value.is_whole and order is None:
+            return as_buffer(value, shape)
+        program = Program(value, True)
         if not program.views or (type(value) is Node and _is_exposed(program)):
             value = evaluate(value)
             if order is None:
