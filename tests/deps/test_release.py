@@ -27,7 +27,9 @@ def test_files_name_one_version() -> None:
     released = re.findall(r"^## \[(\d.*?)\] - (\d{4}-\d\d-\d\d)$", (ROOT / "CHANGELOG.md").read_text(), re.M)
     newest, date = released[0]
     citation = read_yaml("CITATION.cff")
-    shown = re.search(r"vkdispatch doctor\n +vkdispatch (\S+)", (ROOT / "docs/troubleshooting.rst").read_text())
+    shown = re.search(
+        r"vkdispatch doctor\n +vkdispatch (\S+)", (ROOT / "docs/troubleshooting.rst").read_text()
+    )
     assert PROJECT["version"] == vd.__version__ == newest == citation["version"]
     assert str(citation["date-released"]) == date
     assert read_yaml("packaging/conda/recipe.yaml")["context"]["version"] == newest
@@ -60,6 +62,10 @@ def test_extras_that_texts_name_are_extras_of_this_distribution() -> None:
     for name in listed.stdout.split():
         if name.endswith((".py", ".pyi", ".rst", ".md", ".yml", "Dockerfile")):
             text = (ROOT / name).read_text()
-            found += [(name, *each) for each in re.findall(r"(?<![\w/.-])(vkdispatch[\w-]*)\[([a-z-]+)\]", text)]
-    wrong = [each for each in found if each[1] != DISTRIBUTION or each[2] not in PROJECT["optional-dependencies"]]
+            found += [
+                (name, *each) for each in re.findall(r"(?<![\w/.-])(vkdispatch[\w-]*)\[([a-z-]+)\]", text)
+            ]
+    wrong = [
+        each for each in found if each[1] != DISTRIBUTION or each[2] not in PROJECT["optional-dependencies"]
+    ]
     assert found and not wrong
