@@ -54,7 +54,8 @@ def explain_mixture() -> str:
     else:
         what = (
             f"Files of {ours[0]} are missing or replaced in {folder}. This is what another project's "
-            "distribution vkdispatch, which has the same import name, leaves behind."
+            "distribution vkdispatch, which has the same import name, leaves behind. Delete the folder if it "
+            "is still there after the uninstallation."
         )
     return f"{what} To repair the installation:\n\n    {write_repair([each['name'] for each in found])}\n"
 
