@@ -130,11 +130,18 @@ docs:
 	@$(SAY) "docs"
 	@$(BIN)/sphinx-build -q -W --keep-going -b html docs build/docs
 
+# A wheel with the tag of the oldest glibc that it runs on, and the sources, in dist; tried in an environment of its own.
 wheel:
 	@$(SETUP) dev
 	@$(SAY) "wheel"
-	@rm -rf dist && $(BIN)/python -m build --no-isolation --outdir dist . >build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
-	@$(BIN)/auditwheel show dist/*.whl
+	@rm -rf dist build/wheel build/wheel-venv
+	@$(BIN)/python -m build --no-isolation --outdir build/wheel . >build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
+	@PATH="$$PWD/$(BIN):$$PATH" $(BIN)/auditwheel repair --wheel-dir dist build/wheel/*.whl >>build/wheel.log 2>&1 || { cat build/wheel.log; exit 1; }
+	@mv build/wheel/*.tar.gz dist
+	@$(SAY) "trying the wheel"
+	@$(PYTHON) -m venv build/wheel-venv
+	@build/wheel-venv/bin/pip install -q --disable-pip-version-check dist/*.whl
+	@cd build/wheel-venv && bin/vkdispatch doctor --no-measure
 	@ls -l dist
 
 format:

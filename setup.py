@@ -149,9 +149,20 @@ def link(objects: list[Path], prefix: Path) -> Path:
     return target
 
 
+def require_headers() -> None:
+    """Raise CompileError where Python's headers are missing: else the build says so after minutes only."""
+    header = Path(sysconfig.get_path("include"), "Python.h")
+    if not header.is_file():
+        raise CompileError(
+            f"{header} is missing. Install the headers of this Python (Debian and Ubuntu: python3-dev; "
+            "Fedora: python3-devel), or use a Python that has them."
+        )
+
+
 def build_native() -> Path:
     """Compile and link the native module; return the shared object in the build folder."""
     os.chdir(ROOT)
+    require_headers()
     prefix = fetch_deps.prepare()
     BUILD.mkdir(parents=True, exist_ok=True)
     with fetch_deps.locked(BUILD / "lock"):

@@ -460,7 +460,10 @@ def main(
             "host": platform.node(),
             "cpus": os.cpu_count(),
             "python": platform.python_version(),
-            "versions": {name: _find_version(name) for name in ("vkdispatch", "dask", "distributed", "cupy")},
+            "versions": {
+                "vkdispatch": import_module("vkdispatch").__version__,
+                **{name: _find_version(name) for name in ("dask", "distributed", "cupy")},
+            },
             "size": size,
             "rounds": rounds,
         }

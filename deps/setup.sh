@@ -123,6 +123,11 @@ native_module() {
     fi
     if ! fresh installed "$installed" || [ ! -x $BIN/vdlist ]; then
         say "installing the project into .venv"
+        # the distribution had another name before 1.0.0, and both would be found
+        if [ -d vkdispatch.egg-info ]; then
+            quietly uninstall $BIN/python -m pip uninstall -y vkdispatch
+            rm -rf vkdispatch.egg-info
+        fi
         quietly install $BIN/python -m pip install --disable-pip-version-check --no-build-isolation --no-deps -e .
         stamp installed "$installed"
     fi

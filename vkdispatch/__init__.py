@@ -6,9 +6,16 @@ each name brings along, when it is first asked for, the module that it lives in.
 
 import sys
 from importlib import import_module
+from os.path import exists
 from types import ModuleType
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
+
+# A file that only another project's package of this name has: its distribution shares this folder.
+if exists(f"{__path__[0]}/base/buffer_allocators.py"):
+    from vkdispatch.installation import refuse_mixture
+
+    refuse_mixture()
 
 # Where each public name lives; `__init__.pyi` says the same to type checkers and editors.
 _NAMES = {

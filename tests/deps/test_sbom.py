@@ -91,7 +91,7 @@ def test_each_pinned_package_is_in_it(document: dict[str, Any]) -> None:
 def test_the_module_is_in_it(document: dict[str, Any]) -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     whole = document["metadata"]["component"]
-    assert whole["purl"] == f"pkg:pypi/vkdispatch@{project['version']}"
+    assert whole["purl"] == f"pkg:pypi/vkdispatch-gpu@{project['version']}"
     native = by_name(document)["vkdispatch_native"]
     digest = hashlib.sha256(b"a module").hexdigest()
     assert native["hashes"] == [{"alg": "SHA-256", "content": digest}]

@@ -240,5 +240,5 @@ def test_without_dask_a_message_says_what_to_install(run_python: RunPython) -> N
     )
     assert "LocalVulkanCluster: distributed is not installed; install it with" in done.stdout
     assert done.returncode == 1
-    assert "vkdispatch[dask]" in done.stderr
+    assert "vkdispatch-gpu[dask]" in done.stderr
     assert "Traceback" not in done.stderr

@@ -343,6 +343,23 @@ def test_another_package_of_the_same_name(run_python: RunPython, tmp_path: Path,
     said = " ".join(problem["what"] for problem in facts["problems"])
     assert f"somebodys-vkdispatch 9.8 in {tmp_path}" in said
     assert str(tmp_path / "vkdispatch") in said
+    assert "pip uninstall -y somebodys-vkdispatch " in _advice(facts)
+
+
+def test_distributions_of_two_projects(healthy: Facts) -> None:
+    ours, theirs = (
+        {"name": name, "version": version, "folder": "/site"}
+        for name, version in (("vkdispatch-gpu", vd.__version__), ("vkdispatch-core", "0.1.0"))
+    )
+    repair = "pip uninstall -y vkdispatch-core vkdispatch-gpu && pip install vkdispatch-gpu"
+    alone = _change(healthy, software__distributions=[ours])
+    assert "pip uninstall" not in _advice(alone)
+    both = _change(healthy, software__distributions=[ours, theirs])
+    assert repair in _advice(both)
+    assert any("vkdispatch-core 0.1.0 in /site" in problem["what"] for problem in both["problems"])
+    other = _change(healthy, software__distributions=[theirs])
+    assert repair in _advice(other)
+    assert any("another project's: vkdispatch-core 0.1.0" in problem["what"] for problem in other["problems"])
 
 
 def test_variables_that_mean_nothing(monkeypatch: pytest.MonkeyPatch, healthy: Facts) -> None:

@@ -25,6 +25,11 @@ else:
     )
 
 if not is_absent(native):
+    # early versions of the other project called vkdispatch have a native module of this name
+    if not hasattr(native, "set_error_types"):
+        from vkdispatch.installation import refuse_mixture
+
+        refuse_mixture()
     native.set_error_types(VulkanError, DeviceLostError, OutOfDeviceMemoryError, DeviceTimeoutError)
 
 __all__ = ["native"]

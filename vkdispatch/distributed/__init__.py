@@ -1,6 +1,6 @@
 """Dask arrays of `vkdispatch.numpy`, and clusters of workers with a Vulkan device each.
 
-Needs the extra `[dask]`: `pip install 'vkdispatch[dask]'`.
+Needs the extra `[dask]`: `pip install 'vkdispatch-gpu[dask]'`.
 """
 
 from typing import TYPE_CHECKING
@@ -29,7 +29,7 @@ if not TYPE_CHECKING:
             return _find(name)
         except ModuleNotFoundError as error:
             raise MissingPackageError(
-                f"{name}: {error.name} is not installed; install it with `pip install 'vkdispatch[dask]'`"
+                f"{name}: {error.name} is not installed; install it with `pip install 'vkdispatch-gpu[dask]'`"
             ) from error
 
 

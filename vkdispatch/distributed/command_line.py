@@ -68,7 +68,7 @@ async def _run(options: dict[str, Any]) -> int:
         from distributed._signals import wait_for_signals
     except ImportError as error:
         raise MissingPackageError(
-            f"workers need the packages of the extra: pip install 'vkdispatch[dask]' ({error})"
+            f"workers need the packages of the extra: pip install 'vkdispatch-gpu[dask]' ({error})"
         ) from error
     from vkdispatch.distributed.cluster import VulkanNanny, nanny_options, parse_host_limit
     from vkdispatch.distributed.devices import choose_devices, pin

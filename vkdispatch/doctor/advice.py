@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 from typing import Any
 
+from vkdispatch.installation import DISTRIBUTION, is_ours, write_repair
+
 Facts = dict[str, Any]
 Problem = dict[str, Any]
 
@@ -65,22 +67,21 @@ def _warning(what: str, *advice: str) -> Problem:
 
 def _check_software(facts: Facts) -> Iterator[Problem]:
     software, engine = facts["software"], facts["engine"]
-    others = [each for each in software["distributions"] if each["name"].lower() == "vkdispatch"]
     owners = software["distributions"]
+    others = [each for each in owners if not is_ours(each["name"])]
+    named = "; ".join(f"{each['name']} {each['version']} in {each['folder']}" for each in owners)
+    repair = write_repair([each["name"] for each in owners])
     if len(owners) > 1:
-        named = "; ".join(f"{each['name']} {each['version']} in {each['folder']}" for each in owners)
         yield _warning(
             f"{len(owners)} installed distributions bring a package called vkdispatch: {named}. Files of one "
             "may have replaced files of the other.",
-            f"Uninstall all of them: pip uninstall {' '.join(sorted({each['name'] for each in owners}))}",
-            "Install this one again, in an environment of its own.",
+            f"Keep one of them. This project's is {DISTRIBUTION}: {repair}",
         )
-    elif others and others[0]["version"] != software["version"]:
+    elif others:
         yield _warning(
-            f"The package that is imported is version {software['version']}, but the distribution that is "
-            f"installed is {others[0]['name']} {others[0]['version']}. Another project has the same name.",
-            f"Check that {software['folder']} is the package that you want; if not, pip uninstall vkdispatch "
-            "and install it again.",
+            f"The package that is imported is version {software['version']}, in {software['folder']}. The "
+            f"distribution that is installed is another project's: {named}.",
+            f"This project's is {DISTRIBUTION}. To have it alone: {repair}",
         )
     if software["copies"]:
         yield _warning(

@@ -7,6 +7,7 @@ import sys
 from typing import Any
 
 from vkdispatch.base.process.environment import VARIABLES
+from vkdispatch.installation import find_distributions
 
 Facts = dict[str, Any]
 
@@ -41,7 +42,7 @@ def describe_packages() -> Facts:
     return {
         "version": vkdispatch.__version__,
         "folder": folder,
-        "distributions": _find_distributions(),
+        "distributions": find_distributions(),
         "copies": _find_copies(folder),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "packages": {name: version for name in _PACKAGES if (version := _find_version(name))},
@@ -55,23 +56,6 @@ def _find_version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _find_distributions() -> list[Facts]:
-    """Return the installed distributions that bring a package called vkdispatch."""
-    from importlib import metadata
-
-    found: dict[str, Facts] = {}
-    for each in metadata.distributions():
-        name = each.metadata["Name"] or ""
-        tops = (each.read_text("top_level.txt") or "").split()
-        if name.lower() == "vkdispatch" or "vkdispatch" in tops:
-            place = os.path.realpath(str(each.locate_file("")))
-            # An editable install is found twice where its sources are also searched.
-            found.setdefault(
-                f"{name} {each.version}", {"name": name, "version": each.version, "folder": place}
-            )
-    return list(found.values())
 
 
 def _find_copies(folder: str) -> list[str]:

@@ -11,6 +11,11 @@ Every program uses the Manager, so it is imported here. Other names import their
 import gc
 from importlib import import_module
 
+from vkdispatch import installation as _installation
+
+if not _installation.is_whole():
+    _installation.refuse_mixture()
+
 # A garbage collection during the imports would take a quarter of the import time.
 _collects = gc.isenabled()
 gc.disable()

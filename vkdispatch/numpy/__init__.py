@@ -8,6 +8,11 @@ from typing import Any
 
 import numpy as _numpy
 
+from vkdispatch import installation as _installation
+
+if not _installation.is_whole():
+    _installation.refuse_mixture()
+
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.dtypes import set_default_dtype as set_default_dtype
 

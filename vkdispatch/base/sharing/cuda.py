@@ -36,7 +36,7 @@ def load_driver() -> Any:
         from cuda.bindings import driver
     except ImportError:
         raise SharingError(
-            "sharing memory with CUDA needs the package cuda-bindings: pip install 'vkdispatch[cuda]'"
+            "sharing memory with CUDA needs the package cuda-bindings: pip install 'vkdispatch-gpu[cuda]'"
         ) from None
     return driver
 
