@@ -15,8 +15,7 @@ copyright = "2026, The vkdispatch authors"
 version = release = vkdispatch.__version__
 
 ROOT = Path(__file__).parent.parent
-# array_reference, formulas, notebooks, playground, reference and worked are modules of this folder.
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.intersphinx",

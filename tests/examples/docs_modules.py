@@ -1,4 +1,4 @@
-"""The modules beside the documentation's pages."""
+"""The documentation's extensions of Sphinx."""
 
 import importlib.util
 from pathlib import Path
@@ -8,8 +8,8 @@ DOCS = Path(__file__).resolve().parents[2] / "docs"
 
 
 def load_module(name: str) -> ModuleType:
-    """Return a module of the folder of the documentation, newly executed."""
-    specification = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
+    """Return an extension, newly executed."""
+    specification = importlib.util.spec_from_file_location(name, DOCS / "extensions" / f"{name}.py")
     assert specification is not None and specification.loader is not None
     module = importlib.util.module_from_spec(specification)
     specification.loader.exec_module(module)

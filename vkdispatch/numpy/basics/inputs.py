@@ -26,7 +26,7 @@ def to_array(x: Any, name: str = "x") -> Array:
     """Return an argument as an array; numbers, lists and tuples are uploaded.
 
     Raises TypeError for anything else. NumPy's arrays are refused: they would be copied to the device in
-    silence. All functions do so for elements that they compute with; see docs/arrays.rst.
+    silence. All functions do so for elements that they compute with; see docs/reference/arrays/arrays.rst.
     """
     if isinstance(x, Array):
         return x

@@ -134,7 +134,7 @@ def glsl_kernel(  # noqa: PLR0913 - public
     untrusted
         Whether the author of the text is not trusted. It is then compiled in a child process with limits on
         time and memory, the result is checked as in `spirv_kernel`, and the driver compiles that in a child
-        process first. The code that runs in the end is still the author's: see :doc:`/raw`.
+        process first. The code that runs in the end is still the author's: see :doc:`/reference/kernels/raw`.
     include
         The sources of `#include "name"` and `<name>`: texts by name, a folder, or a list of these, which is
         searched in order. The folder of the including file is searched first, unless the name is in angle
