@@ -1,4 +1,4 @@
-"""Draw the charts of the README and the front page from benchmarks/results: python docs/drawings/draw_front.py."""
+"""Draw the charts of README and front page from benchmarks/results: python docs/drawings/draw_front.py."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Draw _static/many-devices-tasks.svg, the picture of "From one GPU to many": python docs/drawings/draw_tasks.py.
+"""Draw _static/many-devices-tasks.svg, for "From one GPU to many": python docs/drawings/draw_tasks.py.
 
 It runs the transform by slabs and k-means of `benchmarks.scaling` on two workers of this machine,
 and draws what each worker did, and what it held on the device.
