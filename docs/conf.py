@@ -29,6 +29,7 @@ extensions = [
     "notebooks",
     "playground",
     "reference",
+    "signatures",
     "worked",
 ]
 html_theme = "furo"
@@ -79,7 +80,9 @@ copybutton_exclude = ".linenos, .gp, .go"
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 100
 autodoc_default_options = {"members": True, "show-inheritance": True}
 default_role = "literal"
 
