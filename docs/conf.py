@@ -89,7 +89,9 @@ default_role = "literal"
 
 def _as_rst(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
     """Escape what our docstrings mean as plain text: |x|, and a plural s behind backquotes."""
-    lines[:] = [re.sub(r"(`[^`]+`)(?=\w)", r"\1\\ ", line).replace("|", "\\|") for line in lines]
+    end = lines.index("Examples") if "Examples" in lines else len(lines)
+    text = [re.sub(r"(`[^`]+`)(?=\w)", r"\1\\ ", line).replace("|", "\\|") for line in lines[:end]]
+    lines[:] = [*text, *lines[end:]]
 
 
 def _skip(app: Any, what: str, name: str, member: object, skip: bool, options: Any) -> bool | None:

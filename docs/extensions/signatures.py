@@ -65,7 +65,13 @@ def setup(app: Sphinx) -> dict[str, bool]:
     names = public_names()
 
     def process(
-        app: Sphinx, what: str, name: str, thing: Any, options: Any, signature: str | None, returns: str | None
+        app: Sphinx,
+        what: str,
+        name: str,
+        thing: Any,
+        options: Any,
+        signature: str | None,
+        returns: str | None,
     ) -> tuple[str | None, str | None]:
         return (
             signature and shorten(signature, names),

@@ -537,6 +537,14 @@ def asbuffer(
     ValueError
         No dtype matches that of the array, or `array` does not fit `var_type`; the buffer would have more
         than 3 axes; the arguments of a map are in another context; or a map was given with `var_type`.
+
+    Examples
+    --------
+    >>> buffer = vd.asbuffer(np.array([1, 2, 3], np.float32))
+    >>> buffer.shape
+    (3,)
+    >>> buffer.read(0)
+    array([1., 2., 3.], dtype=float32)
     """
     compute = getattr(type(array), "__vkdispatch_buffer__", None)
     if compute is not None:

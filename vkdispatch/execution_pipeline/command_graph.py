@@ -519,7 +519,13 @@ _DEFAULT = "graphs.default"
 
 
 def default_graph() -> CommandGraph:
-    """Return this thread's own graph, which submits every call as it is recorded and then forgets it."""
+    """Return this thread's own graph, which submits every call as it is recorded and then forgets it.
+
+    Examples
+    --------
+    >>> vd.default_graph() is vd.global_graph()
+    True
+    """
     default = get_context()._keep(_DEFAULT, _DefaultGraph)
     graph = default.graph
     if graph is None or graph.destroyed:
@@ -528,7 +534,13 @@ def default_graph() -> CommandGraph:
 
 
 def global_graph() -> CommandGraph:
-    """Return the graph that this thread's calls without `graph=` go to."""
+    """Return the graph that this thread's calls without `graph=` go to.
+
+    Examples
+    --------
+    >>> vd.global_graph() is vd.default_graph()
+    True
+    """
     return current.chosen if current.chosen is not None else default_graph()
 
 
@@ -541,6 +553,16 @@ def set_global_graph(graph: CommandGraph | None = None) -> None:
         A graph is set already.
     TypeError
         `graph` is not a CommandGraph.
+
+    Examples
+    --------
+    >>> graph = vd.CommandGraph()
+    >>> vd.set_global_graph(graph)
+    >>> total = vd.sum(vd.asbuffer(np.ones(4, np.float32)))
+    >>> vd.set_global_graph(None)
+    >>> graph.submit()
+    >>> float(total)
+    4.0
     """
     if graph is not None and not isinstance(graph, CommandGraph):
         raise ArgumentTypeError(f"graph: expected a CommandGraph or None, got {type(graph).__name__}")

@@ -721,6 +721,12 @@ def default_rng(seed: Any = None, *, bit_generator: str = "philox4x32") -> Gener
     ------
     TypeError, ValueError
         An argument is invalid.
+
+    Examples
+    --------
+    >>> rng = vnp.random.default_rng(1)
+    >>> rng.integers(0, 10, 5)
+    Array([3, 7, 8, 3, 5], dtype=int64)
     """
     if isinstance(seed, Generator):
         return seed
@@ -739,27 +745,64 @@ def _common() -> Generator:
 
 
 def seed(seed: Any = None) -> None:
-    """Begin the stream of the functions of this module anew; see `default_rng`, which is to be preferred."""
+    """Begin the stream of the functions of this module anew; see `default_rng`, which is to be preferred.
+
+    Examples
+    --------
+    >>> vnp.random.seed(1)
+    >>> x = vnp.random.rand(3)
+    >>> vnp.random.seed(1)
+    >>> vnp.array_equal(x, vnp.random.rand(3))
+    True
+    """
     _shared[:] = [default_rng(seed)]
 
 
 def rand(*shape: int) -> Array:
-    """Return uniformly distributed numbers of [0, 1)."""
+    """Return uniformly distributed numbers of [0, 1).
+
+    Examples
+    --------
+    >>> vnp.random.seed(1)
+    >>> vnp.random.rand(2, 3).shape
+    (2, 3)
+    """
     return _common().random(shape)
 
 
 def randn(*shape: int) -> Array:
-    """Return normally distributed numbers of mean 0 and standard deviation 1."""
+    """Return normally distributed numbers of mean 0 and standard deviation 1.
+
+    Examples
+    --------
+    >>> vnp.random.seed(1)
+    >>> vnp.random.randn(3).shape
+    (3,)
+    """
     return _common().standard_normal(shape)
 
 
 def randint(low: int, high: int | None = None, size: Any = None, dtype: Any = int64) -> Array:
-    """Return integers of [low, high); of [0, low) without `high`."""
+    """Return integers of [low, high); of [0, low) without `high`.
+
+    Examples
+    --------
+    >>> vnp.random.seed(1)
+    >>> int(vnp.random.randint(0, 10, 100).max()) < 10
+    True
+    """
     return _common().integers(low, high, size, dtype)
 
 
 def random_sample(size: Any = None) -> Array:
-    """Return uniformly distributed numbers of [0, 1)."""
+    """Return uniformly distributed numbers of [0, 1).
+
+    Examples
+    --------
+    >>> vnp.random.seed(1)
+    >>> vnp.random.random_sample((2, 2)).shape
+    (2, 2)
+    """
     return _common().random(size)
 
 

@@ -129,6 +129,12 @@ def asrfftbuffer(data: Array, fourier_type: DType | None = None) -> RFFTBuffer:
         `data` is not an array.
     ValueError
         `data` is complex, of a dtype with no matching complex one, or has no axes.
+
+    Examples
+    --------
+    >>> buffer = vd.asrfftbuffer(np.array([1, 2, 3, 4], np.float32))
+    >>> buffer.read_real(0)
+    array([1., 2., 3., 4.], dtype=float32)
     """
     if not isinstance(data, np.ndarray):
         raise ArgumentTypeError(f"data: expected a NumPy array, got {type(data).__name__}")

@@ -207,6 +207,15 @@ def record_event(queue_index: int | None = None) -> Event:
     ------
     ValueError
         There is no such queue.
+
+    Examples
+    --------
+    >>> total = vd.sum(vd.asbuffer(np.ones(4, np.float32)))
+    >>> event = vd.record_event()
+    >>> event.wait()
+    True
+    >>> event.done()
+    True
     """
     context = get_context()
     queue = -1 if queue_index is None else parse_queue(queue_index, context, "queue_index")
@@ -234,6 +243,11 @@ def wait_event(event: Event, queue_index: int | None = None) -> None:
         There is no such queue.
     RuntimeError
         The event belongs to another context.
+
+    Examples
+    --------
+    >>> total = vd.sum(vd.asbuffer(np.ones(4, np.float32)))
+    >>> vd.wait_event(vd.record_event())
     """
     if not isinstance(event, _Moment):
         raise ArgumentTypeError(f"event: expected what vd.record_event() returns, got {type(event).__name__}")

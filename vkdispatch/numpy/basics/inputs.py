@@ -42,7 +42,13 @@ def to_index(x: Any) -> Array:
 
 
 def asnumpy(x: Any) -> "np.ndarray[Any, Any]":
-    """Return the values of an array, or of data of the host, as a NumPy array."""
+    """Return the values of an array, or of data of the host, as a NumPy array.
+
+    Examples
+    --------
+    >>> vnp.asnumpy(vnp.arange(3))
+    array([0, 1, 2])
+    """
     return x.numpy() if isinstance(x, Array) else np.asarray(x)
 
 

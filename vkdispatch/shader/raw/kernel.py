@@ -150,6 +150,22 @@ def glsl_kernel(  # noqa: PLR0913 - public
         an untrusted one.
     ValueError, TypeError
         Arguments, sizes or constants do not fit what the code declares; the message says where.
+
+    Examples
+    --------
+    >>> add_one = vd.glsl_kernel('''
+    ... #version 450
+    ... layout(local_size_x = 64) in;
+    ... layout(std430, binding = 0) buffer Data { float x[]; };
+    ... void main() {
+    ...     uint i = gl_GlobalInvocationID.x;
+    ...     if (i < x.length()) x[i] += 1.0;
+    ... }
+    ... ''', [("x", Buff[f32])], exec_size="x.size")
+    >>> buffer = vd.asbuffer(np.zeros(3, np.float32))
+    >>> add_one(buffer)
+    >>> buffer.read(0)
+    array([1., 1., 1.], dtype=float32)
     """
     if not isinstance(source, str):
         raise ArgumentTypeError(f"source: expected GLSL text, got {type(source).__name__}")
