@@ -1,13 +1,17 @@
-"""The reference of `vkdispatch.numpy`, made from the code: every public function, by topic.
+"""The reference of `vkdispatch.numpy`, made from the code: every public function, a page for each group.
 
-`.. array-functions::` puts them on a page. Names that mean the same function share one entry.
+`.. array-functions:: creation` puts the sections of a group of `array_groups` on a page. Names that mean the
+same function share one entry.
 """
 
+import functools
 import importlib.util
 import inspect
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
+from array_groups import GROUPS
 from docutils import nodes
 from docutils.statemachine import StringList
 from sphinx.application import Sphinx
@@ -15,42 +19,15 @@ from sphinx.util.docutils import SphinxDirective
 
 import vkdispatch.numpy as vnp
 
-# Titles of modules; others are titled by their names.
-TITLES = {
-    "elementwise": "Element-wise functions",
-    "creation": "Creating arrays",
-    "manipulation": "Changing shapes, joining, splitting",
-    "indexing": "Indexing",
-    "index_arrays": "Arrays of indices",
-    "reductions": "Reductions and running sums",
-    "searching": "Sorting and searching",
-    "gathering": "Picking elements",
-    "differences": "Differences and repetition",
-    "nan_statistics": "Statistics that ignore NaN",
-    "counting": "Counting and histograms",
-    "calculus": "Interpolation, derivatives, convolution",
-    "orders": "Partitions and orders of several keys",
-    "choices": "Choosing among arrays",
-    "selections": "Parts, blocks, bits",
-    "grids": "Grids and sequences in brackets",
-    "editing": "Inserting and removing elements",
-    "writing": "Writing elements",
-    "attributes": "Shapes and attributes",
-    "contraction": "Einstein summation",
-    "refusals": "What arrays do not have",
-    "inspection": "Data types and inspection",
-    "exchange": "Exchange with other libraries",
-    "files": "Files",
-    "printing": "Text",
-    "devices": "Devices",
-    "arguments": "Arguments of kernels",
-    "lazy": "Lazy evaluation",
-    "vectorizing": "Functions of your own",
-    "linalg": "Linear algebra: vnp.linalg",
-    "fft": "Fourier transforms: vnp.fft",
-    "random": "Random numbers: vnp.random",
-    "special": "Special functions: vnp.special",
-}
+
+@dataclass(frozen=True)
+class Entry:
+    """A public name, other names of the same value, and the module that a user takes it from."""
+
+    module: str
+    name: str
+    others: tuple[str, ...]
+    value: Any
 
 
 def public_names(module: Any) -> list[str]:
@@ -63,8 +40,8 @@ def public_names(module: Any) -> list[str]:
     ]
 
 
-def sections() -> Iterator[tuple[str, str, list[tuple[str, list[str], Any]]]]:
-    """Yield title, module and entries of each topic; an entry has its name, its other names and its value."""
+def entries() -> Iterator[Entry]:
+    """Yield everything public, each value once in a namespace."""
     seen: set[int] = set()
     submodules = [(each, f"{vnp.__name__}.{each}") for each in vnp._SUBMODULES]
     submodules = [each for each in submodules if importlib.util.find_spec(each[1])]
@@ -75,44 +52,51 @@ def sections() -> Iterator[tuple[str, str, list[tuple[str, list[str], Any]]]]:
         for each in public_names(module):
             if getattr(space, each, None) is getattr(module, each):
                 found.setdefault(id(getattr(module, each)), []).append(each)
-        entries = []
         for key, names in found.items():
             value = getattr(module, names[0])
             own = getattr(value, "__name__", "")
             first = own if own in names else names[0]
             if key not in seen or space is not vnp:
-                entries.append((first, [each for each in names if each != first], value))
+                yield Entry(where, first, tuple(sorted(each for each in names if each != first)), value)
             seen.add(key)
-        if entries:
-            topic = name.rpartition(".")[2]
-            title = TITLES.get(topic, topic.replace("_", " ").capitalize())
-            yield title, where, sorted(entries, key=lambda entry: entry[0].lower())
+
+
+@functools.cache
+def entries_by_name() -> dict[str, Entry]:
+    """Return entries by their names under `vkdispatch.numpy`, as the groups have them."""
+    return {f"{each.module}.{each.name}".removeprefix(f"{vnp.__name__}."): each for each in entries()}
+
+
+def write_entry(entry: Entry) -> list[str]:
+    """Return the lines of reStructuredText for an entry."""
+    value = entry.value
+    kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
+    lines = [f".. auto{kind}:: {entry.module}.{entry.name}"]
+    lines += ["   :no-value:"] * (kind == "data")
+    if kind == "class" and issubclass(value, (tuple, BaseException)):
+        lines += ["   :no-members:"]
+    same = [f"`{each}`" for each in entry.others]
+    if entry.module == f"{vnp.__name__}.linalg" and entry.name in vnp._OF_LINALG:
+        same.append(f"`vnp.{entry.name}`")
+    if same:
+        lines += ["", f"   Also {', '.join(same)}."]
+    return [*lines, ""]
 
 
 class ArrayFunctions(SphinxDirective):
-    """`.. array-functions::`: a section for each topic."""
+    """`.. array-functions:: GROUP`: the sections of a group."""
+
+    required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
         """Return the sections."""
         # the page changes with the code, not with its own text
         self.env.note_reread()
         found: list[nodes.Node] = []
-        for title, where, entries in sections():
+        for title, names in GROUPS[self.arguments[0]].items():
             section = nodes.section(ids=[nodes.make_id(title)])
             section += nodes.title(title, title)
-            lines = []
-            for name, others, value in entries:
-                kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
-                lines += [f".. auto{kind}:: {where}.{name}"]
-                lines += ["   :no-value:"] * (kind == "data")
-                if kind == "class" and issubclass(value, (tuple, BaseException)):
-                    lines += ["   :no-members:"]
-                same = [f"`{each}`" for each in sorted(others)]
-                if name in vnp._OF_LINALG:
-                    same.append(f"`vnp.{name}`")
-                if same:
-                    lines += ["", f"   Also {', '.join(same)}."]
-                lines += [""]
+            lines = [line for name in names.split() for line in write_entry(entries_by_name()[name])]
             self.state.nested_parse(StringList(lines, source=__file__), 0, section)
             found.append(section)
         return found

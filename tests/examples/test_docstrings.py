@@ -24,6 +24,8 @@ import vkdispatch.numpy as vnp
 from tests.examples.docs_modules import DOCS, load_module
 from vkdispatch.codegen import abbreviations
 
+API = DOCS / "reference" / "api"
+ARRAYS = load_module("array_reference")
 _NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
 _FUNCTION = re.compile(r"^\.\. autofunction:: ([\w.]+)$", re.MULTILINE)
 # Functions that tests cannot run, or that only raise errors.
@@ -46,9 +48,9 @@ WITHOUT = {
 
 
 def find_functions() -> Iterator[tuple[str, Any]]:
-    """Yield the name and the value of every function that the reference documents, without the kernel language."""
-    pages = sorted((DOCS / "reference" / "api").rglob("*.rst"))
-    for name in _FUNCTION.findall("".join(page.read_text() for page in pages if page.stem != "language")):
+    """Yield names and values of the functions in the reference, without those of the kernel language."""
+    pages = [page for page in sorted(API.rglob("*.rst")) if page.stem != "language"]
+    for name in _FUNCTION.findall("".join(page.read_text() for page in pages)):
         parts = name.split(".")
         for length in range(len(parts) - 1, 0, -1):
             try:
@@ -59,10 +61,9 @@ def find_functions() -> Iterator[tuple[str, Any]]:
                 value = getattr(value, part)
             yield name, value
             break
-    for _, where, entries in load_module("array_reference").sections():
-        for name, _, value in entries:
-            if callable(value) and not inspect.isclass(value):
-                yield f"{where}.{name}", value
+    for entry in ARRAYS.entries():
+        if callable(entry.value) and not inspect.isclass(entry.value):
+            yield f"{entry.module}.{entry.name}", entry.value
 
 
 FUNCTIONS = dict(find_functions())
@@ -114,6 +115,14 @@ def test_every_function_has_an_example() -> None:
     lacking = {name for name, value in FUNCTIONS.items() if ">>> " not in (inspect.getdoc(value) or "")}
     lacking -= {f"vkdispatch.numpy.{name}" for name in refused}
     assert lacking == {name for name in WITHOUT if name in FUNCTIONS}
+
+
+def test_every_function_on_arrays_is_on_one_page() -> None:
+    groups = ARRAYS.GROUPS
+    placed = [name for sections in groups.values() for names in sections.values() for name in names.split()]
+    assert sorted(placed) == sorted(ARRAYS.entries_by_name())
+    for group in groups:
+        assert f".. array-functions:: {group}\n" in (API / "numpy" / f"{group}.rst").read_text()
 
 
 def test_wrong_outputs_are_found() -> None:
