@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
+import inspect
 import linecache
 import pkgutil
 import re
@@ -15,6 +17,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import dtype
+from vkdispatch.base.process.environment import VARIABLES
 from vkdispatch.codegen import execution, functions
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,3 +76,30 @@ def test_reference_names_everything_public(module: object, prefix: str) -> None:
         if not (written or name.startswith("_") or (name == "dtype" and "`vd.dtype`" in reference)):
             missing.append(name)
     assert missing == []
+
+
+def read_rows(page: str) -> list[list[str]]:
+    """Return the cells of the list tables of a page of the reference."""
+    text = (ROOT / "docs" / "reference" / f"{page}.rst").read_text()
+    rows = re.findall(r"^   \* - (.*(?:\n     - .*)+)", text, re.MULTILINE)
+    return [re.split(r"\n     - ", row) for row in rows]
+
+
+def test_page_of_environment_variables_names_all() -> None:
+    named = [row[0].strip("`") for row in read_rows("environment") if row[0].startswith("`VKDISPATCH")]
+    assert sorted(named) == sorted(VARIABLES)
+    assert all(len(row) == 4 and all(row) for row in read_rows("environment") if "VKDISPATCH" in row[0])
+
+
+def test_page_of_errors_names_all_with_their_bases() -> None:
+    rows = {row[0].removeprefix(":exc:`~vkdispatch.").strip("`"): row for row in read_rows("errors")[1:]}
+    classes = [name for name in vd.__all__ if inspect.isclass(getattr(vd, name))]
+    errors = [name for name in classes if issubclass(getattr(vd, name), BaseException)]
+    assert sorted(rows) == sorted(errors)
+    for name, (_, bases, when, advice) in rows.items():
+        assert when and advice
+        for base in re.findall(r"`(\w+)`", bases):
+            assert issubclass(getattr(vd, name), getattr(vd, base, None) or getattr(builtins, base)), (
+                name,
+                base,
+            )
