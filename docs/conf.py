@@ -26,6 +26,7 @@ extensions = [
     "myst_nb",
     "array_reference",
     "formulas",
+    "links",
     "notebooks",
     "playground",
     "reference",
