@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -214,5 +215,6 @@ def test_docs_take_the_newest_file_that_has_a_family(tmp_path: Path, monkeypatch
     assert {name: "2026-11-22" in text for name, text in texts.items()} == {
         f"benchmarks-{family}.inc": family == "reductions" for family in FAMILIES[1:]
     }
+    assert not re.search(r"- -$", "".join(texts.values()), re.MULTILINE)  # it would be an empty list
     assert "_static/benchmarks-fft-a-device.svg" in texts["benchmarks-fft.inc"]
     assert (tmp_path / "docs" / "_static" / "benchmarks-fft-a-device.svg").exists()

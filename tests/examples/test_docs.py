@@ -103,3 +103,10 @@ def test_page_of_errors_names_all_with_their_bases() -> None:
                 name,
                 base,
             )
+
+
+def test_no_cell_of_a_table_is_an_empty_list() -> None:
+    texts = {path: path.read_text() for end in ("*.rst", "*.inc") for path in (ROOT / "docs").rglob(end)}
+    assert [
+        path for path, text in texts.items() if re.search(r"^ +(?:\* )?- [-*+]$", text, re.MULTILINE)
+    ] == []
