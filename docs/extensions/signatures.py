@@ -1,13 +1,15 @@
 """Sphinx extension: signatures with types, under the names that users write.
 
 Annotations name classes where they are defined, such as `vkdispatch.base.buffer.Buffer`. Here they get the
-names that are public, so that they are short and link to their entries. `Any` says nothing and is left out.
+names that are public, so that they are short and link to their entries. `Any` says nothing: functions on
+arrays take what is like an array, and their parameters have NumPy's names, so that the name tells the type.
 """
 
 import importlib
 import re
 from typing import Any
 
+import numpy as np
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 
@@ -20,6 +22,45 @@ _UNIONS = {
     "type[~vkdispatch.base.dtype.dtype] | type | ~numpy.dtype | str": "DTypeLike",
     "~vkdispatch.codegen.variables.ShaderVariable | ~vkdispatch.base.dtype.dtype | float": "Value",
 }
+_OPERANDS = "a a1 a2 ar1 ar2 arr ary b m mask p q v values weights x x1 x2 y z condition fill_value"
+# Types of the parameters of vkdispatch.numpy that are annotated with Any; its index page says what they are.
+_PARAMETERS = {
+    **dict.fromkeys([*_OPERANDS.split(), "where", "indices", "*operands", "*arrays"], "ArrayLike"),
+    **dict.fromkeys(["axis", "axes"], "AxisLike"),
+    **dict.fromkeys(["shape", "s"], "ShapeLike"),
+    "out": "Array",
+    "dtype": "DTypeLike",
+    "device": "DeviceLike",
+    "order": "str",
+    "norm": "str",
+}
+_OF_FUNCTION = {
+    "vkdispatch.numpy.array": {"obj": "ArrayLike"},
+    "vkdispatch.numpy.asarray": {"obj": "ArrayLike"},
+    "vkdispatch.numpy.einsum": {"*operands": ""},
+    "vkdispatch.numpy.einsum_path": {"*operands": ""},
+    "vkdispatch.numpy.linalg.cond": {"p": "int | float | str"},
+}
+_PARAMETER = re.compile(rf"(\*{{0,2}}\w+): {_ANY}( = None(?=[,)]))?")
+
+
+def name_types(text: str, function: str) -> str:
+    """Return the signature of a function on arrays with types in place of Any, where its names tell them."""
+    types = _PARAMETERS | _OF_FUNCTION.get(function, {})
+    ufunc = getattr(np, function.rpartition(".")[2], None)
+    if isinstance(ufunc, np.ufunc):
+        count = ufunc.nin
+        operands = ["x"] if count == 1 else [f"x{number + 1}" for number in range(count)]
+        named = ", ".join(f"{operand}: ArrayLike" for operand in operands)
+        text = text.replace("*operands: ~typing.Any, ", f"{named}, /, ").replace("/, *, ", "/, ")
+
+    def name_type(match: re.Match[str]) -> str:
+        kind = types.get(match[1])
+        if not kind:
+            return match[0]
+        return f"{match[1]}: {kind}" + (f" | None{match[2]}" if match[2] else "")
+
+    return _PARAMETER.sub(name_type, text)
 
 
 def shorten(text: str, names: dict[str, str]) -> str:
@@ -73,6 +114,8 @@ def setup(app: Sphinx) -> dict[str, bool]:
         signature: str | None,
         returns: str | None,
     ) -> tuple[str | None, str | None]:
+        if signature and name.startswith("vkdispatch.numpy"):
+            signature = name_types(signature, name)
         return (
             signature and shorten(signature, names),
             None if returns in (None, "~typing.Any") else shorten(returns, names),
