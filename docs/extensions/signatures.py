@@ -47,7 +47,7 @@ _PARAMETER = re.compile(rf"(\*{{0,2}}\w+): {_ANY}( = None(?=[,)]))?")
 def name_types(text: str, function: str) -> str:
     """Return the signature of a function on arrays with types in place of Any, where its names tell them."""
     types = _PARAMETERS | _OF_FUNCTION.get(function, {})
-    ufunc = getattr(np, function.rpartition(".")[2], None)
+    ufunc = vars(np).get(function.rpartition(".")[2])
     if isinstance(ufunc, np.ufunc):
         count = ufunc.nin
         operands = ["x"] if count == 1 else [f"x{number + 1}" for number in range(count)]

@@ -27,7 +27,6 @@ from vkdispatch.codegen import abbreviations
 API = DOCS / "reference" / "api"
 ARRAYS = load_module("array_reference")
 _NUMBER = re.compile(r"[-+]?\d+\.?\d*(?:e[-+]?\d+)?")
-_FUNCTION = re.compile(r"^\.\. autofunction:: ([\w.]+)$", re.MULTILINE)
 # Functions that tests cannot run, or that only raise errors.
 WITHOUT = {
     # another library or its device
@@ -47,10 +46,11 @@ WITHOUT = {
 }
 
 
-def find_functions() -> Iterator[tuple[str, Any]]:
-    """Yield names and values of the functions in the reference, without those of the kernel language."""
+def find_named(kind: str) -> Iterator[tuple[str, Any]]:
+    """Yield what the reference names by `autofunction` or `autoclass`, without the kernel language."""
     pages = [page for page in sorted(API.rglob("*.rst")) if page.stem != "language"]
-    for name in _FUNCTION.findall("".join(page.read_text() for page in pages)):
+    text = "".join(page.read_text() for page in pages)
+    for name in re.findall(rf"^\.\. auto{kind}:: ([\w.]+)$", text, re.MULTILINE):
         parts = name.split(".")
         for length in range(len(parts) - 1, 0, -1):
             try:
@@ -62,11 +62,20 @@ def find_functions() -> Iterator[tuple[str, Any]]:
             yield name, value
             break
     for entry in ARRAYS.entries():
-        if callable(entry.value) and not inspect.isclass(entry.value):
+        if callable(entry.value) and inspect.isclass(entry.value) == (kind == "class"):
             yield f"{entry.module}.{entry.name}", entry.value
 
 
-FUNCTIONS = dict(find_functions())
+def find_methods() -> Iterator[tuple[str, Any]]:
+    """Yield classes and methods that have examples."""
+    for name, value in find_named("class"):
+        for member, method in [("", value), *inspect.getmembers(value, inspect.isfunction)]:
+            if ">>> " in (inspect.getdoc(method) or ""):
+                yield f"{name}.{member}".rstrip("."), method
+
+
+FUNCTIONS = dict(find_named("function"))
+METHODS = dict(find_methods())
 SPACES = sorted({name.rpartition(".")[0] for name in FUNCTIONS})
 
 
@@ -95,19 +104,25 @@ def run_example(name: str, text: str) -> str:
     return "".join(said)
 
 
-@pytest.mark.parametrize("space", SPACES)
-def test_examples_of_docstrings(space: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+def run_examples(named: dict[str, Any]) -> str:
+    """Run the examples of several docstrings, and undo what they set."""
     try:
-        found = [
-            run_example(name, inspect.getdoc(value) or "")
-            for name, value in FUNCTIONS.items()
-            if name.rpartition(".")[0] == space
-        ]
+        return "".join(run_example(name, inspect.getdoc(value) or "") for name, value in named.items())
     finally:
         vd.set_log_level(vd.LogLevel.WARNING)
         vd.set_global_graph(None)
-    assert "".join(found) == ""
+
+
+@pytest.mark.parametrize("space", SPACES)
+def test_examples_of_functions(space: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    found = {name: value for name, value in FUNCTIONS.items() if name.rpartition(".")[0] == space}
+    assert run_examples(found) == ""
+
+
+def test_examples_of_classes_and_methods() -> None:
+    assert len(METHODS) >= 70
+    assert run_examples(METHODS) == ""
 
 
 def test_every_function_has_an_example() -> None:

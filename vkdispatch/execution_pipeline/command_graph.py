@@ -39,6 +39,15 @@ class CommandGraph(CommandList):
     submit: later submits replay everything recorded since the last `reset`. Threads may share a graph:
     each call records or submits as a whole.
 
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([1, 2, 3], np.float32))
+    >>> graph = vd.CommandGraph()
+    >>> total = vd.cumsum(x, graph=graph)
+    >>> graph.submit()
+    >>> total.read(0)
+    array([1., 3., 6.], dtype=float32)
+
     Attributes
     ----------
     submit_on_record

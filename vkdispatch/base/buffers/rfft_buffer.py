@@ -23,6 +23,15 @@ class RFFTBuffer(Buffer[Any]):
 
     Each row along the last axis holds 2 * (n // 2 + 1) real numbers. A real signal uses the first n of them.
 
+    Examples
+    --------
+    >>> buffer = vd.RFFTBuffer((2, 4))
+    >>> buffer.write_real(np.ones((2, 4), np.float32))
+    >>> vd.fft.rfft(buffer)
+    >>> buffer.read_fourier(0).real
+    array([[4., 0., 0.],
+           [4., 0., 0.]], dtype=float32)
+
     Attributes
     ----------
     real_shape
