@@ -13,14 +13,17 @@ import numpy as np
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
 
-_MODULES = ("vkdispatch", "vkdispatch.codegen", "vkdispatch.fft", "vkdispatch.reduce", "vkdispatch.numpy")
+_MODULES = ("vkdispatch.numpy", "vkdispatch", "vkdispatch.codegen", "vkdispatch.fft", "vkdispatch.reduce")
 _QUALIFIED = re.compile(r"~((?:\w+\.)+\w+)")
 _BARE = re.compile(r"(?<=[ \[(])[A-Z]\w+(?=[,)\] ])")
+_MADE = re.compile(r"<factory>|<class '[\w.]+\._Default'>")
 _ANY = r"~typing\.Any"
 # unions that have a name in the code, and would hide the rest of a signature
 _UNIONS = {
     "type[~vkdispatch.base.dtype.dtype] | type | ~numpy.dtype | str": "DTypeLike",
     "~vkdispatch.codegen.variables.ShaderVariable | ~vkdispatch.base.dtype.dtype | float": "Value",
+    "~vkdispatch.codegen.variables.ShaderVariable | ~vkdispatch.base.dtype.dtype | bool | bool": "Value",
+    "~vkdispatch.codegen.variables.ShaderVariable | ~vkdispatch.base.dtype.dtype | bool": "Value",
 }
 _OPERANDS = "a a1 a2 ar1 ar2 arr ary b m mask p q v values weights x x1 x2 y z condition fill_value"
 # Types of the parameters of vkdispatch.numpy that are annotated with Any; its index page says what they are.
@@ -34,6 +37,8 @@ _PARAMETERS = {
     "order": "str",
     "norm": "str",
 }
+# Those of the kernel language.
+_VALUES = dict.fromkeys(["*args", "mem", "start", "stop", "step", "x", "y"], "Value")
 _OF_FUNCTION = {
     "vkdispatch.numpy.array": {"obj": "ArrayLike"},
     "vkdispatch.numpy.asarray": {"obj": "ArrayLike"},
@@ -45,10 +50,10 @@ _PARAMETER = re.compile(rf"(\*{{0,2}}\w+): {_ANY}( = None(?=[,)]))?")
 
 
 def name_types(text: str, function: str) -> str:
-    """Return the signature of a function on arrays with types in place of Any, where its names tell them."""
-    types = _PARAMETERS | _OF_FUNCTION.get(function, {})
+    """Return the signature of a function with types in place of Any, where names of parameters tell them."""
+    types = _VALUES if ".codegen." in function else _PARAMETERS | _OF_FUNCTION.get(function, {})
     ufunc = vars(np).get(function.rpartition(".")[2])
-    if isinstance(ufunc, np.ufunc):
+    if isinstance(ufunc, np.ufunc) and types is not _VALUES:
         count = ufunc.nin
         operands = ["x"] if count == 1 else [f"x{number + 1}" for number in range(count)]
         named = ", ".join(f"{operand}: ArrayLike" for operand in operands)
@@ -66,8 +71,9 @@ def name_types(text: str, function: str) -> str:
 def shorten(text: str, names: dict[str, str]) -> str:
     """Return a signature, or what it returns, as the reference shows it."""
     text = re.sub(rf"(?<=\w)\[{_ANY}(?:, (?:{_ANY}|\.\.\.))*\]", "", text)
-    # the parser of signatures does not know Python's word for what a dataclass makes
-    text = text.replace("<factory>", "...")
+    # the parser of signatures does not know how Python writes what a record makes
+    text = _MADE.sub("...", text)
+    text = re.sub(r"~[\w.]+\._Block\b", "~contextlib.AbstractContextManager", text)
     for union, name in _UNIONS.items():
         text = text.replace(union, name)
     text = re.sub(rf": {_ANY} = ", "=", text)
@@ -114,7 +120,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
         signature: str | None,
         returns: str | None,
     ) -> tuple[str | None, str | None]:
-        if signature and name.startswith("vkdispatch.numpy"):
+        if signature and name.startswith(("vkdispatch.numpy.", "vkdispatch.codegen.")):
             signature = name_types(signature, name)
         return (
             signature and shorten(signature, names),
