@@ -76,6 +76,7 @@ def shorten(text: str, names: dict[str, str]) -> str:
     text = re.sub(r"~[\w.]+\._Block\b", "~contextlib.AbstractContextManager", text)
     for union, name in _UNIONS.items():
         text = text.replace(union, name)
+    text = text.replace("~typing.SupportsIndex", "int")
     text = re.sub(rf": {_ANY} = ", "=", text)
     text = re.sub(rf": {_ANY}(?=[,)])", "", text)
     text = _QUALIFIED.sub(lambda match: "~" + names.get(match[1], match[1]), text)
