@@ -302,7 +302,8 @@ def tune(only: str, device: str | None, quick: bool, other_rounding: bool, show:
 )
 def write_docs(output: Path) -> None:
     """Write tables and plots of each device's latest results, for the documentation's pages."""
-    output.mkdir(parents=True, exist_ok=True)
+    pages = output / "reference" / "benchmarks"
+    pages.mkdir(parents=True, exist_ok=True)
     for family in FAMILIES:
         prefix = "benchmarks" if family == ENGINE else f"benchmarks-{family}"
         parts = []
@@ -310,16 +311,16 @@ def write_docs(output: Path) -> None:
             found = report.load(path)
             picture = output / "_static" / f"{prefix}-{report.slug(found['device'])}.svg"
             family_plots.draw_family(found, family, picture)
-            parts.append(table.as_page(found, family, f"_static/{picture.name}"))
+            parts.append(table.as_page(found, family, f"/_static/{picture.name}"))
         name = "benchmarks-results.inc" if family == ENGINE else f"{prefix}.inc"
-        (output / name).write_text("\n".join(parts) or NO_RESULTS)
+        (pages / name).write_text("\n".join(parts) or NO_RESULTS)
     parts = []
     for path in accuracy.latest():
         swept = accuracy.load(path)
         picture = output / "_static" / f"benchmarks-accuracy-{report.slug(swept['device'])}.svg"
         accuracy_plot.draw(swept, picture)
-        parts.append(accuracy.as_page(swept, f"_static/{picture.name}"))
-    (output / "benchmarks-accuracy.inc").write_text("\n".join(parts) or NO_RESULTS)
+        parts.append(accuracy.as_page(swept, f"/_static/{picture.name}"))
+    (pages / "benchmarks-accuracy.inc").write_text("\n".join(parts) or NO_RESULTS)
 
 
 if __name__ == "__main__":

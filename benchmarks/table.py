@@ -155,7 +155,9 @@ def as_rst(report: Report, family: str | None = None) -> str:
     """Return the table as reStructuredText."""
     out = [".. list-table::", "   :header-rows: 1", ""]
     for row in [HEADINGS, *(cells(line) for line in lines(report, family))]:
-        out += [f"   {'* -' if column == 0 else '  -'} {cell}" for column, cell in enumerate(row)]
+        # a lone hyphen would be an empty list
+        shown = ["" if cell == "-" else cell for cell in row]
+        out += [f"   {'* -' if column == 0 else '  -'} {cell}".rstrip() for column, cell in enumerate(shown)]
     return "\n".join(out) + "\n"
 
 

@@ -15,8 +15,7 @@ copyright = "2026, The vkdispatch authors"
 version = release = vkdispatch.__version__
 
 ROOT = Path(__file__).parent.parent
-# array_reference, formulas, notebooks, playground, reference and worked are modules of this folder.
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent / "extensions"))
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.intersphinx",
@@ -27,9 +26,11 @@ extensions = [
     "myst_nb",
     "array_reference",
     "formulas",
+    "links",
     "notebooks",
     "playground",
     "reference",
+    "signatures",
     "worked",
 ]
 html_theme = "furo"
@@ -80,14 +81,18 @@ copybutton_exclude = ".linenos, .gp, .go"
 napoleon_google_docstring = False
 napoleon_use_ivar = True
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
+autodoc_typehints = "signature"
+autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 100
 autodoc_default_options = {"members": True, "show-inheritance": True}
 default_role = "literal"
 
 
 def _as_rst(app: Any, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
     """Escape what our docstrings mean as plain text: |x|, and a plural s behind backquotes."""
-    lines[:] = [re.sub(r"(`[^`]+`)(?=\w)", r"\1\\ ", line).replace("|", "\\|") for line in lines]
+    end = lines.index("Examples") if "Examples" in lines else len(lines)
+    text = [re.sub(r"(`[^`]+`)(?=\w)", r"\1\\ ", line).replace("|", "\\|") for line in lines[:end]]
+    lines[:] = [*text, *lines[end:]]
 
 
 def _skip(app: Any, what: str, name: str, member: object, skip: bool, options: Any) -> bool | None:

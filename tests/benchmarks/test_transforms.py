@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -209,10 +210,11 @@ def test_docs_take_the_newest_file_that_has_a_family(tmp_path: Path, monkeypatch
     report.save({**whole, "date": "2026-11-22", "cases": alone}, tmp_path / "results" / "b.json")
     result = CliRunner().invoke(main, ["docs", "-o", str(tmp_path / "docs")])
     assert result.exit_code == 0, result.output
-    texts = {path.name: path.read_text() for path in (tmp_path / "docs").glob("*.inc")}
+    texts = {path.name: path.read_text() for path in (tmp_path / "docs").rglob("*.inc")}
     assert texts.pop("benchmarks-results.inc") == texts.pop("benchmarks-accuracy.inc") == NO_RESULTS
     assert {name: "2026-11-22" in text for name, text in texts.items()} == {
         f"benchmarks-{family}.inc": family == "reductions" for family in FAMILIES[1:]
     }
+    assert not re.search(r"- -$", "".join(texts.values()), re.MULTILINE)  # it would be an empty list
     assert "_static/benchmarks-fft-a-device.svg" in texts["benchmarks-fft.inc"]
     assert (tmp_path / "docs" / "_static" / "benchmarks-fft-a-device.svg").exists()

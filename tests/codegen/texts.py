@@ -304,7 +304,7 @@ def by_hand() -> Iterator[tuple[str, str]]:
 
 def functions() -> Iterator[tuple[str, str]]:
     """Yield what each function of the language becomes, on values of every type and on numbers."""
-    path = Path(__file__).resolve().parents[2] / "docs" / "reference.py"
+    path = Path(__file__).resolve().parents[2] / "docs" / "extensions" / "reference.py"
     spec = importlib.util.spec_from_file_location("reference", path)
     assert spec is not None and spec.loader is not None
     reference = importlib.util.module_from_spec(spec)

@@ -35,7 +35,8 @@ def table(programs: Collection) -> str:
 
 def path(system: str) -> Path:
     """Return the file of a system's table."""
-    return DOCS / f"programs-{system}.inc"
+    folder = "reference/orders" if system == "accelpy" else "coming_from"
+    return DOCS / folder / f"programs-{system}.inc"
 
 
 if __name__ == "__main__":

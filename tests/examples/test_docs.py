@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import builtins
 import importlib
+import inspect
 import linecache
 import pkgutil
 import re
@@ -15,11 +17,17 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import dtype
+from vkdispatch.base.process.environment import VARIABLES
 from vkdispatch.codegen import execution, functions
 
 ROOT = Path(__file__).resolve().parents[2]
-_PATTERNS = ("README.md", "docs/*.rst", "docs/*.md", "docs/howto/*.rst", "docs/coming_from/*.rst")
-PAGES = [page for pattern in _PATTERNS for page in sorted(ROOT.glob(pattern))]
+# made by the build, or executed by it
+_ELSEWHERE = {"_made", "gallery", "jupyter_execute", "learn"}
+PAGES = [ROOT / "README.md"] + [
+    page
+    for page in sorted((ROOT / "docs").rglob("*"))
+    if page.suffix in (".rst", ".md") and page.relative_to(ROOT / "docs").parts[0] not in _ELSEWHERE
+]
 _MARKDOWN = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 _RST = re.compile(r"^\.\. code-block:: python\n\n((?:[ ]{3}.*\n|\n)+)", re.MULTILINE)
 
@@ -50,8 +58,8 @@ def test_pages_with_code_are_found() -> None:
 
 @pytest.mark.parametrize(("module", "prefix"), [(vd, "vd"), (vc, "vc")], ids=["vd", "vc"])
 def test_reference_names_everything_public(module: object, prefix: str) -> None:
-    reference = (ROOT / "docs/api/runtime.rst").read_text() + (ROOT / "docs/api/language.rst").read_text()
-    reference += (ROOT / "docs/kernels.rst").read_text()
+    pages = ("api/runtime.rst", "api/language.rst", "kernels/kernels.rst")
+    reference = "".join((ROOT / "docs/reference" / page).read_text() for page in pages)
     # the page of the kernel language is made from the functions of these modules
     for room in (functions, execution):
         for made in pkgutil.iter_modules(room.__path__):
@@ -68,3 +76,37 @@ def test_reference_names_everything_public(module: object, prefix: str) -> None:
         if not (written or name.startswith("_") or (name == "dtype" and "`vd.dtype`" in reference)):
             missing.append(name)
     assert missing == []
+
+
+def read_rows(page: str) -> list[list[str]]:
+    """Return the cells of the list tables of a page of the reference."""
+    text = (ROOT / "docs" / "reference" / f"{page}.rst").read_text()
+    rows = re.findall(r"^   \* - (.*(?:\n     - .*)+)", text, re.MULTILINE)
+    return [re.split(r"\n     - ", row) for row in rows]
+
+
+def test_page_of_environment_variables_names_all() -> None:
+    named = [row[0].strip("`") for row in read_rows("environment") if row[0].startswith("`VKDISPATCH")]
+    assert sorted(named) == sorted(VARIABLES)
+    assert all(len(row) == 4 and all(row) for row in read_rows("environment") if "VKDISPATCH" in row[0])
+
+
+def test_page_of_errors_names_all_with_their_bases() -> None:
+    rows = {row[0].removeprefix(":exc:`~vkdispatch.").strip("`"): row for row in read_rows("errors")[1:]}
+    classes = [name for name in vd.__all__ if inspect.isclass(getattr(vd, name))]
+    errors = [name for name in classes if issubclass(getattr(vd, name), BaseException)]
+    assert sorted(rows) == sorted(errors)
+    for name, (_, bases, when, advice) in rows.items():
+        assert when and advice
+        for base in re.findall(r"`(\w+)`", bases):
+            assert issubclass(getattr(vd, name), getattr(vd, base, None) or getattr(builtins, base)), (
+                name,
+                base,
+            )
+
+
+def test_no_cell_of_a_table_is_an_empty_list() -> None:
+    texts = {path: path.read_text() for end in ("*.rst", "*.inc") for path in (ROOT / "docs").rglob(end)}
+    assert [
+        path for path, text in texts.items() if re.search(r"^ +(?:\* )?- [-*+]$", text, re.MULTILINE)
+    ] == []

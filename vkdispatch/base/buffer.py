@@ -55,6 +55,14 @@ class Buffer(Transfers, Generic[_D]):
     context. A pickle holds the contents of the copies of all queues; loading it makes a buffer in the current
     context.
 
+    Examples
+    --------
+    >>> buffer = vd.Buffer((2, 3), f32)
+    >>> buffer.write(np.ones((2, 3), np.float32))
+    >>> buffer.read(0)
+    array([[1., 1., 1.],
+           [1., 1., 1.]], dtype=float32)
+
     Attributes
     ----------
     shape
@@ -245,6 +253,12 @@ class Buffer(Transfers, Generic[_D]):
             The last axis does not hold a whole number of such elements.
         RuntimeError
             The buffer was destroyed.
+
+        Examples
+        --------
+        >>> buffer = vd.asbuffer(np.array([1.0], np.float32))
+        >>> hex(buffer.view(u32).read(0)[0])
+        '0x3f800000'
         """
         self.require_alive()
         kind = parse_dtype(var_type)
@@ -537,6 +551,14 @@ def asbuffer(
     ValueError
         No dtype matches that of the array, or `array` does not fit `var_type`; the buffer would have more
         than 3 axes; the arguments of a map are in another context; or a map was given with `var_type`.
+
+    Examples
+    --------
+    >>> buffer = vd.asbuffer(np.array([1, 2, 3], np.float32))
+    >>> buffer.shape
+    (3,)
+    >>> buffer.read(0)
+    array([1., 2., 3.], dtype=float32)
     """
     compute = getattr(type(array), "__vkdispatch_buffer__", None)
     if compute is not None:

@@ -398,32 +398,67 @@ _CATEGORIES: dict[DType, DType] = {
 
 
 def is_dtype(in_type: type[Any]) -> bool:
-    """Whether a class is a vkdispatch dtype. Raises TypeError if `in_type` is not a class."""
+    """Whether a class is a vkdispatch dtype. Raises TypeError if `in_type` is not a class.
+
+    Examples
+    --------
+    >>> from vkdispatch.base.dtype import is_dtype
+    >>> is_dtype(vd.float32)
+    True
+    """
     if not isinstance(in_type, type):
         raise ArgumentTypeError(f"is_dtype: expected a class such as vd.float32, got {in_type!r}")
     return issubclass(in_type, dtype)
 
 
 def is_scalar(dtype: DType) -> bool:
-    """Whether `dtype` is a scalar type."""
+    """Whether `dtype` is a scalar type.
+
+    Examples
+    --------
+    >>> from vkdispatch.base.dtype import is_scalar
+    >>> is_scalar(vd.vec2)
+    False
+    """
     category = _CATEGORIES.get(dtype)
     return category is _Scalar if category else is_dtype(dtype) and issubclass(dtype, _Scalar)
 
 
 def is_complex(dtype: DType) -> bool:
-    """Whether `dtype` is a complex type."""
+    """Whether `dtype` is a complex type.
+
+    Examples
+    --------
+    >>> from vkdispatch.base.dtype import is_complex
+    >>> is_complex(vd.complex64)
+    True
+    """
     category = _CATEGORIES.get(dtype)
     return category is _Complex if category else is_dtype(dtype) and issubclass(dtype, _Complex)
 
 
 def is_vector(dtype: DType) -> bool:
-    """Whether `dtype` is a vector type."""
+    """Whether `dtype` is a vector type.
+
+    Examples
+    --------
+    >>> from vkdispatch.base.dtype import is_vector
+    >>> is_vector(vd.vec2)
+    True
+    """
     category = _CATEGORIES.get(dtype)
     return category is _Vector if category else is_dtype(dtype) and issubclass(dtype, _Vector)
 
 
 def is_matrix(dtype: DType) -> bool:
-    """Whether `dtype` is a matrix type."""
+    """Whether `dtype` is a matrix type.
+
+    Examples
+    --------
+    >>> from vkdispatch.base.dtype import is_matrix
+    >>> is_matrix(vd.mat2)
+    True
+    """
     category = _CATEGORIES.get(dtype)
     return category is _Matrix if category else is_dtype(dtype) and issubclass(dtype, _Matrix)
 
@@ -453,12 +488,26 @@ def pair_twin(kind: DType) -> DType | None:
 
 
 def is_float_dtype(dtype: DType) -> bool:
-    """Whether the components are floating-point numbers."""
+    """Whether the components are floating-point numbers.
+
+    Examples
+    --------
+    >>> from vkdispatch.base.dtype import is_float_dtype
+    >>> is_float_dtype(vd.vec2)
+    True
+    """
     return component_type(dtype) in _FLOATS
 
 
 def is_integer_dtype(dtype: DType) -> bool:
-    """Whether the components are integers."""
+    """Whether the components are integers.
+
+    Examples
+    --------
+    >>> from vkdispatch.base.dtype import is_integer_dtype
+    >>> is_integer_dtype(vd.int32)
+    True
+    """
     return component_type(dtype) in RANKS and not is_float_dtype(dtype)
 
 
@@ -478,7 +527,14 @@ def compute_type(kind: DType) -> DType:
 
 
 def vector_size(dtype: DType) -> int:
-    """Count of components of a vector type. Raises ValueError for other types."""
+    """Count of components of a vector type. Raises ValueError for other types.
+
+    Examples
+    --------
+    >>> from vkdispatch.base.dtype import vector_size
+    >>> vector_size(vd.vec3)
+    3
+    """
     if not is_vector(dtype):
         raise ArgumentValueError(f"vector_size: {dtype.name} is not a vector type")
     return dtype.child_count
@@ -504,7 +560,14 @@ def is_placed(kind: DType) -> bool:
 
 @cache
 def to_vector(dtype: DType, count: int) -> DType:
-    """Vector type of `count` components; 1 gives the scalar type. Raises ValueError if there is none."""
+    """Vector type of `count` components; 1 gives the scalar type. Raises ValueError if there is none.
+
+    Examples
+    --------
+    >>> from vkdispatch.base.dtype import to_vector
+    >>> to_vector(vd.float32, 3)
+    <class 'vkdispatch.base.dtype.vec3'>
+    """
     if not is_scalar(dtype):
         raise ArgumentValueError(f"to_vector: {dtype.name} is not a scalar type")
     if count == 1 and (dtype, 2) in _VECTORS:
@@ -526,7 +589,14 @@ def to_matrix(size: int) -> DType:
 
 
 def complex_from_float(dtype: DType) -> DType:
-    """Complex type of a float type. Raises ValueError for other types."""
+    """Complex type of a float type. Raises ValueError for other types.
+
+    Examples
+    --------
+    >>> from vkdispatch.base.dtype import complex_from_float
+    >>> complex_from_float(vd.float32)
+    <class 'vkdispatch.base.dtype.complex64'>
+    """
     if dtype not in _COMPLEX_OF:
         raise ArgumentValueError(f"complex_from_float: {dtype.name} is not a floating-point scalar type")
     return _COMPLEX_OF[dtype]
@@ -534,7 +604,14 @@ def complex_from_float(dtype: DType) -> DType:
 
 @cache
 def make_floating_dtype(dtype: DType) -> DType:
-    """Type with float components of the width of an integer type (float32 for `bool_`), or `dtype` itself."""
+    """Type with float components of the width of an integer type (float32 for `bool_`), or `dtype` itself.
+
+    Examples
+    --------
+    >>> from vkdispatch.base.dtype import make_floating_dtype
+    >>> make_floating_dtype(vd.int32)
+    <class 'vkdispatch.base.dtype.float32'>
+    """
     if dtype is bool_:
         return float32
     if not is_integer_dtype(dtype):
@@ -555,6 +632,12 @@ def from_numpy_dtype(dtype: Any, name: str = "") -> DType:
     """Return the dtype of a NumPy dtype, type or name, or of a `HostDtype`.
 
     Raises ValueError if there is none. The message names the argument `name`.
+
+    Examples
+    --------
+    >>> from vkdispatch.base.dtype import from_numpy_dtype
+    >>> from_numpy_dtype(np.float32)
+    <class 'vkdispatch.base.dtype.float32'>
     """
     if isinstance(dtype, HostDtype):
         dtype = dtype.name
@@ -580,6 +663,12 @@ def to_numpy_dtype(shader_type: DType) -> Any:
     """NumPy type of a scalar or complex dtype, or the `HostDtype` of complex32 and bfloat16.
 
     Raises ValueError for others, ImportError without NumPy.
+
+    Examples
+    --------
+    >>> from vkdispatch.base.dtype import to_numpy_dtype
+    >>> to_numpy_dtype(vd.float32)
+    <class 'numpy.float32'>
     """
     if shader_type is complex32:
         return COMPLEX32_HOST

@@ -290,7 +290,15 @@ class Image(ImageTransfers):
 
 
 class Image1D(Image):
-    """A row of texels."""
+    """A row of texels.
+
+    Examples
+    --------
+    >>> image = vd.Image1D((8,), f32)
+    >>> image.write(np.arange(8, dtype=np.float32))
+    >>> image.read(0)
+    array([0., 1., 2., 3., 4., 5., 6., 7.], dtype=float32)
+    """
 
     _view_type = image_view_type.VIEW_TYPE_1D
 
@@ -310,7 +318,15 @@ class Image1D(Image):
 
 
 class Image2D(Image):
-    """An image of (height, width) texels."""
+    """An image of (height, width) texels.
+
+    Examples
+    --------
+    >>> image = vd.Image2D((4, 8), f32)
+    >>> image.write(np.ones((4, 8), np.float32))
+    >>> image.read(0).shape
+    (4, 8)
+    """
 
     _view_type = image_view_type.VIEW_TYPE_2D
 
@@ -330,7 +346,15 @@ class Image2D(Image):
 
 
 class Image2DArray(Image):
-    """Several images of one shape (height, width), its layers."""
+    """Several images of one shape (height, width), its layers.
+
+    Examples
+    --------
+    >>> image = vd.Image2DArray((3, 4), 2, f32)
+    >>> image.write(np.ones((2, 3, 4), np.float32))
+    >>> image.read(0).shape
+    (2, 3, 4)
+    """
 
     _view_type = image_view_type.VIEW_TYPE_2D_ARRAY
 
@@ -357,7 +381,15 @@ class Image2DArray(Image):
 
 
 class Image3D(Image):
-    """A volume of (depth, height, width) texels."""
+    """A volume of (depth, height, width) texels.
+
+    Examples
+    --------
+    >>> image = vd.Image3D((2, 3, 4), f32)
+    >>> image.write(np.ones((2, 3, 4), np.float32))
+    >>> image.read(0).shape
+    (2, 3, 4)
+    """
 
     _view_type = image_view_type.VIEW_TYPE_3D
 

@@ -66,6 +66,10 @@ def initialize(
     BackendUnavailableError
         The backend is "cuda" or "opencl", which are not part of this package, or this machine has no Vulkan
         driver.
+
+    Examples
+    --------
+    >>> vd.initialize(log_level=vd.LogLevel.WARNING)
     """
     global _active_backend
     with _lock:
@@ -158,37 +162,81 @@ def no_driver_error(reason: str) -> BackendUnavailableError:
 
 
 def is_initialized() -> bool:
-    """Whether `initialize` has succeeded."""
+    """Whether `initialize` has succeeded.
+
+    Examples
+    --------
+    >>> context = vd.get_context()
+    >>> vd.is_initialized()
+    True
+    """
     return _active_backend is not None
 
 
 def get_backend() -> str:
-    """Return the name of the active backend, or of the one that `initialize()` would select."""
+    """Return the name of the active backend, or of the one that `initialize()` would select.
+
+    Examples
+    --------
+    >>> vd.get_backend()
+    'vulkan'
+    """
     return _backend_name(None)
 
 
 def is_vulkan() -> bool:
-    """Whether the backend is Vulkan."""
+    """Whether the backend is Vulkan.
+
+    Examples
+    --------
+    >>> vd.is_vulkan()
+    True
+    """
     return get_backend() == "vulkan"
 
 
 def is_cuda() -> bool:
-    """Whether the backend is CUDA."""
+    """Whether the backend is CUDA.
+
+    Examples
+    --------
+    >>> vd.is_cuda()
+    False
+    """
     return get_backend() == "cuda"
 
 
 def is_opencl() -> bool:
-    """Whether the backend is OpenCL."""
+    """Whether the backend is OpenCL.
+
+    Examples
+    --------
+    >>> vd.is_opencl()
+    False
+    """
     return get_backend() == "opencl"
 
 
 def is_dummy() -> bool:
-    """Whether the backend is the dummy one."""
+    """Whether the backend is the dummy one.
+
+    Examples
+    --------
+    >>> vd.is_dummy()
+    False
+    """
     return (_active_backend or get_backend()) == "dummy"
 
 
 def get_devices() -> list[DeviceInfo]:
-    """Return every Vulkan device of this machine, or that of the dummy backend. Initialises on first use."""
+    """Return every Vulkan device of this machine, or that of the dummy backend. Initialises on first use.
+
+    Examples
+    --------
+    >>> device = vd.get_devices()[0]
+    >>> device.float_64_support == 1
+    True
+    """
     global _devices
     initialize()
     with _lock:

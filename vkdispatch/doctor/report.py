@@ -103,6 +103,12 @@ def doctor(mode: str = "stdout", *, measure: bool = True, timeout: float = SECON
         `mode` is another word, or `timeout` is not greater than 0.
     TypeError
         `timeout` is not a number.
+
+    Examples
+    --------
+    >>> facts = vd.doctor("dicts", measure=False)
+    >>> sorted(facts)[:3]
+    ['devices', 'drivers', 'engine']
     """
     if mode not in ("stdout", "dicts"):
         raise ArgumentValueError(f"mode: expected 'stdout' or 'dicts', got {mode!r}")

@@ -39,6 +39,15 @@ class CommandGraph(CommandList):
     submit: later submits replay everything recorded since the last `reset`. Threads may share a graph:
     each call records or submits as a whole.
 
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([1, 2, 3], np.float32))
+    >>> graph = vd.CommandGraph()
+    >>> total = vd.cumsum(x, graph=graph)
+    >>> graph.submit()
+    >>> total.read(0)
+    array([1., 3., 6.], dtype=float32)
+
     Attributes
     ----------
     submit_on_record
@@ -530,7 +539,13 @@ _DEFAULT = "graphs.default"
 
 
 def default_graph() -> CommandGraph:
-    """Return this thread's own graph, which submits every call as it is recorded and then forgets it."""
+    """Return this thread's own graph, which submits every call as it is recorded and then forgets it.
+
+    Examples
+    --------
+    >>> vd.default_graph() is vd.global_graph()
+    True
+    """
     default = get_context()._keep(_DEFAULT, _DefaultGraph)
     graph = default.graph
     if graph is None or graph.destroyed:
@@ -539,7 +554,13 @@ def default_graph() -> CommandGraph:
 
 
 def global_graph() -> CommandGraph:
-    """Return the graph that this thread's calls without `graph=` go to."""
+    """Return the graph that this thread's calls without `graph=` go to.
+
+    Examples
+    --------
+    >>> vd.global_graph() is vd.default_graph()
+    True
+    """
     return current.chosen if current.chosen is not None else default_graph()
 
 
@@ -552,6 +573,16 @@ def set_global_graph(graph: CommandGraph | None = None) -> None:
         A graph is set already.
     TypeError
         `graph` is not a CommandGraph.
+
+    Examples
+    --------
+    >>> graph = vd.CommandGraph()
+    >>> vd.set_global_graph(graph)
+    >>> total = vd.sum(vd.asbuffer(np.ones(4, np.float32)))
+    >>> vd.set_global_graph(None)
+    >>> graph.submit()
+    >>> float(total)
+    4.0
     """
     if graph is not None and not isinstance(graph, CommandGraph):
         raise ArgumentTypeError(f"graph: expected a CommandGraph or None, got {type(graph).__name__}")

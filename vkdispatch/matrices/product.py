@@ -69,6 +69,14 @@ def matmul(
     See Also
     --------
     vkdispatch.codegen.matrix_multiply_add : multiplies matrices in kernels.
+
+    Examples
+    --------
+    >>> a = vd.asbuffer(np.array([[1, 2], [3, 4]], np.float32))
+    >>> b = vd.asbuffer(np.array([[1, 0], [0, 2]], np.float32))
+    >>> vd.matmul(a, b).read(0)
+    array([[1., 4.],
+           [3., 8.]], dtype=float32)
     """
     left, right = parse_operand(a, "a"), parse_operand(b, "b")
     check_numbers(left.var_type, "a")

@@ -263,6 +263,15 @@ def einsum(
         `casting` does not allow the dtype.
     ImportError
         There are three or more operands, and opt_einsum is not installed.
+
+    Examples
+    --------
+    >>> x = vnp.asarray([[1, 2], [3, 4]])
+    >>> vnp.einsum("ij->ji", x)
+    Array([[1, 3],
+           [2, 4]], dtype=int64)
+    >>> vnp.einsum("ij,ij->", x, x)
+    Array(30, dtype=int64)
     """
     inputs, output, given = _parse(operands)
     arrays = [to_array(each, f"operands[{i}]") for i, each in enumerate(given)]
@@ -303,6 +312,12 @@ def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = Fa
     ------
     ImportError
         opt_einsum is not installed.
+
+    Examples
+    --------
+    >>> path, text = vnp.einsum_path("ij,jk,kl", vnp.ones((2, 3)), vnp.ones((3, 4)), vnp.ones((4, 2)))
+    >>> path
+    ['einsum_path', (1, 2), (0, 1)]
     """
     inputs, output, arrays = _parse(operands)
     path, information = _find_path(inputs, output, arrays, "auto" if optimize is False else optimize)

@@ -134,32 +134,72 @@ def _complex_transform(x: Any, s: Any, axes: Any, norm: Any, inverse: bool, out:
 
 
 def fft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
-    """Return the discrete Fourier transform along an axis. See `numpy.fft.fft`."""
+    """Return the discrete Fourier transform along an axis. See `numpy.fft.fft`.
+
+    Examples
+    --------
+    >>> vnp.fft.fft(vnp.asarray([1.0, 0.0, 0.0, 0.0]))
+    Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex128)
+    """
     return _complex_transform(x, _of_one(n), (axis,), norm, False, out)
 
 
 def ifft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
-    """Return the inverse transform along an axis. See `numpy.fft.ifft`."""
+    """Return the inverse transform along an axis. See `numpy.fft.ifft`.
+
+    Examples
+    --------
+    >>> vnp.fft.ifft(vnp.asarray([4.0, 0.0, 0.0, 0.0]))
+    Array([1.+0.j, 1.+0.j, 1.+0.j, 1.+0.j], dtype=complex128)
+    """
     return _complex_transform(x, _of_one(n), (axis,), norm, True, out)
 
 
 def fftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward", out: Any = None) -> Array:
-    """Return the transform along several axes. See `numpy.fft.fftn`."""
+    """Return the transform along several axes. See `numpy.fft.fftn`.
+
+    Examples
+    --------
+    >>> vnp.fft.fftn(vnp.ones((2, 2)))
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex128)
+    """
     return _complex_transform(x, s, axes, norm, False, out)
 
 
 def ifftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward", out: Any = None) -> Array:
-    """Return the inverse transform along several axes. See `numpy.fft.ifftn`."""
+    """Return the inverse transform along several axes. See `numpy.fft.ifftn`.
+
+    Examples
+    --------
+    >>> vnp.fft.ifftn(vnp.ones((2, 2)))
+    Array([[1.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex128)
+    """
     return _complex_transform(x, s, axes, norm, True, out)
 
 
 def fft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward", out: Any = None) -> Array:
-    """Return the transform along two axes. See `numpy.fft.fft2`."""
+    """Return the transform along two axes. See `numpy.fft.fft2`.
+
+    Examples
+    --------
+    >>> vnp.fft.fft2(vnp.ones((2, 2)))
+    Array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex128)
+    """
     return fftn(x, s, axes, norm, out)
 
 
 def ifft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward", out: Any = None) -> Array:
-    """Return the inverse transform along two axes. See `numpy.fft.ifft2`."""
+    """Return the inverse transform along two axes. See `numpy.fft.ifft2`.
+
+    Examples
+    --------
+    >>> vnp.fft.ifft2(vnp.ones((2, 2)))
+    Array([[1.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex128)
+    """
     return ifftn(x, s, axes, norm, out)
 
 
@@ -239,32 +279,72 @@ def _backward_real(x: Any, s: Any, axes: Any, norm: Any, out: Any) -> Array:
 
 
 def rfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
-    """Return the first half of the transform of real numbers. See `numpy.fft.rfft`."""
+    """Return the first half of the transform of real numbers. See `numpy.fft.rfft`.
+
+    Examples
+    --------
+    >>> vnp.fft.rfft(vnp.asarray([1.0, 1.0, 1.0, 1.0]))
+    Array([4.-0.j, 0.-0.j, 0.-0.j], dtype=complex128)
+    """
     return _forward_real(x, _of_one(n), (axis,), norm, out)
 
 
 def irfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
-    """Return the real numbers of which `rfft` makes `x`. See `numpy.fft.irfft`."""
+    """Return the real numbers of which `rfft` makes `x`. See `numpy.fft.irfft`.
+
+    Examples
+    --------
+    >>> vnp.fft.irfft(vnp.asarray([4, 0, 0], dtype=vnp.complex64))
+    Array([1., 1., 1., 1.], dtype=float32)
+    """
     return _backward_real(x, _of_one(n), (axis,), norm, out)
 
 
 def rfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward", out: Any = None) -> Array:
-    """Return half of the transform of real numbers along several axes. See `numpy.fft.rfftn`."""
+    """Return half of the transform of real numbers along several axes. See `numpy.fft.rfftn`.
+
+    Examples
+    --------
+    >>> vnp.fft.rfftn(vnp.ones((2, 2)))
+    Array([[4.-0.j, 0.-0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex128)
+    """
     return _forward_real(x, s, axes, norm, out)
 
 
 def irfftn(x: Any, /, s: Any = None, axes: Any = None, norm: Any = "backward", out: Any = None) -> Array:
-    """Return the real numbers of which `rfftn` makes `x`. See `numpy.fft.irfftn`."""
+    """Return the real numbers of which `rfftn` makes `x`. See `numpy.fft.irfftn`.
+
+    Examples
+    --------
+    >>> vnp.fft.irfftn(vnp.asarray([[4, 0], [0, 0]], dtype=vnp.complex64))
+    Array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
     return _backward_real(x, s, axes, norm, out)
 
 
 def rfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward", out: Any = None) -> Array:
-    """Return half of the transform of real numbers along two axes. See `numpy.fft.rfft2`."""
+    """Return half of the transform of real numbers along two axes. See `numpy.fft.rfft2`.
+
+    Examples
+    --------
+    >>> vnp.fft.rfft2(vnp.ones((2, 2)))
+    Array([[4.-0.j, 0.-0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex128)
+    """
     return rfftn(x, s, axes, norm, out)
 
 
 def irfft2(x: Any, /, s: Any = None, axes: Any = (-2, -1), norm: Any = "backward", out: Any = None) -> Array:
-    """Return the real numbers of which `rfft2` makes `x`. See `numpy.fft.irfft2`."""
+    """Return the real numbers of which `rfft2` makes `x`. See `numpy.fft.irfft2`.
+
+    Examples
+    --------
+    >>> vnp.fft.irfft2(vnp.asarray([[4, 0], [0, 0]], dtype=vnp.complex64))
+    Array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
     return irfftn(x, s, axes, norm, out)
 
 
@@ -272,24 +352,48 @@ _SWAPPED = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 
 def hfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
-    """Return the transform of a signal with Hermitian symmetry. See `numpy.fft.hfft`."""
+    """Return the transform of a signal with Hermitian symmetry. See `numpy.fft.hfft`.
+
+    Examples
+    --------
+    >>> vnp.fft.hfft(vnp.asarray([4, 0, 0], dtype=vnp.complex64))
+    Array([4., 4., 4., 4.], dtype=float32)
+    """
     return irfft(conjugate(require_array(x)), n, axis, _SWAPPED[_check_norm(norm)], out)
 
 
 def ihfft(x: Any, /, n: int | None = None, axis: int = -1, norm: Any = "backward", out: Any = None) -> Array:
-    """Return the inverse transform to a signal with Hermitian symmetry. See `numpy.fft.ihfft`."""
+    """Return the inverse transform to a signal with Hermitian symmetry. See `numpy.fft.ihfft`.
+
+    Examples
+    --------
+    >>> vnp.fft.ihfft(vnp.ones(4))
+    Array([1.+0.j, 0.+0.j, 0.+0.j], dtype=complex128)
+    """
     return store_result(out, conjugate(rfft(x, n, axis, _SWAPPED[_check_norm(norm)])))
 
 
 def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> Array:
-    """Return the frequencies of a transform of n elements. See `numpy.fft.fftfreq`."""
+    """Return the frequencies of a transform of n elements. See `numpy.fft.fftfreq`.
+
+    Examples
+    --------
+    >>> vnp.fft.fftfreq(4, d=0.5)
+    Array([ 0. ,  0.5, -1. , -0.5], dtype=float64)
+    """
     n = _check_length(n)
     places = (arange(n, device=device) + n // 2) % n - n // 2
     return (places / (n * d)).astype(default_real() if dtype is None else dtype, copy=False)
 
 
 def rfftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> Array:
-    """Return the frequencies of a transform of n real elements. See `numpy.fft.rfftfreq`."""
+    """Return the frequencies of a transform of n real elements. See `numpy.fft.rfftfreq`.
+
+    Examples
+    --------
+    >>> vnp.fft.rfftfreq(4, d=0.5)
+    Array([0. , 0.5, 1. ], dtype=float64)
+    """
     n = _check_length(n)
     return (arange(n // 2 + 1, device=device) / (n * d)).astype(
         default_real() if dtype is None else dtype, copy=False
@@ -297,14 +401,26 @@ def rfftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -
 
 
 def fftshift(x: Any, /, axes: Any = None) -> Array:
-    """Return the array with frequency zero in the middle. See `numpy.fft.fftshift`."""
+    """Return the array with frequency zero in the middle. See `numpy.fft.fftshift`.
+
+    Examples
+    --------
+    >>> vnp.fft.fftshift(vnp.arange(4))
+    Array([2, 3, 0, 1], dtype=int64)
+    """
     array = require_array(x)
     places = parse_axes(axes, array.ndim, "axes")
     return roll(array, tuple(array.shape[i] // 2 for i in places), axis=places) if places else array.copy()
 
 
 def ifftshift(x: Any, /, axes: Any = None) -> Array:
-    """Return the array with frequency zero at the front. See `numpy.fft.ifftshift`."""
+    """Return the array with frequency zero at the front. See `numpy.fft.ifftshift`.
+
+    Examples
+    --------
+    >>> vnp.fft.ifftshift(vnp.asarray([2, 3, 0, 1]))
+    Array([0, 1, 2, 3], dtype=int64)
+    """
     array = require_array(x)
     places = parse_axes(axes, array.ndim, "axes")
     return roll(array, tuple(-(array.shape[i] // 2) for i in places), axis=places) if places else array.copy()

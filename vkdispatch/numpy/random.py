@@ -122,6 +122,12 @@ class Generator:
 
     Real numbers have the default real dtype, integers int64, unless `dtype` says otherwise. Draws of one
     number are arrays without axes. Parameters may be arrays; their values are not checked.
+
+    Examples
+    --------
+    >>> rng = vnp.random.default_rng(1)
+    >>> rng.random(3)
+    Array([0.7299931 , 0.34757536, 0.08327684], dtype=float64)
     """
 
     def __init__(self, stream: Stream) -> None:
@@ -139,19 +145,38 @@ class Generator:
         return f"<vkdispatch.numpy.random.Generator: {self._stream.bit_generator}>"
 
     def spawn(self, n_children: int) -> list["Generator"]:
-        """Return generators of independent streams."""
+        """Return generators of independent streams.
+
+        Examples
+        --------
+        >>> first, second = vnp.random.default_rng(1).spawn(2)
+        >>> first.random(2)
+        Array([0.07083418, 0.88249815], dtype=float64)
+        """
         return [Generator(each) for each in self._stream.spawn(n_children)]
 
     # -- uniform numbers and integers
 
     def random(self, size: Any = None, dtype: Any = None, out: Any = None) -> Array:
-        """Return uniformly distributed numbers of [0, 1)."""
+        """Return uniformly distributed numbers of [0, 1).
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).random(2)
+        Array([0.7299931 , 0.34757536], dtype=float64)
+        """
         kind = _real(dtype)
         shape = _shape_of_draw(size, out)
         return store_result(out, array_from(self._stream.random(math.prod(shape), kernel_type(kind)), shape))
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = None) -> Array:
-        """Return uniformly distributed numbers of [low, high)."""
+        """Return uniformly distributed numbers of [low, high).
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).uniform(-1, 1, size=2)
+        Array([ 0.4599862 , -0.30484928], dtype=float64)
+        """
         low, high = _parameter(low, "low"), _parameter(high, "high")
         return self._scale(self.random, low, high - low, _parse_size(size, low, high), dtype)
 
@@ -166,6 +191,11 @@ class Generator:
         ------
         ValueError
             There is no such integer, or the dtype does not hold all of them.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).integers(0, 10, size=5)
+        Array([3, 7, 8, 3, 5], dtype=int64)
         """
         if isinstance(low, (Array, list, tuple, np.ndarray)) or isinstance(
             high, (Array, list, tuple, np.ndarray)
@@ -207,64 +237,130 @@ class Generator:
         return drawn.astype(kind, copy=False)
 
     def bytes(self, length: int) -> bytes:
-        """Return random bytes of the host."""
+        """Return random bytes of the host.
+
+        Examples
+        --------
+        >>> len(vnp.random.default_rng(1).bytes(4))
+        4
+        """
         return self.integers(0, 256, parse_index(length, "length"), np.uint8).tobytes()
 
     # -- distributions, of uniform or normal numbers
 
     def standard_normal(self, size: Any = None, dtype: Any = None, out: Any = None) -> Array:
-        """Return normally distributed numbers of mean 0 and standard deviation 1."""
+        """Return normally distributed numbers of mean 0 and standard deviation 1.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).standard_normal(2)
+        Array([-0.45650082,  0.64888165], dtype=float64)
+        """
         kind = _real(dtype)
         shape = _shape_of_draw(size, out)
         drawn = self._stream.standard_normal(math.prod(shape), kernel_type(kind))
         return store_result(out, array_from(drawn, shape))
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Array:
-        """Return normally distributed numbers with a mean and a standard deviation."""
+        """Return normally distributed numbers with a mean and a standard deviation.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).normal(5, 2, size=2)
+        Array([4.08699837, 6.2977633 ], dtype=float64)
+        """
         loc, scale = _parameter(loc, "loc"), _parameter(scale, "scale", 0)
         return self._scale(self.standard_normal, loc, scale, _parse_size(size, loc, scale), dtype)
 
     def lognormal(self, mean: Any = 0.0, sigma: Any = 1.0, size: Any = None) -> Array:
-        """Return numbers whose logarithms are normally distributed."""
+        """Return numbers whose logarithms are normally distributed.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).lognormal(size=2)
+        Array([0.63349649, 1.91339978], dtype=float64)
+        """
         found: Array = exp(self.normal(mean, _parameter(sigma, "sigma", 0), size))
         return found
 
     def standard_exponential(
         self, size: Any = None, dtype: Any = None, method: str = "inv", out: Any = None
     ) -> Array:
-        """Return exponentially distributed numbers of scale 1, as logarithms of uniform ones."""
+        """Return exponentially distributed numbers of scale 1, as logarithms of uniform ones.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).standard_exponential(2)
+        Array([1.30930777, 0.42705964], dtype=float64)
+        """
         shape = _shape_of_draw(size, out)
         return store_result(out, -log1p(-self.random(shape, dtype)))
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Array:
-        """Return exponentially distributed numbers of a scale."""
+        """Return exponentially distributed numbers of a scale.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).exponential(2, size=2)
+        Array([2.61861553, 0.85411928], dtype=float64)
+        """
         scale = _parameter(scale, "scale", 0)
         return self.standard_exponential(_parse_size(size, scale)) * scale  # type: ignore[no-any-return]
 
     def laplace(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
-        """Return numbers of Laplace's distribution."""
+        """Return numbers of Laplace's distribution.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).laplace(size=2)
+        Array([ 0.61616059, -0.3636266 ], dtype=float64)
+        """
         loc, scale = _parameter(loc, "loc"), _parameter(scale, "scale", 0)
         u = self._open(_parse_size(size, loc, scale))
         return loc + scale * choose(u < 0.5, log(2 * u), -log(2 - 2 * u))  # type: ignore[no-any-return]
 
     def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
-        """Return numbers of the logistic distribution."""
+        """Return numbers of the logistic distribution.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).logistic(size=2)
+        Array([ 0.99458757, -0.62971414], dtype=float64)
+        """
         loc, scale = _parameter(loc, "loc"), _parameter(scale, "scale", 0)
         u = self._open(_parse_size(size, loc, scale))
         return loc + scale * log(u / (1 - u))  # type: ignore[no-any-return]
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
-        """Return numbers of Gumbel's distribution."""
+        """Return numbers of Gumbel's distribution.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).gumbel(size=2)
+        Array([ 1.1560713 , -0.05522066], dtype=float64)
+        """
         loc, scale = _parameter(loc, "loc"), _parameter(scale, "scale", 0)
         return loc - scale * log(-log(self._open(_parse_size(size, loc, scale))))  # type: ignore[no-any-return]
 
     def rayleigh(self, scale: Any = 1.0, size: Any = None) -> Array:
-        """Return numbers of Rayleigh's distribution."""
+        """Return numbers of Rayleigh's distribution.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).rayleigh(size=2)
+        Array([1.61821369, 0.92418574], dtype=float64)
+        """
         scale = _parameter(scale, "scale", 0)
         return sqrt(2 * self.standard_exponential(_parse_size(size, scale))) * scale  # type: ignore[no-any-return]
 
     def weibull(self, a: Any, size: Any = None) -> Array:
-        """Return numbers of Weibull's distribution with a shape `a`."""
+        """Return numbers of Weibull's distribution with a shape `a`.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).weibull(2, size=2)
+        Array([1.14424987, 0.653498  ], dtype=float64)
+        """
         a = _parameter(a, "a", 0)
         drawn = self.standard_exponential(_parse_size(size, a))
         if not isinstance(a, Array) and a == 0:
@@ -272,22 +368,46 @@ class Generator:
         return power(drawn, 1 / a)
 
     def pareto(self, a: Any, size: Any = None) -> Array:
-        """Return numbers of Pareto's distribution II with a shape `a`."""
+        """Return numbers of Pareto's distribution II with a shape `a`.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).pareto(3, size=2)
+        Array([0.5471831 , 0.15298383], dtype=float64)
+        """
         a = _parameter(a, "a", 0, is_open=True)
         return expm1(self.standard_exponential(_parse_size(size, a)) / a)
 
     def power(self, a: Any, size: Any = None) -> Array:
-        """Return numbers of [0, 1] with the density a x^(a-1)."""
+        """Return numbers of [0, 1] with the density a x^(a-1).
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).power(2, size=2)
+        Array([0.85439634, 0.58955522], dtype=float64)
+        """
         a = _parameter(a, "a", 0, is_open=True)
         drawn = -expm1(-self.standard_exponential(_parse_size(size, a)))
         return power(drawn, 1 / a)
 
     def standard_cauchy(self, size: Any = None) -> Array:
-        """Return numbers of Cauchy's distribution."""
+        """Return numbers of Cauchy's distribution.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).standard_cauchy(2)
+        Array([ 0.88158007, -0.51915781], dtype=float64)
+        """
         return tan((self._open(_parse_size(size)) - 0.5) * math.pi)
 
     def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> Array:
-        """Return numbers of a triangular distribution. Raises ValueError for limits in another order."""
+        """Return numbers of a triangular distribution. Raises ValueError for limits in another order.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).triangular(0, 1, 2, size=2)
+        Array([1.26514369, 0.83375699], dtype=float64)
+        """
         left, mode, right = _parameter(left, "left"), _parameter(mode, "mode"), _parameter(right, "right")
         are_numbers = not any(isinstance(each, Array) for each in (left, mode, right))
         if are_numbers and (not left <= mode <= right or left == right):
@@ -300,7 +420,13 @@ class Generator:
         return choose(u * width <= low, left + below, right - above)
 
     def geometric(self, p: Any, size: Any = None) -> Array:
-        """Return how many trials of probability `p` the first success takes."""
+        """Return how many trials of probability `p` the first success takes.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).geometric(0.5, size=4)
+        Array([2, 1, 1, 2], dtype=int64)
+        """
         p = _parameter(p, "p", 0, is_open=True)
         if not isinstance(p, Array) and p > 1:
             raise ArgumentValueError(f"p: expected a probability, got {p}")
@@ -318,30 +444,60 @@ class Generator:
         return array_from(self._stream.integers(0, 1 << 64, 1, kernel_type(np.dtype(np.uint64))), ())
 
     def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = None, out: Any = None) -> Array:
-        """Return gamma-distributed numbers with a shape, and the scale 1."""
+        """Return gamma-distributed numbers with a shape, and the scale 1.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).standard_gamma(2, size=2)
+        Array([0.69481574, 0.30628092], dtype=float64)
+        """
         a = _parameter(shape, "shape", 0)
         lengths = _parse_size(size, a) if out is None else _shape_of_draw(size, out)
         drawn = draw_gamma(self._seed(), a, lengths)
         return store_result(out, drawn if dtype is None else drawn.astype(_real(dtype), copy=False))
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Array:
-        """Return gamma-distributed numbers with a shape and a scale."""
+        """Return gamma-distributed numbers with a shape and a scale.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).gamma(2, size=2)
+        Array([0.69481574, 0.30628092], dtype=float64)
+        """
         a, scale = _parameter(shape, "shape", 0), _parameter(scale, "scale", 0)
         return draw_gamma(self._seed(), a, _parse_size(size, a, scale)) * scale  # type: ignore[no-any-return]
 
     def chisquare(self, df: Any, size: Any = None) -> Array:
-        """Return numbers of the chi-square distribution."""
+        """Return numbers of the chi-square distribution.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).chisquare(2, size=2)
+        Array([0.28803665, 0.04279316], dtype=float64)
+        """
         df = _parameter(df, "df", 0, is_open=True)
         return self.standard_gamma(df / 2, size) * 2
 
     def standard_t(self, df: Any, size: Any = None) -> Array:
-        """Return numbers of Student's distribution."""
+        """Return numbers of Student's distribution.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).standard_t(4, size=2)
+        Array([-0.53253651,  0.94164345], dtype=float64)
+        """
         df = _parameter(df, "df", 0, is_open=True)
         shape = _parse_size(size, df)
         return self.standard_normal(shape) * sqrt(df / self.chisquare(df, shape))
 
     def f(self, dfnum: Any, dfden: Any, size: Any = None) -> Array:
-        """Return numbers of the F distribution."""
+        """Return numbers of the F distribution.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).f(2, 5, size=2)
+        Array([1.25121994, 0.01780888], dtype=float64)
+        """
         first = _parameter(dfnum, "dfnum", 0, is_open=True)
         second = _parameter(dfden, "dfden", 0, is_open=True)
         shape = _parse_size(size, first, second)
@@ -354,14 +510,27 @@ class Generator:
         return log(drawn) + log(self._open(shape)) / a
 
     def beta(self, a: Any, b: Any, size: Any = None) -> Array:
-        """Return numbers of the beta distribution."""
+        """Return numbers of the beta distribution.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).beta(2, 3, size=2)
+        Array([0.6399392 , 0.87538429], dtype=float64)
+        """
         a, b = _parameter(a, "a", 0, is_open=True), _parameter(b, "b", 0, is_open=True)
         shape = _parse_size(size, a, b)
         found: Array = 1 / (1 + exp(self._log_gamma(b, shape) - self._log_gamma(a, shape)))
         return found
 
     def dirichlet(self, alpha: Any, size: Any = None) -> Array:
-        """Return vectors of Dirichlet's distribution, as the last axis."""
+        """Return vectors of Dirichlet's distribution, as the last axis.
+
+        Examples
+        --------
+        >>> x = vnp.random.default_rng(1).dirichlet([1, 2, 3])
+        >>> round(float(x.sum()), 6)
+        1.0
+        """
         own = _parameter(alpha, "alpha", 0)
         if not isinstance(own, Array) or own.ndim != 1:
             raise ArgumentValueError(f"alpha: expected a vector, got the shape {getattr(own, 'shape', ())}")
@@ -370,7 +539,13 @@ class Generator:
         return drawn / total(drawn, axis=-1, keepdims=True)
 
     def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None) -> Array:
-        """Return numbers of the noncentral chi-square distribution."""
+        """Return numbers of the noncentral chi-square distribution.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).noncentral_chisquare(3, 1, size=2)
+        Array([0.08578931, 6.00727745], dtype=float64)
+        """
         df = _parameter(df, "df", 0, is_open=True)
         nonc = _parameter(nonc, "nonc", 0)
         shape = _parse_size(size, df, nonc)
@@ -378,7 +553,13 @@ class Generator:
         return self.standard_gamma(df / 2 + self.poisson(nonc / 2, shape), shape) * 2
 
     def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> Array:
-        """Return numbers of the noncentral F distribution."""
+        """Return numbers of the noncentral F distribution.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).noncentral_f(3, 5, 1, size=2)
+        Array([0.03683431, 3.76138226], dtype=float64)
+        """
         first = _parameter(dfnum, "dfnum", 0, is_open=True)
         second = _parameter(dfden, "dfden", 0, is_open=True)
         nonc = _parameter(nonc, "nonc", 0)
@@ -388,12 +569,24 @@ class Generator:
         return found
 
     def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> Array:
-        """Return angles of [-pi, pi], distributed about `mu` the more narrowly the larger `kappa` is."""
+        """Return angles of [-pi, pi], distributed about `mu` the more narrowly the larger `kappa` is.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).vonmises(0, 4, size=2)
+        Array([ 0.45867808, -0.08451738], dtype=float64)
+        """
         mu, kappa = _parameter(mu, "mu"), _parameter(kappa, "kappa", 0)
         return draw_vonmises(self._seed(), mu, kappa, _parse_size(size, mu, kappa))
 
     def wald(self, mean: Any, scale: Any, size: Any = None) -> Array:
-        """Return numbers of the inverse Gaussian distribution."""
+        """Return numbers of the inverse Gaussian distribution.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).wald(1, 2, size=2)
+        Array([0.72512619, 0.63451377], dtype=float64)
+        """
         mean = _parameter(mean, "mean", 0, is_open=True)
         scale = _parameter(scale, "scale", 0, is_open=True)
         shape = _parse_size(size, mean, scale)
@@ -404,29 +597,59 @@ class Generator:
         return choose(self.random(shape) * (mean + root) <= mean, root, mean * mean / root)
 
     def poisson(self, lam: Any = 1.0, size: Any = None) -> Array:
-        """Return Poisson-distributed integers."""
+        """Return Poisson-distributed integers.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).poisson(3, size=4)
+        Array([2, 2, 5, 4], dtype=int64)
+        """
         lam = _parameter(lam, "lam", 0)
         return draw_poisson(self._seed(), lam, _parse_size(size, lam))
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Array:
-        """Return how many of `n` trials succeed, each with probability `p`."""
+        """Return how many of `n` trials succeed, each with probability `p`.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).binomial(10, 0.5, size=3)
+        Array([5, 3, 5], dtype=int64)
+        """
         n, p = _parameter(n, "n", 0), _parameter(p, "p", 0)
         if not isinstance(p, Array) and p > 1:
             raise ArgumentValueError(f"p: expected a probability, got {p}")
         return draw_binomial(self._seed(), n, p, _parse_size(size, n, p))
 
     def negative_binomial(self, n: Any, p: Any, size: Any = None) -> Array:
-        """Return how many trials of probability `p` fail before `n` have succeeded."""
+        """Return how many trials of probability `p` fail before `n` have succeeded.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).negative_binomial(3, 0.5, size=4)
+        Array([2, 0, 5, 1], dtype=int64)
+        """
         n, p = _parameter(n, "n", 0, is_open=True), _parameter(p, "p", 0, is_open=True)
         return self.poisson(self.gamma(n, (1 - p) / p, _parse_size(size, n, p)))
 
     def zipf(self, a: Any, size: Any = None) -> Array:
-        """Return integers k of at least 1 with probabilities proportional to k**-a."""
+        """Return integers k of at least 1 with probabilities proportional to k**-a.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).zipf(3, size=4)
+        Array([1, 1, 1, 1], dtype=int64)
+        """
         a = _parameter(a, "a", 1, is_open=True)
         return draw_zipf(self._seed(), a, _parse_size(size, a))
 
     def logseries(self, p: Any, size: Any = None) -> Array:
-        """Return integers k of at least 1 with probabilities proportional to p**k / k."""
+        """Return integers k of at least 1 with probabilities proportional to p**k / k.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).logseries(0.5, size=4)
+        Array([2, 1, 1, 2], dtype=int64)
+        """
         p = _parameter(p, "p", 0)
         if not isinstance(p, Array) and p >= 1:
             raise ArgumentValueError(f"p: expected a probability less than 1, got {p}")
@@ -441,6 +664,11 @@ class Generator:
         """Return how many of `nsample` drawn without replacement are of the `ngood`, not of the `nbad`.
 
         Raises ValueError for numbers of which the sample is larger than the whole.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).hypergeometric(5, 5, 4, size=4)
+        Array([0, 1, 2, 2], dtype=int64)
         """
         good, bad = _parameter(ngood, "ngood", 0), _parameter(nbad, "nbad", 0)
         sample = _parameter(nsample, "nsample", 0)
@@ -452,6 +680,11 @@ class Generator:
         """Return how often each outcome occurs in `n` trials, as the last axis.
 
         `n` may be an array, and `pvals` have axes before the last one.
+
+        Examples
+        --------
+        >>> int(vnp.random.default_rng(1).multinomial(10, [0.5, 0.25, 0.25]).sum())
+        10
         """
         p = _probabilities(pvals)
         trials = _parameter(n, "n", 0)
@@ -476,6 +709,11 @@ class Generator:
         ------
         ValueError
             `colors` is no vector of nonnegative integers, or has fewer than `nsample` in all.
+
+        Examples
+        --------
+        >>> int(vnp.random.default_rng(1).multivariate_hypergeometric([3, 4, 5], 6).sum())
+        6
         """
         if method not in ("marginals", "count"):
             raise ArgumentValueError(f"method: expected 'marginals' or 'count', got {method!r}")
@@ -520,6 +758,11 @@ class Generator:
             The shapes do not fit, or the matrix is not valid and `check_valid` is "raise".
         LinAlgError
             The matrix is not positive definite, and the method "cholesky".
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).multivariate_normal([0, 0], [[1, 0], [0, 1]], size=3).shape
+        (3, 2)
         """
         if method not in ("svd", "eigh", "cholesky"):
             raise ArgumentValueError(f"method: expected 'svd', 'eigh' or 'cholesky', got {method!r}")
@@ -581,6 +824,11 @@ class Generator:
         ------
         ValueError
             There are fewer parts than are to be chosen, or `p` are no probabilities.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).choice(vnp.asarray([10, 20, 30]), size=4)
+        Array([20, 30, 30, 20], dtype=int64)
         """
         source = None if isinstance(a, (int, np.integer)) else to_array(a, "a")
         count = parse_index(a, "a") if source is None else source.shape[parse_axis(axis, source.ndim)]
@@ -616,7 +864,13 @@ class Generator:
         return places if source is None else take(source, places, axis=axis)
 
     def permutation(self, x: Any, axis: int = 0) -> Array:
-        """Return the numbers below an int in random order, or a copy of an array with its parts in such."""
+        """Return the numbers below an int in random order, or a copy of an array with its parts in such.
+
+        Examples
+        --------
+        >>> vnp.random.default_rng(1).permutation(5)
+        Array([4, 1, 0, 2, 3], dtype=int64)
+        """
         if isinstance(x, (int, np.integer)):
             return array_from(self._stream.permutation(int(x), dtype=kernel_type(int64)))
         array = to_array(x)
@@ -624,13 +878,29 @@ class Generator:
         return take(array, order, axis=axis)
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
-        """Bring the parts of an array along an axis into random order, in place."""
+        """Bring the parts of an array along an axis into random order, in place.
+
+        Examples
+        --------
+        >>> x = vnp.arange(5)
+        >>> vnp.random.default_rng(1).shuffle(x)
+        >>> vnp.sort(x)
+        Array([0, 1, 2, 3, 4], dtype=int64)
+        """
         if not isinstance(x, Array):
             raise ArgumentTypeError(f"x: expected an Array, which is written to, got {describe(x)}")
         x[...] = self.permutation(x, axis)
 
     def permuted(self, x: Any, axis: int | None = None, out: Any = None) -> Array:
-        """Return a copy with the elements of each line along an axis in a random order of its own."""
+        """Return a copy with the elements of each line along an axis in a random order of its own.
+
+        Examples
+        --------
+        >>> x = vnp.random.default_rng(1).permuted(vnp.arange(6).reshape(2, 3), axis=1)
+        >>> vnp.sort(x, axis=1)
+        Array([[0, 1, 2],
+               [3, 4, 5]], dtype=int64)
+        """
         array = to_array(x)
         flat = reshape(array, -1) if axis is None else array
         place = 0 if axis is None else parse_axis(axis, array.ndim)
@@ -721,6 +991,12 @@ def default_rng(seed: Any = None, *, bit_generator: str = "philox4x32") -> Gener
     ------
     TypeError, ValueError
         An argument is invalid.
+
+    Examples
+    --------
+    >>> rng = vnp.random.default_rng(1)
+    >>> rng.integers(0, 10, 5)
+    Array([3, 7, 8, 3, 5], dtype=int64)
     """
     if isinstance(seed, Generator):
         return seed
@@ -739,27 +1015,64 @@ def _common() -> Generator:
 
 
 def seed(seed: Any = None) -> None:
-    """Begin the stream of the functions of this module anew; see `default_rng`, which is to be preferred."""
+    """Begin the stream of the functions of this module anew; see `default_rng`, which is to be preferred.
+
+    Examples
+    --------
+    >>> vnp.random.seed(1)
+    >>> x = vnp.random.rand(3)
+    >>> vnp.random.seed(1)
+    >>> vnp.array_equal(x, vnp.random.rand(3))
+    True
+    """
     _shared[:] = [default_rng(seed)]
 
 
 def rand(*shape: int) -> Array:
-    """Return uniformly distributed numbers of [0, 1)."""
+    """Return uniformly distributed numbers of [0, 1).
+
+    Examples
+    --------
+    >>> vnp.random.seed(1)
+    >>> vnp.random.rand(2, 3).shape
+    (2, 3)
+    """
     return _common().random(shape)
 
 
 def randn(*shape: int) -> Array:
-    """Return normally distributed numbers of mean 0 and standard deviation 1."""
+    """Return normally distributed numbers of mean 0 and standard deviation 1.
+
+    Examples
+    --------
+    >>> vnp.random.seed(1)
+    >>> vnp.random.randn(3).shape
+    (3,)
+    """
     return _common().standard_normal(shape)
 
 
 def randint(low: int, high: int | None = None, size: Any = None, dtype: Any = int64) -> Array:
-    """Return integers of [low, high); of [0, low) without `high`."""
+    """Return integers of [low, high); of [0, low) without `high`.
+
+    Examples
+    --------
+    >>> vnp.random.seed(1)
+    >>> int(vnp.random.randint(0, 10, 100).max()) < 10
+    True
+    """
     return _common().integers(low, high, size, dtype)
 
 
 def random_sample(size: Any = None) -> Array:
-    """Return uniformly distributed numbers of [0, 1)."""
+    """Return uniformly distributed numbers of [0, 1).
+
+    Examples
+    --------
+    >>> vnp.random.seed(1)
+    >>> vnp.random.random_sample((2, 2)).shape
+    (2, 2)
+    """
     return _common().random(size)
 
 

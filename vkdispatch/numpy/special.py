@@ -14,6 +14,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.numpy.basics.elementwise import UFUNCS, choose, exp, finish, isnan, log, log1p
 from vkdispatch.numpy.basics.elementwise import absolute as magnitude
+from vkdispatch.numpy.basics.examples import write_example
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.manipulation import result_type
 from vkdispatch.numpy.core.application import make_operation
@@ -76,7 +77,10 @@ def _make_function(name: str, compute: Callable[[Any], Any], what: str) -> Calla
         return array_of(node) if out is None else finish(node, out, None, name)
 
     function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"Return {what}. See `scipy.special.{name}`. Raises TypeError for complex numbers."
+    function.__doc__ = (
+        f"Return {what}. See `scipy.special.{name}`. Raises TypeError for complex numbers.\n\n"
+        f"    {write_example(f'special.{name}')}"
+    )
     return function
 
 
@@ -178,50 +182,98 @@ i0e = _make_function("i0e", _i0e, "exp(-abs(x)) times the modified Bessel functi
 
 
 def ndtr(x: Any, /) -> Array:
-    """Return the cumulative distribution of the standard normal. See `scipy.special.ndtr`."""
+    """Return the cumulative distribution of the standard normal. See `scipy.special.ndtr`.
+
+    Examples
+    --------
+    >>> vnp.special.ndtr(vnp.asarray([0.0, 1.96]))
+    Array([0.5      , 0.9750021], dtype=float64)
+    """
     (array,) = _reals("ndtr", x)
     return erfc(array * -math.sqrt(0.5)) * 0.5
 
 
 def exp10(x: Any, /) -> Array:
-    """Return powers of ten. See `scipy.special.exp10`."""
+    """Return powers of ten. See `scipy.special.exp10`.
+
+    Examples
+    --------
+    >>> vnp.special.exp10(vnp.asarray([1.0, 2.0]))
+    Array([ 10., 100.], dtype=float64)
+    """
     (x,) = _reals("exp10", x)
     return UFUNCS["power"](x.dtype.type(10), x)
 
 
 def expit(x: Any, /) -> Array:
-    """Return 1 / (1 + exp(-x)). See `scipy.special.expit`."""
+    """Return 1 / (1 + exp(-x)). See `scipy.special.expit`.
+
+    Examples
+    --------
+    >>> vnp.special.expit(vnp.asarray([0.0, 2.0]))
+    Array([0.5       , 0.88079708], dtype=float64)
+    """
     (array,) = _reals("expit", x)
     return UFUNCS["reciprocal"](1 + exp(-array))
 
 
 def log_expit(x: Any, /) -> Array:
-    """Return the logarithm of expit(x), also far below 0. See `scipy.special.log_expit`."""
+    """Return the logarithm of expit(x), also far below 0. See `scipy.special.log_expit`.
+
+    Examples
+    --------
+    >>> vnp.special.log_expit(vnp.asarray([0.0]))
+    Array([-0.69314718], dtype=float64)
+    """
     (x,) = _reals("log_expit", x)
     return -softplus(-x)
 
 
 def softplus(x: Any, /) -> Array:
-    """Return log(1 + exp(x)) without overflow. See `scipy.special.softplus`."""
+    """Return log(1 + exp(x)) without overflow. See `scipy.special.softplus`.
+
+    Examples
+    --------
+    >>> vnp.special.softplus(vnp.asarray([0.0]))
+    Array([0.69314718], dtype=float64)
+    """
     (x,) = _reals("softplus", x)
     return UFUNCS["maximum"](x, 0) + log1p(exp(-magnitude(x)))
 
 
 def logit(x: Any, /) -> Array:
-    """Return log(x / (1 - x)). See `scipy.special.logit`."""
+    """Return log(x / (1 - x)). See `scipy.special.logit`.
+
+    Examples
+    --------
+    >>> vnp.special.logit(vnp.asarray([0.5, 0.75]))
+    Array([0.        , 1.09861229], dtype=float64)
+    """
     (x,) = _reals("logit", x)
     return log(x / (1 - x))
 
 
 def xlogy(x: Any, y: Any, /) -> Array:
-    """Return x log(y), and 0 for x = 0 unless y is NaN. See `scipy.special.xlogy`."""
+    """Return x log(y), and 0 for x = 0 unless y is NaN. See `scipy.special.xlogy`.
+
+    Examples
+    --------
+    >>> vnp.special.xlogy(vnp.asarray([0.0, 2.0]), vnp.asarray([0.0, 3.0]))
+    Array([0.        , 2.19722458], dtype=float64)
+    """
     x, y = _reals("xlogy", x, y)
     x, y = _promote(x, y)
     return choose((x == 0) & ~isnan(y), 0.0, x * log(y))
 
 
 def xlog1py(x: Any, y: Any, /) -> Array:
-    """Return x log(1 + y), and 0 for x = 0 unless y is NaN. See `scipy.special.xlog1py`."""
+    """Return x log(1 + y), and 0 for x = 0 unless y is NaN. See `scipy.special.xlog1py`.
+
+    Examples
+    --------
+    >>> vnp.special.xlog1py(vnp.asarray([2.0]), vnp.asarray([1.0]))
+    Array([1.38629436], dtype=float64)
+    """
     x, y = _reals("xlog1py", x, y)
     x, y = _promote(x, y)
     return choose((x == 0) & ~isnan(y), 0.0, x * log1p(y))
@@ -234,14 +286,26 @@ def _promote(x: Any, y: Any) -> tuple[Array, Array]:
 
 
 def entr(x: Any, /) -> Array:
-    """Return -x log(x); 0 of 0, minus infinity below. See `scipy.special.entr`."""
+    """Return -x log(x); 0 of 0, minus infinity below. See `scipy.special.entr`.
+
+    Examples
+    --------
+    >>> vnp.special.entr(vnp.asarray([0.5, 0.25]))
+    Array([0.34657359, 0.34657359], dtype=float64)
+    """
     (x,) = _reals("entr", x)
     positive = choose(x > 0, x, 1)
     return choose(x < 0, -math.inf, choose(x > 0, -x * log(positive), x))
 
 
 def rel_entr(x: Any, y: Any, /) -> Array:
-    """Return x log(x / y); 0 for x = 0, infinity where it has no value. See `scipy.special.rel_entr`."""
+    """Return x log(x / y); 0 for x = 0, infinity where it has no value. See `scipy.special.rel_entr`.
+
+    Examples
+    --------
+    >>> vnp.special.rel_entr(vnp.asarray([1.0]), vnp.asarray([2.0]))
+    Array([-0.69314718], dtype=float64)
+    """
     x, y = _promote(*_reals("rel_entr", x, y))
     inside = (x > 0) & (y > 0)
     ratio = choose(inside, x, 1) / choose(inside, y, 1)
@@ -250,7 +314,13 @@ def rel_entr(x: Any, y: Any, /) -> Array:
 
 
 def kl_div(x: Any, y: Any, /) -> Array:
-    """Return x log(x / y) - x + y; infinity where it has no value. See `scipy.special.kl_div`."""
+    """Return x log(x / y) - x + y; infinity where it has no value. See `scipy.special.kl_div`.
+
+    Examples
+    --------
+    >>> vnp.special.kl_div(vnp.asarray([1.0]), vnp.asarray([2.0]))
+    Array([0.30685282], dtype=float64)
+    """
     x, y = _promote(*_reals("kl_div", x, y))
     inside = (x > 0) & (y > 0)
     ratio = choose(inside, x, 1) / choose(inside, y, 1)
@@ -259,7 +329,13 @@ def kl_div(x: Any, y: Any, /) -> Array:
 
 
 def huber(delta: Any, r: Any, /) -> Array:
-    """Return the Huber loss of residuals `r`. See `scipy.special.huber`."""
+    """Return the Huber loss of residuals `r`. See `scipy.special.huber`.
+
+    Examples
+    --------
+    >>> vnp.special.huber(1.0, vnp.asarray([0.5, 3.0]))
+    Array([0.125, 2.5  ], dtype=float64)
+    """
     delta, r = _promote(*_reals("huber", delta, r))
     size = magnitude(r)
     found = choose(size <= delta, 0.5 * r * r, delta * (size - 0.5 * delta))

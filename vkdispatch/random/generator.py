@@ -34,6 +34,12 @@ class Generator:
     draw; each draw takes its own piece of the stream. A copied or
     unpickled generator continues from the current place in the stream, independently of this one.
 
+    Examples
+    --------
+    >>> rng = vd.random.Generator(1)
+    >>> rng.uniform(0, 1, 3).read(0)
+    array([0.3401084 , 0.72999305, 0.8648801 ], dtype=float32)
+
     Attributes
     ----------
     bit_generator
@@ -119,6 +125,12 @@ class Generator:
         ------
         TypeError, ValueError
             `count` is not a nonnegative int, or the generator was made from a key.
+
+        Examples
+        --------
+        >>> first, second = vd.random.Generator(1).spawn(2)
+        >>> first.random(2).read(0)
+        array([0.99162126, 0.07083416], dtype=float32)
         """
         children = self._at.spawn(parse_int(count, "count", least=0))
         if children is None:
@@ -130,6 +142,11 @@ class Generator:
 
         A jump is 2**128 blocks of four words of philox4x64, as in NumPy, and 2**64 of philox4x32: more than
         can ever be drawn. Raises TypeError or ValueError if `jumps` is not a nonnegative int.
+
+        Examples
+        --------
+        >>> vd.random.Generator(1).jumped().random(2).read(0)
+        array([0.5258143 , 0.01735848], dtype=float32)
         """
         return Generator._from_origin(self._at.jump(parse_int(jumps, "jumps", least=0)))
 
@@ -171,6 +188,11 @@ class Generator:
         ------
         TypeError, ValueError
             An argument is invalid.
+
+        Examples
+        --------
+        >>> vd.random.Generator(1).raw(2).read(0)
+        array([1460754557, 3135296493], dtype=uint32)
         """
         kind = uint64 if self._at.stream.is_wide else uint32
         return draw(self._at, Distribution("raw", kind, 8 * kind.item_size), size, out, output_map, graph)
@@ -194,6 +216,11 @@ class Generator:
 
         Parameters are those of `raw`, and `dtype`: vd.float32 (the default; NumPy's is float64), vd.float64
         or vd.float16.
+
+        Examples
+        --------
+        >>> vd.random.Generator(1).random(2).read(0)
+        array([0.3401084 , 0.72999305], dtype=float32)
         """
         distribution = find_uniform(0.0, 1.0, dtype)
         return draw(self._at, distribution, size, out, output_map, graph)
@@ -220,6 +247,11 @@ class Generator:
             Finite numbers.
         size, dtype, out, output_map, graph
             See `random`.
+
+        Examples
+        --------
+        >>> vd.random.Generator(1).uniform(-1, 1, 2).read(0)
+        array([-0.3197832,  0.4599861], dtype=float32)
         """
         distribution = find_uniform(low, high, dtype)
         return draw(self._at, distribution, size, out, output_map, graph)
@@ -247,6 +279,11 @@ class Generator:
             Mean and nonnegative standard deviation.
         size, dtype, out, output_map, graph
             See `random`.
+
+        Examples
+        --------
+        >>> vd.random.Generator(1).normal(5, 2, 2).read(0)
+        array([4.631728 , 2.0858445], dtype=float32)
         """
         distribution = find_normal(loc, scale, dtype)
         return draw(self._at, distribution, size, out, output_map, graph)
@@ -261,7 +298,13 @@ class Generator:
         output_map: OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
-        """Return numbers of mean 0 and standard deviation 1; see `normal`."""
+        """Return numbers of mean 0 and standard deviation 1; see `normal`.
+
+        Examples
+        --------
+        >>> vd.random.Generator(1).standard_normal(2).read(0)
+        array([-0.1841359, -1.4570777], dtype=float32)
+        """
         return self.normal(0.0, 1.0, size, dtype, out, output_map=output_map, graph=graph)
 
     @array_function
@@ -300,6 +343,11 @@ class Generator:
         ------
         TypeError, ValueError
             As of `raw`; or there is no such integer, or the dtype does not hold all.
+
+        Examples
+        --------
+        >>> vd.random.Generator(1).integers(0, 10, 5).read(0)
+        array([3, 7, 8, 3, 5], dtype=int32)
         """
         distribution = find_integers(low, high, dtype, int(bool(endpoint)))
         return draw(self._at, distribution, size, out, output_map, graph)
@@ -334,6 +382,11 @@ class Generator:
         ------
         TypeError, ValueError
             As of `raw`; or the dtype does not hold all numbers, or the array has no axes.
+
+        Examples
+        --------
+        >>> vd.random.Generator(1).permutation(5).read(0)
+        array([4, 1, 0, 2, 3], dtype=int32)
         """
         chosen = parse_graph(graph)
         if is_int(x):
@@ -356,6 +409,13 @@ class Generator:
         """Bring the rows of a buffer into random order, in place; see `permutation`.
 
         It needs memory for a copy of the buffer.
+
+        Examples
+        --------
+        >>> x = vd.asbuffer(np.arange(5, dtype=np.int32))
+        >>> vd.random.Generator(1).shuffle(x)
+        >>> sorted(x.read(0).tolist())
+        [0, 1, 2, 3, 4]
         """
         if not isinstance(x, Buffer):
             raise ArgumentTypeError(f"x: expected a vd.Buffer, got {describe(x)}")

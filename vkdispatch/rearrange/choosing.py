@@ -89,6 +89,12 @@ def where(
     ValueError
         Only one of `x` and `y` is given, or none (`vd.nonzero` finds where a condition holds); the shapes do
         not broadcast, or `out` does not match.
+
+    Examples
+    --------
+    >>> mask = vd.asbuffer(np.array([True, False]))
+    >>> vd.where(mask, vd.asbuffer(np.array([1, 2], np.float32)), 0).read(0)
+    array([1., 0.], dtype=float32)
     """
     if x is _MISSING or y is _MISSING:
         given_one = x is not _MISSING or y is not _MISSING

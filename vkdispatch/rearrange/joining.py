@@ -61,6 +61,12 @@ def concatenate(
         An argument is invalid, or the dtypes have no common dtype.
     ValueError
         There are no arrays, their shapes do not match, there is no such axis, or `out` does not match.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([1, 2], np.float32))
+    >>> vd.concatenate([x, x]).read(0)
+    array([1., 2., 1., 2.], dtype=float32)
     """
     found = _parse_arrays(arrays)
     if axis is None:
@@ -112,6 +118,13 @@ def stack(
     ------
     TypeError, ValueError
         As of `concatenate`.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([1, 2], np.float32))
+    >>> vd.stack([x, x]).read(0)
+    array([[1., 2.],
+           [1., 2.]], dtype=float32)
     """
     found = _parse_arrays(arrays)
     first = found[0].shape

@@ -64,6 +64,11 @@ def pad(
     ValueError
         A width is negative, an axis without elements would be padded with its elements, there is no such
         mode, or `out` does not match.
+
+    Examples
+    --------
+    >>> vd.pad(vd.asbuffer(np.array([1, 2], np.float32)), (1, 2)).read(0)
+    array([0., 1., 2., 0., 0.], dtype=float32)
     """
     array = parse_operand(x, "x")
     if mode not in _MODES:

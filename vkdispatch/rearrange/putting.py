@@ -93,6 +93,13 @@ def put(
     IndexError
         There are indices but no elements. With "raise", a later wait or read raises it for an index out of
         bounds.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.zeros(4, np.float32))
+    >>> vd.put(x, vd.asbuffer(np.array([0, 2])), 7)
+    >>> x.read(0)
+    array([7., 0., 7., 0.], dtype=float32)
     """
     if not isinstance(x, Buffer):
         raise ArgumentTypeError(f"x: expected a vd.Buffer, which is written to, got {describe(x)}")

@@ -48,6 +48,11 @@ def roll(
         An argument is invalid.
     ValueError
         There is no such axis, the numbers of shifts and axes differ, or `out` does not match.
+
+    Examples
+    --------
+    >>> vd.roll(vd.asbuffer(np.array([1, 2, 3], np.float32)), 1).read(0)
+    array([3., 1., 2.], dtype=float32)
     """
     array = parse_operand(x, "x")
     shifts = [parse_int(each, "shift") for each in as_tuple(shift)]
@@ -94,6 +99,11 @@ def flip(
     ------
     TypeError, ValueError
         As of `roll`; or an axis is repeated.
+
+    Examples
+    --------
+    >>> vd.flip(vd.asbuffer(np.array([1, 2, 3], np.float32))).read(0)
+    array([3., 2., 1.], dtype=float32)
     """
     array = parse_operand(x, "x")
     chosen = parse_axes(axis, len(array.shape))
@@ -126,6 +136,11 @@ def tile(
     ------
     TypeError, ValueError
         As of `roll`; or a count is negative, or there are more than three axes.
+
+    Examples
+    --------
+    >>> vd.tile(vd.asbuffer(np.array([1, 2], np.float32)), 2).read(0)
+    array([1., 2., 1., 2.], dtype=float32)
     """
     array = parse_operand(x, "x")
     counts = [parse_int(each, "reps", least=0) for each in as_tuple(reps)]
@@ -166,6 +181,11 @@ def repeat(
     ------
     TypeError, ValueError
         As of `roll`; or `repeats` is negative.
+
+    Examples
+    --------
+    >>> vd.repeat(vd.asbuffer(np.array([1, 2], np.float32)), 2).read(0)
+    array([1., 1., 2., 2.], dtype=float32)
     """
     array = parse_operand(x, "x")
     times = parse_int(repeats, "repeats", least=0)

@@ -96,6 +96,12 @@ def take(
     IndexError
         There are indices but no elements. With "raise", a later wait or read raises it for an index out of
         bounds.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([10, 20, 30], np.float32))
+    >>> vd.take(x, vd.asbuffer(np.array([2, 0]))).read(0)
+    array([30., 10.], dtype=float32)
     """
     array = parse_operand(x, "x")
     places = parse_operand(indices, "indices")
@@ -142,6 +148,13 @@ def take_along_axis(
     ------
     TypeError, ValueError, IndexError
         As of `take`; or the shapes differ along another axis.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([[3, 1], [2, 5]], np.float32))
+    >>> vd.take_along_axis(x, vd.argsort(x)).read(0)
+    array([[1., 3.],
+           [2., 5.]], dtype=float32)
     """
     array = parse_operand(x, "x")
     places = parse_operand(indices, "indices")

@@ -85,6 +85,12 @@ def transpose(
         An argument is invalid.
     ValueError
         `axes` does not name every axis once, or `out` does not match.
+
+    Examples
+    --------
+    >>> vd.transpose(vd.asbuffer(np.array([[1, 2], [3, 4]], np.float32))).read(0)
+    array([[1., 3.],
+           [2., 4.]], dtype=float32)
     """
     array = parse_operand(x, "x")
     order = _parse_order(axes, len(array.shape))

@@ -41,6 +41,14 @@ def reduce(
     TypeError, ValueError
         The function has no return annotation or another one than the mapping function, or an argument is
         invalid.
+
+    Examples
+    --------
+    >>> @vd.reduce.reduce(identity=0)
+    ... def larger(a: f32, b: f32) -> f32:
+    ...     return vc.max(a, b)
+    >>> larger(vd.asbuffer(np.array([3, 9, 4], np.float32))).read(0)
+    array([9.], dtype=float32)
     """
 
     def decorate(function: Callable[..., Any]) -> ReduceFunction:
@@ -92,6 +100,15 @@ def map_reduce(
     ------
     TypeError, ValueError
         The function lacks an annotation, or an argument is invalid.
+
+    Examples
+    --------
+    >>> @vd.reduce.map_reduce(vd.reduce.SubgroupAdd)
+    ... def sum_of_squares(data: Buff[f32]) -> f32:
+    ...     x = data[vd.reduce.mapped_io_index()]
+    ...     return x * x
+    >>> sum_of_squares(vd.asbuffer(np.array([1, 2, 3], np.float32))).read(0)
+    array([14.], dtype=float32)
     """
     if not isinstance(reduction, ReduceOp):
         raise ArgumentTypeError(

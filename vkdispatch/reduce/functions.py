@@ -108,6 +108,14 @@ sum = define_variant(
         An argument is invalid, or there is no such axis.
     NotImplementedError
         The device lacks the integers of the result; give a `dtype`.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([[1, 2], [3, 4]], np.float32))
+    >>> vd.sum(x, axis=0).read(0)
+    array([4., 6.], dtype=float32)
+    >>> float(vd.sum(x))
+    10.0
     """,
 )
 prod = define_variant(
@@ -118,6 +126,12 @@ prod = define_variant(
 
     Parameters, dtypes and errors are those of `sum`. `initial` None is 1, and so is the product of no
     elements.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([[1, 2], [3, 4]], np.float32))
+    >>> vd.prod(x, axis=0).read(0)
+    array([3., 8.], dtype=float32)
     """,
 )
 
@@ -139,6 +153,12 @@ def mean(
     Parameters are those of `sum`. The dtype of the result is float64 for integers and booleans, else that
     of the elements; float16 and bfloat16 are added up in float32. The mean of no elements is NaN, with a
     RuntimeWarning unless a mask decides the number of elements.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([[1, 2], [3, 4]], np.float32))
+    >>> vd.mean(x, axis=0).read(0)
+    array([2., 3.], dtype=float32)
     """
     array, call = parse_call(x, axis, out, keepdims, output_map, graph)
     kind = mean_type("mean", array.var_type, dtype, array.context)
@@ -221,13 +241,26 @@ var = define_variant(
     ------
     TypeError, ValueError, NotImplementedError
         As of `mean`; or both `ddof` and `correction` are given.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([1, 3, 5, 7], np.float32))
+    >>> float(vd.var(x))
+    5.0
     """,
 )
 std = define_variant(
     _reduce_moments,
     "std",
     "std",
-    "Return the standard deviation of elements: the square root of `var`, with the same parameters.",
+    """Return the standard deviation of elements: the square root of `var`, with the same parameters.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([1, 3, 1, 3], np.float32))
+    >>> float(vd.std(x))
+    1.0
+    """,
 )
 
 
@@ -274,9 +307,27 @@ min = define_variant(
     ------
     TypeError, ValueError
         As of `sum`; or there are no elements and no `initial`.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([[1, 5], [7, 0]], np.float32))
+    >>> vd.min(x, axis=1).read(0)
+    array([1., 0.], dtype=float32)
     """,
 )
-max = define_variant(_reduce_extreme, "max", "max", "Return the largest element; see `min`.")
+max = define_variant(
+    _reduce_extreme,
+    "max",
+    "max",
+    """Return the largest element; see `min`.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([[1, 5], [7, 0]], np.float32))
+    >>> vd.max(x, axis=1).read(0)
+    array([5., 7.], dtype=float32)
+    """,
+)
 
 
 def _find_extreme(
@@ -321,10 +372,26 @@ argmin = define_variant(
         As of `sum`; or there are no elements.
     NotImplementedError
         The device lacks 64-bit integers; give a `dtype`.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([[1, 5], [7, 0]], np.float32))
+    >>> vd.argmin(x, axis=1).read(0)
+    array([0, 1])
     """,
 )
 argmax = define_variant(
-    _find_extreme, "argmax", "argmax", "Return the position of the largest element; see `argmin`."
+    _find_extreme,
+    "argmax",
+    "argmax",
+    """Return the position of the largest element; see `argmin`.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([[1, 5], [7, 0]], np.float32))
+    >>> vd.argmax(x, axis=1).read(0)
+    array([1, 0])
+    """,
 )
 
 
@@ -349,13 +416,27 @@ any = define_variant(
     _reduce_truth,
     "any",
     "any",
-    "Return whether any element is nonzero; NaN is nonzero. Parameters are those of `sum`.",
+    """Return whether any element is nonzero; NaN is nonzero. Parameters are those of `sum`.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([[0, 0], [0, 1]], np.int32))
+    >>> vd.any(x, axis=1).read(0)
+    array([False,  True])
+    """,
 )
 all = define_variant(
     _reduce_truth,
     "all",
     "all",
-    "Return whether all elements are nonzero; NaN is nonzero. Parameters are those of `sum`.",
+    """Return whether all elements are nonzero; NaN is nonzero. Parameters are those of `sum`.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([[1, 0], [1, 1]], np.int32))
+    >>> vd.all(x, axis=1).read(0)
+    array([False,  True])
+    """,
 )
 
 
@@ -378,6 +459,11 @@ def count_nonzero(
         The dtype of the result; None is int64.
     x, axis, out, keepdims, output_map, graph
         As of `sum`.
+
+    Examples
+    --------
+    >>> int(vd.count_nonzero(vd.asbuffer(np.array([0, 3, 0, 5], np.int32))))
+    2
     """
     array, call = parse_call(x, axis, out, keepdims, output_map, graph)
     require_numbers("count_nonzero", array.var_type)

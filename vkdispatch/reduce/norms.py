@@ -73,6 +73,11 @@ def norm(
         An argument is invalid, or there are no elements for a minimum.
     NotImplementedError
         The norm takes singular values, or the device lacks float64; give a `dtype`.
+
+    Examples
+    --------
+    >>> float(vd.norm(vd.asbuffer(np.array([3, 4], np.float32))))
+    5.0
     """
     array, call = parse_call(x, axis, out, keepdims, output_map, graph)
     require_numbers("norm", array.var_type)
@@ -207,6 +212,13 @@ def dot(
     ------
     TypeError, ValueError
         An argument is not an array of numbers, or the shapes do not match. `vd.matmul` multiplies matrices.
+
+    Examples
+    --------
+    >>> a = vd.asbuffer(np.array([1, 2, 3], np.float32))
+    >>> b = vd.asbuffer(np.array([4, 5, 6], np.float32))
+    >>> float(vd.dot(a, b))
+    32.0
     """
     first, second = parse_operand(a, "a"), parse_operand(b, "b")
     require_numbers("dot", first.var_type)

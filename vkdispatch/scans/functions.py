@@ -52,6 +52,11 @@ _DOCUMENTATION = """Return {summary}.
     ------
     TypeError, ValueError
         An argument is invalid, or the dtype has no such {what}.
+
+    Examples
+    --------
+    >>> vd.{name}(vd.asbuffer(np.array({values}, np.float32))).read(0)
+    array({results}, dtype=float32)
     """
 
 
@@ -112,6 +117,9 @@ cumsum = define_variant(
     "cumsum",
     "cumsum",
     _DOCUMENTATION.format(
+        name="cumsum",
+        values="[1, 2, 3, 4]",
+        results="[ 1.,  3.,  6., 10.]",
         summary="running sums, as `numpy.cumsum`",
         what="sums",
         default=_SUM_TYPE,
@@ -123,6 +131,9 @@ cumprod = define_variant(
     "cumprod",
     "cumprod",
     _DOCUMENTATION.format(
+        name="cumprod",
+        values="[1, 2, 3, 4]",
+        results="[ 1.,  2.,  6., 24.]",
         summary="running products, as `numpy.cumprod`",
         what="products",
         default=_SUM_TYPE,
@@ -134,6 +145,9 @@ cummax = define_variant(
     "cummax",
     "cummax",
     _DOCUMENTATION.format(
+        name="cummax",
+        values="[1, 3, 2, 5]",
+        results="[1., 3., 3., 5.]",
         summary="the largest element so far, as `numpy.maximum.accumulate`: NaN from the first NaN on",
         what="maxima",
         default="that of x",
@@ -145,6 +159,9 @@ cummin = define_variant(
     "cummin",
     "cummin",
     _DOCUMENTATION.format(
+        name="cummin",
+        values="[4, 3, 5, 1]",
+        results="[4., 3., 3., 1.]",
         summary="the smallest element so far, as `numpy.minimum.accumulate`: NaN from the first NaN on",
         what="minima",
         default="that of x",

@@ -264,6 +264,14 @@ def scan(function: Any = None, identity: Any = None) -> Any:
     ------
     TypeError, ValueError
         The function has no return annotation, or an argument is invalid.
+
+    Examples
+    --------
+    >>> @vd.scan(identity=1)
+    ... def running_product(a: f32, b: f32) -> f32:
+    ...     return a * b
+    >>> running_product(vd.asbuffer(np.array([1, 2, 3, 4], np.float32))).read(0)
+    array([ 1.,  2.,  6., 24.], dtype=float32)
     """
     if function is None:
         return lambda decorated: ScanFunction(decorated, identity)

@@ -86,6 +86,11 @@ def median(
         There is no such axis, 2**32 elements or more make one median, or `dtype` or `out` does not fit.
     NotImplementedError
         The device lacks float64, which the result is of; give a `dtype`.
+
+    Examples
+    --------
+    >>> float(vd.median(vd.asbuffer(np.array([5, 1, 3], np.float32))))
+    3.0
     """
     array, call = parse_call(x, axis, out, keepdims, output_map, graph)
     if not is_scalar(array.var_type):

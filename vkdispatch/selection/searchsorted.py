@@ -119,6 +119,12 @@ def searchsorted(
         `sorted` has more than one axis, `sorter` has another length, or `side` is invalid.
     IndexError
         From a later wait or read: an element of `sorter` is not an index of `sorted`.
+
+    Examples
+    --------
+    >>> table = vd.asbuffer(np.array([1, 3, 5], np.float32))
+    >>> vd.searchsorted(table, vd.asbuffer(np.array([0, 3, 6], np.float32))).read(0)
+    array([0, 1, 3])
     """
     array, wanted = _parse_array(sorted, "sorted"), _parse_array(values, "values")
     if len(array.shape) != 1:

@@ -48,6 +48,14 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
     ValueError
         Their shapes or dtypes differ; a copy from or to an array, or between contexts, is to be recorded in a
         graph; or the context of `src` is another one and has several queues, each with its own copy.
+
+    Examples
+    --------
+    >>> source = vd.asbuffer(np.array([1, 2, 3], np.float32))
+    >>> target = vd.Buffer((3,), f32)
+    >>> vd.copyto(target, source)
+    >>> target.read(0)
+    array([1., 2., 3.], dtype=float32)
     """
     replaced = replace_arrays((dst, src), {}, graph is not None or current.chosen is not None)
     if replaced is not None:

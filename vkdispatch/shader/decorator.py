@@ -87,6 +87,17 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
         the kernel returns a value.
     NameError
         A size given as text names something that is not an argument.
+
+    Examples
+    --------
+    >>> @vd.shader("data.size")
+    ... def double(data: Buff[f32]) -> None:
+    ...     i = vc.global_invocation_id().x
+    ...     data[i] = 2 * data[i]
+    >>> buffer = vd.asbuffer(np.array([1, 2, 3], np.float32))
+    >>> double(buffer)
+    >>> buffer.read(0)
+    array([2., 4., 6.], dtype=float32)
     """
     if _is_kernel(exec_size):
         raise ArgumentTypeError(

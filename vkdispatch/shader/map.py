@@ -40,6 +40,14 @@ def mapped_index() -> vc.ShaderVariable:
     """Return the flat index of the element that is being mapped.
 
     A GPU value (uint32) while a mapping function is traced; None outside.
+
+    Examples
+    --------
+    >>> @vd.map
+    ... def weighted(x: f32) -> f32:
+    ...     return x * vd.mapped_index()
+    >>> float(vd.sum(weighted(vd.asbuffer(np.ones(4, np.float32)))))
+    6.0
     """
     return cast(vc.ShaderVariable, _state.index)
 
@@ -227,6 +235,14 @@ def map(
         An argument has no annotation.
     TypeError
         An annotation has no dtype, `func` is not callable, or `precise_math` is not a bool.
+
+    Examples
+    --------
+    >>> @vd.map
+    ... def squared(x: f32) -> f32:
+    ...     return x * x
+    >>> float(vd.sum(squared(vd.asbuffer(np.array([1, 2, 3], np.float32)))))
+    14.0
     """
     if not isinstance(precise_math, bool):
         raise ArgumentTypeError(f"precise_math: expected True or False, got {precise_math!r}")

@@ -471,7 +471,20 @@ def make_shader_function(
     exec_count: object = None,
     check: object = None,
 ) -> ShaderFunction:
-    """Make a callable kernel of a description, as `vc.shader_context` gives; see `ShaderFunction`."""
+    """Make a callable kernel of a description, as `vc.shader_context` gives; see `ShaderFunction`.
+
+    Examples
+    --------
+    >>> with vc.shader_context() as context:
+    ...     (data,) = context.declare_input_arguments([Buff[f32]])
+    ...     i = vc.global_invocation_id().x
+    ...     data[i] = data[i] + 1
+    ...     kernel = vd.make_shader_function(context.get_description("add_one"), exec_count=3)
+    >>> buffer = vd.asbuffer(np.zeros(3, np.float32))
+    >>> kernel(buffer)
+    >>> buffer.read(0)
+    array([1., 1., 1.], dtype=float32)
+    """
     function = ShaderFunction(description, local_size, workgroups, exec_count, check=check)
     function._defined = sys._getframe(1).f_globals.get("__name__", ""), function.name
     return function

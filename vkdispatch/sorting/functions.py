@@ -84,6 +84,11 @@ def sort(
     ValueError
         There is no such axis, `out` does not fit, or `segments` are negative, not ascending or beyond the
         end. Those in a buffer raise it from a later wait or read.
+
+    Examples
+    --------
+    >>> vd.sort(vd.asbuffer(np.array([3, 1, 2], np.float32))).read(0)
+    array([1., 2., 3.], dtype=float32)
     """
     keys = parse_keys("sort", x, SortOptions(axis, descending, stable, segments, graph))
     to, sorted_to = prepare_output(
@@ -143,6 +148,11 @@ def argsort(  # noqa: PLR0913
     ------
     TypeError, ValueError
         As in `sort`; or positions do not fit `dtype`.
+
+    Examples
+    --------
+    >>> vd.argsort(vd.asbuffer(np.array([3, 1, 2], np.float32))).read(0)
+    array([1, 2, 0])
     """
     keys = parse_keys("argsort", x, SortOptions(axis, descending, stable, segments, graph))
     kind = parse_position_type(dtype, out if output_map is None else None, keys.along.length)
@@ -226,6 +236,14 @@ def sort_by_key(  # noqa: PLR0913
     ------
     TypeError, ValueError
         As in `sort`; or the shape of values is not that of the keys.
+
+    Examples
+    --------
+    >>> keys = vd.asbuffer(np.array([3, 1, 2], np.int32))
+    >>> values = vd.asbuffer(np.array([30, 10, 20], np.float32))
+    >>> keys, values = vd.sort_by_key(keys, values)
+    >>> values.read(0)
+    array([10., 20., 30.], dtype=float32)
     """
     options = SortOptions(axis, descending, stable, segments, graph)
     parsed = parse_keys("sort_by_key", keys, options, "keys")

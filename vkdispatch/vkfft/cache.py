@@ -31,7 +31,12 @@ def find_program(request: Request) -> Program:
 
 
 def clear_plan_cache() -> None:
-    """Clear the cache. Queued and recorded work continues, and a `VkFFTPlan` keeps its programs."""
+    """Clear the cache. Queued and recorded work continues, and a `VkFFTPlan` keeps its programs.
+
+    Examples
+    --------
+    >>> vd.vkfft.clear_plan_cache()
+    """
     with _lock:
         for context in _contexts:
             context.kept.pop(_PROGRAMS, None)

@@ -39,6 +39,11 @@ def transpose_kernel2D(  # noqa: N802  (the name that programs use)
         `kernel` is not a buffer.
     ValueError
         `kernel` does not have 2 or 3 axes, or its dtype is not complex.
+
+    Examples
+    --------
+    >>> kernel = vd.asbuffer(np.array([[1, 0], [0, 0]], np.complex64))
+    >>> vd.vkfft.transpose_kernel2D(kernel)  # kernel is now what convolve2D takes
     """
     sizes = _parse_image_shape(kernel, shape, "kernel")
     if _is_too_large(kernel, sizes[0]):
@@ -95,6 +100,16 @@ def convolve2D(  # noqa: N802
     ValueError
         The images do not have 2 or 3 axes, the dtypes differ or are not complex, `buffer` is too small for
         the images of `input_buffer`, or there is neither one kernel nor one kernel for each image.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([[1, 2], [3, 4]], np.complex64))
+    >>> kernel = vd.asbuffer(np.array([[0, 1], [0, 0]], np.complex64))
+    >>> vd.vkfft.transpose_kernel2D(kernel)
+    >>> vd.vkfft.convolve2D(x, kernel, normalize=True)
+    >>> x.read(0).real.round(4)
+    array([[2., 1.],
+           [4., 3.]], dtype=float32)
     """
     if input_buffer is None or is_same_memory(input_buffer, buffer):
         sizes = _parse_image_shape(buffer, None, "buffer")

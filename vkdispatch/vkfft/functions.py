@@ -57,6 +57,13 @@ def fft(  # noqa: PLR0913
         VkFFT does not transform the dtype, an axis does not exist, or a buffer is too small.
     UnsupportedError
         VkFFT or the device does not support this transform.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([1, 2, 3, 4], np.complex64))
+    >>> vd.vkfft.fft(x)
+    >>> x.read(0)
+    array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
     """
     require_buffer(buffer, "buffer")
     shape = buffer_shape
@@ -79,12 +86,29 @@ def fft(  # noqa: PLR0913
 
 
 def fft2(buffer: Buffer[Any], graph: CommandGraph | None = None, print_shader: bool = False) -> None:
-    """Compute the transform along the last two axes: `numpy.fft.fft2`. Raises the errors of `fft`."""
+    """Compute the transform along the last two axes: `numpy.fft.fft2`. Raises the errors of `fft`.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.ones((2, 2), np.complex64))
+    >>> vd.vkfft.fft2(x)
+    >>> x.read(0)
+    array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)
+    """
     fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 2))
 
 
 def fft3(buffer: Buffer[Any], graph: CommandGraph | None = None, print_shader: bool = False) -> None:
-    """Compute the transform along all three axes: `numpy.fft.fftn`. Raises the errors of `fft`."""
+    """Compute the transform along all three axes: `numpy.fft.fftn`. Raises the errors of `fft`.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.ones((2, 2, 2), np.complex64))
+    >>> vd.vkfft.fft3(x)
+    >>> complex(x.read(0)[0, 0, 0])
+    (8+0j)
+    """
     fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 3))
 
 
@@ -98,6 +122,13 @@ def ifft(
     """Compute the inverse transform along some axes: `numpy.fft.ifft`. Raises the errors of `fft`.
 
     Without `normalize`, the result is not divided by the number of transformed elements.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([10, -2 + 2j, -2, -2 - 2j], np.complex64))
+    >>> vd.vkfft.ifft(x)
+    >>> x.read(0)
+    array([1.+0.j, 2.+0.j, 3.+0.j, 4.+0.j], dtype=complex64)
     """
     fft(
         buffer,
@@ -110,12 +141,29 @@ def ifft(
 
 
 def ifft2(buffer: Buffer[Any], graph: CommandGraph | None = None, print_shader: bool = False) -> None:
-    """Compute the inverse along the last two axes: `numpy.fft.ifft2`. Raises the errors of `fft`."""
+    """Compute the inverse along the last two axes: `numpy.fft.ifft2`. Raises the errors of `fft`.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([[4, 0], [0, 0]], np.complex64))
+    >>> vd.vkfft.ifft2(x)
+    >>> x.read(0)
+    array([[1.+0.j, 1.+0.j],
+           [1.+0.j, 1.+0.j]], dtype=complex64)
+    """
     fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 2), inverse=True)
 
 
 def ifft3(buffer: Buffer[Any], graph: CommandGraph | None = None, print_shader: bool = False) -> None:
-    """Compute the inverse along all three axes: `numpy.fft.ifftn`. Raises the errors of `fft`."""
+    """Compute the inverse along all three axes: `numpy.fft.ifftn`. Raises the errors of `fft`.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.full((2, 2, 2), 8, np.complex64))
+    >>> vd.vkfft.ifft3(x)
+    >>> complex(x.read(0)[0, 0, 0])
+    (8+0j)
+    """
     fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 3), inverse=True)
 
 
@@ -126,17 +174,41 @@ def rfft(
 
     `axis` must include the last axis; the spectrum is transformed along any other axes. Raises the errors of
     `fft`.
+
+    Examples
+    --------
+    >>> x = vd.asrfftbuffer(np.array([1, 2, 3, 4], np.float32))
+    >>> vd.vkfft.rfft(x)
+    >>> x.read_fourier(0)
+    array([10.+0.j, -2.+2.j, -2.-0.j], dtype=complex64)
     """
     fft(buffer, graph=graph, print_shader=print_shader, axis=axis, r2c=True)
 
 
 def rfft2(buffer: RFFTBuffer, graph: CommandGraph | None = None, print_shader: bool = False) -> None:
-    """Transform real numbers along the last two axes: `numpy.fft.rfft2`. Raises the errors of `fft`."""
+    """Transform real numbers along the last two axes: `numpy.fft.rfft2`. Raises the errors of `fft`.
+
+    Examples
+    --------
+    >>> x = vd.asrfftbuffer(np.ones((2, 2), np.float32))
+    >>> vd.vkfft.rfft2(x)
+    >>> x.read_fourier(0).real
+    array([[4., 0.],
+           [0., 0.]], dtype=float32)
+    """
     fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 2), r2c=True)
 
 
 def rfft3(buffer: RFFTBuffer, graph: CommandGraph | None = None, print_shader: bool = False) -> None:
-    """Transform real numbers along all three axes: `numpy.fft.rfftn`. Raises the errors of `fft`."""
+    """Transform real numbers along all three axes: `numpy.fft.rfftn`. Raises the errors of `fft`.
+
+    Examples
+    --------
+    >>> x = vd.asrfftbuffer(np.ones((2, 2, 2), np.float32))
+    >>> vd.vkfft.rfft3(x)
+    >>> float(x.read_fourier(0).real.sum())
+    8.0
+    """
     fft(buffer, graph=graph, print_shader=print_shader, axis=_select_last_axes(buffer, 3), r2c=True)
 
 
@@ -147,7 +219,16 @@ def irfft(
     normalize: bool = True,
     axis: Any = None,
 ) -> None:
-    """Compute real numbers from a half spectrum, in place: `numpy.fft.irfft`. Raises the errors of `fft`."""
+    """Compute real numbers from a half spectrum, in place: `numpy.fft.irfft`. Raises the errors of `fft`.
+
+    Examples
+    --------
+    >>> x = vd.asrfftbuffer(np.array([1, 2, 3, 4], np.float32))
+    >>> vd.vkfft.rfft(x)
+    >>> vd.vkfft.irfft(x)
+    >>> x.read_real(0)
+    array([1., 2., 3., 4.], dtype=float32)
+    """
     fft(
         buffer,
         graph=graph,
@@ -160,7 +241,17 @@ def irfft(
 
 
 def irfft2(buffer: RFFTBuffer, graph: CommandGraph | None = None, print_shader: bool = False) -> None:
-    """Invert `rfft2` along the last two axes: `numpy.fft.irfft2`. Raises the errors of `fft`."""
+    """Invert `rfft2` along the last two axes: `numpy.fft.irfft2`. Raises the errors of `fft`.
+
+    Examples
+    --------
+    >>> x = vd.asrfftbuffer(np.ones((2, 2), np.float32))
+    >>> vd.vkfft.rfft2(x)
+    >>> vd.vkfft.irfft2(x)
+    >>> x.read_real(0)
+    array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """
     fft(
         buffer,
         graph=graph,
@@ -172,7 +263,16 @@ def irfft2(buffer: RFFTBuffer, graph: CommandGraph | None = None, print_shader: 
 
 
 def irfft3(buffer: RFFTBuffer, graph: CommandGraph | None = None, print_shader: bool = False) -> None:
-    """Invert `rfft3` along all three axes: `numpy.fft.irfftn`. Raises the errors of `fft`."""
+    """Invert `rfft3` along all three axes: `numpy.fft.irfftn`. Raises the errors of `fft`.
+
+    Examples
+    --------
+    >>> x = vd.asrfftbuffer(np.ones((2, 2, 2), np.float32))
+    >>> vd.vkfft.rfft3(x)
+    >>> vd.vkfft.irfft3(x)
+    >>> float(x.read_real(0).sum())
+    8.0
+    """
     fft(
         buffer,
         graph=graph,

@@ -61,6 +61,11 @@ def from_dlpack(
         `copy` is False and they have to be copied.
     MemoryError
         There is not enough device memory for a copy.
+
+    Examples
+    --------
+    >>> vd.from_dlpack(np.array([1, 2, 3], np.float32)).read(0)
+    array([1., 2., 3.], dtype=float32)
     """
     if copy not in (None, False, True):
         raise ArgumentTypeError(f"copy: expected None, False or True, got {copy!r}")
@@ -109,6 +114,12 @@ def share(x: Any, *, ordered: bool = True) -> Any:
         `x` is none of these.
     BufferError, ValueError
         The memory cannot be shared without a copy; the message says why.
+
+    Examples
+    --------
+    >>> memory = vd.share(np.array([1, 2, 3], np.float32))
+    >>> memory.read(0)
+    array([1., 2., 3.], dtype=float32)
     """
     lend = getattr(x, "_lend_elements", None)
     if lend is not None:

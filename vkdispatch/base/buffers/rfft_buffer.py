@@ -23,6 +23,15 @@ class RFFTBuffer(Buffer[Any]):
 
     Each row along the last axis holds 2 * (n // 2 + 1) real numbers. A real signal uses the first n of them.
 
+    Examples
+    --------
+    >>> buffer = vd.RFFTBuffer((2, 4))
+    >>> buffer.write_real(np.ones((2, 4), np.float32))
+    >>> vd.fft.rfft(buffer)
+    >>> buffer.read_fourier(0).real
+    array([[4., 0., 0.],
+           [4., 0., 0.]], dtype=float32)
+
     Attributes
     ----------
     real_shape
@@ -129,6 +138,12 @@ def asrfftbuffer(data: Array, fourier_type: DType | None = None) -> RFFTBuffer:
         `data` is not an array.
     ValueError
         `data` is complex, of a dtype with no matching complex one, or has no axes.
+
+    Examples
+    --------
+    >>> buffer = vd.asrfftbuffer(np.array([1, 2, 3, 4], np.float32))
+    >>> buffer.read_real(0)
+    array([1., 2., 3., 4.], dtype=float32)
     """
     if not isinstance(data, np.ndarray):
         raise ArgumentTypeError(f"data: expected a NumPy array, got {type(data).__name__}")

@@ -60,6 +60,15 @@ class Context(Unshared, Listed):
     Each limit is the smallest over the devices (`uniform_buffer_alignment`: the largest). Memory sizes are
     bytes.
 
+    Examples
+    --------
+    >>> context = vd.Context([0], [[0]])
+    >>> with vd.use_context(context):
+    ...     total = float(vd.sum(vd.asbuffer(np.ones(3, np.float32))))
+    >>> context.close()
+    >>> total
+    3.0
+
     Attributes
     ----------
     device_ids

@@ -84,6 +84,10 @@ def make_context(  # noqa: PLR0913  public: each is an option of its own
     RuntimeError
         The global context exists and was made without one of the `extensions`. Or it was lost, it was made by
         `make_context_from_handles`, and no devices are named here: only its owner can make that device again.
+
+    Examples
+    --------
+    >>> context = vd.make_context(timeout=60)
     """
     names = parse_extensions(extensions)
     with GLOBAL_LOCK:
@@ -238,6 +242,14 @@ def use_context(context: Context) -> Iterator[Context]:
         `context` is not a `Context`.
     RuntimeError
         It was closed, or its device was lost.
+
+    Examples
+    --------
+    >>> with vd.use_context(vd.Context([0], [[0]])) as context:
+    ...     total = float(vd.sum(vd.asbuffer(np.ones(4, np.float32))))
+    ...     context.close()
+    >>> total
+    4.0
     """
     if not isinstance(context, Context):
         raise ArgumentTypeError(f"context: expected a vd.Context, got {type(context).__name__}")
@@ -260,6 +272,12 @@ def get_context() -> Context:
     RuntimeError
         The context of this thread was closed or its device was lost; or the device of the global context was
         lost and belongs to another library.
+
+    Examples
+    --------
+    >>> context = vd.get_context()
+    >>> context.closed
+    False
     """
     context = _thread.context
     if context is not None:
@@ -283,12 +301,26 @@ def is_current(context: Context) -> bool:
 
 
 def is_context_initialized() -> bool:
-    """Whether there is a current context."""
+    """Whether there is a current context.
+
+    Examples
+    --------
+    >>> context = vd.get_context()
+    >>> vd.is_context_initialized()
+    True
+    """
     return Context._global is not None or _thread.context is not None
 
 
 def get_context_handle() -> int:
-    """Return a number that identifies the current context."""
+    """Return a number that identifies the current context.
+
+    Examples
+    --------
+    >>> context = vd.get_context()
+    >>> vd.get_context_handle() > 0
+    True
+    """
     return get_context()._handle
 
 
@@ -329,6 +361,11 @@ def queue_wait_idle(queue_index: int | None = None, context: Context | None = No
     ------
     ValueError
         `queue_index` is not a queue of the context.
+
+    Examples
+    --------
+    >>> total = vd.sum(vd.asbuffer(np.ones(4, np.float32)))
+    >>> vd.queue_wait_idle()
     """
     context = context or get_context()
     queue = -1 if queue_index is None else parse_queue(queue_index, context, "queue_index")

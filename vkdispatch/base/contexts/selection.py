@@ -199,6 +199,11 @@ def select_queue_families(device_index: int, queue_count: int | None = None) -> 
     ------
     ValueError
         The index or count is out of range, or the device has no compute queue.
+
+    Examples
+    --------
+    >>> len(vd.select_queue_families(0)) > 0
+    True
     """
     device = get_devices()[parse_devices(device_index)[0]]
     compute, graphics = _find_compute_family(device), _find_graphics_family(device)

@@ -77,7 +77,13 @@ def get_handles(engine: native.Engine) -> ContextHandles:
 
 
 def required_device_features() -> tuple[str, ...]:
-    """Return the Vulkan names of the features that a device must be created with."""
+    """Return the Vulkan names of the features that a device must be created with.
+
+    Examples
+    --------
+    >>> vd.required_device_features()
+    ('timelineSemaphore', 'scalarBlockLayout')
+    """
     return tuple(name for name, required, _ in native.known_features() if required)
 
 
@@ -86,6 +92,11 @@ def optional_device_features() -> dict[str, str | None]:
 
     Each name maps to the extension that it belongs to, which must be enabled as well, or to None if the
     feature is part of Vulkan 1.2.
+
+    Examples
+    --------
+    >>> vd.optional_device_features()["shaderBufferFloat32Atomics"]
+    'VK_EXT_shader_atomic_float'
     """
     return {name: extension for name, required, extension in native.known_features() if not required}
 

@@ -75,7 +75,14 @@ def _cross_complex(a: DType, b: DType) -> DType:
 
 @cache
 def cross_type(dtype1: DType, dtype2: DType) -> DType:
-    """Promoted type of two types in `+` and `-`. Raises ValueError if there is none."""
+    """Promoted type of two types in `+` and `-`. Raises ValueError if there is none.
+
+    Examples
+    --------
+    >>> from vkdispatch.base.dtype import cross_type
+    >>> cross_type(vd.int32, vd.float32)
+    <class 'vkdispatch.base.dtype.float32'>
+    """
     for first, second in ((dtype1, dtype2), (dtype2, dtype1)):
         if is_complex(first):
             return _cross_complex(first, second)
@@ -89,7 +96,14 @@ def cross_type(dtype1: DType, dtype2: DType) -> DType:
 
 
 def cross_multiply_type(dtype1: DType, dtype2: DType) -> DType:
-    """Type of a product: that of `cross_type`, but the vector if a matrix meets a vector of its size."""
+    """Type of a product: that of `cross_type`, but the vector if a matrix meets a vector of its size.
+
+    Examples
+    --------
+    >>> from vkdispatch.base.dtype import cross_multiply_type
+    >>> cross_multiply_type(vd.float32, vd.vec2)
+    <class 'vkdispatch.base.dtype.vec2'>
+    """
     for matrix, vector in ((dtype1, dtype2), (dtype2, dtype1)):
         if is_matrix(matrix) and is_vector(vector):
             if vector is not matrix.child_type:

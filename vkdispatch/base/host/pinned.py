@@ -45,6 +45,12 @@ def empty_pinned(shape: "int | tuple[int, ...]", dtype: "DTypeLike" = np.float32
         A size is negative.
     MemoryError
         The system has not enough pinned memory, or the device limits an allocation (NVIDIA: 4 GiB).
+
+    Examples
+    --------
+    >>> array = vd.empty_pinned((2, 3), np.float32)
+    >>> array.shape
+    (2, 3)
     """
     return pinned_array(get_context(), 0, _parse_shape(shape), _parse_dtype(dtype))
 

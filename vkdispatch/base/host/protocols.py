@@ -41,6 +41,11 @@ class HostProtocols:
         ------
         ValueError
             The number of elements is not one, or the element is a vector or matrix.
+
+        Examples
+        --------
+        >>> vd.sum(vd.asbuffer(np.ones(4, np.float32))).item()
+        4.0
         """
         if math.prod(self.shape) == 1:
             array = self.read(0)

@@ -79,6 +79,13 @@ class Transfers(HostProtocols, Handle):
         ValueError
             `data` has another shape or dtype, or too many bytes; `index` or `casting` has no such value; or
             the buffer is read-only.
+
+        Examples
+        --------
+        >>> buffer = vd.Buffer((3,), f32)
+        >>> buffer.write(np.array([1, 2, 3], np.float32))
+        >>> buffer.read(0)
+        array([1., 2., 3.], dtype=float32)
         """
         queue = self._parse_writable_queue(index)
         octets = self._parse_bytes(data, casting)
@@ -120,6 +127,15 @@ class Transfers(HostProtocols, Handle):
             As `write`.
         MemoryError
             There is not enough pinned memory.
+
+        Examples
+        --------
+        >>> buffer = vd.Buffer((3,), f32)
+        >>> event = buffer.write_async(np.array([1, 2, 3], np.float32))
+        >>> event.wait()
+        True
+        >>> buffer.read(0)
+        array([1., 2., 3.], dtype=float32)
         """
         queue = self._parse_writable_queue(index)
         return Event._of(self.context, self._native.write_async(queue, self._parse_bytes(data, casting)))
@@ -169,6 +185,11 @@ class Transfers(HostProtocols, Handle):
         ------
         ValueError
             There is no such queue, or `out` does not match.
+
+        Examples
+        --------
+        >>> vd.asbuffer(np.array([1, 2, 3], np.float32)).read(0)
+        array([1., 2., 3.], dtype=float32)
         """
         self.require_alive()
         return self._read(0, self.shape, index, out)
@@ -232,6 +253,12 @@ class Transfers(HostProtocols, Handle):
             There is no such queue, or `out` does not match or is not pinned.
         MemoryError
             There is not enough pinned memory.
+
+        Examples
+        --------
+        >>> future = vd.asbuffer(np.array([1, 2, 3], np.float32)).read_async()
+        >>> future.result()
+        array([1., 2., 3.], dtype=float32)
         """
         self.require_alive()
         queue = parse_queue(index, self.context, "index")
@@ -277,6 +304,13 @@ class Transfers(HostProtocols, Handle):
         ValueError
             `data` has another dtype, does not consist of whole elements, or reaches beyond the buffer; or
             `index` or `casting` has no such value.
+
+        Examples
+        --------
+        >>> buffer = vd.asbuffer(np.zeros(4, np.float32))
+        >>> buffer.write_range(np.array([5, 6], np.float32), 1)
+        >>> buffer.read(0)
+        array([0., 5., 6., 0.], dtype=float32)
         """
         queue = self._parse_writable_queue(index)
         octets = to_octets(self.var_type, data, None, casting)
@@ -316,6 +350,11 @@ class Transfers(HostProtocols, Handle):
             `start` or `stop` is not an int.
         ValueError
             They are not a range of the buffer's elements, there is no such queue, or `out` does not match.
+
+        Examples
+        --------
+        >>> vd.asbuffer(np.array([1, 2, 3], np.float32)).read_range(1, 3, 0)
+        array([2., 3.], dtype=float32)
         """
         self.require_alive()
         start, stop = self._parse_range(start, stop)

@@ -25,6 +25,10 @@ def set_log_level(level: LogLevel) -> None:
     ------
     TypeError
         `level` is not a `LogLevel`.
+
+    Examples
+    --------
+    >>> vd.set_log_level(vd.LogLevel.WARNING)
     """
     global _threshold
     if not isinstance(level, LogLevel):
@@ -33,7 +37,12 @@ def set_log_level(level: LogLevel) -> None:
 
 
 def log(text: str, end: str = "\n", level: LogLevel = LogLevel.ERROR, stack_offset: int = 1) -> None:
-    """Print `[LEVEL file.py:line] text`, with the line of the caller `stack_offset` frames up."""
+    """Print `[LEVEL file.py:line] text`, with the line of the caller `stack_offset` frames up.
+
+    Examples
+    --------
+    >>> vd.log("shown where the level is INFO", level=vd.LogLevel.INFO)
+    """
     if level.value < _threshold.value:
         return
     frame = sys._getframe(stack_offset)
@@ -45,20 +54,42 @@ def log(text: str, end: str = "\n", level: LogLevel = LogLevel.ERROR, stack_offs
 
 
 def log_error(text: str, end: str = "\n") -> None:
-    """Log at level ERROR."""
+    """Log at level ERROR.
+
+    Examples
+    --------
+    >>> vd.log_error("the file is not there")
+    [ERROR ...] the file is not there
+    """
     log(text, end, LogLevel.ERROR, 2)
 
 
 def log_warning(text: str, end: str = "\n") -> None:
-    """Log at level WARNING."""
+    """Log at level WARNING.
+
+    Examples
+    --------
+    >>> vd.log_warning("the file is empty")
+    [WARNING ...] the file is empty
+    """
     log(text, end, LogLevel.WARNING, 2)
 
 
 def log_info(text: str, end: str = "\n") -> None:
-    """Log at level INFO."""
+    """Log at level INFO.
+
+    Examples
+    --------
+    >>> vd.log_info("not shown by default")
+    """
     log(text, end, LogLevel.INFO, 2)
 
 
 def log_verbose(text: str, end: str = "\n") -> None:
-    """Log at level VERBOSE."""
+    """Log at level VERBOSE.
+
+    Examples
+    --------
+    >>> vd.log_verbose("not shown by default")
+    """
     log(text, end, LogLevel.VERBOSE, 2)

@@ -132,6 +132,13 @@ class Event(_Moment[None]):
     """A point in the work of queues. It is done when all earlier work of these queues is done.
 
     Made by `vd.record_event` and `Buffer.write_async`. `await event` waits in an asyncio program.
+
+    Examples
+    --------
+    >>> x = vd.cumsum(vd.asbuffer(np.ones(3, np.float32)))
+    >>> event = vd.record_event()
+    >>> event.wait()
+    True
     """
 
     _instead = "record another one with vd.record_event()"
@@ -151,7 +158,14 @@ class Event(_Moment[None]):
 
 
 class ReadFuture(_Moment[Array]):
-    """The future contents of a buffer as an array. `await future` returns it in an asyncio program."""
+    """The future contents of a buffer as an array. `await future` returns it in an asyncio program.
+
+    Examples
+    --------
+    >>> future = vd.asbuffer(np.array([1, 2, 3], np.float32)).read_async()
+    >>> future.result()
+    array([1., 2., 3.], dtype=float32)
+    """
 
     _instead = "use the array that future.result() returns"
     _alone = True
@@ -207,6 +221,15 @@ def record_event(queue_index: int | None = None) -> Event:
     ------
     ValueError
         There is no such queue.
+
+    Examples
+    --------
+    >>> total = vd.sum(vd.asbuffer(np.ones(4, np.float32)))
+    >>> event = vd.record_event()
+    >>> event.wait()
+    True
+    >>> event.done()
+    True
     """
     context = get_context()
     queue = -1 if queue_index is None else parse_queue(queue_index, context, "queue_index")
@@ -234,6 +257,11 @@ def wait_event(event: Event, queue_index: int | None = None) -> None:
         There is no such queue.
     RuntimeError
         The event belongs to another context.
+
+    Examples
+    --------
+    >>> total = vd.sum(vd.asbuffer(np.ones(4, np.float32)))
+    >>> vd.wait_event(vd.record_event())
     """
     if not isinstance(event, _Moment):
         raise ArgumentTypeError(f"event: expected what vd.record_event() returns, got {type(event).__name__}")

@@ -62,13 +62,30 @@ fftn = define_variant(
         As `fft`; also if an axis is repeated.
     AxisError
         There is no such axis.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.ones((2, 2), np.complex64))
+    >>> vd.fft.fftn(x, axes=[0])
+    >>> x.read(0)
+    array([[2.+0.j, 2.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)
     """,
 )
 ifftn = define_variant(
     _transform_axes,
     True,
     "ifftn",
-    "Transform a complex buffer back along some axes, in place, as `numpy.fft.ifftn`; see `fftn`.",
+    """Transform a complex buffer back along some axes, in place, as `numpy.fft.ifftn`; see `fftn`.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([[2, 2], [0, 0]], np.complex64))
+    >>> vd.fft.ifftn(x, axes=[0])
+    >>> x.read(0)
+    array([[1.+0.j, 1.+0.j],
+           [1.+0.j, 1.+0.j]], dtype=complex64)
+    """,
 )
 
 
@@ -111,13 +128,31 @@ rfftn = define_variant(
         As `fft`; also if an axis is repeated, or the last one is not the buffer's last.
     AxisError
         There is no such axis.
+
+    Examples
+    --------
+    >>> x = vd.asrfftbuffer(np.ones((2, 4), np.float32))
+    >>> vd.fft.rfftn(x)
+    >>> x.read_fourier(0).real
+    array([[8., 0., 0.],
+           [0., 0., 0.]], dtype=float32)
     """,
 )
 irfftn = define_variant(
     _transform_real_axes,
     True,
     "irfftn",
-    "Transform the half spectrum of an RFFTBuffer into reals, as `numpy.fft.irfftn`; see `rfftn`.",
+    """Transform the half spectrum of an RFFTBuffer into reals, as `numpy.fft.irfftn`; see `rfftn`.
+
+    Examples
+    --------
+    >>> x = vd.asrfftbuffer(np.ones((2, 4), np.float32))
+    >>> vd.fft.rfftn(x)
+    >>> vd.fft.irfftn(x)
+    >>> x.read_real(0)
+    array([[1., 1., 1., 1.],
+           [1., 1., 1., 1.]], dtype=float32)
+    """,
 )
 
 
@@ -167,6 +202,14 @@ hfft = define_variant(
     ------
     TypeError, ValueError
         As `rfftn`.
+
+    Examples
+    --------
+    >>> x = vd.asrfftbuffer(np.ones(4, np.float32))
+    >>> vd.fft.ihfft(x)
+    >>> vd.fft.hfft(x)
+    >>> x.read_real(0)
+    array([1., 1., 1., 1.], dtype=float32)
     """,
 )
 ihfft = define_variant(
@@ -176,6 +219,13 @@ ihfft = define_variant(
     """Transform the reals of an RFFTBuffer into half of the Hermitian signal whose spectrum they are.
 
     As `numpy.fft.ihfft` along the last axis; the rest is as in `hfft`.
+
+    Examples
+    --------
+    >>> x = vd.asrfftbuffer(np.ones(4, np.float32))
+    >>> vd.fft.ihfft(x)
+    >>> x.read_fourier(0).real
+    array([1., 0., 0.], dtype=float32)
     """,
 )
 

@@ -11,17 +11,38 @@ __all__ = ["cache_clear", "get_cache_info", "print_cache_info"]
 
 
 def get_cache_info() -> Any:
-    """Return the hits, misses and size of the cache of `make_fft_shader`, as a `functools` CacheInfo."""
+    """Return the hits, misses and size of the cache of `make_fft_shader`, as a `functools` CacheInfo.
+
+    Examples
+    --------
+    >>> vd.fft.cache_clear()
+    >>> vd.fft.get_cache_info().currsize
+    0
+    """
     return build_fft_kernel.cache_info()
 
 
 def print_cache_info() -> None:
-    """Print what `get_cache_info` returns."""
+    """Print what `get_cache_info` returns.
+
+    Examples
+    --------
+    >>> vd.fft.cache_clear()
+    >>> vd.fft.print_cache_info()
+    CacheInfo(hits=0, misses=0, maxsize=None, currsize=0)
+    """
     print(get_cache_info())
 
 
 def cache_clear() -> None:
-    """Forget the kernels of transforms, convolutions and transpositions."""
+    """Forget the kernels of transforms, convolutions and transpositions.
+
+    Examples
+    --------
+    >>> vd.fft.cache_clear()
+    >>> vd.fft.get_cache_info().currsize
+    0
+    """
     build_fft_kernel.cache_clear()
     build_plane_kernel.cache_clear()
     build_plane_convolution.cache_clear()

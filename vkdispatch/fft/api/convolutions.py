@@ -82,6 +82,15 @@ def convolve(  # noqa: PLR0913
         Arguments are missing or wrong, or a buffer is too small.
     AxisError
         There is no such axis.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([1, 2, 3, 4], np.complex64))
+    >>> kernel = vd.asbuffer(np.array([0, 1, 0, 0], np.complex64))
+    >>> vd.fft.fft(kernel)
+    >>> vd.fft.convolve(x, kernel)
+    >>> x.read(0).real.round(4)
+    array([2., 3., 4., 1.], dtype=float32)
     """
     spectra = Spectra(kernel_map, kernel_type, kernel_num, bool(transposed_kernel), bool(kernel_inner_only))
     io = (input_map, output_map, input_type, output_type, compute_type)
@@ -154,6 +163,16 @@ def convolve2D(  # noqa: N802, PLR0913
     ------
     TypeError, ValueError
         As `convolve`; also for another number of axes.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([[1, 2], [3, 4]], np.complex64))
+    >>> kernel = vd.asbuffer(np.array([[0, 1], [0, 0]], np.complex64))
+    >>> vd.fft.fft2(kernel)
+    >>> vd.fft.convolve2D(x, kernel)
+    >>> x.read(0).real.round(4)
+    array([[2., 1.],
+           [4., 3.]], dtype=float32)
     """
     spectra = Spectra(kernel_map, kernel_type, 1, bool(transposed_kernel), bool(kernel_inner_only))
     io = (input_map, output_map, input_type, output_type, compute_type)
@@ -193,6 +212,16 @@ def convolve2DR(  # noqa: N802, PLR0913
     ------
     TypeError, ValueError
         As `convolve2D`.
+
+    Examples
+    --------
+    >>> x = vd.asrfftbuffer(np.array([[1, 2], [3, 4]], np.float32))
+    >>> kernel = vd.asrfftbuffer(np.array([[0, 1], [0, 0]], np.float32))
+    >>> vd.fft.rfft2(kernel)
+    >>> vd.fft.convolve2DR(x, kernel)
+    >>> x.read_real(0).round(4)
+    array([[2., 1.],
+           [4., 3.]], dtype=float32)
     """
     spectra = Spectra(kernel_map, None, 1, bool(transposed_kernel), bool(kernel_inner_only))
     options = Options(
@@ -247,6 +276,12 @@ def transpose(  # noqa: PLR0913
         A wrong argument, or a buffer that is too small or of another dtype.
     AxisError
         There is no such axis.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.ones((8, 16), np.complex64))
+    >>> vd.fft.transpose(x).size == vd.fft.get_transposed_size((8, 16))
+    True
     """
     options = Options(
         graph,

@@ -97,13 +97,25 @@ dct = define_variant(
         An argument is wrong, such as a buffer of complex numbers.
     AxisError
         There is no such axis.
+
+    Examples
+    --------
+    >>> vd.fft.dct(vd.asbuffer(np.ones(4, np.float32))).read(0).round(4)
+    array([8., 0., 0., 0.], dtype=float32)
     """,
 )
 idct = define_variant(
     _transform_axis,
     ("dct", True),
     "idct",
-    "Return the inverse of `dct` of the same type and norm, as `scipy.fft.idct`; see `dct`.",
+    """Return the inverse of `dct` of the same type and norm, as `scipy.fft.idct`; see `dct`.
+
+    Examples
+    --------
+    >>> x = vd.fft.dct(vd.asbuffer(np.array([1, 2, 3, 4], np.float32)))
+    >>> vd.fft.idct(x).read(0).round(4)
+    array([1., 2., 3., 4.], dtype=float32)
+    """,
 )
 dst = define_variant(
     _transform_axis,
@@ -113,13 +125,25 @@ dst = define_variant(
 
     The complex transform has the length of that of `dct`, but 2(N + 1) for type I, which accepts lines of one
     value and is normalized by that number. Everything else is as in `dct`.
+
+    Examples
+    --------
+    >>> vd.fft.dst(vd.asbuffer(np.array([1, -1], np.float32))).read(0).round(4)
+    array([0., 4.], dtype=float32)
     """,
 )
 idst = define_variant(
     _transform_axis,
     ("dst", True),
     "idst",
-    "Return the inverse of `dst` of the same type and norm, as `scipy.fft.idst`; see `dct`.",
+    """Return the inverse of `dst` of the same type and norm, as `scipy.fft.idst`; see `dct`.
+
+    Examples
+    --------
+    >>> x = vd.fft.dst(vd.asbuffer(np.array([1, 2, 3, 4], np.float32)))
+    >>> vd.fft.idst(x).read(0).round(4)
+    array([1., 2., 3., 4.], dtype=float32)
+    """,
 )
 dctn = define_variant(
     _transform_axes,
@@ -128,17 +152,53 @@ dctn = define_variant(
     """Return the cosine transform along some axes (default: all), as `scipy.fft.dctn`; see `dct`.
 
     The first axis is transformed from `buffer` to `out`, the others in `out`.
+
+    Examples
+    --------
+    >>> vd.fft.dctn(vd.asbuffer(np.ones((2, 2), np.float32))).read(0).round(4)
+    array([[16.,  0.],
+           [ 0.,  0.]], dtype=float32)
     """,
 )
 idctn = define_variant(
-    _transform_axes, ("dct", True), "idctn", "Return the inverse of `dctn`, as `scipy.fft.idctn`; see `dctn`."
+    _transform_axes,
+    ("dct", True),
+    "idctn",
+    """Return the inverse of `dctn`, as `scipy.fft.idctn`; see `dctn`.
+
+    Examples
+    --------
+    >>> x = vd.fft.dctn(vd.asbuffer(np.array([[1, 2], [3, 4]], np.float32)))
+    >>> vd.fft.idctn(x).read(0).round(4)
+    array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """,
 )
 dstn = define_variant(
     _transform_axes,
     ("dst", False),
     "dstn",
-    "Return the sine transform along some axes (default: all), as `scipy.fft.dstn`; see `dctn`.",
+    """Return the sine transform along some axes (default: all), as `scipy.fft.dstn`; see `dctn`.
+
+    Examples
+    --------
+    >>> x = vd.fft.dstn(vd.asbuffer(np.array([[1, -1], [-1, 1]], np.float32)))
+    >>> x.read(0).round(4)
+    array([[ 0.,  0.],
+           [ 0., 16.]], dtype=float32)
+    """,
 )
 idstn = define_variant(
-    _transform_axes, ("dst", True), "idstn", "Return the inverse of `dstn`, as `scipy.fft.idstn`; see `dctn`."
+    _transform_axes,
+    ("dst", True),
+    "idstn",
+    """Return the inverse of `dstn`, as `scipy.fft.idstn`; see `dctn`.
+
+    Examples
+    --------
+    >>> x = vd.fft.dstn(vd.asbuffer(np.array([[1, 2], [3, 4]], np.float32)))
+    >>> vd.fft.idstn(x).read(0).round(4)
+    array([[1., 2.],
+           [3., 4.]], dtype=float32)
+    """,
 )

@@ -43,6 +43,11 @@ def fftfreq(n: int, d: float = 1.0) -> Array:
     ------
     TypeError, ValueError
         `n` is not a positive int, or `d` is not a number other than 0.
+
+    Examples
+    --------
+    >>> vd.fft.fftfreq(4, d=0.5)
+    array([ 0. ,  0.5, -1. , -0.5])
     """
     return np.fft.fftfreq(*_parse_samples(n, d))
 
@@ -51,6 +56,11 @@ def rfftfreq(n: int, d: float = 1.0) -> Array:
     """Return the frequencies of the half spectrum of n reals, n // 2 + 1 of them, as `numpy.fft.rfftfreq`.
 
     See `fftfreq`.
+
+    Examples
+    --------
+    >>> vd.fft.rfftfreq(4, d=0.5)
+    array([0. , 0.5, 1. ])
     """
     return np.fft.rfftfreq(*_parse_samples(n, d))
 
@@ -112,6 +122,11 @@ def fftshift(
         `out` has another shape or dtype, is `x` although an axis is odd, or an axis is repeated.
     AxisError
         There is no such axis of the buffer.
+
+    Examples
+    --------
+    >>> vd.fft.fftshift(vd.asbuffer(np.arange(4, dtype=np.float32))).read(0)
+    array([2., 3., 0., 1.], dtype=float32)
     """
     return _shift(x, axes, out, graph, inverse=False)
 
@@ -137,7 +152,13 @@ def ifftshift(
     out: Buffer[Any] | None = None,
     graph: CommandGraph | None = None,
 ) -> Any:
-    """Return the inverse of `fftshift`, as `numpy.fft.ifftshift`; see `fftshift`."""
+    """Return the inverse of `fftshift`, as `numpy.fft.ifftshift`; see `fftshift`.
+
+    Examples
+    --------
+    >>> vd.fft.ifftshift(vd.asbuffer(np.array([2, 3, 0, 1], np.float32))).read(0)
+    array([0., 1., 2., 3.], dtype=float32)
+    """
     return _shift(x, axes, out, graph, inverse=True)
 
 

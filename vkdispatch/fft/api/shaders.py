@@ -66,6 +66,14 @@ def make_fft_shader(  # noqa: PLR0913
         A wrong argument, such as a type that is not complex.
     AxisError
         There is no such axis.
+
+    Examples
+    --------
+    >>> kernel = vd.fft.make_fft_shader((2, 16))
+    >>> x = vd.asbuffer(np.ones((2, 16), np.complex64))
+    >>> kernel(x)
+    >>> x.read(0)[:, 0]
+    array([16.+0.j, 16.+0.j], dtype=complex64)
     """
     io = (input_map, output_map, input_type, output_type, compute_type)
     options = Options(
@@ -110,6 +118,15 @@ def make_convolution_shader(  # noqa: PLR0913
         A wrong argument, such as a type that is not complex.
     AxisError
         There is no such axis.
+
+    Examples
+    --------
+    >>> kernel = vd.fft.make_convolution_shader((4,))
+    >>> x = vd.asbuffer(np.array([1, 2, 3, 4], np.complex64))
+    >>> spectrum = vd.asbuffer(np.array([1, 0, 0, 0], np.complex64))  # its mean alone
+    >>> kernel(x, spectrum)
+    >>> x.read(0).real
+    array([2.5, 2.5, 2.5, 2.5], dtype=float32)
     """
     kernel_type = resolve_kernel_type(parse_map(kernel_map, "kernel_map"), kernel_type)
     io = (input_map, output_map, input_type, output_type, compute_type)
@@ -146,6 +163,10 @@ def make_transpose_shader(
         A wrong argument, such as a type that is not complex.
     AxisError
         There is no such axis.
+
+    Examples
+    --------
+    >>> kernel = vd.fft.make_transpose_shader((8, 16))
     """
     shape = parse_shape(buffer_shape)
     axis = parse_axis(axis, len(shape))

@@ -98,6 +98,13 @@ def fft(  # noqa: PLR0913
         Arguments are missing or wrong, or a buffer is too small.
     AxisError
         There is no such axis.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([1, 2, 3, 4], np.complex64))
+    >>> vd.fft.fft(x)
+    >>> x.read(0)
+    array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
     """
     io = (input_map, output_map, input_type, output_type, compute_type)
     options = Options(
@@ -134,7 +141,15 @@ def ifft(  # noqa: PLR0913
     buffer_shape: Sequence[int] | None = None,
     norm: Norm | None = None,
 ) -> None:
-    """Inverse transform along one axis, divided by its length if `normalize`; see `fft`."""
+    """Inverse transform along one axis, divided by its length if `normalize`; see `fft`.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([10, -2 + 2j, -2, -2 - 2j], np.complex64))
+    >>> vd.fft.ifft(x)
+    >>> x.read(0)
+    array([1.+0.j, 2.+0.j, 3.+0.j, 4.+0.j], dtype=complex64)
+    """
     io = (input_map, output_map, input_type, output_type, compute_type)
     options = Options(
         graph,
@@ -235,22 +250,61 @@ fft2 = _define(
     ------
     TypeError, ValueError
         As `fft`; also for another number of axes.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.ones((2, 2), np.complex64))
+    >>> vd.fft.fft2(x)
+    >>> x.read(0)
+    array([[4.+0.j, 0.+0.j],
+           [0.+0.j, 0.+0.j]], dtype=complex64)
     """,
 )
-fft3 = _define(_transform_last, 3, "fft3", _OPTIONS, "Transform a buffer of three axes; see `fft2`.")
+fft3 = _define(
+    _transform_last,
+    3,
+    "fft3",
+    _OPTIONS,
+    """Transform a buffer of three axes; see `fft2`.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.ones((2, 2, 2), np.complex64))
+    >>> vd.fft.fft3(x)
+    >>> complex(x.read(0)[0, 0, 0])
+    (8+0j)
+    """,
+)
 ifft2 = _define(
     _transform_last_back,
     2,
     "ifft2",
     _INVERSE_OPTIONS,
-    "Inverse transform of the last two axes, divided by their lengths if `normalize`; see `fft2`.",
+    """Inverse transform of the last two axes, divided by their lengths if `normalize`; see `fft2`.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([[4, 0], [0, 0]], np.complex64))
+    >>> vd.fft.ifft2(x)
+    >>> x.read(0)
+    array([[1.+0.j, 1.+0.j],
+           [1.+0.j, 1.+0.j]], dtype=complex64)
+    """,
 )
 ifft3 = _define(
     _transform_last_back,
     3,
     "ifft3",
     _INVERSE_OPTIONS,
-    "Inverse transform of a buffer of three axes, divided by their lengths if `normalize`; see `fft2`.",
+    """Inverse transform of a buffer of three axes, divided by their lengths if `normalize`; see `fft2`.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.full((2, 2, 2), 8, np.complex64))
+    >>> vd.fft.ifft3(x)
+    >>> complex(x.read(0)[0, 0, 0])
+    (8+0j)
+    """,
 )
 
 
@@ -281,6 +335,13 @@ def rfft(
         `buffer` is not an RFFTBuffer.
     ValueError
         As `fft`.
+
+    Examples
+    --------
+    >>> x = vd.asrfftbuffer(np.array([1, 2, 3, 4], np.float32))
+    >>> vd.fft.rfft(x)
+    >>> x.read_fourier(0)
+    array([10.-0.j, -2.+2.j, -2.-0.j], dtype=complex64)
     """
     options = Options(graph=graph, print_shader=print_shader, norm=norm, compute_type=compute_type)
     transform_real(buffer, options)
@@ -296,7 +357,16 @@ def irfft(
     compute_type: DType | None = None,
     norm: Norm | None = None,
 ) -> None:
-    """Transform the half spectrum of an RFFTBuffer along the last axis into reals, in place; see `rfft`."""
+    """Transform the half spectrum of an RFFTBuffer along the last axis into reals, in place; see `rfft`.
+
+    Examples
+    --------
+    >>> x = vd.asrfftbuffer(np.array([1, 2, 3, 4], np.float32))
+    >>> vd.fft.rfft(x)
+    >>> vd.fft.irfft(x)
+    >>> x.read_real(0)
+    array([1., 2., 3., 4.], dtype=float32)
+    """
     options = Options(
         graph, print_shader, inverse=True, normalize=normalize, norm=norm, compute_type=compute_type
     )
@@ -334,17 +404,59 @@ rfft2 = define_variant(
     _transform_last_reals,
     2,
     "rfft2",
-    "Transform the last two axes of an RFFTBuffer of two or three, as `numpy.fft.rfft2`; see `rfft`.",
+    """Transform the last two axes of an RFFTBuffer of two or three, as `numpy.fft.rfft2`; see `rfft`.
+
+    Examples
+    --------
+    >>> x = vd.asrfftbuffer(np.ones((2, 2), np.float32))
+    >>> vd.fft.rfft2(x)
+    >>> x.read_fourier(0).real
+    array([[4., 0.],
+           [0., 0.]], dtype=float32)
+    """,
 )
 rfft3 = define_variant(
     _transform_last_reals,
     3,
     "rfft3",
-    "Transform an RFFTBuffer of three axes, as `numpy.fft.rfftn`; see `rfft`.",
+    """Transform an RFFTBuffer of three axes, as `numpy.fft.rfftn`; see `rfft`.
+
+    Examples
+    --------
+    >>> x = vd.asrfftbuffer(np.ones((2, 2, 2), np.float32))
+    >>> vd.fft.rfft3(x)
+    >>> float(x.read_fourier(0).real.sum())
+    8.0
+    """,
 )
 irfft2 = define_variant(
-    _restore_last_reals, 2, "irfft2", "Inverse of `rfft2`, divided by both lengths if `normalize`."
+    _restore_last_reals,
+    2,
+    "irfft2",
+    """Inverse of `rfft2`, divided by both lengths if `normalize`.
+
+    Examples
+    --------
+    >>> x = vd.asrfftbuffer(np.ones((2, 2), np.float32))
+    >>> vd.fft.rfft2(x)
+    >>> vd.fft.irfft2(x)
+    >>> x.read_real(0)
+    array([[1., 1.],
+           [1., 1.]], dtype=float32)
+    """,
 )
 irfft3 = define_variant(
-    _restore_last_reals, 3, "irfft3", "Inverse of `rfft3`, divided by the three lengths if `normalize`."
+    _restore_last_reals,
+    3,
+    "irfft3",
+    """Inverse of `rfft3`, divided by the three lengths if `normalize`.
+
+    Examples
+    --------
+    >>> x = vd.asrfftbuffer(np.ones((2, 2, 2), np.float32))
+    >>> vd.fft.rfft3(x)
+    >>> vd.fft.irfft3(x)
+    >>> float(x.read_real(0).sum())
+    8.0
+    """,
 )

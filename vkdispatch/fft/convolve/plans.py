@@ -128,6 +128,11 @@ def get_transposed_size(
         `buffer_shape` is not a shape, or `compute_type` is not complex.
     AxisError
         There is no such axis.
+
+    Examples
+    --------
+    >>> vd.fft.get_transposed_size((8, 16))
+    128
     """
     shape = parse_shape(buffer_shape)
     axis = parse_axis(axis, len(shape))

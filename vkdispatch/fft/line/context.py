@@ -301,6 +301,20 @@ def fft_context(
         There is no such axis.
     RuntimeError
         A kernel is being traced already.
+
+    Examples
+    --------
+    >>> with vd.fft.fft_context((4,)) as context:
+    ...     source, target = context.declare_shader_args([Buff[c64], Buff[c64]])
+    ...     context.read_from_buffer(source)
+    ...     context.execute(inverse=False)
+    ...     context.write_to_buffer(target)
+    >>> transform = context.get_callable()
+    >>> x = vd.asbuffer(np.ones(4, np.complex64))
+    >>> y = vd.Buffer((4,), c64)
+    >>> transform(x, y)
+    >>> y.read(0)
+    array([4.+0.j, 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
     """
     config = FFTConfig(buffer_shape, axis, max_register_count, compute_type, plan=plan)
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:

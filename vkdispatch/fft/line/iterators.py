@@ -49,6 +49,21 @@ def global_reads_iterator(
     ------
     ValueError
         `r2c` without `inverse`, or an impossible range.
+
+    Examples
+    --------
+    >>> with vd.fft.fft_context((4,)) as context:
+    ...     source, target = context.declare_shader_args([Buff[c64], Buff[c64]])
+    ...     for op in vd.fft.global_reads_iterator(context.registers):
+    ...         op.read_from_buffer(source)
+    ...     context.execute(inverse=False)
+    ...     context.write_to_buffer(target)
+    >>> transform = context.get_callable()
+    >>> x = vd.asbuffer(np.ones(4, np.complex64))
+    >>> y = vd.Buffer((4,), c64)
+    >>> transform(x, y)
+    >>> y.read(0)
+    array([4.+0.j, 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
     """
     resources = _find_resources(registers)
     between = parse_range(signal_range, resources.config.N)
@@ -77,6 +92,21 @@ def global_writes_iterator(
     ------
     ValueError
         `r2c` without `inverse`.
+
+    Examples
+    --------
+    >>> with vd.fft.fft_context((4,)) as context:
+    ...     source, target = context.declare_shader_args([Buff[c64], Buff[c64]])
+    ...     context.read_from_buffer(source)
+    ...     context.execute(inverse=False)
+    ...     for op in vd.fft.global_writes_iterator(context.registers):
+    ...         op.write_to_buffer(target)
+    >>> transform = context.get_callable()
+    >>> x = vd.asbuffer(np.ones(4, np.complex64))
+    >>> y = vd.Buffer((4,), c64)
+    >>> transform(x, y)
+    >>> y.read(0)
+    array([4.+0.j, 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
     """
     resources = _find_resources(registers)
     layout = _layout(r2c, inverse, False, ("half", "real"))

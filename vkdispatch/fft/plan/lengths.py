@@ -70,6 +70,11 @@ def pad_dim(dim: int, max_register_count: int | None = None) -> int:
         An argument is no int.
     ValueError
         `dim` is less than 1, or `max_register_count` less than 2.
+
+    Examples
+    --------
+    >>> vd.fft.pad_dim(16)
+    16
     """
     limit = _USUAL_REGISTERS if max_register_count is None else max_register_count
     try:

@@ -337,7 +337,21 @@ _current = _Current()
 
 
 def read_op() -> GlobalReadOp:
-    """Return the read of an input or kernel map that is being traced. Raises ValueError outside of one."""
+    """Return the read of an input or kernel map that is being traced. Raises ValueError outside of one.
+
+    Examples
+    --------
+    >>> @vd.map
+    ... def scaled(data: Buff[c64]) -> None:
+    ...     op = vd.fft.read_op()
+    ...     op.read_from_buffer(data)
+    ...     op.register[:] = 2 * op.register
+    >>> x = vd.asbuffer(np.ones(4, np.complex64))
+    >>> y = vd.Buffer((4,), c64)
+    >>> vd.fft.fft(y, x, input_map=scaled)
+    >>> y.read(0)
+    array([8.+0.j, 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
+    """
     if _current.read is None:
         raise located(
             ArgumentValueError, "read_op: it is for input maps and kernel maps; there is no read here"
@@ -346,14 +360,34 @@ def read_op() -> GlobalReadOp:
 
 
 def write_op() -> GlobalWriteOp:
-    """Return the write of an output map that is being traced. Raises ValueError outside of one."""
+    """Return the write of an output map that is being traced. Raises ValueError outside of one.
+
+    Examples
+    --------
+    >>> @vd.map
+    ... def real_part(data: Buff[c64]) -> None:
+    ...     op = vd.fft.write_op()
+    ...     op.register.imag = 0
+    ...     op.write_to_buffer(data)
+    >>> x = vd.asbuffer(np.ones(4, np.complex64))
+    >>> y = vd.Buffer((4,), c64)
+    >>> vd.fft.fft(y, x, output_map=real_part)
+    >>> y.read(0).real
+    array([4., 0., 0., 0.], dtype=float32)
+    """
     if _current.write is None:
         raise located(ArgumentValueError, "write_op: it is for output maps; there is no write here")
     return _current.write
 
 
 def mapped_kernel_index() -> int | None:
-    """Return the number of the convolution's kernel that a map is traced for; None outside a convolution."""
+    """Return the number of the convolution's kernel that a map is traced for; None outside a convolution.
+
+    Examples
+    --------
+    >>> vd.fft.mapped_kernel_index() is None  # outside a convolution's map
+    True
+    """
     return _current.kernel
 
 

@@ -94,7 +94,14 @@ def array(
     ndmin: int = 0,
     device: Any = None,
 ) -> Array:
-    """Return a new array of what is given, with at least `ndmin` axes. See `asarray` and `numpy.array`."""
+    """Return a new array of what is given, with at least `ndmin` axes. See `asarray` and `numpy.array`.
+
+    Examples
+    --------
+    >>> vnp.array([[1, 2], [3, 4]])
+    Array([[1, 2],
+           [3, 4]], dtype=int64)
+    """
     on_device = isinstance(obj, (Array, Buffer, MappedArray))
     found = asarray(obj, dtype, copy=copy if on_device or copy is False else None, device=device)
     if found.ndim >= ndmin:
@@ -106,14 +113,30 @@ def array(
 
 
 def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
-    """Return an array whose elements lie one behind the other, copied if they do not."""
+    """Return an array whose elements lie one behind the other, copied if they do not.
+
+    Examples
+    --------
+    >>> x = vnp.arange(6).reshape(2, 3)
+    >>> vnp.ascontiguousarray(x.T)
+    Array([[0, 3],
+           [1, 4],
+           [2, 5]], dtype=int64)
+    """
     found = asarray(a, dtype)
     view = view_of(found)
     return found if view.is_contiguous else array_of(gather(view))
 
 
 def asfortranarray(a: Any, dtype: Any = None) -> Array:
-    """Return an array whose first axis changes fastest in memory, copied if it does not."""
+    """Return an array whose first axis changes fastest in memory, copied if it does not.
+
+    Examples
+    --------
+    >>> x = vnp.asfortranarray(vnp.arange(6).reshape(2, 3))
+    >>> vnp.isfortran(x)
+    True
+    """
     found = asarray(a, dtype)
     if is_f_order(view_of(found)):
         return found
@@ -125,7 +148,16 @@ def copy(a: Array[ShapeT, ScalarT], order: Any = None) -> Array[ShapeT, ScalarT]
 @overload
 def copy(a: Any, order: Any = None) -> Array: ...
 def copy(a: Any, order: Any = None) -> Array:
-    """Return a copy of an array, with memory of its own, in C order. See `numpy.copy`."""
+    """Return a copy of an array, with memory of its own, in C order. See `numpy.copy`.
+
+    Examples
+    --------
+    >>> x = vnp.arange(3)
+    >>> y = vnp.copy(x)
+    >>> y[0] = 9
+    >>> x
+    Array([0, 1, 2], dtype=int64)
+    """
     return copy_array(asarray(a))
 
 
@@ -153,7 +185,13 @@ def empty(
     shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
 ) -> Array[tuple[Any, ...]]: ...
 def empty(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
-    """Return an array with undefined values. See `numpy.empty`. All arrays are made in C order."""
+    """Return an array with undefined values. See `numpy.empty`. All arrays are made in C order.
+
+    Examples
+    --------
+    >>> vnp.empty((2, 3)).shape
+    (2, 3)
+    """
     kind = default_real() if dtype is None else parse_dtype(dtype)
     lengths = parse_shape(shape)
     blank = find_blank(lengths, kind, device)
@@ -198,6 +236,12 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, d
     ------
     OverflowError
         The dtype does not hold the integer.
+
+    Examples
+    --------
+    >>> vnp.full((2, 2), 7)
+    Array([[7, 7],
+           [7, 7]], dtype=int64)
     """
     lengths = parse_shape(shape)
     if device is None and isinstance(fill_value, Array):
@@ -243,7 +287,13 @@ def zeros(
     shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
 ) -> Array[tuple[Any, ...]]: ...
 def zeros(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
-    """Return an array of zeros. See `numpy.zeros`."""
+    """Return an array of zeros. See `numpy.zeros`.
+
+    Examples
+    --------
+    >>> vnp.zeros(3, dtype=vnp.int32)
+    Array([0, 0, 0], dtype=int32)
+    """
     return _fill(parse_shape(shape), 0, default_real() if dtype is None else parse_dtype(dtype), device)
 
 
@@ -268,7 +318,14 @@ def ones(
     shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None
 ) -> Array[tuple[Any, ...]]: ...
 def ones(shape: Any, dtype: Any = None, order: Any = None, *, device: Any = None) -> Array:
-    """Return an array of ones. See `numpy.ones`."""
+    """Return an array of ones. See `numpy.ones`.
+
+    Examples
+    --------
+    >>> vnp.ones((2, 2), dtype=vnp.int32)
+    Array([[1, 1],
+           [1, 1]], dtype=int32)
+    """
     return _fill(parse_shape(shape), 1, default_real() if dtype is None else parse_dtype(dtype), device)
 
 
@@ -309,7 +366,13 @@ def empty_like(
 def empty_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
-    """Return an array like another one, with undefined values. See `numpy.empty_like`."""
+    """Return an array like another one, with undefined values. See `numpy.empty_like`.
+
+    Examples
+    --------
+    >>> vnp.empty_like(vnp.ones((2, 3))).shape
+    (2, 3)
+    """
     lengths, kind, device = _parse_like(x, dtype, device, shape)
     return empty(lengths, kind, device=device)
 
@@ -341,7 +404,13 @@ def zeros_like(
 def zeros_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
-    """Return an array like another one, of zeros. See `numpy.zeros_like`."""
+    """Return an array like another one, of zeros. See `numpy.zeros_like`.
+
+    Examples
+    --------
+    >>> vnp.zeros_like(vnp.arange(3))
+    Array([0, 0, 0], dtype=int64)
+    """
     lengths, kind, device = _parse_like(x, dtype, device, shape)
     return zeros(lengths, kind, device=device)
 
@@ -373,7 +442,13 @@ def ones_like(
 def ones_like(
     x: Any, /, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
-    """Return an array like another one, of ones. See `numpy.ones_like`."""
+    """Return an array like another one, of ones. See `numpy.ones_like`.
+
+    Examples
+    --------
+    >>> vnp.ones_like(vnp.arange(3))
+    Array([1, 1, 1], dtype=int64)
+    """
     lengths, kind, device = _parse_like(x, dtype, device, shape)
     return ones(lengths, kind, device=device)
 
@@ -407,7 +482,13 @@ def full_like(
 def full_like(
     x: Any, /, fill_value: Any, dtype: Any = None, order: Any = None, *, device: Any = None, shape: Any = None
 ) -> Array:
-    """Return an array like another one, with one value everywhere. See `numpy.full_like`."""
+    """Return an array like another one, with one value everywhere. See `numpy.full_like`.
+
+    Examples
+    --------
+    >>> vnp.full_like(vnp.arange(3), 5)
+    Array([5, 5, 5], dtype=int64)
+    """
     lengths, kind, device = _parse_like(x, dtype, device, shape)
     return full(lengths, fill_value, kind, device=device)
 
@@ -422,19 +503,37 @@ def compute_on(node: Any, device: Any) -> Any:
 
 
 def frombuffer(buffer: Any, dtype: Any = None, count: int = -1, offset: int = 0) -> Array:
-    """Return an array of bytes of the host, which are copied. See `numpy.frombuffer`."""
+    """Return an array of bytes of the host, which are copied. See `numpy.frombuffer`.
+
+    Examples
+    --------
+    >>> vnp.frombuffer(bytes([1, 2, 3]), dtype=vnp.uint8)
+    Array([1, 2, 3], dtype=uint8)
+    """
     return from_numpy(
         np.frombuffer(buffer, default_real() if dtype is None else parse_dtype(dtype), count, offset)
     )
 
 
 def fromiter(iter: Any, dtype: Any, count: int = -1) -> Array:
-    """Return an array of the numbers of an iterable. See `numpy.fromiter`."""
+    """Return an array of the numbers of an iterable. See `numpy.fromiter`.
+
+    Examples
+    --------
+    >>> vnp.fromiter((i * i for i in range(4)), dtype=vnp.int32)
+    Array([0, 1, 4, 9], dtype=int32)
+    """
     return from_numpy(np.fromiter(iter, parse_dtype(dtype), count))
 
 
 def fromstring(string: str, dtype: Any = None, count: int = -1, *, sep: str) -> Array:
-    """Return an array of numbers in a text. See `numpy.fromstring`."""
+    """Return an array of numbers in a text. See `numpy.fromstring`.
+
+    Examples
+    --------
+    >>> vnp.fromstring("1 2 3", dtype=vnp.int32, sep=" ")
+    Array([1, 2, 3], dtype=int32)
+    """
     return from_numpy(
         np.fromstring(string, default_real() if dtype is None else parse_dtype(dtype), count, sep=sep)
     )

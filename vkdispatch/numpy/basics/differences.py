@@ -15,7 +15,13 @@ __all__ = [
 
 
 def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
-    """Return differences of neighbours along an axis. See `numpy.diff`."""
+    """Return differences of neighbours along an axis. See `numpy.diff`.
+
+    Examples
+    --------
+    >>> vnp.diff(vnp.asarray([1, 4, 9, 16]))
+    Array([3, 5, 7], dtype=int64)
+    """
     array = to_array(x, "x")
     if n < 0:
         raise ArgumentValueError(f"n: expected at least 0, got {n}")

@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics.examples import write_example
 from vkdispatch.numpy.basics.inputs import parse_value, to_array
 from vkdispatch.numpy.core.application import (
     apply_ufunc,
@@ -251,7 +252,8 @@ def _make_function(ufunc_name: str, own: str | None = None) -> ElementwiseFuncti
     function.__doc__ = (
         f"Return `numpy.{ufunc_name}` of arrays or numbers, element by element.\n\n"
         f"    Raises as the other element-wise functions: TypeError for dtypes that numpy.{ufunc_name} does\n"
-        "    not take, ValueError for shapes that do not broadcast.\n    "
+        "    not take, ValueError for shapes that do not broadcast.\n\n"
+        f"    {write_example(ufunc_name)}"
     )
     made: Any = function
     for method in ("accumulate", "at", "outer", "reduce", "reduceat"):
@@ -363,7 +365,10 @@ def _keep_integers(function: ElementwiseFunction, name: str) -> Callable[..., An
         return function(x, out=out, where=where, dtype=dtype)
 
     round_to.__name__ = round_to.__qualname__ = name
-    round_to.__doc__ = f"Return `numpy.{name}` of an array, element by element. Integers stay as they are."
+    round_to.__doc__ = (
+        f"Return `numpy.{name}` of an array, element by element. Integers stay as they are.\n\n"
+        f"    {write_example(name)}"
+    )
     return round_to
 
 
@@ -373,7 +378,13 @@ trunc = _keep_integers(_trunc, "trunc")
 
 
 def real(x: Any, /) -> Array:
-    """Return the real parts of complex numbers: a view. Other arrays are returned. See `numpy.real`."""
+    """Return the real parts of complex numbers: a view. Other arrays are returned. See `numpy.real`.
+
+    Examples
+    --------
+    >>> vnp.real(vnp.asarray([1 + 2j, 3]))
+    Array([1., 3.], dtype=float64)
+    """
     value = parse_value(x, "real: x")
     if value.dtype.kind != "c":
         return x if isinstance(x, Array) else array_of(value)
@@ -381,7 +392,13 @@ def real(x: Any, /) -> Array:
 
 
 def imag(x: Any, /) -> Array:
-    """Return the imaginary parts of complex numbers: a view. Of others: zeros. See `numpy.imag`."""
+    """Return the imaginary parts of complex numbers: a view. Of others: zeros. See `numpy.imag`.
+
+    Examples
+    --------
+    >>> vnp.imag(vnp.asarray([1 + 2j, 3]))
+    Array([2., 0.], dtype=float64)
+    """
     value = parse_value(x, "imag: x")
     return imag_of(array_of(value)) if value.dtype.kind != "c" else _show_part(value, IMAG)
 
@@ -411,7 +428,13 @@ def imag_of(x: Array) -> Array:
 
 
 def angle(z: Any, deg: bool = False) -> Array:
-    """Return the angles of complex numbers in radians, or in degrees. See `numpy.angle`."""
+    """Return the angles of complex numbers in radians, or in degrees. See `numpy.angle`.
+
+    Examples
+    --------
+    >>> vnp.angle(vnp.asarray([1, 1j, -1]), deg=True)
+    Array([  0.,  90., 180.], dtype=float64)
+    """
     z = to_array(z, "angle: z")
     if z.dtype.kind == "b":
         z = z * 1.0
@@ -455,6 +478,11 @@ def clip(
 
     The result has the dtype of `x`, as the array API standard asks for, unless a limit is an array of a wider
     one, or a number of another kind. `a_min` and `a_max` are NumPy's other names of the limits.
+
+    Examples
+    --------
+    >>> vnp.clip(vnp.arange(6), 1, 4)
+    Array([1, 1, 2, 3, 4, 4], dtype=int64)
     """
     value = parse_value(x, "clip: x")
     min = a_min if min is None else min
@@ -478,7 +506,13 @@ def clip(
 
 
 def round(x: Any, /, decimals: int = 0, out: Any = None) -> Array:
-    """Return the elements rounded to a number of decimals, halves to even. See `numpy.round`."""
+    """Return the elements rounded to a number of decimals, halves to even. See `numpy.round`.
+
+    Examples
+    --------
+    >>> vnp.round(vnp.asarray([1.234, 5.678]), 1)
+    Array([1.2, 5.7], dtype=float64)
+    """
     rounded = _round(parse_value(x, "round: x"), parse_index(decimals, "decimals"))
     return array_of(rounded) if out is None else finish(rounded, out, None, "round")
 
@@ -517,7 +551,13 @@ around = round
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Array:
-    """Return where two arrays are equal within tolerances. See `numpy.isclose`."""
+    """Return where two arrays are equal within tolerances. See `numpy.isclose`.
+
+    Examples
+    --------
+    >>> vnp.isclose(vnp.asarray([1.0, 2.0]), vnp.asarray([1.0 + 1e-9, 2.1]))
+    Array([ True, False], dtype=bool)
+    """
     x = to_array(a, "isclose: a")
     y = to_array(b, "isclose: b")
     if y.dtype.kind in "biu":
@@ -530,17 +570,35 @@ def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool 
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether an array or number has a complex dtype."""
+    """Whether an array or number has a complex dtype.
+
+    Examples
+    --------
+    >>> vnp.iscomplexobj(vnp.asarray([1, 2j]))
+    True
+    """
     return x.dtype.kind == "c" if isinstance(x, Array) else bool(np.iscomplexobj(x))
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether an array or number has no complex dtype."""
+    """Whether an array or number has no complex dtype.
+
+    Examples
+    --------
+    >>> vnp.isrealobj(vnp.arange(3))
+    True
+    """
     return not iscomplexobj(x)
 
 
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Array:
-    """Return the array with numbers in place of NaN and infinities. See `numpy.nan_to_num`."""
+    """Return the array with numbers in place of NaN and infinities. See `numpy.nan_to_num`.
+
+    Examples
+    --------
+    >>> vnp.nan_to_num(vnp.asarray([1.0, vnp.nan]))
+    Array([1., 0.], dtype=float64)
+    """
     array = to_array(x, "nan_to_num: x")
     kind = array.dtype
     if kind.kind not in "fc":
@@ -561,12 +619,24 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
 
 
 def isposinf(x: Any, /, out: Any = None) -> Array:
-    """Return where elements are positive infinity. See `numpy.isposinf`; TypeError for complex numbers."""
+    """Return where elements are positive infinity. See `numpy.isposinf`; TypeError for complex numbers.
+
+    Examples
+    --------
+    >>> vnp.isposinf(vnp.asarray([-vnp.inf, 0, vnp.inf]))
+    Array([False, False,  True], dtype=bool)
+    """
     return _is_infinite(x, out, "isposinf", math.inf)
 
 
 def isneginf(x: Any, /, out: Any = None) -> Array:
-    """Return where elements are negative infinity. See `numpy.isneginf`; TypeError for complex numbers."""
+    """Return where elements are negative infinity. See `numpy.isneginf`; TypeError for complex numbers.
+
+    Examples
+    --------
+    >>> vnp.isneginf(vnp.asarray([-vnp.inf, 0, vnp.inf]))
+    Array([ True, False, False], dtype=bool)
+    """
     return _is_infinite(x, out, "isneginf", -math.inf)
 
 
@@ -578,12 +648,24 @@ def _is_infinite(x: Any, out: Any, name: str, limit: float) -> Array:
 
 
 def fix(x: Any, /, out: Any = None) -> Array:
-    """Return the elements rounded towards zero. See `numpy.fix`."""
+    """Return the elements rounded towards zero. See `numpy.fix`.
+
+    Examples
+    --------
+    >>> vnp.fix(vnp.asarray([-1.7, 1.7]))
+    Array([-1.,  1.], dtype=float64)
+    """
     return trunc(x, out=out)  # type: ignore[no-any-return]
 
 
 def sinc(x: Any) -> Array:
-    """Return sin(pi x) / (pi x), 1 at 0. See `numpy.sinc`."""
+    """Return sin(pi x) / (pi x), 1 at 0. See `numpy.sinc`.
+
+    Examples
+    --------
+    >>> vnp.sinc(vnp.asarray([0.0, 0.5]))
+    Array([1.        , 0.63661977], dtype=float64)
+    """
     y = x * math.pi
     safe = choose(y == 0, 1.0, y)
     return choose(y == 0, 1.0, sin(safe) / safe)

@@ -26,7 +26,7 @@ def to_array(x: Any, name: str = "x") -> Array:
     """Return an argument as an array; numbers, lists and tuples are uploaded.
 
     Raises TypeError for anything else. NumPy's arrays are refused: they would be copied to the device in
-    silence. All functions do so for elements that they compute with; see docs/arrays.rst.
+    silence. All functions do so for elements that they compute with; see docs/reference/arrays/arrays.rst.
     """
     if isinstance(x, Array):
         return x
@@ -42,7 +42,13 @@ def to_index(x: Any) -> Array:
 
 
 def asnumpy(x: Any) -> "np.ndarray[Any, Any]":
-    """Return the values of an array, or of data of the host, as a NumPy array."""
+    """Return the values of an array, or of data of the host, as a NumPy array.
+
+    Examples
+    --------
+    >>> vnp.asnumpy(vnp.arange(3))
+    array([0, 1, 2])
+    """
     return x.numpy() if isinstance(x, Array) else np.asarray(x)
 
 

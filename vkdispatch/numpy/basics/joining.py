@@ -54,7 +54,13 @@ __all__ = [
 
 
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
-    """Return the array with its elements moved round along axes. See `numpy.roll`."""
+    """Return the array with its elements moved round along axes. See `numpy.roll`.
+
+    Examples
+    --------
+    >>> vnp.roll(vnp.arange(4), 1)
+    Array([3, 0, 1, 2], dtype=int64)
+    """
     array = require_array(x)
     if axis is None:
         return reshape(roll(reshape(array, -1), shift, axis=0), array.shape)
@@ -93,6 +99,11 @@ def concatenate(
         There are no arrays, their other axes differ, or `out` has another shape.
     TypeError
         `out` and `dtype` are both given, or the result's dtype does not hold the values by such a cast.
+
+    Examples
+    --------
+    >>> vnp.concatenate([vnp.arange(2), vnp.asarray([5, 6])])
+    Array([0, 1, 5, 6], dtype=int64)
     """
     parts = [require_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
     if not parts:
@@ -142,7 +153,14 @@ concat = concatenate
 def stack(
     arrays: Sequence[Any], /, axis: int = 0, out: Any = None, *, dtype: Any = None, casting: str = "same_kind"
 ) -> Array:
-    """Return arrays joined along a new axis. See `numpy.stack`. Raises ValueError for different shapes."""
+    """Return arrays joined along a new axis. See `numpy.stack`. Raises ValueError for different shapes.
+
+    Examples
+    --------
+    >>> vnp.stack([vnp.arange(2), vnp.asarray([5, 6])])
+    Array([[0, 1],
+           [5, 6]], dtype=int64)
+    """
     parts = [require_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
     if not parts:
         raise ArgumentValueError("arrays: need at least one array to stack")
@@ -155,35 +173,74 @@ def stack(
 
 
 def vstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kind") -> Array:
-    """Return arrays joined as rows. See `numpy.vstack`."""
+    """Return arrays joined as rows. See `numpy.vstack`.
+
+    Examples
+    --------
+    >>> vnp.vstack([vnp.arange(2), vnp.asarray([5, 6])])
+    Array([[0, 1],
+           [5, 6]], dtype=int64)
+    """
     return concatenate([atleast_2d(each) for each in arrays], axis=0, dtype=dtype, casting=casting)
 
 
 def hstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kind") -> Array:
-    """Return arrays joined as columns. See `numpy.hstack`."""
+    """Return arrays joined as columns. See `numpy.hstack`.
+
+    Examples
+    --------
+    >>> vnp.hstack([vnp.arange(2), vnp.asarray([5, 6])])
+    Array([0, 1, 5, 6], dtype=int64)
+    """
     parts = [atleast_1d(each) for each in arrays]
     return concatenate(parts, axis=0 if parts and parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
 def dstack(arrays: Sequence[Any]) -> Array:
-    """Return arrays joined along the third axis. See `numpy.dstack`."""
+    """Return arrays joined along the third axis. See `numpy.dstack`.
+
+    Examples
+    --------
+    >>> vnp.dstack([vnp.arange(2), vnp.asarray([5, 6])])
+    Array([[[0, 5],
+            [1, 6]]], dtype=int64)
+    """
     return concatenate([atleast_3d(each) for each in arrays], axis=2)
 
 
 def column_stack(arrays: Sequence[Any]) -> Array:
-    """Return vectors as the columns of a matrix. See `numpy.column_stack`."""
+    """Return vectors as the columns of a matrix. See `numpy.column_stack`.
+
+    Examples
+    --------
+    >>> vnp.column_stack([vnp.arange(2), vnp.asarray([5, 6])])
+    Array([[0, 5],
+           [1, 6]], dtype=int64)
+    """
     parts = [a if (a := require_array(each)).ndim >= 2 else reshape(a, (-1, 1)) for each in arrays]
     return concatenate(parts, axis=1)
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
-    """Return the parts of an array along an axis: views. See `numpy.unstack`."""
+    """Return the parts of an array along an axis: views. See `numpy.unstack`.
+
+    Examples
+    --------
+    >>> vnp.unstack(vnp.asarray([[1, 2], [3, 4]]))
+    (Array([1, 2], dtype=int64), Array([3, 4], dtype=int64))
+    """
     array = moveaxis(x, axis, 0)
     return tuple(array[i] for i in range(array.shape[0]))
 
 
 def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """Return equal parts of an array along an axis: views. See `numpy.split`. Else raises ValueError."""
+    """Return equal parts of an array along an axis: views. See `numpy.split`. Else raises ValueError.
+
+    Examples
+    --------
+    >>> vnp.split(vnp.arange(6), [1, 4])
+    [Array([0], dtype=int64), Array([1, 2, 3], dtype=int64), Array([4, 5], dtype=int64)]
+    """
     array = require_array(x)
     length = array.shape[parse_axis(axis, array.ndim)]
     if isinstance(indices_or_sections, int) and length % indices_or_sections:
@@ -194,7 +251,13 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
 
 
 def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
-    """Return parts of an array along an axis, of nearly equal length: views. See `numpy.array_split`."""
+    """Return parts of an array along an axis, of nearly equal length: views. See `numpy.array_split`.
+
+    Examples
+    --------
+    >>> vnp.array_split(vnp.arange(5), 2)
+    [Array([0, 1, 2], dtype=int64), Array([3, 4], dtype=int64)]
+    """
     array = require_array(x)
     place = parse_axis(axis, array.ndim)
     length = array.shape[place]
@@ -219,25 +282,51 @@ def _require_axes(x: Any, count: int, name: str) -> None:
 
 
 def dsplit(x: Any, indices_or_sections: Any) -> list[Array]:
-    """Return parts of an array along its third axis: views. Raises ValueError if it has none."""
+    """Return parts of an array along its third axis: views. Raises ValueError if it has none.
+
+    Examples
+    --------
+    >>> left, right = vnp.dsplit(vnp.arange(4).reshape(1, 2, 2), 2)
+    >>> left.shape
+    (1, 2, 1)
+    """
     _require_axes(x, 3, "dsplit")
     return split(x, indices_or_sections, 2)
 
 
 def hsplit(x: Any, indices_or_sections: Any) -> list[Array]:
-    """Return parts of an array along its second axis, or its only one: views. Else raises ValueError."""
+    """Return parts of an array along its second axis, or its only one: views. Else raises ValueError.
+
+    Examples
+    --------
+    >>> vnp.hsplit(vnp.arange(4), 2)
+    [Array([0, 1], dtype=int64), Array([2, 3], dtype=int64)]
+    """
     _require_axes(x, 1, "hsplit")
     return split(x, indices_or_sections, 1 if require_array(x).ndim > 1 else 0)
 
 
 def vsplit(x: Any, indices_or_sections: Any) -> list[Array]:
-    """Return parts of an array of two or more axes along its first one: views. Else raises ValueError."""
+    """Return parts of an array of two or more axes along its first one: views. Else raises ValueError.
+
+    Examples
+    --------
+    >>> top, bottom = vnp.vsplit(vnp.arange(4).reshape(2, 2), 2)
+    >>> bottom
+    Array([[2, 3]], dtype=int64)
+    """
     _require_axes(x, 2, "vsplit")
     return split(x, indices_or_sections, 0)
 
 
 def tile(x: Any, /, reps: Any) -> Array:
-    """Return the array repeated along its axes. See `numpy.tile`."""
+    """Return the array repeated along its axes. See `numpy.tile`.
+
+    Examples
+    --------
+    >>> vnp.tile(vnp.asarray([1, 2]), 2)
+    Array([1, 2, 1, 2], dtype=int64)
+    """
     array = require_array(x)
     counts = parse_shape(reps, "reps")
     ndim = max(array.ndim, len(counts))
@@ -250,7 +339,13 @@ def tile(x: Any, /, reps: Any) -> Array:
 
 
 def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Array:
-    """Return each element several times. See `numpy.repeat`."""
+    """Return each element several times. See `numpy.repeat`.
+
+    Examples
+    --------
+    >>> vnp.repeat(vnp.asarray([1, 2]), 3)
+    Array([1, 1, 1, 2, 2, 2], dtype=int64)
+    """
     array = to_array(x, "x")
     if axis is None or not array.ndim:
         array, axis = reshape(array, -1), axis or 0

@@ -93,6 +93,12 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     ------
     ValueError
         The number of elements differs, there is no such order, or see `copy`.
+
+    Examples
+    --------
+    >>> vnp.reshape(vnp.arange(6), (2, 3))
+    Array([[0, 1, 2],
+           [3, 4, 5]], dtype=int64)
     """
     array = require_array(x)
     if order not in ("C", "F", "A", "K"):
@@ -132,7 +138,13 @@ def _complete(own: Shape, size: int, shape: Any) -> Shape:
 
 
 def ravel(x: Any, order: str = "C") -> Array:
-    """Return the elements along one axis: a view if they lie so in memory, else a copy. See `numpy.ravel`."""
+    """Return the elements along one axis: a view if they lie so in memory, else a copy. See `numpy.ravel`.
+
+    Examples
+    --------
+    >>> vnp.ravel(vnp.asarray([[1, 2], [3, 4]]))
+    Array([1, 2, 3, 4], dtype=int64)
+    """
     view = view_of(require_array(x))
     is_fortran = order != "C" and is_f_order(view)
     is_view = is_fortran or (order != "F" and view.is_contiguous)
@@ -140,7 +152,13 @@ def ravel(x: Any, order: str = "C") -> Array:
 
 
 def permute_dims(x: Any, /, axes: Any = None) -> Array:
-    """Return the array with its axes in another order, by default reversed: a view. See `numpy.transpose`."""
+    """Return the array with its axes in another order, by default reversed: a view. See `numpy.transpose`.
+
+    Examples
+    --------
+    >>> vnp.permute_dims(vnp.zeros((2, 3, 4)), (2, 0, 1)).shape
+    (4, 2, 3)
+    """
     array = require_array(x)
     if axes is None:
         axes = reversed(range(array.ndim))
@@ -152,12 +170,27 @@ def permute_dims(x: Any, /, axes: Any = None) -> Array:
 
 
 def transpose(x: Any, /, axes: Any = None) -> Array:
-    """Return the array with its axes in another order, by default reversed: a view. See `numpy.transpose`."""
+    """Return the array with its axes in another order, by default reversed: a view. See `numpy.transpose`.
+
+    Examples
+    --------
+    >>> vnp.transpose(vnp.asarray([[1, 2], [3, 4]]))
+    Array([[1, 3],
+           [2, 4]], dtype=int64)
+    """
     return permute_dims(x, axes)
 
 
 def matrix_transpose(x: Any, /) -> Array:
-    """Return the array with its last two axes exchanged: a view. Raises ValueError for fewer axes."""
+    """Return the array with its last two axes exchanged: a view. Raises ValueError for fewer axes.
+
+    Examples
+    --------
+    >>> vnp.matrix_transpose(vnp.arange(6).reshape(2, 3))
+    Array([[0, 3],
+           [1, 4],
+           [2, 5]], dtype=int64)
+    """
     array = require_array(x)
     if array.ndim < 2:
         raise ArgumentValueError(f"x: expected at least two axes, got the shape {array.shape}")
@@ -165,7 +198,13 @@ def matrix_transpose(x: Any, /) -> Array:
 
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> Array:
-    """Return the array with two axes exchanged: a view. See `numpy.swapaxes`."""
+    """Return the array with two axes exchanged: a view. See `numpy.swapaxes`.
+
+    Examples
+    --------
+    >>> vnp.swapaxes(vnp.zeros((2, 3, 4)), 0, 2).shape
+    (4, 3, 2)
+    """
     array = require_array(x)
     order = list(range(array.ndim))
     first, second = parse_axis(axis1, array.ndim, "axis1"), parse_axis(axis2, array.ndim, "axis2")
@@ -174,7 +213,13 @@ def swapaxes(x: Any, axis1: int, axis2: int) -> Array:
 
 
 def moveaxis(x: Any, /, source: Any, destination: Any) -> Array:
-    """Return the array with axes moved to other places: a view. See `numpy.moveaxis`."""
+    """Return the array with axes moved to other places: a view. See `numpy.moveaxis`.
+
+    Examples
+    --------
+    >>> vnp.moveaxis(vnp.zeros((2, 3, 4)), 0, -1).shape
+    (3, 4, 2)
+    """
     array = require_array(x)
     start = parse_axes(source, array.ndim, "source")
     end = parse_axes(destination, array.ndim, "destination")
@@ -187,14 +232,26 @@ def moveaxis(x: Any, /, source: Any, destination: Any) -> Array:
 
 
 def rollaxis(x: Any, axis: int, start: int = 0) -> Array:
-    """Return the array with an axis moved before another one: a view. See `numpy.rollaxis`."""
+    """Return the array with an axis moved before another one: a view. See `numpy.rollaxis`.
+
+    Examples
+    --------
+    >>> vnp.rollaxis(vnp.zeros((2, 3, 4)), 2).shape
+    (4, 2, 3)
+    """
     array = require_array(x)
     place = parse_axis(axis, array.ndim)
     return moveaxis(array, place, start - 1 if start > place else start)
 
 
 def expand_dims(x: Any, /, axis: Any = 0) -> Array:
-    """Return the array with new axes of length one: a view. See `numpy.expand_dims`."""
+    """Return the array with new axes of length one: a view. See `numpy.expand_dims`.
+
+    Examples
+    --------
+    >>> vnp.expand_dims(vnp.arange(3), 0)
+    Array([[0, 1, 2]], dtype=int64)
+    """
     array = require_array(x)
     count = len(axis) if isinstance(axis, (tuple, list)) else 1
     places = parse_axes(axis, array.ndim + count)
@@ -203,7 +260,13 @@ def expand_dims(x: Any, /, axis: Any = 0) -> Array:
 
 
 def squeeze(x: Any, /, axis: Any = None) -> Array:
-    """Return the array without axes of length one: a view. Raises ValueError for a longer axis."""
+    """Return the array without axes of length one: a view. Raises ValueError for a longer axis.
+
+    Examples
+    --------
+    >>> vnp.squeeze(vnp.zeros((1, 3, 1))).shape
+    (3,)
+    """
     array = require_array(x)
     if axis is None:
         axes = tuple(i for i, n in enumerate(array.shape) if n == 1)
@@ -217,7 +280,14 @@ def squeeze(x: Any, /, axis: Any = None) -> Array:
 
 
 def broadcast_to(x: Any, /, shape: Any) -> Array:
-    """Return a read-only view of the array with a larger shape. See `numpy.broadcast_to`."""
+    """Return a read-only view of the array with a larger shape. See `numpy.broadcast_to`.
+
+    Examples
+    --------
+    >>> vnp.broadcast_to(vnp.arange(3), (2, 3))
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int64)
+    """
     view = broadcast_view(value_of(require_array(x)), parse_shape(shape))
     return _protect(view)
 
@@ -229,7 +299,15 @@ def _protect(view: View) -> Array:
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Array, ...]:
-    """Return views of arrays with the shape to which they broadcast. See `numpy.broadcast_arrays`."""
+    """Return views of arrays with the shape to which they broadcast. See `numpy.broadcast_arrays`.
+
+    Examples
+    --------
+    >>> x, y = vnp.broadcast_arrays(vnp.arange(3), vnp.asarray([[1], [2]]))
+    >>> y
+    Array([[1, 1, 1],
+           [2, 2, 2]], dtype=int64)
+    """
     found = [require_array(each) for each in arrays]
     if not found:
         return ()
@@ -246,6 +324,16 @@ def meshgrid(
     ------
     ValueError
         `indexing` is neither "xy" nor "ij", or an array has more than one axis.
+
+    Examples
+    --------
+    >>> x, y = vnp.meshgrid(vnp.arange(3), vnp.arange(2))
+    >>> x
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int64)
+    >>> y
+    Array([[0, 0, 0],
+           [1, 1, 1]], dtype=int64)
     """
     if indexing not in ("xy", "ij"):
         raise ArgumentValueError(f"indexing: expected 'xy' or 'ij', got {indexing!r}")
@@ -270,7 +358,13 @@ def meshgrid(
 
 
 def flip(x: Any, /, axis: Any = None) -> Array:
-    """Return the array with its elements reversed along axes: a view. See `numpy.flip`."""
+    """Return the array with its elements reversed along axes: a view. See `numpy.flip`.
+
+    Examples
+    --------
+    >>> vnp.flip(vnp.arange(3))
+    Array([2, 1, 0], dtype=int64)
+    """
     array = require_array(x)
     axes = parse_axes(axis, array.ndim)
     view = view_of(array)
@@ -283,19 +377,40 @@ def flip(x: Any, /, axis: Any = None) -> Array:
 
 
 def fliplr(x: Any) -> Array:
-    """Return the array reversed along its second axis: a view. Raises ValueError for fewer axes."""
+    """Return the array reversed along its second axis: a view. Raises ValueError for fewer axes.
+
+    Examples
+    --------
+    >>> vnp.fliplr(vnp.arange(6).reshape(2, 3))
+    Array([[2, 1, 0],
+           [5, 4, 3]], dtype=int64)
+    """
     if require_array(x).ndim < 2:
         raise ArgumentValueError(f"x: expected at least two axes, got the shape {x.shape}")
     return flip(x, axis=1)
 
 
 def flipud(x: Any) -> Array:
-    """Return the array reversed along its first axis: a view."""
+    """Return the array reversed along its first axis: a view.
+
+    Examples
+    --------
+    >>> vnp.flipud(vnp.arange(6).reshape(2, 3))
+    Array([[3, 4, 5],
+           [0, 1, 2]], dtype=int64)
+    """
     return flip(x, axis=0)
 
 
 def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
-    """Return the array turned by 90 degrees in a plane: a view. See `numpy.rot90`."""
+    """Return the array turned by 90 degrees in a plane: a view. See `numpy.rot90`.
+
+    Examples
+    --------
+    >>> vnp.rot90(vnp.asarray([[1, 2], [3, 4]]))
+    Array([[2, 4],
+           [1, 3]], dtype=int64)
+    """
     turns = k % 4
     ndim = require_array(x).ndim
     if ndim < 2 or parse_axis(axes[0], ndim, "axes") == parse_axis(axes[1], ndim, "axes"):
@@ -310,7 +425,13 @@ def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
 
 def result_type(*arrays_and_dtypes: Any) -> Kind:
-    """Return the dtype to which arrays, dtypes and Python numbers promote. See `numpy.result_type`."""
+    """Return the dtype to which arrays, dtypes and Python numbers promote. See `numpy.result_type`.
+
+    Examples
+    --------
+    >>> vnp.result_type(vnp.int32, vnp.float32)
+    dtype('float64')
+    """
     given: list[Any] = []
     for each in arrays_and_dtypes:
         if isinstance(each, Array):
@@ -331,19 +452,37 @@ def result_type(*arrays_and_dtypes: Any) -> Kind:
 
 
 def atleast_1d(*arrays: Any) -> Any:
-    """Return arrays with at least one axis. See `numpy.atleast_1d`."""
+    """Return arrays with at least one axis. See `numpy.atleast_1d`.
+
+    Examples
+    --------
+    >>> vnp.atleast_1d(vnp.asarray(3))
+    Array([3], dtype=int64)
+    """
     found = [reshape(each, 1) if require_array(each).ndim == 0 else require_array(each) for each in arrays]
     return found[0] if len(found) == 1 else tuple(found)
 
 
 def atleast_2d(*arrays: Any) -> Any:
-    """Return arrays with at least two axes. See `numpy.atleast_2d`."""
+    """Return arrays with at least two axes. See `numpy.atleast_2d`.
+
+    Examples
+    --------
+    >>> vnp.atleast_2d(vnp.arange(3))
+    Array([[0, 1, 2]], dtype=int64)
+    """
     found = [a if (a := require_array(each)).ndim >= 2 else reshape(a, (1, a.size)) for each in arrays]
     return found[0] if len(found) == 1 else tuple(found)
 
 
 def atleast_3d(*arrays: Any) -> Any:
-    """Return arrays with at least three axes. See `numpy.atleast_3d`."""
+    """Return arrays with at least three axes. See `numpy.atleast_3d`.
+
+    Examples
+    --------
+    >>> vnp.atleast_3d(vnp.arange(3)).shape
+    (1, 3, 1)
+    """
     found = []
     for each in arrays:
         array = require_array(each)
@@ -359,6 +498,11 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     ------
     TypeError
         `x` is no Array, or the dtype is none of arrays'.
+
+    Examples
+    --------
+    >>> vnp.astype(vnp.asarray([1.7, -1.7]), vnp.int32)
+    Array([ 1, -1], dtype=int32)
     """
     if not isinstance(x, Array):
         raise ArgumentTypeError(f"x: expected an Array, got {describe(x)}; convert it with vnp.asarray")
@@ -372,7 +516,13 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
 
 
 def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
-    """Return diagonals of an array as its last axis: a read-only view. See `numpy.diagonal`."""
+    """Return diagonals of an array as its last axis: a read-only view. See `numpy.diagonal`.
+
+    Examples
+    --------
+    >>> vnp.diagonal(vnp.arange(9).reshape(3, 3))
+    Array([0, 4, 8], dtype=int64)
+    """
     return _protect(view_diagonal(require_array(x), offset, axis1, axis2))
 
 
@@ -416,6 +566,13 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Array:
         There are other numbers of lengths and axes, or a window is longer than its axis.
     AxisError
         There is no such axis.
+
+    Examples
+    --------
+    >>> vnp.sliding_window_view(vnp.arange(5), 3)
+    Array([[0, 1, 2],
+           [1, 2, 3],
+           [2, 3, 4]], dtype=int64)
     """
     array = require_array(x)
     window = parse_shape(window_shape, "window_shape")

@@ -38,12 +38,24 @@ def _real(name: str, x: Any) -> Array:
 
 
 def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
-    """Return quotients rounded down, and remainders. See `numpy.divmod`."""
+    """Return quotients rounded down, and remainders. See `numpy.divmod`.
+
+    Examples
+    --------
+    >>> vnp.divmod(vnp.asarray([7, -7]), 3)
+    (Array([ 2, -3], dtype=int64), Array([1, 2], dtype=int64))
+    """
     return floor_divide(x1, x2), remainder(x1, x2)
 
 
 def modf(x: Any, /) -> tuple[Array, Array]:
-    """Return the fractions of numbers and their integers, both with their signs. See `numpy.modf`."""
+    """Return the fractions of numbers and their integers, both with their signs. See `numpy.modf`.
+
+    Examples
+    --------
+    >>> vnp.modf(vnp.asarray([1.5, -2.25]))
+    (Array([ 0.5 , -0.25], dtype=float64), Array([ 1., -2.], dtype=float64))
+    """
     array = _real("modf", x)
     whole = trunc(array)
     return copysign(choose(isinf(array), 0.0, array - whole), array), whole
@@ -67,7 +79,13 @@ _SCALE = Operation("ldexp", _scale)
 
 
 def frexp(x: Any, /) -> tuple[Array, Array]:
-    """Return mantissas from 0.5 to 1 and exponents of two, int32. See `numpy.frexp`."""
+    """Return mantissas from 0.5 to 1 and exponents of two, int32. See `numpy.frexp`.
+
+    Examples
+    --------
+    >>> vnp.frexp(vnp.asarray([8.0, 0.75]))
+    (Array([0.5 , 0.75], dtype=float64), Array([4, 0], dtype=int32))
+    """
     value = value_of(_real("frexp", x))
     parts = ((_MANTISSA, value.dtype), (_EXPONENT, _int32))
     mantissa, exponent = (
@@ -78,7 +96,13 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
 
 
 def ldexp(x1: Any, x2: Any, /) -> Array:
-    """Return `x1 * 2 ** x2` for integers `x2`. See `numpy.ldexp`. Raises TypeError for other exponents."""
+    """Return `x1 * 2 ** x2` for integers `x2`. See `numpy.ldexp`. Raises TypeError for other exponents.
+
+    Examples
+    --------
+    >>> vnp.ldexp(vnp.asarray([0.5, 1.0]), vnp.asarray([4, 2]))
+    Array([8., 4.], dtype=float64)
+    """
     value = value_of(_real("ldexp", x1))
     power = to_array(x2, "ldexp: x2")
     if power.dtype.kind not in "iu":
@@ -92,7 +116,13 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
 
 
 def spacing(x: Any, /) -> Array:
-    """Return how far the next number away from zero is, with the sign of `x`. See `numpy.spacing`."""
+    """Return how far the next number away from zero is, with the sign of `x`. See `numpy.spacing`.
+
+    Examples
+    --------
+    >>> vnp.spacing(vnp.asarray([1.0], dtype=vnp.float32))
+    Array([1.1920929e-07], dtype=float32)
+    """
     array = _real("spacing", x)
     size = absolute(array)
     step = nextafter(size, np.inf) - size

@@ -109,7 +109,15 @@ def sum(
     initial: Any = None,
     where: Any = None,
 ) -> Array:
-    """Return sums of elements along axes. See `numpy.sum`."""
+    """Return sums of elements along axes. See `numpy.sum`.
+
+    Examples
+    --------
+    >>> vnp.sum(vnp.asarray([[1, 2], [3, 4]]), axis=0)
+    Array([4, 6], dtype=int64)
+    >>> float(vnp.sum(vnp.ones(10)))
+    10.0
+    """
     return _total(reduce.sum, x, axis, dtype, out, keepdims, initial, where)
 
 
@@ -124,7 +132,13 @@ def prod(
     initial: Any = None,
     where: Any = None,
 ) -> Array:
-    """Return products of elements along axes. See `numpy.prod`."""
+    """Return products of elements along axes. See `numpy.prod`.
+
+    Examples
+    --------
+    >>> vnp.prod(vnp.asarray([1, 2, 3, 4]))
+    Array(24, dtype=int64)
+    """
     return _total(reduce.prod, x, axis, dtype, out, keepdims, initial, where)
 
 
@@ -138,7 +152,13 @@ def mean(
     *,
     where: Any = None,
 ) -> Array:
-    """Return means along axes. See `numpy.mean`."""
+    """Return means along axes. See `numpy.mean`.
+
+    Examples
+    --------
+    >>> vnp.mean(vnp.asarray([1, 2, 3, 4]))
+    Array(2.5, dtype=float64)
+    """
     own = parse_value(x).dtype
     dtype = _wider(dtype, out, real_kind(own))
     kind = real_kind(own) if dtype is None else parse_dtype(dtype)
@@ -165,7 +185,13 @@ def var(
     correction: float | None = None,
     where: Any = None,
 ) -> Array:
-    """Return variances along axes. See `numpy.var`."""
+    """Return variances along axes. See `numpy.var`.
+
+    Examples
+    --------
+    >>> vnp.var(vnp.asarray([1, 3, 5, 7]))
+    Array(5., dtype=float64)
+    """
     options = _spread_options(x, dtype, ddof if correction is None else correction)
     return _reduce(reduce.var, x, axis, keepdims, out, where, **options)
 
@@ -182,7 +208,13 @@ def std(
     correction: float | None = None,
     where: Any = None,
 ) -> Array:
-    """Return standard deviations along axes. See `numpy.std`."""
+    """Return standard deviations along axes. See `numpy.std`.
+
+    Examples
+    --------
+    >>> vnp.std(vnp.asarray([1, 3, 5, 7]))
+    Array(2.23606798, dtype=float64)
+    """
     options = _spread_options(x, dtype, ddof if correction is None else correction)
     return _reduce(reduce.std, x, axis, keepdims, out, where, **options)
 
@@ -197,7 +229,13 @@ def min(
     initial: Any = None,
     where: Any = None,
 ) -> Array:
-    """Return the least elements along axes. See `numpy.min`. Raises ValueError for no elements."""
+    """Return the least elements along axes. See `numpy.min`. Raises ValueError for no elements.
+
+    Examples
+    --------
+    >>> vnp.min(vnp.asarray([[1, 5], [7, 0]]), axis=0)
+    Array([1, 0], dtype=int64)
+    """
     options = {} if initial is None else {"initial": initial}
     return _reduce(reduce.min, x, axis, keepdims, out, where, **options)
 
@@ -212,7 +250,13 @@ def max(
     initial: Any = None,
     where: Any = None,
 ) -> Array:
-    """Return the largest elements along axes. See `numpy.max`. Raises ValueError for no elements."""
+    """Return the largest elements along axes. See `numpy.max`. Raises ValueError for no elements.
+
+    Examples
+    --------
+    >>> vnp.max(vnp.asarray([[1, 5], [7, 0]]), axis=0)
+    Array([7, 5], dtype=int64)
+    """
     options = {} if initial is None else {"initial": initial}
     return _reduce(reduce.max, x, axis, keepdims, out, where, **options)
 
@@ -221,23 +265,47 @@ amin, amax = min, max
 
 
 def ptp(x: Any, axis: Any = None, out: Any = None, keepdims: bool = False) -> Array:
-    """Return the ranges of elements along axes. See `numpy.ptp`."""
+    """Return the ranges of elements along axes. See `numpy.ptp`.
+
+    Examples
+    --------
+    >>> vnp.ptp(vnp.asarray([3, 1, 7]))
+    Array(6, dtype=int64)
+    """
     found = max(x, axis, keepdims=keepdims) - min(x, axis, keepdims=keepdims)
     return store_result(out, found)
 
 
 def all(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None) -> Array:
-    """Return whether all elements along axes are true. See `numpy.all`."""
+    """Return whether all elements along axes are true. See `numpy.all`.
+
+    Examples
+    --------
+    >>> vnp.all(vnp.asarray([[True, False], [True, True]]), axis=1)
+    Array([False,  True], dtype=bool)
+    """
     return _reduce(reduce.all, x, axis, keepdims, out, where)
 
 
 def any(x: Any, /, axis: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None) -> Array:
-    """Return whether any element along axes is true. See `numpy.any`."""
+    """Return whether any element along axes is true. See `numpy.any`.
+
+    Examples
+    --------
+    >>> vnp.any(vnp.asarray([[False, False], [False, True]]), axis=1)
+    Array([False,  True], dtype=bool)
+    """
     return _reduce(reduce.any, x, axis, keepdims, out, where)
 
 
 def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Array:
-    """Return how many elements along axes are not zero. See `numpy.count_nonzero`."""
+    """Return how many elements along axes are not zero. See `numpy.count_nonzero`.
+
+    Examples
+    --------
+    >>> vnp.count_nonzero(vnp.asarray([0, 1, 2, 0]))
+    Array(2, dtype=int64)
+    """
     return _reduce(reduce.count_nonzero, x, axis, keepdims)
 
 
@@ -252,19 +320,37 @@ def _extreme_place(function: Callable[..., Any], x: Any, axis: Any, out: Any, ke
 
 
 def argmin(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Array:
-    """Return the indices of the least elements along an axis. See `numpy.argmin`."""
+    """Return the indices of the least elements along an axis. See `numpy.argmin`.
+
+    Examples
+    --------
+    >>> vnp.argmin(vnp.asarray([[1, 5, 2], [7, 0, 3]]), axis=1)
+    Array([0, 1], dtype=int64)
+    """
     return _extreme_place(reduce.argmin, x, axis, out, keepdims)
 
 
 def argmax(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Array:
-    """Return the indices of the largest elements along an axis. See `numpy.argmax`."""
+    """Return the indices of the largest elements along an axis. See `numpy.argmax`.
+
+    Examples
+    --------
+    >>> vnp.argmax(vnp.asarray([[1, 5, 2], [7, 0, 3]]), axis=1)
+    Array([1, 0], dtype=int64)
+    """
     return _extreme_place(reduce.argmax, x, axis, out, keepdims)
 
 
 def trace(
     x: Any, /, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: Any = None
 ) -> Array:
-    """Return sums along diagonals. See `numpy.trace`; `linalg.trace` takes the last two axes."""
+    """Return sums along diagonals. See `numpy.trace`; `linalg.trace` takes the last two axes.
+
+    Examples
+    --------
+    >>> vnp.trace(vnp.asarray([[1, 2], [3, 4]]))
+    Array(5, dtype=int64)
+    """
     return sum(diagonal(x, offset, axis1, axis2), -1, dtype, out)
 
 
@@ -291,12 +377,24 @@ def _accumulate(function: Callable[..., Any], x: Any, axis: Any, dtype: Any, out
 
 
 def cumsum(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
-    """Return running sums along an axis; None: of all elements. See `numpy.cumsum`."""
+    """Return running sums along an axis; None: of all elements. See `numpy.cumsum`.
+
+    Examples
+    --------
+    >>> vnp.cumsum(vnp.asarray([1, 2, 3, 4]))
+    Array([ 1,  3,  6, 10], dtype=int64)
+    """
     return _accumulate(scans.cumsum, x, axis, dtype, out)
 
 
 def cumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
-    """Return running products along an axis; None: of all elements. See `numpy.cumprod`."""
+    """Return running products along an axis; None: of all elements. See `numpy.cumprod`.
+
+    Examples
+    --------
+    >>> vnp.cumprod(vnp.asarray([1, 2, 3, 4]))
+    Array([ 1,  2,  6, 24], dtype=int64)
+    """
     return _accumulate(scans.cumprod, x, axis, dtype, out)
 
 
@@ -342,7 +440,13 @@ def cumulative_sum(
     out: Any = None,
     include_initial: bool = False,
 ) -> Array:
-    """Return running sums along an axis, behind a zero if asked for. See `numpy.cumulative_sum`."""
+    """Return running sums along an axis, behind a zero if asked for. See `numpy.cumulative_sum`.
+
+    Examples
+    --------
+    >>> vnp.cumulative_sum(vnp.asarray([1, 2, 3]), include_initial=True)
+    Array([0, 1, 3, 6], dtype=int64)
+    """
     return store_result(out, _cumulative(scans.cumsum, 0, x, axis, dtype, include_initial))
 
 
@@ -355,7 +459,13 @@ def cumulative_prod(
     out: Any = None,
     include_initial: bool = False,
 ) -> Array:
-    """Return running products along an axis, behind a one if asked for. See `numpy.cumulative_prod`."""
+    """Return running products along an axis, behind a one if asked for. See `numpy.cumulative_prod`.
+
+    Examples
+    --------
+    >>> vnp.cumulative_prod(vnp.asarray([1, 2, 3]), include_initial=True)
+    Array([1, 1, 2, 6], dtype=int64)
+    """
     return store_result(out, _cumulative(scans.cumprod, 1, x, axis, dtype, include_initial))
 
 
@@ -363,6 +473,11 @@ def apply_over_axes(func: Callable[[Array, int], Array], a: Any, axes: Any) -> A
     """Return what a function makes of an array along one axis after the other. See `numpy.apply_over_axes`.
 
     Raises ValueError if a result has neither as many axes as the array nor one less.
+
+    Examples
+    --------
+    >>> vnp.apply_over_axes(vnp.sum, vnp.ones((2, 3)), [0, 1])
+    Array([[6.]], dtype=float64)
     """
     found: Array = reshape(a, a.shape)
     for axis in (axes,) if isinstance(axes, int) else tuple(axes):

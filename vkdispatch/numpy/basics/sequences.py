@@ -94,6 +94,11 @@ def arange(
         `step` is zero, or the length is not finite.
     OverflowError
         A Python integer fits no dtype of integers, or not the given one.
+
+    Examples
+    --------
+    >>> vnp.arange(2, 10, 3)
+    Array([2, 5, 8], dtype=int64)
     """
     if stop is None:
         start, stop = 0, start
@@ -199,6 +204,11 @@ def linspace(
     ------
     ValueError
         `num` is negative.
+
+    Examples
+    --------
+    >>> vnp.linspace(0, 1, 5)
+    Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float64)
     """
     count = parse_index(num, "num")
     if count < 0:
@@ -265,7 +275,13 @@ def logspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Array:
-    """Return numbers spaced evenly on a logarithmic scale, computed on the host. See `numpy.logspace`."""
+    """Return numbers spaced evenly on a logarithmic scale, computed on the host. See `numpy.logspace`.
+
+    Examples
+    --------
+    >>> vnp.logspace(0, 3, 4)
+    Array([   1.,   10.,  100., 1000.], dtype=float64)
+    """
     limits = [read_nested(each) for each in (start, stop, base)]
     host = _on_host.logspace(limits[0], limits[1], num, endpoint, limits[2], None, axis)
     return asarray(host, _default_if_python(host, [start, stop, base], dtype))
@@ -274,13 +290,26 @@ def logspace(
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
 ) -> Array:
-    """Return numbers of a geometric progression, computed on the host. See `numpy.geomspace`."""
+    """Return numbers of a geometric progression, computed on the host. See `numpy.geomspace`.
+
+    Examples
+    --------
+    >>> vnp.geomspace(1, 1000, 4)
+    Array([   1.,   10.,  100., 1000.], dtype=float64)
+    """
     host = _on_host.geomspace(read_nested(start), read_nested(stop), num, endpoint, None, axis)
     return asarray(host, _default_if_python(host, [start, stop], dtype))
 
 
 def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = None, **kwargs: Any) -> Any:
-    """Return what a function makes of arrays of the coordinates along each axis. See `numpy.fromfunction`."""
+    """Return what a function makes of arrays of the coordinates along each axis. See `numpy.fromfunction`.
+
+    Examples
+    --------
+    >>> vnp.fromfunction(lambda i, j: i + j, (2, 3), dtype=vnp.int32)
+    Array([[0, 1, 2],
+           [1, 2, 3]], dtype=int32)
+    """
     lengths = parse_shape(shape)
     places = []
     for axis, length in enumerate(lengths):
@@ -320,7 +349,14 @@ def eye(
     *,
     device: Any = None,
 ) -> Array:
-    """Return a matrix with ones on a diagonal and zeros elsewhere. See `numpy.eye`."""
+    """Return a matrix with ones on a diagonal and zeros elsewhere. See `numpy.eye`.
+
+    Examples
+    --------
+    >>> vnp.eye(2, 3, dtype=vnp.int32)
+    Array([[1, 0, 0],
+           [0, 1, 0]], dtype=int32)
+    """
     rows = parse_index(N, "N")
     columns = rows if M is None else parse_index(M, "M")
     kind = default_real() if dtype is None else parse_dtype(dtype)
@@ -330,12 +366,27 @@ def eye(
 
 
 def identity(n: int, dtype: Any = None) -> Array:
-    """Return the identity matrix. See `numpy.identity`."""
+    """Return the identity matrix. See `numpy.identity`.
+
+    Examples
+    --------
+    >>> vnp.identity(2, dtype=vnp.int32)
+    Array([[1, 0],
+           [0, 1]], dtype=int32)
+    """
     return eye(n, dtype=dtype)
 
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:  # noqa: N803
-    """Return a matrix with ones at and below a diagonal. See `numpy.tri`."""
+    """Return a matrix with ones at and below a diagonal. See `numpy.tri`.
+
+    Examples
+    --------
+    >>> vnp.tri(3, dtype=vnp.int32)
+    Array([[1, 0, 0],
+           [1, 1, 0],
+           [1, 1, 1]], dtype=int32)
+    """
     columns = N if M is None else M
     kind = default_real() if dtype is None else parse_dtype(dtype)
     return array_of(cast(_place_mask(_LOWER, parse_shape((N, columns)), k), kind))
@@ -354,10 +405,26 @@ def _part(x: Any, k: int, name: str, lower: bool) -> Array:
 
 
 def tril(x: Any, /, k: int = 0) -> Array:
-    """Return the lower triangles of matrices, zeros elsewhere. See `numpy.tril`."""
+    """Return the lower triangles of matrices, zeros elsewhere. See `numpy.tril`.
+
+    Examples
+    --------
+    >>> vnp.tril(vnp.ones((3, 3), dtype=vnp.int32))
+    Array([[1, 0, 0],
+           [1, 1, 0],
+           [1, 1, 1]], dtype=int32)
+    """
     return _part(x, k, "x", True)
 
 
 def triu(x: Any, /, k: int = 0) -> Array:
-    """Return the upper triangles of matrices, zeros elsewhere. See `numpy.triu`."""
+    """Return the upper triangles of matrices, zeros elsewhere. See `numpy.triu`.
+
+    Examples
+    --------
+    >>> vnp.triu(vnp.ones((3, 3), dtype=vnp.int32))
+    Array([[1, 1, 1],
+           [0, 1, 1],
+           [0, 0, 1]], dtype=int32)
+    """
     return _part(x, k, "x", False)

@@ -52,6 +52,17 @@ class Array(Generic[ShapeT, ScalarT]):
 
     Annotations may name the shape and NumPy's scalar type, as `Array[tuple[int, int], np.float32]`.
 
+    Examples
+    --------
+    >>> x = vnp.asarray([[1, 2], [3, 4]])
+    >>> x.T @ x + 1
+    Array([[11, 15],
+           [15, 21]], dtype=int64)
+    >>> x[0, 1] = 9
+    >>> x.numpy()
+    array([[1, 9],
+           [3, 4]])
+
     Attributes
     ----------
     shape, ndim, size, dtype, itemsize, nbytes

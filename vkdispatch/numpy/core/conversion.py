@@ -44,6 +44,11 @@ def from_numpy(data: "np.ndarray[Any, Any]", device: Any = None) -> Array:
     """Return an array with the values of a NumPy array, which are copied to the device.
 
     Raises TypeError for dtypes that arrays cannot have.
+
+    Examples
+    --------
+    >>> vnp.from_numpy(np.array([1, 2, 3]))
+    Array([1, 2, 3], dtype=int64)
     """
     kind = parse_dtype(data.dtype)
     on_host = find_host_array(data, kind, device)
@@ -126,6 +131,13 @@ def asarray(
         Arrays cannot have this dtype.
     ValueError
         See `copy` and `device`.
+
+    Examples
+    --------
+    >>> vnp.asarray([1.5, 2.5], dtype=vnp.float32)
+    Array([1.5, 2.5], dtype=float32)
+    >>> vnp.asarray(np.arange(3))
+    Array([0, 1, 2], dtype=int64)
     """
     kind = None if dtype is None else parse_dtype(dtype)
     if isinstance(obj, Buffer):

@@ -108,6 +108,13 @@ def set_default_dtype(dtype: object) -> None:
     ------
     TypeError
         `dtype` is neither.
+
+    Examples
+    --------
+    >>> vnp.set_default_dtype(vnp.float32)
+    >>> vnp.ones(2)
+    Array([1., 1.], dtype=float32)
+    >>> vnp.set_default_dtype(None)
     """
     if dtype is None:
         _REAL.clear()

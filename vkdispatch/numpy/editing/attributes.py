@@ -16,7 +16,13 @@ __all__ = [
 
 
 def broadcast_shapes(*args: Any) -> Shape:
-    """Return the shape to which shapes broadcast. See `numpy.broadcast_shapes`. Else raises ValueError."""
+    """Return the shape to which shapes broadcast. See `numpy.broadcast_shapes`. Else raises ValueError.
+
+    Examples
+    --------
+    >>> vnp.broadcast_shapes((3, 1), (1, 4))
+    (3, 4)
+    """
     try:
         return np.broadcast_shapes(*args)
     except ValueError as error:
@@ -24,6 +30,12 @@ def broadcast_shapes(*args: Any) -> Shape:
 
 
 def isfortran(a: Any) -> bool:
-    """Whether an array is contiguous in Fortran's order, and not in C's. See `numpy.isfortran`."""
+    """Whether an array is contiguous in Fortran's order, and not in C's. See `numpy.isfortran`.
+
+    Examples
+    --------
+    >>> vnp.isfortran(vnp.ones((2, 3)).T)
+    True
+    """
     view = view_of(to_array(a, "a"))
     return not view.is_contiguous and is_f_order(view)

@@ -19,6 +19,12 @@ def diag(v: Any, k: int = 0) -> Array:
     """Return the matrix with a vector as its diagonal, or the diagonal of a matrix. See `numpy.diag`.
 
     Raises ValueError for other than one or two axes.
+
+    Examples
+    --------
+    >>> vnp.diag(vnp.asarray([1, 2]))
+    Array([[1, 0],
+           [0, 2]], dtype=int64)
     """
     array = to_array(v, "v")
     offset = parse_index(k, "k")
@@ -33,5 +39,13 @@ def diag(v: Any, k: int = 0) -> Array:
 
 
 def diagflat(v: Any, k: int = 0) -> Array:
-    """Return the matrix with the flattened array as its diagonal. See `numpy.diagflat`."""
+    """Return the matrix with the flattened array as its diagonal. See `numpy.diagflat`.
+
+    Examples
+    --------
+    >>> vnp.diagflat(vnp.asarray([[1, 2]]), 1)
+    Array([[0, 1, 0],
+           [0, 0, 2],
+           [0, 0, 0]], dtype=int64)
+    """
     return diag(reshape(to_array(v, "v"), -1), k)

@@ -26,7 +26,13 @@ __all__ = [
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Array:
-    """Return an array with values behind its elements; flattened without an axis. See `numpy.append`."""
+    """Return an array with values behind its elements; flattened without an axis. See `numpy.append`.
+
+    Examples
+    --------
+    >>> vnp.append(vnp.arange(3), 7)
+    Array([0, 1, 2, 7], dtype=int64)
+    """
     array, more = to_array(arr, "arr"), to_array(values, "values")
     if axis is None:
         return concatenate([reshape(array, -1), reshape(more, -1)])
@@ -81,6 +87,11 @@ def delete(arr: Any, obj: Any, axis: int | None = None) -> Array:
         A place is out of bounds.
     ValueError
         A mask has another length.
+
+    Examples
+    --------
+    >>> vnp.delete(vnp.asarray([10, 20, 30]), 1)
+    Array([10, 30], dtype=int64)
     """
     array, place = _parse_line(arr, axis)
     length = array.shape[place]
@@ -113,6 +124,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
         A place is out of bounds.
     ValueError
         The values do not broadcast.
+
+    Examples
+    --------
+    >>> vnp.insert(vnp.asarray([10, 20]), 1, 99)
+    Array([10, 99, 20], dtype=int64)
     """
     array, place = _parse_line(arr, axis)
     length = array.shape[place]
@@ -152,7 +168,14 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
 
 
 def resize(a: Any, new_shape: Any) -> Array:
-    """Return an array of another shape, with the elements repeated as needed. See `numpy.resize`."""
+    """Return an array of another shape, with the elements repeated as needed. See `numpy.resize`.
+
+    Examples
+    --------
+    >>> vnp.resize(vnp.arange(3), (2, 2))
+    Array([[0, 1],
+           [2, 0]], dtype=int64)
+    """
     array = reshape(to_array(a, "a"), -1)
     shape = parse_shape(new_shape, "new_shape")
     size = math.prod(shape)
@@ -177,6 +200,11 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: Any = None) -> Array:
     ------
     ValueError
         `trim` is anything else.
+
+    Examples
+    --------
+    >>> vnp.trim_zeros(vnp.asarray([0, 0, 1, 2, 0]))
+    Array([1, 2], dtype=int64)
     """
     array = to_array(filt, "filt")
     if not isinstance(trim, str):

@@ -43,6 +43,13 @@ def indices(dimensions: Any, dtype: Any = int, sparse: bool = False) -> Any:
     Returns
     -------
     An array whose first axis counts the axes of the grid; if `sparse`, a tuple of arrays that broadcast.
+
+    Examples
+    --------
+    >>> rows, columns = vnp.indices((2, 3))
+    >>> columns
+    Array([[0, 1, 2],
+           [0, 1, 2]], dtype=int64)
     """
     shape = parse_shape(dimensions, "dimensions")
     kind = parse_dtype(dtype)
@@ -58,6 +65,12 @@ def ix_(*args: Any) -> tuple[Array, ...]:
     """Return arrays that index the grid of all combinations of vectors. See `numpy.ix_`.
 
     Raises ValueError if one is no vector.
+
+    Examples
+    --------
+    >>> vnp.arange(9).reshape(3, 3)[vnp.ix_([0, 2], [1, 2])]
+    Array([[1, 2],
+           [7, 8]], dtype=int64)
     """
     found = []
     for i, each in enumerate(args):
@@ -97,6 +110,11 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     ------
     ValueError
         An index is out of bounds, or there are not as many as axes.
+
+    Examples
+    --------
+    >>> vnp.ravel_multi_index((vnp.asarray([0, 1]), vnp.asarray([2, 0])), (2, 3))
+    Array([2, 3], dtype=int64)
     """
     shape = parse_shape(dims, "dims")
     each = [to_array(one, "multi_index") for one in multi_index]
@@ -131,6 +149,11 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     ------
     ValueError
         An index is out of bounds.
+
+    Examples
+    --------
+    >>> vnp.unravel_index(vnp.asarray([2, 3]), (2, 3))
+    (Array([0, 1], dtype=int64), Array([2, 0], dtype=int64))
     """
     lengths = parse_shape(shape)
     if isinstance(indices, (int, np.integer)):
@@ -151,12 +174,24 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
 
 
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
-    """Return the indices of the lower triangle of a matrix. See `numpy.tril_indices`."""
+    """Return the indices of the lower triangle of a matrix. See `numpy.tril_indices`.
+
+    Examples
+    --------
+    >>> vnp.tril_indices(2)
+    (Array([0, 1, 1], dtype=int64), Array([0, 0, 1], dtype=int64))
+    """
     return nonzero(tri(n, m, k, bool))
 
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, ...]:
-    """Return the indices of the upper triangle of a matrix. See `numpy.triu_indices`."""
+    """Return the indices of the upper triangle of a matrix. See `numpy.triu_indices`.
+
+    Examples
+    --------
+    >>> vnp.triu_indices(2)
+    (Array([0, 0, 1], dtype=int64), Array([0, 1, 1], dtype=int64))
+    """
     return nonzero(~tri(n, m, k - 1, bool))
 
 
@@ -168,24 +203,51 @@ def _parse_plane(arr: Any) -> tuple[int, int]:
 
 
 def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
-    """Return the indices of the lower triangle of an array. See `numpy.tril_indices_from`."""
+    """Return the indices of the lower triangle of an array. See `numpy.tril_indices_from`.
+
+    Examples
+    --------
+    >>> vnp.tril_indices_from(vnp.zeros((2, 2)))
+    (Array([0, 1, 1], dtype=int64), Array([0, 0, 1], dtype=int64))
+    """
     rows, columns = _parse_plane(arr)
     return tril_indices(rows, k, columns)
 
 
 def triu_indices_from(arr: Any, k: int = 0) -> tuple[Array, ...]:
-    """Return the indices of the upper triangle of an array. See `numpy.triu_indices_from`."""
+    """Return the indices of the upper triangle of an array. See `numpy.triu_indices_from`.
+
+    Examples
+    --------
+    >>> vnp.triu_indices_from(vnp.zeros((2, 2)))
+    (Array([0, 0, 1], dtype=int64), Array([0, 1, 1], dtype=int64))
+    """
     rows, columns = _parse_plane(arr)
     return triu_indices(rows, k, columns)
 
 
 def mask_indices(n: int, mask_func: Any, k: Any = 0) -> tuple[Array, ...]:
-    """Return the indices that a function such as `triu` leaves of a matrix. See `numpy.mask_indices`."""
+    """Return the indices that a function such as `triu` leaves of a matrix. See `numpy.mask_indices`.
+
+    Examples
+    --------
+    >>> vnp.mask_indices(2, vnp.triu)
+    (Array([0, 0, 1], dtype=int64), Array([0, 1, 1], dtype=int64))
+    """
     return nonzero(mask_func(ones((n, n), int64), k=k) != 0)
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
-    """Return the indices of the main diagonal of an array. See `numpy.diag_indices`."""
+    """Return the indices of the main diagonal of an array. See `numpy.diag_indices`.
+
+    Examples
+    --------
+    >>> x = vnp.zeros((2, 2), dtype=vnp.int32)
+    >>> x[vnp.diag_indices(2)] = 1
+    >>> x
+    Array([[1, 0],
+           [0, 1]], dtype=int32)
+    """
     return (arange(n),) * ndim
 
 
@@ -193,6 +255,11 @@ def diag_indices_from(arr: Any) -> tuple[Array, ...]:
     """Return the indices of the main diagonal of an array. See `numpy.diag_indices_from`.
 
     Raises ValueError unless all of its two or more axes have the same length.
+
+    Examples
+    --------
+    >>> vnp.diag_indices_from(vnp.zeros((2, 2)))
+    (Array([0, 1], dtype=int64), Array([0, 1], dtype=int64))
     """
     array = to_array(arr, "arr")
     if array.ndim < 2 or len(set(array.shape)) != 1:

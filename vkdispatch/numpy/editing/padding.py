@@ -65,6 +65,11 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Ar
         would be padded with its elements.
     NotImplementedError
         `mode` is a function, or `reflect_type` is "odd".
+
+    Examples
+    --------
+    >>> vnp.pad(vnp.asarray([1, 2]), (1, 2))
+    Array([0, 1, 2, 0, 0], dtype=int64)
     """
     source = to_array(array, "array")
     if callable(mode):

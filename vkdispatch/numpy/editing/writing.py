@@ -61,6 +61,13 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     mode
         What is done about places out of bounds: "raise" (an IndexError, at the latest with the next wait),
         "wrap" or "clip".
+
+    Examples
+    --------
+    >>> x = vnp.arange(4)
+    >>> vnp.put(x, [0, 2], [10, 20])
+    >>> x
+    Array([10,  1, 20,  3], dtype=int64)
     """
     target = _target(a, "a")
     places = reshape(to_index(ind), -1)
@@ -82,7 +89,16 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
 
 
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
-    """Write one value to each line along an axis for each of its indices. See `numpy.put_along_axis`."""
+    """Write one value to each line along an axis for each of its indices. See `numpy.put_along_axis`.
+
+    Examples
+    --------
+    >>> x = vnp.asarray([[1, 2], [3, 4]])
+    >>> vnp.put_along_axis(x, vnp.asarray([[0], [1]]), 9, axis=1)
+    >>> x
+    Array([[9, 2],
+           [3, 9]], dtype=int64)
+    """
     target = _target(arr, "arr")
     index = to_index(indices)
     if index.dtype.kind not in "iu":
@@ -106,7 +122,15 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
 
 
 def place(arr: Any, mask: Any, vals: Any) -> None:
-    """Write values, one after the other, where a mask holds. See `numpy.place`. The mask is waited for."""
+    """Write values, one after the other, where a mask holds. See `numpy.place`. The mask is waited for.
+
+    Examples
+    --------
+    >>> x = vnp.arange(4)
+    >>> vnp.place(x, x > 1, [10, 20])
+    >>> x
+    Array([ 0,  1, 10, 20], dtype=int64)
+    """
     target = _target(arr, "arr")
     chosen = to_array(mask, "mask")
     if chosen.size != target.size:
@@ -116,7 +140,15 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 
 
 def putmask(a: Any, mask: Any, values: Any) -> None:
-    """Write the values at the places of elements where a mask holds. See `numpy.putmask`."""
+    """Write the values at the places of elements where a mask holds. See `numpy.putmask`.
+
+    Examples
+    --------
+    >>> x = vnp.arange(4)
+    >>> vnp.putmask(x, x > 1, 0)
+    >>> x
+    Array([0, 1, 0, 0], dtype=int64)
+    """
     target = _target(a, "a")
     chosen = to_array(mask, "mask").astype(bool, copy=False)
     if chosen.shape != target.shape:
@@ -133,6 +165,13 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
     """Write an array, or a number, to another one, where a mask holds. See `numpy.copyto`.
 
     Raises TypeError where `casting` does not allow it.
+
+    Examples
+    --------
+    >>> x = vnp.zeros(3)
+    >>> vnp.copyto(x, 2.0)
+    >>> x
+    Array([2., 2., 2.], dtype=float64)
     """
     target = _target(dst, "dst")
     if isinstance(src, (bool, int, float, complex)) and not isinstance(src, np.generic):
@@ -163,6 +202,14 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
     ------
     ValueError
         The array has fewer than two axes, or more than two of different lengths.
+
+    Examples
+    --------
+    >>> x = vnp.zeros((2, 2))
+    >>> vnp.fill_diagonal(x, 5)
+    >>> x
+    Array([[5., 0.],
+           [0., 5.]], dtype=float64)
     """
     target = _target(a, "a")
     if target.ndim < 2:

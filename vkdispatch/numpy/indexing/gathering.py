@@ -54,6 +54,11 @@ def nonzero(x: Any, /) -> tuple[Array, ...]:
     ------
     ValueError
         The array has no axes.
+
+    Examples
+    --------
+    >>> vnp.nonzero(vnp.asarray([0, 3, 0, 5]))
+    (Array([1, 3], dtype=int64),)
     """
     value = value_of(to_array(x, "x"))
     if not value.shape:

@@ -33,6 +33,11 @@ def get_items(x: Array, index: Any) -> Array:
     IndexError
         There are too many indices, one is out of bounds, or one is of a kind that arrays do not take.
         Indices in an Array that are out of bounds raise it with the next wait or read.
+
+    Examples
+    --------
+    >>> vnp.get_items(vnp.arange(6).reshape(2, 3), (1, slice(None)))
+    Array([3, 4, 5], dtype=int64)
     """
     view = view_of(x)
     found = native.basic_view(view, index) or _index_view(view, index)
@@ -54,6 +59,13 @@ def set_items(x: Array, index: Any, value: Any) -> None:
         The value does not broadcast to what is written, or `x` is a read-only view.
     TypeError, OverflowError
         The value is no Array or number, or a number that the dtype does not hold.
+
+    Examples
+    --------
+    >>> x = vnp.zeros(4, dtype=vnp.int32)
+    >>> vnp.set_items(x, slice(1, 3), 7)
+    >>> x
+    Array([0, 7, 7, 0], dtype=int32)
     """
     source = _parse_value(value, x)
     if index is Ellipsis or (type(index) is slice and index == _WHOLE and x.ndim):

@@ -63,6 +63,11 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, orde
         `x` has no `__dlpack__`, or arrays cannot have such elements, such as bfloat16.
     BufferError, ValueError
         The other library refuses to share the elements, or `copy` is False and they have to be copied.
+
+    Examples
+    --------
+    >>> vnp.from_dlpack(np.arange(3))
+    Array([0, 1, 2], dtype=int64)
     """
     if isinstance(x, SharedMemory):
         x = x.source
@@ -153,6 +158,12 @@ def to_device(x: Array, device: Any, /, *, stream: Any = None) -> Array:
     memory.
 
     Raises ValueError for a stream: there are none.
+
+    Examples
+    --------
+    >>> x = vnp.arange(3)
+    >>> vnp.to_device(x, x.device)
+    Array([0, 1, 2], dtype=int64)
     """
     if stream is not None:
         raise ArgumentValueError(f"stream: expected None, got {stream!r}")
@@ -176,6 +187,11 @@ def asbuffer(x: Array) -> Buffer[Any]:
 
     The buffer and the array share their memory if the elements lie one behind the other, and are
     not read-only; else it is a copy.
+
+    Examples
+    --------
+    >>> vnp.asbuffer(vnp.arange(3, dtype=vnp.float32)).read(0)
+    array([0., 1., 2.], dtype=float32)
     """
     if not isinstance(x, Array):
         raise ArgumentTypeError(f"x: expected an Array, got {describe(x)}; vd.asbuffer uploads data")

@@ -87,7 +87,13 @@ class NamespaceInfo:
 
 
 def __array_namespace_info__() -> NamespaceInfo:  # noqa: N807
-    """Return what the namespace can do, as the array API standard asks for."""
+    """Return what the namespace can do, as the array API standard asks for.
+
+    Examples
+    --------
+    >>> vnp.__array_namespace_info__().default_dtypes()["integral"]
+    dtype('int64')
+    """
     return NamespaceInfo()
 
 
@@ -95,6 +101,11 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     """Whether a dtype is another dtype, or of a kind such as "integral". See `numpy.isdtype`.
 
     Raises TypeError for an unknown kind.
+
+    Examples
+    --------
+    >>> vnp.isdtype(vnp.float32, "real floating")
+    True
     """
     own = parse_dtype(dtype)
     if isinstance(kind, tuple):
@@ -107,24 +118,48 @@ def isdtype(dtype: Any, kind: Any) -> bool:
 
 
 def can_cast(from_: Any, to: Any, /, casting: Any = "safe") -> bool:
-    """Whether a dtype, or that of an array, can be cast to another. See `numpy.can_cast`."""
+    """Whether a dtype, or that of an array, can be cast to another. See `numpy.can_cast`.
+
+    Examples
+    --------
+    >>> vnp.can_cast(vnp.int32, vnp.float64)
+    True
+    """
     return bool(
         np.can_cast(from_.dtype if isinstance(from_, Array) else parse_dtype(from_), parse_dtype(to), casting)
     )
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """Return the shape of an array. See `numpy.shape`."""
+    """Return the shape of an array. See `numpy.shape`.
+
+    Examples
+    --------
+    >>> vnp.shape(vnp.zeros((2, 3)))
+    (2, 3)
+    """
     return a.shape if isinstance(a, Array) else np.shape(a)
 
 
 def ndim(a: Any) -> int:
-    """Return the number of axes of an array. See `numpy.ndim`."""
+    """Return the number of axes of an array. See `numpy.ndim`.
+
+    Examples
+    --------
+    >>> vnp.ndim(vnp.zeros((2, 3)))
+    2
+    """
     return a.ndim if isinstance(a, Array) else np.ndim(a)
 
 
 def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
-    """Return the number of elements of an array, or along its axes. See `numpy.size`."""
+    """Return the number of elements of an array, or along its axes. See `numpy.size`.
+
+    Examples
+    --------
+    >>> vnp.size(vnp.zeros((2, 3)))
+    6
+    """
     if axis is None:
         return a.size if isinstance(a, Array) else np.size(a)
     lengths = shape(a)
@@ -132,17 +167,35 @@ def size(a: Any, axis: int | tuple[int, ...] | None = None) -> int:
 
 
 def isscalar(element: Any) -> bool:
-    """Whether something is a number, and no array. See `numpy.isscalar`."""
+    """Whether something is a number, and no array. See `numpy.isscalar`.
+
+    Examples
+    --------
+    >>> vnp.isscalar(3.0)
+    True
+    """
     return bool(np.isscalar(element))
 
 
 def common_type(*arrays: Any) -> Any:
-    """Return the real or complex type that all arrays fit into. See `numpy.common_type`."""
+    """Return the real or complex type that all arrays fit into. See `numpy.common_type`.
+
+    Examples
+    --------
+    >>> vnp.common_type(vnp.zeros(1, dtype=vnp.float32), vnp.zeros(1, dtype=vnp.int32))
+    <class 'numpy.float64'>
+    """
     return np.common_type(*(np.empty(0, each.dtype) for each in arrays))
 
 
 def min_scalar_type(a: Any, /) -> Any:
-    """Return the dtype of an array; of a number the smallest that holds it. See `numpy.min_scalar_type`."""
+    """Return the dtype of an array; of a number the smallest that holds it. See `numpy.min_scalar_type`.
+
+    Examples
+    --------
+    >>> vnp.min_scalar_type(300)
+    dtype('uint16')
+    """
     return (
         a.dtype
         if isinstance(a, Array) and a.ndim
@@ -151,12 +204,25 @@ def min_scalar_type(a: Any, /) -> Any:
 
 
 def promote_types(type1: Any, type2: Any) -> Any:
-    """Return the dtype to which two dtypes promote. See `numpy.promote_types`."""
+    """Return the dtype to which two dtypes promote. See `numpy.promote_types`.
+
+    Examples
+    --------
+    >>> vnp.promote_types(vnp.int32, vnp.float32)
+    dtype('float64')
+    """
     return np.promote_types(parse_dtype(type1), parse_dtype(type2))
 
 
 def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
-    """Whether two arrays may show the same memory. See `numpy.may_share_memory`."""
+    """Whether two arrays may show the same memory. See `numpy.may_share_memory`.
+
+    Examples
+    --------
+    >>> x = vnp.arange(6)
+    >>> vnp.may_share_memory(x, x[2:])
+    True
+    """
     if not (isinstance(a, Array) and isinstance(b, Array)):
         return False
     first, second = value_of(a), value_of(b)
@@ -164,7 +230,14 @@ def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
 
 
 def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
-    """Whether two arrays show an element both: exact, so it takes time. See `numpy.shares_memory`."""
+    """Whether two arrays show an element both: exact, so it takes time. See `numpy.shares_memory`.
+
+    Examples
+    --------
+    >>> x = vnp.arange(6)
+    >>> vnp.shares_memory(x[:2], x[4:])
+    False
+    """
     if not may_share_memory(a, b):
         return False
     first, second = view_of(a), view_of(b)

@@ -24,6 +24,13 @@ def eval(*arrays: Any) -> None:
     ------
     TypeError
         Something else is given.
+
+    Examples
+    --------
+    >>> x = vnp.arange(3) + 1
+    >>> vnp.eval(x)
+    >>> x
+    Array([1, 2, 3], dtype=int64)
     """
     for each in arrays:
         if isinstance(each, (list, tuple)):
@@ -58,6 +65,12 @@ def explain(x: Any) -> str:
     ------
     TypeError
         `x` is not an Array.
+
+    Examples
+    --------
+    >>> x = vnp.sqrt(vnp.arange(4, dtype=vnp.float32)) + 1
+    >>> print(vnp.explain(x).splitlines()[0])
+    1 kernel: 0 B read, 16 B written
     """
     if not isinstance(x, Array):
         raise ArgumentTypeError(f"x: expected an Array of vkdispatch.numpy, got {describe(x)}")

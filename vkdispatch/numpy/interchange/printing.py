@@ -35,6 +35,11 @@ def array2string(a: Any, max_line_width: int | None = None, precision: Any = Non
     """Return the elements as text. See `numpy.array2string`.
 
     Of an abbreviated array only the elements that are shown are read.
+
+    Examples
+    --------
+    >>> vnp.array2string(vnp.asarray([1.5, 2.25]), precision=1)
+    '[1.5 2.2]'
     """
     settings = np.get_printoptions()
     edges = _default_to(options.pop("edgeitems", None), settings["edgeitems"])
@@ -55,7 +60,13 @@ def array_str(
     precision: int | None = None,
     suppress_small: bool | None = None,
 ) -> str:
-    """Return the elements as text. See `numpy.array_str`."""
+    """Return the elements as text. See `numpy.array_str`.
+
+    Examples
+    --------
+    >>> vnp.array_str(vnp.arange(3))
+    '[0 1 2]'
+    """
     if not a.ndim:
         return str(a.numpy()[()])
     return array2string(a, max_line_width, precision, suppress_small=suppress_small, separator=" ", prefix="")
@@ -70,6 +81,11 @@ def array_repr(
     """Return the array as text that names its dtype, and its shape where the elements do not show it.
 
     See `numpy.array_repr`.
+
+    Examples
+    --------
+    >>> vnp.array_repr(vnp.arange(3))
+    'Array([0, 1, 2], dtype=int64)'
     """
     options = {"suppress_small": suppress_small, "separator": ", ", "prefix": "Array("}
     body = array2string(arr, max_line_width, precision, **options)

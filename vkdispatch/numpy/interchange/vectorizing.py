@@ -211,6 +211,12 @@ def vectorize(
         `pyfunc` is no function, or an annotation is no dtype.
     ValueError
         `excluded` or `signature` is given.
+
+    Examples
+    --------
+    >>> add_one = vnp.vectorize(lambda x: x + 1)
+    >>> add_one(vnp.arange(3))
+    Array([1, 2, 3], dtype=int64)
     """
     if excluded is not None or signature is not None:
         raise ArgumentValueError("excluded, signature: leave them out; functools.partial can fix arguments")

@@ -104,7 +104,14 @@ def _split_tall(x: Array) -> tuple[Array, Array] | None:
 
 
 def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitian: bool = False) -> Any:
-    """Return singular value decompositions. See `numpy.linalg.svd`."""
+    """Return singular value decompositions. See `numpy.linalg.svd`.
+
+    Examples
+    --------
+    >>> u, s, vh = vnp.linalg.svd(vnp.asarray([[3.0, 0.0], [0.0, 2.0]]))
+    >>> s
+    Array([3., 2.], dtype=float64)
+    """
     array = require_array(x)
     if not compute_uv and not hermitian:
         return svdvals(array)
@@ -120,7 +127,13 @@ def svd(x: Any, /, full_matrices: bool = True, compute_uv: bool = True, hermitia
 
 
 def svdvals(x: Any, /) -> Array:
-    """Return singular values. See `numpy.linalg.svdvals`."""
+    """Return singular values. See `numpy.linalg.svdvals`.
+
+    Examples
+    --------
+    >>> vnp.linalg.svdvals(vnp.asarray([[3.0, 0.0], [0.0, 2.0]]))
+    Array([3., 2.], dtype=float64)
+    """
     array = require_array(x)
     tall = _split_tall(array)
     found: Array = _call_host(
@@ -138,7 +151,14 @@ def _check_triangle(name: str) -> str:
 
 
 def eigh(x: Any, /, UPLO: str = "L") -> EighResult:  # noqa: N803  NumPy's name
-    """Return eigenvalues and eigenvectors of Hermitian matrices. See `numpy.linalg.eigh`."""
+    """Return eigenvalues and eigenvectors of Hermitian matrices. See `numpy.linalg.eigh`.
+
+    Examples
+    --------
+    >>> values, vectors = vnp.linalg.eigh(vnp.asarray([[2.0, 1.0], [1.0, 2.0]]))
+    >>> values
+    Array([1., 3.], dtype=float64)
+    """
     part = _check_triangle(UPLO)
     return EighResult(
         *_call_host("eigh", lambda a: tuple(_numpy_linalg.eigh(a, part)), require_square(x, "eigh"))
@@ -146,7 +166,13 @@ def eigh(x: Any, /, UPLO: str = "L") -> EighResult:  # noqa: N803  NumPy's name
 
 
 def eigvalsh(x: Any, /, UPLO: str = "L") -> Array:  # noqa: N803  NumPy's name
-    """Return eigenvalues of Hermitian matrices. See `numpy.linalg.eigvalsh`."""
+    """Return eigenvalues of Hermitian matrices. See `numpy.linalg.eigvalsh`.
+
+    Examples
+    --------
+    >>> vnp.linalg.eigvalsh(vnp.asarray([[2.0, 1.0], [1.0, 2.0]]))
+    Array([1., 3.], dtype=float64)
+    """
     part = _check_triangle(UPLO)
     found: Array = _call_host(
         "eigvalsh", lambda a: _numpy_linalg.eigvalsh(a, part), require_square(x, "eigvalsh")
@@ -158,6 +184,12 @@ def eig(x: Any, /) -> EigResult:
     """Return eigenvalues and eigenvectors of square matrices. See `numpy.linalg.eig`.
 
     Both are always complex, whatever the values are.
+
+    Examples
+    --------
+    >>> values, vectors = vnp.linalg.eig(vnp.asarray([[2.0, 0.0], [0.0, 3.0]]))
+    >>> values
+    Array([2.+0.j, 3.+0.j], dtype=complex128)
     """
     array = require_square(x, "eig")
     found = _call_host("eig", lambda a: tuple(_complex(each) for each in _numpy_linalg.eig(a)), array)
@@ -165,7 +197,13 @@ def eig(x: Any, /) -> EigResult:
 
 
 def eigvals(x: Any, /) -> Array:
-    """Return eigenvalues of square matrices, always complex. See `numpy.linalg.eigvals`."""
+    """Return eigenvalues of square matrices, always complex. See `numpy.linalg.eigvals`.
+
+    Examples
+    --------
+    >>> vnp.linalg.eigvals(vnp.asarray([[2.0, 0.0], [0.0, 3.0]]))
+    Array([2.+0.j, 3.+0.j], dtype=complex128)
+    """
     array = require_square(x, "eigvals")
     found: Array = _call_host("eigvals", lambda a: _complex(_numpy_linalg.eigvals(a)), array)
     return found
@@ -180,7 +218,14 @@ def _number(value: Any) -> Any:
 
 
 def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
-    """Return pseudo-inverses. See `numpy.linalg.pinv`. `rcond` and `rtol` are names of one number."""
+    """Return pseudo-inverses. See `numpy.linalg.pinv`. `rcond` and `rtol` are names of one number.
+
+    Examples
+    --------
+    >>> vnp.linalg.pinv(vnp.asarray([[2.0, 0.0], [0.0, 0.0]]))
+    Array([[0.5, 0. ],
+           [0. , 0. ]], dtype=float64)
+    """
     array, limit = require_array(x), _number(rcond if rtol is None else rtol)
     tall = None if hermitian else _split_tall(array)
     found: Array = _call_host(
@@ -190,7 +235,14 @@ def pinv(x: Any, /, rcond: Any = None, hermitian: bool = False, *, rtol: Any = N
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Array, Array, int, Array]:
-    """Return least-squares solutions, residuals, the rank and singular values. See `numpy.linalg.lstsq`."""
+    """Return least-squares solutions, residuals, the rank and singular values. See `numpy.linalg.lstsq`.
+
+    Examples
+    --------
+    >>> x, *rest = vnp.linalg.lstsq(vnp.asarray([[1.0, 0], [0, 2], [0, 0]]), vnp.asarray([3.0, 4, 0]))
+    >>> x
+    Array([3., 2.], dtype=float64)
+    """
     left, right = require_array(a, "a"), require_array(b, "b")
     tall = _split_tall(left) if left.ndim == 2 and right.shape[:1] == left.shape[:1] else None
     if tall is None:
@@ -209,13 +261,25 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[Array, Array, int, Array]:
 
 
 def cond(x: Any, p: Any = None) -> Array:
-    """Return condition numbers. See `numpy.linalg.cond`."""
+    """Return condition numbers. See `numpy.linalg.cond`.
+
+    Examples
+    --------
+    >>> float(vnp.linalg.cond(vnp.asarray([[2.0, 0.0], [0.0, 1.0]])))
+    2.0
+    """
     found: Array = _call_host("cond", lambda a: _numpy_linalg.cond(a, p), require_array(x))
     return found
 
 
 def matrix_rank(x: Any, /, tol: Any = None, hermitian: bool = False, *, rtol: Any = None) -> Array:
-    """Return ranks of matrices. See `numpy.linalg.matrix_rank`."""
+    """Return ranks of matrices. See `numpy.linalg.matrix_rank`.
+
+    Examples
+    --------
+    >>> vnp.linalg.matrix_rank(vnp.asarray([[1.0, 2.0], [2.0, 4.0]]))
+    Array(1, dtype=int64)
+    """
     array = require_array(x)
     if array.ndim < 2:
         return any_of(array != 0).astype(np.int64)

@@ -28,7 +28,13 @@ def _with_fractions(x: Array) -> Array:
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
-    """Return norms of vectors. See `numpy.linalg.vector_norm`. Raises ValueError for an `ord` of matrices."""
+    """Return norms of vectors. See `numpy.linalg.vector_norm`. Raises ValueError for an `ord` of matrices.
+
+    Examples
+    --------
+    >>> vnp.linalg.vector_norm(vnp.asarray([3.0, 4.0]))
+    Array(5., dtype=float64)
+    """
     if isinstance(ord, str):
         raise ArgumentValueError(f"ord: expected a number for vectors, got {ord!r}")
     array = _with_fractions(require_array(x))
@@ -52,7 +58,13 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array:
-    """Return norms of matrices, the last two axes. See `numpy.linalg.matrix_norm`."""
+    """Return norms of matrices, the last two axes. See `numpy.linalg.matrix_norm`.
+
+    Examples
+    --------
+    >>> vnp.linalg.matrix_norm(vnp.asarray([[3.0, 0.0], [0.0, 4.0]]))
+    Array(5., dtype=float64)
+    """
     array = _with_fractions(require_array(x))
     if array.ndim < 2:
         raise ArgumentValueError(f"x: expected at least two axes, got the shape {array.shape}")
@@ -72,7 +84,13 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Array:
-    """Return the norm of a vector or matrix. See `numpy.linalg.norm`."""
+    """Return the norm of a vector or matrix. See `numpy.linalg.norm`.
+
+    Examples
+    --------
+    >>> vnp.linalg.norm(vnp.asarray([3.0, 4.0]))
+    Array(5., dtype=float64)
+    """
     array = require_array(x)
     if axis is None and ord is None:
         flat = vector_norm(array)

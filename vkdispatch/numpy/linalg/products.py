@@ -63,6 +63,12 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> Array:
         An operand has no axes, or the shapes do not fit.
     TypeError
         The product does not go into `dtype`, or into that of `out`, by a "same_kind" cast.
+
+    Examples
+    --------
+    >>> vnp.matmul(vnp.asarray([[1, 2], [3, 4]]), vnp.asarray([[1, 0], [0, 2]]))
+    Array([[1, 4],
+           [3, 8]], dtype=int64)
     """
     a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if not (a.ndim and b.ndim):
@@ -129,7 +135,13 @@ def _fit_batches(first: Array, second: Array, batch: Shape) -> tuple[Array, Arra
 
 
 def matvec(x1: Any, x2: Any, /) -> Array:
-    """Return products of matrices and vectors. See `numpy.matvec`."""
+    """Return products of matrices and vectors. See `numpy.matvec`.
+
+    Examples
+    --------
+    >>> vnp.matvec(vnp.asarray([[1, 2], [3, 4]]), vnp.asarray([1, 1]))
+    Array([3, 7], dtype=int64)
+    """
     a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if a.ndim < 2 or b.ndim < 1:
         raise ArgumentValueError(f"matvec: expected matrices and vectors, got {a.shape} and {b.shape}")
@@ -137,7 +149,13 @@ def matvec(x1: Any, x2: Any, /) -> Array:
 
 
 def vecmat(x1: Any, x2: Any, /) -> Array:
-    """Return products of vectors, which are conjugated, and matrices. See `numpy.vecmat`."""
+    """Return products of vectors, which are conjugated, and matrices. See `numpy.vecmat`.
+
+    Examples
+    --------
+    >>> vnp.vecmat(vnp.asarray([1, 1]), vnp.asarray([[1, 2], [3, 4]]))
+    Array([4, 6], dtype=int64)
+    """
     a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if a.ndim < 1 or b.ndim < 2:
         raise ArgumentValueError(f"vecmat: expected vectors and matrices, got {a.shape} and {b.shape}")
@@ -146,7 +164,13 @@ def vecmat(x1: Any, x2: Any, /) -> Array:
 
 
 def dot(x1: Any, x2: Any, /, out: Any = None) -> Array:
-    """Return the dot product. See `numpy.dot`."""
+    """Return the dot product. See `numpy.dot`.
+
+    Examples
+    --------
+    >>> vnp.dot(vnp.asarray([1, 2]), vnp.asarray([3, 4]))
+    Array(11, dtype=int64)
+    """
     a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if a.ndim == 0 or b.ndim == 0:
         return store_result(out, multiply(a, b))
@@ -156,7 +180,13 @@ def dot(x1: Any, x2: Any, /, out: Any = None) -> Array:
 
 
 def inner(x1: Any, x2: Any, /) -> Array:
-    """Return the inner product over the last axes. See `numpy.inner`."""
+    """Return the inner product over the last axes. See `numpy.inner`.
+
+    Examples
+    --------
+    >>> vnp.inner(vnp.asarray([1, 2]), vnp.asarray([3, 4]))
+    Array(11, dtype=int64)
+    """
     a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if a.ndim == 0 or b.ndim == 0:
         scaled: Array = multiply(a, b)
@@ -165,19 +195,38 @@ def inner(x1: Any, x2: Any, /) -> Array:
 
 
 def vdot(x1: Any, x2: Any, /) -> Array:
-    """Return the dot product of flattened arrays, the first one conjugated. See `numpy.vdot`."""
+    """Return the dot product of flattened arrays, the first one conjugated. See `numpy.vdot`.
+
+    Examples
+    --------
+    >>> vnp.vdot(vnp.asarray([1j, 2]), vnp.asarray([1j, 3]))
+    Array(7.+0.j, dtype=complex128)
+    """
     return vecdot(reshape(require_array(x1, "x1"), -1), reshape(require_array(x2, "x2"), -1))
 
 
 def outer(x1: Any, x2: Any, /, out: Any = None) -> Array:
-    """Return products of all pairs of elements. See `numpy.outer`."""
+    """Return products of all pairs of elements. See `numpy.outer`.
+
+    Examples
+    --------
+    >>> vnp.outer(vnp.asarray([1, 2]), vnp.asarray([3, 4]))
+    Array([[3, 4],
+           [6, 8]], dtype=int64)
+    """
     return store_result(
         out, multiply(reshape(require_array(x1, "x1"), (-1, 1)), reshape(require_array(x2, "x2"), (1, -1)))
     )
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
-    """Return dot products along an axis, the first operand conjugated. See `numpy.vecdot`."""
+    """Return dot products along an axis, the first operand conjugated. See `numpy.vecdot`.
+
+    Examples
+    --------
+    >>> vnp.vecdot(vnp.asarray([[1, 2], [3, 4]]), vnp.asarray([1, 1]))
+    Array([3, 7], dtype=int64)
+    """
     a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if not (a.ndim and b.ndim):
         raise ArgumentValueError("vecdot: operands need at least one axis")
@@ -192,7 +241,14 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
 
 
 def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Array:
-    """Return sums of products over axes. See `numpy.tensordot`."""
+    """Return sums of products over axes. See `numpy.tensordot`.
+
+    Examples
+    --------
+    >>> vnp.tensordot(vnp.ones((2, 3)), vnp.ones((3, 2)), axes=1)
+    Array([[3., 3.],
+           [3., 3.]], dtype=float64)
+    """
     a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if isinstance(axes, (int, np.integer)):
         count = operator.index(axes)
@@ -217,7 +273,13 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Array:
 def cross(
     x1: Any, x2: Any, /, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None
 ) -> Array:
-    """Return cross products of vectors of three elements. See `numpy.cross`. Raises ValueError for others."""
+    """Return cross products of vectors of three elements. See `numpy.cross`. Raises ValueError for others.
+
+    Examples
+    --------
+    >>> vnp.linalg.cross(vnp.asarray([1, 0, 0]), vnp.asarray([0, 1, 0]))
+    Array([0, 0, 1], dtype=int64)
+    """
     a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if axis is not None:
         axisa = axisb = axisc = axis
@@ -232,17 +294,35 @@ def cross(
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
-    """Return sums of diagonals of matrices, the last two axes. See `numpy.linalg.trace`."""
+    """Return sums of diagonals of matrices, the last two axes. See `numpy.linalg.trace`.
+
+    Examples
+    --------
+    >>> vnp.linalg.trace(vnp.asarray([[1, 2], [3, 4]]))
+    Array(5, dtype=int64)
+    """
     return total(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Array:
-    """Return diagonals of matrices, the last two axes: a view. See `numpy.linalg.diagonal`."""
+    """Return diagonals of matrices, the last two axes: a view. See `numpy.linalg.diagonal`.
+
+    Examples
+    --------
+    >>> vnp.linalg.diagonal(vnp.asarray([[1, 2], [3, 4]]))
+    Array([1, 4], dtype=int64)
+    """
     return diagonal_of(x, offset, -2, -1)
 
 
 def kron(x1: Any, x2: Any) -> Array:
-    """Return the Kronecker product. See `numpy.kron`."""
+    """Return the Kronecker product. See `numpy.kron`.
+
+    Examples
+    --------
+    >>> vnp.kron(vnp.asarray([1, 10]), vnp.asarray([1, 2]))
+    Array([ 1,  2, 10, 20], dtype=int64)
+    """
     a, b = require_array(x1), require_array(x2)
     ndim = max(a.ndim, b.ndim)
     left = (1,) * (ndim - a.ndim) + a.shape
@@ -263,6 +343,12 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Array:
         There are fewer than two, or the shapes do not fit.
     LinAlgError
         Others than the first and the last one have no two axes.
+
+    Examples
+    --------
+    >>> vnp.linalg.multi_dot([vnp.ones((2, 3)), vnp.ones((3, 4)), vnp.ones((4, 1))])
+    Array([[12.],
+           [12.]], dtype=float64)
     """
     given = [require_array(each, f"arrays[{i}]") for i, each in enumerate(arrays)]
     if len(given) < 2:

@@ -79,7 +79,14 @@ def _with_shape(view: View, shape: Shape) -> Array:
 
 
 def cholesky(x: Any, /, *, upper: bool = False) -> Array:
-    """Return Cholesky factors. See `numpy.linalg.cholesky`. Raises LinAlgError for indefinite matrices."""
+    """Return Cholesky factors. See `numpy.linalg.cholesky`. Raises LinAlgError for indefinite matrices.
+
+    Examples
+    --------
+    >>> vnp.linalg.cholesky(vnp.asarray([[4.0, 2.0], [2.0, 2.0]]))
+    Array([[2., 0.],
+           [1., 1.]], dtype=float64)
+    """
     array = require_square(x, "cholesky")
     kind = _factor_kind("cholesky", array)
     if upper:
@@ -103,7 +110,14 @@ def _factor(x: Any, name: str) -> tuple[Array, Array, Array]:
 
 
 def slogdet(x: Any, /) -> SlogdetResult:
-    """Return signs and logarithms of determinants. See `numpy.linalg.slogdet`."""
+    """Return signs and logarithms of determinants. See `numpy.linalg.slogdet`.
+
+    Examples
+    --------
+    >>> sign, logarithm = vnp.linalg.slogdet(vnp.asarray([[2.0, 0.0], [0.0, -1.0]]))
+    >>> sign
+    Array(-1., dtype=float64)
+    """
     factors, pivots, _ = _factor(x, "slogdet")
     entries = diagonal(factors)
     swaps = total(
@@ -114,7 +128,13 @@ def slogdet(x: Any, /) -> SlogdetResult:
 
 
 def det(x: Any, /) -> Array:
-    """Return determinants. See `numpy.linalg.det`."""
+    """Return determinants. See `numpy.linalg.det`.
+
+    Examples
+    --------
+    >>> vnp.linalg.det(vnp.asarray([[2.0, 0.0], [0.0, 3.0]]))
+    Array(6., dtype=float64)
+    """
     signs, logarithms = slogdet(x)
     found: Array = multiply(signs, exponential(logarithms))
     return found
@@ -130,7 +150,14 @@ def _solve(name: str, x: Array, right: View, shape: Shape, kind: Kind) -> None:
 
 
 def inv(x: Any, /) -> Array:
-    """Return inverse matrices. See `numpy.linalg.inv`. Raises LinAlgError for singular ones."""
+    """Return inverse matrices. See `numpy.linalg.inv`. Raises LinAlgError for singular ones.
+
+    Examples
+    --------
+    >>> vnp.linalg.inv(vnp.asarray([[2.0, 0.0], [0.0, 4.0]]))
+    Array([[0.5 , 0.  ],
+           [0.  , 0.25]], dtype=float64)
+    """
     array = require_square(x, "inv")
     kind = _factor_kind("inv", array)
     unit = _copy_matrices(eye(array.shape[-1], dtype=kind, device=array.device), kind, array.shape)
@@ -147,6 +174,11 @@ def solve(x1: Any, x2: Any, /) -> Array:
         A matrix of `x1` is singular, or not square.
     ValueError
         The shapes do not fit.
+
+    Examples
+    --------
+    >>> vnp.linalg.solve(vnp.asarray([[2.0, 0.0], [0.0, 4.0]]), vnp.asarray([1.0, 2.0]))
+    Array([0.5, 0.5], dtype=float64)
     """
     a, b = require_square(x1, "solve"), require_array(x2, "x2")
     if not b.ndim:
@@ -173,7 +205,14 @@ def solve(x1: Any, x2: Any, /) -> Array:
 
 
 def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
-    """Return the x for which `tensordot(a, x, x.ndim)` is b. See `numpy.linalg.tensorsolve`."""
+    """Return the x for which `tensordot(a, x, x.ndim)` is b. See `numpy.linalg.tensorsolve`.
+
+    Examples
+    --------
+    >>> vnp.linalg.tensorsolve(2 * vnp.eye(4).reshape(2, 2, 2, 2), vnp.ones((2, 2)))
+    Array([[0.5, 0.5],
+           [0.5, 0.5]], dtype=float64)
+    """
     left, right = require_array(a, "a"), require_array(b, "b")
     if axes is not None:
         moved = parse_axes(tuple(axes), left.ndim, "axes")
@@ -189,7 +228,13 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
 
 
 def tensorinv(a: Any, ind: int = 2) -> Array:
-    """Return the inverse for `tensordot`. See `numpy.linalg.tensorinv`."""
+    """Return the inverse for `tensordot`. See `numpy.linalg.tensorinv`.
+
+    Examples
+    --------
+    >>> vnp.linalg.tensorinv(2 * vnp.eye(4).reshape(2, 2, 2, 2)).shape
+    (2, 2, 2, 2)
+    """
     array = require_array(a, "a")
     if operator.index(ind) < 1:
         raise ArgumentValueError(f"ind: expected a positive int, got {ind}")
@@ -212,6 +257,12 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
         The dtype is float16.
     ValueError
         The mode is unknown.
+
+    Examples
+    --------
+    >>> q, r = vnp.linalg.qr(vnp.asarray([[3.0, 1.0], [4.0, 2.0]]))
+    >>> vnp.allclose(q @ r, vnp.asarray([[3.0, 1.0], [4.0, 2.0]]))
+    True
     """
     if mode not in ("reduced", "complete", "r"):
         raise ArgumentValueError(f"mode: expected 'reduced', 'complete' or 'r', got {mode!r}")
@@ -227,7 +278,14 @@ def qr(x: Any, /, mode: str = "reduced") -> Any:
 
 
 def matrix_power(x: Any, /, n: int) -> Array:
-    """Return powers of square matrices. See `numpy.linalg.matrix_power`."""
+    """Return powers of square matrices. See `numpy.linalg.matrix_power`.
+
+    Examples
+    --------
+    >>> vnp.linalg.matrix_power(vnp.asarray([[1, 1], [0, 1]]), 3)
+    Array([[1, 3],
+           [0, 1]], dtype=int64)
+    """
     array = require_square(x, "matrix_power")
     power = operator.index(n)
     if power < 0:

@@ -30,6 +30,12 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
         A condition is not boolean.
     ValueError
         There are no conditions, or not as many as choices.
+
+    Examples
+    --------
+    >>> x = vnp.arange(5)
+    >>> vnp.select([x < 2, x > 3], [x, x * x], default=-1)
+    Array([ 0,  1, -1, -1, 16], dtype=int64)
     """
     if len(condlist) != len(choicelist) or not condlist:
         raise ArgumentValueError(
@@ -67,6 +73,11 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
         `a` has no integers.
     ValueError
         There are no choices, or a number is out of bounds.
+
+    Examples
+    --------
+    >>> vnp.choose(vnp.asarray([0, 1, 0]), [vnp.asarray([1, 2, 3]), vnp.asarray([10, 20, 30])])
+    Array([ 1, 20,  3], dtype=int64)
     """
     index = to_array(a, "a")
     if index.dtype.kind not in "biu":
@@ -104,6 +115,12 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     ------
     ValueError
         There are neither as many functions as conditions nor one more.
+
+    Examples
+    --------
+    >>> x = vnp.asarray([-1.0, 2.0])
+    >>> vnp.piecewise(x, [x < 0, x >= 0], [0.0, lambda x: x * x])
+    Array([0., 4.], dtype=float64)
     """
     array = to_array(x)
     given = [condlist] if _is_condition(condlist) else list(condlist)

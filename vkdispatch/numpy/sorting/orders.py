@@ -36,6 +36,11 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
     ------
     ValueError
         There are no keys, or their shapes differ.
+
+    Examples
+    --------
+    >>> vnp.lexsort((vnp.asarray([2, 1, 1]), vnp.asarray([0, 1, 0])))
+    Array([2, 0, 1], dtype=int64)
     """
     each = [to_array(key, "keys") for key in keys]
     if not each or any(key.shape != each[0].shape for key in each):
@@ -64,13 +69,25 @@ def partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = None) -> Arra
     """Return a copy with no larger elements before the place `kth`, and no smaller ones behind it.
 
     All elements are sorted. Raises ValueError if `kth` is out of bounds. See `numpy.partition`.
+
+    Examples
+    --------
+    >>> vnp.partition(vnp.asarray([5, 1, 4, 2]), 1)[:2]
+    Array([1, 2], dtype=int64)
     """
     _check_kth(a, kth, axis)
     return sort(a, axis=axis)
 
 
 def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: Any = None) -> Array:
-    """Return indices that partition an array. See `partition` and `numpy.argpartition`."""
+    """Return indices that partition an array. See `partition` and `numpy.argpartition`.
+
+    Examples
+    --------
+    >>> x = vnp.asarray([5, 1, 4, 2])
+    >>> x[vnp.argpartition(x, 1)][:2]
+    Array([1, 2], dtype=int64)
+    """
     _check_kth(a, kth, axis)
     return argsort(a, axis=axis)
 
@@ -85,6 +102,14 @@ def topk(x: Any, k: int, /, *, axis: int | None = -1, largest: bool = True) -> t
     ------
     ValueError
         `k` is negative, or larger than the axis.
+
+    Examples
+    --------
+    >>> values, places = vnp.topk(vnp.asarray([5, 1, 4, 2]), 2)
+    >>> values
+    Array([5, 4], dtype=int64)
+    >>> places
+    Array([0, 2], dtype=int64)
     """
     array, k = to_array(x), parse_index(k, "k")
     if axis is None:

@@ -65,6 +65,11 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 
     Without `x` and `y`: the indices of elements that are true, as from `nonzero`. Raises ValueError if only
     one of them is given.
+
+    Examples
+    --------
+    >>> vnp.where(vnp.asarray([True, False]), vnp.asarray([1, 2]), 0)
+    Array([1, 0], dtype=int64)
     """
     if (x is None) != (y is None):
         raise ArgumentValueError("x, y: expected both or neither")
@@ -72,12 +77,25 @@ def where(condition: Any, x: Any = None, y: Any = None, /) -> Any:
 
 
 def flatnonzero(x: Any) -> Array:
-    """Return the flat indices of elements that are not zero. See `numpy.flatnonzero`."""
+    """Return the flat indices of elements that are not zero. See `numpy.flatnonzero`.
+
+    Examples
+    --------
+    >>> vnp.flatnonzero(vnp.asarray([0, 3, 0, 5]))
+    Array([1, 3], dtype=int64)
+    """
     return nonzero(reshape(x, -1))[0]
 
 
 def argwhere(x: Any) -> Array:
-    """Return the indices of elements that are not zero, a row for each element. See `numpy.argwhere`."""
+    """Return the indices of elements that are not zero, a row for each element. See `numpy.argwhere`.
+
+    Examples
+    --------
+    >>> vnp.argwhere(vnp.asarray([[0, 1], [1, 0]]))
+    Array([[0, 1],
+           [1, 0]], dtype=int64)
+    """
     array = to_array(x, "x")
     if not array.ndim:
         return zeros((int(bool(array)), 0), int64)
@@ -95,7 +113,13 @@ def _parse_lines(x: Any, axis: Any) -> tuple[Any, Shape, int, Shape]:
 def sort(
     x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool | None = True
 ) -> Array:
-    """Return a sorted copy; the sort is stable, and NaN comes after all numbers. See `numpy.sort`."""
+    """Return a sorted copy; the sort is stable, and NaN comes after all numbers. See `numpy.sort`.
+
+    Examples
+    --------
+    >>> vnp.sort(vnp.asarray([3, 1, 2]))
+    Array([1, 2, 3], dtype=int64)
+    """
     lines, shape, along, own = _parse_lines(x, axis)
     if lines.size == 0:
         return zeros(own, lines.dtype, device=device_of(lines))
@@ -106,7 +130,13 @@ def sort(
 def argsort(
     x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool | None = True
 ) -> Array:
-    """Return the indices that would sort the array; those of equal elements ascend. See `numpy.argsort`."""
+    """Return the indices that would sort the array; those of equal elements ascend. See `numpy.argsort`.
+
+    Examples
+    --------
+    >>> vnp.argsort(vnp.asarray([3, 1, 2]))
+    Array([1, 2, 0], dtype=int64)
+    """
     value = parse_value(x)
     if not value.shape and axis in (-1, 0):
         return zeros((1,), int64, device=device_of(value))
@@ -124,6 +154,11 @@ def searchsorted(x1: Any, /, v: Any, side: str = "left", sorter: Any = None) -> 
     ------
     ValueError
         `x1` has not one axis, or `side` is neither "left" nor "right".
+
+    Examples
+    --------
+    >>> vnp.searchsorted(vnp.asarray([1, 3, 5]), vnp.asarray([0, 3, 6]))
+    Array([0, 1, 3], dtype=int64)
     """
     if side not in ("left", "right"):
         raise ArgumentValueError(f"side: expected 'left' or 'right', got {side!r}")
@@ -174,6 +209,11 @@ def take(x: Any, /, indices: Any, axis: Any = None, out: Any = None, mode: str =
     mode
         What is done about indices out of bounds: "raise" (an IndexError, at the latest with the next wait),
         "wrap" or "clip".
+
+    Examples
+    --------
+    >>> vnp.take(vnp.asarray([10, 20, 30]), vnp.asarray([2, 0]))
+    Array([30, 10], dtype=int64)
     """
     array = to_array(x, "x")
     index = indices if isinstance(indices, Array) else np.asarray(indices)
@@ -215,6 +255,13 @@ def take_along_axis(x: Any, /, indices: Any, axis: int | None = -1) -> Array:
         The arrays have different numbers of axes, or their other axes do not broadcast.
     IndexError
         The indices are no integers, or out of bounds: of those in an Array, with the next wait or read.
+
+    Examples
+    --------
+    >>> x = vnp.asarray([[3, 1], [2, 5]])
+    >>> vnp.take_along_axis(x, vnp.argsort(x, axis=1), axis=1)
+    Array([[1, 3],
+           [2, 5]], dtype=int64)
     """
     array = to_array(x, "x")
     index = indices if isinstance(indices, Array) else from_numpy(np.asarray(indices), array.device)
@@ -274,6 +321,11 @@ def unique_all(x: Any, /) -> UniqueAll:
     """Return the different elements in order, first places, inverse and counts. See `numpy.unique_all`.
 
     Each NaN is different from all others.
+
+    Examples
+    --------
+    >>> vnp.unique_all(vnp.asarray([3, 1, 3])).inverse_indices
+    Array([1, 0, 1], dtype=int64)
     """
     array = to_array(x, "x")
     flat = reshape(array, -1)
@@ -282,7 +334,14 @@ def unique_all(x: Any, /) -> UniqueAll:
 
 
 def unique_counts(x: Any, /) -> UniqueCounts:
-    """Return the different elements in order, and how often each occurs. See `numpy.unique_counts`."""
+    """Return the different elements in order, and how often each occurs. See `numpy.unique_counts`.
+
+    Examples
+    --------
+    >>> values, counts = vnp.unique_counts(vnp.asarray([3, 1, 3]))
+    >>> counts
+    Array([1, 2], dtype=int64)
+    """
     ordered = sort(x, axis=None)
     if not ordered.size:
         return UniqueCounts(ordered, zeros((0,), int64, device=ordered.device))
@@ -291,13 +350,26 @@ def unique_counts(x: Any, /) -> UniqueCounts:
 
 
 def unique_inverse(x: Any, /) -> UniqueInverse:
-    """Return the different elements in order, and the place of each element among them."""
+    """Return the different elements in order, and the place of each element among them.
+
+    Examples
+    --------
+    >>> values, positions = vnp.unique_inverse(vnp.asarray([3, 1, 3]))
+    >>> positions
+    Array([1, 0, 1], dtype=int64)
+    """
     found = unique_all(x)
     return UniqueInverse(found.values, found.inverse_indices)
 
 
 def unique_values(x: Any, /) -> Array:
-    """Return the different elements in order. See `numpy.unique_values`."""
+    """Return the different elements in order. See `numpy.unique_values`.
+
+    Examples
+    --------
+    >>> vnp.unique_values(vnp.asarray([3, 1, 3]))
+    Array([1, 3], dtype=int64)
+    """
     ordered = sort(x, axis=None)
     return ordered[_are_first(ordered)] if ordered.size else ordered
 
@@ -315,6 +387,11 @@ def unique(
     """Return the different elements, or parts along an axis, in order. See `numpy.unique`.
 
     With `equal_nan` all NaNs are one element, unless an axis is given.
+
+    Examples
+    --------
+    >>> vnp.unique(vnp.asarray([3, 1, 3, 2]))
+    Array([1, 2, 3], dtype=int64)
     """
     array = to_array(x, "x")
     values: Array
@@ -392,7 +469,13 @@ def isin(
     *,
     kind: Any = None,
 ) -> Array:
-    """Return which elements are among others. See `numpy.isin`; `assume_unique` changes nothing."""
+    """Return which elements are among others. See `numpy.isin`; `assume_unique` changes nothing.
+
+    Examples
+    --------
+    >>> vnp.isin(vnp.arange(4), vnp.asarray([1, 3]))
+    Array([False,  True, False,  True], dtype=bool)
+    """
     first = x1 if isinstance(x1, Array) else None
     if first is not None and isinstance(test_elements, np.ndarray):
         test_elements = from_numpy(test_elements, first.device)

@@ -30,6 +30,11 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
         The condition is no vector.
     IndexError
         It holds beyond the end of the axis.
+
+    Examples
+    --------
+    >>> vnp.compress([True, False, True], vnp.asarray([10, 20, 30]))
+    Array([10, 30], dtype=int64)
     """
     chosen, array = to_array(condition, "condition"), to_array(a, "a")
     if chosen.ndim != 1:
@@ -45,7 +50,14 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
 
 
 def extract(condition: Any, arr: Any) -> Array:
-    """Return the elements for which a condition holds, which is waited for. See `numpy.extract`."""
+    """Return the elements for which a condition holds, which is waited for. See `numpy.extract`.
+
+    Examples
+    --------
+    >>> x = vnp.arange(6)
+    >>> vnp.extract(x % 3 == 0, x)
+    Array([0, 3], dtype=int64)
+    """
     (places,) = nonzero(reshape(to_array(condition, "condition"), -1))
     return take(reshape(to_array(arr, "arr"), -1), places)
 
@@ -59,6 +71,12 @@ def block(arrays: Any) -> Array:
         A list is empty, lists are not nested alike, or shapes do not fit.
     TypeError
         A block is a tuple.
+
+    Examples
+    --------
+    >>> vnp.block([[vnp.eye(2), vnp.zeros((2, 1))]])
+    Array([[1., 0., 0.],
+           [0., 1., 0.]], dtype=float64)
     """
     depth = _find_depth(arrays)
     ndim = max(depth, max(each.ndim for each in _find_blocks(arrays)))
@@ -99,7 +117,13 @@ def _bits_order(bitorder: str) -> Array:
 
 
 def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Array:
-    """Return bytes whose bits are truth values along an axis. See `numpy.packbits`."""
+    """Return bytes whose bits are truth values along an axis. See `numpy.packbits`.
+
+    Examples
+    --------
+    >>> vnp.packbits(vnp.asarray([1, 0, 1], dtype=vnp.uint8))
+    Array([160], dtype=uint8)
+    """
     array = to_array(a, "a")
     if array.dtype.kind not in "biu":
         raise ArgumentTypeError(f"a: expected integers or booleans, got {array.dtype}")
@@ -117,7 +141,13 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Array
 
 
 def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Array:
-    """Return the bits of bytes along an axis, as uint8. See `numpy.unpackbits`."""
+    """Return the bits of bytes along an axis, as uint8. See `numpy.unpackbits`.
+
+    Examples
+    --------
+    >>> vnp.unpackbits(vnp.asarray([160], dtype=vnp.uint8))
+    Array([1, 0, 1, 0, 0, 0, 0, 0], dtype=uint8)
+    """
     array = to_array(a, "a")
     if array.dtype != np.uint8:
         raise ArgumentTypeError(f"a: expected uint8, got {array.dtype}")
@@ -143,6 +173,11 @@ def real_if_close(a: Any, tol: float = 100) -> Array:
     """Return the real parts if all imaginary ones are near zero, which are waited for, else the array.
 
     See `numpy.real_if_close`.
+
+    Examples
+    --------
+    >>> vnp.real_if_close(vnp.asarray([1 + 1e-15j]))
+    Array([1.], dtype=float64)
     """
     array = to_array(a, "a")
     if array.dtype.kind != "c":
@@ -155,6 +190,11 @@ def sort_complex(a: Any) -> Array:
     """Return the elements sorted by real parts, then by imaginary ones, as complex numbers.
 
     See `numpy.sort_complex`.
+
+    Examples
+    --------
+    >>> vnp.sort_complex(vnp.asarray([2, 1 + 1j, 1]))
+    Array([1.+0.j, 1.+1.j, 2.+0.j], dtype=complex128)
     """
     ordered = sort(to_array(a, "a"))
     if ordered.dtype.kind == "c":

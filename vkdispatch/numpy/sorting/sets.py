@@ -22,7 +22,13 @@ def _flat(x: Any, name: str) -> Array:
 
 
 def union1d(ar1: Any, ar2: Any) -> Array:
-    """Return the elements that are in either array. See `numpy.union1d`."""
+    """Return the elements that are in either array. See `numpy.union1d`.
+
+    Examples
+    --------
+    >>> vnp.union1d(vnp.asarray([1, 2, 3]), vnp.asarray([2, 3, 4]))
+    Array([1, 2, 3, 4], dtype=int64)
+    """
     return unique(concatenate([_flat(ar1, "ar1"), _flat(ar2, "ar2")]))  # type: ignore[no-any-return]
 
 
@@ -33,6 +39,11 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
     ----------
     assume_unique
         Whether each array has each of its elements once.
+
+    Examples
+    --------
+    >>> vnp.intersect1d(vnp.asarray([1, 2, 3]), vnp.asarray([2, 3, 4]))
+    Array([2, 3], dtype=int64)
     """
     first, second = _flat(ar1, "ar1"), _flat(ar2, "ar2")
     places = []
@@ -59,7 +70,13 @@ def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices:
 
 
 def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Array:
-    """Return the elements of the first array that are not in the second. See `numpy.setdiff1d`."""
+    """Return the elements of the first array that are not in the second. See `numpy.setdiff1d`.
+
+    Examples
+    --------
+    >>> vnp.setdiff1d(vnp.asarray([1, 2, 3]), vnp.asarray([2, 3, 4]))
+    Array([1], dtype=int64)
+    """
     first, second = _flat(ar1, "ar1"), _flat(ar2, "ar2")
     if not assume_unique:
         first = unique(first)
@@ -67,7 +84,13 @@ def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Array:
 
 
 def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Array:
-    """Return the elements that are in exactly one of two arrays. See `numpy.setxor1d`."""
+    """Return the elements that are in exactly one of two arrays. See `numpy.setxor1d`.
+
+    Examples
+    --------
+    >>> vnp.setxor1d(vnp.asarray([1, 2, 3]), vnp.asarray([2, 3, 4]))
+    Array([1, 4], dtype=int64)
+    """
     parts = [_flat(ar1, "ar1"), _flat(ar2, "ar2")]
     if not assume_unique:
         parts = [unique(each) for each in parts]

@@ -73,6 +73,11 @@ def average(
     ------
     TypeError, ValueError
         The shape of `weights` fits neither the array nor the axes.
+
+    Examples
+    --------
+    >>> vnp.average(vnp.asarray([1.0, 2.0, 3.0]), weights=vnp.asarray([3, 1, 0]))
+    Array(1.25, dtype=float64)
     """
     array = to_array(a, "a")
     if weights is None:
@@ -134,6 +139,12 @@ def cov(
         `fweights` are not integers.
     ValueError
         Arrays have more than two axes, or weights another number of elements.
+
+    Examples
+    --------
+    >>> vnp.cov(vnp.asarray([[1.0, 2, 3], [3, 2, 1]]))
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float64)
     """
     if ddof is not None and ddof != int(ddof):
         raise ArgumentValueError(f"ddof: expected an int, got {ddof!r}")
@@ -175,7 +186,14 @@ def cov(
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
-    """Return the correlation coefficients of variables. See `cov` and `numpy.corrcoef`."""
+    """Return the correlation coefficients of variables. See `cov` and `numpy.corrcoef`.
+
+    Examples
+    --------
+    >>> vnp.corrcoef(vnp.asarray([[1.0, 2, 3], [3, 2, 1]]))
+    Array([[ 1., -1.],
+           [-1.,  1.]], dtype=float64)
+    """
     found = cov(x, y, rowvar, dtype=dtype)
     if found.ndim == 0:
         return found / found

@@ -54,6 +54,11 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     ------
     ValueError
         `xp` is empty, or of another shape than `fp`, or `period` is zero.
+
+    Examples
+    --------
+    >>> vnp.interp(vnp.asarray([1.5, 2.5]), vnp.asarray([1, 2, 3]), vnp.asarray([10, 20, 40]))
+    Array([15., 30.], dtype=float64)
     """
     places, known, values = to_array(x), to_array(xp, "xp"), to_array(fp, "fp")
     if known.ndim != 1 or known.shape != values.shape:
@@ -96,7 +101,13 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * math.pi) -> Array:
-    """Return phases without jumps of periods along an axis. See `numpy.unwrap`."""
+    """Return phases without jumps of periods along an axis. See `numpy.unwrap`.
+
+    Examples
+    --------
+    >>> vnp.unwrap(vnp.asarray([0.0, 3.0, -3.0]))
+    Array([0.        , 3.        , 3.28318531], dtype=float64)
+    """
     array = to_array(p, "p")
     place = parse_axis(axis, array.ndim)
     kind = result_type(array, period)
@@ -120,6 +131,11 @@ def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Array:
     """Return differences of neighbours of the flattened array, between other values. See `numpy.ediff1d`.
 
     Raises TypeError if the values at the ends do not go into the array's dtype.
+
+    Examples
+    --------
+    >>> vnp.ediff1d(vnp.asarray([1, 4, 9]))
+    Array([3, 5], dtype=int64)
     """
     array = reshape(to_array(ary, "ary"), -1)
     parts = []
@@ -154,6 +170,11 @@ def gradient(f: Any, *varargs: Any, axis: Any = None, edge_order: int = 1) -> An
         There are more distances than axes.
     ValueError
         An axis has no more elements than `edge_order`, or coordinates do not fit.
+
+    Examples
+    --------
+    >>> vnp.gradient(vnp.asarray([1.0, 4.0, 9.0]))
+    Array([3., 4., 5.], dtype=float64)
     """
     array = to_array(f, "f")
     axes = (
@@ -234,6 +255,11 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Array:
     ----------
     x
         The coordinates of samples: along the axis, or for each sample. None: they are `dx` apart.
+
+    Examples
+    --------
+    >>> vnp.trapezoid(vnp.asarray([1, 2, 3]))
+    Array(4., dtype=float64)
     """
     array = to_array(y, "y")
     place = parse_axis(axis, array.ndim)
@@ -265,6 +291,11 @@ def convolve(a: Any, v: Any, mode: str = "full") -> Array:
     ------
     ValueError
         There is no such mode, or an operand is empty or no vector.
+
+    Examples
+    --------
+    >>> vnp.convolve(vnp.asarray([1, 2, 3]), vnp.asarray([0, 1]))
+    Array([0, 1, 2, 3], dtype=int64)
     """
     first, second = _vectors(a, v, mode)
     if second.size > first.size:
@@ -277,6 +308,11 @@ def correlate(a: Any, v: Any, mode: str = "valid") -> Array:
     """Return the correlation of two vectors: of `a` with the conjugate of `v`. See `numpy.correlate`.
 
     See `convolve` for how long ones are computed.
+
+    Examples
+    --------
+    >>> vnp.correlate(vnp.asarray([1, 2, 3]), vnp.asarray([0, 1]))
+    Array([2, 3], dtype=int64)
     """
     first, second = _vectors(a, v, mode, least=1)
     turned = flip(conjugate(second) if second.dtype.kind == "c" else second)

@@ -86,6 +86,14 @@ def histogram(
         An argument is invalid, or there is no range of finite numbers.
     NotImplementedError
         The device has no float64, and a density, or sums of weights, need it.
+
+    Examples
+    --------
+    >>> counts, edges = vnp.histogram(vnp.asarray([1, 2, 1, 4]), bins=3)
+    >>> counts
+    Array([2, 1, 1], dtype=int64)
+    >>> edges
+    Array([1., 2., 3., 4.], dtype=float64)
     """
     chosen = _edges_by_rule(a, bins, range, weights) if isinstance(bins, str) else _bins_of(bins)
     array, operand = _flat(a, "a")
@@ -107,6 +115,11 @@ def histogram_bin_edges(
     ----------
     bins
         A number, edges, or one of the rules "auto", "fd", "doane", "scott", "rice", "sturges" and "sqrt".
+
+    Examples
+    --------
+    >>> vnp.histogram_bin_edges(vnp.asarray([0, 1, 4]), bins=4)
+    Array([0., 1., 2., 3., 4.], dtype=float64)
     """
     array = to_array(a, "a")
     chosen = _edges_by_rule(array, bins, range, weights) if isinstance(bins, str) else _bins_of(bins)
@@ -203,6 +216,13 @@ def histogramdd(
     ------
     ValueError
         The shapes do not fit.
+
+    Examples
+    --------
+    >>> counts, edges = vnp.histogramdd(vnp.asarray([[0, 0], [0, 1], [1, 1]]), bins=2)
+    >>> counts
+    Array([[1., 1.],
+           [0., 1.]], dtype=float64)
     """
     if isinstance(sample, (list, tuple)):
         columns = [reshape(to_array(each, "sample"), -1) for each in sample]
@@ -252,7 +272,15 @@ def histogram2d(
     density: bool | None = None,
     weights: Any = None,
 ) -> tuple[Array, Array, Array]:
-    """Return the counts of points of the plane in bins, and edges. See `numpy.histogram2d`."""
+    """Return the counts of points of the plane in bins, and edges. See `numpy.histogram2d`.
+
+    Examples
+    --------
+    >>> counts, *edges = vnp.histogram2d(vnp.asarray([0, 0, 1]), vnp.asarray([0, 1, 1]), bins=2)
+    >>> counts
+    Array([[1., 1.],
+           [0., 1.]], dtype=float64)
+    """
     if not isinstance(bins, (int, np.integer)):
         one = not isinstance(bins, (list, tuple)) or len(bins) not in (1, 2)
         bins = [bins, bins] if one else [bins[0], bins[-1]]
@@ -277,6 +305,11 @@ def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Array:
         `x` has no integers.
     ValueError
         A number is negative, or `x` has other than one axis.
+
+    Examples
+    --------
+    >>> vnp.bincount(vnp.asarray([0, 1, 1, 3]))
+    Array([1, 2, 0, 1], dtype=int64)
     """
     array, operand = _flat(x, "x")
     if array.ndim != 1:
@@ -310,6 +343,11 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Array:
     ------
     ValueError
         `bins` are not monotonic.
+
+    Examples
+    --------
+    >>> vnp.digitize(vnp.asarray([0.5, 1.5, 9.0]), vnp.asarray([1, 2, 3]))
+    Array([0, 1, 3], dtype=int64)
     """
     array = to_array(x)
     edges = asnumpy(bins)

@@ -40,7 +40,13 @@ def nansum(
     initial: Any = None,
     where: Any = None,
 ) -> Array:
-    """Return sums along axes with NaN as zero. See `numpy.nansum`."""
+    """Return sums along axes with NaN as zero. See `numpy.nansum`.
+
+    Examples
+    --------
+    >>> vnp.nansum(vnp.asarray([2, vnp.nan, 3]))
+    Array(5., dtype=float64)
+    """
     return reductions.sum(_replace_nan(a, 0), axis, dtype, out, keepdims, initial=initial, where=where)
 
 
@@ -54,17 +60,35 @@ def nanprod(
     initial: Any = None,
     where: Any = None,
 ) -> Array:
-    """Return products along axes with NaN as one. See `numpy.nanprod`."""
+    """Return products along axes with NaN as one. See `numpy.nanprod`.
+
+    Examples
+    --------
+    >>> vnp.nanprod(vnp.asarray([2, vnp.nan, 3]))
+    Array(6., dtype=float64)
+    """
     return reductions.prod(_replace_nan(a, 1), axis, dtype, out, keepdims, initial=initial, where=where)
 
 
 def nancumsum(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
-    """Return running sums with NaN as zero. See `numpy.nancumsum`."""
+    """Return running sums with NaN as zero. See `numpy.nancumsum`.
+
+    Examples
+    --------
+    >>> vnp.nancumsum(vnp.asarray([2, vnp.nan, 3]))
+    Array([2., 2., 5.], dtype=float64)
+    """
     return reductions.cumsum(_replace_nan(a, 0), axis, dtype, out)
 
 
 def nancumprod(a: Any, axis: Any = None, dtype: Any = None, out: Any = None) -> Array:
-    """Return running products with NaN as one. See `numpy.nancumprod`."""
+    """Return running products with NaN as one. See `numpy.nancumprod`.
+
+    Examples
+    --------
+    >>> vnp.nancumprod(vnp.asarray([2, vnp.nan, 3]))
+    Array([2., 2., 6.], dtype=float64)
+    """
     return reductions.cumprod(_replace_nan(a, 1), axis, dtype, out)
 
 
@@ -78,7 +102,13 @@ def _find_numbers(array: Array, where: Any) -> Any:
 def nanmean(
     a: Any, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, *, where: Any = None
 ) -> Array:
-    """Return means of the elements that are not NaN; NaN where there are none. See `numpy.nanmean`."""
+    """Return means of the elements that are not NaN; NaN where there are none. See `numpy.nanmean`.
+
+    Examples
+    --------
+    >>> vnp.nanmean(vnp.asarray([2, vnp.nan, 3]))
+    Array(2.5, dtype=float64)
+    """
     array = to_array(a, "a")
     return reductions.mean(array, axis, dtype, out, keepdims, where=_find_numbers(array, where))
 
@@ -108,7 +138,13 @@ def nanvar(
     where: Any = None,
     correction: float | None = None,
 ) -> Array:
-    """Return variances of the elements that are not NaN; NaN of no more than `ddof`. See `numpy.nanvar`."""
+    """Return variances of the elements that are not NaN; NaN of no more than `ddof`. See `numpy.nanvar`.
+
+    Examples
+    --------
+    >>> vnp.nanvar(vnp.asarray([2, vnp.nan, 4]))
+    Array(1., dtype=float64)
+    """
     found = _variance(a, axis, dtype, ddof, keepdims, where, correction)
     return store_result(out, found)
 
@@ -124,7 +160,13 @@ def nanstd(
     where: Any = None,
     correction: float | None = None,
 ) -> Array:
-    """Return standard deviations of the elements that are not NaN. See `nanvar` and `numpy.nanstd`."""
+    """Return standard deviations of the elements that are not NaN. See `nanvar` and `numpy.nanstd`.
+
+    Examples
+    --------
+    >>> vnp.nanstd(vnp.asarray([2, vnp.nan, 4]))
+    Array(1., dtype=float64)
+    """
     found: Array = sqrt(_variance(a, axis, dtype, ddof, keepdims, where, correction), out=out)
     return found
 
@@ -157,14 +199,26 @@ def _extreme(
 def nanmin(
     a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Array:
-    """Return the least numbers along axes; NaN where all elements are. See `numpy.nanmin`."""
+    """Return the least numbers along axes; NaN where all elements are. See `numpy.nanmin`.
+
+    Examples
+    --------
+    >>> vnp.nanmin(vnp.asarray([2, vnp.nan, 3]))
+    Array(2., dtype=float64)
+    """
     return _extreme("nanmin", a, axis, out, keepdims, initial, where, math.inf)
 
 
 def nanmax(
     a: Any, axis: Any = None, out: Any = None, keepdims: bool = False, initial: Any = None, where: Any = None
 ) -> Array:
-    """Return the largest numbers along axes; NaN where all elements are. See `numpy.nanmax`."""
+    """Return the largest numbers along axes; NaN where all elements are. See `numpy.nanmax`.
+
+    Examples
+    --------
+    >>> vnp.nanmax(vnp.asarray([2, vnp.nan, 3]))
+    Array(3., dtype=float64)
+    """
     return _extreme("nanmax", a, axis, out, keepdims, initial, where, -math.inf)
 
 
@@ -185,6 +239,11 @@ def nanargmin(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = Fal
     """Return the indices of the least numbers along an axis. See `numpy.nanargmin`.
 
     Waits, to raise ValueError where all elements are NaN.
+
+    Examples
+    --------
+    >>> vnp.nanargmin(vnp.asarray([vnp.nan, 2, 3]))
+    Array(1, dtype=int64)
     """
     return _extreme_place("nanargmin", a, axis, out, keepdims)
 
@@ -193,5 +252,10 @@ def nanargmax(a: Any, axis: Any = None, out: Any = None, *, keepdims: bool = Fal
     """Return the indices of the largest numbers along an axis. See `numpy.nanargmax`.
 
     Waits, to raise ValueError where all elements are NaN.
+
+    Examples
+    --------
+    >>> vnp.nanargmax(vnp.asarray([1, vnp.nan, 3]))
+    Array(2, dtype=int64)
     """
     return _extreme_place("nanargmax", a, axis, out, keepdims)

@@ -41,7 +41,13 @@ def _coefficients(p: Any, name: str) -> Array:
 
 
 def polyval(p: Any, x: Any) -> Array:
-    """Return the values of a polynomial, by Horner's scheme. See `numpy.polyval`."""
+    """Return the values of a polynomial, by Horner's scheme. See `numpy.polyval`.
+
+    Examples
+    --------
+    >>> vnp.polyval(vnp.asarray([1, 2, 3]), vnp.asarray([0, 1, 2]))
+    Array([ 3,  6, 11], dtype=int64)
+    """
     own, places = _coefficients(p, "p"), to_array(x)
     found = zeros_like(places)
     for i in range(own.size):
@@ -61,24 +67,48 @@ def _align(a1: Any, a2: Any) -> tuple[Array, Array]:
 
 
 def polyadd(a1: Any, a2: Any) -> Array:
-    """Return the sum of two polynomials. See `numpy.polyadd`."""
+    """Return the sum of two polynomials. See `numpy.polyadd`.
+
+    Examples
+    --------
+    >>> vnp.polyadd(vnp.asarray([1, 2]), vnp.asarray([1, 0, 1]))
+    Array([1, 1, 3], dtype=int64)
+    """
     first, second = _align(a1, a2)
     return first + second
 
 
 def polysub(a1: Any, a2: Any) -> Array:
-    """Return the difference of two polynomials. See `numpy.polysub`."""
+    """Return the difference of two polynomials. See `numpy.polysub`.
+
+    Examples
+    --------
+    >>> vnp.polysub(vnp.asarray([1, 2]), vnp.asarray([1, 3]))
+    Array([ 0, -1], dtype=int64)
+    """
     first, second = _align(a1, a2)
     return first - second
 
 
 def polymul(a1: Any, a2: Any) -> Array:
-    """Return the product of two polynomials. See `numpy.polymul`."""
+    """Return the product of two polynomials. See `numpy.polymul`.
+
+    Examples
+    --------
+    >>> vnp.polymul(vnp.asarray([1, 2]), vnp.asarray([1, 3]))
+    Array([1, 5, 6], dtype=int64)
+    """
     return convolve(_coefficients(a1, "a1"), _coefficients(a2, "a2"))
 
 
 def polyder(p: Any, m: int = 1) -> Array:
-    """Return the derivative of an order of a polynomial. See `numpy.polyder`."""
+    """Return the derivative of an order of a polynomial. See `numpy.polyder`.
+
+    Examples
+    --------
+    >>> vnp.polyder(vnp.asarray([1, 2, 3]))
+    Array([2, 2], dtype=int64)
+    """
     found = _coefficients(p, "p")
     order = parse_index(m, "m")
     if order < 0:
@@ -90,7 +120,13 @@ def polyder(p: Any, m: int = 1) -> Array:
 
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
-    """Return the integral of an order of a polynomial, with constants `k`. See `numpy.polyint`."""
+    """Return the integral of an order of a polynomial, with constants `k`. See `numpy.polyint`.
+
+    Examples
+    --------
+    >>> vnp.polyint(vnp.asarray([2.0, 2.0]))
+    Array([1., 2., 0.], dtype=float64)
+    """
     found = _coefficients(p, "p")
     order = parse_index(m, "m")
     if order < 0:
@@ -124,6 +160,11 @@ def poly(seq_of_zeros: Any) -> Array:
     """Return the polynomial with given roots, or the characteristic one of a matrix, by the host.
 
     See `numpy.poly`.
+
+    Examples
+    --------
+    >>> vnp.poly(vnp.asarray([1.0, 2.0]))
+    Array([ 1., -3.,  2.], dtype=float64)
     """
     array = atleast_1d(to_array(seq_of_zeros, "seq_of_zeros"))
     if array.ndim > 2 or (array.ndim == 2 and array.shape[0] != array.shape[1]):
@@ -133,13 +174,26 @@ def poly(seq_of_zeros: Any) -> Array:
 
 
 def roots(p: Any) -> Array:
-    """Return the roots of a polynomial, by LAPACK on the host. See `numpy.roots`."""
+    """Return the roots of a polynomial, by LAPACK on the host. See `numpy.roots`.
+
+    Examples
+    --------
+    >>> vnp.sort(vnp.roots(vnp.asarray([1.0, -3.0, 2.0])).real)
+    Array([1., 2.], dtype=float64)
+    """
     found: Array = _on_host(np.roots, _coefficients(p, "p"))
     return found
 
 
 def polydiv(u: Any, v: Any) -> tuple[Array, Array]:
-    """Return quotient and remainder of two polynomials, by the host. See `numpy.polydiv`."""
+    """Return quotient and remainder of two polynomials, by the host. See `numpy.polydiv`.
+
+    Examples
+    --------
+    >>> quotient, remainder = vnp.polydiv(vnp.asarray([1.0, -3.0, 2.0]), vnp.asarray([1.0, -1.0]))
+    >>> quotient
+    Array([ 1., -2.], dtype=float64)
+    """
     divisor = _coefficients(v, "v")
     if not divisor.size:
         raise ArgumentValueError("v: expected at least one coefficient")
@@ -148,7 +202,15 @@ def polydiv(u: Any, v: Any) -> tuple[Array, Array]:
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803
-    """Return the matrix of powers of a vector. See `numpy.vander`. Raises ValueError for no vector."""
+    """Return the matrix of powers of a vector. See `numpy.vander`. Raises ValueError for no vector.
+
+    Examples
+    --------
+    >>> vnp.vander(vnp.asarray([1, 2, 3]), 3)
+    Array([[1, 1, 1],
+           [4, 2, 1],
+           [9, 3, 1]], dtype=int64)
+    """
     array = to_array(x)
     if array.ndim != 1:
         raise ArgumentValueError(f"x: expected a vector, got the shape {array.shape}")
@@ -173,6 +235,11 @@ def polyfit(
         The degree is negative, or there are too few points for a covariance.
     TypeError
         The points, values and weights do not fit.
+
+    Examples
+    --------
+    >>> vnp.polyfit(vnp.asarray([0.0, 1, 2]), vnp.asarray([1.0, 3, 5]), 1).round(6)
+    Array([2., 1.], dtype=float64)
     """
     places, values = to_array(x), to_array(y, "y")
     order = parse_index(deg, "deg") + 1

@@ -247,6 +247,11 @@ def quantile(
         There are no elements.
     NotImplementedError
         `weights` are given.
+
+    Examples
+    --------
+    >>> vnp.quantile(vnp.arange(5), 0.25)
+    Array(1., dtype=float64)
     """
     return _quantiles(a, q, axis, out, method, keepdims, weights, 1, False)
 
@@ -262,7 +267,13 @@ def percentile(
     *,
     weights: Any = None,
 ) -> Array:
-    """Return percentiles along axes: `quantile` of `q` / 100. See `numpy.percentile`."""
+    """Return percentiles along axes: `quantile` of `q` / 100. See `numpy.percentile`.
+
+    Examples
+    --------
+    >>> vnp.percentile(vnp.arange(5), [25, 50])
+    Array([1., 2.], dtype=float64)
+    """
     return _quantiles(a, q, axis, out, method, keepdims, weights, 100, False)
 
 
@@ -277,7 +288,13 @@ def nanquantile(
     *,
     weights: Any = None,
 ) -> Array:
-    """Return quantiles of the elements that are not NaN; NaN where there are none. See `quantile`."""
+    """Return quantiles of the elements that are not NaN; NaN where there are none. See `quantile`.
+
+    Examples
+    --------
+    >>> vnp.nanquantile(vnp.asarray([5, vnp.nan, 3]), 0.5)
+    Array(4., dtype=float64)
+    """
     return _quantiles(a, q, axis, out, method, keepdims, weights, 1, True)
 
 
@@ -292,7 +309,13 @@ def nanpercentile(
     *,
     weights: Any = None,
 ) -> Array:
-    """Return percentiles of the elements that are not NaN; NaN where there are none. See `quantile`."""
+    """Return percentiles of the elements that are not NaN; NaN where there are none. See `quantile`.
+
+    Examples
+    --------
+    >>> vnp.nanpercentile(vnp.asarray([5, vnp.nan, 3]), 50)
+    Array(4., dtype=float64)
+    """
     return _quantiles(a, q, axis, out, method, keepdims, weights, 100, True)
 
 
@@ -303,7 +326,13 @@ def _middle(low: Array, high: Array, kind: Kind) -> Array:
 def median(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
-    """Return medians along axes; NaN of no elements, and where one is NaN. See `numpy.median`."""
+    """Return medians along axes; NaN of no elements, and where one is NaN. See `numpy.median`.
+
+    Examples
+    --------
+    >>> vnp.median(vnp.asarray([5, 1, 3]))
+    Array(3., dtype=float64)
+    """
     array = to_array(a, "a")
     lines, axes = _lines_last(array, axis)
     length = lines.shape[-1]
@@ -324,7 +353,13 @@ def median(
 def nanmedian(
     a: Any, axis: Any = None, out: Any = None, overwrite_input: bool = False, keepdims: bool = False
 ) -> Array:
-    """Return medians of the elements that are not NaN; NaN where there are none. See `numpy.nanmedian`."""
+    """Return medians of the elements that are not NaN; NaN where there are none. See `numpy.nanmedian`.
+
+    Examples
+    --------
+    >>> vnp.nanmedian(vnp.asarray([5, vnp.nan, 3]))
+    Array(4., dtype=float64)
+    """
     array = to_array(a, "a")
     if array.dtype.kind not in "fc" or array.size == 0:
         return median(array, axis, out, overwrite_input, keepdims)

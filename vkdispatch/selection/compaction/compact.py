@@ -75,6 +75,13 @@ def compact(
         The condition has more elements than `x`, or 2**32 or more; `size` is negative.
     RuntimeError
         `size` is None in a graph.
+
+    Examples
+    --------
+    >>> x = vd.asbuffer(np.array([5, -1, 4, -2], np.float32))
+    >>> mask = vd.asbuffer(np.array([True, False, True, False]))
+    >>> vd.compact(x, mask).read(0)
+    array([5., 4.], dtype=float32)
     """
     if isinstance(condition, MappingFunction):
         condition = _call_condition(condition, x)
@@ -157,6 +164,12 @@ def nonzero(
         It has no axes, or 2**32 elements or more; `size` is negative.
     RuntimeError
         `size` is None in a graph.
+
+    Examples
+    --------
+    >>> (places,) = vd.nonzero(vd.asbuffer(np.array([0, 3, 0, 5], np.int32)))
+    >>> places.read(0)
+    array([1, 3])
     """
     size = parse_size(size, graph, _UNKNOWN)
     bits, starts = _flag_nonzero(x, size, graph)

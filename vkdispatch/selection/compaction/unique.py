@@ -102,6 +102,11 @@ def unique(  # noqa: PLR0913
         elements or more.
     RuntimeError
         `size` is None in a graph.
+
+    Examples
+    --------
+    >>> vd.unique(vd.asbuffer(np.array([3, 1, 3, 2], np.int32))).read(0)
+    array([1, 2, 3], dtype=int32)
     """
     size = parse_size(size, graph, "how many elements there are")
     requests = (bool(return_index), bool(return_inverse), bool(return_counts))

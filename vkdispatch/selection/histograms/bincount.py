@@ -71,6 +71,11 @@ def bincount(
         `size` is None in a graph.
     NotImplementedError
         There are `weights`, and the device has no float64.
+
+    Examples
+    --------
+    >>> vd.bincount(vd.asbuffer(np.array([0, 1, 1, 3], np.int32))).read(0)
+    array([1, 2, 0, 1])
     """
     least = parse_int(minlength, "minlength", least=0)
     if size is not None or getattr(x, "size", None) == 0:

@@ -84,6 +84,12 @@ def histogram(
     NotImplementedError
         The device has no float64, and edges of 64-bit elements, edges in a graph, `density` or sums of floats
         need it.
+
+    Examples
+    --------
+    >>> counts, edges = vd.histogram(vd.asbuffer(np.array([1, 2, 1, 4], np.float32)), bins=3)
+    >>> counts.read(0)
+    array([2, 1, 1])
     """
     values = _check_real(parse_operand(x, "x"), "x")
     if weights is not None:

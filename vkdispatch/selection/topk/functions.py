@@ -90,6 +90,14 @@ def topk(
         `x` is not an array of numbers or booleans, or `k` is not an int.
     ValueError
         There is no such axis, or it has fewer elements than k; `out` does not fit.
+
+    Examples
+    --------
+    >>> values, places = vd.topk(vd.asbuffer(np.array([5, 1, 4, 2], np.float32)), 2)
+    >>> values.read(0)
+    array([5., 4.], dtype=float32)
+    >>> places.read(0)
+    array([0, 2])
     """
     values = parse_operand(x, "x")
     if not is_sortable(values.var_type):

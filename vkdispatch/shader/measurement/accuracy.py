@@ -125,6 +125,12 @@ def measure_accuracy(context: Context | None = None, *, device: int = 0) -> dict
         The context has no such device.
     RuntimeError
         The backend runs nothing.
+
+    Examples
+    --------
+    >>> accuracy = vd.measure_accuracy()
+    >>> sorted(accuracy)[:3]
+    ['acos', 'acosh', 'asin']
     """
     context = get_context() if context is None else context
     count = len(context.device_infos)

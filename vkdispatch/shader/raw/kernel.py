@@ -134,7 +134,7 @@ def glsl_kernel(  # noqa: PLR0913 - public
     untrusted
         Whether the author of the text is not trusted. It is then compiled in a child process with limits on
         time and memory, the result is checked as in `spirv_kernel`, and the driver compiles that in a child
-        process first. The code that runs in the end is still the author's: see :doc:`/raw`.
+        process first. The code that runs in the end is still the author's: see :doc:`/reference/kernels/raw`.
     include
         The sources of `#include "name"` and `<name>`: texts by name, a folder, or a list of these, which is
         searched in order. The folder of the including file is searched first, unless the name is in angle
@@ -150,6 +150,22 @@ def glsl_kernel(  # noqa: PLR0913 - public
         an untrusted one.
     ValueError, TypeError
         Arguments, sizes or constants do not fit what the code declares; the message says where.
+
+    Examples
+    --------
+    >>> add_one = vd.glsl_kernel('''
+    ... #version 450
+    ... layout(local_size_x = 64) in;
+    ... layout(std430, binding = 0) buffer Data { float x[]; };
+    ... void main() {
+    ...     uint i = gl_GlobalInvocationID.x;
+    ...     if (i < x.length()) x[i] += 1.0;
+    ... }
+    ... ''', [("x", Buff[f32])], exec_size="x.size")
+    >>> buffer = vd.asbuffer(np.zeros(3, np.float32))
+    >>> add_one(buffer)
+    >>> buffer.read(0)
+    array([1., 1., 1.], dtype=float32)
     """
     if not isinstance(source, str):
         raise ArgumentTypeError(f"source: expected GLSL text, got {type(source).__name__}")

@@ -1,0 +1,108 @@
+"""The reference of `vkdispatch.numpy`, made from the code: every public function, a page for each group.
+
+`.. array-functions:: creation` puts the sections of a group of `array_groups` on a page. Names that mean the
+same function share one entry.
+"""
+
+import functools
+import importlib.util
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from array_groups import GROUPS
+from docutils import nodes
+from docutils.statemachine import StringList
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+
+import vkdispatch.numpy as vnp
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A public name, other names of the same value, and the module that a user takes it from."""
+
+    module: str
+    name: str
+    others: tuple[str, ...]
+    value: Any
+
+
+def public_names(module: Any) -> list[str]:
+    """Return the names that a module gives to its namespace."""
+    listed = getattr(module, "__all__", None)
+    return listed or [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith(("_", "parse_")) and getattr(value, "__module__", None) == module.__name__
+    ]
+
+
+def entries() -> Iterator[Entry]:
+    """Yield everything public, each value once in a namespace."""
+    seen: set[int] = set()
+    submodules = [(each, f"{vnp.__name__}.{each}") for each in vnp._SUBMODULES]
+    submodules = [each for each in submodules if importlib.util.find_spec(each[1])]
+    for name, where in [*((name, vnp.__name__) for name in vnp._MODULES), *submodules]:
+        module = importlib.import_module(f"{vnp.__name__}.{name}")
+        space = vnp if where == vnp.__name__ else module
+        found: dict[int, list[str]] = {}
+        for each in public_names(module):
+            if getattr(space, each, None) is getattr(module, each):
+                found.setdefault(id(getattr(module, each)), []).append(each)
+        for key, names in found.items():
+            value = getattr(module, names[0])
+            own = getattr(value, "__name__", "")
+            first = own if own in names else names[0]
+            if key not in seen or space is not vnp:
+                yield Entry(where, first, tuple(sorted(each for each in names if each != first)), value)
+            seen.add(key)
+
+
+@functools.cache
+def entries_by_name() -> dict[str, Entry]:
+    """Return entries by their names under `vkdispatch.numpy`, as the groups have them."""
+    return {f"{each.module}.{each.name}".removeprefix(f"{vnp.__name__}."): each for each in entries()}
+
+
+def write_entry(entry: Entry) -> list[str]:
+    """Return the lines of reStructuredText for an entry."""
+    value = entry.value
+    kind = "class" if inspect.isclass(value) else "function" if callable(value) else "data"
+    lines = [f".. auto{kind}:: {entry.module}.{entry.name}"]
+    lines += ["   :no-value:"] * (kind == "data")
+    if kind == "class" and issubclass(value, (tuple, BaseException)):
+        lines += ["   :no-members:"]
+    same = [f"`{each}`" for each in entry.others]
+    if entry.module == f"{vnp.__name__}.linalg" and entry.name in vnp._OF_LINALG:
+        same.append(f"`vnp.{entry.name}`")
+    if same:
+        lines += ["", f"   Also {', '.join(same)}."]
+    return [*lines, ""]
+
+
+class ArrayFunctions(SphinxDirective):
+    """`.. array-functions:: GROUP`: the sections of a group."""
+
+    required_arguments = 1
+
+    def run(self) -> list[nodes.Node]:
+        """Return the sections."""
+        # the page changes with the code, not with its own text
+        self.env.note_reread()
+        found: list[nodes.Node] = []
+        for title, names in GROUPS[self.arguments[0]].items():
+            section = nodes.section(ids=[nodes.make_id(title)])
+            section += nodes.title(title, title)
+            lines = [line for name in names.split() for line in write_entry(entries_by_name()[name])]
+            self.state.nested_parse(StringList(lines, source=__file__), 0, section)
+            found.append(section)
+        return found
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    """Add the directive."""
+    app.add_directive("array-functions", ArrayFunctions)
+    return {"parallel_read_safe": True}
