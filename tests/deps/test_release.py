@@ -28,7 +28,7 @@ def test_files_name_one_version() -> None:
     newest, date = released[0]
     citation = read_yaml("CITATION.cff")
     shown = re.search(
-        r"vkdispatch doctor\n +vkdispatch (\S+)", (ROOT / "docs/troubleshooting.rst").read_text()
+        r"vkdispatch doctor\n +vkdispatch (\S+)", (ROOT / "docs/help/troubleshooting.rst").read_text()
     )
     assert PROJECT["version"] == vd.__version__ == newest == citation["version"]
     assert str(citation["date-released"]) == date
