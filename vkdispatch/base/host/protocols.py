@@ -5,7 +5,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 
 Array = np.ndarray[Any, Any]
@@ -104,9 +104,9 @@ class HostProtocols:
         def __getattr__(self, name: str) -> NoReturn:
             """Tell what to use instead of an attribute that arrays of other libraries have."""
             advice = f"; {_ABSENT[name]}" if name in _ABSENT else ""
-            error = ComponentError(f"{type(self).__name__!r} object has no attribute {name!r}{advice}")
-            error.name, error.obj = name, self  # Python suggests similar names by these
-            raise error
+            # Python suggests similar names by the last two
+            text = f"{type(self).__name__!r} object has no attribute {name!r}{advice}"
+            raise AttributeError(text, name=name, obj=self)
 
     def __contains__(self, item: object) -> bool:
         raise ArgumentTypeError("`in` does not look into a buffer; use `value in buf.read(0)`")

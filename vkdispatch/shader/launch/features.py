@@ -12,8 +12,10 @@ from vkdispatch.ir import (
     Block,
     Declare,
     Effect,
+    Expr,
     For,
     Kernel,
+    Op,
     SharedArray,
     Statement,
     Store,
@@ -85,11 +87,17 @@ def _walk_tile_stores(block: Block) -> Iterator[Store]:
     for statement in block:
         if isinstance(statement, (While, For)) and any(map(is_barrier, walk((statement,)))):
             for inner in walk((statement,)):
-                if isinstance(inner, Store) and isinstance(root_of(inner.place).value, SharedArray):
+                if isinstance(inner, Store) and _is_in_tile(inner.place):
                     yield inner
         else:
             for body in blocks_of(statement):
                 yield from _walk_tile_stores(body)
+
+
+def _is_in_tile(place: Expr) -> bool:
+    """Whether a place in shared memory may be another one for each invocation."""
+    root = root_of(place)
+    return isinstance(root.value, SharedArray) and any(each.op is not Op.LITERAL for each in root.args)
 
 
 def _find_missing_matrix(used: Usage, device: DeviceInfo) -> str | None:
