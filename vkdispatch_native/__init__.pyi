@@ -9,6 +9,7 @@ commands that read them, raises the error of the batch until all of the data hav
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
@@ -1067,6 +1068,7 @@ def serve_expressions(
     allocate: Callable[..., Any],
     wrap: Callable[..., Any],
     evaluate: Callable[[Any], View],
+    lock: AbstractContextManager[Any],
     show: Callable[[Node], View],
     shrink: Callable[[tuple[Any, ...], int, int, int], tuple[int, int, int]],
     trim: Callable[[list[Any]], None],
@@ -1076,6 +1078,7 @@ def serve_expressions(
     package: the folder whose frames are no lines of programs.
     allocate, wrap: return a `vd.Buffer` of a shape and dtype; on a context, memory, shape and dtype.
     evaluate: computes a node and returns its view.
+    lock: is held while nodes are computed.
     show: returns a view with the elements of a node, computed if they lie nowhere.
     shrink: computes parts of operands beyond the bounds; returns the bounds of their node.
     trim: drops readers that are computed.
@@ -1200,7 +1203,7 @@ class Node:
     result: the view that holds the values, or None while nothing has needed them.
     failure: the error of an attempt to compute it before its operands were overwritten, or None.
     readers: weak references to the nodes that have it as an operand: they will read its result's memory.
-    was_read: whether a function has computed it where it read it.
+    is_dear: whether a function has computed it where it read it, and it had better be kept.
     count, reads, held: upper bounds of the nodes of the expression, of its reads of memory, and of the bytes
         that it keeps.
     """
@@ -1219,7 +1222,7 @@ class Node:
     held: int
 
     @property
-    def was_read(self) -> bool: ...
+    def is_dear(self) -> bool: ...
     @property
     def line(self) -> tuple[str, int]:
         """The file and the line of the program that made it."""

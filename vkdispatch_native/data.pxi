@@ -182,6 +182,7 @@ cdef class Buffer(Data):
     cdef CallRecorder recorder  # of the call that created it
     cdef size_t recorded_slot
     cdef Turns turns  # of calls that are repeated; None: they use this buffer
+    cdef Buffer whole  # what this is a part of
     cdef object __weakref__
 
     def __init__(self, Engine engine not None, uint64_t size, bint shared=False, bint for_device=False):
@@ -303,6 +304,9 @@ cdef class Buffer(Data):
             buffer.begin(engine, "a buffer")
             buffer.ptr = engine.open().create_part(self.ptr[0], offset, size)
             buffer.resource = buffer.ptr
+            buffer.whole = self
+            if self.refusal is not None:
+                buffer.refuse_writes(self.refusal)
         finally:
             self.leave()
         return buffer

@@ -1,4 +1,5 @@
-# How large expressions are, and what memory they keep: asked at each operation on large arrays.
+# How large expressions are, and what memory they keep: asked at each operation on large arrays. The lock of
+# evaluation is held, as a walk has references that are not counted.
 
 cdef uint64_t _walk = 0  # the number of the last walk, which marks what it has seen
 
@@ -42,7 +43,8 @@ cdef tuple _count_distinct(tuple operands):
 
 
 def count_distinct(tuple operands not None):
-    return _count_distinct(operands)
+    with _serving["lock"]:
+        return _count_distinct(operands)
 
 
 cdef int64_t _count_dropped(Node root) except -1:

@@ -14,6 +14,7 @@ cdef str _package = ""  # frames of files below it are no lines of programs
 cdef uintptr_t _user_code = 0, _own_code = 0
 cdef int64_t _most_nodes = 0, _most_reads = 0, _most_held = 0
 cdef int64_t MOST_USUAL = 1 << 30  # bytes
+cdef int64_t _CHEAP = 3  # nodes: to compute so many again from one array takes about as long as to read them
 cdef int64_t MOST_COUNTED = 1 << 50  # bytes; sums of it do not overflow
 cdef int64_t MOST_NARROW = 1 << 31  # elements: kernels for more are others
 
@@ -225,7 +226,7 @@ def basic_view(View view not None, index):
                 if count:
                     offset += start * stride
                 shape.append(count)
-                strides.append(stride * step)
+                strides.append(stride * step if count > 1 else stride)
                 continue
             place = each
         except (OverflowError, TypeError, ValueError):
@@ -311,12 +312,16 @@ cdef class Node:
     cdef public object failure
     cdef public list readers
     cdef public int64_t count, reads, held
-    cdef readonly bint was_read
+    cdef bint was_read  # a function has computed it where it read it
     cdef uint64_t mark
     cdef int64_t uses
     cdef object code
     cdef int place
     cdef object __weakref__
+
+    @property
+    def is_dear(self):
+        return self.was_read and (self.reads > 1 or self.count > _CHEAP)
 
     @property
     def line(self):
@@ -371,7 +376,7 @@ def wait_to_read(Storage storage not None, Node node not None):
 
 
 cdef Node _make_node(Loop loop, tuple operands, tuple shape, int64_t size):
-    cdef int64_t count = 1, reads = 0, held = 0
+    cdef int64_t count = 1, reads = 0, held = 0, dropped
     cdef Node node
     for each in operands:
         if each is operands[0] and count + reads > 1:
@@ -386,7 +391,8 @@ cdef Node _make_node(Loop loop, tuple operands, tuple shape, int64_t size):
             held += (<View>each).storage.nbytes
     held = min(held, MOST_COUNTED)
     if count > _most_nodes or reads > _most_reads:
-        count, reads = _count_distinct(operands)
+        with _serving["lock"]:
+            count, reads = _count_distinct(operands)
         if count > _most_nodes or reads > _most_reads:
             count, reads, held = _serving["shrink"](operands, held, _most_nodes, _most_reads)
     node = Node.__new__(Node)
@@ -405,7 +411,9 @@ cdef Node _make_node(Loop loop, tuple operands, tuple shape, int64_t size):
             else:
                 _wait_to_read((<Node>each).result.storage, node, waiting)
     if held > _most_held and node.result is None:
-        if _count_dropped(node) > _most_held + size * <int64_t>loop.dtype.itemsize:
+        with _serving["lock"]:
+            dropped = _count_dropped(node)
+        if dropped > _most_held + size * <int64_t>loop.dtype.itemsize:
             _serving["evaluate"](node)
     return node
 
@@ -498,7 +506,7 @@ cdef class Program:
         if node.shape != self.shape:
             return self.add_view(<View?>_serving["show"](node))
         if self.is_read:
-            if node.was_read:  # else a loop that reads its expression in each round would compute ever more
+            if node.is_dear:  # else a loop that reads its expression in each round would compute ever more
                 return self.add_view(<View?>_serving["show"](node))
             node.was_read = True
         step = [loop]

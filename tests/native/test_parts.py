@@ -70,3 +70,16 @@ def test_parts_lie_within() -> None:
     memory.destroy()
     with pytest.raises(RuntimeError, match="destroyed"):
         memory.part(0, 4)
+
+
+def test_parts_of_what_must_not_be_written() -> None:
+    whole = vd.asbuffer(np.ones(100, np.float32))
+
+    def refuse() -> None:
+        raise ValueError("read only")
+
+    whole._native.refuse_writes(refuse)
+    part = part_of(whole, 0, 10)
+    with pytest.raises(ValueError, match="read only"):
+        double(part)
+    np.testing.assert_array_equal(part.read(0), 1)

@@ -1,7 +1,8 @@
 """Quantiles, means, covariances, reductions without NaN, histograms: against NumPy."""
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -182,3 +183,28 @@ def test_counts() -> None:
         check("digitize", X, np.array([2.0, 1, 0, -1]), right=right)
         check("digitize", WHOLE, [0, 2, 4], right=right)
     check("digitize", X, [0, 2, 1])
+
+
+VIEWS: tuple[Callable[[Any], Any], ...] = (
+    lambda x: x[:3],
+    lambda x: x[::2],
+    lambda x: x[5:9].reshape(2, 2),
+    lambda x: x[:7].copy(),
+    lambda x: x[1:5] - x[:4],
+    lambda x: x[:4] * 2 + 1,
+    lambda x: x.reshape(3, 4)[:, :2],
+    lambda x: x.reshape(3, 4)[1:].T,
+)
+
+
+@pytest.mark.parametrize("number", range(len(VIEWS)))
+@pytest.mark.parametrize("kind", [np.float32, np.int32, np.int64, np.uint8])
+def test_ranges_of_parts_are_their_own(number: int, kind: Any) -> None:
+    host = np.array([3, 5, 6, 8, 9, 7, 4, 5, 8, 100, 0, 90]).astype(kind)  # the extremes are in few parts
+    part = VIEWS[number]
+    ours, theirs = part(vnp.asarray(host)), part(host)
+    for found, expected in zip(vnp.histogram(ours, bins=5), np.histogram(theirs, bins=5), strict=True):
+        np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
+    flat = theirs.ravel()
+    if kind is not np.float32 and flat.min() >= 0:
+        np.testing.assert_array_equal(vnp.bincount(ours.ravel()).numpy(), np.bincount(flat))

@@ -1,5 +1,6 @@
 """Reductions that can be called, planned for the shape of the buffer."""
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -191,7 +192,13 @@ class ReduceFunction(Referenced):
                 raise wrong_context(f"{self.name}: argument 1: the buffer", context)
             with use_context(context):
                 return self(*args, graph=graph)
-        x = self._parse_operand(args)
+        return self._run(self._parse_operand(args), graph)
+
+    def reduce_operand(self, x: Operand, graph: CommandGraph | None = None) -> Buffer[Any]:
+        """Reduce an array of any shape, with its arguments as those of the mapping function."""
+        return self._run(self._make_operand(x.shape, x.var_type, x.context, x.arguments), graph)
+
+    def _run(self, x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
         if x.source.is_writing:
             check_overlap((), elsewhere=[x])
         launches = self._find_launches(x)
@@ -231,10 +238,15 @@ class ReduceFunction(Referenced):
 
     def _parse_operand(self, args: tuple[Any, ...]) -> Operand:
         x = args[0]
-        source = self._source or self._make_source()
-        if lacks_elements(source, args, x.size):
+        return self._make_operand(x.shape, x.var_type, x.context, args)
+
+    def _make_operand(
+        self, shape: tuple[int, ...], kind: DType, context: Context, args: tuple[Any, ...]
+    ) -> Operand:
+        source, size = self._source or self._make_source(), math.prod(shape)
+        if lacks_elements(source, args, size):
             source = source.elementwise()
-        return Operand(x.shape, x.size, x.var_type, x.context, source, args, str(self.name))
+        return Operand(shape, size, kind, context, source, args, str(self.name))
 
     def _make_source(self) -> Source:
         self._source = make_source(self._mapping, self.out_type, is_plain=self._plain)

@@ -23,7 +23,7 @@ CUDA = 2  # DLPack's number
 LEGACY_STREAM = 1
 _NVIDIA = 0x10DE
 _MOST_STREAMS = 64
-_FEW = 64
+_MOST_STALE = 64  # entries, dead ones included, before they are looked through
 _WORD = 4  # bytes
 
 _links: "weakref.WeakKeyDictionary[Context, CudaLink]" = weakref.WeakKeyDictionary()
@@ -246,7 +246,7 @@ class CudaLink:
         with self._mutex:
             address = self.map(memory)
             count = len(self._lent)
-            if count >= _FEW and count & (count - 1) == 0:
+            if count >= _MOST_STALE and count & (count - 1) == 0:
                 self._lent = {start: each for start, each in self._lent.items() if each[0]() is not None}
             end = address + memory.size
             if self._find_whole(address, end) is None:  # else it is a part of what is known
@@ -288,7 +288,7 @@ class CudaLink:
         """Whether memory, which may be destroyed by now, is still where CUDA knows it."""
         try:
             return self.map(memory) == address
-        except RuntimeError:
+        except (RuntimeError, SharingError):
             return False
 
     # -- order

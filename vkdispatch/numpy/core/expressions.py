@@ -336,6 +336,7 @@ native.serve_expressions(
     allocate=function_buffer,
     wrap=Buffer.of_memory,
     evaluate=evaluate,
+    lock=lock,
     show=lambda node: shown_view(node) or evaluate(node),
     shrink=_shrink,
     trim=_trim,

@@ -32,6 +32,7 @@ from vkdispatch.numpy.core.expressions import (
     evaluate,
     lock,
     permute,
+    shown_view,
 )
 from vkdispatch.numpy.core.memory import (
     Shape,
@@ -457,8 +458,8 @@ def as_operand(value: Any, shape: Shape, order: Sequence[int] | None = None) -> 
             "vd.set_global_graph(None) before, or record functions on buffers"
         )
     with lock:  # another thread may compute it, or write what it reads
-        if type(value) is Node and (value.result is not None or value.was_read):
-            value = evaluate(value)  # what is read twice is kept
+        if type(value) is Node and (value.result is not None or value.is_dear):
+            value = shown_view(value) or evaluate(value)
         if type(value) is View and value.is_whole and order is None:
             return as_buffer(value, shape)
         program = Program(value, True)

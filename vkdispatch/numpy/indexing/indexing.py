@@ -160,7 +160,7 @@ def _index_view(view: View, index: Any) -> "View | Picked":
                 if count:
                     offset += start * stride
                 shape.append(count)
-                strides.append(stride * step)
+                strides.append(stride * step if count > 1 else stride)
             axis += 1
             is_open = False
         else:

@@ -50,7 +50,7 @@ def find_extremes(x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
     flipped). They are the two components of one element; for 64-bit integers, two elements. Both are NaN if
     there is a NaN.
     """
-    reductions = [reduction(*x.arguments, graph=graph) for reduction in _reductions(x.source)]
+    reductions = [reduction.reduce_operand(x, graph) for reduction in _reductions(x.source)]
     if len(reductions) == 1:
         return reductions[0]
     both: Buffer[Any] = function_buffer(2, reductions[0].var_type, context=x.context)
