@@ -150,7 +150,7 @@ def link(objects: list[Path], prefix: Path) -> Path:
 
 
 def require_headers() -> None:
-    """Raise CompileError where Python's headers are missing: else the build says so after minutes only."""
+    """Raise CompileError if Python's headers are missing. The compiler would say so only after minutes."""
     header = Path(sysconfig.get_path("include"), "Python.h")
     if not header.is_file():
         raise CompileError(

@@ -135,9 +135,9 @@ def __getattr__(name: str) -> object:
         return value
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
-    from vkdispatch.base.other_names import IN_PACKAGE, names_lacking
+    from vkdispatch.base.other_names import IN_PACKAGE, make_getattr
 
-    return names_lacking(__name__, IN_PACKAGE, sys.modules[__name__])(name)
+    return make_getattr(__name__, IN_PACKAGE, sys.modules[__name__])(name)
 
 
 def __dir__() -> list[str]:

@@ -45,7 +45,7 @@ MISTAKES: list[tuple[Callable[[Any], None], str]] = [
     (rows_and_columns, r"buf\[i, j\]"),
     (length_of_buffer, r"use .size or .shape"),
     (method_of_vector, r"vc.length\(v\)"),
-    (size_on_the_device, "shared_buffer: size must be an int of Python's"),
+    (size_on_the_device, "shared_buffer: size must be a Python int"),
     (imaginary_unit, r"convert the value with vc.to_complex64"),
 ]
 
@@ -67,9 +67,9 @@ def test_components_in_a_tuple() -> None:
 @pytest.mark.parametrize(
     ("annotation", "advice"),
     [
-        (float, r"a number is a Const\[vd.float32\]"),
-        (np.int64, r"a number is a Const\[vd.int64\]"),
-        (np.ndarray, r"an array is, say, a Buff\[f32\]"),
+        (float, r"annotate numbers as Const\[vd.float32\]"),
+        (np.int64, r"annotate numbers as Const\[vd.int64\]"),
+        (np.ndarray, r"annotate arrays as Buff\[f32\]"),
         (Buff[float], "write vd.float32"),
         (Buff[np.bool_], "write vd.bool_"),
         (str, "got <class 'str'>"),
@@ -203,4 +203,4 @@ def test_barriers_that_only_some_reach() -> None:
         "vc.barrier()  # 1",
         "vc.barrier()  # 2",
     ]
-    assert all("only some invocations" in str(each.message) for each in caught)
+    assert all("depends on its position" in str(each.message) for each in caught)

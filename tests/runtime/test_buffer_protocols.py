@@ -167,7 +167,7 @@ def test_operators_with_arrays_do_not_run_on_the_host() -> None:
         with pytest.raises(TypeError, match=r"^np\.\w+(\.\w+)?: .*np\.asarray\(buf\)$"):
             use()
     for plain in (lambda: buffer + 1, lambda: 2 * buffer, lambda: -buffer, lambda: buffer[0]):
-        with pytest.raises(TypeError, match=r"Buffer|a buffer has no (arithmetic|elements)"):
+        with pytest.raises(TypeError, match=r"Buffer|buffers have no operators|a buffer has no elements"):
             plain()
 
 

@@ -633,7 +633,7 @@ def from_cuda_array(
     TypeError, ValueError
         `obj` has no such interface, or it does not fit.
     BufferError
-        The memory is CUDA's own.
+        The memory is CUDA's own, or begins where the device cannot bind it.
     RuntimeError
         CUDA does not know the device of the current context.
     """
@@ -661,14 +661,17 @@ def from_cuda_array(
     size = math.prod(shape) * component.itemsize
     if not size:
         return Buffer(shape, kind)
+    alignment = context._native.binding_alignment
+    if address % alignment:
+        raise SharingError(
+            f"obj: its address {address:#x} is not a multiple of {alignment} bytes, as the device requires; "
+            "copy it with vd.from_dlpack(obj)"
+        )
     link = find_link(context)
-    memory = None
-    if not address % context._native.binding_alignment:
-        memory = link.find(address, address + size, refuse_write if is_read_only else None)
+    memory = link.find(address, address + size, refuse_write if is_read_only else None)
     if memory is None:
         raise SharingError(
-            "obj: its memory is CUDA's own, which others cannot use, or it begins at no multiple of "
-            f"{context._native.binding_alignment} bytes; copy it with vd.from_dlpack(obj)"
+            "obj: its memory is CUDA's own, which others cannot use; copy it with vd.from_dlpack(obj)"
         )
     stream = parse_stream(interface.get("stream") or current_stream(obj))
     if stream is not None:

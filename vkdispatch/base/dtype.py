@@ -68,7 +68,7 @@ class dtype(Value):
     if not TYPE_CHECKING:
 
         def __new__(cls, *args: object, **kwargs: object) -> "dtype":
-            """Refuse: GPU values are made by functions."""
+            """Raise TypeError: functions make GPU values."""
             raise ArgumentTypeError(
                 f"vd.{cls.__name__} is a type and cannot be called; in a kernel, "
                 f"vc.to_dtype(vd.{cls.__name__}, ...) makes a value of it"
@@ -78,13 +78,14 @@ class dtype(Value):
 DType = type[dtype]
 
 
-def suggest(value: object) -> str:
-    """Return what to write instead of one of Python's or NumPy's types, after a semicolon, or ""."""
+def find_twin(value: object) -> str | None:
+    """Return the name here of a type of Python or NumPy; None if it has none."""
     names = {float: "float32", int: "int32", bool: "bool_", complex: "complex64"}
     name = names.get(value) if isinstance(value, type) else None
     if name is None and isinstance(value, type) and value.__module__ == "numpy":
         name = value.__name__.replace("bool", "bool_").replace("__", "_")
-    return f"; write vd.{name}" if name is not None and name in globals() else ""
+    kind = globals().get(name) if name is not None else None
+    return name if isinstance(kind, type) and issubclass(kind, dtype) and kind is not dtype else None
 
 
 class _Scalar(dtype):

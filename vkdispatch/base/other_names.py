@@ -29,7 +29,7 @@ IN_PACKAGE = _each(
         "uint": "the type is vd.uint32",
     }
 )
-_TYPE = "types are names of vd, as vd.float32 is; vc.to_float(x), vc.to_vec3(x, y, z) and so on make values"
+_TYPE = "types are in vd, for example vd.float32; vc.to_float(x), vc.to_vec3(x, y, z) and others make values"
 
 IN_CODEGEN = _each(
     {
@@ -68,8 +68,8 @@ IN_CODEGEN = _each(
 )
 
 
-def names_lacking(module: str, advice: dict[str, str], owner: object) -> Callable[[str], NoReturn]:
-    """Return a module's `__getattr__`, which raises AttributeError with advice. Python adds similar ones."""
+def make_getattr(module: str, advice: dict[str, str], owner: object) -> Callable[[str], NoReturn]:
+    """Return a module's `__getattr__`, which raises AttributeError with advice."""
 
     def refuse(name: str) -> NoReturn:
         known = f"; {advice[name]}" if name in advice else ""

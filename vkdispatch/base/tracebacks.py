@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from vkdispatch.base.other_names import names_lacking
+from vkdispatch.base.other_names import make_getattr
 
 # The frames of the native module name its sources, which are not beside it.
 _OWN = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, "vkdispatch_native/")
@@ -27,7 +27,7 @@ def hide_own_frames(error: Exception, shell: Any) -> None:
     while last is not None and last.tb_next is not None:
         last = last.tb_next
     file = "" if last is None else last.tb_frame.f_code.co_filename
-    if not file.startswith(_OWN) or file == names_lacking.__code__.co_filename:
+    if not file.startswith(_OWN) or file == make_getattr.__code__.co_filename:
         error._render_traceback_ = functools.partial(render, error, shell)  # type: ignore[attr-defined]
 
 

@@ -19,7 +19,7 @@ from types import ModuleType as _ModuleType
 from vkdispatch.analyses.layout import ArgumentLayout as ArgumentLayout
 from vkdispatch.analyses.layout import StructElement as StructElement
 from vkdispatch.base.other_names import IN_CODEGEN as _IN_CODEGEN
-from vkdispatch.base.other_names import names_lacking as _names_lacking
+from vkdispatch.base.other_names import make_getattr as _make_getattr
 from vkdispatch.codegen.abbreviations import *
 from vkdispatch.codegen.arguments import *
 from vkdispatch.codegen.backends import *
@@ -64,7 +64,7 @@ if not _typing.TYPE_CHECKING:
         or not (name.startswith("_") or isinstance(value, _ModuleType))
     )
 
-    __getattr__ = _names_lacking(__name__, _IN_CODEGEN, _sys.modules[__name__])
+    __getattr__ = _make_getattr(__name__, _IN_CODEGEN, _sys.modules[__name__])
 
     def __dir__() -> list[str]:
         return sorted({*(name for name in globals() if name.startswith("__")), *__all__})

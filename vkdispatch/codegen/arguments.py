@@ -9,6 +9,7 @@ from vkdispatch.base.dtype import (
     component_count,
     component_type,
     compute_type,
+    find_twin,
     float32,
     int32,
     is_buffer_only,
@@ -17,7 +18,6 @@ from vkdispatch.base.dtype import (
     is_scalar,
     is_signed_dtype,
     is_vector,
-    suggest,
     uint32,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -228,9 +228,9 @@ def _declare_value(
 def _hint(annotation: object) -> str:
     """Return what to write instead of a type of Python or NumPy."""
     if annotation is getattr(np, "ndarray", None):
-        return "; an array is, say, a Buff[f32]"
-    kind = suggest(annotation).removeprefix("; write ")
-    return f"; a number is a Const[{kind}]" if kind else ""
+        return "; annotate arrays as Buff[f32]"
+    kind = find_twin(annotation)
+    return f"; annotate numbers as Const[vd.{kind}]" if kind else ""
 
 
 def _split(name: str, annotation: object) -> tuple[Any, DType, type[Any] | None]:
@@ -251,10 +251,11 @@ def _split(name: str, annotation: object) -> tuple[Any, DType, type[Any] | None]
         except ArgumentValueError as error:
             raise located(ArgumentValueError, f"argument {name!r}: {error}") from None
     if not isinstance(kind, type) or not is_dtype(kind):
+        twin = find_twin(kind)
+        hint = "" if twin is None else f"; write vd.{twin}"
         raise located(
             ArgumentTypeError,
-            f"argument {name!r}: {annotation!r} needs a dtype such as vd.float32, got {kind!r}"
-            + suggest(kind),
+            f"argument {name!r}: {annotation!r} needs a dtype such as vd.float32, got {kind!r}{hint}",
         )
     if is_structure(kind):
         raise located(

@@ -253,8 +253,9 @@ def _warn_of_barriers(kernel: Kernel) -> None:
             )
         else:
             warn(
-                "barrier: only some invocations of the workgroup come here, and all must, or the device may "
-                "wait forever: put the barrier behind the `if` or the loop, not inside",
+                "barrier: whether an invocation comes here depends on its position in the workgroup. If not "
+                "all of them come, the device may wait forever: put the barrier after the `if` or the loop, "
+                "not inside",
                 getattr(statement, "loc", None),
             )
 

@@ -27,7 +27,7 @@ class _SchedulerWithoutDashboard(Scheduler):
 
 
 class VulkanNanny(Nanny):
-    """A nanny that does not wait for tasks when it ends its worker: nobody gets their results."""
+    """A nanny that ends its worker without waiting for tasks, whose results nobody will use."""
 
     async def instantiate(self) -> Any:
         """Start the worker's process, and return its status."""

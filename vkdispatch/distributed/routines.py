@@ -4,6 +4,8 @@ Dask dispatches none of them. Each function here is called with Dask's own one a
 """
 
 import functools
+import inspect
+import math
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -17,9 +19,9 @@ from dask.highlevelgraph import HighLevelGraph
 
 from vkdispatch.base.errors import ArgumentValueError
 
-Function = Callable[..., Any]
-# What `dask.array.fft` computes of Arrays.
-TRANSFORMS = [f"{prefix}fft{axes}" for axes in ("", "2", "n") for prefix in ("", "i", "r", "ir")]
+_Function = Callable[..., Any]
+# Transforms of `dask.array.fft` that Arrays support.
+_TRANSFORMS = [f"{prefix}fft{axes}" for axes in ("", "2", "n") for prefix in ("", "i", "r", "ir")]
 
 
 def find_module(name: str) -> Any:
@@ -36,7 +38,7 @@ def is_array(x: Any) -> bool:
     return isinstance(getattr(x, "_meta", x), Array)
 
 
-def replace(home: str, name: str, compute: Function, place: int = 0) -> None:
+def replace(home: str, name: str, compute: _Function, place: int = 0) -> None:
     """Have `compute` called, with the function of Dask and its arguments, where an argument is of Arrays.
 
     `place` is that of the argument.
@@ -44,17 +46,25 @@ def replace(home: str, name: str, compute: Function, place: int = 0) -> None:
     own = getattr(find_module(home), name, None)
     if own is None:
         return
+    signature = inspect.signature(own)
 
     @functools.wraps(own)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if len(args) > place and is_array(args[place]):
-            return compute(own, *args, **kwargs)
-        return own(*args, **kwargs)
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError:
+            return own(*args, **kwargs)  # which says what is wrong
+        names = list(bound.arguments)[: place + 1]
+        head = [bound.arguments[name] for name in names]
+        if not is_array(head[-1]):
+            return own(*args, **kwargs)
+        rest = {name: value for name, value in kwargs.items() if name not in names}
+        return compute(own, *head, *args[place + 1 :], **rest)
 
     _put(name, own, call)
 
 
-def _put(name: str, own: Function, call: Function) -> None:
+def _put(name: str, own: _Function, call: _Function) -> None:
     """Put a function into the place of Dask's own one, in each module that has it."""
     for holder in [each for home, each in sys.modules.items() if home.startswith("dask.array")]:
         if getattr(holder, name, None) is own:
@@ -77,7 +87,7 @@ def serve_routines() -> None:
     replace("routines", "ravel_multi_index", _call_and_mark)
     replace("reductions", "quantile", _call_and_mark)
     replace("reductions", "prefixscan_blelloch", _call_and_mark, 3)
-    for name in (*TRANSFORMS, "hfft", "ihfft"):
+    for name in (*_TRANSFORMS, "hfft", "ihfft"):
         replace("fft", name, _call_and_mark)
     _serve_keys()
 
@@ -151,17 +161,17 @@ def _mark(x: Any) -> Any:
     return array(x.dask, x.name, x.chunks, meta=_describe(x.ndim, x.dtype))
 
 
-def _call_and_mark(own: Function, *args: Any, **kwargs: Any) -> Any:
-    """Call a function which Dask cannot try without elements, so that it takes the chunks for NumPy's."""
+def _call_and_mark(own: _Function, *args: Any, **kwargs: Any) -> Any:
+    """Call a function whose result Dask takes for NumPy's, as it cannot try it on empty chunks."""
     return _mark(own(*args, **kwargs))
 
 
-def _select(own: Function, x: Any, index: Any) -> Any:
+def _select(own: _Function, x: Any, index: Any) -> Any:
     selected, rest = own(x, index)
     return _mark(selected), rest
 
 
-def _create_with_arrays(own: Function, *args: Any, **kwargs: Any) -> Any:
+def _create_with_arrays(own: _Function, *args: Any, **kwargs: Any) -> Any:
     """Have what the function creates beside its argument, indices or random numbers, be Arrays."""
     with config.set({"array.backend": "vkdispatch"}):
         return own(*args, **kwargs)
@@ -171,7 +181,7 @@ def _create_with_arrays(own: Function, *args: Any, **kwargs: Any) -> Any:
 
 
 def _histogram(
-    own: Function,
+    own: _Function,
     a: Any,
     bins: Any = None,
     range: Any = None,
@@ -189,7 +199,7 @@ def _histogram(
     return counts / _upload_blocks(widths) / counts.sum(), edges
 
 
-def _histogramdd(own: Function, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+def _histogramdd(own: _Function, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
     counts, edges = own(*args, **kwargs)  # counts of each chunk are small, and are added on the host
     return _upload_blocks(counts), edges
 
@@ -197,7 +207,9 @@ def _histogramdd(own: Function, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
 # ---- functions along axes ------------------------------------------------------------------------
 
 
-def _apply_along_axis(own: Function, function: Function, axis: int, x: Any, *args: Any, **kwargs: Any) -> Any:
+def _apply_along_axis(
+    own: _Function, function: _Function, axis: int, x: Any, *args: Any, **kwargs: Any
+) -> Any:
     @functools.wraps(function)
     def call(line: Any, *others: Any, **options: Any) -> Any:
         # Dask tries it with one of NumPy
@@ -207,13 +219,15 @@ def _apply_along_axis(own: Function, function: Function, axis: int, x: Any, *arg
 
 
 def _apply_to_lines(
-    _: Function, x: Any, func1d: Function, func1d_axis: int, func1d_args: Any, func1d_kwargs: Any
+    _: _Function, x: Any, func1d: _Function, func1d_axis: int, func1d_args: Any, func1d_kwargs: Any
 ) -> Any:
     """Call a function with each line of a chunk."""
     import vkdispatch.numpy as vnp
 
     lines = vnp.moveaxis(x, func1d_axis, -1)
     outer = lines.shape[:-1]
+    if not math.prod(outer):
+        raise ArgumentValueError(f"arr: expected at least one line, got an array of shape {x.shape}")
     found = [
         vnp.asarray(func1d(line, *func1d_args, **func1d_kwargs))
         for line in lines.reshape(-1, lines.shape[-1])
@@ -224,7 +238,7 @@ def _apply_to_lines(
     return vnp.moveaxis(joined, *places)
 
 
-def _apply_over_axes(_: Function, function: Function, x: Any, axes: Any) -> Any:
+def _apply_over_axes(_: _Function, function: _Function, x: Any, axes: Any) -> Any:
     for axis in axes if isinstance(axes, (list, tuple)) else (axes,):
         place = range(x.ndim)[axis]
         sample = np.ones([2 if each == place else 1 for each in range(x.ndim)], x.dtype)
@@ -248,7 +262,7 @@ def _apply_over_axes(_: Function, function: Function, x: Any, axes: Any) -> Any:
     return x
 
 
-def _apply_over_axis(block: Any, function: Function, axis: int) -> Any:
+def _apply_over_axis(block: Any, function: _Function, axis: int) -> Any:
     import vkdispatch.numpy as vnp
 
     found = function(block, axis)
@@ -259,7 +273,7 @@ def _apply_over_axis(block: Any, function: Function, axis: int) -> Any:
 
 
 def _unique(
-    own: Function,
+    own: _Function,
     x: Any,
     return_index: bool = False,
     return_inverse: bool = False,

@@ -35,7 +35,7 @@ _MOST_USED = 0.9
 # Seconds for which a worker with a lost device goes on to send what it has to say.
 _PATIENCE = 10
 # Seconds that a worker's process has for closing in order.
-_LAST = 2
+_GRACE = 2
 # What a task waits for while its worker is closed: the scheduler gives it to another one.
 _CLOSING = 60
 
@@ -120,7 +120,7 @@ class VulkanPlugin(WorkerPlugin):
             worker.metrics.pop(name, None)
         if worker.nanny and worker.status.name == "closing":
             # the process would end after what the device still computes, which nobody needs any more
-            end = threading.Timer(_LAST, os._exit, (0,))
+            end = threading.Timer(_GRACE, os._exit, (0,))
             end.daemon = True
             end.start()
 

@@ -378,7 +378,7 @@ class CommandGraph(CommandList):
     def __enter__(self) -> Self:
         """Record this thread's calls without `graph=` into this graph, until the `with` block ends.
 
-        Raises RuntimeError if they go to a graph already.
+        Raises RuntimeError if this thread has a global graph already.
         """
         set_global_graph(self)
         return self

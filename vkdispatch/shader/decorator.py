@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, cast
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, notebook_shell
-from vkdispatch.base.tracebacks import hide_own_frames
 from vkdispatch.rewrite.calls.kernel_result import check_result
 from vkdispatch.rewrite.functions import prepare_kernel
 from vkdispatch.shader.arguments.signature import Signature, find_origin, is_method, read_signature
@@ -124,6 +123,9 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
             try:
                 check_result(function, prepare_kernel(function, rewrite)(*arguments))
             except Exception as error:
+                # imported here: modules for tracebacks take time to import
+                from vkdispatch.base.tracebacks import hide_own_frames
+
                 hide_own_frames(error, notebook_shell())
                 raise
         description = context.get_description(getattr(function, "__name__", "shader"))

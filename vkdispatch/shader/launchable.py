@@ -217,7 +217,7 @@ class LaunchableKernel:
         variant = choose_variant(
             self.who, extent, size.in_groups, local_size, coarsening, context, form, is_traced=is_traced
         )
-        if self._fills_tiles and not size.in_groups and is_incomplete(extent, local_size):
+        if not size.in_groups and is_incomplete(extent, local_size) and self._fills_tiles:
             self._warn_of_gaps(extent, local_size)
         kernel = self.get_kernel(context, state, local_size, variant)
         launch = Launch(call, extent, size.in_groups, graph, queue)

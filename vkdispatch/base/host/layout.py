@@ -57,7 +57,8 @@ def parse_dtype(value: object, name: str = "var_type") -> DType:
         return structure_from_numpy(value)
     if isinstance(value, (np.dtype, str)) or (isinstance(value, type) and issubclass(value, np.generic)):
         return dtype.from_numpy_dtype(value, name)
-    hint = dtype.suggest(value)
+    twin = dtype.find_twin(value)
+    hint = "" if twin is None else f"; write vd.{twin}"
     raise ArgumentTypeError(f"{name}: expected a vkdispatch dtype such as vd.float32, got {value!r}{hint}")
 
 

@@ -126,8 +126,11 @@ _ARRAY = "vkdispatch.numpy.asarray(buf) is an Array on the same memory"
 # What arrays of other libraries have and a buffer lacks, and what to use instead.
 _ABSENT = {
     **dict.fromkeys(("numpy", "cpu", "get", "to_numpy", "to_host", "copy_to_host", "tolist"), _READ),
-    **dict.fromkeys(("T", "reshape", "ravel", "flatten", "transpose", "astype"), f"{_ARRAY}, which has it"),
-    **dict.fromkeys(("fill", "zero_"), f"{_ARRAY}, which has fill()"),
+    **{
+        name: f"vkdispatch.numpy.asarray(buf).{name} has it"
+        for name in ("T", "reshape", "ravel", "flatten", "transpose", "astype", "fill")
+    },
+    "zero_": "vkdispatch.numpy.asarray(buf).fill(0) does it",
     **{
         name: f"use vd.{name}(buf)"
         for name in ("all", "any", "argmax", "argmin", "max", "mean", "min", "sum")
@@ -164,7 +167,10 @@ def _refuse_operator(symbol: str) -> Callable[[Any, Any], Any]:
     def refuse(self: object, other: object) -> Any:
         if isinstance(other, (np.ndarray, np.generic)):
             return NotImplemented  # NumPy asks `__array_ufunc__`
-        raise ArgumentTypeError(f"{symbol}: a buffer has no arithmetic; {_ARRAY}, which has, or use a kernel")
+        raise ArgumentTypeError(
+            f"{symbol}: buffers have no operators; use vkdispatch.numpy.asarray(buf), an Array on the same "
+            "memory, or write a kernel"
+        )
 
     return refuse
 

@@ -82,17 +82,17 @@ def apply(
     *,
     floating: bool = True,
     own: bool = False,
-    checked: bool = False,
+    has_check: bool = False,
 ) -> ShaderVariable:
     """Call a function component by component, on operands brought to one type.
 
     `floating` turns integers into floats. If `own`, `glsl.mathematics` has the function, for what GLSL's
-    cannot do; see `expressions.elementary`. `checked` tells that the caller has looked at unsigned
+    cannot do; see `expressions.elementary`. `has_check`: the caller has checked for unsigned
     differences. Raises ValueError for matrices and complex numbers.
     """
     given = operands(name, values)
     kind, parts = ex.meet(given, name, floating=floating)
-    if not checked:
+    if not has_check:
         for value in given:
             check_conversion(name, value, kind)
     if is_complex(kind) or is_matrix(kind):
@@ -137,7 +137,7 @@ def unary(
             check(value)
         if all_numbers((var,)):
             return fold(rule, (var,))
-        return apply(name, name if glsl == "" else glsl, (var,), own=own, checked=check is not None)
+        return apply(name, name if glsl == "" else glsl, (var,), own=own, has_check=check is not None)
 
     return cast(UnaryFunction, _describe(function, name, doc))
 

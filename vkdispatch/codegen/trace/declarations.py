@@ -108,7 +108,7 @@ class Declarations:
         ):
             raise located(
                 ArgumentTypeError,
-                f"shared_buffer: size must be an int of Python's or a tuple of 1 to 3, got {size!r}",
+                f"shared_buffer: size must be a Python int or a tuple of 1 to 3 of them, got {size!r}",
             )
         shape = tuple(int(axis) for axis in axes)
         if min(shape) < 1:

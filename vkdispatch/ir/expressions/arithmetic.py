@@ -312,9 +312,15 @@ def power(base: Operand, exponent: Operand, *, precise: bool = False) -> Expr:
 
 def _negative_power(base: Number, exponent: Expr, *, precise: bool) -> Expr:
     """Make the power of a negative number, of which devices give NaN: only whole exponents have one."""
-    if not is_integer_dtype(exponent.dtype) or not is_scalar(exponent.dtype):
+    if not is_integer_dtype(exponent.dtype):
         raise located(
-            ArgumentValueError, f"**: {base} to the power of a {exponent.dtype.name}; only integers have one"
+            ArgumentValueError,
+            f"**: a negative number, {base}, needs an integer as its exponent, got {exponent.dtype.name}",
+        )
+    if not is_scalar(exponent.dtype):
+        raise located(
+            ArgumentValueError,
+            f"**: a negative number, {base}, has no power of {exponent.dtype.name}; apply it to components",
         )
     kind = make_floating_dtype(exponent.dtype)
     size: Expr = literal(1, kind) if base == -1 else power(-base, exponent, precise=precise)

@@ -101,7 +101,7 @@ def check_features(who: str, description: ShaderDescription, context: Context, l
 
 
 def fills_tiles(kernel: Kernel) -> bool:
-    """Whether invocations beyond the size of a launch may be missed, since they would fill shared memory."""
+    """Whether a kernel fills shared memory in a loop, so that missing invocations leave gaps in it."""
     return keeps_workgroups(kernel) and bool(find_tile_stores(kernel))
 
 
