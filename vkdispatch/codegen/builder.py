@@ -6,7 +6,7 @@ from itertools import count
 from typing import Any
 
 from vkdispatch.analyses.contents import check_scopes, contents
-from vkdispatch.analyses.joint_flow import JointFlow, has_barriers
+from vkdispatch.analyses.joint_flow import JointFlow, has_barriers, is_barrier
 from vkdispatch.analyses.layout import GROUP_COUNT
 from vkdispatch.base.dtype import DType, uvec3
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
@@ -40,7 +40,10 @@ from vkdispatch.ir import (
     Return,
     ShaderFlags,
     SharedArray,
+    Statement,
     Storage,
+    blocks_of,
+    walk,
     without_asserts,
 )
 from vkdispatch.ir.location import here, located
@@ -240,10 +243,16 @@ def _check_texts(kernel: Kernel) -> None:
             refuse_placeholders(expr.value.text, "raw GLSL", expr.loc)
 
 
+def _has_joint_block(statement: Statement) -> bool:
+    """Whether a branch or a loop has a barrier, or a return."""
+    inner = (each for block in blocks_of(statement) for each in walk(block))
+    return any(is_barrier(each) or isinstance(each, Return) for each in inner)
+
+
 def _warn_of_barriers(kernel: Kernel) -> None:
     """Warn where only some invocations of a workgroup may reach a barrier."""
-    if not has_barriers(kernel):
-        return
+    if not has_barriers(kernel) or not any(map(_has_joint_block, kernel.body)):
+        return  # most kernels, without an analysis of what differs
     for statement in JointFlow(kernel).divergent_statements():
         if isinstance(statement, Return):
             warn(
