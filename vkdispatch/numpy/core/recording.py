@@ -9,6 +9,6 @@ def refuse_recording() -> None:
     if current.chosen is not None:
         raise UsageError(
             "a graph records the calls of this thread (`with graph:` or vd.set_global_graph), but it cannot "
-            "record operations on Arrays of vkdispatch.numpy: compute before the recording starts, or after it "
-            "ends. Kernels and functions on buffers can be recorded, and take Arrays as arguments"
+            "record operations on Arrays of vkdispatch.numpy: compute before the recording starts or after "
+            "it ends. Kernels and functions on buffers can be recorded, and take Arrays as arguments"
         )
