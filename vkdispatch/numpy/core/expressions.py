@@ -195,6 +195,7 @@ def evaluate(value: Value) -> View:
         return value
     assert isinstance(value, Node)
     if value.result is None:
+        refuse_recording()
         with lock:
             if value.result is None:
                 program = None
