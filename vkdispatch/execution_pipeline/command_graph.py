@@ -589,3 +589,13 @@ def set_global_graph(graph: CommandGraph | None = None) -> None:
     if graph is not None and current.chosen is not None:
         raise UsageError("a global graph is set already; call set_global_graph(None) first")
     current.chosen = graph
+
+
+@contextmanager
+def pause_recording() -> Iterator[None]:
+    """Run this thread's calls at once, also while a graph records them."""
+    chosen, current.chosen = current.chosen, None
+    try:
+        yield
+    finally:
+        current.chosen = chosen

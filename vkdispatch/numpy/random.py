@@ -42,6 +42,7 @@ from vkdispatch.numpy.core.array import Array, describe, parse_index, store_resu
 from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, int64, kernel_type, parse_dtype
 from vkdispatch.numpy.core.memory import Shape
+from vkdispatch.numpy.core.recording import refuse_recording
 from vkdispatch.numpy.indexing.gathering import array_from
 from vkdispatch.numpy.linalg import cholesky, matmul
 from vkdispatch.numpy.rejection import (
@@ -144,6 +145,12 @@ class Generator:
     def __repr__(self) -> str:
         return f"<vkdispatch.numpy.random.Generator: {self._stream.bit_generator}>"
 
+    @property
+    def _source(self) -> Stream:
+        """The stream to draw from now. Raises UsageError while a graph records the calls of this thread."""
+        refuse_recording()
+        return self._stream
+
     def spawn(self, n_children: int) -> list["Generator"]:
         """Return generators of independent streams.
 
@@ -167,7 +174,7 @@ class Generator:
         """
         kind = _real(dtype)
         shape = _shape_of_draw(size, out)
-        return store_result(out, array_from(self._stream.random(math.prod(shape), kernel_type(kind)), shape))
+        return store_result(out, array_from(self._source.random(math.prod(shape), kernel_type(kind)), shape))
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = None) -> Array:
         """Return uniformly distributed numbers of [low, high).
@@ -210,11 +217,11 @@ class Generator:
             last = int(end) if endpoint else int(end) - 1
             if not 0 <= int(start) <= last <= 1:
                 raise ArgumentValueError(f"low, high: expected 0 and 1 for booleans, got {low} and {high}")
-            drawn = array_from(self._stream.integers(int(start), last + 1, math.prod(shape)), shape)
+            drawn = array_from(self._source.integers(int(start), last + 1, math.prod(shape)), shape)
             return drawn.astype(kind)
         limits = (int(low), None if high is None else int(high))
         return array_from(
-            self._stream.integers(*limits, math.prod(shape), kernel_type(kind), bool(endpoint)), shape
+            self._source.integers(*limits, math.prod(shape), kernel_type(kind), bool(endpoint)), shape
         )
 
     def _integers_between(self, low: Any, high: Any, size: Any, kind: Kind, endpoint: bool) -> Array:
@@ -258,7 +265,7 @@ class Generator:
         """
         kind = _real(dtype)
         shape = _shape_of_draw(size, out)
-        drawn = self._stream.standard_normal(math.prod(shape), kernel_type(kind))
+        drawn = self._source.standard_normal(math.prod(shape), kernel_type(kind))
         return store_result(out, array_from(drawn, shape))
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Array:
@@ -441,7 +448,7 @@ class Generator:
 
     def _seed(self) -> Array:
         """Return a random seed of 64 bits, which is not read."""
-        return array_from(self._stream.integers(0, 1 << 64, 1, kernel_type(np.dtype(np.uint64))), ())
+        return array_from(self._source.integers(0, 1 << 64, 1, kernel_type(np.dtype(np.uint64))), ())
 
     def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = None, out: Any = None) -> Array:
         """Return gamma-distributed numbers with a shape, and the scale 1.
@@ -872,7 +879,7 @@ class Generator:
         Array([4, 1, 0, 2, 3], dtype=int64)
         """
         if isinstance(x, (int, np.integer)):
-            return array_from(self._stream.permutation(int(x), dtype=kernel_type(int64)))
+            return array_from(self._source.permutation(int(x), dtype=kernel_type(int64)))
         array = to_array(x)
         order = self.permutation(array.shape[parse_axis(axis, array.ndim)])
         return take(array, order, axis=axis)

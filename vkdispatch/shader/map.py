@@ -21,7 +21,7 @@ from vkdispatch.base.host.protocols import HostProtocols
 from vkdispatch.base.process.listing import Listed
 from vkdispatch.codegen.trace.current import is_tracing, precise_math
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
-from vkdispatch.execution_pipeline.command_graph import current
+from vkdispatch.execution_pipeline.command_graph import pause_recording
 from vkdispatch.rewrite.functions import prepare_function
 from vkdispatch.shader.arguments.annotations import check_elements, format_annotation, is_value
 from vkdispatch.shader.arguments.parameters import describe
@@ -330,11 +330,8 @@ class MappedArray(HostProtocols, Listed):
         ValueError
             There is no such queue, `out` does not fit, or an argument is a graph's variable.
         """
-        chosen, current.chosen = current.chosen, None
-        try:
+        with pause_recording():
             return self.__vkdispatch_buffer__(None).read(index, out)
-        finally:
-            current.chosen = chosen
 
     def __vkdispatch_buffer__(self, context: Context | None) -> Buffer[Any]:
         if context is not None and context is not self.context:

@@ -18,7 +18,7 @@ from vkdispatch.numpy.core.expressions import (
     Node,
     Operation,
     Value,
-    evaluate,
+    evaluate_apart,
     evaluate_into,
     find_loop,
     make_node,
@@ -222,7 +222,7 @@ def _warn_of_lost_parts() -> None:
 
 def broadcast_to(value: Value, shape: Shape) -> View:
     """Return a view that repeats a value along new or single axes. Raises ValueError if it cannot."""
-    view = evaluate(value)
+    view = evaluate_apart(value)
     if broadcast_shapes([view.shape, shape], "broadcast_to") != shape:
         raise ArgumentValueError(f"broadcast_to: the shape {view.shape} does not broadcast to {shape}")
     return View(view.storage, shape, view.dtype, view.offset, broadcast_strides(shape, view))
@@ -263,7 +263,7 @@ def fit_shape(value: Value, shape: Shape, name: str) -> Value:
     """
     more = len(value.shape) - len(shape)
     if more > 0 and value.shape[:more] == (1,) * more:
-        view = evaluate(value)
+        view = evaluate_apart(value)
         value = View(view.storage, view.shape[more:], view.dtype, view.offset, view.strides[more:])
     if value.shape == shape:
         return value

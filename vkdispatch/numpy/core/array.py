@@ -13,12 +13,14 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.sharing.exports import parse_request
 from vkdispatch.base.sharing.imports import has_dlpack
+from vkdispatch.execution_pipeline.command_graph import pause_recording
 from vkdispatch.numpy.core.application import apply_known, apply_ufunc, assign, cast, loops, make_operation
 from vkdispatch.numpy.core.devices import Device, device_of
 from vkdispatch.numpy.core.dtypes import Kind, numpy_type, parse_dtype
-from vkdispatch.numpy.core.expressions import Node, Value, evaluate, shown_view, shows_parts
+from vkdispatch.numpy.core.expressions import Node, Value, evaluate, evaluate_apart, shown_view, shows_parts
 from vkdispatch.numpy.core.memory import Shape, Storage, View
 from vkdispatch.numpy.core.operations import COPY
+from vkdispatch.numpy.core.recording import refuse_recording
 
 _new = object.__new__
 # Applies strides, which its caller has from the array, to what `__array__` returns.
@@ -170,7 +172,10 @@ class Array(Generic[ShapeT, ScalarT]):
     # -- values on the host
 
     def numpy(self) -> "np.ndarray[ShapeT, np.dtype[ScalarT]]":
-        """Return the elements as a NumPy array, after computing them and waiting for them."""
+        """Return the elements as a NumPy array, after computing them and waiting for them.
+
+        Raises UsageError if they are not computed yet and a graph records the calls of this thread.
+        """
         value = self._value
         if type(value) is Node and value.failure is None:
             shown = shown_view(value)
@@ -178,7 +183,7 @@ class Array(Generic[ShapeT, ScalarT]):
                 found = read_view(shown)
                 if value.result is None and value.failure is None:  # else another thread has written there
                     return found
-        return read_view(view_of(self))
+        return read_view(compute(self))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> "np.ndarray[Any, Any]":
         """Let `np.asarray(x)` read the values, always as a copy; `np.from_dlpack(x)` shows the memory.
@@ -191,7 +196,7 @@ class Array(Generic[ShapeT, ScalarT]):
             )
         caller = sys._getframe(1)
         if caller.f_code is _AS_STRIDED:
-            return read_memory(view_of(self))
+            return read_memory(compute(self))
         if "ndimage" in caller.f_code.co_filename and isinstance(caller.f_locals.get("output"), Array):
             # it would write to the copy
             raise ArgumentTypeError(
@@ -809,7 +814,19 @@ def value_of(array: Array) -> Value:
 
 
 def view_of(array: Array) -> View:
-    """Return the view of an array, which is computed if it is not yet."""
+    """Return the view of an array, for others to show its memory; it is computed if it is not yet.
+
+    While a graph records, that is not recorded.
+    """
+    value = array._value
+    if type(value) is View:
+        return value
+    array._value = view = evaluate_apart(value)
+    return view
+
+
+def compute(array: Array) -> View:
+    """Compute an array if it is not yet. Raises UsageError while a graph records the calls of this thread."""
     value = array._value
     if type(value) is View:
         return value
@@ -931,7 +948,10 @@ def store(target: Array, value: Value, name: str) -> None:
         The value's dtype does not go into the array's by a "same_kind" cast.
     ValueError
         The value has a larger shape.
+    UsageError
+        A graph records the calls of this thread.
     """
+    refuse_recording()
     check_cast(value.dtype, target.dtype, name)
     if value.shape != target.shape:
         raise ArgumentValueError(
@@ -974,7 +994,8 @@ def read_view(view: View) -> "np.ndarray[Any, Any]":
     if not view.is_contiguous:
         from vkdispatch.numpy.core.kernels import gather
 
-        return read_view(gather(view))
+        with pause_recording():
+            return read_view(gather(view))
     if view.size == buffer.size:
         found = buffer.read(0)
     else:

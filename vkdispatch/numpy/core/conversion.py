@@ -20,6 +20,7 @@ from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real, nu
 from vkdispatch.numpy.core.kernels import gather, new_view
 from vkdispatch.numpy.core.memory import Shape, Storage, View
 from vkdispatch.numpy.core.operations import COPY
+from vkdispatch.numpy.core.recording import refuse_recording
 from vkdispatch.shader.map import MappedArray
 
 
@@ -251,7 +252,11 @@ def is_of_python(obj: Any) -> bool:
 
 
 def copy_array(a: Array) -> Array:
-    """Return a copy of an array, with memory of its own."""
+    """Return a copy of an array, with memory of its own.
+
+    Raises UsageError while a graph records the calls of this thread.
+    """
+    refuse_recording()
     value = value_of(a)
     if type(value) is View and not value.is_contiguous:
         return array_of(gather(value))

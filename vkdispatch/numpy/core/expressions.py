@@ -10,8 +10,10 @@ from weakref import ref
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import describe_place
 from vkdispatch.base.native_module import native
+from vkdispatch.execution_pipeline.command_graph import current, pause_recording
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type
 from vkdispatch.numpy.core.memory import View, broadcast_strides, part_of, require_writable
+from vkdispatch.numpy.core.recording import refuse_recording
 
 _PACKAGE = join(dirname(dirname(dirname(__file__))), "")
 # Larger expressions are computed in parts: kernels have bounded size, and bind a bounded number of buffers.
@@ -142,7 +144,7 @@ def _shrink(operands: tuple[Any, ...], held: int, most_nodes: int, most_reads: i
         part = _choose_part(operands) if count > most_nodes or reads > most_reads else None
         if part is None:
             return count, reads, held
-        evaluate(part)
+        evaluate_apart(part)
         held = sum(map(_count_held, operands))
 
 
@@ -184,6 +186,8 @@ def evaluate(value: Value) -> View:
 
     Raises
     ------
+    UsageError
+        A graph records the calls of this thread.
     VkDispatchError, MemoryError
         They cannot be computed; the message names the operation and its line.
     """
@@ -191,6 +195,7 @@ def evaluate(value: Value) -> View:
         return value
     assert isinstance(value, Node)
     if value.result is None:
+        refuse_recording()
         with lock:
             if value.result is None:
                 program = None
@@ -208,6 +213,18 @@ def evaluate(value: Value) -> View:
                 value.operands = ()
                 value.count, value.reads, value.held = 1, 1, _bytes_of(value)
     return value.result
+
+
+def evaluate_apart(value: Value) -> View:
+    """Do as `evaluate`, but not refuse while a graph records: nothing is recorded.
+
+    For what the program cannot see: that a view needs memory, or that a write, or the size of an expression,
+    makes it be computed early.
+    """
+    if type(value) is View or current.chosen is None:
+        return evaluate(value)
+    with pause_recording():
+        return evaluate(value)
 
 
 def _show_parts(value: Node, whole: View) -> View:
@@ -282,7 +299,10 @@ def settle_readers(target: View, writing: Value | None = None) -> None:
     """Compute the expressions that wait to read the memory of a view; after that it may be written.
 
     With `writing`, the expression that is written there is left out, and what only it refers to.
+
+    Raises UsageError while a graph records the calls of this thread.
     """
+    refuse_recording()
     storage = target.storage
     with lock:
         if storage.readers:
@@ -306,7 +326,7 @@ def _settle(readers: list[Any], writing: Value | None) -> None:
                     continue
                 if id(node) not in own:
                     try:
-                        evaluate(node)
+                        evaluate_apart(node)
                     except Exception as error:
                         # its operands are about to change: the error comes when its values are used
                         node.failure, node.operands = error, ()

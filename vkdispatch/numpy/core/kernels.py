@@ -16,10 +16,9 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import DType, compute_type
-from vkdispatch.base.errors import UsageError, describe_place
+from vkdispatch.base.errors import describe_place
 from vkdispatch.base.native_module import native
 from vkdispatch.codegen.trace.current import precise_math
-from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.execution_pipeline.kernel_facts import is_held, note_source
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type, part_kind
 from vkdispatch.numpy.core.expressions import (
@@ -41,6 +40,7 @@ from vkdispatch.numpy.core.memory import (
     overlaps,
     stretch,
 )
+from vkdispatch.numpy.core.recording import refuse_recording
 from vkdispatch.numpy.core.turning import turn
 from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -378,13 +378,7 @@ def new_view(shape: Shape, dtype: Kind, context: Context | None = None) -> View:
 
 def _compute_program(program: Program, dtype: Kind, target: View | None, node: Node | None) -> View:
     """Compute a program into a view or into new memory; `node` is its expression."""
-    if current.chosen is not None:
-        # the graph would compute it later, and each time
-        chosen, current.chosen = current.chosen, None
-        try:
-            return _compute_program(program, dtype, target, node)
-        finally:
-            current.chosen = chosen
+    refuse_recording()
     if target is None:
         known = None if is_held() else compute_plain(program, dtype, _plain_kernels)
         if known is not None:
@@ -449,14 +443,10 @@ def as_operand(value: Any, shape: Shape, order: Sequence[int] | None = None) -> 
 
     Raises
     ------
-    RuntimeError
-        A global graph is set: it would record the function.
+    UsageError
+        A graph records the calls of this thread.
     """
-    if current.chosen is not None:
-        raise UsageError(
-            "functions of vkdispatch.numpy compute at once, and vd.set_global_graph has calls recorded: call "
-            "vd.set_global_graph(None) before, or record functions on buffers"
-        )
+    refuse_recording()
     with lock:  # another thread may compute it, or write what it reads
         if type(value) is Node and (value.result is not None or value.is_dear):
             value = shown_view(value) or evaluate(value)
@@ -496,6 +486,15 @@ def _is_exposed(program: Program) -> bool:
 
 
 def as_buffer(view: View, shape: Shape) -> Buffer[Any]:
+    """Return the memory of a whole view as functions on buffers take it, of a shape of at most three axes.
+
+    Raises UsageError while a graph records the calls of this thread.
+    """
+    refuse_recording()
+    return memory_of(view, shape)
+
+
+def memory_of(view: View, shape: Shape) -> Buffer[Any]:
     """Return the memory of a whole view as a buffer of a shape of at most three axes."""
     own: Buffer[Any] = view.storage.buffer
     if own.shape == shape:

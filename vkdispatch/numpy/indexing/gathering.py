@@ -21,6 +21,7 @@ from vkdispatch.numpy.core.dtypes import int64, numpy_type
 from vkdispatch.numpy.core.expressions import Node, evaluate, lock, settle_readers
 from vkdispatch.numpy.core.kernels import as_buffer, as_operand, gather, new_view
 from vkdispatch.numpy.core.memory import Shape, Storage, View
+from vkdispatch.numpy.core.recording import refuse_recording
 from vkdispatch.numpy.indexing.places import Axis, Index, Selection, check_lengths, read_places, write_places
 from vkdispatch.rearrange import take as take_elements
 from vkdispatch.selection.compaction.compact import compact
@@ -230,7 +231,8 @@ def _combine(parts: list[_Part], offset: int) -> tuple[list[_Part], int]:
 
 
 def gather_items(view: View, picked: Picked) -> Array:
-    """Return the elements that arrays of indices pick."""
+    """Return the elements that arrays of indices pick. Raises UsageError while a graph records calls."""
+    refuse_recording()
     if len(picked.arrays) == 1 and not picked.axes:
         mask, _ = picked.arrays[0]
         if isinstance(mask, Array) and mask.dtype.kind == "b" and mask.shape == view.shape and mask.size:

@@ -12,6 +12,7 @@ from vkdispatch.numpy.core.conversion import asarray, read_nested
 from vkdispatch.numpy.core.expressions import TAKE, Node, find_loop, make_node, shows_parts
 from vkdispatch.numpy.core.memory import View
 from vkdispatch.numpy.core.operations import COPY
+from vkdispatch.numpy.core.recording import refuse_recording
 from vkdispatch.numpy.indexing.gathering import Picked, gather_items, scatter_items
 
 __all__: list[str] = []
@@ -59,6 +60,8 @@ def set_items(x: Array, index: Any, value: Any) -> None:
         The value does not broadcast to what is written, or `x` is a read-only view.
     TypeError, OverflowError
         The value is no Array or number, or a number that the dtype does not hold.
+    UsageError
+        A graph records the calls of this thread.
 
     Examples
     --------
@@ -67,6 +70,7 @@ def set_items(x: Array, index: Any, value: Any) -> None:
     >>> x
     Array([0, 7, 7, 0], dtype=int32)
     """
+    refuse_recording()
     source = _parse_value(value, x)
     if index is Ellipsis or (type(index) is slice and index == _WHOLE and x.ndim):
         own = value_of(x)

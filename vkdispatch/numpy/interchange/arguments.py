@@ -6,7 +6,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.core.array import Array, value_of, view_of
 from vkdispatch.numpy.core.expressions import Node
-from vkdispatch.numpy.core.kernels import as_buffer, as_operand, gather
+from vkdispatch.numpy.core.kernels import as_operand, gather, memory_of
 from vkdispatch.numpy.core.memory import Shape, refuse_writes
 from vkdispatch.shader.map import MappedArray
 
@@ -28,7 +28,7 @@ def as_argument(x: Array, is_recorded: bool = False, is_mapped: bool = False) ->
     view = view_of(x)
     if view.is_whole and not view.storage.is_read_only:
         view.storage.share()
-        return as_buffer(view, _shape_of(view.shape, view.size))
+        return memory_of(view, _shape_of(view.shape, view.size))
     what = f"an array of shape {view.shape} that is a part of a larger one, not in C order, or read-only,"
     if is_recorded:
         raise ArgumentValueError(
@@ -40,7 +40,7 @@ def as_argument(x: Array, is_recorded: bool = False, is_mapped: bool = False) ->
         copy.storage,
         f"{what} was given where it is written, but kernels get a copy of it; give x.copy() and assign that",
     )
-    return as_buffer(copy, _shape_of(copy.shape, copy.size))
+    return memory_of(copy, _shape_of(copy.shape, copy.size))
 
 
 def _shape_of(shape: Shape, size: int) -> Shape:

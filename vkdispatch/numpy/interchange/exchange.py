@@ -27,7 +27,7 @@ from vkdispatch.numpy.core.array import Array, array_of, describe, view_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy
 from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type, numpy_type
-from vkdispatch.numpy.core.kernels import as_buffer, gather, new_view
+from vkdispatch.numpy.core.kernels import gather, memory_of, new_view
 from vkdispatch.numpy.core.memory import Storage, View, is_read_only
 
 __all__ = [
@@ -199,4 +199,4 @@ def asbuffer(x: Array) -> Buffer[Any]:
     if not view.is_whole or view.storage.is_read_only:
         view = gather(view)
     view.storage.share()
-    return as_buffer(view, view.shape if len(view.shape) <= 3 else (view.size,))
+    return memory_of(view, view.shape if len(view.shape) <= 3 else (view.size,))

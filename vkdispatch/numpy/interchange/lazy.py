@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, describe_place
-from vkdispatch.numpy.core.array import Array, describe, value_of, view_of
+from vkdispatch.numpy.core.array import Array, compute, describe, value_of
 from vkdispatch.numpy.core.dtypes import Kind
 from vkdispatch.numpy.core.expressions import INDEX, Node, is_same_view, lock, shown_view
 from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides
@@ -24,6 +24,8 @@ def eval(*arrays: Any) -> None:
     ------
     TypeError
         Something else is given.
+    UsageError
+        A graph records the calls of this thread.
 
     Examples
     --------
@@ -36,7 +38,7 @@ def eval(*arrays: Any) -> None:
         if isinstance(each, (list, tuple)):
             eval(*each)
         elif isinstance(each, Array):
-            view_of(each)
+            compute(each)
         else:
             raise ArgumentTypeError(f"arrays: expected Arrays, got {describe(each)}")
 

@@ -21,6 +21,7 @@ from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.core.dtypes import default_real, float64
+from vkdispatch.numpy.core.recording import refuse_recording
 from vkdispatch.numpy.linalg.products import matmul
 from vkdispatch.numpy.linalg.solving import qr, require_square
 
@@ -70,6 +71,7 @@ class EighResult(NamedTuple):
 
 
 def _take_host(name: str, arrays: Sequence[Array]) -> "list[np.ndarray[Any, Any]]":
+    refuse_recording()
     _warn_host(name)
     return [each.numpy() for each in arrays]
 

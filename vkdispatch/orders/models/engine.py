@@ -4,8 +4,7 @@ Arguments are in buffers of the engine. A `vd.Buffer` is used directly, without 
 """
 
 import threading
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable, Sequence
 from operator import le
 from typing import Any, TypeVar
 
@@ -19,7 +18,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDisp
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.synchronization.event import record_event
-from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
+from vkdispatch.execution_pipeline.command_graph import CommandGraph, pause_recording
 from vkdispatch.orders.arguments.argument import Argument, Array
 from vkdispatch.orders.arguments.grid import Counts, Grid
 from vkdispatch.orders.compilation.compilers import BuildFailure
@@ -150,7 +149,7 @@ class EngineProgram:
         assert isinstance(placement, DevicePlacement)
         if grid.is_empty:
             return lambda _: None
-        with _pause_recording():
+        with pause_recording():
             self._launch(placement, grid, run_id, None)
         event = record_event(placement.queue)
 
@@ -293,16 +292,6 @@ def find_or_make(key: Hashable, make: Callable[[], _Program]) -> _Program:
 
 _lock = threading.Lock()
 _programs: dict[Hashable, object] = {}
-
-
-@contextmanager
-def _pause_recording() -> Iterator[None]:
-    """Run kernels immediately even if this thread records to a graph."""
-    chosen, current.chosen = current.chosen, None
-    try:
-        yield
-    finally:
-        current.chosen = chosen
 
 
 def _read_scalar(argument: Argument) -> Any:
