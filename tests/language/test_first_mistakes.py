@@ -171,6 +171,64 @@ def test_size_and_indices_of_a_matrix(size: str, wrong: bool, advice: str) -> No
         )
 
 
+def add_all(out: Buff[f32], x: Buff[f32]) -> None:
+    out[0] += x[vc.global_invocation_id().x]
+
+
+def subtract_all_at_argument(out: Buff[f32], x: Buff[f32], at: Const[i32]) -> None:
+    value = x[vc.global_invocation_id().x]
+    out[at] = out[at] - value
+
+
+def add_in_unrolled_loop(out: Buff[f32], x: Buff[f32]) -> None:
+    for k in range(3):
+        out[1] += k * x[vc.global_invocation_id().x]
+
+
+def add_atomically(out: Buff[f32], x: Buff[f32]) -> None:
+    vc.atomic_add(out[0], x[vc.global_invocation_id().x])
+
+
+def add_by_one_invocation(out: Buff[f32], x: Buff[f32]) -> None:
+    if vc.global_invocation_id().x == 0:
+        out[0] += x[0]
+
+
+def add_after_return(out: Buff[f32], x: Buff[f32]) -> None:
+    if vc.global_invocation_id().x > 0:
+        return
+    out[0] += x[0]
+
+
+def add_to_own(out: Buff[f32], x: Buff[f32]) -> None:
+    out[vc.global_invocation_id().x] += x[0]
+
+
+def add_without_id(out: Buff[f32], x: Buff[f32]) -> None:
+    out[0] += x[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "size", "count"),
+    [
+        (add_all, "x.size", 1),
+        (subtract_all_at_argument, "x.size", 1),
+        (add_in_unrolled_loop, "x.size", 1),
+        (add_all, 1, 0),
+        (add_atomically, "x.size", 0),
+        (add_by_one_invocation, "x.size", 0),
+        (add_after_return, "x.size", 0),
+        (add_to_own, "x.size", 0),
+        (add_without_id, "x.size", 0),
+    ],
+)
+def test_sum_of_all_invocations(body: Callable[..., None], size: Any, count: int) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        vd.shader(size)(body)
+    assert ["vc.atomic_add(buffer[0], value)" in str(one.message) for one in caught] == [True] * count
+
+
 def test_print_of_python(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.warns(vd.KernelWarning, match=r"vc\.print shows values") as caught:
 
