@@ -33,10 +33,10 @@ class Philox:
 
     Block n of four words is that of the counter (n, sequence), with the seed as the key; cuRAND's Philox
     counts likewise. Streams of different seeds or sequences are independent. Give each invocation its own
-    sequence, as in `vc.random.Philox(seed, sequence=i)` with the invocation id `i`: with `Philox(seed)` alone,
-    all invocations draw the same numbers. All methods may be called anywhere in the kernel, in loops and branches too: each takes the next
-    words of the invocation's stream. The same words, integers, uniform and normal numbers come out on every
-    device, bit for bit.
+    sequence, as in `vc.random.Philox(seed, sequence=i)` with the invocation id `i`. With `Philox(seed)`
+    alone, all invocations draw the same numbers. All methods may be called anywhere in the kernel, in loops
+    and branches too: each takes the next words of the invocation's stream. The same words, integers, uniform
+    and normal numbers come out on every device, bit for bit.
 
     Attributes
     ----------
@@ -53,10 +53,11 @@ class Philox:
             Chooses the set of streams, usually the same for the whole kernel: an integer of up to 64 bits, a
             number or a GPU value.
         sequence
-            Chooses a stream of the seed, usually the invocation id: an integer of up to 64 bits, a number or a
-            GPU value. Invocations with the same seed, sequence and offset draw the same numbers.
+            Chooses a stream of the seed, usually the invocation id: an integer of up to 64 bits, a number
+            or a GPU value. Invocations with the same seed, sequence and offset draw the same numbers.
         offset
-            How many words of the stream are passed over: an integer of up to 64 bits, a number or a GPU value.
+            How many words of the stream are passed over: an integer of up to 64 bits, a number or a GPU
+            value.
 
         Raises
         ------
