@@ -208,24 +208,29 @@ def add_without_id(out: Buff[f32], x: Buff[f32]) -> None:
     out[0] += x[0]
 
 
+ALL = {"exec_size": "x.size"}
+
+
 @pytest.mark.parametrize(
-    ("body", "size", "count"),
+    ("body", "sizes", "count"),
     [
-        (add_all, "x.size", 1),
-        (subtract_all_at_argument, "x.size", 1),
-        (add_in_unrolled_loop, "x.size", 1),
-        (add_all, 1, 0),
-        (add_atomically, "x.size", 0),
-        (add_by_one_invocation, "x.size", 0),
-        (add_after_return, "x.size", 0),
-        (add_to_own, "x.size", 0),
-        (add_without_id, "x.size", 0),
+        (add_all, ALL, 1),
+        (add_all, {"workgroups": 1, "local_size": 64}, 1),
+        (subtract_all_at_argument, ALL, 1),
+        (add_in_unrolled_loop, ALL, 1),
+        (add_all, {"exec_size": 1}, 0),
+        (add_all, {"workgroups": 1, "local_size": 1}, 0),
+        (add_atomically, ALL, 0),
+        (add_by_one_invocation, ALL, 0),
+        (add_after_return, ALL, 0),
+        (add_to_own, ALL, 0),
+        (add_without_id, ALL, 0),
     ],
 )
-def test_sum_of_all_invocations(body: Callable[..., None], size: Any, count: int) -> None:
+def test_sum_of_all_invocations(body: Callable[..., None], sizes: dict[str, Any], count: int) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        vd.shader(size)(body)
+        vd.shader(**sizes)(body)
     assert ["vc.atomic_add(buffer[0], value)" in str(one.message) for one in caught] == [True] * count
 
 

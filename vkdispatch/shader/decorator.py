@@ -129,7 +129,7 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
                 raise
         description = context.get_description(getattr(function, "__name__", "shader"))
         check_orientation(description.kernel, exec_size)
-        check_sums(description.kernel, exec_size)
+        check_sums(description.kernel, exec_size, workgroups, local_size)
         origin = find_origin(function)
         traced = ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)
         traced._defined = find_home(function)

@@ -4,7 +4,7 @@ from vkdispatch.base.dtype import bool_, component_type, is_integer_dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import GpuValue, parse_stored_value
-from vkdispatch.ir import Expr, Op, Storage, is_constant, is_place, root_of
+from vkdispatch.ir import Expr, Op, Storage, is_constant, is_encoded, is_place, root_of
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
 
@@ -21,7 +21,16 @@ def assign(place: Expr, value: object) -> None:
         for number in value._extremes() if isinstance(value, GpuValue) else (value,):
             if ex.is_number(number):
                 ex.check_stored(number, component_type(place.value.dtype))
-    stored = parse_stored_value(value, place.dtype)
+    try:
+        stored = parse_stored_value(value, place.dtype)
+    except ArgumentValueError as error:
+        held = root_of(place)
+        if is_encoded(held) and held.value.dtype is not held.dtype:
+            error.add_note(
+                f"The buffer holds {held.value.dtype.name}; kernels read and write its elements as "
+                f"{held.dtype.name}."
+            )
+        raise
     if is_constant(root_of(place)):
         raise located(ArgumentValueError, "the elements of a constant array cannot be assigned to")
     if not is_place(place):

@@ -11,11 +11,12 @@ from vkdispatch.ir import Block, Builtin, Expr, For, Kernel, Op, Return, Storage
 _FIXED = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BINARY, Op.UNARY, Op.CONSTRUCT, Op.COMPONENT))
 _IDS = frozenset((Builtin.GLOBAL_INVOCATION_ID, Builtin.LOCAL_INVOCATION_ID, Builtin.LOCAL_INVOCATION_INDEX))
 _SYMBOLS = frozenset("+-")
+_ONE = (1, (1,), (1, 1), (1, 1, 1))
 
 
-def check_sums(kernel: Kernel, exec_size: object) -> None:
+def check_sums(kernel: Kernel, exec_size: object, workgroups: object, local_size: object) -> None:
     """Warn of `out[0] += x[i]` outside any condition, in a kernel that tells its invocations apart."""
-    if exec_size in (1, (1,), (1, 1), (1, 1, 1)):
+    if _is_one(exec_size) or (_is_one(workgroups) and _is_one(local_size)):
         return
     found = [store for store in _unconditional_stores(kernel.body) if _adds_to_one_element(store)]
     if not found or not any(
@@ -27,6 +28,10 @@ def check_sums(kernel: Kernel, exec_size: object) -> None:
         "lost: use vc.atomic_add(buffer[0], value), or vd.sum(x) for the sum of a buffer",
         [store.loc for store in found],
     )
+
+
+def _is_one(size: object) -> bool:
+    return isinstance(size, (int, tuple)) and size in _ONE
 
 
 def _unconditional_stores(block: Block) -> Iterator[Store]:
