@@ -4,7 +4,7 @@ from vkdispatch.base.dtype import bool_, component_type, is_integer_dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import GpuValue, parse_stored_value
-from vkdispatch.ir import Expr, Op, Storage, is_constant, is_encoded, is_place, root_of
+from vkdispatch.ir import Expr, Op, Storage, is_constant, is_place, root_of
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
 
@@ -25,9 +25,10 @@ def assign(place: Expr, value: object) -> None:
         stored = parse_stored_value(value, place.dtype)
     except ArgumentValueError as error:
         held = root_of(place)
-        if is_encoded(held) and held.value.dtype is not held.dtype:
+        storage = held.value
+        if isinstance(storage, Storage) and storage.dtype is not held.dtype:
             error.add_note(
-                f"The buffer holds {held.value.dtype.name}; kernels read and write its elements as "
+                f"The buffer holds {storage.dtype.name}; kernels read and write its elements as "
                 f"{held.dtype.name}."
             )
         raise
