@@ -40,12 +40,24 @@ def imaginary_unit(x: Any) -> None:
     x[0] = (1j * x[0]).real
 
 
+def shape_as_in_numpy(x: Any) -> None:
+    rows, columns = x.shape
+    x[rows, columns] = 1
+
+
+def too_few_names(x: Any) -> None:
+    a, b = vc.to_vec3(1, 2, 3)
+    x[0] = a + b
+
+
 MISTAKES: list[tuple[Callable[[Any], None], str]] = [
     (first_element, r"buf\[buf.size - 1\] is the last element"),
     (rows_and_columns, r"buf\[i, j\]"),
     (length_of_buffer, r"use .size or .shape"),
     (method_of_vector, r"vc.length\(v\)"),
     (size_on_the_device, "shared_buffer: size must be an int of Python's"),
+    (shape_as_in_numpy, r"got 2 names; .*rows, columns = x.shape.x, x.shape.y"),
+    (too_few_names, r"vec3 has 3 components, got 2 names "),
     (imaginary_unit, r"convert the value with vc.to_complex64"),
 ]
 
@@ -54,6 +66,19 @@ MISTAKES: list[tuple[Callable[[Any], None], str]] = [
 def test_kernel(body: Callable[[Any], None], advice: str) -> None:
     with pytest.raises(vd.VkDispatchError, match=advice):
         vd.shader(1, arg_type_annotations=[Buff[f32]])(body)
+
+
+def test_names_for_all_components() -> None:
+    @vd.shader(1)
+    def kernel(x: Buff[f32]) -> None:
+        a, b, c = vc.to_vec3(1, 2, 3)
+        first, *others = vc.to_vec2(4, 5)
+        _, _, _, size = x.shape
+        x[0], x[1], x[2] = a + b + c, first + 10 * others[0], size.to_dtype(f32)
+
+    x = vd.Buffer(3, vd.float32)
+    kernel(x)
+    assert x.read(0).tolist() == [6, 54, 3]
 
 
 def test_components_in_a_tuple() -> None:
