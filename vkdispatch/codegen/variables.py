@@ -384,7 +384,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
         names = count if loc is None else loc.unpacked_count()
         if names not in (None, count):
             advice = (
-                "; a shape in a kernel has three axes and the size: write rows, columns = x.shape.x, x.shape.y"
+                "; a shape in a kernel is three axes and the size: write rows, columns = x.shape.x, x.shape.y"
                 if isinstance(self.expr.value, Argument) and self.expr.value.shape
                 else ""
             )
