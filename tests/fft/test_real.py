@@ -145,3 +145,14 @@ def test_lengths_and_types_without_a_real_plan() -> None:
     assert plan_real(3, 15, vd.complex64) is None
     assert plan_real(3, 16, vd.complex32) is None
     assert plan_real(3, 2 * 37, vd.complex64) is None
+
+
+@pytest.mark.parametrize("name", ["fft", "fft2"])
+def test_complex_transforms_of_reals_name_the_real_ones(name: str) -> None:
+    data = real_signal(4, 6, dtype=np.float32)
+    with pytest.raises(
+        ValueError, match=r"got float32; .*vd\.asbuffer\(data, vd\.complex64\).*vd\.fft\.rfft"
+    ):
+        getattr(vd.fft, name)(vd.asbuffer(data))
+    with pytest.raises(ValueError, match=r"got int32$"):
+        getattr(vd.fft, name)(vd.asbuffer(data.astype(np.int32)))

@@ -40,12 +40,24 @@ def imaginary_unit(x: Any) -> None:
     x[0] = (1j * x[0]).real
 
 
+def shape_as_in_numpy(x: Any) -> None:
+    rows, columns = x.shape
+    x[rows, columns] = 1
+
+
+def too_few_names(x: Any) -> None:
+    a, b = vc.to_vec3(1, 2, 3)
+    x[0] = a + b
+
+
 MISTAKES: list[tuple[Callable[[Any], None], str]] = [
     (first_element, r"buf\[buf.size - 1\] is the last element"),
     (rows_and_columns, r"buf\[i, j\]"),
     (length_of_buffer, r"use .size or .shape"),
     (method_of_vector, r"vc.length\(v\)"),
     (size_on_the_device, "shared_buffer: size must be a Python int"),
+    (shape_as_in_numpy, r"got 2 names; .*rows, columns = x.shape.x, x.shape.y"),
+    (too_few_names, r"vec3 has 3 components, got 2 names "),
     (imaginary_unit, r"convert the value with vc.to_complex64"),
 ]
 
@@ -54,6 +66,19 @@ MISTAKES: list[tuple[Callable[[Any], None], str]] = [
 def test_kernel(body: Callable[[Any], None], advice: str) -> None:
     with pytest.raises(vd.VkDispatchError, match=advice):
         vd.shader(1, arg_type_annotations=[Buff[f32]])(body)
+
+
+def test_names_for_all_components() -> None:
+    @vd.shader(1)
+    def kernel(x: Buff[f32]) -> None:
+        a, b, c = vc.to_vec3(1, 2, 3)
+        first, *others = vc.to_vec2(4, 5)
+        _, _, _, size = x.shape
+        x[0], x[1], x[2] = a + b + c, first + 10 * others[0], size.to_dtype(f32)
+
+    x = vd.Buffer(3, vd.float32)
+    kernel(x)
+    assert x.read(0).tolist() == [6, 54, 3]
 
 
 def test_components_in_a_tuple() -> None:
@@ -169,6 +194,69 @@ def test_size_and_indices_of_a_matrix(size: str, wrong: bool, advice: str) -> No
         assert advice in str(caught[0].message) and "out[here.y.to_dtype(i32), here.x]" in str(
             caught[0].message
         )
+
+
+def add_all(out: Buff[f32], x: Buff[f32]) -> None:
+    out[0] += x[vc.global_invocation_id().x]
+
+
+def subtract_all_at_argument(out: Buff[f32], x: Buff[f32], at: Const[i32]) -> None:
+    value = x[vc.global_invocation_id().x]
+    out[at] = out[at] - value
+
+
+def add_in_unrolled_loop(out: Buff[f32], x: Buff[f32]) -> None:
+    for k in range(3):
+        out[1] += k * x[vc.global_invocation_id().x]
+
+
+def add_atomically(out: Buff[f32], x: Buff[f32]) -> None:
+    vc.atomic_add(out[0], x[vc.global_invocation_id().x])
+
+
+def add_by_one_invocation(out: Buff[f32], x: Buff[f32]) -> None:
+    if vc.global_invocation_id().x == 0:
+        out[0] += x[0]
+
+
+def add_after_return(out: Buff[f32], x: Buff[f32]) -> None:
+    if vc.global_invocation_id().x > 0:
+        return
+    out[0] += x[0]
+
+
+def add_to_own(out: Buff[f32], x: Buff[f32]) -> None:
+    out[vc.global_invocation_id().x] += x[0]
+
+
+def add_without_id(out: Buff[f32], x: Buff[f32]) -> None:
+    out[0] += x[0]
+
+
+ALL = {"exec_size": "x.size"}
+
+
+@pytest.mark.parametrize(
+    ("body", "sizes", "count"),
+    [
+        (add_all, ALL, 1),
+        (add_all, {"workgroups": 1, "local_size": 64}, 1),
+        (subtract_all_at_argument, ALL, 1),
+        (add_in_unrolled_loop, ALL, 1),
+        (add_all, {"exec_size": 1}, 0),
+        (add_all, {"workgroups": 1, "local_size": 1}, 0),
+        (add_atomically, ALL, 0),
+        (add_by_one_invocation, ALL, 0),
+        (add_after_return, ALL, 0),
+        (add_to_own, ALL, 0),
+        (add_without_id, ALL, 0),
+    ],
+)
+def test_sum_of_all_invocations(body: Callable[..., None], sizes: dict[str, Any], count: int) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        vd.shader(**sizes)(body)
+    assert ["vc.atomic_add(buffer[0], value)" in str(one.message) for one in caught] == [True] * count
 
 
 def test_print_of_python(capsys: pytest.CaptureFixture[str]) -> None:

@@ -245,3 +245,17 @@ def test_wrong_arguments_are_refused(
 ) -> None:
     with pytest.raises(error, match=text):
         vd.shader(1, arg_type_annotations=[Buff[i8], Buff[bf16]])(body)
+
+
+def test_error_names_what_the_buffer_holds() -> None:
+    def store(a: Any) -> None:
+        a[0] = vc.to_int(3)
+
+    with pytest.raises(ValueError, match="cannot store int32 in uint32") as caught:
+        vd.shader(1, arg_type_annotations=[Buff[vd.uint8]])(store)
+    assert caught.value.__notes__ == [
+        "The buffer holds uint8; kernels read and write its elements as uint32."
+    ]
+    with pytest.raises(ValueError, match="cannot store int32 in uint32") as caught:
+        vd.shader(1, arg_type_annotations=[Buff[vd.uint32]])(store)
+    assert not hasattr(caught.value, "__notes__")

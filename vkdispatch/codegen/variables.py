@@ -36,6 +36,7 @@ from vkdispatch.codegen.trace.placeholders import add_placeholder
 from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.glsl.expressions import expression_text
 from vkdispatch.ir import (
+    Argument,
     Expr,
     Op,
     RawText,
@@ -379,7 +380,20 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
         return result
 
     def __iter__(self) -> Iterator["ShaderVariable"]:
-        return iter([self[i] for i in range(len(self))])
+        count, loc = len(self), here()
+        names = count if loc is None else loc.unpacked_count()
+        if names not in (None, count):
+            advice = (
+                "; a shape in a kernel is three axes and the size: write rows, columns = x.shape.x, x.shape.y"
+                if isinstance(self.expr.value, Argument) and self.expr.value.shape
+                else ""
+            )
+            raise located(
+                ArgumentValueError,
+                f"unpacking: {self.var_type.name} has {count} components, got {names} names{advice}",
+                loc,
+            )
+        return iter([self[i] for i in range(count)])
 
     def __len__(self) -> int:
         if is_scalar(self.var_type):

@@ -75,6 +75,11 @@ class Loc:
         before = [name for name in islice(_instructions(self.code), self.offset // 2) if name not in _FILLERS]
         return bool(before) and before[-1] in _NAMES
 
+    def unpacked_count(self) -> int | None:
+        """Return how many names this instruction unpacks a sequence to; None if it does not."""
+        unit = self.code.co_code[self.offset : self.offset + 2]
+        return unit[1] if unit and opcode.opname[unit[0]] == "UNPACK_SEQUENCE" else None
+
     def excerpt(self) -> str:
         """Return the source line with carets under the expression, or "" where there is no source."""
         first, last, begin, end = self._position()

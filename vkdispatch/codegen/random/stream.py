@@ -32,10 +32,11 @@ class Philox:
     """A stream of Philox4x32-10: words of 32 bits, and numbers made of them.
 
     Block n of four words is that of the counter (n, sequence), with the seed as the key; cuRAND's Philox
-    counts likewise. Streams of different seeds or sequences are independent; give each invocation its own
-    sequence. All methods may be called anywhere in the kernel, in loops and branches too: each takes the next
-    words of the invocation's stream. The same words, integers, uniform and normal numbers come out on every
-    device, bit for bit.
+    counts likewise. Streams of different seeds or sequences are independent. Give each invocation its own
+    sequence, as in `vc.random.Philox(seed, sequence=i)` with the invocation id `i`. With `Philox(seed)`
+    alone, all invocations draw the same numbers. All methods may be called anywhere in the kernel, in loops
+    and branches too: each takes the next words of the invocation's stream. The same words, integers, uniform
+    and normal numbers come out on every device, bit for bit.
 
     Attributes
     ----------
@@ -48,10 +49,15 @@ class Philox:
 
         Parameters
         ----------
-        seed, sequence
-            Integers of up to 64 bits: numbers, or GPU values.
+        seed
+            Chooses the set of streams, usually the same for the whole kernel: an integer of up to 64 bits, a
+            number or a GPU value.
+        sequence
+            Chooses a stream of the seed, usually the invocation id: an integer of up to 64 bits, a number
+            or a GPU value. Invocations with the same seed, sequence and offset draw the same numbers.
         offset
-            How many words of the stream are passed over: an integer of up to 64 bits.
+            How many words of the stream are passed over: an integer of up to 64 bits, a number or a GPU
+            value.
 
         Raises
         ------

@@ -21,7 +21,17 @@ def assign(place: Expr, value: object) -> None:
         for number in value._extremes() if isinstance(value, GpuValue) else (value,):
             if ex.is_number(number):
                 ex.check_stored(number, component_type(place.value.dtype))
-    stored = parse_stored_value(value, place.dtype)
+    try:
+        stored = parse_stored_value(value, place.dtype)
+    except ArgumentValueError as error:
+        held = root_of(place)
+        storage = held.value
+        if isinstance(storage, Storage) and storage.dtype is not held.dtype:
+            error.add_note(
+                f"The buffer holds {storage.dtype.name}; kernels read and write its elements as "
+                f"{held.dtype.name}."
+            )
+        raise
     if is_constant(root_of(place)):
         raise located(ArgumentValueError, "the elements of a constant array cannot be assigned to")
     if not is_place(place):

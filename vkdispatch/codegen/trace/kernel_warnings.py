@@ -5,7 +5,7 @@ They are collected during the trace, since parts of a trace may be undone and tr
 
 import threading
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from vkdispatch.base.errors import KernelWarning
@@ -40,6 +40,12 @@ def warn(message: str, loc: Loc | None = None) -> None:
         show_warnings([warned])
     else:
         _state.collected.append(warned)
+
+
+def warn_once_each(message: str, locs: Iterable[Loc | None]) -> None:
+    """Warn as `warn` does about several places, once about each: unrolled loops repeat them."""
+    for loc in {repr(loc): loc for loc in locs}.values():
+        warn(message, loc)
 
 
 @contextmanager

@@ -88,7 +88,7 @@ def convolve(  # noqa: PLR0913
     >>> x = vd.asbuffer(np.array([1, 2, 3, 4], np.complex64))
     >>> kernel = vd.asbuffer(np.array([0, 1, 0, 0], np.complex64))
     >>> vd.fft.fft(kernel)
-    >>> vd.fft.convolve(x, kernel)
+    >>> vd.fft.convolve(x, kernel)  # a convolution would be [4, 1, 2, 3]
     >>> x.read(0).real.round(4)
     array([2., 3., 4., 1.], dtype=float32)
     """
@@ -141,7 +141,11 @@ def convolve2D(  # noqa: N802, PLR0913
     input_args: Sequence[Any] | None = None,
     output_args: Sequence[Any] | None = None,
 ) -> None:
-    """Convolve along the last two axes with a kernel whose spectrum `fft2` made; see `convolve`.
+    """Correlate along the last two axes with a kernel whose spectrum `fft2` made, in place; see `convolve`.
+
+    The spectrum is multiplied by the conjugate of the kernel's, so the result is the circular
+    cross-correlation: `result[m, n]` is the sum of `x[m + i, n + j] * conj(kernel[i, j])`. For the
+    convolution give a `kernel_map` that multiplies by the spectrum itself, as in the example.
 
     Parameters
     ----------
@@ -166,13 +170,26 @@ def convolve2D(  # noqa: N802, PLR0913
 
     Examples
     --------
-    >>> x = vd.asbuffer(np.array([[1, 2], [3, 4]], np.complex64))
-    >>> kernel = vd.asbuffer(np.array([[0, 1], [0, 0]], np.complex64))
+    >>> data = np.array([[1, 2, 3], [4, 5, 6]], np.complex64)
+    >>> x = vd.asbuffer(data)
+    >>> kernel = vd.asbuffer(np.array([[0, 1, 0], [0, 0, 0]], np.complex64))
     >>> vd.fft.fft2(kernel)
     >>> vd.fft.convolve2D(x, kernel)
     >>> x.read(0).real.round(4)
-    array([[2., 1.],
-           [4., 3.]], dtype=float32)
+    array([[2., 3., 1.],
+           [5., 6., 4.]], dtype=float32)
+
+    The convolution moves the data the other way:
+
+    >>> @vd.map
+    ... def multiply(spectrum: Buff[c64]) -> None:
+    ...     op = vd.fft.read_op()
+    ...     op.register[:] = vc.mult_complex(op.register, spectrum[op.io_index])
+    >>> x = vd.asbuffer(data)
+    >>> vd.fft.convolve2D(x, kernel, kernel_map=multiply)
+    >>> x.read(0).real.round(4)
+    array([[3., 1., 2.],
+           [6., 4., 5.]], dtype=float32)
     """
     spectra = Spectra(kernel_map, kernel_type, 1, bool(transposed_kernel), bool(kernel_inner_only))
     io = (input_map, output_map, input_type, output_type, compute_type)
@@ -195,7 +212,10 @@ def convolve2DR(  # noqa: N802, PLR0913
     normalize: bool = True,
     compute_type: DType | None = None,
 ) -> None:
-    """Convolve reals along the last two axes with a kernel whose half spectrum `rfft2` made.
+    """Correlate reals along the last two axes with a kernel whose half spectrum `rfft2` made, in place.
+
+    The result is the circular cross-correlation, as that of `convolve2D`. To convolve, turn the kernel
+    around before its transform, by `np.roll(kernel[::-1, ::-1], 1, axis=(0, 1))`, or give a `kernel_map`.
 
     Parameters
     ----------
@@ -215,13 +235,13 @@ def convolve2DR(  # noqa: N802, PLR0913
 
     Examples
     --------
-    >>> x = vd.asrfftbuffer(np.array([[1, 2], [3, 4]], np.float32))
-    >>> kernel = vd.asrfftbuffer(np.array([[0, 1], [0, 0]], np.float32))
+    >>> x = vd.asrfftbuffer(np.array([[1, 2, 3], [4, 5, 6]], np.float32))
+    >>> kernel = vd.asrfftbuffer(np.array([[0, 1, 0], [0, 0, 0]], np.float32))
     >>> vd.fft.rfft2(kernel)
-    >>> vd.fft.convolve2DR(x, kernel)
+    >>> vd.fft.convolve2DR(x, kernel)  # a convolution would be [[3, 1, 2], [6, 4, 5]]
     >>> x.read_real(0).round(4)
-    array([[2., 1.],
-           [4., 3.]], dtype=float32)
+    array([[2., 3., 1.],
+           [5., 6., 4.]], dtype=float32)
     """
     spectra = Spectra(kernel_map, None, 1, bool(transposed_kernel), bool(kernel_inner_only))
     options = Options(

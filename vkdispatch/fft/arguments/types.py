@@ -4,7 +4,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from vkdispatch.base.context import get_context
-from vkdispatch.base.dtype import DType, complex64, complex128, component_type, dtype, is_complex
+from vkdispatch.base.dtype import (
+    DType,
+    complex64,
+    complex128,
+    component_type,
+    dtype,
+    float16,
+    float32,
+    float64,
+    is_complex,
+)
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 from vkdispatch.fft.arguments.buffers import require_buffer
 from vkdispatch.shader.map import MappingFunction
@@ -14,7 +24,15 @@ def require_complex(kind: object, role: str) -> None:
     """Raise ValueError unless `kind` is complex32, complex64 or complex128; `role` names the argument."""
     if not (isinstance(kind, type) and issubclass(kind, dtype) and is_complex(kind)):
         shown = kind.__name__ if isinstance(kind, type) else repr(kind)
-        raise ArgumentValueError(f"{role}: expected vd.complex32, vd.complex64 or vd.complex128, got {shown}")
+        advice = (
+            "; for real data make vd.asbuffer(data, vd.complex64), "
+            "or vd.asrfftbuffer(data) for vd.fft.rfft and rfft2"
+            if kind in (float16, float32, float64)
+            else ""
+        )
+        raise ArgumentValueError(
+            f"{role}: expected vd.complex32, vd.complex64 or vd.complex128, got {shown}{advice}"
+        )
 
 
 def ensure_supported_complex_precision(dtype: Any, role: str = "type") -> None:

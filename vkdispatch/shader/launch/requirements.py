@@ -10,7 +10,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderDescription
-from vkdispatch.codegen.trace.kernel_warnings import warn
+from vkdispatch.codegen.trace.kernel_warnings import warn, warn_once_each
 from vkdispatch.glsl.emulation import can_emulate
 from vkdispatch.glsl.lanes import REPLACED, usage_by_lanes
 from vkdispatch.ir import ImageBinding, Kernel
@@ -117,14 +117,13 @@ def warn_of_gaps(kernel: Kernel, extent: Extent, local_size: Extent) -> None:
 
 
 def _warn_of_waiting(kernel: Kernel) -> None:
-    for statement in find_waits_in_loops(kernel):
-        if statement.loc is not None:
-            warn(
-                "Mesa's llvmpipe makes the whole workgroup wait here: if its subgroups come here differently "
-                "often, or exec_size does not fill it, results are wrong; atomic_load and atomic_store with "
-                "relaxed=True, other atomics and subgroup barriers are safe",
-                statement.loc,
-            )
+    locs = [statement.loc for statement in find_waits_in_loops(kernel) if statement.loc is not None]
+    warn_once_each(
+        "Mesa's llvmpipe makes the whole workgroup wait here: if its subgroups come here differently "
+        "often, or exec_size does not fill it, results are wrong; atomic_load and atomic_store with "
+        "relaxed=True, other atomics and subgroup barriers are safe",
+        locs,
+    )
 
 
 def _name_argument(description: ShaderDescription, kinds: Sequence[DType]) -> str:
