@@ -119,7 +119,7 @@ assert vd.get_context().timeout == LIMIT
 add_one(data)
 expect(lambda: data.read(0))
 """,
-        VKDISPATCH_TIMEOUT="0.2",
+        VKDISPATCH_TIMEOUT="0.5",
     )
 
 
