@@ -122,7 +122,7 @@ def programs(
 ) -> Iterator[tuple[str, Callable[..., Any], list[Any], int]]:
     """Yield the programs: a name, the function, its arguments, and the bytes of inputs and output.
 
-    Axes are at most `longest` elements long. Names and bytes are those of the full size.
+    No axis is longer than `longest`. The names and bytes are of the full size.
     """
     rng = np.random.default_rng(0)
 

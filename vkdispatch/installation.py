@@ -35,7 +35,7 @@ def is_ours(name: str) -> bool:
 
 
 def write_repair(names: list[str]) -> str:
-    """Return the command that uninstalls the named distributions, and installs this project's anew."""
+    """Return the command that uninstalls these distributions and reinstalls this one."""
     others = sorted({name for name in names if not is_ours(name)})
     return f"pip uninstall -y {' '.join([*others, DISTRIBUTION])} && pip install {DISTRIBUTION}"
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from array_groups import GROUPS
 from docutils import nodes
-from docutils.statemachine import StringList
+from sections import parse_sections
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -90,16 +90,11 @@ class ArrayFunctions(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return the sections."""
-        # the page changes with the code, not with its own text
-        self.env.note_reread()
-        found: list[nodes.Node] = []
-        for title, names in GROUPS[self.arguments[0]].items():
-            section = nodes.section(ids=[nodes.make_id(title)])
-            section += nodes.title(title, title)
-            lines = [line for name in names.split() for line in write_entry(entries_by_name()[name])]
-            self.state.nested_parse(StringList(lines, source=__file__), 0, section)
-            found.append(section)
-        return found
+        sections = (
+            (title, [line for name in names.split() for line in write_entry(entries_by_name()[name])])
+            for title, names in GROUPS[self.arguments[0]].items()
+        )
+        return parse_sections(self, sections, __file__)
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -45,6 +45,6 @@ def _check(app: Sphinx, error: Exception | None) -> None:
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Check when all files are written, those of other extensions too."""
+    """Check the links after all extensions have written their files."""
     app.connect("build-finished", _check, priority=900)
     return {"parallel_read_safe": True}

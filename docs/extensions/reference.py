@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from docutils import nodes
-from docutils.statemachine import StringList
+from sections import parse_sections
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
@@ -336,18 +336,15 @@ class KernelLanguage(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         """Return a section node for each module of the language."""
-        # the page changes with the code, not with its own text
-        self.env.note_reread()
-        found: list[nodes.Node] = []
-        for title, introduction, names in sections():
-            section = nodes.section(ids=[nodes.make_id(title)])
-            section += nodes.title(title, title)
-            lines = [*introduction.splitlines(), ""]
-            for name in names:
-                lines += [f".. autofunction:: vkdispatch.codegen.{name}", "", *table(name)]
-            self.state.nested_parse(StringList(lines, source=__file__), 0, section)
-            found.append(section)
-        return found
+        return parse_sections(self, map(_write_section, sections()), __file__)
+
+
+def _write_section(section: tuple[str, str, list[str]]) -> tuple[str, list[str]]:
+    title, introduction, names = section
+    lines = [*introduction.splitlines(), ""]
+    for name in names:
+        lines += [f".. autofunction:: vkdispatch.codegen.{name}", "", *table(name)]
+    return title, lines
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

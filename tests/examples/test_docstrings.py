@@ -46,7 +46,7 @@ WITHOUT = {
 }
 
 
-def find_named(kind: str) -> Iterator[tuple[str, Any]]:
+def list_members(kind: str) -> Iterator[tuple[str, Any]]:
     """Yield what the reference names by `autofunction` or `autoclass`, without the kernel language."""
     pages = [page for page in sorted(API.rglob("*.rst")) if page.stem != "language"]
     text = "".join(page.read_text() for page in pages)
@@ -68,13 +68,13 @@ def find_named(kind: str) -> Iterator[tuple[str, Any]]:
 
 def find_methods() -> Iterator[tuple[str, Any]]:
     """Yield classes and methods that have examples."""
-    for name, value in find_named("class"):
+    for name, value in list_members("class"):
         for member, method in [("", value), *inspect.getmembers(value, inspect.isfunction)]:
             if ">>> " in (inspect.getdoc(method) or ""):
                 yield f"{name}.{member}".rstrip("."), method
 
 
-FUNCTIONS = dict(find_named("function"))
+FUNCTIONS = dict(list_members("function"))
 METHODS = dict(find_methods())
 SPACES = sorted({name.rpartition(".")[0] for name in FUNCTIONS})
 

@@ -27,7 +27,7 @@ def accumulate(total: vc.Buff[vc.f32], amount: vc.Buff[vc.f32]) -> None:  # type
     total[i] = total[i] + amount[i]
 
 
-def stored() -> Any:
+def make_stored() -> Any:
     return vnp.asarray(HOST)
 
 
@@ -129,7 +129,7 @@ COMPUTATIONS: dict[str, Callable[[Any], object]] = {
 
 
 @pytest.mark.filterwarnings("ignore::vkdispatch.numpy.linalg.PerformanceWarning")
-@pytest.mark.parametrize("make", [stored, lazy])
+@pytest.mark.parametrize("make", [make_stored, lazy])
 @pytest.mark.parametrize("name", [*WRITES, *(f"computation: {name}" for name in COMPUTATIONS)])
 def test_operations_are_refused_and_change_nothing(name: str, make: Callable[[], Any]) -> None:
     operation = WRITES.get(name) or COMPUTATIONS[name.removeprefix("computation: ")]
@@ -149,7 +149,7 @@ def test_operations_are_refused_and_change_nothing(name: str, make: Callable[[],
 
 @pytest.mark.parametrize("name", WRITES)
 def test_refused_writes_compute_nothing_that_waits_to_read(name: str) -> None:
-    x = stored()
+    x = make_stored()
     waiting = x * 3
     with vd.CommandGraph(), pytest.raises(RuntimeError, match="cannot record"):
         WRITES[name](x)
@@ -173,7 +173,7 @@ def test_a_refused_draw_takes_no_numbers() -> None:
 
 
 def test_a_global_graph_is_named_with_what_ends_it() -> None:
-    x = stored()
+    x = make_stored()
     vd.set_global_graph(vd.CommandGraph())
     try:
         with pytest.raises(RuntimeError, match="set_global_graph"):
@@ -201,7 +201,7 @@ BUILT: dict[str, Callable[[Any], Any]] = {
 }
 
 
-@pytest.mark.parametrize("make", [stored, lazy])
+@pytest.mark.parametrize("make", [make_stored, lazy])
 @pytest.mark.parametrize("name", BUILT)
 def test_expressions_and_views_are_made_and_computed_later(name: str, make: Callable[[], Any]) -> None:
     x, graph = make(), vd.CommandGraph()
@@ -213,7 +213,7 @@ def test_expressions_and_views_are_made_and_computed_later(name: str, make: Call
 
 
 def test_where_and_creation_are_expressions_too() -> None:
-    x, graph = stored(), vd.CommandGraph()
+    x, graph = make_stored(), vd.CommandGraph()
     with graph:
         found = vnp.where(x > 4, x, vnp.zeros(3)) + vnp.arange(3)
         uploaded = vnp.asarray([1, 2])
@@ -223,7 +223,7 @@ def test_where_and_creation_are_expressions_too() -> None:
 
 
 def test_memory_that_is_computed_is_read_as_that_of_buffers_is() -> None:
-    x, graph = stored(), vd.CommandGraph()
+    x, graph = make_stored(), vd.CommandGraph()
     with graph:
         np.testing.assert_array_equal(x.numpy(), HOST)
         np.testing.assert_array_equal(x.T[1:].numpy(), HOST.T[1:])
@@ -233,7 +233,7 @@ def test_memory_that_is_computed_is_read_as_that_of_buffers_is() -> None:
     assert graph.length == 0
 
 
-@pytest.mark.parametrize("make", [stored, lazy])
+@pytest.mark.parametrize("make", [make_stored, lazy])
 def test_recorded_kernels_read_and_write_arrays_each_time(make: Callable[[], Any]) -> None:
     total, amount, graph = make(), make(), vd.CommandGraph()
     with graph:
@@ -247,7 +247,7 @@ def test_recorded_kernels_read_and_write_arrays_each_time(make: Callable[[], Any
 
 
 def test_an_expression_that_is_an_argument_is_computed_when_the_call_is_recorded() -> None:
-    x, total, graph = stored(), vnp.zeros((3, 3), dtype=np.float32), vd.CommandGraph()
+    x, total, graph = make_stored(), vnp.zeros((3, 3), dtype=np.float32), vd.CommandGraph()
     with graph:
         amount = x * 2 + 1
         accumulate(total, amount)
@@ -263,7 +263,7 @@ def test_an_expression_that_is_an_argument_is_computed_when_the_call_is_recorded
 
 
 def test_functions_on_buffers_record_arrays() -> None:
-    x, graph = stored(), vd.CommandGraph()
+    x, graph = make_stored(), vd.CommandGraph()
     with graph:
         total = vd.sum(x)
         add_one(x)
@@ -275,7 +275,7 @@ def test_functions_on_buffers_record_arrays() -> None:
 
 
 def test_an_expression_has_the_values_of_the_line_whatever_recorded_kernels_write() -> None:
-    x, graph = stored(), vd.CommandGraph()
+    x, graph = make_stored(), vd.CommandGraph()
     before = x + 1
     with graph:
         inside = x * 2

@@ -77,7 +77,7 @@ def _call_ready() -> None:
                 )
 
 
-def _is_awaited(name: str) -> bool:
+def _has_waiting_names(name: str) -> bool:
     return any(
         name in names or name == f"vkdispatch.distributed.{home}" for (home, _), names in _waiting.items()
     )
@@ -89,7 +89,7 @@ class _Finder:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> "ModuleSpec | None":
-        if fullname in _loaded or not _is_awaited(fullname):
+        if fullname in _loaded or not _has_waiting_names(fullname):
             return None
         for finder in sys.meta_path:
             find = None if finder is self else getattr(finder, "find_spec", None)

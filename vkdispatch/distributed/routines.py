@@ -319,7 +319,7 @@ def _join_unique(parts: list[tuple[Any, ...]]) -> tuple[Any, ...]:
     unique, first, inverse, repeats = vnp.unique(
         values, return_index=True, return_inverse=True, return_counts=True
     )
-    # those of a value are neighbors in this order
+    # in this order, the counts of one value are neighbors
     running = vnp.cumsum(counts[vnp.argsort(inverse, stable=True)])
     ends = running[vnp.cumsum(repeats) - 1]
     return unique, places[first], vnp.diff(ends, prepend=vnp.zeros(1, ends.dtype))

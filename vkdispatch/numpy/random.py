@@ -1022,7 +1022,7 @@ def _common() -> Generator:
 
 
 def seed(seed: Any = None) -> None:
-    """Begin the stream of the functions of this module anew; see `default_rng`, which is to be preferred.
+    """Reset the generator of the functions in this module. Prefer `default_rng`.
 
     Examples
     --------

@@ -416,7 +416,7 @@ any = define_variant(
     _reduce_truth,
     "any",
     "any",
-    """Return whether any element is nonzero; NaN is nonzero. Parameters are those of `sum`.
+    """Return whether any element is nonzero; NaN is nonzero. `sum` describes the parameters.
 
     Examples
     --------
@@ -429,7 +429,7 @@ all = define_variant(
     _reduce_truth,
     "all",
     "all",
-    """Return whether all elements are nonzero; NaN is nonzero. Parameters are those of `sum`.
+    """Return whether all elements are nonzero; NaN is nonzero. `sum` describes the parameters.
 
     Examples
     --------

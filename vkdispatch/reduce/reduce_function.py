@@ -195,7 +195,7 @@ class ReduceFunction(Referenced):
         return self._run(self._parse_operand(args), graph)
 
     def reduce_operand(self, x: Operand, graph: CommandGraph | None = None) -> Buffer[Any]:
-        """Reduce an array of any shape, with its arguments as those of the mapping function."""
+        """Reduce an array of any shape. The mapping function gets the arguments of the array."""
         return self._run(self._make_operand(x.shape, x.var_type, x.context, x.arguments), graph)
 
     def _run(self, x: Operand, graph: CommandGraph | None) -> Buffer[Any]:

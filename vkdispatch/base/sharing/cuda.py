@@ -24,7 +24,7 @@ LEGACY_STREAM = 1
 _NVIDIA = 0x10DE
 _MOST_STREAMS = 64
 _MOST_STALE = 64  # entries, dead ones included, before they are looked through
-_WORD = 4  # bytes
+WORD = 4  # bytes: kernels may access small elements as whole words
 
 _links: "weakref.WeakKeyDictionary[Context, CudaLink]" = weakref.WeakKeyDictionary()
 _lock = allocate_lock()
@@ -136,7 +136,7 @@ class CudaLink:
         self._cuda = self._check(driver.cuDevicePrimaryCtxRetain(self._device))
         self._blocks: dict[int, tuple[Any, int]] = {}  # by number: imported memory, and where CUDA maps it
         self._lent: dict[int, tuple[weakref.ref[native.Buffer], int]] = {}  # by address: memory, and its end
-        # By address and end, and whether they may be written: parts of these.
+        # Parts of these, by first address, end, and whether they are writable.
         self._parts = weakref.WeakValueDictionary[tuple[int, int, bool], native.Buffer]()
         self._waited: dict[tuple[int, int], int] = {}  # by stream and queue: the value that it waited for
         # By stream: the number of the timeline that it signals, that timeline in CUDA, and its last value.
@@ -259,7 +259,7 @@ class CudaLink:
         The first address is a multiple of the alignment of bindings. The last word belongs to the buffer. The
         refusal is a function that raises an exception, for memory that must not be written.
         """
-        end += -end % _WORD
+        end += -end % WORD
         with self._mutex:
             found = self._find_whole(first, end)
             if found is None:
@@ -279,7 +279,7 @@ class CudaLink:
         """Return the memory that was lent and contains the addresses, where it begins, and its end."""
         for start in chain((first,), self._lent):
             reference, stop = self._lent.get(start, (None, 0))
-            whole = reference() if reference and start <= first < end <= stop + -stop % _WORD else None
+            whole = reference() if reference and start <= first < end <= stop + -stop % WORD else None
             if whole is not None and self._lies_at(whole, start):
                 return whole, start, stop
         return None

@@ -8,7 +8,7 @@ from vkdispatch.base.errors import ArgumentTypeError, SharingError, VkDispatchEr
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
-from vkdispatch.base.sharing.cuda import CUDA, can_link, current_stream, find_link
+from vkdispatch.base.sharing.cuda import CUDA, WORD, can_link, current_stream, find_link
 from vkdispatch.base.sharing.exports import CPU, READ_ONLY, Elements
 from vkdispatch.base.sharing.formats import dtype_of
 
@@ -16,8 +16,6 @@ from vkdispatch.base.sharing.formats import dtype_of
 # managed.
 _OF_HOST = (CPU, 3, 11, 13)
 _NAMES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneAPI", 15: "WebGPU"}
-# Kernels may access small elements as whole words.
-_WORD = 4
 # Libraries whose arrays never change, which their capsules do not say.
 _IMMUTABLE = ("jax", "jaxlib", "tensorflow")
 
@@ -148,9 +146,9 @@ def find_obstacle(elements: Elements, context: Context) -> str | None:
         return None
     obstacle = _find_misalignment(elements)
     first, end = bounds(elements)
-    if obstacle is None and (first % _WORD or end % _WORD):
+    if obstacle is None and (first % WORD or end % WORD):
         return (
-            f"the memory, {end - first} bytes at {first:#x}, does not consist of whole words of {_WORD} bytes"
+            f"the memory, {end - first} bytes at {first:#x}, does not consist of whole words of {WORD} bytes"
         )
     return obstacle
 

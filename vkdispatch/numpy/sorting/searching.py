@@ -130,7 +130,7 @@ def sort(
 def argsort(
     x: Any, /, axis: Any = -1, kind: Any = None, *, descending: bool = False, stable: bool | None = True
 ) -> Array:
-    """Return the indices that would sort the array; those of equal elements ascend. See `numpy.argsort`.
+    """Return the indices that would sort the array; equal elements keep their order. See `numpy.argsort`.
 
     Examples
     --------
