@@ -7,7 +7,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import inspect
 import io
 import itertools
@@ -304,12 +304,8 @@ def by_hand() -> Iterator[tuple[str, str]]:
 
 def functions() -> Iterator[tuple[str, str]]:
     """Yield what each function of the language becomes, on values of every type and on numbers."""
-    path = Path(__file__).resolve().parents[2] / "docs" / "extensions" / "reference.py"
-    spec = importlib.util.spec_from_file_location("reference", path)
-    assert spec is not None and spec.loader is not None
-    reference = importlib.util.module_from_spec(spec)
-    sys.modules["reference"] = reference
-    spec.loader.exec_module(reference)
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "docs" / "extensions"))
+    reference = importlib.import_module("reference")
     for name in (name for _, _, names in reference.sections() for name in names):
         if name != "constant_array":  # the one that takes NumPy's arrays
             for row in reference.rows(name):
