@@ -99,16 +99,15 @@ def best(report: Report, case: str, figure: str) -> float | None:
 
 
 def latest(cases: Collection[str]) -> list[Path]:
-    """Return, for each device, the newest result file that has any of these cases."""
-    newest: dict[str, tuple[str, Path]] = {}
+    """Return, for each device, the result file that has most of these cases; the newest of several."""
+    chosen: dict[str, tuple[int, str, Path]] = {}
     for path in sorted(RESULTS.glob("*.json")):
         try:
             report = load(path)
         except ValueError:
             continue
-        if not any(case in report["cases"] for case in cases):
-            continue
-        known = newest.get(report["device"])
-        if known is None or known[0] <= report["date"]:
-            newest[report["device"]] = (report["date"], path)
-    return [path for _, path in newest.values()]
+        count = sum(case in report["cases"] for case in cases)
+        found = (count, report["date"], path)
+        if count and found > chosen.get(report["device"], (0,)):
+            chosen[report["device"]] = found
+    return [path for *_, path in chosen.values()]

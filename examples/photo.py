@@ -221,7 +221,7 @@ def process() -> Result:
     print(f"  first run, kernels compiled in it: {(time.perf_counter() - start) * 1e3:.0f} ms")
 
     print("Against the CPU:")
-    # The same graph again, with scikit-image's window instead of ours.
+    # The same graph with scikit-image's window.
     alike, _ = device.run(noisy, scikit_image_window())
     checks = [
         agrees("denoised, NumPy", denoised, numpy_denoise(noisy, window)),

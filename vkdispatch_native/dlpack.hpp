@@ -130,7 +130,7 @@ inline const char* used_name(bool versioned) noexcept {
   return versioned ? "used_dltensor_versioned" : "used_dltensor";
 }
 
-// A tensor of ours, and what it points to.
+// An exported tensor, and what it points to.
 template <typename AnyManaged>
 struct Exported {
   AnyManaged managed{};

@@ -56,7 +56,7 @@ def generator() -> Any:
     return api.random.Generator(1)
 
 
-# What a problem's function needs of ours, where that is not of its name.
+# The functions of vkdispatch that a problem needs, if their names differ from the problem's.
 NEEDS = {
     "copy": "copyto",
     "fill": "shader",

@@ -192,7 +192,7 @@ def copy(sizes: Sizes) -> Trial:
 
 
 def overlap(sizes: Sizes) -> Trial:
-    """See the same case of ours: one stream, and three."""
+    """See the same case of vkdispatch: one stream, and three."""
     chunks, count, steps = 8, int(sizes["bytes"]) // 4 // 8, int(sizes["overlap_steps"])
     host = [host_tensor(count, pinned=True) for _ in range(chunks)]
     out = [torch.zeros(count).pin_memory() for _ in range(chunks)]

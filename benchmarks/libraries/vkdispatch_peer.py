@@ -51,7 +51,7 @@ def fft(sizes: Sizes) -> Trial:
 
 
 def transform(array: Any) -> Any:
-    """See the same function of ours."""
+    """See the same function of vkdispatch."""
     refuse_length(array.shape[-1])
     return vulkan_transforms.transform(array)
 

@@ -24,7 +24,7 @@ def call(*arguments: str) -> tuple[int, str]:
 
 
 def made_up(values: dict[str, dict[str, list[float]]], correct: bool = True) -> dict[str, Any]:
-    """Return a report of ours alone: values by case and figure."""
+    """Return a report of vkdispatch alone: values by case and figure."""
     entries = {
         case: {
             "counts": "",

@@ -2,7 +2,7 @@
 
     python -m tests.calls.random_calls --count 1000 --seed 0 --jobs 2 --only scans,sorts --repeat 4
 
-Each call gives what NumPy gives, or is refused by an exception of ours that names an argument; what does
+Each call gives what NumPy gives, or raises a VkDispatchError that names an argument; what does
 neither is made smaller and written as lines of Python. Gaps, calls that are refused though NumPy computes
 them and the documentation does not say so, are listed for themselves and are no failures. Calls run in
 processes of their own, so that a crash or a hang ends only one. With --repeat each call is made so many

@@ -3,7 +3,7 @@
     python -m tests.faults.sweep --count 3000 --seed 0 --jobs 2 --only eager,graphs
 
 Workloads (`workloads.py`) run in processes of their own, under a layer that makes chosen calls fail. A fault
-may be absorbed, with right results, or raise an exception of ours. Afterwards the same context works, or a
+may be absorbed, with right results, or raise a VkDispatchError. Afterwards the same context works, or a
 new one where the device was lost, and nothing is left over. What is not so is listed with a command that
 repeats it.
 """

@@ -1,4 +1,4 @@
-"""What a workload did while calls failed: steps may raise an error of ours, and no number may be wrong."""
+"""What a workload did while calls failed: steps may raise a VkDispatchError, and no number may be wrong."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Trial:
     Attributes
     ----------
     errors
-        Exceptions of ours, with the steps that raised them.
+        The VkDispatchErrors, with the steps that raised them.
     faults
         What must not be: wrong numbers and exceptions that are not ours, with their kind.
     items

@@ -1,7 +1,7 @@
 """Random typed expressions: drawn once, then traced into a kernel and computed by NumPy.
 
 Only operations with one right answer are drawn: integers wrap around, divisors are positive, and floats are
-small multiples of powers of two, so that every sum and product of theirs is exact.
+small multiples of powers of two, so that all their sums and products are exact.
 """
 
 from __future__ import annotations

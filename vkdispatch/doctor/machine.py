@@ -128,7 +128,7 @@ def _read(path: str) -> str:
 
 
 def describe_environment() -> Facts:
-    """Return the variables that matter and are set, and unknown names of ours, each with a likely one."""
+    """Return the relevant variables that are set, and unknown VKDISPATCH names, each with a similar known one."""
     from difflib import get_close_matches
 
     known = {*VARIABLES, *_OF_TESTS}

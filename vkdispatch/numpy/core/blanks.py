@@ -251,7 +251,7 @@ def _find_arrays(value: Any) -> Iterator[Array]:
 
 
 def _as_host(value: Any) -> Any:
-    """Return arguments with arrays of NumPy in place of ours."""
+    """Return arguments with NumPy arrays in place of Arrays."""
     if isinstance(value, Array):
         known = _values.get(id(value))
         if known is not None:

@@ -14,7 +14,7 @@ from vkdispatch.base.image import Image
 from vkdispatch.base.process.progress import show_wait
 from vkdispatch.base.synchronization.timing import Timing
 from vkdispatch.codegen import ShaderDescription
-from vkdispatch.execution_pipeline.command_graph import current
+from vkdispatch.execution_pipeline.command_graph import pause_recording
 from vkdispatch.shader.arguments.parameters import Parameter
 from vkdispatch.shader.arguments.slots import BufferSlot, ImageSlot
 from vkdispatch.shader.launch.launcher import BuiltKernel
@@ -61,15 +61,13 @@ def find_fastest_size(
         The arguments of a call, checked. What the kernel writes is copied first.
     """
     copies: dict[int, Handle] = {}
-    # With a global graph, the launches would be recorded.
-    chosen, current.chosen = current.chosen, None
     try:
-        for parameter, value in zip(parameters, values, strict=True):
-            if _is_written(parameter) and id(value) not in copies:
-                copies[id(value)] = _copy_image(value) if isinstance(value, Image) else _copy_buffer(value)
-        arguments = [copies.get(id(value), value) for value in values]
-        trials = {size: make_trial(size) for size in list_candidates(context)}
-        with show_wait(f"measuring {len(trials)} workgroup sizes"):
+        with pause_recording(), show_wait(f"measuring {len(list_candidates(context))} workgroup sizes"):
+            for parameter, value in zip(parameters, values, strict=True):
+                if _is_written(parameter) and id(value) not in copies:
+                    copies[id(value)] = _copy_image(value) if isinstance(value, Image) else _copy_buffer(value)
+            arguments = [copies.get(id(value), value) for value in values]
+            trials = {size: make_trial(size) for size in list_candidates(context)}
             # The first round compiles and touches memory. Its times tell how many rounds count.
             warm = _measure(context, trials, arguments, 1)
             once = sum(times[0] for times in warm.values())
@@ -77,7 +75,6 @@ def find_fastest_size(
             all_times = _measure(context, trials, arguments, rounds)
         found = {size: median(times) for size, times in all_times.items()}
     finally:
-        current.chosen = chosen
         for copy in copies.values():
             copy.destroy()
     best = min(found, key=lambda size: found[size])

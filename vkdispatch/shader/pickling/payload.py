@@ -185,7 +185,7 @@ def _pickler_class() -> Any:
         Pickler = _PlainPickler  # noqa: N806
 
     class ValuePickler(Pickler):  # type: ignore[misc]
-        """A pickler of one object of ours by value, and of those that it refers to."""
+        """A pickler of one kernel or map by value, with the objects that it refers to."""
 
         def __init__(self, file: io.BytesIO, item: Any, *, with_places: bool) -> None:
             super().__init__(file, protocol=5)
