@@ -93,7 +93,7 @@ def run(
     minutes: float,
     commit: str | None,
 ) -> None:
-    """Measure all cases, or those whose names or prefixes are given. Exit code 1: a result of vkdispatch was wrong."""
+    """Measure all cases, or those that are named. Exit code 1: a result of vkdispatch was wrong."""
     try:
         chosen = cases.select(case)
     except ValueError as error:

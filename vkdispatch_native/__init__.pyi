@@ -1233,11 +1233,37 @@ def count_distinct(operands: tuple[Any, ...]) -> tuple[int, int]:
 def make_node(loop: Loop, operands: tuple[Any, ...], shape: tuple[int, ...], size: int) -> Node:
     """Return a node, of which parts are computed if it would become too large."""
 
-def apply_known(name: str, operands: tuple[Any, ...], loops: dict[Any, Loop]) -> Node | None:
-    """Return the node of a function whose loop is known, or None for what the checking path has to look at.
+class ArrayBase:
+    """What `vkdispatch.numpy.Array` is derived from: it holds an expression, or a view."""
+
+    _value: Any
+
+def serve_operators(array_type: type, loops: dict[Any, Loop], operate: Callable[..., Any]) -> None:
+    """Set the class of arrays, the known loops, and what computes an operator that is not known.
 
     Keys of loops are `(name, *kinds)`: the numbers of dtypes, and the types of Python numbers.
     """
+
+def array_of(value: View | Node) -> Any:
+    """Return the array of an expression or view."""
+
+def value_of(array: ArrayBase) -> Any:
+    """Return the expression of an array, or its view if it is computed."""
+
+def apply_known(name: str, operands: tuple[Any, ...]) -> Node | None:
+    """Return the node of a function of arrays, their values and numbers; None if it is not known.
+
+    It is known if the loop is, the shapes are equal, and the loop's dtypes hold the numbers.
+    """
+
+def operate_known(name: str, operands: tuple[Any, ...]) -> Any:
+    """Return the array of a function as `apply_known` does."""
+
+def operate(name: str, *operands: Any) -> Any:
+    """Return the array of an operator. The function of `serve_operators` computes what is not known."""
+
+def known_part(array: ArrayBase, index: Any) -> Any:
+    """Return the view `array[index]` as an array; None for what the checking path has to look at."""
 
 def wait_to_read(storage: Storage, node: Node) -> None:
     """Note that a node reads a memory: it is computed before that is written."""

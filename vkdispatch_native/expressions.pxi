@@ -422,52 +422,6 @@ def make_node(Loop loop not None, tuple operands not None, tuple shape not None,
     return _make_node(loop, operands, shape, size)
 
 
-def apply_known(str name not None, tuple operands not None, dict loops not None):
-    cdef tuple shape = None
-    cdef int64_t size = 1
-    cdef Loop loop
-    cdef Py_ssize_t i, count = len(operands)
-    cdef bint changes = False
-    cdef list values
-    if count > 2 or count == 0:
-        return None
-    key = [name]
-    for each in operands:
-        if type(each) is View:
-            key.append((<View>each).num)
-            if shape is None:
-                shape, size = (<View>each).shape, (<View>each).size
-            elif shape != (<View>each).shape:
-                return None
-        elif type(each) is Node:
-            key.append((<Node>each).num)
-            if shape is None:
-                shape, size = (<Node>each).shape, (<Node>each).size
-            elif shape != (<Node>each).shape:
-                return None
-            if (<Node>each).result is not None:
-                changes = True
-        else:
-            key.append(type(each))
-            changes = True
-    found = loops.get(tuple(key))
-    if found is None or shape is None:
-        return None
-    loop = <Loop>found
-    if changes:
-        values = list(operands)
-        for i in range(count):
-            if type(values[i]) is Node:
-                if (<Node>values[i]).result is not None:
-                    values[i] = (<Node>values[i]).result
-            elif type(values[i]) is not View:
-                values[i] = None if name == "power" else _number_as(values[i], loop.codes[i])
-                if values[i] is None:
-                    return None
-        operands = tuple(values)
-    return _make_node(loop, operands, shape, size)
-
-
 cdef list _reads = [(READ, slot) for slot in range(64)]
 
 

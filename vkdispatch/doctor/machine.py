@@ -128,7 +128,7 @@ def _read(path: str) -> str:
 
 
 def describe_environment() -> Facts:
-    """Return the relevant variables that are set, and unknown VKDISPATCH names, each with a similar known one."""
+    """Return the relevant variables that are set, and unknown VKDISPATCH names with similar known ones."""
     from difflib import get_close_matches
 
     known = {*VARIABLES, *_OF_TESTS}

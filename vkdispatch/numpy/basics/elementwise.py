@@ -8,6 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.native_module import native
 from vkdispatch.numpy.basics.examples import write_example
 from vkdispatch.numpy.basics.inputs import parse_value, to_array
 from vkdispatch.numpy.core.application import (
@@ -16,8 +17,9 @@ from vkdispatch.numpy.core.application import (
     broadcast_to,
     cast,
     describe_operand,
+    loops,
     make_operation,
-    number_as,
+    make_values,
 )
 from vkdispatch.numpy.core.array import (
     Array,
@@ -40,7 +42,7 @@ from vkdispatch.numpy.core.dtypes import (
     parse_dtype,
     part_kind,
 )
-from vkdispatch.numpy.core.expressions import IMAG, REAL, Node, Operation, make_part
+from vkdispatch.numpy.core.expressions import IMAG, REAL, Node, Operation, find_loop, make_node, make_part
 from vkdispatch.numpy.core.memory import View, part_of
 from vkdispatch.numpy.core.operations import COPY, JOIN, OPERATIONS, WHERE, ZEROS_LIKE
 
@@ -233,7 +235,11 @@ def _make_function(ufunc_name: str, own: str | None = None) -> ElementwiseFuncti
     def function(
         *operands: Any, out: Any = None, where: Any = None, dtype: Any = None, casting: str = "same_kind"
     ) -> Array:
-        if len(operands) == count + 1 and out is None:
+        if out is None and where is None and dtype is None and len(operands) == count:
+            known = native.operate_known(ufunc_name, operands)
+            if known is not None:
+                return known  # type: ignore[no-any-return]
+        elif len(operands) == count + 1 and out is None:
             *operands_, out = operands
             operands = tuple(operands_)
         if len(operands) != count:
@@ -444,6 +450,9 @@ def angle(z: Any, deg: bool = False) -> Array:
 
 def choose(condition: Any, x: Any, y: Any) -> Array:
     """Return `x` where a condition holds, and `y` elsewhere."""
+    known = native.operate_known("where", (condition, x, y))
+    if known is not None:
+        return known  # type: ignore[no-any-return]
     test = parse_operand(condition, "where: condition")
     operands = [parse_operand(each, f"where: {name}") for name, each in (("x", x), ("y", y))]
     kinds = [each.dtype if isinstance(each, (Node, View)) else describe_operand(each) for each in operands]
@@ -452,10 +461,18 @@ def choose(condition: Any, x: Any, y: Any) -> Array:
     if not shapes:
         test = value_of(asarray(test))
         shapes = [test.shape]
-    values = [each if isinstance(each, (Node, View)) else number_as(each, kind) for each in operands]
-    return array_of(
-        make_operation(WHERE, (test, *values), (bool_, kind, kind), broadcast_shapes(shapes, "where"), kind)
-    )
+    loop = find_loop(WHERE, (bool_, kind, kind), kind)
+    # what the default dtype does not decide
+    if kind not in _DOUBLE or any(each in _DOUBLE for each in kinds):
+        loops["where", *map(_kind_of, (test, *operands))] = loop
+    values = make_values((test, *operands), loop.kinds, "where")
+    shape = broadcast_shapes(shapes, "where")
+    return array_of(make_node(loop, values, shape, math.prod(shape)))
+
+
+def _kind_of(value: Any) -> Any:
+    """Return what stands for a value in the keys of loops."""
+    return value.dtype.num if isinstance(value, (Node, View)) else type(value)
 
 
 _DOUBLE = (float64, np.dtype(np.complex128))

@@ -100,7 +100,7 @@ def apply_ufunc(
         Shapes do not broadcast.
     """
     if dtype is None:
-        known = apply_known(name, operands, loops)
+        known = apply_known(name, operands)
         if known is not None:
             return known
     described: list[Any] = []

@@ -3,7 +3,7 @@
 import math
 import operator
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import GenericAlias, ModuleType
 from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, overload
 
@@ -11,10 +11,11 @@ import numpy as np
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.native_module import native
 from vkdispatch.base.sharing.exports import parse_request
 from vkdispatch.base.sharing.imports import has_dlpack
 from vkdispatch.execution_pipeline.command_graph import pause_recording
-from vkdispatch.numpy.core.application import apply_known, apply_ufunc, assign, cast, loops, make_operation
+from vkdispatch.numpy.core.application import apply_ufunc, assign, cast, loops, make_operation
 from vkdispatch.numpy.core.devices import Device, device_of
 from vkdispatch.numpy.core.dtypes import Kind, numpy_type, parse_dtype
 from vkdispatch.numpy.core.expressions import Node, Value, evaluate, evaluate_apart, shown_view, shows_parts
@@ -22,7 +23,9 @@ from vkdispatch.numpy.core.memory import Shape, Storage, View
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.numpy.core.recording import refuse_recording
 
-_new = object.__new__
+array_of: "Callable[[Value], Array]" = native.array_of
+value_of: "Callable[[Array], Value]" = native.value_of
+_operate = native.operate
 # Applies strides, which its caller has from the array, to what `__array__` returns.
 _AS_STRIDED = getattr(np.lib.stride_tricks.as_strided, "__code__", None)
 
@@ -46,7 +49,7 @@ def namespace() -> Any:
     return sys.modules["vkdispatch.numpy"]
 
 
-class Array(Generic[ShapeT, ScalarT]):
+class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
     """An array of any number of dimensions on a Vulkan device, with the interface of `numpy.ndarray`.
 
     `vkdispatch.numpy.asarray` and the other functions of that module make arrays. Element-wise operations are
@@ -71,7 +74,7 @@ class Array(Generic[ShapeT, ScalarT]):
         As NumPy's.
     """
 
-    __slots__ = ("__weakref__", "_value")
+    __slots__ = ()
     # NumPy's scalars on the left leave operators to arrays
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]  # as NumPy's: == compares elements
@@ -303,7 +306,8 @@ class Array(Generic[ShapeT, ScalarT]):
     # -- elements
 
     def __getitem__(self, index: Any) -> "Array[tuple[Any, ...], ScalarT]":
-        return namespace().get_items(self, index)
+        part = native.known_part(self, index)
+        return namespace().get_items(self, index) if part is None else part
 
     def __setitem__(self, index: Any, value: Any) -> None:
         namespace().set_items(self, index, value)
@@ -642,55 +646,55 @@ class Array(Generic[ShapeT, ScalarT]):
     # -- operators
 
     def __add__(self, other: Any) -> "Array":
-        return _binary("add", self, other)
+        return _operate("add", self, other)
 
     def __radd__(self, other: Any) -> "Array":
-        return _binary("add", other, self)
+        return _operate("add", other, self)
 
     def __iadd__(self, other: Any) -> "Array":
         return _in_place("add", self, other)
 
     def __sub__(self, other: Any) -> "Array":
-        return _binary("subtract", self, other)
+        return _operate("subtract", self, other)
 
     def __rsub__(self, other: Any) -> "Array":
-        return _binary("subtract", other, self)
+        return _operate("subtract", other, self)
 
     def __isub__(self, other: Any) -> "Array":
         return _in_place("subtract", self, other)
 
     def __mul__(self, other: Any) -> "Array":
-        return _binary("multiply", self, other)
+        return _operate("multiply", self, other)
 
     def __rmul__(self, other: Any) -> "Array":
-        return _binary("multiply", other, self)
+        return _operate("multiply", other, self)
 
     def __imul__(self, other: Any) -> "Array":
         return _in_place("multiply", self, other)
 
     def __truediv__(self, other: Any) -> "Array":
-        return _binary("divide", self, other)
+        return _operate("divide", self, other)
 
     def __rtruediv__(self, other: Any) -> "Array":
-        return _binary("divide", other, self)
+        return _operate("divide", other, self)
 
     def __itruediv__(self, other: Any) -> "Array":
         return _in_place("divide", self, other)
 
     def __floordiv__(self, other: Any) -> "Array":
-        return _binary("floor_divide", self, other)
+        return _operate("floor_divide", self, other)
 
     def __rfloordiv__(self, other: Any) -> "Array":
-        return _binary("floor_divide", other, self)
+        return _operate("floor_divide", other, self)
 
     def __ifloordiv__(self, other: Any) -> "Array":
         return _in_place("floor_divide", self, other)
 
     def __mod__(self, other: Any) -> "Array":
-        return _binary("remainder", self, other)
+        return _operate("remainder", self, other)
 
     def __rmod__(self, other: Any) -> "Array":
-        return _binary("remainder", other, self)
+        return _operate("remainder", other, self)
 
     def __imod__(self, other: Any) -> "Array":
         return _in_place("remainder", self, other)
@@ -705,7 +709,7 @@ class Array(Generic[ShapeT, ScalarT]):
         return _power(self, other)
 
     def __rpow__(self, other: Any) -> "Array":
-        return _binary("power", other, self)
+        return _operate("power", other, self)
 
     def __ipow__(self, other: Any) -> "Array":
         return _in_place("power", self, other)
@@ -723,94 +727,79 @@ class Array(Generic[ShapeT, ScalarT]):
         return self
 
     def __and__(self, other: Any) -> "Array":
-        return _binary("bitwise_and", self, other)
+        return _operate("bitwise_and", self, other)
 
     def __rand__(self, other: Any) -> "Array":
-        return _binary("bitwise_and", other, self)
+        return _operate("bitwise_and", other, self)
 
     def __iand__(self, other: Any) -> "Array":
         return _in_place("bitwise_and", self, other)
 
     def __or__(self, other: Any) -> "Array":
-        return _binary("bitwise_or", self, other)
+        return _operate("bitwise_or", self, other)
 
     def __ror__(self, other: Any) -> "Array":
-        return _binary("bitwise_or", other, self)
+        return _operate("bitwise_or", other, self)
 
     def __ior__(self, other: Any) -> "Array":
         return _in_place("bitwise_or", self, other)
 
     def __xor__(self, other: Any) -> "Array":
-        return _binary("bitwise_xor", self, other)
+        return _operate("bitwise_xor", self, other)
 
     def __rxor__(self, other: Any) -> "Array":
-        return _binary("bitwise_xor", other, self)
+        return _operate("bitwise_xor", other, self)
 
     def __ixor__(self, other: Any) -> "Array":
         return _in_place("bitwise_xor", self, other)
 
     def __lshift__(self, other: Any) -> "Array":
-        return _binary("left_shift", self, other)
+        return _operate("left_shift", self, other)
 
     def __rlshift__(self, other: Any) -> "Array":
-        return _binary("left_shift", other, self)
+        return _operate("left_shift", other, self)
 
     def __ilshift__(self, other: Any) -> "Array":
         return _in_place("left_shift", self, other)
 
     def __rshift__(self, other: Any) -> "Array":
-        return _binary("right_shift", self, other)
+        return _operate("right_shift", self, other)
 
     def __rrshift__(self, other: Any) -> "Array":
-        return _binary("right_shift", other, self)
+        return _operate("right_shift", other, self)
 
     def __irshift__(self, other: Any) -> "Array":
         return _in_place("right_shift", self, other)
 
     def __lt__(self, other: Any) -> "Array[tuple[Any, ...], np.bool_]":
-        return _compare("less", self, other)
+        return _operate("less", self, other)
 
     def __le__(self, other: Any) -> "Array[tuple[Any, ...], np.bool_]":
-        return _compare("less_equal", self, other)
+        return _operate("less_equal", self, other)
 
     def __gt__(self, other: Any) -> "Array[tuple[Any, ...], np.bool_]":
-        return _compare("greater", self, other)
+        return _operate("greater", self, other)
 
     def __ge__(self, other: Any) -> "Array[tuple[Any, ...], np.bool_]":
-        return _compare("greater_equal", self, other)
+        return _operate("greater_equal", self, other)
 
     def __eq__(self, other: object) -> "Array[tuple[Any, ...], np.bool_]":  # type: ignore[override]
-        return _compare("equal", self, other)
+        return _operate("equal", self, other)
 
     def __ne__(self, other: object) -> "Array[tuple[Any, ...], np.bool_]":  # type: ignore[override]
-        return _compare("not_equal", self, other)
+        return _operate("not_equal", self, other)
 
     def __neg__(self) -> "Array[ShapeT, ScalarT]":
-        return _unary("negative", self)
+        return _operate("negative", self)
 
     def __pos__(self) -> "Array[ShapeT, ScalarT]":
-        return _unary("positive", self)
+        return _operate("positive", self)
 
     def __abs__(self) -> "Array[ShapeT]":
-        return _unary("absolute", self)
+        return _operate("absolute", self)
 
     def __invert__(self) -> "Array[ShapeT, ScalarT]":
-        return _unary("invert", self)
-
-
-def array_of(value: Value) -> Array:
-    """Return the array of an expression or view."""
-    made: Array = _new(Array)
-    made._value = value
-    return made
-
-
-def value_of(array: Array) -> Value:
-    """Return the expression of an array, or its view if it is computed."""
-    value = array._value
-    if type(value) is Node and value.result is not None:
-        array._value = value = value.result
-    return value
+        return _operate("invert", self)
 
 
 def view_of(array: Array) -> View:
@@ -835,6 +824,7 @@ def compute(array: Array) -> View:
 
 
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
+_COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 
 
 def parse_operand(value: Any, name: str = "x") -> Any:
@@ -878,35 +868,31 @@ def _refuse(other: object, name: str) -> Any:
     return NotImplemented
 
 
-def _unary(name: str, x: Array) -> Any:
-    return array_of(apply_ufunc(name, (x._value,)))
+def _combine(name: str, *operands: Any) -> Any:
+    """Return the array of an operator for what `native.operate` does not know."""
+    if len(operands) == 1:
+        return array_of(apply_ufunc(name, (value_of(operands[0]),)))
+    values: list[Any] = []
+    for each in operands:
+        if isinstance(each, Array):
+            values.append(value_of(each))
+        elif isinstance(each, _NUMBERS):
+            values.append(each)
+        elif _is_scalar(each):
+            values.append(each[()])
+        else:
+            return _refuse(each, name)
+    if name in _COMPARISONS and type(values[1]) is int:
+        values[1] = bound_integer(values[1], values[0].dtype)
+    return array_of(apply_ufunc(name, tuple(values)))
 
 
-def _binary(name: str, x: Any, y: Any) -> Any:
-    if type(x) is Array and type(y) is Array:
-        known = apply_known(name, (x._value, y._value), loops)
-        if known is not None:
-            made: Array = _new(Array)
-            made._value = known
-            return made
-    if not isinstance(x, Array):
-        if isinstance(x, _NUMBERS):
-            return array_of(apply_ufunc(name, (x, value_of(y))))
-        return _binary(name, x[()], y) if _is_scalar(x) else _refuse(x, name)
-    if isinstance(y, Array):
-        return array_of(apply_ufunc(name, (value_of(x), value_of(y))))
-    if isinstance(y, _NUMBERS):
-        return array_of(apply_ufunc(name, (value_of(x), y)))
-    return _binary(name, x, y[()]) if _is_scalar(y) else _refuse(y, name)
+native.serve_operators(Array, loops, _combine)
 
 
 def _is_scalar(value: object) -> bool:
     """Whether a value is a NumPy array without axes, which holds a number."""
     return isinstance(value, np.ndarray) and not value.ndim and value.dtype.kind in "biufc"
-
-
-def _compare(name: str, x: Array, y: Any) -> Any:
-    return _binary(name, x, bound_integer(y, x.dtype) if type(y) is int else y)
 
 
 def bound_integer(number: int, dtype: Kind) -> float:
@@ -928,11 +914,11 @@ def _power(x: Array, y: Any) -> Any:
         name = _POWERS.get(y)
         if name is not None and (x.dtype.kind in "fc" or (name == "square" and type(y) is int)):
             return array_of(apply_ufunc(name, (value_of(x),)))
-    return _binary("power", x, y)
+    return _operate("power", x, y)
 
 
 def _in_place(name: str, x: Array, y: Any) -> Any:
-    result = _power(x, y) if name == "power" else _binary(name, x, y)
+    result = _power(x, y) if name == "power" else _operate(name, x, y)
     if result is NotImplemented:
         return result
     store(x, result._value, name)

@@ -34,6 +34,7 @@ _KERNEL_TYPES: dict[Kind, DType] = {
     np.dtype(np.complex128): dt.complex128,
 }
 _NUMPY_TYPES = {kernel: kind for kind, kernel in _KERNEL_TYPES.items()}
+_KINDS: dict[type, Kind] = {kind.type: kind for kind in _KERNEL_TYPES}
 _NARROWER = {float64: float32, np.dtype(np.complex128): np.dtype(np.complex64)}
 _REAL: dict[str, Kind] = {}
 
@@ -58,8 +59,11 @@ def numpy_type(kind: DType) -> Kind:
 
 def parse_dtype(value: object, name: str = "dtype") -> Kind:
     """Return the NumPy dtype that an argument stands for. Raises TypeError if arrays cannot have it."""
-    if isinstance(value, type) and issubclass(value, dt.dtype):
-        return numpy_type(value)
+    if isinstance(value, type):
+        if value in _KINDS:
+            return _KINDS[value]
+        if issubclass(value, dt.dtype):
+            return numpy_type(value)
     try:
         kind: Kind = np.dtype(cast(Any, value)).newbyteorder("=")
     except TypeError:

@@ -65,7 +65,8 @@ def find_fastest_size(
         with pause_recording(), show_wait(f"measuring {len(list_candidates(context))} workgroup sizes"):
             for parameter, value in zip(parameters, values, strict=True):
                 if _is_written(parameter) and id(value) not in copies:
-                    copies[id(value)] = _copy_image(value) if isinstance(value, Image) else _copy_buffer(value)
+                    is_image = isinstance(value, Image)
+                    copies[id(value)] = _copy_image(value) if is_image else _copy_buffer(value)
             arguments = [copies.get(id(value), value) for value in values]
             trials = {size: make_trial(size) for size in list_candidates(context)}
             # The first round compiles and touches memory. Its times tell how many rounds count.
