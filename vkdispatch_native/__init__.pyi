@@ -401,6 +401,17 @@ class Buffer:
 
     readers: Any
 
+    @property
+    def may_overlap(self) -> bool:
+        """Whether it is a part of another buffer, or memory of the host or of another library."""
+
+    @property
+    def memory_handle(self) -> int:
+        """A number for the memory. Parts of a buffer have the same one as the buffer."""
+
+    def overlaps(self, other: Buffer) -> bool:
+        """Whether two buffers have a byte of memory in common."""
+
     def __init__(self, engine: Engine, size: int, shared: bool = False, for_device: bool = False) -> None:
         """Create the buffer, possibly in the memory of a dropped one of the same size.
 

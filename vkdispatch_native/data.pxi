@@ -183,6 +183,8 @@ cdef class Buffer(Data):
     cdef size_t recorded_slot
     cdef Turns turns  # of calls that are repeated; None: they use this buffer
     cdef Buffer whole  # what this is a part of
+    cdef uint64_t first  # its first byte there
+    cdef readonly bint may_overlap
     cdef object __weakref__
 
     def __init__(self, Engine engine not None, uint64_t size, bint shared=False, bint for_device=False):
@@ -273,6 +275,7 @@ cdef class Buffer(Data):
         with nogil:
             buffer.ptr = e.import_buffer(<byte*><uintptr_t>address, size, ordered, kept)
             buffer.resource = buffer.ptr
+        buffer.may_overlap = True
         _note_shared(engine, buffer, address)
         return buffer
 
@@ -289,6 +292,7 @@ cdef class Buffer(Data):
         kept = keep_object(<PyObject*>owner)
         buffer.ptr = e.borrow_buffer(<VkBuffer><uintptr_t>handle, size, kept)
         buffer.resource = buffer.ptr
+        buffer.may_overlap = True
         return buffer
 
     def part(self, uint64_t offset, uint64_t size):
@@ -304,7 +308,9 @@ cdef class Buffer(Data):
             buffer.begin(engine, "a buffer")
             buffer.ptr = engine.open().create_part(self.ptr[0], offset, size)
             buffer.resource = buffer.ptr
-            buffer.whole = self
+            buffer.whole = self if self.whole is None else self.whole
+            buffer.first = self.first + offset
+            buffer.may_overlap = True
             if self.refusal is not None:
                 buffer.refuse_writes(self.refusal)
         finally:
@@ -384,6 +390,21 @@ cdef class Buffer(Data):
         self.enter("buffer")
         try:
             return self.engine.open().export_block(self.ptr[0])
+        finally:
+            self.leave()
+
+    @property
+    def memory_handle(self):
+        return <uintptr_t><PyObject*>(self if self.whole is None else self.whole)
+
+    def overlaps(self, Buffer other not None):
+        self.enter("buffer")
+        try:
+            other.enter("buffer")
+            try:
+                return _overlap(self, other)
+            finally:
+                other.leave()
         finally:
             self.leave()
 
@@ -619,6 +640,23 @@ cdef class Buffer(Data):
 # ---- images
 
 DEF STORAGE_USAGE = 0x8  # VK_IMAGE_USAGE_STORAGE_BIT
+
+
+cdef bint _overlap(Buffer one, Buffer other) except -1:
+    """Whether two buffers have a byte of memory in common. Neither is destroyed meanwhile."""
+    cdef uint64_t place, other_place
+    if one is other:
+        return True
+    if not (one.may_overlap or other.may_overlap):
+        return False
+    if (one if one.whole is None else one.whole) is (other if other.whole is None else other.whole):
+        place, other_place = one.first, other.first
+    else:
+        place = <uintptr_t>one.ptr.memory(0).mapped()
+        other_place = <uintptr_t>other.ptr.memory(0).mapped()
+        if place == 0 or other_place == 0:
+            return False
+    return place < other_place + other.ptr.size() and other_place < place + one.ptr.size()
 
 
 cdef CppImageShape _image_shape(int view_type, int format, extent, uint32_t layers, uint32_t levels, bint storage) except *:

@@ -425,7 +425,7 @@ cdef class Launcher:
                         # one memory as two types, which a kernel assumes not to overlap
                         if (self.slots[axis].element != NULL and self.slots[axis].element != slot.element
                                 and (slot.writes or self.slots[axis].writes)
-                                and _memory_of(arguments[axis]).ptr == buffer.ptr):
+                                and _overlap(_memory_of(arguments[axis]), buffer)):
                             return False
                 b.addressed = slot.addressed
                 b.address_offset = slot.address_offset
@@ -478,6 +478,10 @@ cdef class Launcher:
         cdef cbool crowded
         if self.engine is None:
             raise RuntimeError("the launcher was not initialized")
+        for argument in arguments:
+            if isinstance(argument, ArrayBase):
+                arguments = _with_buffers(arguments)
+                break
         engine = self.engine.open()
         first, last = 0, engine.queue_count()
         if queue != -2:

@@ -98,3 +98,23 @@ def known_part(ArrayBase array not None, index):
         return None
     view = basic_view(<View>value, index)
     return None if view is None or not view.shape else _array_of(view)
+
+
+cdef object _whole_buffer(ArrayBase array):
+    """Return the buffer whose elements an array is; the array if there is none, or it is read-only."""
+    cdef Storage storage
+    value = _value_of(array)
+    if type(value) is not View or not (<View>value).is_whole:
+        return array
+    storage = (<View>value).storage
+    buffer = storage.buffer
+    if storage.is_read_only or buffer.shape != (<View>value).shape:
+        return array
+    if storage.watched is None or storage.readers:
+        storage.share()
+    return buffer
+
+
+cdef tuple _with_buffers(tuple arguments):
+    """Return the arguments of a launch with buffers for arrays that are whole buffers."""
+    return tuple([_whole_buffer(<ArrayBase>each) if isinstance(each, ArrayBase) else each for each in arguments])

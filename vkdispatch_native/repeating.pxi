@@ -504,6 +504,7 @@ cdef bint _append_key(object value, list key, list buffers, list numbers) except
 
     Real numbers among the arguments of maps are appended to `numbers` instead.
     """
+    cdef Buffer memory, other
     kind = type(value)
     if kind is _buffer_type or kind in _buffer_types:
         if type(value._native) is not Buffer:
@@ -513,12 +514,18 @@ cdef bint _append_key(object value, list key, list buffers, list numbers) except
         key.append(value.var_type)
         key.append(value.is_writable)
         key.append(value._order)
+        if not value.size or value.destroyed:
+            return False
+        memory = <Buffer>value._native
         for i in range(len(buffers)):  # whether it is the same memory as an earlier argument
-            if buffers[i]._native is value._native:
+            other = <Buffer>buffers[i]._native
+            if other is memory:
                 key.append(i)
                 break
+            if (memory.may_overlap or other.may_overlap) and memory.overlaps(other):
+                return False  # the function has to look at it
         buffers.append(value)
-        return value.size > 0 and not value.destroyed
+        return True
     if value is None or kind is str:
         key.append(value)
         return True

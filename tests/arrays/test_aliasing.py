@@ -317,7 +317,7 @@ class Arrays:
 
 REFUSED: dict[str, tuple[str, Callable[..., Any]]] = {
     # results over what is read
-    "sum": ("out: .* as x", lambda a, **to: vd.sum(a.x, 1, out=a.column, **to)),
+    "sum": ("out: .* with x", lambda a, **to: vd.sum(a.x, 1, out=a.column, **to)),
     "sum of a map": ("out: .* 'other' of x", lambda a, **to: vd.sum(plus(a.y, a.x), 1, out=a.column, **to)),
     "mask of any": (
         "out: .* 'where' of x",
@@ -327,7 +327,7 @@ REFUSED: dict[str, tuple[str, Callable[..., Any]]] = {
     ),
     "dot": ("out: .* 'b' of dot", lambda a, **to: vd.dot(a.x, a.row, out=a.row, **to)),
     "cumsum of narrower elements": (
-        "out: .* as x",
+        "out: .* with x",
         lambda a, **to: vd.cumsum(view(a.wide, vd.int32, 1600), out=a.wide, **to),
     ),
     "cumsum of neighbours": (
@@ -339,12 +339,12 @@ REFUSED: dict[str, tuple[str, Callable[..., Any]]] = {
         lambda a, **to: vd.cumsum(plus(a.flat, view(a.flat, shape=1)), out=a.flat, **to),
     ),
     "flags in reverse": (
-        "out: .* as segments",
+        "out: .* with segments",
         lambda a, **to: vd.cummax(
             buffer(1600, kind=np.bool_), segments=a.flags, reverse=True, out=a.flags, **to
         ),
     ),
-    "topk": (r"out\[0\]: .* as x", lambda a, **to: vd.topk(a.x, 40, out=(a.x, None), **to)),
+    "topk": (r"out\[0\]: .* with x", lambda a, **to: vd.topk(a.x, 40, out=(a.x, None), **to)),
     "outputs of topk": (
         r"out\[0\], out\[1\]: ",
         lambda a, **to: vd.topk(vd.asbuffer(np.arange(1600)), 1600, out=(a.wide, a.wide), **to),
@@ -357,38 +357,38 @@ REFUSED: dict[str, tuple[str, Callable[..., Any]]] = {
         r"out\[1\]\[0\], out\[1\]\[1\]: ",
         lambda a, **to: vd.sort_by_key(a.x, [a.y, a.y], out=(None, [a.y, view(a.y)]), **to),
     ),
-    "transpose": ("out: .* as x", lambda a, **to: vd.transpose(a.x, out=a.x, **to)),
-    "take": ("out: .* as x", lambda a, **to: vd.take(a.flat, a.whole, mode="wrap", out=a.flat, **to)),
+    "transpose": ("out: .* with x", lambda a, **to: vd.transpose(a.x, out=a.x, **to)),
+    "take": ("out: .* with x", lambda a, **to: vd.take(a.flat, a.whole, mode="wrap", out=a.flat, **to)),
     "indices of take": (
-        "out: .* as indices",
+        "out: .* with indices",
         lambda a, **to: vd.take(vd.Buffer(9, vd.int32), a.whole, mode="wrap", out=view(a.whole), **to),
     ),
     "take_along_axis": (
-        "out: .* as x",
+        "out: .* with x",
         lambda a, **to: vd.take_along_axis(a.flat, a.whole, mode="wrap", out=a.flat, **to),
     ),
     "concatenate": (
-        r"out: .* as arrays\[1\]",
+        r"out: .* with arrays\[1\]",
         lambda a, **to: vd.concatenate([a.row, a.column], out=view(a.x, shape=80), **to),
     ),
     "stack": (
-        r"out: .* as arrays\[0\]",
+        r"out: .* with arrays\[0\]",
         lambda a, **to: vd.stack([a.flat], out=view(a.x, shape=(1, 1600)), **to),
     ),
-    "roll": ("out: .* as x", lambda a, **to: vd.roll(a.x, 3, out=a.x, **to)),
+    "roll": ("out: .* with x", lambda a, **to: vd.roll(a.x, 3, out=a.x, **to)),
     "flip of a map": ("out: .* 'x' of x", lambda a, **to: vd.flip(doubled(a.x), out=a.x, **to)),
-    "tile": ("out: .* as x", lambda a, **to: vd.tile(a.x, 1, out=a.x, **to)),
-    "repeat": ("out: .* as x", lambda a, **to: vd.repeat(a.flat, 1, out=a.flat, **to)),
-    "pad": ("out: .* as x", lambda a, **to: vd.pad(a.x, 0, out=a.x, **to)),
-    "where of a row": ("out: .* as x", lambda a, **to: vd.where(a.y, a.column, 0.0, out=a.x, **to)),
+    "tile": ("out: .* with x", lambda a, **to: vd.tile(a.x, 1, out=a.x, **to)),
+    "repeat": ("out: .* with x", lambda a, **to: vd.repeat(a.flat, 1, out=a.flat, **to)),
+    "pad": ("out: .* with x", lambda a, **to: vd.pad(a.x, 0, out=a.x, **to)),
+    "where of a row": ("out: .* with x", lambda a, **to: vd.where(a.y, a.column, 0.0, out=a.x, **to)),
     "where of a map": (
         "out: .* 'x' of y",
         lambda a, **to: vd.where(a.flags, 0.0, turned(a.flat), out=a.flat, **to),
     ),
-    "put": ("x: .* as values", lambda a, **to: vd.put(a.x, a.whole, a.flat, "wrap", **to)),
-    "indices of put": ("x: .* as indices", lambda a, **to: vd.put(a.whole, a.whole, 1, "wrap", **to)),
-    "matmul": ("out: .* as b", lambda a, **to: vd.matmul(a.x, a.y, out=view(a.y), **to)),
-    "permutation": ("out: .* as x", lambda a, **to: a.random.permutation(a.x, out=a.x, **to)),
+    "put": ("x: .* with values", lambda a, **to: vd.put(a.x, a.whole, a.flat, "wrap", **to)),
+    "indices of put": ("x: .* with indices", lambda a, **to: vd.put(a.whole, a.whole, 1, "wrap", **to)),
+    "matmul": ("out: .* with b", lambda a, **to: vd.matmul(a.x, a.y, out=view(a.y), **to)),
+    "permutation": ("out: .* with x", lambda a, **to: a.random.permutation(a.x, out=a.x, **to)),
     "permutation of a map": (
         "out: .* 'x' of x",
         lambda a, **to: a.random.permutation(doubled(a.x), out=a.x, **to),
@@ -398,19 +398,19 @@ REFUSED: dict[str, tuple[str, Callable[..., Any]]] = {
         lambda a, **to: vd.fft.fftshift(view(a.row, shape=(5, 8)), 0, out=view(a.row, shape=(5, 8)), **to),
     ),
     "convolve": (
-        "kernel: .* as the signal",
+        "kernel: .* with the signal",
         lambda a, **to: vd.fft.convolve(a.spectrum, view(a.spectrum), **to),
     ),
     "convolve2D": (
-        "kernel: .* as the signal",
+        "kernel: .* with the signal",
         lambda a, **to: vd.fft.convolve2D(a.spectrum, a.spectrum, **to),
     ),
     "transpose of a kernel": (
-        "out_buffer: .* as in_buffer",
+        "out_buffer: .* with in_buffer",
         lambda a, **to: vd.fft.transpose(a.spectrum, out_buffer=view(a.spectrum), **to),
     ),
     "vkfft.convolve2D": (
-        "kernel: .* as buffer",
+        "kernel: .* with buffer",
         lambda a, **to: vd.vkfft.convolve2D(a.spectrum, view(a.spectrum), **to),
     ),
     # arguments of output maps
@@ -436,23 +436,23 @@ REFUSED: dict[str, tuple[str, Callable[..., Any]]] = {
         lambda a, **to: vd.cumsum(logged(a.y, a.x), 0, out=a.x, **to),
     ),
     "a map that writes to another array": (
-        "y: .* as 'log' of x, which the map writes",
+        "y: .* with 'log' of x, which the map writes",
         lambda a, **to: vd.where(a.y, logged(a.row, a.column), a.x, **to),
     ),
     "a map that writes to its own array": (
-        "'x' of x: .* as 'log' of x, which the map writes",
+        "'x' of x: .* with 'log' of x, which the map writes",
         lambda a, **to: vd.sum(first(a.x, a.flat), 1, **to),
     ),
     "an output map that writes to the array": (
-        "x: .* as 'log', an argument of output_map, which the map writes",
+        "x: .* with 'log', an argument of output_map, which the map writes",
         lambda a, **to: vd.cumsum(a.x, 0, output_map=noted(a.flat), **to),
     ),
     "a mapping function that writes to its array": (
-        "'x' of writing: .* as 'log' of writing, which the map writes",
+        "'x' of writing: .* with 'log' of writing, which the map writes",
         lambda a, **to: writing(a.x, a.flat, **to),
     ),
     "weights that write to the array": (
-        "x: .* as 'log' of weights, which the map writes",
+        "x: .* with 'log' of weights, which the map writes",
         lambda a, **to: vd.histogram(a.x, 4, (0, 1), weights=logged(a.y, a.flat), **to),
     ),
 }

@@ -653,5 +653,5 @@ def test_buffer_given_twice_is_the_same_memory() -> None:
     data = vd.asbuffer(np.zeros(4, np.complex64))
     fill.interpret(data, data.view(vd.vec2))
     assert data.read(0).tolist() == [1j, 1 + 1j, 2 + 20j, 3 + 30j]
-    with pytest.raises(ValueError, match="'words' and argument 'pairs' are the same memory"):
+    with pytest.raises(ValueError, match="'words' and argument 'pairs' share memory"):
         mix.interpret(data.view(vd.uint32), data)

@@ -301,12 +301,12 @@ def test_refusals() -> None:
         (ArgumentValueError, "3 matrices", lambda: vd.matmul(three, two)),
         (
             ArgumentValueError,
-            "out: it is the same memory as a,",
+            "out: it shares memory with a,",
             lambda: vd.matmul(square, row_square(), out=square),
         ),
         (
             ArgumentValueError,
-            "out: it is the same memory as .* of b,",
+            "out: it shares memory with .* of b,",
             lambda: vd.matmul(row_square(), scaled(square, 1.0), square),
         ),
         (ArgumentValueError, "out: expected a buffer", lambda: vd.matmul(square, square, out=row)),

@@ -100,6 +100,52 @@ def test_kernels_compute_the_expressions_that_read_what_they_write() -> None:
     assert float(total) == HOST.sum() * 2
 
 
+def test_expressions_between_launches_see_what_was_there() -> None:
+    out, expected, seen = array(), HOST, []
+    for factor in (2.0, 3.0, 0.5, 1.0):
+        seen.append((out - 1, expected - 1))
+        scale(out, out, factor)
+        expected = expected * np.float32(factor)
+        seen.append((out * 2, expected * 2))
+    np.testing.assert_array_equal(out.numpy(), expected)
+    for found, wanted in seen:
+        np.testing.assert_array_equal(found.numpy(), wanted)
+
+
+@vd.shader("words.size")
+def negate(words: vc.Buff[vc.u32], numbers: vc.Buff[vc.f32]) -> None:  # type: ignore[valid-type]
+    i = vc.global_invocation_id().x
+    words[i] = words[i] ^ 0x80000000
+    numbers[i] = numbers[i] + 1
+
+
+def test_one_memory_is_not_written_as_two_types() -> None:
+    x, other = array(), array()
+    negate(x.view(np.uint32), other)
+    np.testing.assert_array_equal(x.numpy(), -HOST)
+    for words, numbers in (
+        (x.view(np.uint32), x),
+        (x.view(np.uint32), vnp.asbuffer(x)),
+        (vnp.asbuffer(x.view(np.uint32)), x),
+    ):
+        with pytest.raises(
+            ValueError, match="'words' and argument 'numbers' share memory, as uint32 and as float32"
+        ):
+            negate(words, numbers)
+    np.testing.assert_array_equal(x.numpy(), -HOST)
+    np.testing.assert_array_equal(other.numpy(), HOST + 1)
+
+
+def test_read_only_arrays_are_read_but_not_written() -> None:
+    out, line = array(), vnp.broadcast_to(array(np.float32([2])), (1,))
+    for _ in range(2):
+        scale(out, line, 1.0, exec_size=1)
+        with pytest.raises(ValueError, match=r"scale .*'dst'"):
+            scale(line, out, 1.0, exec_size=1)
+    np.testing.assert_array_equal(out.numpy().ravel()[:2], [2, 1])
+    assert line.tolist() == [2]
+
+
 def test_buffers_and_arrays_are_mixed() -> None:
     buffer = vd.asbuffer(HOST)
     scale(buffer, array() + 1, 2.0)
@@ -122,6 +168,25 @@ def test_graphs_read_and_write_the_memory_of_arrays_each_time() -> None:
     graph.submit()
     np.testing.assert_array_equal(between.numpy(), HOST * 2 + 1)
     np.testing.assert_array_equal(out.numpy(), np.full((3, 4), 2))
+
+
+@vd.shader("dst.size")
+def reverse(dst: vc.Buff[vc.f32], src: vc.Buff[vc.f32]) -> None:  # type: ignore[valid-type]
+    i = vc.global_invocation_id().x
+    dst[i] = src[dst.size - 1 - i]
+
+
+def test_fused_kernels_know_the_memory_of_an_array_in_every_shape() -> None:
+    out, middle = vnp.zeros((3, 4), dtype=np.float32), vnp.zeros((3, 4), dtype=np.float32)
+    graph = vd.CommandGraph()
+    with graph:
+        scale(middle, array(), 2.0)
+        reverse(out, middle.reshape(4, 3))
+        scale(out.reshape(12), out, 3.0)
+        scale(out.reshape(2, 6), out.reshape(12), 0.5)
+    assert graph.optimize() == 2  # all but `reverse`, whose elements others have written
+    graph.submit()
+    np.testing.assert_array_equal(out.numpy().ravel(), HOST.ravel()[::-1] * 3)
 
 
 def test_a_graph_refuses_what_would_be_copied() -> None:

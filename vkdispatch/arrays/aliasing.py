@@ -1,4 +1,4 @@
-"""Arguments of a call that are the same memory.
+"""Arguments of a call that share memory.
 
 A call reads some arrays and writes others, in an unspecified order. It may read the same memory several
 times. It may read memory that it writes only if each element is read before it is overwritten:
@@ -33,13 +33,28 @@ def is_same_memory(a: object, b: object) -> bool:
     return memory is not None and memory is getattr(b, "_native", None)
 
 
+def share_memory(a: object, b: object) -> bool:
+    """Whether two arguments are buffers that have memory in common, as slices of a shared array may."""
+    if is_same_memory(a, b):
+        return True
+    if not isinstance(a, Buffer) or not isinstance(b, Buffer) or a.destroyed or b.destroyed:
+        return False
+    return a._native.overlaps(b._native)
+
+
 def check_apart(name: str, buffer: object, other_name: str, other: object) -> None:
     """Raise OverlapError if two arguments are the same memory: one is written while the other is read."""
-    if is_same_memory(buffer, other):
+    if share_memory(buffer, other):
         raise OverlapError(
-            f"{name}: it is the same memory as {other_name}, and one is written while the other is read; "
+            f"{name}: it shares memory with {other_name}, and one is written while the other is read; "
             "give another buffer"
         )
+
+
+def check_same_or_apart(name: str, buffer: object, other_name: str, other: object) -> None:
+    """Raise OverlapError if two arguments share memory and are not the same memory, of a call in place."""
+    if not is_same_memory(buffer, other):
+        check_apart(name, buffer, other_name, other)
 
 
 def check_overlap(
@@ -86,16 +101,16 @@ def check_overlap(
 def _check_outputs(written: Sequence[tuple[str, Any]]) -> None:
     for number, (name, buffer) in enumerate(written):
         for other, same in written[:number]:
-            if is_same_memory(buffer, same):
+            if share_memory(buffer, same):
                 raise OverlapError(
-                    f"{other}, {name}: they are the same memory, and both are written; give two buffers"
+                    f"{other}, {name}: they share memory, and both are written; give two buffers"
                 )
 
 
 def _check_array(written: Sequence[tuple[str, Any]], array: Operand, *, apart: bool) -> None:
     for position, argument in enumerate(array.arguments):
         for name, buffer in written:
-            if not is_same_memory(argument, buffer):
+            if not share_memory(argument, buffer):
                 continue
             together = not apart and array.size == buffer.size
             if not together or not _is_safe(argument, buffer, accesses_of(array.source)[position]):
@@ -105,7 +120,7 @@ def _check_array(written: Sequence[tuple[str, Any]], array: Operand, *, apart: b
 def _check_target(written: Sequence[tuple[str, Any]], target: Output, first: bool) -> None:
     for position, argument in enumerate(target.arguments):
         for number, (name, buffer) in enumerate(written):
-            if not is_same_memory(argument, buffer):
+            if not share_memory(argument, buffer):
                 continue
             together = first and number == 0
             if not together or not _is_safe(argument, buffer, accesses_of_sink(target.sink)[position]):
@@ -121,13 +136,12 @@ def _is_safe(argument: Any, buffer: Any, access: Access) -> bool:
 def _is_aligned(argument: Any, buffer: Any) -> bool:
     """Whether elements with the same index are the same bytes."""
     same: bool = argument.var_type.item_size == buffer.var_type.item_size
-    return same
+    return same and is_same_memory(argument, buffer)
 
 
 def _make_overlap_error(name: str, other: str) -> OverlapError:
     return OverlapError(
-        f"{name}: it is the same memory as {other}, which is read while {name} is written; give another "
-        "buffer"
+        f"{name}: it shares memory with {other}, which is read while {name} is written; give another buffer"
     )
 
 
@@ -166,12 +180,12 @@ def _check_maps_that_write(
         if not part.access.written:
             continue
         for other in parts:
-            if other is part or not is_same_memory(part.buffer, other.buffer):
+            if other is part or not share_memory(part.buffer, other.buffer):
                 continue
             both_here = part.access.here and other.access.here and _is_aligned(part.buffer, other.buffer)
             if part.owner is not other.owner or not both_here:
                 raise OverlapError(
-                    f"{other.name}: it is the same memory as {part.name}, which the map writes; give another "
+                    f"{other.name}: it shares memory with {part.name}, which the map writes; give another "
                     "buffer"
                 )
 

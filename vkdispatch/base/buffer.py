@@ -422,7 +422,8 @@ class Buffer(Transfers, Generic[_D]):
 
     @property
     def _memory_handle(self) -> int:
-        return self._handle if self._base is None else self._base._handle
+        memory = getattr(self, "_native", None)
+        return self._handle if memory is None else memory.memory_handle
 
     def _release(self) -> None:
         # It is missing if the allocation failed.

@@ -13,7 +13,7 @@ from vkdispatch.base.buffer import Array, Buffer
 from vkdispatch.base.buffers.between_contexts import copy_between_contexts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, uint8, uint16, uint32
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
 from vkdispatch.base.sharing.cuda import end_visits
 from vkdispatch.base.structures import is_structure
 from vkdispatch.codegen.annotations import buffer
@@ -48,6 +48,8 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
     ValueError
         Their shapes or dtypes differ; a copy from or to an array, or between contexts, is to be recorded in a
         graph; or the context of `src` is another one and has several queues, each with its own copy.
+    OverlapError
+        Their memory overlaps in part.
 
     Examples
     --------
@@ -93,8 +95,6 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
 
 def _is_on_cpu(dst: "Buffer[Any]", src: "Buffer[Any]") -> bool:
     """Whether the driver can copy, and is faster than a kernel."""
-    dst.require_alive()
-    src.require_alive()
     context = dst.context
     return context is src.context and all(info.is_cpu() for info in context.device_infos)
 
@@ -105,6 +105,10 @@ def _check_same_elements(dst: "Buffer[Any]", src: "Buffer[Any]") -> None:
             f"src: expected shape {dst.shape} of {dst.var_type.name} as dst has, got shape {src.shape} of "
             f"{src.var_type.name}"
         )
+    dst.require_alive()
+    src.require_alive()
+    if dst._native is not src._native and dst._native.overlaps(src._native):
+        raise OverlapError("dst: it shares a part of its memory with src; copy src to another buffer first")
 
 
 _WORDS = (uint32, uint16, uint8)

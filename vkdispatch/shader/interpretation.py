@@ -151,9 +151,10 @@ def _make_host_buffer(
     if isinstance(value, Buffer):
         if value.destroyed:
             raise UsageError(f"{label}: the buffer was destroyed")
-        if value._memory_handle not in read:
-            read[value._memory_handle] = _read_bytes(value)
-        whole = read[value._memory_handle]
+        memory = id(value._native)
+        if memory not in read:
+            read[memory] = _read_bytes(value)
+        whole = read[memory]
         return HostBuffer(value.shape, kind, value, _view_rows(kind, whole), whole)
     if is_structure(kind):
         return _make_host_structures(label, kind, value, written)

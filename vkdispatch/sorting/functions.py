@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, overload
 
-from vkdispatch.arrays.aliasing import check_overlap, is_same_memory
+from vkdispatch.arrays.aliasing import check_overlap, share_memory
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
 from vkdispatch.arrays.maps.output import Output, ResultMap, parse_output
@@ -97,7 +97,7 @@ def sort(
     if keys.x.size == 0:
         return sorted_to
     if keys.starts is not None:
-        is_read = any(is_same_memory(argument, sorted_to) for argument in keys.x.arguments)
+        is_read = any(share_memory(argument, sorted_to) for argument in keys.x.arguments)
         aside: Buffer[Any] = function_buffer(keys.x.size, to.out_type) if is_read else sorted_to
         take_at(aside, keys.x, _sort_positions(keys), to, keys.along, graph)
         if is_read:
@@ -161,7 +161,7 @@ def argsort(  # noqa: PLR0913
         return positions_to
     stored = position_type(keys.along.length).item_size
     fits = kind.item_size == stored or (keys.starts is None and kind.item_size > stored)
-    is_read = any(is_same_memory(argument, positions_to) for argument in keys.x.arguments)
+    is_read = any(share_memory(argument, positions_to) for argument in keys.x.arguments)
     if to.sink.mapping is None and keys.along.in_place and fits and not is_read:
         return _sort_positions(keys, positions_to)
     store_positions(positions_to, _sort_positions(keys), to, keys.along, graph)
@@ -300,7 +300,7 @@ def _sort_by_key(
     positions: Buffer[Any]
     if keys.starts is None:
         read = [argument for each in values for argument in each.arguments]
-        is_free = is_direct and not any(is_same_memory(argument, sorted_to) for argument in read)
+        is_free = is_direct and not any(share_memory(argument, sorted_to) for argument in read)
         rows = sorted_to if is_free else function_buffer(keys.x.size, keys.x.var_type)
         positions = function_buffer(keys.x.size, position_type(along.length))
         source = _as_rows(keys)
@@ -313,7 +313,7 @@ def _sort_by_key(
     results = []
     for each, target in zip(values, moved_to, strict=True):
         # memory that any value is read from is written last
-        is_read = any(is_same_memory(argument, target) for argument in arguments)
+        is_read = any(share_memory(argument, target) for argument in arguments)
         place: Buffer[Any] = function_buffer(target.shape, target.var_type) if is_read else target
         take_at(place, each, positions, parse_output(None, each.var_type), along, graph)
         results.append((place, target))
@@ -333,9 +333,7 @@ def _can_move_along(
     if len(values) != 1 or not values[0].source.is_plain or values[0].var_type.item_size not in (1, 2, 4, 8):
         return False
     value, target = values[0].arguments[0], moved_to[0]
-    if any(
-        is_same_memory(each, other) for each in (*keys.x.arguments, sorted_to) for other in (value, target)
-    ):
+    if any(share_memory(each, other) for each in (*keys.x.arguments, sorted_to) for other in (value, target)):
         return False
     return is_long(keys.order, keys.along.rows)
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from vkdispatch.arrays.aliasing import is_same_memory
+from vkdispatch.arrays.aliasing import share_memory
 from vkdispatch.arrays.facts import DeviceFacts, device_facts
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
@@ -147,7 +147,7 @@ def is_long(order: Order, rows: Rows) -> bool:
 
 def _sort_short(task: _Task) -> None:
     keys, rows = task.keys, task.rows
-    if is_same_memory(keys, task.keys_to):
+    if share_memory(keys, task.keys_to):
         keys = _copy(keys, task.graph)
     kernel = make_short_kernel(task.order, task.outputs, _SHORT_GROUP)
     kernel(keys, *task.written, rows.count, rows.length, graph=task.graph)
@@ -218,9 +218,9 @@ class _LongSort:
         task, order, rows, kind = self._task, self._order, self._rows, self._payload_type
         digits = order.digits(tile.width)
         keys, payload = task.keys, task.payload
-        if is_same_memory(keys, task.keys_to) and len(digits) % 2:
+        if share_memory(keys, task.keys_to) and len(digits) % 2:
             keys = _copy(keys, self._graph)
-        if payload is not None and is_same_memory(payload, task.positions_to) and len(digits) % 2:
+        if payload is not None and share_memory(payload, task.positions_to) and len(digits) % 2:
             payload = _copy(payload, self._graph)
         key_targets = _list_targets(rows.size, order.raw, task.keys_to, len(digits))
         payload_targets = self._list_payload_targets(len(digits))

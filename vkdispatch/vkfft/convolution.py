@@ -115,6 +115,7 @@ def convolve2D(  # noqa: N802
         sizes = _parse_image_shape(buffer, None, "buffer")
         input_buffer = None
     else:
+        check_apart("input_buffer", input_buffer, "buffer", buffer)
         sizes = _parse_input(input_buffer, buffer)
     batch, height, width = sizes
     check_complex(require_buffer(kernel, "kernel"), "kernel")

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from vkdispatch.arrays.aliasing import check_apart, is_same_memory
+from vkdispatch.arrays.aliasing import check_apart, check_same_or_apart, is_same_memory
 from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
@@ -201,6 +201,7 @@ class VkFFTPlan(Transform):
             if self.input_shape != self.shape:
                 raise ArgumentValueError("input: it is the buffer itself, whose shape is not input_shape")
             input = None
+        check_same_or_apart("input", input, "buffer", buffer)
         if self.is_convolution and kernel is None:
             raise ArgumentValueError("kernel: a convolution needs one")
         if kernel is not None and not self.is_convolution:

@@ -6,7 +6,7 @@ from typing import Any, overload
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.aliasing import is_same_memory
+from vkdispatch.arrays.aliasing import check_same_or_apart, is_same_memory
 from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.numbers import is_number, parse_int
@@ -188,6 +188,7 @@ def _shift(
         target = check_like("out", out, "x", x)
     if not x.size:
         return target
+    check_same_or_apart("out", target, "x", x)
     if is_same_memory(target, x):
         odd = [axis for axis in chosen if shape[axis] % 2 and shape[axis] > 1]
         if odd:

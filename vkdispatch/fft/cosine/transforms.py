@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.aliasing import is_same_memory
+from vkdispatch.arrays.aliasing import check_same_or_apart, is_same_memory
 from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.arrays.numbers import parse_int
 from vkdispatch.base.buffer import Buffer, function_buffer
@@ -60,6 +60,7 @@ def cosine_transform(family: Family, inverse: bool, buffer: object, options: Cos
         target: Buffer[Any] = function_buffer(buffer.shape, buffer.var_type)
     else:
         target = check_like("out", out, "buffer", buffer)
+        check_same_or_apart("out", target, "buffer", buffer)
     weighted = norm == "ortho" if options.orthogonalize is None else bool(options.orthogonalize)
     source = buffer
     for axis in axes:

@@ -90,15 +90,15 @@ def check_values(
 def check_apart(who: str, slots: Sequence[Slot], values: Sequence[Any]) -> None:
     """Raise ValueError if a kernel writes to memory that it gets twice, as elements of two dtypes."""
     typed = [
-        (slot, value._memory_handle)
+        (slot, value._native)
         for slot, value in zip(slots, values, strict=True)
         if isinstance(slot, BufferSlot) and slot.kind is not None and isinstance(value, Buffer)
     ]
     for (first, memory), (second, other) in itertools.combinations(typed, 2):
-        if memory == other and first.kind is not second.kind and (first.writes or second.writes):
+        if first.kind is not second.kind and (first.writes or second.writes) and memory.overlaps(other):
             assert first.kind is not None and second.kind is not None
             raise ArgumentValueError(
-                f"{who}: {first.label} and {second.label} are the same memory, as {first.kind.name} and as "
+                f"{who}: {first.label} and {second.label} share memory, as {first.kind.name} and as "
                 f"{second.kind.name}, and the kernel writes to it; convert in the kernel, or give a copy"
             )
 

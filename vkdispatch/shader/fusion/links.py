@@ -8,6 +8,7 @@ import numpy as np
 
 from vkdispatch.analyses.index_space import Space
 from vkdispatch.analyses.linear import Extent, Linear
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import is_integer_dtype, is_scalar, is_vector, uvec3
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.host.packing import component_dtype
@@ -126,7 +127,7 @@ class Link:
 def make_link(launch: Launch) -> Link | None:
     """Return a launch as a link of a chain, or None if it cannot be proven to be element-wise."""
     kernel = launch.kernel
-    if not isinstance(kernel, FusibleKernel):
+    if not isinstance(kernel, FusibleKernel) or any(map(_may_overlap, launch.resources)):
         return None
     whole = _analyze(kernel.description)
     exec_offset = kernel.layout.exec_offset
@@ -146,6 +147,11 @@ def make_link(launch: Launch) -> Link | None:
     bound = dict(zip(kernel.resources, launch.resources, strict=True))
     keys = _find_keys(kernel, bound)
     return Link(launch, kernel, reach, (x, y, z), bound, keys, _find_uses(reach, bound))
+
+
+def _may_overlap(resource: Handle) -> bool:
+    """Whether other buffers may show a part of a resource's memory."""
+    return isinstance(resource, Buffer) and resource._native.may_overlap
 
 
 def _find_keys(kernel: FusibleKernel, bound: Mapping[int, Handle]) -> dict[int, Key]:
