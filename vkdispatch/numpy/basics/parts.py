@@ -126,4 +126,9 @@ def spacing(x: Any, /) -> Array:
     array = _real("spacing", x)
     size = absolute(array)
     step = nextafter(size, np.inf) - size
-    return choose(isinf(array), np.nan, choose(array < 0, -step, step))
+    step = choose(array < 0, -step, step)
+    # devices may compute with subnormal numbers as with zero, but nextafter works on bits
+    least = nextafter(size * 0, 1)
+    least = choose(array < 0, nextafter(size * 0, -1), least)
+    step = choose(size < 2 * np.finfo(array.dtype).smallest_normal, least, step)
+    return choose(isinf(array), np.nan, step)
