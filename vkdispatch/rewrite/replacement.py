@@ -3,9 +3,12 @@
 import ast
 import builtins
 import functools
+import random
 import threading
 import types
 from typing import Any
+
+import numpy as np
 
 from vkdispatch.base.record import record
 from vkdispatch.codegen.objects.buffers import BufferVariable
@@ -25,6 +28,8 @@ _RUNTIME = "_vd_rt"
 # Builtins that call a function of the user, and builtins with side effects; `callees` replaces them.
 CALLING = (builtins.map, builtins.filter, functools.reduce)
 EFFECTS = (builtins.print, builtins.input, builtins.next)
+# Generators whose methods draw once, while the kernel is traced.
+GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
 _REPLACED = frozenset((*REPLACED, *CALLING, *EFFECTS))
 # Methods of GPU values, which call no user code.
 _METHODS = frozenset(dir(ShaderVariable)) | frozenset(dir(BufferVariable)) | {"sample", "append", "dtype"}
@@ -217,6 +222,8 @@ def _may_call_user_code(function: types.FunctionType, names: Call) -> bool:
         if isinstance(value, ShaderVariable):
             return False
         value = getattr(value, name, None)
+    if isinstance(getattr(value, "__self__", None), GENERATORS):
+        return True
     if isinstance(value, types.MethodType):
         value = value.__func__
     if isinstance(value, types.FunctionType):
