@@ -12,14 +12,14 @@ from vkdispatch.rewrite import interface
 from vkdispatch.rewrite.branches.builtin_functions import REPLACED
 from vkdispatch.rewrite.branches.conditions import require_known
 from vkdispatch.rewrite.loops.loop_index import LoopIndex
-from vkdispatch.rewrite.replacement import CALLING, EFFECTS, GENERATORS, rewrite_plain_function
+from vkdispatch.rewrite.replacement import CALLING, EFFECTS, draws_numbers, rewrite_plain_function
 from vkdispatch.rewrite.state.tracer import Retry, find_tracer
 
 
 def choose_callee(function: Any) -> Any:
     """Return the function to call in place of another: a rewritten one, a replacement, or itself."""
     kind = type(function)
-    if isinstance(getattr(function, "__self__", None), GENERATORS):
+    if draws_numbers(function):
         return _wrap_draw(function)
     if kind is types.FunctionType:
         return rewrite_plain_function(function)

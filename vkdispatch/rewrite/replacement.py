@@ -8,8 +8,6 @@ import threading
 import types
 from typing import Any
 
-import numpy as np
-
 from vkdispatch.base.record import record
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
@@ -28,8 +26,6 @@ _RUNTIME = "_vd_rt"
 # Builtins that call a function of the user, and builtins with side effects; `callees` replaces them.
 CALLING = (builtins.map, builtins.filter, functools.reduce)
 EFFECTS = (builtins.print, builtins.input, builtins.next)
-# Generators whose methods draw once, while the kernel is traced.
-GENERATORS = (random.Random, np.random.Generator, np.random.RandomState)
 _REPLACED = frozenset((*REPLACED, *CALLING, *EFFECTS))
 # Methods of GPU values, which call no user code.
 _METHODS = frozenset(dir(ShaderVariable)) | frozenset(dir(BufferVariable)) | {"sample", "append", "dtype"}
@@ -222,7 +218,7 @@ def _may_call_user_code(function: types.FunctionType, names: Call) -> bool:
         if isinstance(value, ShaderVariable):
             return False
         value = getattr(value, name, None)
-    if isinstance(getattr(value, "__self__", None), GENERATORS):
+    if draws_numbers(value):
         return True
     if isinstance(value, types.MethodType):
         value = value.__func__
@@ -239,6 +235,15 @@ def _may_call_user_code(function: types.FunctionType, names: Call) -> bool:
     if isinstance(value, functools.partial):
         return True
     return isinstance(method, types.FunctionType) and not is_foreign(method.__code__.co_filename)
+
+
+def draws_numbers(function: Any) -> bool:
+    """Whether a function is a method of a random number generator of Python or NumPy."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, random.Random):
+        return True
+    kind = type(owner)
+    return kind.__module__.startswith("numpy.random") and kind.__name__ in ("Generator", "RandomState")
 
 
 def _builtins(function: types.FunctionType) -> Any:
