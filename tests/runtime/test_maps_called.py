@@ -318,3 +318,16 @@ def test_invocations_of_a_map_are_not_its_elements() -> None:
 
     kernel(x)
     assert x.read(0).tolist() == (VALUES * np.arange(1003, dtype=np.float32)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (lambda x: weighted(x), "map 'weighted' takes 2 arguments, got 1; .* a map for an output_map="),
+        (lambda x: weighted, "got the map 'weighted'; call it with its arguments"),
+        (lambda x: evaluate, "got the function 'evaluate'; decorate it by @vd.map"),
+    ],
+)
+def test_maps_that_are_not_called_in_full(given: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        vd.sum(given(vd.asbuffer(VALUES)))
