@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
+import vkdispatch.codegen as vc
 from tests.fft.signals import bound, complex_signal, device_has, error, filled, real_signal
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32
 
@@ -345,3 +346,60 @@ def test_wrong_kernels_do_not_change_the_signal() -> None:
             convolve(buffer, given)
     np.testing.assert_array_equal(buffer.read(0), a)
     np.testing.assert_array_equal(reals.read_real(0), a.real)
+
+
+@vd.map
+def assign_real(source: Buff[f32]) -> None:
+    op = vd.fft.read_op()
+    op.register = source[op.io_index].to_dtype(vd.complex64)
+
+
+@vd.map
+def rotate_in_place(spectrum: Buff[c64]) -> None:
+    op = vd.fft.read_op()
+    op.register *= spectrum[op.io_index]
+
+
+@pytest.mark.parametrize("n", [60, 101])
+def test_assigning_the_register_of_a_map_assigns_its_value(n: int) -> None:
+    a, k = real_signal(3, n), complex_signal(3, n)
+    out: Any = vd.Buffer((3, n), vd.complex64)
+    vd.fft.fft(out, vd.asbuffer(a), input_map=assign_real)
+    truth = np.fft.fft(a.astype(np.float64))
+    assert error(out.read(0), truth) < 2 * bound(n)
+    buffer = vd.asbuffer(a, vd.complex64)
+    vd.fft.convolve(buffer, vd.asbuffer(k), kernel_map=rotate_in_place)
+    assert error(buffer.read(0), np.fft.ifft(truth * k)) < 10 * bound(n)
+
+
+@vd.map
+def forget_to_assign(source: Buff[c64]) -> None:
+    value = vd.fft.read_op().register
+    value = source[vd.fft.read_op().io_index]  # noqa: F841
+
+
+@vd.map
+def read_at_the_element(source: Buff[c64]) -> None:
+    vd.fft.read_op().register[:] = source[vd.mapped_index()]
+
+
+@vd.map
+def read_at_the_invocation(source: Buff[c64]) -> None:
+    vd.fft.read_op().register[:] = source[vc.global_invocation_id().x]
+
+
+@pytest.mark.parametrize(
+    ("mapping", "message"),
+    [
+        (
+            forget_to_assign,
+            r"input_map 'forget_to_assign': it never assigns the value; write op.register\[:\]",
+        ),
+        (read_at_the_element, r"mapped_index: .* vd.fft has vd.fft.read_op\(\).io_index"),
+        (read_at_the_invocation, "global_invocation_id: .* by op.io_index"),
+    ],
+)
+def test_maps_that_would_read_something_else_are_refused(mapping: Any, message: str) -> None:
+    out: Any = vd.Buffer((2, 8), vd.complex64)
+    with pytest.raises(vd.VkDispatchError, match=message):
+        vd.fft.fft(out, vd.asbuffer(complex_signal(2, 8)), input_map=mapping)

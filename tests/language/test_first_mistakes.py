@@ -36,6 +36,10 @@ def size_on_the_device(x: Any) -> None:
     vc.shared_buffer(f32, x.size)
 
 
+def red_of_a_color(x: Any) -> None:
+    x[0] = vc.to_vec3(1, 2, 3).r
+
+
 def imaginary_unit(x: Any) -> None:
     x[0] = (1j * x[0]).real
 
@@ -58,6 +62,7 @@ MISTAKES: list[tuple[Callable[[Any], None], str]] = [
     (size_on_the_device, "shared_buffer: size must be a Python int"),
     (shape_as_in_numpy, r"got 2 names; .*rows, columns = x.shape.x, x.shape.y"),
     (too_few_names, r"vec3 has 3 components, got 2 names "),
+    (red_of_a_color, "components are .x, .y, .z and .w"),
     (imaginary_unit, r"convert the value with vc.to_complex64"),
 ]
 
@@ -85,8 +90,17 @@ def test_components_in_a_tuple() -> None:
     def body(x: Any) -> None:
         x[0] = (1, 2, 3)
 
-    with pytest.raises(TypeError, match=r"vc.to_dtype\(vd.vec3, ...\) makes a vec3"):
+    with pytest.raises(TypeError, match=r"vc.to_vec3\(...\) makes a vec3"):
         vd.shader(1, arg_type_annotations=[Buff[v3]])(body)
+
+
+class Undecorated:
+    position: vd.vec2
+
+
+@dataclasses.dataclass
+class Decorated:
+    position: vd.vec2
 
 
 @pytest.mark.parametrize(
@@ -98,6 +112,8 @@ def test_components_in_a_tuple() -> None:
         (Buff[float], "write vd.float32"),
         (Buff[np.bool_], "write vd.bool_"),
         (str, "got <class 'str'>"),
+        (Buff[Undecorated], r"Buff\[...\] needs a dtype.*; @dataclass makes a structure of Undecorated"),
+        (Const[Decorated], r"Const\[...\] needs a dtype.*; a dataclass is an argument by itself"),
     ],
 )
 def test_annotation(annotation: Any, advice: str) -> None:
@@ -140,7 +156,7 @@ def test_objects_that_a_loop_of_the_device_replaces() -> None:
             ray = type(ray)(ray.origin + ray.slope, ray.slope / 2)
         x[0] = ray.origin
 
-    with pytest.raises(TypeError, match="tuples and named tuples of them can change"):
+    with pytest.raises(TypeError, match="tuples and named tuples of them can be kept"):
 
         @vd.shader(1)
         def of_dataclass(x: Buff[f32], rounds: Const[i32]) -> None:

@@ -30,6 +30,7 @@ from vkdispatch.codegen.abbreviations import (
     u32,
     u64,
     uv2,
+    v2,
 )
 
 from .running import (
@@ -551,6 +552,15 @@ DOUBTFUL: list[tuple[str, str, Callable[[Any, Any], Any]]] = [
     ("vc.to_vec2(i - 4, 0)", "converts uint32 to float32", lambda i, x: vc.to_vec2(i - 4, 0)),
     ("vc.sin(i - 4)", "sin converts uint32 to float32", lambda i, x: vc.sin(i - 4)),
     ("(i - 4) // 2", "// of uint32", lambda i, x: (i - 4) // 2),
+    ("(2 * i - 7) / 8", "/ converts uint32 to float32", lambda i, x: (2 * i - 7) / 8),
+    ("(i * 2 - 8 + 1) / 8", "/ converts uint32 to float32", lambda i, x: (i * 2 - 8 + 1) / 8),
+    ("0.5 * -i", "* converts uint32 to float32", lambda i, x: 0.5 * -i),
+    ("vc.exp(1 - i)", "exp converts uint32 to float32", lambda i, x: vc.exp(1 - i)),
+    (
+        "(vc.to_uvec2(i, i % 4) - 2).to_dtype(v2)",
+        "converts uvec2 to float32",
+        lambda i, x: (vc.to_uvec2(i, i % 4) - 2).to_dtype(v2),
+    ),
 ]
 
 
@@ -584,6 +594,7 @@ def test_wrapped_ids_do_not_warn_where_they_may_be_right() -> None:
         d = i - 4
         out[0] = vc.sqrt(d * d) + (i - 4 + 8) / 2 + (63 - i) * 0.5 + (i - i % 8) / 8 + (i + 1 - 1) * 0.5
         out[1] = (i.to_dtype(i32) - 4) * 0.5 + (i - n) / 2 + (i - out.size // 2) / 2
+        out[5] = (2 * i + 4 - 3) * 0.5 + (7 - i % 8) / 2 + (vc.workgroup_size().x - 1) / 2
         if i >= 4:
             out[2] = (i - 4) * 0.5
         out[3] = (i - 4) * 0.25 if i >= 4 else 0.0

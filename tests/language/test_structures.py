@@ -640,7 +640,7 @@ def test_parts_of_values_are_not_assigned() -> None:
         with pytest.raises(ValueError, match=r"assigning to a part would be lost.*\(test_structures\.py"):
             vd.shader(1)(body)
     with pytest.raises(
-        NameError, match=r"Particle of a kernel> \(a whole structure is assigned by s\[:\] = "
+        NameError, match=r"Particle of a kernel> on the other; .* a whole structure is assigned by s\[:\] = "
     ):
         vd.shader(1)(rebound)
 

@@ -457,3 +457,32 @@ def test_special_functions_of_scipy() -> None:
         special.jv(1, vnp.asarray(x))
     with pytest.raises(TypeError, match="erf: expected real numbers"):
         special.erf(vnp.asarray([1j]))
+
+
+def test_numbers_of_one_element_are_formatted_and_rounded() -> None:
+    buffer = vd.asbuffer(np.array([2.71828], np.float32))
+    array = vnp.asarray(2.71828)
+    assert f"{buffer:.2f} {array:.2f}" == "2.72 2.72"
+    assert round(buffer, 2) == pytest.approx(2.72) and round(buffer) == 3
+    assert round(array, 2) == 2.72 and round(array) == 3
+    assert f"{buffer}" == str(buffer)
+    with pytest.raises(TypeError, match="format: expected a buffer of one element"):
+        f"{vd.asbuffer(np.zeros(3, np.float32)):.2f}"
+    with pytest.raises(TypeError, match="one element"):
+        round(vnp.zeros(3))
+
+
+def test_buffers_of_arrays_take_a_dtype() -> None:
+    for array in (vnp.arange(5), vnp.asarray(np.arange(5)), vnp.arange(10)[::2] / 2):
+        buffer = vd.asbuffer(array, vd.float32)
+        assert buffer.var_type is vd.float32 and buffer.read(0).tolist() == [0, 1, 2, 3, 4]
+    with pytest.raises(TypeError, match="same_kind"):
+        vd.asbuffer(vnp.ones(3), vd.int32)
+
+
+@pytest.mark.parametrize("name", ["read", "get", "__array_interface__"])
+def test_names_of_other_arrays_tell_what_to_use(name: str) -> None:
+    with pytest.raises(AttributeError, match=rf"no attribute '{name}'; x\.numpy\(\) is a NumPy array"):
+        getattr(vnp.ones(3), name)
+    with pytest.raises(AttributeError, match=r"no attribute 'shap'$"):
+        _ = vnp.ones(3).shap  # type: ignore[attr-defined]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -179,12 +180,57 @@ def test_identities_may_be_any_number(identity: Any) -> None:
     assert answer(total(vd.asbuffer(np.full(77, 3, np.uint32)))) == 231
 
 
+def smallest(a: f32, b: f32) -> f32:  # noqa: F405
+    return vc.min(a, b)
+
+
+def largest_of(a: i32, b: i32) -> i32:  # noqa: F405
+    return vc.max(a, b)
+
+
+def product(a: u32, b: u32) -> u32:  # noqa: F405
+    return a * b
+
+
+def length(a: f32, b: f32) -> f32:  # noqa: F405
+    return vc.sqrt(a * a + b * b)
+
+
+def mean(a: f32, b: f32) -> f32:  # noqa: F405
+    return (a + b) / 2
+
+
+@pytest.mark.parametrize(
+    ("function", "identity", "message"),
+    [
+        (smallest, 0, "0 is no identity of the function: it makes 0 of 0 and 1"),
+        (smallest, "inf", ""),
+        (largest_of, 0, "0 is no identity of the function: it makes 0 of 0 and -1"),
+        (largest_of, "-inf", ""),
+        (product, 0, "0 is no identity"),
+        (product, 1, ""),
+        (length, 0, ""),
+        (mean, 0, "not associative: of 1, 2, 3 it makes 2.25 if it combines 1 and 2 first, but 1.75"),
+    ],
+)
+def test_functions_that_are_no_reductions_warn(function: Any, identity: Any, message: str) -> None:
+    reduction = vd.reduce.reduce(identity)(function)
+    x = vd.asbuffer(np.array([3, 4], reduction.out_type.name))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        reduction(x)
+        reduction(x)
+    assert len(caught) == bool(message)
+    assert all(message in str(each.message) for each in caught)
+
+
 def test_an_operation_with_its_own_subgroup_function() -> None:
     operation = ReduceOp("gcd_of_bits", lambda a, b: a | b, 0, vc.subgroup_or)
     data = random_integers("uint32", 5000) & 0x00F0F0F0
     assert answer(plain(operation, vd.uint32)(vd.asbuffer(data))) == np.bitwise_or.reduce(data)
 
 
+@pytest.mark.filterwarnings("ignore:reduction")
 def test_an_operation_that_gives_a_constant() -> None:
     operation = ReduceOp("nothing", lambda a, b: 7, 7)
     assert answer(plain(operation, vd.int32)(vd.asbuffer(np.zeros(100, np.int32)))) == 7

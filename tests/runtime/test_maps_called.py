@@ -298,3 +298,36 @@ def test_options_of_a_map() -> None:
     assert made.return_type is f32 and not made.precise_math
     assert made(vd.asbuffer(VALUES)).read(0).tolist() == (VALUES * 2).tolist()
     assert pickle.loads(pickle.dumps(exponential)) is exponential
+
+
+@vd.map
+def of_the_invocation(x: f32) -> f32:
+    return x * vc.global_invocation_id().x
+
+
+def test_invocations_of_a_map_are_not_its_elements() -> None:
+    x = vd.asbuffer(VALUES)
+    for compute in (lambda m: m.read(0), vd.sum, vd.sort):
+        with pytest.raises(vd.UsageError, match=r"vd.mapped_index\(\) is the index of the element"):
+            compute(of_the_invocation(x))
+
+    @vd.shader("x.size")
+    def kernel(x: Buff[f32]):  # here it is the invocation of the kernel
+        i = vc.global_invocation_id().x
+        x[i] = of_the_invocation(x[i])
+
+    kernel(x)
+    assert x.read(0).tolist() == (VALUES * np.arange(1003, dtype=np.float32)).tolist()
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (lambda x: weighted(x), "map 'weighted' takes 2 arguments, got 1; .* a map for an output_map="),
+        (lambda x: weighted, "got the map 'weighted'; call it with its arguments"),
+        (lambda x: evaluate, "got the function 'evaluate'; decorate it by @vd.map"),
+    ],
+)
+def test_maps_that_are_not_called_in_full(given: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        vd.sum(given(vd.asbuffer(VALUES)))

@@ -536,8 +536,8 @@ def asbuffer(
     Parameters
     ----------
     array
-        A NumPy array, or a map called with its arguments, which one kernel computes on the device. If a
-        global graph is set, the kernel is recorded.
+        A NumPy array; or an Array, or a map called with its arguments, which one kernel computes on the
+        device. If a global graph is set, the kernel is recorded.
     var_type
         The dtype of the elements, as for `Buffer`; None takes that of the array. Numbers are converted by
         the rule "same_kind" of `numpy.can_cast`: float64 to float32, but not float32 to int32. Vectors and
@@ -564,9 +564,12 @@ def asbuffer(
     compute = getattr(type(array), "__vkdispatch_buffer__", None)
     if compute is not None:
         if var_type is not None:
-            raise ArgumentValueError(
-                "var_type: a map has a dtype of its own, its return annotation; leave it out"
-            )
+            convert = getattr(array, "astype", None)
+            if convert is None:
+                raise ArgumentValueError(
+                    "var_type: a map has a dtype of its own, its return annotation; leave it out"
+                )
+            array = convert(dtype.to_numpy_dtype(parse_dtype(var_type)), casting="same_kind")
         computed: Buffer[Any] = compute(array, context)
         return computed
     if hasattr(array, "__cuda_array_interface__"):

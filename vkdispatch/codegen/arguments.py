@@ -233,6 +233,12 @@ def _hint(annotation: object) -> str:
     return f"; annotate numbers as Const[vd.{kind}]" if kind else ""
 
 
+def _describe(origin: object) -> str:
+    """Return the name of a class of annotations, as users write it."""
+    names: dict[object, str] = {Buffer: "Buff", Constant: "Const", Variable: "Var"}
+    return names.get(origin) or str(getattr(origin, "__name__", origin))
+
+
 def _split(name: str, annotation: object) -> tuple[Any, DType, type[Any] | None]:
     """Return the class of an annotation, its dtype, and the dataclass that this is made of."""
     origin, args = getattr(annotation, "__origin__", None), getattr(annotation, "__args__", ())
@@ -253,9 +259,14 @@ def _split(name: str, annotation: object) -> tuple[Any, DType, type[Any] | None]
     if not isinstance(kind, type) or not is_dtype(kind):
         twin = find_twin(kind)
         hint = "" if twin is None else f"; write vd.{twin}"
+        if is_dataclass(kind):
+            hint = f"; a dataclass is an argument by itself, {name}: {getattr(kind, '__name__', 'Class')}"
+        elif isinstance(kind, type) and getattr(kind, "__annotations__", None):
+            hint = f"; @dataclass makes a structure of {kind.__name__}"
         raise located(
             ArgumentTypeError,
-            f"argument {name!r}: {annotation!r} needs a dtype such as vd.float32, got {kind!r}{hint}",
+            f"argument {name!r}: {_describe(origin)}[...] needs a dtype such as vd.float32, got "
+            f"{kind!r}{hint}",
         )
     if is_structure(kind):
         raise located(

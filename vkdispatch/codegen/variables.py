@@ -32,7 +32,7 @@ from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.codegen.trace.operands import check_dtype, parse_stored_value
 from vkdispatch.codegen.trace.operators import Operators
-from vkdispatch.codegen.trace.placeholders import add_placeholder
+from vkdispatch.codegen.trace.placeholders import TEXT_IS_MADE_ONCE, add_placeholder
 from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.glsl.expressions import expression_text
 from vkdispatch.ir import (
@@ -185,7 +185,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     def __str__(self) -> str:
         """Return the text of `repr`, and warn: Python's print in a kernel asks for it during the trace."""
         if is_tracing() and not within_library():
-            warn("print and str run once, while the kernel is traced; vc.print shows values on the device")
+            warn(TEXT_IS_MADE_ONCE)
         return repr(self)
 
     def __format__(self, spec: str) -> str:

@@ -11,7 +11,10 @@ def is_swizzle(name: str) -> bool:
 _ADVICE = {
     "dtype": ".var_type is its type",
     "astype": ".to_dtype(vd.float32) converts",
-    "conj": ".conjugate()",
+    "conj": "use .conjugate()",
+    **dict.fromkeys("rgba", "components are .x, .y, .z and .w"),
+    "normalize": "vc.normalize(v)",
+    "dot": "vc.dot(v, w)",
     "length": "vc.length(v)",
     "norm": "vc.length(v)",
     "normalized": "vc.normalize(v)",

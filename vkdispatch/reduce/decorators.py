@@ -22,7 +22,8 @@ def reduce(
 
     Its return annotation is the dtype of the result. Values of fewer than 32 bits are combined in 32 bits
     (float16 in float32), and the result is stored as annotated. The order in which values are combined is
-    fixed for a shape and a device, but unspecified: the function must be associative and commutative.
+    fixed for a shape and a device, but unspecified: the function must be associative and commutative. The
+    first call tries it on a few numbers, and warns if it is not associative, or if the identity is wrong.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ def reduce(
 
     Examples
     --------
-    >>> @vd.reduce.reduce(identity=0)
+    >>> @vd.reduce.reduce(identity="-inf")
     ... def larger(a: f32, b: f32) -> f32:
     ...     return vc.max(a, b)
     >>> larger(vd.asbuffer(np.array([3, 9, 4], np.float32))).read(0)

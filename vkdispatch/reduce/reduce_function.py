@@ -31,6 +31,7 @@ from vkdispatch.codegen import ShaderSource
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.reduce.accumulators.accumulator import Accumulator, make_accumulator
+from vkdispatch.reduce.checks import check_combination
 from vkdispatch.reduce.cpu_planning import make_planner
 from vkdispatch.reduce.kernels import make_stage_kernel
 from vkdispatch.reduce.launching import Launches, find_launches, launch, plan_launches
@@ -250,6 +251,7 @@ class ReduceFunction(Referenced):
 
     def _make_source(self) -> Source:
         self._source = make_source(self._mapping, self.out_type, is_plain=self._plain)
+        check_combination(str(self.name), self.reduction, self.out_type)
         return self._source
 
     def _find_launches(self, x: Operand) -> Launches:

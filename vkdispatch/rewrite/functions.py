@@ -9,6 +9,7 @@ from vkdispatch.base.errors import ArgumentTypeError, UsageError
 from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.ir.location import located
 from vkdispatch.rewrite.callees import choose_callee
+from vkdispatch.rewrite.state.signals import EndlessRecursionError
 from vkdispatch.rewrite.state.tracer import Tracer, last_place, require_tracer
 
 
@@ -48,6 +49,8 @@ def _wrap_kernel(function: Callable[..., Any], active: Tracer) -> Callable[..., 
         __tracebackhide__ = True  # notebooks and pytest leave this frame out
         try:
             result = function(*args)
+        except EndlessRecursionError as error:
+            raise UsageError(str(error)) from None
         except RecursionError as error:
             raise located(
                 UsageError,

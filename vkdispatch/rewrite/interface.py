@@ -4,6 +4,7 @@ from collections.abc import Callable
 from types import CellType
 from typing import Any, NamedTuple
 
+from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.rewrite.branches.conditions import (
     and_,
     check_assert,
@@ -29,11 +30,13 @@ choose_callee: Callable[[Any], Any]
 __all__ = [
     "Retry",
     "and_",
+    "begin_try",
     "bind",
     "check_assert",
     "choose",
     "compare_chain",
     "contains",
+    "end_try",
     "enter",
     "freeze",
     "freeze_items",
@@ -62,6 +65,23 @@ def freeze(value: Any) -> Any:
     """Return a frozen value for a list, dict or object."""
     active = find_tracer()
     return value if active is None else active.freeze(value)
+
+
+def begin_try(line: int) -> None:
+    """Note what has been recorded before a `try` that catches an error of an operation."""
+    active = find_tracer()
+    if active is not None:
+        active.tries[line] = active.recorder.recorded
+
+
+def end_try(line: int, caught: str) -> None:
+    """Warn if the `try` recorded operations of the GPU, which raise no exceptions."""
+    active = find_tracer()
+    if active is not None and active.recorder.recorded > active.tries.pop(line, active.recorder.recorded):
+        warn(
+            f"except {caught}: the GPU raises no exceptions, so this never runs for its values: test them by "
+            "an `if` before the operation"
+        )
 
 
 class FunctionNames(NamedTuple):

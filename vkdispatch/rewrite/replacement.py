@@ -3,6 +3,7 @@
 import ast
 import builtins
 import functools
+import random
 import threading
 import types
 from typing import Any
@@ -217,6 +218,8 @@ def _may_call_user_code(function: types.FunctionType, names: Call) -> bool:
         if isinstance(value, ShaderVariable):
             return False
         value = getattr(value, name, None)
+    if draws_numbers(value):
+        return True
     if isinstance(value, types.MethodType):
         value = value.__func__
     if isinstance(value, types.FunctionType):
@@ -232,6 +235,15 @@ def _may_call_user_code(function: types.FunctionType, names: Call) -> bool:
     if isinstance(value, functools.partial):
         return True
     return isinstance(method, types.FunctionType) and not is_foreign(method.__code__.co_filename)
+
+
+def draws_numbers(function: Any) -> bool:
+    """Whether a function is a method of a random number generator of Python or NumPy."""
+    owner = getattr(function, "__self__", None)
+    if isinstance(owner, random.Random):
+        return True
+    kind = type(owner)
+    return kind.__module__.startswith("numpy.random") and kind.__name__ in ("Generator", "RandomState")
 
 
 def _builtins(function: types.FunctionType) -> Any:

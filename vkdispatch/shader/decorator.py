@@ -17,7 +17,7 @@ from vkdispatch.shader.launch.size import (
     is_instance_named,
     parse_local_size,
 )
-from vkdispatch.shader.launch.sums import check_sums
+from vkdispatch.shader.launch.sums import check_streams, check_sums
 from vkdispatch.shader.method import KernelMethod
 from vkdispatch.shader.observation import Check, parse_check
 from vkdispatch.shader.pickling.references import find_home
@@ -132,6 +132,7 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
         description = context.get_description(getattr(function, "__name__", "shader"))
         check_orientation(description.kernel, exec_size)
         check_sums(description.kernel, exec_size, workgroups, local_size)
+        check_streams(context.builder.uniform_streams, exec_size, workgroups, local_size)
         origin = find_origin(function)
         traced = ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)
         traced._defined = find_home(function)

@@ -19,9 +19,11 @@ from vkdispatch.base.dtype import DType, is_complex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.host.protocols import HostProtocols
 from vkdispatch.base.process.listing import Listed
+from vkdispatch.codegen.execution.invocation import without_invocation
 from vkdispatch.codegen.trace.current import is_tracing, precise_math
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.execution_pipeline.command_graph import pause_recording
+from vkdispatch.ir.location import located
 from vkdispatch.rewrite.functions import prepare_function
 from vkdispatch.shader.arguments.annotations import check_elements, format_annotation, is_value
 from vkdispatch.shader.arguments.parameters import describe
@@ -39,7 +41,9 @@ _state = _State()
 def mapped_index() -> vc.ShaderVariable:
     """Return the flat index of the element that is being mapped.
 
-    A GPU value (uint32) while a mapping function is traced; None outside.
+    A GPU value (uint32) while a mapping function is traced; None outside. Raises RuntimeError in a kernel
+    where no element is mapped: in a map of `vd.fft`, which has `vd.fft.read_op().io_index`, or in a map that
+    a kernel calls.
 
     Examples
     --------
@@ -49,6 +53,13 @@ def mapped_index() -> vc.ShaderVariable:
     >>> float(vd.sum(weighted(vd.asbuffer(np.ones(4, np.float32)))))
     6.0
     """
+    if _state.index is None and is_tracing():
+        raise located(
+            UsageError,
+            "mapped_index: no element of an array is mapped here; a map of vd.fft has "
+            "vd.fft.read_op().io_index or vd.fft.write_op().io_index, and to a map that a kernel calls the "
+            "index can be passed",
+        )
     return cast(vc.ShaderVariable, _state.index)
 
 
@@ -57,7 +68,8 @@ def mapped_at(index: Any) -> Iterator[None]:
     """Let `mapped_index` return `index` while a mapping function is traced."""
     outer, _state.index = _state.index, index
     try:
-        yield
+        with without_invocation("vd.mapped_index() is the index of the element"):
+            yield
     finally:
         _state.index = outer
 

@@ -1,5 +1,6 @@
 """Operands of functions on arrays: buffers, and maps called with their arguments."""
 
+import inspect
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +16,7 @@ from vkdispatch.base.sharing.imports import suggest_conversion
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.shader.arguments.annotations import is_value
 from vkdispatch.shader.arguments.parameters import describe
-from vkdispatch.shader.map import MappedArray
+from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap
 from vkdispatch.shader.observation import parse_check
 
 # What functions on arrays take.
@@ -71,6 +72,20 @@ def parse_operand(x: object, name: str = "x") -> Operand:
         x.require_alive()
         source = fit_source(plain_source(x.var_type), x.size)
         return Operand(x.shape, x.size, x.var_type, x.context, source, (x,), name)
+    if isinstance(x, OutputMap):
+        raise ArgumentTypeError(
+            f"{name}: map {x.mapping.name!r} takes {len(x.mapping.buffer_types)} arguments, got "
+            f"{len(x.arguments)}; without its first argument, the value, it is a map for an output_map="
+        )
+    if isinstance(x, MappingFunction) or inspect.isfunction(x):
+        if isinstance(x, MappingFunction):
+            given, instead = f"the map {x.name!r}", "call it"
+        else:
+            given, instead = f"the function {x.__name__!r}", "decorate it by @vd.map, and call it"
+        raise ArgumentTypeError(
+            f"{name}: expected a vd.Buffer or a map called with its arguments, got {given}; {instead} with "
+            "its arguments, as in vd.sum(f(x))"
+        )
     if not isinstance(x, MappedArray):
         raise ArgumentTypeError(
             f"{name}: expected a vd.Buffer or a map called with its arguments, got {describe(x)}; make a "

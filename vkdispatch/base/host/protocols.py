@@ -73,6 +73,12 @@ class HostProtocols:
     def __complex__(self) -> complex:
         return complex(self._number("complex"))
 
+    def __format__(self, spec: str) -> str:
+        return format(self._number("format"), spec) if spec else str(self)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self._number("round"), digits)
+
     def _number(self, wanted: str) -> Any:
         if math.prod(self.shape) != 1:
             raise ArgumentTypeError(

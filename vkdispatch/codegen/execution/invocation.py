@@ -1,13 +1,17 @@
 """Which invocation this is, and other values that are simply there."""
 
 import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from vkdispatch.base.dtype import DType, float16, float32, float64, uint32, uvec3
+from vkdispatch.base.errors import UsageError
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Builtin, Expr, Op
 from vkdispatch.ir.expressions import literal
-from vkdispatch.ir.location import here
+from vkdispatch.ir.location import here, located, within_library
 
 __all__ = [
     "global_invocation_id",
@@ -34,8 +38,31 @@ def _builtin(which: Builtin, kind: DType) -> ShaderVariable:
     return ShaderVariable(Expr(Op.BUILTIN, kind, (), which, here()))
 
 
+class _State(threading.local):
+    instead: str | None = None
+
+
+_state = _State()
+
+
+@contextmanager
+def without_invocation(instead: str | None) -> Iterator[None]:
+    """Refuse `global_invocation_id` in a map, whose kernel is the library's; `instead` says what to use."""
+    outer, _state.instead = _state.instead, instead
+    try:
+        yield
+    finally:
+        _state.instead = outer
+
+
 def global_invocation_id() -> ShaderVariable:
-    """Position of this invocation in the whole grid (uvec3)."""
+    """Position of this invocation in the whole grid (uvec3). Raises RuntimeError in a map of an array."""
+    if _state.instead is not None and not within_library():
+        raise located(
+            UsageError,
+            "global_invocation_id: a map is part of a kernel whose invocations do not correspond to its "
+            f"elements; {_state.instead}",
+        )
     return _builtin(Builtin.GLOBAL_INVOCATION_ID, uvec3)
 
 

@@ -21,9 +21,12 @@ from vkdispatch.codegen.functions.arithmetic import umul_extended
 from vkdispatch.codegen.functions.conversions import to_dtype
 from vkdispatch.codegen.random.distributions import normal_pair, scaled, uniform32, uniform64
 from vkdispatch.codegen.random.philox import own, philox4x32, product64, word
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir.location import located
+from vkdispatch.ir import Op, nodes
+from vkdispatch.ir.location import here, located
 
+_UNIFORM = frozenset((Op.LITERAL, Op.ARGUMENT, Op.CONSTRUCT, Op.UNARY, Op.BINARY))
 _FLOATS = (float16, float32, float64)
 _INTEGERS = (int32, uint32, int64, uint64)
 
@@ -34,9 +37,9 @@ class Philox:
     Block n of four words is that of the counter (n, sequence), with the seed as the key; cuRAND's Philox
     counts likewise. Streams of different seeds or sequences are independent. Give each invocation its own
     sequence, as in `vc.random.Philox(seed, sequence=i)` with the invocation id `i`. With `Philox(seed)`
-    alone, all invocations draw the same numbers. All methods may be called anywhere in the kernel, in loops
-    and branches too: each takes the next words of the invocation's stream. The same words, integers, uniform
-    and normal numbers come out on every device, bit for bit.
+    alone, all invocations draw the same numbers, and the kernel warns. All methods may be called anywhere in
+    the kernel, in loops and branches too: each takes the next words of the invocation's stream. The same
+    words, integers, uniform and normal numbers come out on every device, bit for bit.
 
     Attributes
     ----------
@@ -44,7 +47,7 @@ class Philox:
         The two words of the seed.
     """
 
-    def __init__(self, seed: Any, sequence: Any = 0, offset: Any = 0) -> None:
+    def __init__(self, seed: Any, sequence: Any = None, offset: Any = 0) -> None:
         """Begin a stream.
 
         Parameters
@@ -54,7 +57,8 @@ class Philox:
             number or a GPU value.
         sequence
             Chooses a stream of the seed, usually the invocation id: an integer of up to 64 bits, a number
-            or a GPU value. Invocations with the same seed, sequence and offset draw the same numbers.
+            or a GPU value. Invocations with the same seed, sequence and offset draw the same numbers. None
+            is 0, and warns if nothing else tells the streams of a kernel's invocations apart.
         offset
             How many words of the stream are passed over: an integer of up to 64 bits, a number or a GPU
             value.
@@ -69,7 +73,9 @@ class Philox:
             No kernel is being traced.
         """
         self.key = _halves("seed", seed)
-        self._sequence = _halves("sequence", sequence)
+        if sequence is None and _is_uniform(seed) and _is_uniform(offset):
+            current().uniform_streams.append(here())
+        self._sequence = _halves("sequence", 0 if sequence is None else sequence)
         low, high = _halves("offset", offset)
         self._low = new_register(uint32, _quarter(low, high))
         self._high = new_register(uint32, high >> 2)
@@ -287,6 +293,13 @@ def _halves(name: str, value: Any) -> tuple[Any, Any]:
     bits = value.to_dtype(uint32)
     # 0, but for an id in the form of a kernel for large launches, where it has 64 bits
     return own(uint32, bits), own(uint32, (bits >> 16) >> 16)
+
+
+def _is_uniform(value: Any) -> bool:
+    """Whether a number is the same for all invocations, being made of constants and arguments alone."""
+    if not isinstance(value, ShaderVariable):
+        return True
+    return all(node.op in _UNIFORM for node in nodes([value.expr]))
 
 
 def _quarter(low: Any, high: Any) -> Any:

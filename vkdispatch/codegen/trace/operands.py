@@ -10,6 +10,7 @@ from vkdispatch.base.dtype import (
     is_dtype,
     is_integer_dtype,
     is_scalar,
+    is_vector,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
 from vkdispatch.base.host_numpy import np
@@ -104,7 +105,8 @@ def parse_stored_value(value: object, kind: DType) -> Expr:
 def _hint(value: object, kind: DType) -> str:
     if not isinstance(value, (tuple, list)) or is_scalar(kind):
         return ""
-    return f"; vc.to_dtype(vd.{kind.__name__}, ...) makes a {kind.name} of components"
+    maker = f"vc.to_{kind.name}(...)" if is_vector(kind) else f"vc.to_dtype(vd.{kind.__name__}, ...)"
+    return f"; {maker} makes a {kind.name} of components"
 
 
 def parse_index(index: Any, what: str, error: type[VkDispatchError]) -> int | Expr:

@@ -4,9 +4,11 @@ import re
 
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
 from vkdispatch.base.record import record
+from vkdispatch.codegen.trace.kernel_warnings import warn_once_each
 from vkdispatch.ir import Expr
 from vkdispatch.ir.location import Loc, here, located
 
+TEXT_IS_MADE_ONCE = "print and str run once, while the kernel is traced; vc.print shows values on the device"
 # Text can hold no value, so it holds the number of the placeholder and a description between marks, which are
 # characters of Unicode's private use area.
 _PLACEHOLDER = "\ue000([0-9]+)\ue001[^\ue002]*\ue002"
@@ -53,7 +55,8 @@ def take_placeholders(placeholders: list[Placeholder], text: str) -> list[str | 
 
 
 def check_printed(placeholders: list[Placeholder]) -> None:
-    """Raise RuntimeError for a value that was formatted with a specification and never printed."""
+    """Warn of a value that was never printed. Raise RuntimeError if it had a format specification."""
+    warn_once_each(TEXT_IS_MADE_ONCE, [each.loc for each in placeholders if not (each.spec or each.printed)])
     for placeholder in placeholders:
         if placeholder.spec and not placeholder.printed:
             raise located(

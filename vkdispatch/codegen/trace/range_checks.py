@@ -1,5 +1,6 @@
 """Warnings about integers whose type makes an operation pointless, or wrong: unsigned differences."""
 
+import math
 from collections.abc import Iterator
 
 from vkdispatch.base.dtype import (
@@ -11,7 +12,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.codegen.trace.kernel_warnings import warn
-from vkdispatch.ir import Expr, Op, Register
+from vkdispatch.ir import Builtin, Expr, Op, Register
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import within_library
 from vkdispatch.ir.numbers import MIRRORED, bounds, known_outcome, wider_type
@@ -21,8 +22,21 @@ _PASSED_ON = frozenset((Op.COMPONENT, Op.SWIZZLE, Op.INDEX, Op.CONSTRUCT, Op.SEL
 _LINEAR = frozenset(("+", "-", "*"))
 # Expressions are looked through this far.
 _MOST = 64
-# Operations that leave an id one that may be zero.
-_REACHES_ZERO = frozenset(("%", "/", "*", "&")) | {">>"}
+# Operations whose result is 0 where the first operand is.
+_REACHES_ZERO = frozenset(("%", "/", "&", ">>"))
+# Expressions that may hold a difference of unsigned integers.
+_MAY_WRAP = frozenset((Op.BINARY, Op.UNARY, Op.REGISTER, Op.COMPONENT, Op.SWIZZLE, Op.CONSTRUCT))
+# Builtin values that are 0 in the first invocation.
+_IDS = frozenset(
+    (
+        Builtin.GLOBAL_INVOCATION_ID,
+        Builtin.LOCAL_INVOCATION_ID,
+        Builtin.LOCAL_INVOCATION_INDEX,
+        Builtin.WORKGROUP_ID,
+        Builtin.SUBGROUP_ID,
+        Builtin.SUBGROUP_INVOCATION_ID,
+    )
+)
 
 
 def check_comparison(symbol: str, a: ex.Operand, b: ex.Operand) -> None:
@@ -93,24 +107,92 @@ def check_remainder(value: ex.Operand, divisor: ex.Operand) -> None:
 
 
 def _wraps(value: Expr) -> bool:
-    """Whether a value is `i - 4` of an unsigned id, which wraps around in the first invocations.
+    """Whether a value is a difference such as `2 * i - 4`, which wraps around where the unsigned id is 0.
 
-    Sums, products and comparisons may still mean what they say. Behind an `if` or a `return`, the id may be
-    large enough.
+    So do `-i` and `1 - i` behind the first invocations. Products and comparisons of differences may still
+    mean what they say. Behind an `if` or a `return`, the id may be large enough.
     """
-    if value.op is not Op.BINARY or value.value != "-" or not _is_unsigned(value) or within_library():
+    if value.op not in _MAY_WRAP or not _is_unsigned(value) or within_library():
+        return False
+    if is_tracing() and current().is_conditional:
+        return False
+    if _is_negated_id(value):
+        return True
+    where_zero = _find_bounds(value, {}, 0)
+    return where_zero is not None and any(low < 0 and high <= 0 for low, high in where_zero)
+
+
+def _is_negated_id(value: Expr) -> bool:
+    """Whether a value is `-i`, `0 - i` or `1 - i` of an id."""
+    if value.op is Op.UNARY:
+        return value.value == "-" and _is_id(value.args[0])
+    if value.op is not Op.BINARY or value.value != "-":
         return False
     first, second = value.args
-    if not _is_id(first) or not (second.op is Op.ARGUMENT or (second.op is Op.LITERAL and second.value != 0)):
-        return False
-    return not (is_tracing() and current().is_conditional)
+    return first.op is Op.LITERAL and first.value in (0, 1) and _is_id(second)
 
 
 def _is_id(value: Expr) -> bool:
-    """Whether a value is an id or a part of one, such as `i % 64`."""
-    while value.op in (Op.COMPONENT, Op.SWIZZLE) or (value.op is Op.BINARY and value.value in _REACHES_ZERO):
+    while value.op in (Op.COMPONENT, Op.SWIZZLE):
         value = value.args[0]
-    return value.op is Op.BUILTIN
+    return value.op is Op.BUILTIN and value.value in _IDS
+
+
+_Bounds = list[tuple[float, float]]
+
+
+def _find_bounds(value: Expr, known: dict[int, _Bounds | None], depth: int) -> _Bounds | None:
+    """Return bounds of each component where all ids are 0, if integers had any size; None if unknown."""
+    if depth > _MOST or not _is_unsigned(value):
+        return None
+    if id(value) not in known:
+        known[id(value)] = None  # a register that is made of itself
+        parts = [_find_bounds(each, known, depth + 1) for each in _operands(value)]
+        known[id(value)] = None if None in parts else _combine(value, [part for part in parts if part])
+    return known[id(value)]
+
+
+def _operands(value: Expr) -> list[Expr]:
+    if value.op is Op.REGISTER:
+        return _find_values(value)
+    return list(value.args)
+
+
+def _combine(value: Expr, parts: list[_Bounds]) -> _Bounds | None:
+    count = getattr(value.dtype, "child_count", 0) if not is_scalar(value.dtype) else 1
+    if value.op is Op.BUILTIN:
+        return [(0, 0) if value.value in _IDS else (1, math.inf)] * count
+    if value.op is Op.ARGUMENT:
+        return [(1, math.inf)] * count
+    if value.op is Op.LITERAL:
+        _, high = bounds(component_type(value.dtype))
+        assert isinstance(value.value, (int, float))
+        number = int(value.value)
+        return [(number, number) if number <= high // 2 else (number - high - 1, number - high - 1)] * count
+    if value.op is Op.REGISTER:
+        return parts[0] if len(parts) == 1 else None
+    if value.op in (Op.COMPONENT, Op.SWIZZLE):
+        picked = ["xyzw".index(letter) for letter in str(value.value)]
+        return [parts[0][min(each, len(parts[0]) - 1)] for each in picked]
+    if value.op is Op.CONSTRUCT:
+        joined = [each for part in parts for each in part]
+        return joined * count if len(joined) == 1 else joined
+    if value.op is not Op.BINARY or value.value not in _LINEAR | _REACHES_ZERO:
+        return None
+    first, second = (part * count if len(part) == 1 else part for part in parts)
+    return [_calculate(str(value.value), a, b) for a, b in zip(first, second, strict=True)]
+
+
+def _calculate(symbol: str, a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
+    if symbol == "+":
+        return a[0] + b[0], a[1] + b[1]
+    if symbol == "-":
+        return a[0] - b[1], a[1] - b[0]
+    if symbol == "*":
+        products = [x * y if x and y else 0 for x in a for y in b]
+        return min(products), max(products)
+    # quotients, remainders and parts of what is not negative
+    return (0, a[1]) if a[0] >= 0 else (-math.inf, math.inf)
 
 
 def _advice(value: Expr) -> str:

@@ -63,6 +63,8 @@ class Recorder(Declarations):
         super()._clear()
         self._frames = [Frame("body")]
         self.placeholders: list[Placeholder] = []
+        # where random numbers begin that are the same in all invocations
+        self.uniform_streams: list[Loc | None] = []
         self._fixed: dict[Register, Expr] = {}
         # whether what is read from a place goes on to mean the place: kernels without the source rewrite
         self.aliasing = False

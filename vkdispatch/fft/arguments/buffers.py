@@ -101,7 +101,9 @@ def require_count(name: str, args: Sequence[Any], sides: Sequence[tuple[str, int
     wanted = sum(count for _, count in sides)
     if len(args) != wanted:
         listed = ", ".join(f"{count} for the {side}" for side, count in sides)
-        raise ArgumentValueError(f"{name}: expected {wanted} arguments ({listed}), got {len(args)}")
+        numbers = any(isinstance(arg, (int, tuple)) for arg in args)
+        hint = "; give options by name, such as axis=0" if numbers else ""
+        raise ArgumentValueError(f"{name}: expected {wanted} arguments ({listed}), got {len(args)}{hint}")
 
 
 def require_room(buffer: object, elements: int, kind: DType, role: str) -> None:

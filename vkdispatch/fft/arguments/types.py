@@ -25,7 +25,7 @@ def require_complex(kind: object, role: str) -> None:
     if not (isinstance(kind, type) and issubclass(kind, dtype) and is_complex(kind)):
         shown = kind.__name__ if isinstance(kind, type) else repr(kind)
         advice = (
-            "; for real data make vd.asbuffer(data, vd.complex64), "
+            "; it is the buffer's dtype unless given; for real data make vd.asbuffer(data, vd.complex64), "
             "or vd.asrfftbuffer(data) for vd.fft.rfft and rfft2"
             if kind in (float16, float32, float64)
             else ""

@@ -8,7 +8,9 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import UsageError
+from vkdispatch.base.errors import ArgumentValueError, UsageError
+from vkdispatch.codegen.execution.invocation import without_invocation
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.fft.arguments.types import require_complex
 from vkdispatch.fft.plan.indices import add, multiply
 from vkdispatch.fft.trace.ops import (
@@ -20,7 +22,11 @@ from vkdispatch.fft.trace.ops import (
     tracing_for,
 )
 from vkdispatch.fft.trace.words import annotation_of, unwrap
+from vkdispatch.ir import RawStatement, Statement, expressions_in, walk
+from vkdispatch.ir.location import located
 from vkdispatch.shader.map import MappingFunction
+
+_INSTEAD = "the map is told its place by op.io_index, with op = vd.fft.read_op() or vd.fft.write_op()"
 
 
 class IOProxy:
@@ -74,8 +80,15 @@ class IOProxy:
         if self.map_func is None:
             op.read_from_buffer(variables[0])
             return
-        with tracing_for(read=op):
+        begun = current().recorded
+        with tracing_for(read=op), without_invocation(_INSTEAD):
             self.map_func.callback(*variables)
+        if self.name == "input" and not _mentions(current().innermost[begun:], op.register):
+            raise located(
+                ArgumentValueError,
+                f"input_map {self.map_func.name!r}: it never assigns the value; write op.register[:] = ..., "
+                "or op.register.real and op.register.imag, with op = vd.fft.read_op()",
+            )
 
     def write(self, op: GlobalWriteOp) -> None:
         """Trace a write of `op.register`: into the buffer, or by the map."""
@@ -83,13 +96,21 @@ class IOProxy:
         if self.map_func is None:
             op.write_to_buffer(variables[0])
             return
-        with tracing_for(write=op):
+        with tracing_for(write=op), without_invocation(_INSTEAD):
             self.map_func.callback(*variables)
 
     def _bound(self) -> tuple[Any, ...]:
         if self.variables is None or not self.present:
             raise UsageError(f"{self.name}: the transform has no {self.name}")
         return self.variables
+
+
+def _mentions(statements: Sequence[Statement], register: Any) -> bool:
+    """Whether statements use a register, or are raw GLSL, which may."""
+    block = tuple(statements)
+    return any(isinstance(statement, RawStatement) for statement in walk(block)) or any(
+        expr.value is register.expr.value for expr in expressions_in(block)
+    )
 
 
 def spot_at(

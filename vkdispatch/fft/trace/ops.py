@@ -133,9 +133,20 @@ class _GlobalOp(MemoryOp):
 
     def __init__(self, spot: Spot, register: Any, r2c: bool, inverse: bool) -> None:
         super().__init__(spot)
-        self.register = register
+        self._register = register
         self.r2c = r2c
         self.inverse = inverse
+
+    @property
+    def register(self) -> Any:
+        """The value; `op.register = z` assigns to it, as `op.register[:] = z` does."""
+        return self._register
+
+    @register.setter
+    def register(self, value: Any) -> None:
+        # `op.register *= z` has changed the register already, and assigns it to itself
+        if value is not self._register:
+            self._register[:] = value
 
     @property
     def io_index(self) -> Any:

@@ -5,7 +5,7 @@ import operator
 import sys
 from collections.abc import Callable, Iterator
 from types import GenericAlias, ModuleType
-from typing import TYPE_CHECKING, Any, Generic, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Generic, NoReturn, SupportsIndex, overload
 
 import numpy as np
 
@@ -47,6 +47,15 @@ Scalar = type[OfScalar] | np.dtype[OfScalar]
 def namespace() -> Any:
     """Return `vkdispatch.numpy`, of which methods of arrays are functions."""
     return sys.modules["vkdispatch.numpy"]
+
+
+_HOST = "x.numpy() is a NumPy array with its elements"
+# What arrays of other libraries and buffers have, and what to use instead.
+_ABSENT = {
+    **dict.fromkeys(("read", "cpu", "get", "to_numpy", "copy_to_host", "__array_interface__"), _HOST),
+    "write": "x[...] = array writes all elements",
+    "var_type": "x.dtype is the type of its elements",
+}
 
 
 class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
@@ -256,6 +265,9 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
     def __complex__(self) -> complex:
         return complex(self._number())
 
+    def __round__(self, digits: int | None = None) -> Any:
+        return round(self._number(), digits)
+
     def __index__(self) -> int:
         if self.dtype.kind not in "iu" or self.shape:
             raise ArgumentTypeError("only integer scalar arrays can be converted to a scalar index")
@@ -286,6 +298,15 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         if spec:
             raise ArgumentTypeError(f"unsupported format string passed to Array.__format__: {spec!r}")
         return str(self)
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> NoReturn:
+            """Tell what to use instead of an attribute that arrays of other libraries and buffers have."""
+            advice = f"; {_ABSENT[name]}" if name in _ABSENT else ""
+            # Python suggests similar names by the last two
+            text = f"{type(self).__name__!r} object has no attribute {name!r}{advice}"
+            raise AttributeError(text, name=name, obj=self)
 
     def _repr_html_(self) -> str:
         return namespace().array_html(self)

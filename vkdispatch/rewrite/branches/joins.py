@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from vkdispatch.codegen.objects.structures import StructureValue
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Store, root_of, walk
 from vkdispatch.ir.location import here
@@ -17,6 +18,7 @@ from vkdispatch.rewrite.state.values import (
     as_expr,
     describe,
     dtype_of,
+    explain_unkept,
     flatten_kind,
     is_gpu,
     is_local,
@@ -110,8 +112,8 @@ def join_kinds(first: object, second: object) -> tuple[Kind | None, str]:
     kinds = (kind_of(first), kind_of(second))
     for value, kind in zip((first, second), kinds, strict=True):
         if kind is None:
-            kept = "only numbers, GPU values, and tuples and named tuples of them can be kept there"
-            return None, f"{kept}, not {describe(value)}"
+            why = explain_unkept(value)
+            return None, why if isinstance(value, StructureValue) else f"{why}, not {describe(value)}"
     assert kinds[0] is not None
     assert kinds[1] is not None
     try:

@@ -19,7 +19,7 @@ from vkdispatch.rewrite.calls.result import Result
 from vkdispatch.rewrite.loops.for_loops import run_for
 from vkdispatch.rewrite.loops.loop import Loop, LoopNames, RawLoopNames
 from vkdispatch.rewrite.loops.while_loops import run_while
-from vkdispatch.rewrite.state.signals import BREAK, CONTINUE, RECORDED, Entry, Returned
+from vkdispatch.rewrite.state.signals import BREAK, CONTINUE, RECORDED, EndlessRecursionError, Entry, Returned
 from vkdispatch.rewrite.state.tracer import Retry, Tracer, last_place
 from vkdispatch.rewrite.state.values import (
     describe,
@@ -90,7 +90,7 @@ class Frame:
         ]
         if len(alike) > _DEEPEST_RECURSION:
             raise located(
-                UsageError,
+                EndlessRecursionError,
                 f"{self.name} calls itself as often as the GPU decides; code of the GPU cannot recurse: "
                 "use a loop",
             )

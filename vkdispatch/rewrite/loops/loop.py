@@ -28,6 +28,7 @@ from vkdispatch.rewrite.state.values import (
     as_expr,
     describe,
     dtype_of,
+    explain_unkept,
     find_registers,
     flatten_kind,
     is_gpu,
@@ -294,7 +295,7 @@ class Loop:
             except Mismatch as error:
                 why = f"{error} have no common type"
         else:
-            why = "only numbers, GPU values, and tuples and named tuples of them can be kept there"
+            why = explain_unkept(value)
         if not self.frame.is_live(carried.variable, read_next):
             return None
         assert self._state is not None
@@ -320,8 +321,7 @@ class Loop:
             raise located(
                 ArgumentTypeError,
                 f"{variable.name!r} is {describe(before)} before {self.where} and {describe(value)} in it; "
-                "this loop runs on the GPU, where only numbers, GPU values, and tuples and named tuples of "
-                "them can change",
+                f"this loop runs on the GPU, and {explain_unkept(before, value)}",
             )
 
     def finish(self, state: State) -> None:

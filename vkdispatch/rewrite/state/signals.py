@@ -2,6 +2,7 @@
 
 from typing import Any, Literal
 
+from vkdispatch.base.errors import UsageError
 from vkdispatch.base.record import record
 
 
@@ -19,6 +20,10 @@ BREAK = Signal("break")
 CONTINUE = Signal("continue")
 # The jump is recorded for the GPU; the rest of the block is unreachable.
 RECORDED = Signal("gone")
+
+
+class EndlessRecursionError(UsageError):
+    """A function calls itself as often as the GPU decides. Many frames lead here, so it is raised anew."""
 
 
 @record

@@ -76,6 +76,8 @@ class Tracer:
         The open attempts to record a loop over Python numbers as a loop of the GPU.
     failures
         The number of failed attempts, by the code of the loop's body.
+    tries
+        What had been recorded at the open `try` statements, by their lines.
     """
 
     recorder: Recorder
@@ -90,6 +92,7 @@ class Tracer:
     element_copies: set[int] = field(factory=set)
     attempts: list[object] = field(factory=list)
     failures: dict[CodeType, int] = field(factory=dict)
+    tries: dict[int, int] = field(factory=dict)
 
     def abandon(self, error: Exception) -> None:
         """Note that an exception leaves a GPU construct, after which the trace cannot continue."""

@@ -187,9 +187,16 @@ def describe(value: object) -> str:
     if isinstance(value, Unbound):
         return "no value"
     if isinstance(value, StructureValue):
-        return f"{value!r} (a whole structure is assigned by s[:] = ..., or field by field)"
+        return repr(value)
     text = repr(value)
     return f"{text if len(text) < 40 else text[:37] + '...'} ({type(value).__name__})"
+
+
+def explain_unkept(*values: object) -> str:
+    """Say why values cannot be kept in a variable where the GPU decides."""
+    if any(isinstance(value, StructureValue) for value in values):
+        return "a whole structure is assigned by s[:] = ..., or field by field"
+    return "only numbers, GPU values, and tuples and named tuples of them can be kept there"
 
 
 def dtype_of(kind: Weak | Typed) -> DType:

@@ -22,6 +22,27 @@ _CONTROL = (
 )
 
 
+_COMPUTING_ERRORS = frozenset(
+    (
+        "ArithmeticError",
+        "FloatingPointError",
+        "IndexError",
+        "LookupError",
+        "OverflowError",
+        "ZeroDivisionError",
+    )
+)
+
+
+def find_computing_error(node: ast.Try) -> str:
+    """Return the name of an error of operations in Python, which the GPU does not raise, that is caught."""
+    for handler in node.handlers:
+        for inner in ast.walk(handler.type) if handler.type is not None else ():
+            if isinstance(inner, ast.Name) and inner.id in _COMPUTING_ERRORS:
+                return inner.id
+    return ""
+
+
 def iterate_own_nodes(roots: Iterable[ast.AST]) -> Iterable[ast.AST]:
     """Yield the nodes of a function's own scope, without those of nested functions and classes."""
     stack = list(roots)
@@ -53,6 +74,8 @@ def has_control_flow(inners: Iterable[ast.AST]) -> bool:
         if isinstance(inner, (ast.With, ast.Try)) and any(
             isinstance(jump, (ast.Return, ast.Break, ast.Continue)) for jump in walk_tree(inner)
         ):
+            return True
+        if isinstance(inner, ast.Try) and find_computing_error(inner):
             return True
     return False
 

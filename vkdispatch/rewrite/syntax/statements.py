@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from vkdispatch.rewrite.syntax.assignments import AssignmentRewriter
-from vkdispatch.rewrite.syntax.control_flow import is_generator, iterate_own_nodes
+from vkdispatch.rewrite.syntax.control_flow import find_computing_error, is_generator, iterate_own_nodes
 from vkdispatch.rewrite.syntax.expressions import ExpressionRewriter
 from vkdispatch.rewrite.syntax.liveness import list_bound_names, list_read_names
 from vkdispatch.rewrite.syntax.local_names import LocalNames
@@ -302,6 +302,15 @@ class _Statements(AssignmentRewriter):
     def on_Try(self, node: ast.Try) -> None:  # noqa: N802
         with self.open_entries(*(["guard"] if node.finalbody else [])):
             body = self.rewrite_block(node.body)
+            caught = find_computing_error(node)
+            if caught:
+                begin = call(load("_vd_rt"), "begin_try", constant(node.lineno))
+                end = call(load("_vd_rt"), "end_try", constant(node.lineno), constant(caught))
+                body = [
+                    copy_position(ast.Expr(begin), node),
+                    *body,
+                    copy_position(ast.Expr(end), node.handlers[0].type or node),
+                ]
             # what the tracer raises for itself is not the kernel's to catch
             retry = ast.Attribute(load("_vd_rt"), "Retry", ast.Load())
             handlers = [] if type(node) is not ast.Try else [ast.ExceptHandler(retry, None, [ast.Raise()])]

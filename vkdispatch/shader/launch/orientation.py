@@ -1,5 +1,7 @@
 """A warning about launches whose size counts rows along x where the kernel counts columns, or the reverse."""
 
+import re
+
 from vkdispatch.analyses.contents import contents
 from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.ir import Builtin, Expr, Kernel, Op, Storage
@@ -11,6 +13,9 @@ def check_orientation(kernel: Kernel, exec_size: object) -> None:
     if not isinstance(exec_size, str):
         return
     text = exec_size.replace(" ", "")
+    if re.fullmatch(r"\w+\.(size|shape\[\d\])", text):
+        _check_single_axis(kernel, exec_size)
+        return
     name = text.lstrip("(").partition(".")[0]
     columns = text in (f"{name}.shape[::-1]", f"({name}.shape[1],{name}.shape[0])")
     if not columns and text != f"{name}.shape":
@@ -32,6 +37,20 @@ def check_orientation(kernel: Kernel, exec_size: object) -> None:
         f"{name}[gid.{second}, gid.{first}]",
         orders[wrong],
     )
+
+
+def _check_single_axis(kernel: Kernel, exec_size: str) -> None:
+    """Warn if invocations are counted along x alone, and an array is indexed by their y."""
+    for expr in contents(kernel).expressions:
+        letters = [_letter_of(entry) for entry, _ in expr.axes]
+        if isinstance(expr.value, Storage) and "y" in letters and "x" in letters:
+            name = expr.value.label
+            warn(
+                f"exec_size {exec_size!r} counts invocations along x alone, so that gid.y is 0: for a matrix "
+                f"write exec_size '{name}.shape[::-1]' and {name}[gid.y, gid.x]",
+                expr.loc,
+            )
+            return
 
 
 def _letter_of(entry: Expr) -> str:

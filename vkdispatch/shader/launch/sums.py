@@ -1,4 +1,4 @@
-"""A warning about sums that all invocations add up in one element of a buffer, without an order."""
+"""Warnings about kernels that forget that they have many invocations: lost sums, equal random numbers."""
 
 from collections.abc import Iterator
 
@@ -6,6 +6,7 @@ from vkdispatch.analyses.contents import contents
 from vkdispatch.codegen.trace.assignment import is_same_place
 from vkdispatch.codegen.trace.kernel_warnings import warn_once_each
 from vkdispatch.ir import Block, Builtin, Expr, For, Kernel, Op, Return, Storage, Store, nodes, root_of, walk
+from vkdispatch.ir.location import Loc
 
 # What an index is made of that is the same for all invocations.
 _FIXED = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BINARY, Op.UNARY, Op.CONSTRUCT, Op.COMPONENT))
@@ -28,6 +29,18 @@ def check_sums(kernel: Kernel, exec_size: object, workgroups: object, local_size
         "lost: use vc.atomic_add(buffer[0], value), or vd.sum(x) for the sum of a buffer",
         [store.loc for store in found],
     )
+
+
+def check_streams(
+    streams: list[Loc | None], exec_size: object, workgroups: object, local_size: object
+) -> None:
+    """Warn of random numbers that are the same in all invocations, unless there is one."""
+    if not (_is_one(exec_size) or (_is_one(workgroups) and _is_one(local_size))):
+        warn_once_each(
+            "Philox: all invocations draw the same numbers: give each a stream of its own, as in "
+            "vc.random.Philox(seed, sequence=vc.global_invocation_id().x), or sequence=0 if that is meant",
+            streams,
+        )
 
 
 def _is_one(size: object) -> bool:
