@@ -218,12 +218,17 @@ def _install_cpu_driver(system: Facts) -> list[str]:
 
 def _explain_absence(facts: Facts) -> Iterator[str]:
     """Yield what to do where the loader works and has no device."""
+    working = [driver for driver in facts["drivers"] if driver["devices"]]
+    if working:  # one manifest that cannot be read stops some loaders
+        names = ", ".join(driver["manifest"] for driver in working)
+        yield f"Tried alone, these drivers have devices: {names}. Repair or remove the others."
+        return
     variables = facts["environment"]["set"]
     named = [
         name
         for name in (
-            *("VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT"),
-            "VK_LOADER_DRIVERS_DISABLE",
+            *("VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES"),
+            *("VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"),
         )
         if variables.get(name)
     ]
