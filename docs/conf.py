@@ -34,8 +34,10 @@ extensions = [
     "worked",
 ]
 html_theme = "furo"
+# furo's own dark style underlines names of modules, as if they were links
+pygments_dark_style = "github-dark"
 html_static_path = ["_static"]
-html_css_files = ["notebooks.css"]
+html_css_files = ["notebooks.css", "site.css"]
 html_math_renderer = "mathml"
 exclude_patterns = ["gallery/**.ipynb", "gallery/**.py", "gallery/**.zip", "sg_execution_times.rst"]
 html_title = f"vkdispatch {release}"
@@ -84,7 +86,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 100
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True}
 default_role = "literal"
 
 
