@@ -59,7 +59,11 @@ def test_pages_with_code_are_found() -> None:
 @pytest.mark.parametrize(("module", "prefix"), [(vd, "vd"), (vc, "vc")], ids=["vd", "vc"])
 def test_reference_names_everything_public(module: object, prefix: str) -> None:
     folder = ROOT / "docs/reference"
-    pages = [*(folder / "api/runtime").glob("*.rst"), folder / "api/language.rst", folder / "kernels/types.rst"]
+    pages = [
+        *(folder / "api/runtime").glob("*.rst"),
+        folder / "api/language.rst",
+        folder / "kernels/types.rst",
+    ]
     reference = "".join(page.read_text() for page in pages)
     # the page of the kernel language is made from the functions of these modules
     for room in (functions, execution):
