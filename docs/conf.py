@@ -42,6 +42,7 @@ html_math_renderer = "mathml"
 exclude_patterns = ["gallery/**.ipynb", "gallery/**.py", "gallery/**.zip", "sg_execution_times.rst"]
 html_title = f"vkdispatch {release}"
 html_show_sphinx = False
+html_search_scorer = "search_scorer.js"
 
 # Links into other projects need their inventories, and so a network.
 if os.environ.get("VKDISPATCH_DOCS_ONLINE"):
