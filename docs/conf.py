@@ -27,6 +27,7 @@ extensions = [
     "array_reference",
     "formulas",
     "links",
+    "merged_parameters",
     "notebooks",
     "playground",
     "reference",
@@ -35,14 +36,14 @@ extensions = [
 ]
 html_theme = "furo"
 # furo's own dark style underlines names of modules, as if they were links
-pygments_dark_style = "github-dark"
+pygments_dark_style = "one-dark"
 html_static_path = ["_static"]
 html_css_files = ["notebooks.css", "site.css"]
 html_math_renderer = "mathml"
 exclude_patterns = ["gallery/**.ipynb", "gallery/**.py", "gallery/**.zip", "sg_execution_times.rst"]
 html_title = f"vkdispatch {release}"
 html_show_sphinx = False
-html_search_scorer = "search_scorer.js"
+html_search_scorer = str(Path(__file__).parent / "search_scorer.js")
 
 # Links into other projects need their inventories, and so a network.
 if os.environ.get("VKDISPATCH_DOCS_ONLINE"):
