@@ -36,7 +36,7 @@ extensions = [
 ]
 html_theme = "furo"
 # furo's own dark style underlines names of modules, as if they were links
-pygments_dark_style = "one-dark"
+pygments_dark_style = "a11y-dark"
 html_static_path = ["_static"]
 html_css_files = ["notebooks.css", "site.css"]
 html_math_renderer = "mathml"
