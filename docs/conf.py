@@ -27,6 +27,7 @@ extensions = [
     "array_reference",
     "formulas",
     "links",
+    "merged_parameters",
     "notebooks",
     "playground",
     "reference",
@@ -34,12 +35,15 @@ extensions = [
     "worked",
 ]
 html_theme = "furo"
+# furo's own dark style underlines names of modules, as if they were links
+pygments_dark_style = "a11y-dark"
 html_static_path = ["_static"]
-html_css_files = ["notebooks.css"]
+html_css_files = ["notebooks.css", "site.css"]
 html_math_renderer = "mathml"
 exclude_patterns = ["gallery/**.ipynb", "gallery/**.py", "gallery/**.zip", "sg_execution_times.rst"]
 html_title = f"vkdispatch {release}"
 html_show_sphinx = False
+html_search_scorer = str(Path(__file__).parent / "search_scorer.js")
 
 # Links into other projects need their inventories, and so a network.
 if os.environ.get("VKDISPATCH_DOCS_ONLINE"):
@@ -84,7 +88,7 @@ autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 100
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True}
 default_role = "literal"
 
 

@@ -33,7 +33,7 @@ def square(x: f32) -> f32:
 def distance(product: f32, pictures: Buff[f32], known: Buff[f32]) -> f32:
     """Return the squared distance of two pictures from their product and the squares of their lengths."""
     at = vd.mapped_index()
-    return pictures[at // known.shape.w] + known[at % known.shape.w] - 2 * product
+    return pictures[at // known.size] + known[at % known.size] - 2 * product
 
 
 def nearest(pictures: Array, known: Array, count: int) -> tuple[Array, Array]:

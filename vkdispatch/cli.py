@@ -66,6 +66,7 @@ def cli_entrypoint(  # noqa: PLR0913  public: each is an option of its own
         _list_devices(verbose, measure)
     except BackendUnavailableError as error:
         click.secho(str(error), fg="red", err=True)
+        raise SystemExit(1) from None
 
 
 def _list_devices(verbose: bool, measure: bool) -> None:

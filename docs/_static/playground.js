@@ -86,10 +86,11 @@ window.addEventListener("DOMContentLoaded", () => {
 
   worker.onmessage = ({ data }) => {
     if (data.state === "ready") {
-      state.textContent = "";
+      state.textContent = "Importing vkdispatch...";
     } else if (data.state === "failed") {
       state.textContent = `Python could not be loaded: ${data.text}`;
     } else if (data.number === last) {
+      state.textContent = "";
       glsl.textContent = data.text;
       glsl.className = data.correct ? "" : "playground-error";
     }

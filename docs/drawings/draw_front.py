@@ -9,6 +9,8 @@ ROOT = Path(__file__).resolve().parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 OUT = ROOT / "docs" / "_static"
 OURS, TORCH, COMPILED, CUPY, CUFFT = "#d62728", "#ff7f0e", "#c9a227", "#2ca02c", "#1f77b4"
+# a label hides the line behind it
+_BEHIND = {"facecolor": "white", "edgecolor": "none", "pad": 0.5}
 
 
 def main() -> None:
@@ -41,12 +43,12 @@ def draw_bars(
                 place = group + number * height
                 label = library if group == 0 else None
                 axis.barh(place, value / unit, height * 0.9, color=colour, label=label)
-                axis.text(value / unit, place, f" {value:.2g} ms", va="center", fontsize=8)
+                axis.text(value / unit, place, f" {value:.2g} ms", va="center", fontsize=8, bbox=_BEHIND)
     axis.set_yticks([group + 0.4 - height / 2 for group in range(len(groups))], groups, fontsize=9)
     axis.invert_yaxis()
-    axis.axvline(1, color="black", linewidth=0.5)
+    axis.axvline(1, color="black", linewidth=0.5, zorder=0)
     axis.set_xlim(0, axis.get_xlim()[1] * 1.08)
-    axis.set_xlabel("time, as a multiple of vkdispatch's", fontsize=8)
+    axis.set_xlabel("time relative to vkdispatch; shorter is better", fontsize=8)
     axis.tick_params(axis="x", labelsize=8)
     axis.spines[["top", "right"]].set_visible(False)
     axis.set_title(title, fontsize=10, loc="left")
@@ -73,7 +75,7 @@ def draw_expressions() -> None:
         name: (colour, [found[key][case][0] / 1000 for case in cases.values()])
         for name, (colour, key) in libraries.items()
     }
-    draw_bars("front-expressions", "A line of NumPy, as called (NVIDIA H200)", list(cases), bars)
+    draw_bars("front-expressions", "NumPy expressions (NVIDIA H200)", list(cases), bars)
 
 
 def draw_functions() -> None:
@@ -91,7 +93,7 @@ def draw_functions() -> None:
     libraries = {"vkdispatch": (OURS, "vkdispatch"), "PyTorch": (TORCH, "torch"), "CuPy": (CUPY, "cupy")}
     bars = {name: (colour, [find(key, case) for case in names]) for name, (colour, key) in libraries.items()}
     groups = ["top 16" if label == "topk" else label for label in names.values()]
-    draw_bars("front-functions", "Functions of 2^26 float32, as called (NVIDIA H200)", groups, bars)
+    draw_bars("front-functions", "Functions of 2^26 float32 (NVIDIA H200)", groups, bars)
 
 
 def draw_transforms() -> None:
@@ -105,7 +107,7 @@ def draw_transforms() -> None:
         result = cases[f"fft-{length}"]["results"].get(library, {})
         return median(result["values"]["gbps"]) if result.get("values") else 0.0
 
-    figure, axis = pyplot.subplots(figsize=(6.4, 2.6), layout="constrained")
+    figure, axis = pyplot.subplots(figsize=(6.4, 2.8), layout="constrained")
     for label, colour, libraries in (
         ("vkdispatch", OURS, ["vkdispatch"]),
         ("cuFFT", CUFFT, ["cupy", "torch"]),
@@ -115,11 +117,11 @@ def draw_transforms() -> None:
     axis.set_xticks(range(len(lengths)), [str(length) for length in lengths], rotation=60, fontsize=8)
     axis.set_ylim(bottom=0)
     axis.set_xlabel("length", fontsize=8)
-    axis.set_ylabel("GB/s read and written", fontsize=8)
+    axis.set_ylabel("GB/s; higher is better", fontsize=8)
     axis.tick_params(axis="y", labelsize=8)
     axis.spines[["top", "right"]].set_visible(False)
     axis.set_title("Fourier transforms of 2^26 complex64 (NVIDIA H200)", fontsize=10, loc="left")
-    axis.legend(frameon=False, fontsize=8)
+    figure.legend(loc="outside lower center", ncols=2, frameon=False, fontsize=8)
     save(figure, "front-transforms")
 
 

@@ -5,13 +5,16 @@ names that are public, so that they are short and link to their entries. `Any` s
 arrays take what is like an array, and their parameters have NumPy's names, so that the name tells the type.
 """
 
+import enum
 import importlib
 import re
 from typing import Any
 
 import numpy as np
+from parameter_types import types_of
 from sphinx.application import Sphinx
 from sphinx.pycode import ModuleAnalyzer
+from sphinx.util.typing import stringify_annotation
 
 _MODULES = ("vkdispatch.numpy", "vkdispatch", "vkdispatch.codegen", "vkdispatch.fft", "vkdispatch.reduce")
 _QUALIFIED = re.compile(r"~((?:\w+\.)+\w+)")
@@ -25,35 +28,15 @@ _UNIONS = {
     "~vkdispatch.codegen.variables.ShaderVariable | ~vkdispatch.base.dtype.dtype | bool | bool": "Value",
     "~vkdispatch.codegen.variables.ShaderVariable | ~vkdispatch.base.dtype.dtype | bool": "Value",
 }
-_OPERANDS = "a a1 a2 ar1 ar2 arr ary b m mask p q v values weights x x1 x2 y z condition fill_value"
-# Types of the parameters of vkdispatch.numpy that are annotated with Any; its index page says what they are.
-_PARAMETERS = {
-    **dict.fromkeys([*_OPERANDS.split(), "where", "indices", "*operands", "*arrays"], "ArrayLike"),
-    **dict.fromkeys(["axis", "axes"], "AxisLike"),
-    **dict.fromkeys(["shape", "s"], "ShapeLike"),
-    "out": "Array",
-    "dtype": "DTypeLike",
-    "device": "DeviceLike",
-    "order": "str",
-    "norm": "str",
-}
-# Those of the kernel language.
-_VALUES = dict.fromkeys(["*args", "mem", "start", "stop", "step", "x", "y"], "Value")
-_OF_FUNCTION = {
-    "vkdispatch.numpy.array": {"obj": "ArrayLike"},
-    "vkdispatch.numpy.asarray": {"obj": "ArrayLike"},
-    "vkdispatch.numpy.einsum": {"*operands": ""},
-    "vkdispatch.numpy.einsum_path": {"*operands": ""},
-    "vkdispatch.numpy.linalg.cond": {"p": "int | float | str"},
-}
+_BARE_PARAMETER = re.compile(r"(?:(?<=\()|(?<=, ))(\w+)(=|(?=[,)]))")
 _PARAMETER = re.compile(rf"(\*{{0,2}}\w+): {_ANY}( = None(?=[,)]))?")
 
 
 def name_types(text: str, function: str) -> str:
     """Return the signature of a function with types in place of Any, where names of parameters tell them."""
-    types = _VALUES if ".codegen." in function else _PARAMETERS | _OF_FUNCTION.get(function, {})
+    types = types_of(function)
     ufunc = vars(np).get(function.rpartition(".")[2])
-    if isinstance(ufunc, np.ufunc) and types is not _VALUES:
+    if isinstance(ufunc, np.ufunc) and function.startswith("vkdispatch.numpy."):
         count = ufunc.nin
         operands = ["x"] if count == 1 else [f"x{number + 1}" for number in range(count)]
         named = ", ".join(f"{operand}: ArrayLike" for operand in operands)
@@ -66,6 +49,22 @@ def name_types(text: str, function: str) -> str:
         return f"{match[1]}: {kind}" + (f" | None{match[2]}" if match[2] else "")
 
     return _PARAMETER.sub(name_type, text)
+
+
+def name_fields(text: str, record: type) -> str:
+    """Return the signature of a record with the types of its fields."""
+    fields: dict[str, Any] = {}
+    for base in reversed(record.__mro__):
+        fields |= vars(base).get("__annotations__", {})
+
+    def name_type(match: re.Match[str]) -> str:
+        if match[1] not in fields:
+            return match[0]
+        kind = fields[match[1]]
+        shown = kind if isinstance(kind, str) else stringify_annotation(kind, "smart")
+        return f"{match[1]}: {shown}" + (" = " if match[2] else "")
+
+    return _BARE_PARAMETER.sub(name_type, text)
 
 
 def shorten(text: str, names: dict[str, str]) -> str:
@@ -121,8 +120,12 @@ def setup(app: Sphinx) -> dict[str, bool]:
         signature: str | None,
         returns: str | None,
     ) -> tuple[str | None, str | None]:
-        if signature and name.startswith(("vkdispatch.numpy.", "vkdispatch.codegen.")):
+        if isinstance(thing, type) and issubclass(thing, enum.Enum):
+            return "", None  # nobody calls it
+        if signature:
             signature = name_types(signature, name)
+        if signature and what == "class":
+            signature = name_fields(signature, thing)
         return (
             signature and shorten(signature, names),
             None if returns in (None, "~typing.Any") else shorten(returns, names),

@@ -46,3 +46,12 @@ def test_names_are_short(text: str, shown: str) -> None:
 )
 def test_parameters_tell_their_types(function: str, text: str, shown: str) -> None:
     assert signatures.name_types(text, function) == shown
+
+
+def test_fields_of_records_tell_their_types() -> None:
+    class Record:
+        count: int
+        names: tuple[str, ...]
+
+    shown = signatures.name_fields("(count, names=(), other=1)", Record)
+    assert shown == "(count: int, names: tuple[str, ...] = (), other=1)"

@@ -187,6 +187,14 @@ def test_read_only_folder(root: Path) -> None:
         (root / "spirv").chmod(0o700)
 
 
+@pytest.mark.skipif(not Path("/proc/self").exists(), reason="needs /proc")
+def test_folder_that_nobody_can_make(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VKDISPATCH_CACHE", "/proc/vkdispatch/cache")
+    monkeypatch.setattr(disk_cache, "_roots", {})
+    disk_cache.store("spirv", "a", b"data")
+    assert disk_cache.load("spirv", "a") is None
+
+
 def test_threads(root: Path) -> None:
     wrong: list[object] = []
 

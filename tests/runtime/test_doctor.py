@@ -442,12 +442,33 @@ def test_commands_of_distributions(absent: Facts, family: list[str], command: st
         ({"system__platform": "darwin"}, "molten-vk"),
         ({"system__platform": "win32"}, "Install the GPU vendor's driver"),
         ({"environment__set": {"VK_LOADER_DRIVERS_DISABLE": "*"}}, "Unset VK_LOADER_DRIVERS_DISABLE"),
+        ({"environment__set": {"VK_ADD_DRIVER_FILES": "x.json"}}, "Unset VK_ADD_DRIVER_FILES"),
     ],
 )
 def test_advice_where_there_is_no_device(absent: Facts, changes: Facts, words: str) -> None:
     assert words not in _advice(_change(absent))
     changed = _change(absent, **changes)
     assert words in _advice(changed) and _errors(changed)
+
+
+def test_a_manifest_that_stops_the_loader(absent: Facts) -> None:
+    parts = {"error": None, "ended": None, "doing": None, "said": []}
+    broken = parts | {"manifest": "a.json", "fault": "is not JSON", "devices": []}
+    working = parts | {"manifest": "b.json", "fault": None, "devices": ["a GPU"]}
+    advice = _advice(_change(absent, drivers=[broken, working]))
+    assert "these drivers have devices: b.json" in advice and "apt install" not in advice
+
+
+def test_variables_that_an_old_loader_does_not_read(healthy: Facts) -> None:
+    loader = healthy["vulkan"]["loader"]
+    for version, words in (("1.2.162", ["VK_ICD_FILENAMES"]), ("1.3.207", []), ("1.3.239", [])):
+        changed = _change(
+            healthy,
+            vulkan__loader=loader | {"version": version},
+            environment__set={"VK_DRIVER_FILES": "a.json"},
+        )
+        found = [each["advice"] for each in find_problems(changed) if "does not read it" in each["what"]]
+        assert [word for word in words if word not in str(found)] == [] and len(found) == len(words)
 
 
 def test_a_gpu_that_is_not_used_is_a_warning(healthy: Facts) -> None:

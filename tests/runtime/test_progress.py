@@ -13,9 +13,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+import vkdispatch as vd
+
 pty = pytest.importorskip("pty")
 termios = pytest.importorskip("termios")
 
+IS_CPU = vd.get_devices()[0].is_cpu()
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 # `hold()` lasts until the test sends a line, and `slow` gives the functions of a module such a wait.
@@ -64,6 +67,11 @@ values = np.arange(300_000, dtype=np.float32)
 big._native = Slow(real, "read_into")
 assert (big.read(0) == values).all()
 big._native = real
+"""
+FIRST_RUN = """
+double(data)
+data._native = Slow(data._native, "read_into")
+assert (data.read(0) == 2).all()
 """
 TUNE = """
 from vkdispatch.shader.launch import tuning
@@ -176,6 +184,11 @@ def _screen(text: str) -> str:
         (
             SHADER + COPIES.replace("{write}", "big.write_range(values, 0)"),
             ["copying 1.1 GiB to the device", "copying 1.1 GiB from the device"],
+        ),
+        pytest.param(
+            SHADER + FIRST_RUN,
+            ["waiting for kernels that run for the first time"],
+            marks=pytest.mark.skipif(not IS_CPU, reason="drivers of GPUs compile earlier"),
         ),
         (SHADER + TUNE, ["workgroup sizes"]),
         (ORDER, ["compiling an order with somecc"]),

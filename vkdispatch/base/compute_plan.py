@@ -9,6 +9,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.native_module import native
+from vkdispatch.base.process import progress
 from vkdispatch.base.process.progress import show_wait
 
 if TYPE_CHECKING:
@@ -128,6 +129,8 @@ class ComputePlan(Handle):
         except ValueError as error:
             raise ArgumentValueError(f"{self.shader_name}: {error}") from None
         store_pipelines(keys, self._native.new_cache_data())
+        if self.context.is_cpu():  # these drivers compile a pipeline when it first runs
+            progress.has_new_kernels = True
 
     def _release(self) -> None:
         # It is missing if the driver failed to create the pipeline.

@@ -38,6 +38,14 @@ _MESA = {
     "alpine": {"AMD": "mesa-vulkan-ati", "Intel": "mesa-vulkan-intel", "CPU": "mesa-vulkan-swrast"},
 }
 
+# The first loader that reads a variable, and what older ones read.
+_LOADER_VARIABLES = {
+    "VK_DRIVER_FILES": ((1, 3, 207), "VK_ICD_FILENAMES"),
+    "VK_ADD_DRIVER_FILES": ((1, 3, 207), "VK_ICD_FILENAMES"),
+    "VK_LOADER_DRIVERS_SELECT": ((1, 3, 234), "VK_ICD_FILENAMES"),
+    "VK_LOADER_DRIVERS_DISABLE": ((1, 3, 234), "VK_ICD_FILENAMES"),
+}
+
 
 def find_problems(facts: Facts) -> list[Problem]:
     """Return the problems, errors first.
@@ -132,6 +140,7 @@ def _check_loader(facts: Facts) -> Iterator[Problem]:
             *_install_loader(facts["system"]),
         )
         return
+    yield from _check_loader_variables(facts["environment"]["set"], vulkan["loader"]["version"])
     for driver in facts["drivers"]:
         yield from _check_driver(driver, bool(vulkan["devices"]))
     if vulkan["ended"]:
@@ -146,6 +155,17 @@ def _check_loader(facts: Facts) -> Iterator[Problem]:
         yield _error(
             f"The Vulkan loader finds no device{_in_brackets(vulkan['error'])}.", *_explain_absence(facts)
         )
+
+
+def _check_loader_variables(variables: Facts, version: str) -> Iterator[Problem]:
+    """Yield a warning for each variable that a loader of this version does not know."""
+    has = tuple(int(part) for part in version.split("."))
+    for name, (since, instead) in _LOADER_VARIABLES.items():
+        if variables.get(name) and has < since and not variables.get(instead):
+            yield _warning(
+                f"{name} is set, but the Vulkan loader {version} does not read it.",
+                f"Set {instead}, or install loader {'.'.join(map(str, since))} or newer.",
+            )
 
 
 def _in_brackets(text: str | None) -> str:
@@ -218,12 +238,17 @@ def _install_cpu_driver(system: Facts) -> list[str]:
 
 def _explain_absence(facts: Facts) -> Iterator[str]:
     """Yield what to do where the loader works and has no device."""
+    working = [driver for driver in facts["drivers"] if driver["devices"]]
+    if working:  # one manifest that cannot be read stops some loaders
+        names = ", ".join(driver["manifest"] for driver in working)
+        yield f"Tried alone, these drivers have devices: {names}. Repair or remove the others."
+        return
     variables = facts["environment"]["set"]
     named = [
         name
         for name in (
-            *("VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_LOADER_DRIVERS_SELECT"),
-            "VK_LOADER_DRIVERS_DISABLE",
+            *("VK_DRIVER_FILES", "VK_ICD_FILENAMES", "VK_ADD_DRIVER_FILES"),
+            *("VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE"),
         )
         if variables.get(name)
     ]

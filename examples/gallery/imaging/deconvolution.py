@@ -37,7 +37,7 @@ for _ in range(ROUNDS):
     ratio = shaken / vnp.maximum(blur(sharp, response), 0.001)
     sharp = sharp * blur(ratio, vnp.conj(response))
 
-figure, panels = plt.subplots(1, 2, figsize=(9, 4.75), layout="constrained")
+figure, panels = plt.subplots(1, 2, figsize=(9, 4.95), layout="constrained")
 for panel, name, picture in zip(panels, ("blurred", "after 30 rounds"), (shaken, sharp), strict=True):
     pixels = np.clip(picture.numpy(), 0, 1)
     panel.imshow(pixels.transpose(1, 2, 0))

@@ -48,7 +48,7 @@ score = ndimage.gaussian_filter(votes.read(0).astype(float), 1.2) / radii[:, Non
 best = score.max(axis=0)
 centres = peak_local_max(best, min_distance=20, threshold_rel=0.3)
 
-figure, panels = plt.subplots(1, 2, figsize=(11, 4.5), layout="constrained")
+figure, panels = plt.subplots(1, 2, figsize=(11, 4.8), layout="constrained")
 panels[0].imshow(coins, cmap="gray")
 panels[1].imshow(np.sqrt(best), cmap="magma")
 for row, column in centres:

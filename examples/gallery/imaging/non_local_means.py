@@ -44,7 +44,7 @@ image.write(noisy)
 clean = vd.Buffer(photo.shape, vd.float32)
 denoise(image.sample(mag_filter=vd.Filter.NEAREST), clean, 1 / (25 * NOISE**2))
 
-figure, panels = plt.subplots(1, 2, figsize=(10, 3.9), layout="constrained")
+figure, panels = plt.subplots(1, 2, figsize=(10, 4.05), layout="constrained")
 for panel, name, picture in zip(panels, ("noisy", "denoised"), (noisy, clean.read(0)), strict=True):
     error = np.sqrt(np.mean((picture - photo) ** 2))
     panel.imshow(picture, cmap="gray", vmin=0, vmax=1)

@@ -259,4 +259,5 @@ def _make_folders(path: str) -> None:
         if parent == path:
             raise
         _make_folders(parent)
-        _make_folders(path)
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)  # in /proc and its like this fails, though the parent exists

@@ -17,6 +17,7 @@ from vkdispatch.base.contexts.selection import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.init import initialize, is_vulkan
+from vkdispatch.base.process import progress
 
 
 class _ThreadState(_local):
@@ -369,7 +370,12 @@ def queue_wait_idle(queue_index: int | None = None, context: Context | None = No
     """
     context = context or get_context()
     queue = -1 if queue_index is None else parse_queue(queue_index, context, "queue_index")
-    if context._engine is not None:
+    if context._engine is None:
+        return
+    if progress.has_new_kernels:
+        with progress.show_first_run():
+            context._engine.wait_idle(queue)
+    else:
         context._engine.wait_idle(queue)
 
 

@@ -22,6 +22,7 @@ from vkdispatch.base.host.protocols import HostProtocols
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.integers import as_int
 from vkdispatch.base.native_module import native
+from vkdispatch.base.process import progress
 from vkdispatch.base.process.progress import LARGE, show_wait
 from vkdispatch.base.synchronization.event import Event, ReadFuture
 
@@ -216,7 +217,11 @@ class Transfers(HostProtocols, Handle):
         host = fresh_array(shape, component) if out is None else check_out(out, shape, component)
         if host.size:
             offset = start * self.var_type.item_size
-            read = self._native.read_into if self.mem_size < LARGE else self._read_large
+            read: Any = self._native.read_into
+            if self.mem_size >= LARGE:
+                read = self._read_large
+            elif progress.has_new_kernels:
+                read = self._read_first
             for queue in queues:
                 memory: Any = host if index is not None else host[queue : queue + 1]
                 read(queue, memory, offset, raise_findings)
@@ -226,6 +231,10 @@ class Transfers(HostProtocols, Handle):
 
     def _read_large(self, queue: int, memory: Any, offset: int, raise_findings: bool) -> None:
         with show_wait(f"copying {memory.nbytes / LARGE:.1f} GiB from the device"):
+            self._native.read_into(queue, memory, offset, raise_findings)
+
+    def _read_first(self, queue: int, memory: Any, offset: int, raise_findings: bool) -> None:
+        with progress.show_first_run():
             self._native.read_into(queue, memory, offset, raise_findings)
 
     def read_async(self, index: int = 0, out: "Array | None" = None) -> ReadFuture:

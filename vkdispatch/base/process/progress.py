@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 LARGE = 1 << 30
 """Bytes of a copy from or to the host that is worth a line."""
 
+has_new_kernels = False
+"""Whether there are kernels that a CPU driver compiles when they first run: the next wait may take long."""
+
 _VARIABLE = "VKDISPATCH_PROGRESS"
 _ERASE = "\r\x1b[K"  # to the start of the line, and to its end with blanks
 _LONG = 1.0  # seconds that a wait may take in silence
@@ -42,6 +45,13 @@ def show_wait(what: str) -> "Wait":
         What is going on, such as "compiling kernel 'blur'". The block may change it: `wait.what = ...`.
     """
     return Wait(what)
+
+
+def show_first_run() -> "Wait":
+    """Show a wait for kernels that were not run before."""
+    global has_new_kernels
+    has_new_kernels = False
+    return Wait("waiting for kernels that run for the first time")
 
 
 class Wait:
