@@ -151,14 +151,18 @@ def measure_union(spans: Iterable[Span]) -> float:
 
 
 def find_limit(figures: dict[str, Any]) -> str:
-    """Return what takes most of the time that workers do not compute, or "device"."""
+    """Return what takes most of the time that workers do not compute, or "device".
+
+    They wait for the scheduler, or their own messages, if these are busy; else for the latency of both.
+    """
     if figures["computing"] >= 0.85:
         return "device"
     if figures["transfers"] > figures["waiting"]:
         return "transfers"
     if figures["balance"] > 1.2:
         return "balance"
-    return "scheduler" if figures["scheduler"] > 0.5 else "messages"
+    busiest = max(("scheduler", "messages"), key=figures.__getitem__)
+    return busiest if figures[busiest] > 0.5 else "latency"
 
 
 def efficiency(kind: str, figures: dict[str, Any], workers: str) -> float:

@@ -53,7 +53,7 @@ def split(rows: int, parts: int) -> tuple[int, ...]:
 def make_input(client: Any, library: str, shape: tuple[int, ...], parts: int) -> Blocks:
     """Make an array in blocks of rows on the workers, as many on each."""
     da, _ = import_dask()
-    workers = sorted(client.scheduler_info(n_workers=-1)["workers"])
+    workers = list_workers(client)
     rows = split(shape[0], parts)
     name = f"input-{uuid.uuid4().hex}"
     layer, first = {}, 0
@@ -68,6 +68,11 @@ def make_input(client: Any, library: str, shape: tuple[int, ...], parts: int) ->
     # the meta array needs no device
     meta = np.empty((0,) * len(shape), np.float32)
     return Blocks(found, da.Array(layer, name, (rows, *((each,) for each in shape[1:])), meta=meta))
+
+
+def list_workers(client: Any) -> list[str]:
+    """Return the addresses of the workers, in order."""
+    return sorted(client.scheduler_info(n_workers=-1)["workers"])
 
 
 def complete(x: Any) -> None:
@@ -132,9 +137,10 @@ def fourier(client: Any, library: str, workers: int, factor: int, scale: float) 
         along = x.map_blocks(partial(chunks.transform, library, 1), dtype=np.complex64, meta=meta)
         # by tasks: the other way goes through files
         turned = along.rechunk({0: rows, 1: split(columns, parts)}, method="tasks")
-        result = turned.map_blocks(
-            partial(chunks.transform, library, 0), dtype=np.complex64, meta=meta
-        ).persist()
+        slabs = turned.map_blocks(partial(chunks.transform, library, 0), dtype=np.complex64, meta=meta)
+        # each worker gets as many slabs: by itself, the scheduler may give one worker most of them
+        with import_module("dask").annotate(workers=partial(place_slab, list_workers(client), parts)):
+            result = slabs.persist()
         complete(result)
         return result
 
@@ -150,6 +156,13 @@ def fourier(client: Any, library: str, workers: int, factor: int, scale: float) 
         return right
 
     return Problem(run, check, rows * columns, 2 * parts)
+
+
+def place_slab(workers: Sequence[str], parts: int, key: Any) -> list[str]:
+    """Return the worker of a task: for slabs of columns one of these, for others none, which means any."""
+    if not isinstance(key, tuple) or len(key) != 3 or key[1] != 0:
+        return []
+    return [workers[key[2] * len(workers) // parts]]
 
 
 def transform_column(rows: int, columns: int, column: int) -> Any:
