@@ -6,6 +6,7 @@ import gc
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -193,10 +194,12 @@ def client() -> Iterator[Client]:
         yield made
 
 
-def _count_lent() -> int:
+def _describe() -> tuple[int, bool]:
+    """Return how many frames this process has lent, and whether it has received any in a thread."""
     from vkdispatch.distributed import shared_frames
 
-    return shared_frames._files._count
+    names = [each.name for each in threading.enumerate()]
+    return shared_frames._files._count, any(name.startswith("vkdispatch-frames") for name in names)
 
 
 def test_workers_share_memory(client: Client) -> None:
@@ -222,4 +225,4 @@ def test_workers_share_memory(client: Client) -> None:
     # the client gets it through the scheduler, which passes it on
     expected = 14 * np.arange(1 << 18) + 49
     np.testing.assert_array_equal(total.result(timeout=120).numpy(), expected)
-    assert all(count >= 3 for count in client.run(_count_lent).values())
+    assert all(count >= 3 and received for count, received in client.run(_describe).values())

@@ -20,7 +20,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.errors import OutOfDeviceMemoryError
 from vkdispatch.base.host.fresh import fresh_array
 from vkdispatch.base.host.pinned import pinned_array
-from vkdispatch.distributed.shared_frames import LEAST_SHARED, Outgoing, can_share, receive_frames
+from vkdispatch.distributed.shared_frames import LEAST_SHARED, PLACES, Outgoing, can_share, receive_frames
 from vkdispatch.numpy.core.array import Array, view_of
 from vkdispatch.numpy.core.blanks import has_device, reduce_array
 from vkdispatch.numpy.core.conversion import from_numpy
@@ -147,7 +147,7 @@ class _Frames:
         if not places:
             return header, [each.data for each in octets]
         if len(places) == len(octets):
-            return {**header, "shared": places}, []
+            return {**header, PLACES: places}, []
         # there was not enough for all of them
         copies = [each.copy() for each in octets]
         self.take_back()
@@ -157,10 +157,10 @@ class _Frames:
 @contextmanager
 def _received(header: Header, frames: Sequence[Any]) -> Iterator[list[_Octets]]:
     """Yield the bytes of each frame, which are copied before the end."""
-    if "shared" not in header:
+    if PLACES not in header:
         yield [np.frombuffer(each, np.uint8) for each in frames]
         return
-    with receive_frames(header["shared"]) as octets:
+    with receive_frames(header[PLACES]) as octets:
         yield octets
 
 

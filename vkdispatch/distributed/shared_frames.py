@@ -16,21 +16,25 @@ import secrets
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
 import dask
 import numpy as np
+from distributed import protocol
 
 _Octets = np.ndarray[Any, np.dtype[np.uint8]]
 
 KEY = "vkdispatch-memory"  # in handshakes
+PLACES = "vkdispatch-frames"  # in headers of messages
 LEAST_SHARED = 1 << 18  # bytes: smaller frames are not worth it
 _HEAD = 4096  # bytes before the elements, with the number of the message
 _MOST_SHARED = 2 << 30  # bytes of all files of a process
 _MOST_IDLE = 1 << 30  # bytes of files that no message uses
 # Seconds after which a message is taken for lost. A receiver that still wants it notices.
 _LOST = 120.0
+_MOST_HEADERS = 1 << 18  # bytes of a frame that may have headers
 
 
 class SharedFramesLostError(ConnectionError):
@@ -177,6 +181,37 @@ def _can_open(pid: int, descriptor: int, secret: str) -> bool:
             return file.read(16).hex() == secret
     except OSError:
         return False
+
+
+def watch_messages() -> None:
+    """Have `distributed` in this process copy from shared memory in a thread, as from large messages."""
+    from distributed.comm import tcp
+    from distributed.utils import run_in_executor_with_context
+
+    load = tcp.from_frames
+    executor = ThreadPoolExecutor(1, thread_name_prefix="vkdispatch-frames")
+
+    @functools.wraps(load)
+    async def from_frames(
+        frames: Any, deserialize: bool = True, deserializers: Any = None, allow_offload: bool = True
+    ) -> Any:
+        if not (deserialize and allow_offload and any(map(_has_places, frames))):
+            return await load(
+                frames,
+                deserialize=deserialize,
+                deserializers=deserializers,
+                allow_offload=allow_offload,
+            )
+        return await run_in_executor_with_context(
+            executor, protocol.loads, frames, deserialize=True, deserializers=deserializers
+        )
+
+    tcp.from_frames = from_frames
+
+
+def _has_places(frame: Any) -> bool:
+    view = memoryview(frame)
+    return view.nbytes <= _MOST_HEADERS and PLACES.encode() in bytes(view)
 
 
 # ---- frames
