@@ -31,6 +31,7 @@ def register_chunks() -> None:
         if lookup is not None:
             lookup.register(vnp.ndarray, function)
     _serve_linalg()
+    _serve_conversions()
     _serve_chunks()
     _serve_permutations()
     serve_routines()
@@ -287,6 +288,20 @@ def _make_zeros(shape: Any, dtype: Any) -> Any:
     import vkdispatch.numpy as vnp
 
     return vnp.zeros(shape, dtype)
+
+
+def _serve_conversions() -> None:
+    """Let `x.to_backend("numpy")` know the dtype of the result, which Dask would find by reading an array."""
+    from dask.array.backends import NumpyBackendEntrypoint
+
+    own = NumpyBackendEntrypoint.to_backend.__func__
+
+    def to_backend(cls: Any, /, data: Any, **kwargs: Any) -> Any:
+        if is_array(data._meta):
+            kwargs = {"meta": np.empty((0,) * data.ndim, data.dtype), **kwargs}
+        return own(cls, data, **kwargs)
+
+    NumpyBackendEntrypoint.to_backend = classmethod(to_backend)
 
 
 def _serve_chunks() -> None:

@@ -22,6 +22,10 @@ _waiting: dict[tuple[str, str], frozenset[str]] = {
     ("rechunking", "watch_rechunking"): frozenset(("distributed.shuffle._rechunk",)),
     ("results", "watch_local"): frozenset(("dask.local",)),
     ("results", "watch_workers"): frozenset(("distributed.worker",)),
+    ("shared_frames", "watch_handshakes"): frozenset(("distributed.comm.core", "distributed.protocol")),
+    ("shared_frames", "watch_messages"): frozenset(
+        ("distributed.comm.tcp", "distributed.protocol", "distributed.utils")
+    ),
 }
 # Modules that were imported through the finder, and may not look finished yet.
 _loaded: set[str] = set()

@@ -1,11 +1,13 @@
 """Arrays and buffers in the messages and files of `distributed`: a header, and frames of host memory.
 
 A frame shows the memory that the device has written; nothing is copied on the host. Where the device has
-memory of its own, that memory is pinned, and is used again for later frames.
+memory of its own, that memory is pinned, and is used again for later frames. Between processes of one
+machine, large frames lie in memory that they share, and the header says where.
 """
 
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
@@ -18,6 +20,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.errors import OutOfDeviceMemoryError
 from vkdispatch.base.host.fresh import fresh_array
 from vkdispatch.base.host.pinned import pinned_array
+from vkdispatch.distributed.shared_frames import LEAST_SHARED, PLACES, Outgoing, can_share, receive_frames
 from vkdispatch.numpy.core.array import Array, view_of
 from vkdispatch.numpy.core.blanks import has_device, reduce_array
 from vkdispatch.numpy.core.conversion import from_numpy
@@ -60,9 +63,14 @@ def serialize_array(array: Array, context: Mapping[str, Any] | None = None) -> t
     header: Header = {"shape": view.shape, "dtype": view.dtype.str}
     if not view.is_contiguous:
         view = gather(view)
-    octets = frame_memory(view.storage.context, view.size * view.dtype.itemsize, context)
-    _read_elements(view, octets.view(view.dtype))
-    return header, [octets.data]
+    frames = _Frames(view.storage.context, context)
+    octets = frames.lend(view.size * view.dtype.itemsize)
+    try:
+        _read_elements(view, octets.view(view.dtype))
+    except BaseException:
+        frames.take_back()
+        raise
+    return frames.finish(header, [octets])
 
 
 def _read_elements(view: View, memory: "np.ndarray[Any, Any]") -> None:
@@ -76,7 +84,8 @@ def deserialize_array(header: Header, frames: Sequence[Any]) -> Array:
         restore, arguments = pickle.loads(header["restore"])
         made: Array = restore(*arguments)
         return made
-    return from_numpy(np.frombuffer(frames[0], np.dtype(header["dtype"])).reshape(header["shape"]))
+    with _received(header, frames) as (octets,):
+        return from_numpy(octets.view(np.dtype(header["dtype"])).reshape(header["shape"]))
 
 
 @dask_serialize.register(Buffer)
@@ -88,22 +97,71 @@ def serialize_buffer(
     Raises as `serialize_array`.
     """
     size = buffer.mem_size
-    restore, arguments, copies = buffer._reduce_into(
-        lambda: frame_memory(buffer.context, size, context) if size else np.empty(0, np.uint8)
-    )
-    return {"restore": pickle.dumps((restore, arguments))}, [each.data for each in copies if each.size]
+    frames = _Frames(buffer.context, context)
+    try:
+        restore, arguments, copies = buffer._reduce_into(
+            lambda: frames.lend(size) if size else np.empty(0, np.uint8)
+        )
+    except BaseException:
+        frames.take_back()
+        raise
+    octets = [each for each in copies if each.size]
+    return frames.finish({"restore": pickle.dumps((restore, arguments))}, octets)
 
 
 @dask_deserialize.register(Buffer)
 def deserialize_buffer(header: Header, frames: Sequence[Any]) -> "Buffer[Any]":
     """Return a buffer in the current context."""
     restore, arguments = pickle.loads(header["restore"])
-    copies = [np.frombuffer(each, np.uint8) for each in frames]
-    made: Buffer[Any] = restore(*arguments, copies or [np.empty(0, np.uint8)])
-    return made
+    with _received(header, frames) as copies:
+        made: Buffer[Any] = restore(*arguments, copies or [np.empty(0, np.uint8)])
+        return made
 
 
 # ---- memory of frames
+
+
+class _Frames:
+    """Memory for the frames of a value: shared with the recipient if it can be."""
+
+    def __init__(self, context: Context, wishes: Mapping[str, Any] | None) -> None:
+        self._context = context
+        self._wishes = wishes
+        self._shared = Outgoing() if can_share(wishes) else None
+
+    def lend(self, size: int) -> _Octets:
+        """Return memory for a frame."""
+        found = None
+        if self._shared is not None and size >= LEAST_SHARED:
+            found = self._shared.lend(size)
+        return frame_memory(self._context, size, self._wishes) if found is None else found
+
+    def take_back(self) -> None:
+        """Take shared memory back: it is not sent."""
+        if self._shared is not None:
+            self._shared.take_back()
+
+    def finish(self, header: Header, octets: list[_Octets]) -> tuple[Header, Frames]:
+        """Return the header and the frames of memory that is filled."""
+        places = [] if self._shared is None else self._shared.describe()
+        if not places:
+            return header, [each.data for each in octets]
+        if len(places) == len(octets):
+            return {**header, PLACES: places}, []
+        # there was not enough for all of them
+        copies = [each.copy() for each in octets]
+        self.take_back()
+        return header, [each.data for each in copies]
+
+
+@contextmanager
+def _received(header: Header, frames: Sequence[Any]) -> Iterator[list[_Octets]]:
+    """Yield the bytes of each frame, which are copied before the end."""
+    if PLACES not in header:
+        yield [np.frombuffer(each, np.uint8) for each in frames]
+        return
+    with receive_frames(header[PLACES]) as octets:
+        yield octets
 
 
 def frame_memory(context: Context, size: int, wishes: Mapping[str, Any] | None = None) -> _Octets:

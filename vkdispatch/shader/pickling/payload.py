@@ -143,11 +143,13 @@ def _load(payload: bytes) -> Any:
         _names.by_file = outer
 
 
-def _make_code(make: Callable[..., CodeType], arguments: tuple[Any, ...]) -> CodeType:
+def _make_code(
+    make: Callable[..., CodeType], arguments: tuple[Any, ...], file: str | None = None
+) -> CodeType:
     """Make a pickled code object, with the name that its file has here."""
     code = make(*arguments)
-    name = (_names.by_file or {}).get(code.co_filename)
-    return code if name is None else code.replace(co_filename=name)
+    file = code.co_filename if file is None else file
+    return code.replace(co_filename=(_names.by_file or {}).get(file, file))
 
 
 def list_operands_first(kernel: Kernel) -> list[Expr]:
@@ -210,7 +212,8 @@ def _pickler_class() -> Any:
         def reduce_code(self, code: CodeType) -> Any:
             if self.with_places:
                 self.codes.append(code)
-                return _make_code, self.dispatch_table[CodeType](code)
+                # cloudpickle 3.1.3 and later leave the name of the file out
+                return _make_code, (*self.dispatch_table[CodeType](code), code.co_filename)
             bare = code.replace(co_filename="", co_firstlineno=1, co_linetable=b"")
             return self.dispatch_table[CodeType](bare)
 

@@ -1,0 +1,304 @@
+"""Frames in memory that processes of one machine share, so that sockets carry headers alone.
+
+A process says in the handshake of each connection whether it deserializes what it gets, and names an
+anonymous file of its own. A peer that can open that file is one that it can share memory with, in both
+directions: its frames then lie in anonymous files, which the receiver opens and copies from to its device.
+Each file begins with a number, which is that of the message while it is on its way, and 0 when the receiver
+is done with it. The sender keeps files for later messages, as their pages are there already. Elsewhere, and
+where memory is short, frames go through the socket as ever.
+"""
+
+import ctypes
+import functools
+import mmap
+import os
+import secrets
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from typing import Any
+
+import dask
+import numpy as np
+from distributed import protocol
+
+_Octets = np.ndarray[Any, np.dtype[np.uint8]]
+
+KEY = "vkdispatch-memory"  # in handshakes
+PLACES = "vkdispatch-frames"  # in headers of messages
+LEAST_SHARED = 1 << 18  # bytes: smaller frames are not worth it
+_HEAD = 4096  # bytes before the elements, with the number of the message
+_MOST_SHARED = 2 << 30  # bytes of all files of a process
+_MOST_IDLE = 1 << 30  # bytes of files that no message uses
+# Seconds after which a message is taken for lost. A receiver that still wants it notices.
+_LOST = 120.0
+_MOST_HEADERS = 1 << 18  # bytes of a frame that may have headers
+
+
+class SharedFramesLostError(ConnectionError):
+    """The frames of a message are gone: Dask asks for the data again."""
+
+
+class _File:
+    """An anonymous file, mapped by its sender.
+
+    Attributes
+    ----------
+    size
+        Bytes of elements that it has room for.
+    lent_at
+        When it was lent.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.size = size
+        self.lent_at = 0.0
+        self.descriptor = os.memfd_create("vkdispatch", os.MFD_CLOEXEC)
+        try:
+            os.posix_fallocate(self.descriptor, 0, _HEAD + size)  # so that a lack of memory is an error here
+            self.memory = mmap.mmap(self.descriptor, _HEAD + size)
+        except BaseException:
+            os.close(self.descriptor)
+            raise
+        self.inode = os.fstat(self.descriptor).st_ino
+        self._number = ctypes.c_uint64.from_buffer(self.memory)
+
+    @property
+    def number(self) -> int:
+        return self._number.value
+
+    @number.setter
+    def number(self, value: int) -> None:
+        self._number.value = value
+
+    def is_idle(self, now: float) -> bool:
+        """Whether no message uses it, or its message is lost."""
+        return not self.number or now - self.lent_at > _LOST
+
+    def close(self) -> None:
+        """Give the memory back to the system, once no array shows it and no receiver has it open."""
+        os.close(self.descriptor)
+
+
+class _Files:
+    """The files of this process. Those that were used last are at the end."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._all: list[_File] = []
+        self._count = 0
+
+    def lend(self, size: int) -> _File | None:
+        """Return a file with room for this many bytes; None if memory is short."""
+        with self._lock:
+            now = time.monotonic()
+            idle = [each for each in self._all if each.is_idle(now)]
+            found = next((each for each in reversed(idle) if size <= each.size <= 2 * size), None)
+            if found is None:
+                self._drop(idle, size)
+                if size + sum(each.size for each in self._all) > _MOST_SHARED:
+                    return None
+                try:
+                    found = _File(size)
+                except (OSError, ValueError):
+                    return None
+            else:
+                self._all.remove(found)
+            self._all.append(found)
+            self._count += 1
+            found.number, found.lent_at = self._count, now
+            return found
+
+    def _drop(self, idle: list[_File], size: int) -> None:
+        """Close idle files, the oldest first, until there is room for this many bytes."""
+        kept = sum(each.size for each in idle)
+        total = sum(each.size for each in self._all)
+        for each in idle:
+            if kept <= _MOST_IDLE and total + size <= _MOST_SHARED:
+                return
+            self._all.remove(each)
+            each.close()
+            kept, total = kept - each.size, total - each.size
+
+
+_files = _Files()
+
+
+# ---- the handshake
+
+
+@functools.cache
+def _own_mark(pid: int) -> dict[str, Any] | None:
+    """Return what shows peers whether they can open files of this process: a file with a secret."""
+    if not (hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")):
+        return None
+    secret = secrets.token_bytes(16)
+    try:
+        descriptor = os.memfd_create("vkdispatch-mark", os.MFD_CLOEXEC)
+        os.write(descriptor, secret)
+    except OSError:
+        return None
+    return {"pid": pid, "file": descriptor, "secret": secret.hex()}
+
+
+def watch_handshakes() -> None:
+    """Have the connections of `distributed` in this process say whether frames may lie in shared memory."""
+    from distributed.comm.core import Comm
+
+    inform = Comm.handshake_info
+
+    @functools.wraps(inform)
+    def handshake_info(self: Any) -> dict[str, Any]:
+        info: dict[str, Any] = inform(self)
+        # whoever passes messages on may do so to other machines
+        if getattr(self, "deserialize", False) and self.same_host:
+            mark = _own_mark(os.getpid())
+            if mark is not None and dask.config.get("vkdispatch.shared-memory", True):
+                info[KEY] = mark
+        return info
+
+    Comm.handshake_info = handshake_info
+
+
+def can_share(context: Mapping[str, Any] | None) -> bool:
+    """Whether the recipient of a message can open files of this process."""
+    context = context or {}
+    own, other = (context.get(each, {}).get(KEY) for each in ("sender", "recipient"))
+    if not own or not other:
+        return False
+    return _can_open(other["pid"], other["file"], other["secret"])
+
+
+@functools.lru_cache(256)
+def _can_open(pid: int, descriptor: int, secret: str) -> bool:
+    """Whether a process is one of this machine and user, and opens files of it: then it can those of this."""
+    try:
+        if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
+            return False
+        with open(f"/proc/{pid}/fd/{descriptor}", "rb", buffering=0) as file:
+            return file.read(16).hex() == secret
+    except OSError:
+        return False
+
+
+def watch_messages() -> None:
+    """Have `distributed` in this process copy from shared memory in a thread, as from large messages."""
+    from distributed.comm import tcp
+    from distributed.utils import run_in_executor_with_context
+
+    load = tcp.from_frames
+    executor = ThreadPoolExecutor(1, thread_name_prefix="vkdispatch-frames")
+
+    @functools.wraps(load)
+    async def from_frames(
+        frames: Any, deserialize: bool = True, deserializers: Any = None, allow_offload: bool = True
+    ) -> Any:
+        if not (deserialize and allow_offload and any(map(_has_places, frames))):
+            return await load(
+                frames,
+                deserialize=deserialize,
+                deserializers=deserializers,
+                allow_offload=allow_offload,
+            )
+        return await run_in_executor_with_context(
+            executor, protocol.loads, frames, deserialize=True, deserializers=deserializers
+        )
+
+    tcp.from_frames = from_frames
+
+
+def _has_places(frame: Any) -> bool:
+    view = memoryview(frame)
+    return view.nbytes <= _MOST_HEADERS and PLACES.encode() in bytes(view)
+
+
+# ---- frames
+
+
+class Outgoing:
+    """Shared memory of the frames of one message."""
+
+    def __init__(self) -> None:
+        self._files: list[tuple[_File, int]] = []
+
+    def lend(self, size: int) -> _Octets | None:
+        """Return memory for a frame; None if memory is short."""
+        file = _files.lend(size)
+        if file is None:
+            return None
+        self._files.append((file, size))
+        return np.frombuffer(file.memory, np.uint8, size, _HEAD)
+
+    def describe(self) -> list[dict[str, int]]:
+        """Return what the header of the message says of its frames."""
+        return [
+            {
+                "pid": os.getpid(),
+                "file": file.descriptor,
+                "inode": file.inode,
+                "number": file.number,
+                "size": size,
+            }
+            for file, size in self._files
+        ]
+
+    def take_back(self) -> None:
+        """Take back what was lent: the message is not sent."""
+        for file, _ in self._files:
+            file.number = 0
+        self._files.clear()
+
+
+@contextmanager
+def receive_frames(places: list[dict[str, int]]) -> Iterator[list[_Octets]]:
+    """Yield the frames of a message, which nobody may keep, and give them back.
+
+    Raises
+    ------
+    SharedFramesLostError
+        The sender has ended, or took the message for lost.
+    """
+    memories = [_map(each) for each in places]
+    frames = [
+        np.frombuffer(memory, np.uint8, place["size"], _HEAD)
+        for memory, place in zip(memories, places, strict=True)
+    ]
+    lost = None
+    try:
+        yield frames
+    finally:
+        for memory, place in zip(memories, places, strict=True):
+            number = ctypes.c_uint64.from_buffer(memory)
+            if number.value == place["number"]:
+                number.value = 0
+            else:
+                lost = place
+    if lost is not None:
+        raise _lost(lost)
+
+
+def _map(place: dict[str, int]) -> mmap.mmap:
+    try:
+        descriptor = os.open(f"/proc/{place['pid']}/fd/{place['file']}", os.O_RDWR | os.O_CLOEXEC)
+    except OSError as error:
+        raise _lost(place) from error
+    try:
+        if os.fstat(descriptor).st_ino != place["inode"]:
+            raise _lost(place)
+        flags = mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0)
+        memory = mmap.mmap(descriptor, _HEAD + place["size"], flags)
+    except (OSError, ValueError) as error:
+        raise _lost(place) from error
+    finally:
+        os.close(descriptor)
+    if ctypes.c_uint64.from_buffer(memory).value != place["number"]:
+        raise _lost(place)
+    return memory
+
+
+def _lost(place: dict[str, int]) -> SharedFramesLostError:
+    return SharedFramesLostError(
+        f"the {place['size']} bytes that process {place['pid']} has put into shared memory are gone"
+    )
