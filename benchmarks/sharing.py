@@ -330,7 +330,7 @@ def format_figures(value: float | list[float]) -> str:
 @click.command()
 @click.option("--case", type=click.Choice(list(CASES)), help="Measure this one here, and print JSON.")
 @click.option(
-    "--only", type=click.Choice(list(CASES)), multiple=True, help="Cases to measure; several times."
+    "--only", type=click.Choice(list(CASES)), multiple=True, help="Measure this case. May be repeated."
 )
 @click.option("--size", default=1 << 30, show_default=True, help="Bytes of large memory.")
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Where the figures go.")
