@@ -74,10 +74,10 @@ def from_dlpack(
     if isinstance(x, Buffer) or hasattr(type(x), "__vkdispatch_buffer__"):
         return _from_own(x, device, copy)
     begin = start_clock()
-    elements = take_elements(x, "x")
     context = get_context() if device is None else device
     if not isinstance(context, Context):
         raise ArgumentTypeError(f"device: expected a vd.Context or None, got {type(context).__name__}")
+    elements = take_elements(x, "x", context)
     obstacle = _find_obstacle(elements, context)
     if copy is not True and obstacle is None:
         try:
@@ -151,12 +151,14 @@ def _share_foreign(x: Any, name: str, ordered: bool) -> Buffer[Any]:
                 f"{type(x).__name__}"
             ) from None
     begin = start_clock()
-    elements = take_elements(x, name)
     context = get_context()
+    elements = take_elements(x, name, context)
     obstacle = _find_obstacle(elements, context)
     if obstacle is None:
         try:
             buffer = _import(elements, context, ordered)
+            if elements.stream is not None:
+                find_link(context).add_visitor(elements.stream)
             note("take", context, begin)
             return buffer
         except VulkanError as error:
