@@ -6,10 +6,11 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.dtype import DType, component_type, is_complex, is_matrix, is_vector
 from vkdispatch.base.errors import ArgumentTypeError, SharingError, VkDispatchError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.native_module import native
-from vkdispatch.base.record import record
+from vkdispatch.base.record import record, replace
 from vkdispatch.base.sharing.cuda import CUDA, MANAGED, can_link, find_link
 from vkdispatch.base.sharing.cuda_blocks import WORD
 from vkdispatch.base.sharing.cuda_streams import current_stream
@@ -55,6 +56,7 @@ def take_elements(x: Any, name: str, context: Context | None = None) -> Elements
             f"{type(x).__name__}"
         )
     what = describe_array(x)
+    _require_plain(x, name)
     try:
         device = tuple(int(each) for each in x.__dlpack_device__())
         stream = None
@@ -80,11 +82,38 @@ def take_elements(x: Any, name: str, context: Context | None = None) -> Elements
         raise SharingError(f"{name}: {what} gave no tensor: {error}") from None
     kind = dtype_of(tensor.dtype, name)
     shape, strides = tensor.shape, tensor.strides
+    if tensor.device[0] != device[0] and not (tensor.device[0] in _OF_HOST and device[0] in _OF_HOST):
+        raise SharingError(
+            f"{name}: {what} says that it lies on the DLPack device {device}, and its tensor on "
+            f"{tensor.device}"
+        )
+    if tensor.address == 0 and 0 not in shape:
+        raise SharingError(f"{name}: {what} has no memory")
     if strides is None:
         strides = native.c_strides(shape)
     flags = READ_ONLY if _find_library(x) in _IMMUTABLE else tensor.flags & READ_ONLY
     lies_at = tensor.device if stream is None else (CUDA, tensor.device[1])
     return Elements(tensor, tensor.address, lies_at, kind, shape, strides, flags, stream)
+
+
+def _require_plain(x: Any, name: str) -> None:
+    """Raise for an array whose memory alone does not say what its elements are.
+
+    Raises
+    ------
+    TypeError
+        It has a mask.
+    SharingError
+        PyTorch negates its elements when it reads them.
+    """
+    library = _find_library(x)
+    if library == "torch" and x.is_neg():
+        raise SharingError(
+            f"{name}: {describe_array(x)} with its negative bit set cannot be shared; give x.resolve_neg()"
+        )
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    if masked is not None and isinstance(x, masked):
+        raise ArgumentTypeError(f"{name}: a masked array's mask cannot be shared; give x.filled(...)")
 
 
 def _check_device(x: Any, ordinal: int, name: str, context: Context) -> None:
@@ -153,6 +182,24 @@ def is_contiguous(elements: Elements) -> bool:
             elements.shape, elements.strides, native.c_strides(elements.shape), strict=True
         )
     )
+
+
+def merge_components(elements: Elements, kind: DType | None) -> Elements:
+    """Return elements as vectors or matrices of this kind, whose components lie along the last axes.
+
+    Elements that are none stay as they are.
+    """
+    if kind is None or is_complex(kind) or not (is_vector(kind) or is_matrix(kind)):
+        return elements
+    tail = kind.true_numpy_shape
+    shape = elements.shape[: len(elements.shape) - len(tail)]
+    if (
+        elements.kind is not component_type(kind)
+        or elements.shape != shape + tail
+        or not is_contiguous(elements)
+    ):
+        return elements
+    return replace(elements, kind=kind, shape=shape, strides=native.c_strides(shape))
 
 
 def find_obstacle(elements: Elements, context: Context) -> str | None:
