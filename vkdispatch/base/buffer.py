@@ -7,7 +7,13 @@ from vkdispatch.base import dtype, names_elsewhere
 from vkdispatch.base.context import Context, get_context, parse_queue
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OutOfDeviceMemoryError, SharingError
+from vkdispatch.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    OutOfDeviceMemoryError,
+    SharingError,
+    UsageError,
+)
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.host.data import layout_in_memory, plain_array
 from vkdispatch.base.host.fresh import fresh_array
@@ -637,7 +643,10 @@ def from_cuda_array(
     """
     context = None if is_dummy() else get_context()
     if context is None or not can_link(context):
-        raise require_cuda("from_cuda_array", "copy with vd.asbuffer(array.get())")
+        where = "the dummy backend" if context is None else context._devices
+        raise UsageError(
+            f"from_cuda_array: CUDA cannot share memory of {where}; copy with vd.asbuffer(array.get())"
+        )
     elements = read_interface(obj, find_link(context).ordinal)
     shape, kind = elements.shape, elements.kind
     if var_type is not None and kind is not var_type:
