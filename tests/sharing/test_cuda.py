@@ -315,9 +315,12 @@ def test_devices_that_are_not_current(torch: Any, contexts: list[vd.Context]) ->
         with vd.cuda.stream(side, context=context):
             pass
         wrong = contexts[0] if context is not contexts[0] else contexts[1]
-        with pytest.raises(ValueError, match="does not belong to CUDA's device"), vd.use_context(wrong):
-            with vd.cuda.stream(side):
-                pass
+        with (
+            pytest.raises(ValueError, match="does not belong to CUDA's device"),
+            vd.use_context(wrong),
+            vd.cuda.stream(side),
+        ):
+            pass
     assert torch.cuda.current_device() == 0
 
 

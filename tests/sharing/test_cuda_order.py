@@ -121,7 +121,7 @@ def test_more_streams_than_timelines(make_machine: Any, seed: int) -> None:
 def test_a_loan_ends_while_the_link_is_at_work(make_machine: Any, seed: int) -> None:
     machine, (link,) = make_machine()
     stream, memory = create_stream(machine, link), Memory()
-    loans = [link.lend(memory, stream)]
+    loans = [link.lend(memory, stream) for _ in range(2000)]
 
     def collect() -> None:  # as the garbage collector might
         machine.in_signal = lambda: None
@@ -133,6 +133,17 @@ def test_a_loan_ends_while_the_link_is_at_work(make_machine: Any, seed: int) -> 
     machine.engines[0].work("ours")
     assert memory.holds == 0
     assert machine.run(seed) == ["theirs", "ours"]
+
+
+def test_a_loan_ends_in_a_thread_that_does_not_wait_for_the_link(make_machine: Any) -> None:
+    machine, (link,) = make_machine()
+    stream, memory = create_stream(machine, link), Memory()
+    loans = [link.lend(memory, stream)]
+    with link.hold():
+        in_thread(loans.clear)  # would never end if it waited
+        assert memory.holds == 1
+    assert memory.holds == 0
+    machine.run()
 
 
 def test_captures_are_refused(make_machine: Any) -> None:

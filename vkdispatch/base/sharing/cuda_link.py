@@ -287,21 +287,37 @@ class CudaLink:
         self._take_returned()
 
     def _take_returned(self) -> None:
-        while self._returned:
-            with self._mutex:
-                if self._depth or not self._returned:
-                    return  # the call that holds the mutex, of this thread, takes them at its end
-                loan, stream = self._returned.popleft()
-                context = self._context()
-                if context is None or context.closed:
-                    continue
+        # without waiting: the thread may hold another link, whose holder waits for this one
+        while self._returned and self._mutex.acquire(blocking=False):
+            try:
+                if self._depth:
+                    return  # the call that holds the mutex takes them at its end
+                self._depth += 1
                 try:
-                    self.take(stream)
-                except CaptureError:
-                    self._returned.append((loan, stream))
-                    return  # a call after the capture takes it
-                except SharingError:  # the stream is gone, or CUDA is
-                    self.synchronize()
+                    if not self._take_one():
+                        return
+                finally:
+                    self._depth -= 1
+            finally:
+                self._mutex.release()
+
+    def _take_one(self) -> bool:
+        """Take back the loan that ended first. Return whether others may be taken."""
+        try:
+            loan, stream = self._returned.popleft()
+        except IndexError:  # another thread took it
+            return True
+        context = self._context()
+        if context is None or context.closed:
+            return True
+        try:
+            self.take(stream)
+        except CaptureError:
+            self._returned.append((loan, stream))
+            return False  # a call after the capture takes it
+        except SharingError:  # the stream is gone, or CUDA is
+            self.synchronize()
+        return True
 
     def synchronize(self) -> None:
         """Wait on the host for all work of CUDA on the device, if there still is CUDA."""
