@@ -63,15 +63,23 @@ def make_command(
     return main
 
 
-def run_apart(module: str, *arguments: str, **environment: str) -> Any:
-    """Return the JSON that a module prints last in its own process; None, with a message, if it fails."""
-    done = subprocess.run(
-        [sys.executable, "-m", module, *arguments],
-        env={**os.environ, **environment},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def run_apart(module: str, *arguments: str, seconds: float | None = None, **environment: str) -> Any:
+    """Return the JSON that a module prints last in its own process; None, with a message, if it fails.
+
+    A process that takes longer than `seconds` has failed.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", module, *arguments],
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired:
+        click.echo(f"{' '.join(arguments)}: not done after {seconds:.0f} seconds", err=True)
+        return None
     if done.returncode:
         reason = (done.stderr.strip().splitlines() or [f"exit code {done.returncode}"])[-1]
         click.echo(f"{' '.join(arguments)}: {reason}", err=True)

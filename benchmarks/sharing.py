@@ -1,15 +1,18 @@
 """What sharing memory costs: ``python -m benchmarks.sharing``.
 
 Hand-overs between PyTorch and kernels on one NVIDIA GPU, both at work on 1 GiB in turn, copies of memory that
-cannot be shared, the import of a block, copies between contexts, and what calls cost that share nothing, with
-and without memory that can be exported. Each case has a process of its own.
+cannot be shared, the import of a block, copies between contexts and between GPUs, and what calls cost that
+share nothing, with and without memory that can be exported. Each case has a process of its own. A case that
+cannot run here says why on stderr. The figures are printed as a table; ``--json`` writes them to a file.
+
+Two minutes on four GPUs; ``--only peers`` measures one case.
 """
 
 import json
 import os
 import statistics
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,10 +23,13 @@ import numpy as np
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from benchmarks.libraries_apart import run_apart, time_calls
+from vkdispatch.base.sharing.cuda import can_link, find_link
 from vkdispatch.codegen.abbreviations import Buff, Const, f32
 
 Cases = dict[str, Callable[[int], dict[str, float]]]
 PLAIN = "plain"
+PLAIN_ROUNDS = 2
+MOST_SECONDS = 60.0  # of a case; then it is given up
 
 
 @vd.shader("y.size")
@@ -112,24 +118,140 @@ def measure_imports(size: int) -> dict[str, float]:
     }
 
 
-def measure_contexts(size: int) -> dict[str, float]:
-    """Time copies between two contexts, on two devices where there are two."""
-    other = 1 if len([info for info in vd.get_devices() if not info.is_cpu()]) > 1 else 0
-    contexts = [vd.Context([device], [[0]]) for device in (0, other)]
-    buffers = []
-    for context in contexts:
-        with vd.use_context(context):
-            buffers.append(vd.asbuffer(np.ones(size // 4, np.float32)))
-    source, target = buffers
+def find_gpus() -> list[int]:
+    """Return the numbers of the devices that are no CPUs, or the CPU if there is nothing else."""
+    return [number for number, info in enumerate(vd.get_devices()) if not info.is_cpu()] or [0]
 
-    def wait() -> None:
-        for context in contexts:
+
+class Peers:
+    """Contexts, each with two buffers of `size` bytes, that copy to each other.
+
+    Attributes
+    ----------
+    ordinals
+        CUDA's number of each context's device; empty if CUDA does not know them.
+    """
+
+    def __init__(self, devices: list[int], size: int) -> None:
+        self.contexts = [vd.Context([device], [[0]]) for device in devices]
+        self.buffers = [
+            [vd.Buffer(size // 4, vd.uint32, context=context) for _ in range(2)] for context in self.contexts
+        ]
+        is_known = all(can_link(context) for context in self.contexts)
+        self.ordinals = [find_link(context).ordinal for context in self.contexts] if is_known else []
+        self.size = size
+
+    def copy(self, source: int, target: int) -> None:
+        """Copy the first buffer of a context to the second one of another context."""
+        vd.copyto(self.buffers[target][1], self.buffers[source][0])
+
+    def wait(self) -> None:
+        """Wait for all contexts."""
+        for context in self.contexts:
             with vd.use_context(context):
                 vd.queue_wait_idle()
 
-    took = time_calls(lambda: vd.copyto(target, source), wait)[0]
-    where = "two devices" if other else "one device"
-    return {f"copy between contexts of {where}, GB/s": size / took / 1e3}
+    def check(self, source: int, target: int) -> None:
+        """Raise AssertionError if a copy arrives with other values than it left with."""
+        values = np.arange(self.size // 4, dtype=np.uint32) + np.uint32(source + 8 * target)
+        self.buffers[source][0].write(values)
+        self.copy(source, target)
+        if not np.array_equal(self.buffers[target][1].read(0), values):
+            raise AssertionError(f"wrong values in the copy from GPU {source} to {target}")
+
+
+def measure_rate(size: int, copy: Callable[[], object], wait: Callable[[], object]) -> float:
+    """Return the GB/s of a copy of `size` bytes: the median of three rounds of a tenth of a second."""
+    copy()
+    wait()
+    start = time.perf_counter()
+    copy()
+    wait()
+    count = max(1, min(20, int(0.1 / (time.perf_counter() - start))))
+    rounds = []
+    for _ in range(3):
+        start = time.perf_counter()
+        for _ in range(count):
+            copy()
+        wait()
+        rounds.append((time.perf_counter() - start) / count)
+    return size / statistics.median(rounds) / 1e9
+
+
+def measure_contexts(size: int) -> dict[str, float]:
+    """Time copies between two contexts of one device."""
+    peers = Peers(find_gpus()[:1] * 2, size)
+    peers.check(0, 1)
+    return {"copyto, GB/s": measure_rate(size, partial(peers.copy, 0, 1), peers.wait)}
+
+
+def measure_peers(size: int) -> dict[str, float]:
+    """Time copies between GPUs: each pair, a ring of all at once, and the same by PyTorch."""
+    devices = find_gpus()
+    if len(devices) < 2:
+        raise SystemExit("there is one device")
+    peers = Peers(devices, size)
+    if not peers.ordinals:
+        raise SystemExit("CUDA does not know the devices")
+    places = range(len(devices))
+    pairs = [(source, target) for source in places for target in places if source != target]
+    for source, target in pairs:
+        peers.check(source, target)
+    ring = [(place, (place + 1) % len(devices)) for place in places]
+    found = measure_pairs("copyto", size, pairs, ring, peers.copy, peers.wait)
+    return found | measure_torch_peers(size, peers.ordinals, pairs, ring)
+
+
+def measure_torch_peers(
+    size: int, ordinals: list[int], pairs: list[tuple[int, int]], ring: list[tuple[int, int]]
+) -> dict[str, float]:
+    """Time PyTorch's copies between tensors on CUDA's devices with these numbers."""
+    import torch
+
+    tensors = [[torch.ones(size // 4, device=f"cuda:{each}") for _ in range(2)] for each in ordinals]
+
+    def copy(source: int, target: int) -> None:
+        tensors[target][1].copy_(tensors[source][0], non_blocking=True)
+
+    def wait() -> None:
+        for each in ordinals:
+            torch.cuda.synchronize(each)
+
+    return measure_pairs("torch", size, pairs, ring, copy, wait)
+
+
+def measure_pairs(
+    name: str,
+    size: int,
+    pairs: list[tuple[int, int]],
+    ring: list[tuple[int, int]],
+    copy: Callable[[int, int], None],
+    wait: Callable[[], None],
+) -> dict[str, float]:
+    """Time the copies of pairs of GPUs one after the other, and those of a ring at once."""
+
+    def copy_all() -> None:
+        for source, target in ring:
+            copy(source, target)
+
+    found = {f"{name} {i}->{j}, GB/s": measure_rate(size, partial(copy, i, j), wait) for i, j in pairs}
+    return found | {
+        f"{name}, ring of {len(ring)} at once, GB/s": measure_rate(size * len(ring), copy_all, wait)
+    }
+
+
+def measure_pinned_peers(size: int) -> dict[str, float]:
+    """Time copies between GPUs without CUDA, through pinned memory, in both directions."""
+    devices = find_gpus()
+    os.environ["VKDISPATCH_NO_EXPORT"] = "1"
+    peers = Peers(devices[:2] if len(devices) > 1 else devices * 2, size)
+    assert not peers.ordinals
+    found = {}
+    for source, target in ((0, 1), (1, 0)):
+        peers.check(source, target)
+        copy = partial(peers.copy, source, target)
+        found[f"copyto {source}->{target}, GB/s"] = measure_rate(size, copy, peers.wait)
+    return found
 
 
 def measure_plain(size: int) -> dict[str, float]:
@@ -154,43 +276,73 @@ CASES: Cases = {
     "copies": measure_copies,
     "imports": measure_imports,
     "contexts": measure_contexts,
+    "peers": measure_peers,
+    "peers without CUDA": measure_pinned_peers,
     PLAIN: measure_plain,
 }
 
 
-def measure_all(size: int) -> dict[str, Any]:
-    """Return the figures of all cases that run here, and how plain calls compare with and without export."""
+def measure_all(size: int, cases: Sequence[str]) -> dict[str, Any]:
+    """Return the figures of cases that run here, and how plain calls compare with and without export."""
     found: dict[str, Any] = {"device": str(vd.get_devices()[0].device_name), "bytes": size}
-    for case in CASES:
-        if case != PLAIN:
-            found[case] = run_apart("benchmarks.sharing", "--case", case, "--size", str(size))
+
+    def run(case: str, **environment: str) -> dict[str, float] | None:
+        arguments = ("benchmarks.sharing", "--case", case, "--size", str(size))
+        figures: dict[str, float] | None = run_apart(*arguments, seconds=MOST_SECONDS, **environment)
+        return figures
+
+    for case in cases:
+        figures = run(case) if case != PLAIN else None
+        if figures is not None:
+            found[case] = figures
+    if PLAIN not in cases:
+        return found
     rounds: dict[str, list[dict[str, float]]] = {"exported": [], "not exported": []}
-    for _ in range(3):  # in turn, since clocks drift
+    for _ in range(PLAIN_ROUNDS):  # in turn, since clocks drift
         for name, value in (("exported", ""), ("not exported", "1")):
-            os.environ["VKDISPATCH_NO_EXPORT"] = value
-            figures = run_apart("benchmarks.sharing", "--case", PLAIN, "--size", str(size))
+            figures = run(PLAIN, VKDISPATCH_NO_EXPORT=value)
             if figures is not None:
                 rounds[name].append(figures)
-    found[PLAIN] = {
-        call: [min(each[call] for each in rounds[name]) for name in rounds] for call in rounds["exported"][0]
-    }
+    if all(rounds.values()):
+        found[PLAIN] = {
+            call: [min(each[call] for each in rounds[name]) for name in rounds]
+            for call in rounds["exported"][0]
+        }
     return found
 
 
+def format_table(found: dict[str, Any]) -> str:
+    """Return the figures as lines of text, those of plain calls with and without export."""
+    lines = [f"{found['device']}, {found['bytes']} bytes"]
+    for case in CASES:
+        if case in found:
+            lines.append(f"{case}{' (exported, not exported)' if case == PLAIN else ''}")
+            for name, value in found[case].items():
+                lines.append(f"  {name:<50}{format_figures(value)}")
+    return "\n".join(lines)
+
+
+def format_figures(value: float | list[float]) -> str:
+    """Return one figure, or two."""
+    return "".join(f"{each:>12.4g}" for each in (value if isinstance(value, list) else [value]))
+
+
 @click.command()
-@click.option("--case", type=click.Choice(list(CASES)), help="Measure this one, and print its figures.")
+@click.option("--case", type=click.Choice(list(CASES)), help="Measure this one here, and print JSON.")
+@click.option(
+    "--only", type=click.Choice(list(CASES)), multiple=True, help="Measure this case. May be repeated."
+)
 @click.option("--size", default=1 << 30, show_default=True, help="Bytes of large memory.")
 @click.option("--json", "path", type=click.Path(path_type=Path), help="Where the figures go.")
-def main(case: str | None, size: int, path: Path | None) -> None:
+def main(case: str | None, only: tuple[str, ...], size: int, path: Path | None) -> None:
     """Measure what sharing memory costs."""
     if case is not None:
         click.echo(json.dumps({name: round(value, 3) for name, value in CASES[case](size).items()}))
         return
-    found = measure_all(size)
-    text = json.dumps(found, indent=1)
+    found = measure_all(size, only or tuple(CASES))
     if path is not None:
-        path.write_text(text + "\n")
-    click.echo(text)
+        path.write_text(json.dumps(found, indent=1) + "\n")
+    click.echo(format_table(found))
 
 
 if __name__ == "__main__":

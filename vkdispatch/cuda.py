@@ -5,6 +5,7 @@ DLPack shares arrays without this module: `torch.from_dlpack(buf)`, and tensors 
 
 import ctypes
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,8 +13,11 @@ from typing import Any
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
-from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.sharing.cuda import LEGACY_STREAM, CudaLink, current_stream, find_link, parse_stream
+from vkdispatch.base.errors import ArgumentValueError, SharingError
+from vkdispatch.base.native_module import native
+from vkdispatch.base.sharing.cuda import find_link
+from vkdispatch.base.sharing.cuda_link import CudaLink
+from vkdispatch.base.sharing.cuda_streams import LEGACY_STREAM, current_stream, parse_stream
 
 __all__ = ["cupy_allocator", "stream", "torch_pool"]
 
@@ -29,22 +33,25 @@ def stream(s: Any = None, *, context: Context | None = None) -> Iterator[None]:
     Parameters
     ----------
     s
-        A stream of PyTorch, CuPy or cuda-core, or its handle as an int. None is the current stream of PyTorch
-        or CuPy, else the default stream.
+        A stream of PyTorch, CuPy or cuda-core, or its handle as an int. None is the stream of PyTorch or CuPy
+        that is current on the context's device, else the default stream.
     context
         None means the current context.
 
     Raises
     ------
     TypeError, ValueError
-        `s` is no stream.
+        `s` is no stream, or one of another device.
+    RuntimeError
+        The stream's work is being captured in a CUDA graph, which would not repeat that of the block.
     BufferError
         CUDA does not know the context's device, or cuda-bindings is missing.
     """
     link = find_link(context or get_context())
-    handle = current_stream() if s is None else parse_stream(s, "s")
+    handle = current_stream(link.ordinal) if s is None else parse_stream(s, "s")
     if handle is None:
         raise ArgumentValueError("s: expected a CUDA stream, got -1")
+    link.check_stream(handle, "s")
     link.take(handle)
     try:
         yield
@@ -53,41 +60,49 @@ def stream(s: Any = None, *, context: Context | None = None) -> Iterator[None]:
 
 
 class _Allocator:
-    """Allocates memory that CUDA and a context know, as buffers, by address."""
+    """Allocates memory that CUDA and a context know, by address."""
 
     def __init__(self, link: CudaLink, context: Context) -> None:
-        self._link = link
+        self.link = link
         self._context = context
         self._mutex = threading.Lock()
-        self._buffers: dict[int, Buffer[Any]] = {}
+        self._buffers: dict[int, tuple[Buffer[Any], native.Loan]] = {}  # which survive the context
 
-    def allocate(self, size: int) -> int:
-        """Return the address of new memory; 0 if there is none left."""
-        try:
-            buffer: Buffer[Any] = Buffer((max(size, 1) + 3 & ~3,), dtype.uint8, context=self._context)
-            address = self._link.lend_for_good(buffer._native)
-            self._link.give(LEGACY_STREAM)
-        except Exception:
-            return 0
+    def allocate(self, size: int, device: int, stream: int) -> int:
+        """Return the address of new memory for a stream. Raises if there is none left."""
+        if device != self.link.ordinal:
+            raise SharingError(
+                f"this allocator has memory of CUDA's device {self.link.ordinal}, and is asked for that of "
+                f"{device}; make one with a context on that device"
+            )
+        buffer: Buffer[Any] = Buffer((max(size, 1) + 3 & ~3,), dtype.uint8, context=self._context)
+        loan = buffer._native.lend_on_device()
+        address = self.link.lend_for_good(buffer._native)
+        self.link.give(stream)
         with self._mutex:
-            self._buffers[address] = buffer
+            self._buffers[address] = buffer, loan
         return address
 
-    def free(self, address: int) -> None:
-        """Free memory of `allocate`, after CUDA's work up to now."""
+    def free(self, address: int, stream: int | None) -> None:
+        """Free memory of `allocate`, after CUDA's work up to now on a stream; None means on all of them."""
         with self._mutex:
-            buffer = self._buffers.pop(address, None)
-        if buffer is not None:
-            self._link.take_back(None)
+            _, loan = self._buffers.pop(address, (None, None))
+        if loan is not None:
+            if stream is None:
+                self.link.synchronize()
+            self.link.take_back(loan, stream or LEGACY_STREAM)
 
 
-_kept: list[Any] = []  # what PyTorch calls
+def _keep_forever(value: object) -> None:
+    """Let what PyTorch and CuPy call live longer than Python's modules."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(value))
 
 
 def torch_pool(context: Context | None = None) -> Any:
     """Return a `torch.cuda.MemPool` whose tensors need no copy to be arguments of kernels.
 
-    Tensors that are made in `with torch.cuda.use_mem_pool(pool):` lie in memory of the context.
+    Tensors that are made in `with torch.cuda.use_mem_pool(pool):` lie in memory of the context, and on its
+    device, which has to be PyTorch's current one there.
 
     Raises
     ------
@@ -100,21 +115,33 @@ def torch_pool(context: Context | None = None) -> Any:
 
     place = context or get_context()
     allocator = _Allocator(find_link(place), place)
-    allocate = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)(
-        lambda size, device, handle: allocator.allocate(size)
+
+    def allocate(size: int, device: int, stream: int | None) -> int:
+        try:
+            return allocator.allocate(size, device, stream or LEGACY_STREAM)
+        except MemoryError:
+            return 0
+        except Exception as error:  # PyTorch says only that memory is short
+            warnings.warn(f"vd.cuda.torch_pool: {error}", RuntimeWarning, stacklevel=2)
+            return 0
+
+    def free(address: int | None, size: int, device: int, stream: int | None) -> None:
+        allocator.free(address or 0, stream or LEGACY_STREAM)
+
+    address, size, number = ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int
+    functions = (
+        ctypes.CFUNCTYPE(address, size, number, address)(allocate),
+        ctypes.CFUNCTYPE(None, address, size, number, address)(free),
     )
-    free = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_ssize_t, ctypes.c_int, ctypes.c_void_p)(
-        lambda address, size, device, handle: allocator.free(address or 0)
-    )
-    _kept.append((allocate, free))
-    functions = [ctypes.cast(each, ctypes.c_void_p).value for each in (allocate, free)]
-    pluggable = torch._C._cuda_customAllocator(*functions)
-    _kept.append(pluggable)
+    pluggable = torch._C._cuda_customAllocator(*(ctypes.cast(each, address).value for each in functions))
+    _keep_forever((functions, pluggable))
     return torch.cuda.MemPool(pluggable)
 
 
 def cupy_allocator(context: Context | None = None) -> Any:
     """Return an allocator for `cupy.cuda.set_allocator`. Its arrays are arguments of kernels without a copy.
+
+    Arrays are made on the context's device, which has to be CuPy's current one.
 
     Raises
     ------
@@ -127,9 +154,13 @@ def cupy_allocator(context: Context | None = None) -> Any:
 
     place = context or get_context()
     allocator = _Allocator(find_link(place), place)
-    plain = cupy.cuda.PythonFunctionAllocator(
-        lambda size, device: allocator.allocate(size), lambda address, device: allocator.free(address)
-    )
+    ordinal = allocator.link.ordinal
+
+    def allocate(size: int, device: int) -> int:
+        stream = int(cupy.cuda.get_current_stream(ordinal).ptr)
+        return allocator.allocate(size, device, stream or LEGACY_STREAM)
+
+    plain = cupy.cuda.PythonFunctionAllocator(allocate, lambda address, device: allocator.free(address, None))
     pool = cupy.cuda.MemoryPool(plain.malloc)
-    _kept.append((plain, pool))
+    _keep_forever((plain, pool))
     return pool.malloc

@@ -62,10 +62,11 @@ def test_text_of_another_backend(backend: "str | vc.CodeGenBackend") -> None:
 
 def test_features_of_the_cuda_backend() -> None:
     if not can_link(vd.get_context()):
-        with pytest.raises(RuntimeError, match=f"from_cuda_array: {SAID.format('cuda')}"):
+        with pytest.raises(RuntimeError, match="from_cuda_array: CUDA cannot share memory of"):
             vd.from_cuda_array(obj=object())
+    with pytest.raises(RuntimeError, match="cuda_graph_capture: a CUDA graph does not replay"):
+        vd.cuda_graph_capture(cuda_stream=None)
     for what, use in (
-        ("cuda_graph_capture", lambda: vd.cuda_graph_capture(cuda_stream=None)),
         ("external_buffer", lambda: vd.Buffer((1,), vd.float32, external_buffer=object())),  # type: ignore[call-overload]
         ("cuda_stream", lambda: CommandList().submit(instance_count=1, cuda_stream=object())),
     ):

@@ -162,6 +162,20 @@ def test_elements_that_are_repeated_are_read_only(on_host: None) -> None:
         x.__dlpack__()
 
 
+def test_arrays_with_common_elements_are_read_only(takes_host: None) -> None:
+    data = np.arange(64, dtype=np.float32)
+    step = data.itemsize
+    x = vnp.from_dlpack(np.lib.stride_tricks.as_strided(data, (8, 16), (4 * step, step)))
+    assert not x.flags.writeable
+    writes: list[Any] = [lambda: x.fill(0), lambda: vnp.copyto(x, 1), lambda: x.sort(), lambda: double(x)]
+    for write in writes:
+        with pytest.raises(ValueError, match=r"read.only"):
+            write()
+    part = x[:, :4]
+    part += 1
+    np.testing.assert_array_equal(data, [*range(1, 33), *range(32, 64)])
+
+
 @pytest.mark.parametrize("shape", [(3,), (1, 3), (4, 3), (0, 3), (2, 0, 3)])
 def test_views_of_broadcast_to_are_read_only(on_host: None, shape: Any) -> None:
     """As NumPy's, whether elements are repeated or not."""

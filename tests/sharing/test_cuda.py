@@ -138,10 +138,20 @@ def test_arrays_of_cupy(cupy: Any) -> None:
     assert np.array_equal(cupy.asnumpy(array), (np.arange(1000) + 1) * 4)
     with pytest.raises(ValueError, match="var_type"):
         vd.from_cuda_array(other, vd.int32)
+    part = vnp.asarray(np.arange(24, dtype=np.float32).reshape(4, 6))[::2, 1:]
+    assert np.array_equal(cupy.asnumpy(cupy.asarray(part)), part.numpy())
     own = cupy.arange(100, dtype=cupy.float32)
     with pytest.raises(BufferError, match="CUDA's own"):
         vd.from_cuda_array(own)
     assert np.array_equal(vd.from_dlpack(own).read(0), np.arange(100))
+
+
+def test_managed_memory_of_cupy(cupy: Any) -> None:
+    with cupy.cuda.using_allocator(cupy.cuda.malloc_managed):
+        array = cupy.zeros(1 << 22, dtype=cupy.float32)
+        for _ in range(20):
+            array += 1
+    assert (vd.from_dlpack(array).read(0) == 20).all()
 
 
 def test_arrays_of_cupy_of_the_allocator(cupy: Any) -> None:
@@ -230,13 +240,114 @@ def test_tensors_are_dropped_by_any_thread(torch: Any) -> None:
     assert float(vd.sum(vd.asbuffer(np.ones(1000, np.float32)))) == 1000
 
 
+def test_captures_are_refused(torch: Any) -> None:
+    tensor = torch.from_dlpack(vd.asbuffer(np.ones(1000, np.float32)))
+    other = torch.zeros(10, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    double(tensor)
+    with torch.cuda.graph(graph):
+        other += 1
+        with pytest.raises(RuntimeError, match="CUDA graph"):
+            double(tensor)
+        del tensor  # taken back after the capture
+    graph.replay()
+    assert (other == 1).all().item()
+    assert float(vd.sum(vd.asbuffer(np.ones(1000, np.float32)))) == 1000
+
+
+def test_operators_are_left_out_of_cuda_graphs(torch: Any) -> None:
+    operator = vd.torch.kernel_op(scale, "vkdispatch_tests::scale_apart")
+
+    @torch.compile(fullgraph=True, mode="reduce-overhead")
+    def both(x: Any) -> Any:
+        y = x * 2
+        operator(y, 4.0)
+        return y + 1
+
+    for value in range(5):
+        assert (both(torch.full((256,), float(value), device="cuda")) == 8 * value + 1).all().item()
+
+
+def test_a_stream_in_each_thread(torch: Any) -> None:
+    wrong: list[int] = []
+
+    def work() -> None:
+        with torch.cuda.stream(torch.cuda.Stream()):
+            tensor = torch.from_dlpack(vd.asbuffer(np.zeros(1 << 20, np.float32)))
+            for step in range(100):
+                tensor.fill_(float(step))
+                double(tensor)
+                if step % 10 == 9 and not (tensor == 2 * step).all().item():
+                    wrong.append(step)
+
+    threads = [threading.Thread(target=work) for _ in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+
+
+@pytest.fixture
+def contexts(torch: Any) -> Iterator[list[vd.Context]]:
+    devices = [number for number, info in enumerate(vd.get_devices()) if not info.is_cpu()]
+    made = [vd.Context([device], [[0]]) for device in devices[: torch.cuda.device_count()]]
+    if len(made) < 2:
+        pytest.skip("one GPU")
+    yield made
+    for context in made:
+        context.close()
+
+
+def test_devices_that_are_not_current(torch: Any, contexts: list[vd.Context]) -> None:
+    for context in contexts:
+        with vd.use_context(context):
+            tensor = torch.from_dlpack(vd.asbuffer(np.ones(1000, np.float32)))
+            for _ in range(20):
+                tensor += 1
+                scale(tensor, 0.5)
+            assert (tensor == 1).all().item()
+        own = torch.arange(1000, device=tensor.device, dtype=torch.float32)
+        copy = vd.from_dlpack(own, device=context)  # while another context is current
+        assert copy.context is context
+        assert np.array_equal(copy.read(0), np.arange(1000))
+        side = torch.cuda.Stream(device=tensor.device)
+        with vd.cuda.stream(side, context=context):
+            pass
+        wrong = contexts[0] if context is not contexts[0] else contexts[1]
+        with (
+            pytest.raises(ValueError, match="does not belong to CUDA's device"),
+            vd.use_context(wrong),
+            vd.cuda.stream(side),
+        ):
+            pass
+    assert torch.cuda.current_device() == 0
+
+
+def test_copies_between_devices(contexts: list[vd.Context]) -> None:
+    host = np.arange(100_003, dtype=np.uint8)
+    strided = np.arange(240, dtype=np.float32).reshape(6, 8, 5)
+    for source in contexts:
+        buffer = vd.asbuffer(host, context=source)
+        with vd.use_context(source):
+            x = vnp.asarray(strided)
+        for target in contexts:
+            if target is not source:
+                copy = vd.Buffer(host.shape, vd.uint8, context=target)
+                vd.copyto(copy, buffer)
+                assert np.array_equal(copy.read(0), host)
+                moved = x[:, ::-1, 1:].to_device(target)
+                assert np.array_equal(moved.numpy(), strided[:, ::-1, 1:])
+
+
 def test_streams_that_are_none_are_refused(torch: Any) -> None:
     buffer = vd.asbuffer(np.zeros(4, np.float32))
     for wrong in ("a", 1.5j):
         with pytest.raises(TypeError, match="stream"):
             buffer.__dlpack__(stream=wrong)
-    with pytest.raises(ValueError, match="stream"):
-        buffer.__dlpack__(stream=-2)
+    for number in (-2, 0):
+        with pytest.raises(ValueError, match="stream"):
+            buffer.__dlpack__(stream=number)
     assert buffer.__dlpack_device__()[0] == 2
     assert np.array_equal(np.from_dlpack(buffer, device="cpu"), np.zeros(4))
 

@@ -207,6 +207,18 @@ def test_what_a_library_may_do_wrong() -> None:
         capsule = native.make_dlpack(data, address(data), (1, 0), form, (1,), (1,))
         with pytest.raises(BufferError, match=why):
             vd.from_dlpack(_Wrong((1, 0), capsule))
+    for place, start, why in (((2, 0), address(data), r"\(1, 0\).*\(2, 0\)"), ((1, 0), 0, "no memory")):
+        for take in (vd.from_dlpack, vnp.from_dlpack, vd.share):
+            capsule = native.make_dlpack(data, start, place, (2, 32, 1), (4,), (1,))
+            with pytest.raises(BufferError, match=why):
+                take(_Wrong((1, 0), capsule))
+
+
+def test_masks_are_not_lost() -> None:
+    data = np.ma.array(aligned(np.ones(4, np.float32)), mask=[0, 1, 0, 0], copy=False)
+    for take in (vd.from_dlpack, vnp.from_dlpack, vd.share, double):
+        with pytest.raises(TypeError, match="mask"):
+            take(data)
 
 
 def test_capsules_of_another_version_are_released() -> None:
@@ -229,6 +241,8 @@ def test_memory_without_dlpack(takes_host: None) -> None:
     double(buffer)
     np.testing.assert_array_equal(data, 2 * np.arange(64))
     assert not vd.share(memoryview(data).toreadonly()).is_writable
+    with pytest.raises(ValueError, match=r"a memoryview .*vd.asbuffer\(np.array\(x\)\)"):
+        vd.share(memoryview(data)[::2])
     with pytest.raises(TypeError, match="list"):
         vd.share([1, 2, 3])
 
@@ -254,9 +268,22 @@ def test_kernels_take_arrays_of_other_libraries(takes_host: None) -> None:
     y.flags.writeable = False
     with pytest.raises(ValueError, match=r"argument 'x'.*read only"):
         add(y, x)
+    with pytest.raises(ValueError, match=r"argument 'y': a buffer has at most 3 axes"):
+        add(x, x.reshape(2, 2, 2, 32))
     pairs = vd.asbuffer(y).view(vd.vec2)
     scale(pairs, np.array([2, 3], np.float32))  # a value, which is no buffer
     np.testing.assert_array_equal(pairs.read(0), y.reshape(-1, 2) * [2, 3])
+
+
+def test_kernels_take_vectors_as_last_axes(takes_host: None) -> None:
+    x = aligned(np.arange(64, dtype=np.float32).reshape(4, 8, 2))
+    before = x.copy()
+    scale(x, np.array([2, 3], np.float32))
+    scale(x=x, factor=np.array([1, 2], np.float32))
+    np.testing.assert_array_equal(x, before * [2, 6])
+    for wrong in (x.reshape(16, 4), aligned(np.ones((8, 2))), aligned(np.ones((8, 2), np.int32))):
+        with pytest.raises(ValueError, match="expected elements of vec2"):
+            scale(wrong, np.array([2, 3], np.float32))
 
 
 def test_graphs_keep_arrays_of_other_libraries(takes_host: None) -> None:

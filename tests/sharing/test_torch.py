@@ -12,7 +12,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.numpy as vnp
-from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32
+from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32, i32, v3
 
 from .arrays import add, double
 from .hand_overs import KINDS
@@ -144,6 +144,8 @@ def test_vectors_have_axes_of_their_own(on_host: None) -> None:
     [
         (lambda: torch.ones(64, requires_grad=True), "detach"),
         (lambda: torch.ones(64, dtype=torch.complex64).conj(), "conjugate"),
+        (lambda: torch.ones(64, dtype=torch.complex64).conj().imag, "resolve_neg"),
+        (lambda: torch._efficientzerotensor(64), "no memory"),
         (lambda: torch.eye(4).to_sparse(), "strided"),
         (lambda: torch.ones(64, device="meta"), "meta"),
         (lambda: torch.zeros(64, dtype=torch.float8_e4m3fn), "float8_e4m3fn"),
@@ -345,3 +347,68 @@ def test_operators_refuse_tensors_that_require_gradients() -> None:
         torch.compile(compute, backend="aot_eager", fullgraph=True)(weight)
     operator(weight.detach(), 5.0)
     assert (weight == 5).all()
+
+
+@vd.shader("x.size")
+def lengthen(x: Buff[v3], y: Buff[v3]) -> None:
+    i = vc.global_invocation_id().x
+    x[i] = x[i] + y[i] * 2
+
+
+@vd.shader("x.size")
+def square(x: Buff[c64]) -> None:
+    i = vc.global_invocation_id().x
+    x[i] = x[i] * x[i]
+
+
+lengthened = vd.torch.kernel_op(lengthen, "vkdispatch_host_tests::lengthen")
+squared = vd.torch.kernel_op(square, "vkdispatch_host_tests::square")
+
+
+def test_operators_take_vectors_as_last_axes() -> None:
+    y = torch.arange(192.0)
+    torch.library.opcheck(lengthened, (torch.ones(64, 3), y.reshape(64, 3)))
+    for view in (
+        lambda x: x.reshape(64, 3),
+        lambda x: x.reshape(3, 64).T,
+        lambda x: x.reshape(64, 3)[1:33],
+    ):
+        x = torch.ones(192)
+        lengthened(view(x), view(y))
+        assert torch.equal(view(x), 1 + 2 * view(y))
+    with pytest.raises(ValueError, match="expected elements of vec3"):
+        lengthened(torch.ones(64, 4), torch.ones(64, 4))
+
+
+def test_operators_take_tensors_that_pytorch_conjugates_as_it_reads() -> None:
+    whole = torch.arange(64) + torch.arange(64).flip(0) * 1j
+    expected = (whole.conj() ** 2).resolve_conj()
+    squared(whole.conj())
+    assert torch.equal(whole.conj().resolve_conj(), expected)
+    parts = torch.ones(64, dtype=torch.complex64).conj()
+    parts.imag.add_(3)
+    operator(parts.imag, 2.0)
+    assert (parts.imag == 6).all()
+
+
+def test_operators_refuse_copies_that_share_elements() -> None:
+    whole = torch.arange(129.0)
+    with pytest.raises(vd.OverlapError, match=r"'out'.*'x'.*clone"):
+        shifted(whole[1:65], whole[33:97])
+    assert torch.equal(whole, torch.arange(129.0))
+    shifted(whole[::2][:64], whole[1::2])  # these lie between each other
+    assert torch.equal(whole[:128:2], torch.arange(1.0, 129.0, 2).roll(-1))
+    operator(whole[1:65], 0.0)
+    assert not whole[1:65].any() and whole[65] == 65
+
+
+def test_operators_that_pytorch_cannot_name() -> None:
+    for name in ("scale", "a::b::c", "a:b", ""):
+        with pytest.raises(ValueError, match=r"name: expected \"namespace::name\""):
+            vd.torch.kernel_op(scale, name)
+
+    def clip(x: Buff[f32], most: Const[f32] = float("inf")) -> None:
+        x[vc.global_invocation_id().x] = most
+
+    with pytest.raises(NotImplementedError, match="default inf for 'most'"):
+        vd.torch.kernel_op(vd.shader("x.size")(clip))

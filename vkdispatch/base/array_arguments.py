@@ -11,8 +11,10 @@ from typing import Any
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.buffers.foreign import share_argument
+from vkdispatch.base.dtype import DType
 from vkdispatch.base.sharing.imports import has_dlpack
 
+_NO_KINDS: Mapping[int, DType] = {}
 _TAKE, _MAKE = "__vkdispatch_argument__", "__vkdispatch_result__"
 
 
@@ -115,10 +117,13 @@ def replace_arrays(
     )
 
 
-def replace_foreign(values: tuple[Any, ...], names: Mapping[int, str]) -> tuple[Any, ...] | None:
+def replace_foreign(
+    values: tuple[Any, ...], names: Mapping[int, str], kinds: Mapping[int, DType] = _NO_KINDS
+) -> tuple[Any, ...] | None:
     """Return values with arrays of other libraries as buffers, at positions with names for messages.
 
-    None if there are none. Raises as `Given`.
+    Where the kind is a vector or matrix, an array may have the axes of its components last. Returns None if
+    there are no such arrays. Raises as `Given`.
     """
     if not any(is_foreign(values[position]) for position in names):
         return None
@@ -128,6 +133,7 @@ def replace_foreign(values: tuple[Any, ...], names: Mapping[int, str]) -> tuple[
         value = values[position]
         if is_foreign(value):
             found = [buffer for array, buffer in known if array is value]
-            replaced[position] = found[0] if found else share_argument(value, name)
+            kind = kinds.get(position)
+            replaced[position] = found[0] if found else share_argument(value, name, kind)
             known.append((value, replaced[position]))
     return tuple(replaced)

@@ -1,6 +1,5 @@
 """Typed arrays in device memory."""
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, overload
 
@@ -8,7 +7,13 @@ from vkdispatch.base import dtype, names_elsewhere
 from vkdispatch.base.context import Context, get_context, parse_queue
 from vkdispatch.base.cuda_capture import require_cuda
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OutOfDeviceMemoryError, SharingError
+from vkdispatch.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    OutOfDeviceMemoryError,
+    SharingError,
+    UsageError,
+)
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.host.data import layout_in_memory, plain_array
 from vkdispatch.base.host.fresh import fresh_array
@@ -26,7 +31,14 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process.listing import internal
-from vkdispatch.base.sharing.cuda import can_link, current_stream, find_link, parse_stream
+from vkdispatch.base.sharing.cuda import can_link, find_link
+from vkdispatch.base.sharing.cuda_interface import (
+    find_elements,
+    lend_by_interface,
+    make_interface,
+    read_interface,
+)
+from vkdispatch.base.sharing.cuda_link import CudaLoan
 from vkdispatch.base.sharing.exports import (
     Elements,
     export,
@@ -36,7 +48,7 @@ from vkdispatch.base.sharing.exports import (
     place_of,
 )
 from vkdispatch.base.sharing.formats import split_elements
-from vkdispatch.base.sharing.imports import has_dlpack, refuse_write
+from vkdispatch.base.sharing.imports import has_dlpack
 from vkdispatch.base.sharing.shared_memory import copy_of
 from vkdispatch.base.structures import as_pickled, structure_from_numpy
 from vkdispatch.base.synchronization.signal import Signal
@@ -89,6 +101,7 @@ class Buffer(Transfers, Generic[_D]):
     cuda_array_stream = None
     _base: "Buffer[Any] | None" = None  # of a view: the buffer that owns the memory
     _loan: object = None  # of memory that the host uses, too
+    _cuda_loan: CudaLoan | None = None  # of memory that consumers of the interface below use
     _order: object = None  # hashable: differs where the order of elements does not follow from `shape`
 
     @overload
@@ -385,19 +398,9 @@ class Buffer(Transfers, Generic[_D]):
         Consumers wait for the stream in it, and so for all work on the buffer up to now.
         """
         self.require_alive()
-        if self.destroyed or not can_link(self.context):
-            raise AttributeError("__cuda_array_interface__: CUDA cannot share this memory")
-        link = find_link(self.context)
+        self._cuda_loan = loan = lend_by_interface(self.context, self._native, self._cuda_loan)
         shape, component = layout_in_memory(self.var_type, self.shape)
-        link.give(link.stream)
-        return {
-            "shape": shape,
-            "typestr": np.dtype(component).str,
-            "data": (link.lend_for_good(self._native), self._native.read_only),
-            "strides": None,
-            "stream": link.stream,
-            "version": 3,
-        }
+        return make_interface(loan, shape, component, None)
 
     def _lend_elements(self, ordered: bool) -> Elements:
         """Return the elements in memory of the host; see `lend_host_memory`."""
@@ -628,7 +631,7 @@ def from_cuda_array(
     require_contiguous
         Elements that do not lie in C order are refused, whatever it says.
     writable
-        True refuses read-only arrays.
+        True refuses read-only arrays. False makes the buffer read-only; None does if the array is.
     keepalive
         Nothing: the memory lives as long as the buffer.
 
@@ -643,43 +646,20 @@ def from_cuda_array(
     """
     context = None if is_dummy() else get_context()
     if context is None or not can_link(context):
-        raise require_cuda("from_cuda_array", "copy with vd.asbuffer(array.get())")
-    interface = getattr(obj, "__cuda_array_interface__", None)
-    if not isinstance(interface, dict):
-        raise ArgumentTypeError(
-            f"obj: expected an array with __cuda_array_interface__, got {type(obj).__name__}"
+        where = "the dummy backend" if context is None else context._devices
+        raise UsageError(
+            f"from_cuda_array: CUDA cannot share memory of {where}; copy with vd.asbuffer(array.get())"
         )
-    missing = [name for name in ("shape", "typestr", "data") if name not in interface]
-    if missing:
-        raise ArgumentValueError(f"obj: its __cuda_array_interface__ lacks {', '.join(missing)}")
-    shape, component = tuple(interface["shape"]), np.dtype(interface["typestr"])
-    kind = dtype.from_numpy_dtype(component, "obj")
+    elements = read_interface(obj, find_link(context).ordinal)
+    shape, kind = elements.shape, elements.kind
     if var_type is not None and kind is not var_type:
         raise ArgumentValueError(f"var_type: expected {kind.name}, as the array has, got {var_type.__name__}")
-    address, is_read_only = interface["data"]
-    if is_read_only and writable:
+    if elements.is_read_only and writable:
         raise ArgumentValueError("writable: True was given, but the array is read-only")
-    strides = interface.get("strides")
-    if strides is not None and strides != np.empty(shape, component).strides:
-        raise ArgumentValueError("obj: expected elements in C order; copy it so, with cupy.ascontiguousarray")
-    size = math.prod(shape) * component.itemsize
-    if not size:
+    if not elements.size:
         return Buffer(shape, kind)
-    alignment = context._native.binding_alignment
-    if address % alignment:
-        raise SharingError(
-            f"obj: its address {address:#x} is not a multiple of {alignment} bytes, as the device requires; "
-            "copy it with vd.from_dlpack(obj)"
-        )
-    link = find_link(context)
-    memory = link.find(address, address + size, refuse_write if is_read_only else None)
-    if memory is None:
-        raise SharingError(
-            "obj: its memory is CUDA's own, which others cannot use; copy it with vd.from_dlpack(obj)"
-        )
-    stream = parse_stream(interface.get("stream") or current_stream(obj))
-    if stream is not None:
-        link.take(stream)
+    is_read_only = elements.is_read_only or writable is False
+    memory = find_elements(elements, context, is_read_only)
     buffer: Buffer[Any] = Buffer.of_memory(context, memory, shape, kind)
     buffer.is_external, buffer.owns_memory = True, False
     buffer.is_writable = not is_read_only

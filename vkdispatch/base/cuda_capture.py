@@ -38,9 +38,12 @@ def cuda_graph_capture(cuda_stream: Any = None) -> AbstractContextManager[CUDAGr
     Raises
     ------
     RuntimeError
-        The backend is not CUDA. `vd.CommandGraph` replays work on every backend.
+        Always: a CUDA graph cannot replay what the host submits to Vulkan. `vd.CommandGraph` can.
     """
-    raise require_cuda("cuda_graph_capture", "record a vd.CommandGraph instead")
+    raise UsageError(
+        "cuda_graph_capture: a CUDA graph does not replay work that the host submits to Vulkan; record a "
+        "vd.CommandGraph instead"
+    )
 
 
 def get_cuda_capture() -> CUDAGraphCapture | None:

@@ -103,6 +103,7 @@ _OF_ARRAYS = {
     "identify_array": "core.blanks",
     "reduce_array": "core.blanks",
     "lend_elements": "interchange.exchange",
+    "cuda_interface": "interchange.exchange",
     "array_flags": "interchange.layout",
     "view_as": "interchange.layout",
     "view_part": "interchange.layout",

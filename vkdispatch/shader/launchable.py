@@ -124,6 +124,11 @@ class LaunchableKernel:
             for position, parameter in enumerate(self.parameters)
             if parameter.fields is None and isinstance(parameter.slots[0], BufferSlot)
         }
+        self._kinds = {
+            position: slot.kind
+            for position in self._buffers
+            if isinstance(slot := self.parameters[position].slots[0], BufferSlot) and slot.kind is not None
+        }
         self.slots = read_slots(program.description)
         self.constants: tuple[ConstantArray, ...] = tuple(
             parameter.default for parameter in read_constants(program.description)
@@ -192,7 +197,7 @@ class LaunchableKernel:
                 return
             self.check_and_call(replaced[1], graph, self._options_of(size, kwargs, queue))
             return
-        shared = replace_foreign(values, self._buffers)
+        shared = replace_foreign(values, self._buffers, self._kinds)
         if shared is not None:
             try:
                 self._require_writable(shared)

@@ -7,6 +7,7 @@ from vkdispatch.base.errors import ArgumentValueError, SharingError
 from vkdispatch.base.host.pinned import pinned_array
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.sharing.cuda import can_link, find_link
+from vkdispatch.base.sharing.cuda_peers import copy_between_links
 from vkdispatch.base.synchronization.event import ReadFuture
 
 _PART = 8 << 20  # bytes: long enough for the bus, short enough that the first and the last one cost little
@@ -40,10 +41,10 @@ def _copy_by_cuda(dst: Buffer[Any], src: Buffer[Any]) -> bool:
     """Copy by CUDA if it knows both devices. Return whether it does."""
     if not (can_link(src.context) and can_link(dst.context)):
         return False
+    dst._native.settle()  # raises if it is read-only
     try:
         source, target = find_link(src.context), find_link(dst.context)
-        dst._native.settle()
-        source.send(src._native, target, dst._native, src.mem_size)
+        copy_between_links(target, dst._native, source, src._native, src.mem_size)
     except SharingError:
         return False
     return True

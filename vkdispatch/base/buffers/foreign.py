@@ -6,6 +6,7 @@ from typing import Any
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError, VulkanError
 from vkdispatch.base.host.layout import MAX_AXES
 from vkdispatch.base.host_numpy import np
@@ -19,6 +20,7 @@ from vkdispatch.base.sharing.imports import (
     has_dlpack,
     import_memory,
     is_contiguous,
+    merge_components,
     take_elements,
 )
 from vkdispatch.base.sharing.journal import note, start_clock
@@ -74,10 +76,10 @@ def from_dlpack(
     if isinstance(x, Buffer) or hasattr(type(x), "__vkdispatch_buffer__"):
         return _from_own(x, device, copy)
     begin = start_clock()
-    elements = take_elements(x, "x")
     context = get_context() if device is None else device
     if not isinstance(context, Context):
         raise ArgumentTypeError(f"device: expected a vd.Context or None, got {type(context).__name__}")
+    elements = take_elements(x, "x", context)
     obstacle = _find_obstacle(elements, context)
     if copy is not True and obstacle is None:
         try:
@@ -129,20 +131,28 @@ def share(x: Any, *, ordered: bool = True) -> Any:
     return _share_foreign(x, "x", ordered)
 
 
-def share_argument(x: Any, name: str) -> Buffer[Any]:
+def share_argument(x: Any, name: str, kind: DType | None = None) -> Buffer[Any]:
     """Return a buffer on the memory of an array of another library, given where a buffer is expected.
+
+    If the kind is a vector or matrix, the array may have the axes of its components last.
 
     Raises
     ------
     BufferError, ValueError
         It would have to be copied; the message says how, and calls it `name`.
     """
-    return _share_foreign(x, name, True)
+    return _share_foreign(x, name, True, kind)
 
 
-def _share_foreign(x: Any, name: str, ordered: bool) -> Buffer[Any]:
-    what = describe_array(x)
-    if not has_dlpack(x):
+def copy_argument(x: Any, name: str, kind: DType | None) -> Buffer[Any]:
+    """Return a buffer with a copy of the elements that `share_argument` cannot share. Raises BufferError."""
+    context = get_context()
+    return upload(take_elements(x, name, context), context, name, kind)
+
+
+def _share_foreign(x: Any, name: str, ordered: bool, kind: DType | None = None) -> Buffer[Any]:
+    what, is_array = describe_array(x), has_dlpack(x)
+    if not is_array:
         try:
             x = np.asarray(memoryview(x))
         except TypeError:
@@ -151,20 +161,20 @@ def _share_foreign(x: Any, name: str, ordered: bool) -> Buffer[Any]:
                 f"{type(x).__name__}"
             ) from None
     begin = start_clock()
-    elements = take_elements(x, name)
     context = get_context()
+    elements = merge_components(take_elements(x, name, context), kind)
     obstacle = _find_obstacle(elements, context)
     if obstacle is None:
         try:
-            buffer = _import(elements, context, ordered)
+            buffer = _import(elements, context, ordered, name)
+            if elements.stream is not None:
+                find_link(context).add_visitor(elements.stream)
             note("take", context, begin)
             return buffer
         except VulkanError as error:
             obstacle = f"the driver refused it: {error}"
-    raise WrongArrayError(
-        f"{name}: {what} cannot be used without a copy: {obstacle}; copy it, with "
-        "vd.from_dlpack(x, copy=True)"
-    )
+    copy = "vd.from_dlpack(x, copy=True)" if is_array else "vd.asbuffer(np.array(x))"
+    raise WrongArrayError(f"{name}: {what} cannot be used without a copy: {obstacle}; copy it, with {copy}")
 
 
 def _find_obstacle(elements: Elements, context: Context) -> str | None:
@@ -179,16 +189,16 @@ def _find_obstacle(elements: Elements, context: Context) -> str | None:
     return None
 
 
-def _check_axes(elements: Elements) -> None:
+def _check_axes(elements: Elements, name: str = "x") -> None:
     if len(elements.shape) > MAX_AXES:
         raise SharingError(
-            f"x: a buffer has at most {MAX_AXES} axes, got {len(elements.shape)} in {elements.shape}; "
+            f"{name}: a buffer has at most {MAX_AXES} axes, got {len(elements.shape)} in {elements.shape}; "
             "vkdispatch.numpy.from_dlpack takes any number, x.reshape(-1) has one"
         )
 
 
-def _import(elements: Elements, context: Context, ordered: bool) -> Buffer[Any]:
-    _check_axes(elements)
+def _import(elements: Elements, context: Context, ordered: bool, name: str = "x") -> Buffer[Any]:
+    _check_axes(elements, name)
     if math.prod(elements.shape) == 0:
         return Buffer(elements.shape, elements.kind, context=context)
     imported = import_memory(elements, context, ordered, is_whole=True)
@@ -206,10 +216,14 @@ def foreign_buffer(
     return buffer
 
 
-def upload(elements: Elements, context: Context) -> Buffer[Any]:
-    """Return a buffer with a copy of elements. Raises SharingError for more axes than buffers have."""
-    _check_axes(elements)
-    buffer: Buffer[Any] = Buffer(elements.shape, elements.kind, context=context)
+def upload(elements: Elements, context: Context, name: str = "x", kind: DType | None = None) -> Buffer[Any]:
+    """Return a buffer with a copy of elements, which are merged as by `merge_components`.
+
+    Raises SharingError for more axes than buffers have.
+    """
+    merged = merge_components(elements, kind)
+    _check_axes(merged, name)
+    buffer: Buffer[Any] = Buffer(merged.shape, merged.kind, context=context)
     if elements.device[0] == CUDA:
         if not is_contiguous(elements):
             raise SharingError(

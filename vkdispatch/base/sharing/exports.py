@@ -9,7 +9,8 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, Sharin
 from vkdispatch.base.integers import as_int
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record, replace
-from vkdispatch.base.sharing.cuda import CUDA, can_link, find_link, parse_stream
+from vkdispatch.base.sharing.cuda import CUDA, can_link, find_link
+from vkdispatch.base.sharing.cuda_streams import parse_dlpack_stream
 from vkdispatch.base.sharing.formats import dlpack_format
 from vkdispatch.base.sharing.journal import note, start_clock
 
@@ -221,7 +222,10 @@ def lend_memory(
         return lend_host_memory(context, memory, kind, shape)
     begin = start_clock()
     link = find_link(context)
-    loan = link.lend(memory, parse_stream(stream))
+    handle = parse_dlpack_stream(stream)
+    if handle is not None:
+        link.check_stream(handle, "stream")
+    loan = link.lend(memory, handle)
     note("lend", context, begin)
     flags = READ_ONLY if memory.read_only else 0
     return Elements(loan, loan.address, (CUDA, link.ordinal), kind, shape, native.c_strides(shape), flags)

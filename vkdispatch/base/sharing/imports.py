@@ -1,21 +1,34 @@
 """Memory of other libraries, taken by DLPack."""
 
 import math
+import sys
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.dtype import DType, component_type, is_complex, is_matrix, is_vector
 from vkdispatch.base.errors import ArgumentTypeError, SharingError, VkDispatchError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.native_module import native
-from vkdispatch.base.record import record
-from vkdispatch.base.sharing.cuda import CUDA, WORD, can_link, current_stream, find_link
+from vkdispatch.base.record import record, replace
+from vkdispatch.base.sharing.cuda import CUDA, MANAGED, can_link, find_link
+from vkdispatch.base.sharing.cuda_blocks import WORD
+from vkdispatch.base.sharing.cuda_streams import current_stream
 from vkdispatch.base.sharing.exports import CPU, READ_ONLY, Elements
 from vkdispatch.base.sharing.formats import dtype_of
 
-# DLPack's types of devices whose memory the host reads as its own: also pinned for CUDA and ROCm, and
-# managed.
-_OF_HOST = (CPU, 3, 11, 13)
-_NAMES = {2: "CUDA", 4: "OpenCL", 7: "Vulkan", 8: "Metal", 10: "ROCm", 14: "oneAPI", 15: "WebGPU"}
+# DLPack's types of devices whose memory the host reads as its own: also pinned for CUDA and ROCm.
+_OF_HOST = (CPU, 3, 11)
+_NAMES = {
+    2: "CUDA",
+    4: "OpenCL",
+    7: "Vulkan",
+    8: "Metal",
+    10: "ROCm",
+    MANAGED: "CUDA, managed",
+    14: "oneAPI",
+    15: "WebGPU",
+}
 # Libraries whose arrays never change, which their capsules do not say.
 _IMMUTABLE = ("jax", "jaxlib", "tensorflow")
 
@@ -25,8 +38,10 @@ def has_dlpack(value: object) -> bool:
     return hasattr(type(value), "__dlpack__") and hasattr(type(value), "__dlpack_device__")
 
 
-def take_elements(x: Any, name: str) -> Elements:
+def take_elements(x: Any, name: str, context: Context | None = None) -> Elements:
     """Return the elements of an object with `__dlpack__`, which stay where they are.
+
+    Those of a CUDA device are for a context on it; None means the current one.
 
     Raises
     ------
@@ -41,18 +56,22 @@ def take_elements(x: Any, name: str) -> Elements:
             f"{type(x).__name__}"
         )
     what = describe_array(x)
+    _require_plain(x, name)
     try:
         device = tuple(int(each) for each in x.__dlpack_device__())
         stream = None
-        if device[0] == CUDA:
-            stream = _enter_link(x, device[1], name)
+        if device[0] in (CUDA, MANAGED):
+            context = context or get_context()
+            _check_device(x, device[1], name, context)
+            stream = current_stream(device[1], x)
         elif device[0] not in _OF_HOST:
             place = _NAMES.get(device[0], f"DLPack type {device[0]}")
             raise SharingError(
                 f"{name}: {what} lies on the device {device} ({place}), whose memory cannot be taken "
                 "in place; copy it to the host first"
             )
-        capsule = _get_capsule(x, stream)
+        with nullcontext() if stream is None else _select_device(x, device[1]):
+            capsule = _get_capsule(x, stream)
     except VkDispatchError:
         raise
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
@@ -63,15 +82,42 @@ def take_elements(x: Any, name: str) -> Elements:
         raise SharingError(f"{name}: {what} gave no tensor: {error}") from None
     kind = dtype_of(tensor.dtype, name)
     shape, strides = tensor.shape, tensor.strides
+    if tensor.device[0] != device[0] and not (tensor.device[0] in _OF_HOST and device[0] in _OF_HOST):
+        raise SharingError(
+            f"{name}: {what} says that it lies on the DLPack device {device}, and its tensor on "
+            f"{tensor.device}"
+        )
+    if tensor.address == 0 and 0 not in shape:
+        raise SharingError(f"{name}: {what} has no memory")
     if strides is None:
         strides = native.c_strides(shape)
     flags = READ_ONLY if _find_library(x) in _IMMUTABLE else tensor.flags & READ_ONLY
-    return Elements(tensor, tensor.address, tensor.device, kind, shape, strides, flags, stream)
+    lies_at = tensor.device if stream is None else (CUDA, tensor.device[1])
+    return Elements(tensor, tensor.address, lies_at, kind, shape, strides, flags, stream)
 
 
-def _enter_link(x: Any, ordinal: int, name: str) -> int:
-    """Return the stream of `x`, which will wait for the call that takes it."""
-    context = get_context()
+def _require_plain(x: Any, name: str) -> None:
+    """Raise for an array whose memory alone does not say what its elements are.
+
+    Raises
+    ------
+    TypeError
+        It has a mask.
+    SharingError
+        PyTorch negates its elements when it reads them.
+    """
+    library = _find_library(x)
+    if library == "torch" and x.is_neg():
+        raise SharingError(
+            f"{name}: {describe_array(x)} with its negative bit set cannot be shared; give x.resolve_neg()"
+        )
+    masked = getattr(sys.modules.get("numpy.ma"), "MaskedArray", None)
+    if masked is not None and isinstance(x, masked):
+        raise ArgumentTypeError(f"{name}: a masked array's mask cannot be shared; give x.filled(...)")
+
+
+def _check_device(x: Any, ordinal: int, name: str, context: Context) -> None:
+    """Raise SharingError for an array of a CUDA device that a context does not compute on."""
     if not can_link(context):
         raise SharingError(
             f"{name}: {describe_array(x)} lies on a CUDA device, and {context._devices} shares no memory "
@@ -80,12 +126,18 @@ def _enter_link(x: Any, ordinal: int, name: str) -> int:
     link = find_link(context)
     if link.ordinal != ordinal:
         raise SharingError(
-            f"{name}: {describe_array(x)} lies on CUDA's device {ordinal}, and the current context "
-            f"computes on {link.ordinal}; copy it there first"
+            f"{name}: {describe_array(x)} lies on CUDA's device {ordinal}, and the context computes on "
+            f"{link.ordinal}; copy it there first, or use a context on that device"
         )
-    stream = current_stream(x)
-    link.visitors.add(stream)
-    return stream
+
+
+def _select_device(x: Any, ordinal: int) -> AbstractContextManager[Any]:
+    """Make a device the current one of an array's library, since libraries export nothing of others."""
+    library = _find_library(x)
+    if library in ("torch", "cupy"):
+        cuda = sys.modules[library].cuda
+        return cuda.device(ordinal) if library == "torch" else cuda.Device(ordinal)  # type: ignore[no-any-return]
+    return nullcontext()
 
 
 def _get_capsule(x: Any, stream: int | None) -> Any:
@@ -130,6 +182,24 @@ def is_contiguous(elements: Elements) -> bool:
             elements.shape, elements.strides, native.c_strides(elements.shape), strict=True
         )
     )
+
+
+def merge_components(elements: Elements, kind: DType | None) -> Elements:
+    """Return elements as vectors or matrices of this kind, whose components lie along the last axes.
+
+    Elements that are none stay as they are.
+    """
+    if kind is None or is_complex(kind) or not (is_vector(kind) or is_matrix(kind)):
+        return elements
+    tail = kind.true_numpy_shape
+    shape = elements.shape[: len(elements.shape) - len(tail)]
+    if (
+        elements.kind is not component_type(kind)
+        or elements.shape != shape + tail
+        or not is_contiguous(elements)
+    ):
+        return elements
+    return replace(elements, kind=kind, shape=shape, strides=native.c_strides(shape))
 
 
 def find_obstacle(elements: Elements, context: Context) -> str | None:

@@ -364,6 +364,11 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         """Return DLPack's type and number of the device. See `vd.Buffer.__dlpack_device__`."""
         return namespace().dlpack_device(self)
 
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]:
+        """The elements as CUDA's libraries take them. See `vd.Buffer.__cuda_array_interface__`."""
+        return namespace().cuda_interface(self)
+
     def _lend_elements(self, ordered: bool) -> Any:
         """Return the elements in memory of the host: see `vd.share`."""
         return namespace().lend_elements(self, ordered)

@@ -54,12 +54,18 @@ def part_of(view: View, number: int, kind: Kind) -> View:
 
 
 def is_read_only(view: View) -> bool:
-    """Whether a view must not be written: it is one of `broadcast_to`, or it shows an element twice."""
+    """Whether a view must not be written: it is one of `broadcast_to`, or it may show an element twice."""
     if view.storage.is_read_only or view.storage.memory.read_only:
         return True
-    return view.size > 0 and any(
-        stride == 0 and length > 1 for length, stride in zip(view.shape, view.strides, strict=True)
-    )
+    if view.size == 0:
+        return False
+    axes = zip(view.shape, view.strides, strict=True)
+    reach = 0
+    for stride, length in sorted((abs(stride), length) for length, stride in axes if length > 1):
+        if stride <= reach:
+            return True
+        reach += stride * (length - 1)
+    return False
 
 
 def is_f_order(view: View) -> bool:

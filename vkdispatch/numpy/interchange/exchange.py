@@ -9,7 +9,8 @@ from vkdispatch.base.buffers.foreign import foreign_buffer, upload
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError, VulkanError
 from vkdispatch.base.record import replace
-from vkdispatch.base.sharing.cuda import CUDA
+from vkdispatch.base.sharing.cuda import CUDA, can_link
+from vkdispatch.base.sharing.cuda_interface import lend_by_interface, make_interface
 from vkdispatch.base.sharing.exports import (
     READ_ONLY,
     Elements,
@@ -74,9 +75,9 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, orde
     if isinstance(x, (Array, Buffer)):
         return asarray(x, device=device, copy=copy)
     begin = start_clock()
-    elements = take_elements(x, "x")
-    kind = numpy_type(elements.kind)
     place = parse_device(device)
+    elements = take_elements(x, "x", place.context)
+    kind = numpy_type(elements.kind)
     obstacle = find_obstacle(elements, place.context)
     if copy is not True and obstacle is None:
         try:
@@ -149,6 +150,23 @@ def to_dlpack(x: Array, request: Request) -> Any:
 def dlpack_device(x: Array) -> tuple[int, int]:
     """Return DLPack's type and number of an array's device: `Array.__dlpack_device__`."""
     return place_of(x.device.context, "x.numpy()")
+
+
+def cuda_interface(x: Array) -> dict[str, Any]:
+    """Return what `Array.__cuda_array_interface__` shows. Raises AttributeError without CUDA."""
+    context = x.device.context
+    if not can_link(context):  # before the elements are computed
+        raise AttributeError("__cuda_array_interface__: CUDA cannot share this memory")
+    view = view_of(x)
+    view.storage.share()
+    buffer = view.storage.buffer
+    buffer._cuda_loan = loan = lend_by_interface(context, view.storage.memory, buffer._cuda_loan)
+    size = view.dtype.itemsize
+    strides = tuple(stride * size for stride in view.strides)
+    shown = make_interface(loan, view.shape, view.dtype, strides, view.offset * size)
+    if is_read_only(view):
+        shown["data"] = shown["data"][0], True
+    return shown
 
 
 def to_device(x: Array, device: Any, /, *, stream: Any = None) -> Array:

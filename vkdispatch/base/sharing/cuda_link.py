@@ -1,0 +1,359 @@
+"""What a context and CUDA share: memory that both map, and the order of their work, by semaphores.
+
+A block of device memory is exported once as a file descriptor, and CUDA maps it. A stream waits for the
+timelines of the context's queues, and the queues for a timeline that the stream signals. The host waits for
+neither.
+"""
+
+import os
+import sys
+import threading
+import weakref
+from _thread import RLock
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from itertools import count
+from typing import Any
+
+from vkdispatch.base.context import Context
+from vkdispatch.base.errors import ArgumentValueError, SharingError
+from vkdispatch.base.native_module import native
+from vkdispatch.base.sharing.cuda_blocks import CudaBlocks
+from vkdispatch.base.sharing.cuda_streams import (
+    LEGACY_STREAM,
+    PER_THREAD_STREAM,
+    CaptureError,
+    check_result,
+    load_driver,
+)
+from vkdispatch.base.sharing.journal import note, start_clock
+
+_MOST_STREAMS = 64
+_MOST_WAITED = 1000
+
+# What tells a stream from all others: CUDA's number, and the thread's if each thread has a stream of its own.
+_Key = tuple[int, int]
+
+
+class _Thread(threading.local):
+    """What belongs to a thread: its number, and the streams that will wait for the call that it runs."""
+
+    numbers = count(1)
+
+    def __init__(self) -> None:
+        self.number = next(self.numbers)
+        self.visitors: set[int] = set()
+
+
+class _Incoming:
+    """A timeline that a stream signals: its number in the engine, CUDA's semaphore, and the last value."""
+
+    __slots__ = ("number", "timeline", "value")
+
+    def __init__(self, number: int, timeline: Any) -> None:
+        self.number = number
+        self.timeline = timeline
+        self.value = 0
+
+
+class CudaLink:
+    """What a context and CUDA share. All methods may be called by any thread.
+
+    Attributes
+    ----------
+    ordinal
+        CUDA's number of the device.
+    stream
+        The handle of a stream of the link's own.
+    peers
+        Links whose devices' memory this device accesses.
+    """
+
+    def __init__(self, context: Context) -> None:
+        driver = self._driver = load_driver()
+        self._context = weakref.ref(context)
+        self._engine = context._native
+        self._mutex = RLock()
+        self._depth = 0  # calls of the thread that holds the mutex, one within the other
+        self._returned: deque[tuple[native.Loan, int]] = deque()  # loans that ended within such a call
+        self._thread = _Thread()
+        self.peers = weakref.WeakSet[CudaLink]()
+        check_result(driver.cuInit(0))
+        self.ordinal, self.device = self._find_device(context)
+        self.primary = check_result(driver.cuDevicePrimaryCtxRetain(self.device))
+        self.blocks = CudaBlocks(driver, self._engine, self.enter)
+        self._waited: dict[tuple[_Key, int], int] = {}  # by stream and queue: the value that it waited for
+        self._incoming: dict[_Key, _Incoming] = {}  # by stream, the one used last at the end
+        with self.enter():
+            flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
+            self._stream = check_result(driver.cuStreamCreate(flags))
+            self.stream = int(self._stream)
+            self.event = check_result(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+            self._timelines = {
+                slot: self._import_semaphore(self._engine.export_timeline(slot))
+                for slot, _ in self._engine.submit_all(0)
+            }
+
+    def _find_device(self, context: Context) -> tuple[int, Any]:
+        """Return CUDA's number of a context's device, and its handle."""
+        wanted = context.device_infos[0].uuid
+        for ordinal in range(check_result(self._driver.cuDeviceGetCount())):
+            device = check_result(self._driver.cuDeviceGet(ordinal))
+            if bytes(check_result(self._driver.cuDeviceGetUuid(device)).bytes) == wanted:
+                return ordinal, device
+        raise SharingError(f"CUDA does not see {context._devices}; is it hidden by CUDA_VISIBLE_DEVICES?")
+
+    @contextmanager
+    def enter(self) -> Iterator[None]:
+        """Make the device's primary context CUDA's current one."""
+        check_result(self._driver.cuCtxPushCurrent(self.primary))
+        try:
+            yield
+        finally:
+            self._driver.cuCtxPopCurrent()
+
+    @contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keep other threads out, and make the device's primary context CUDA's current one."""
+        with self._mutex:
+            self._depth += 1
+            try:
+                with self.enter():
+                    yield
+            finally:
+                self._depth -= 1
+        self._take_returned()
+
+    # -- memory
+
+    def _import_semaphore(self, file: int) -> Any:
+        description = self._driver.CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC()
+        kinds = self._driver.CUexternalSemaphoreHandleType
+        description.type = kinds.CU_EXTERNAL_SEMAPHORE_HANDLE_TYPE_TIMELINE_SEMAPHORE_FD
+        description.handle.fd = file
+        try:
+            return check_result(self._driver.cuImportExternalSemaphore(description))
+        except SharingError:
+            os.close(file)
+            raise
+
+    def lend(self, memory: native.Buffer, stream: int | None) -> "CudaLoan":
+        """Return the memory of a buffer for CUDA, after all work up to now in the order of a stream."""
+        with self.hold():
+            loan = CudaLoan(self, memory, self.blocks.lend(memory), stream)
+            if stream is not None:
+                self.give(stream)
+            return loan
+
+    def lend_for_good(self, memory: native.Buffer) -> int:
+        """Return where CUDA maps the memory of a buffer, which the caller keeps, and know it by that."""
+        with self.hold():
+            return self.blocks.lend(memory)
+
+    def find(self, first: int, end: int, refusal: Callable[[], None] | None = None) -> native.Buffer | None:
+        """Return a buffer of memory that CUDA was lent, from one address to another; None if there is none.
+
+        The first address is a multiple of the alignment of bindings. The last word belongs to the buffer. The
+        refusal is a function that raises an exception, for memory that must not be written.
+        """
+        with self.hold():
+            return self.blocks.find(first, end, refusal)
+
+    # -- order
+
+    def check_stream(self, stream: int, name: str) -> None:
+        """Raise ValueError for a stream of another device. The error calls it `name`."""
+        if stream in (LEGACY_STREAM, PER_THREAD_STREAM):
+            return
+        with self.enter():
+            owner = check_result(self._driver.cuStreamGetCtx(self._driver.CUstream(stream)))
+        if int(owner) != int(self.primary):
+            raise ArgumentValueError(
+                f"{name}: the stream does not belong to CUDA's device {self.ordinal} (its primary context), "
+                "on which the context computes"
+            )
+
+    def _identify(self, stream: int) -> _Key:
+        """Return what tells a stream from all others, and from later ones with the same handle.
+
+        Raises CaptureError while work of the stream is captured.
+        """
+        driver, handle = self._driver, self._driver.CUstream(stream)
+        code, status = driver.cuStreamIsCapturing(handle)
+        is_implicit = code == driver.CUresult.CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
+        if is_implicit or status not in (None, driver.CUstreamCaptureStatus.CU_STREAM_CAPTURE_STATUS_NONE):
+            raise CaptureError(
+                "a CUDA graph is being captured, and its replays would not repeat work of vkdispatch, which "
+                "the host submits; make this call before or after the capture"
+            )
+        check_result((code,))
+        number = check_result(driver.cuStreamGetId(handle))
+        return number, self._thread.number if stream == PER_THREAD_STREAM else 0
+
+    def give(self, stream: int) -> None:
+        """Let later work of a stream wait for the context's work up to now."""
+        begin = start_clock()
+        with self.hold():
+            key = self._identify(stream)
+            values = {
+                slot: value
+                for slot, value in self._engine.submit_all(0)
+                if value > self._waited.get((key, slot), 0)
+            }
+            if not values:
+                return
+            self._wait(stream, [(self._timelines[slot], value) for slot, value in values.items()])
+            if len(self._waited) > _MOST_WAITED:
+                self._waited.clear()
+            self._waited.update({(key, slot): value for slot, value in values.items()})
+            note("stream wait", self._context(), begin)
+
+    def _wait(self, stream: int, points: list[tuple[Any, int]]) -> None:
+        """Let later work of a stream wait for values of timelines."""
+        driver, parameters = self._driver, []
+        for _, value in points:
+            wait = driver.CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS()
+            wait.params.fence.value = value
+            parameters.append(wait)
+        timelines = [timeline for timeline, _ in points]
+        check_result(
+            driver.cuWaitExternalSemaphoresAsync(
+                timelines, parameters, len(timelines), driver.CUstream(stream)
+            )
+        )
+
+    def take(self, stream: int) -> None:
+        """Let the context's later work wait for the work of a stream up to now."""
+        driver, begin = self._driver, start_clock()
+        with self.hold():
+            key = self._identify(stream)
+            incoming = self._incoming.pop(key, None) or self._start_incoming(stream)
+            self._incoming[key] = incoming
+            incoming.value += 1
+            signal = driver.CUDA_EXTERNAL_SEMAPHORE_SIGNAL_PARAMS()
+            signal.params.fence.value = incoming.value
+            # a stream of its own for signals would cost two milliseconds: the GPU waits for a time slice
+            check_result(
+                driver.cuSignalExternalSemaphoresAsync(
+                    [incoming.timeline], [signal], 1, driver.CUstream(stream)
+                )
+            )
+            self._engine.wait_for_incoming(0, incoming.number, incoming.value)
+            note("device wait", self._context(), begin)
+
+    def _start_incoming(self, stream: int) -> _Incoming:
+        """Return a timeline for a stream to signal: a new one, or the one that was used least recently."""
+        number = len(self._incoming)
+        if number < _MOST_STREAMS:
+            return _Incoming(number, self._import_semaphore(self._engine.export_incoming(number)))
+        oldest, incoming = next(iter(self._incoming.items()))
+        self._wait(stream, [(incoming.timeline, incoming.value)])  # values must not go down
+        del self._incoming[oldest]
+        return incoming
+
+    def copy_in(self, memory: native.Buffer, address: int, size: int, stream: int) -> None:
+        """Copy bytes of CUDA's memory to a buffer, in the order of a stream.
+
+        Later work of the context waits for the copy.
+        """
+        driver = self._driver
+        with self.hold():
+            target = self.blocks.map(memory)
+            self.give(stream)
+            check_result(driver.cuMemcpyDtoDAsync(target, address, size, driver.CUstream(stream)))
+            self.take(stream)
+
+    # -- streams whose arrays are arguments of a call
+
+    def add_visitor(self, stream: int) -> None:
+        """Let a stream wait for the call that this thread runs, when the call has submitted its work."""
+        self._thread.visitors.add(stream)
+
+    def dismiss_visitors(self) -> None:
+        """Let later work of the visitors' streams wait for the context's work up to now."""
+        visitors = self._thread.visitors
+        while visitors:
+            self.give(visitors.pop())
+
+    # -- the end
+
+    def take_back(self, loan: native.Loan, stream: int) -> None:
+        """End a loan: the context's later work comes after that of a stream, whatever has become of it.
+
+        The garbage collector may call this at any time.
+        """
+        self._returned.append((loan, stream))
+        self._take_returned()
+
+    def _take_returned(self) -> None:
+        # without waiting: the thread may hold another link, whose holder waits for this one
+        while self._returned and self._mutex.acquire(blocking=False):
+            try:
+                if self._depth:
+                    return  # the call that holds the mutex takes them at its end
+                self._depth += 1
+                try:
+                    if not self._take_one():
+                        return
+                finally:
+                    self._depth -= 1
+            finally:
+                self._mutex.release()
+
+    def _take_one(self) -> bool:
+        """Take back the loan that ended first. Return whether others may be taken."""
+        try:
+            loan, stream = self._returned.popleft()
+        except IndexError:  # another thread took it
+            return True
+        context = self._context()
+        if context is None or context.closed:
+            return True
+        try:
+            self.take(stream)
+        except CaptureError:
+            self._returned.append((loan, stream))
+            return False  # a call after the capture takes it
+        except SharingError:  # the stream is gone, or CUDA is
+            self.synchronize()
+        return True
+
+    def synchronize(self) -> None:
+        """Wait on the host for all work of CUDA on the device, if there still is CUDA."""
+        if int(self._driver.cuCtxPushCurrent(self.primary)[0]) == 0:
+            self._driver.cuCtxSynchronize()
+            self._driver.cuCtxPopCurrent()
+
+    def __del__(self) -> None:
+        if sys.is_finalizing() or not hasattr(self, "_timelines"):
+            return
+        driver = self._driver
+        if int(driver.cuCtxPushCurrent(self.primary)[0]) == 0:
+            driver.cuStreamSynchronize(self._stream)
+            self.blocks.release()
+            for incoming in self._incoming.values():
+                driver.cuDestroyExternalSemaphore(incoming.timeline)
+            for timeline in self._timelines.values():
+                driver.cuDestroyExternalSemaphore(timeline)
+            driver.cuEventDestroy(self.event)
+            driver.cuStreamDestroy(self._stream)
+            driver.cuCtxPopCurrent()
+        driver.cuDevicePrimaryCtxRelease(self.device)
+
+
+class CudaLoan:
+    """Memory of a buffer that CUDA uses. The context uses it again after the stream that it was lent to."""
+
+    __slots__ = ("_loan", "_stream", "address", "is_read_only", "link")
+
+    def __init__(self, link: CudaLink, memory: native.Buffer, address: int, stream: int | None) -> None:
+        self._loan = memory.lend_on_device()
+        self._stream = LEGACY_STREAM if stream is None else stream
+        self.address = address
+        self.is_read_only = memory.read_only
+        self.link = link
+
+    def __del__(self) -> None:
+        if hasattr(self, "link") and not sys.is_finalizing():
+            self.link.take_back(self._loan, self._stream)
