@@ -324,8 +324,9 @@ def test_devices_that_are_not_current(torch: Any, contexts: list[vd.Context]) ->
     assert torch.cuda.current_device() == 0
 
 
-def test_copies_between_devices(contexts: list[vd.Context]) -> None:
-    host = np.arange(100_003, dtype=np.uint8)
+@pytest.mark.parametrize("size", [3, 100_003, (48 << 20) + 5])  # CUDA's copies are made in parts of 16 MiB
+def test_copies_between_devices(contexts: list[vd.Context], size: int) -> None:
+    host = np.arange(size, dtype=np.uint8)
     strided = np.arange(240, dtype=np.float32).reshape(6, 8, 5)
     for source in contexts:
         buffer = vd.asbuffer(host, context=source)
@@ -338,6 +339,21 @@ def test_copies_between_devices(contexts: list[vd.Context]) -> None:
                 assert np.array_equal(copy.read(0), host)
                 moved = x[:, ::-1, 1:].to_device(target)
                 assert np.array_equal(moved.numpy(), strided[:, ::-1, 1:])
+
+
+def test_copies_between_devices_are_in_the_order_of_their_work(contexts: list[vd.Context]) -> None:
+    buffers = [vd.Buffer((9 << 20,), vd.float32, context=context) for context in contexts]
+    buffers[0].write(np.ones(9 << 20, np.float32))
+    for step in range(20):  # from device to device, without a wait on the host
+        here, there = (buffers[number % len(buffers)] for number in (step, step + 1))
+        with vd.use_context(here.context):
+            scale(here, 0.125)
+            for _ in range(4):
+                scale(here, 2.0)
+        vd.copyto(there, here)
+        with vd.use_context(here.context):
+            scale(here, 0.0)  # after the copy has read it
+    assert (buffers[20 % len(buffers)].read(0) == 2.0**20).all()
 
 
 def test_streams_that_are_none_are_refused(torch: Any) -> None:
