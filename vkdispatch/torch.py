@@ -18,13 +18,13 @@ __all__ = ["kernel_op"]
 
 
 def kernel_op(kernel: ShaderFunction, name: str | None = None) -> Callable[..., None]:
-    """Return a custom operator of PyTorch that runs a kernel on tensors, and that `torch.compile` keeps.
+    """Return a custom PyTorch operator that runs a kernel on tensors and works with `torch.compile`.
 
     Buffers of the kernel become tensors, and values become floats and ints. The operator changes the tensors
     that the kernel writes, and returns None. Tensors on the host of a CPU driver, and those of
     `vd.cuda.torch_pool()`, are used in place. Others are copied on the device before the kernel runs, and
     back after it if the kernel writes them. Kernels have no derivatives: tensors that require a gradient
-    raise ValueError, in `torch.compile`, too. Pass `x.detach()`, and give the derivative in a
+    raise ValueError, also in `torch.compile`. Pass `x.detach()`, and define the derivative with a
     `torch.autograd.Function`.
 
     Parameters
@@ -37,9 +37,9 @@ def kernel_op(kernel: ShaderFunction, name: str | None = None) -> Callable[..., 
     Raises
     ------
     TypeError
-        `kernel` is no kernel.
+        `kernel` is not a kernel.
     NotImplementedError
-        It takes images, structures or vectors by value.
+        The kernel has images, structures or vectors as parameters.
     ImportError
         PyTorch is not installed.
     """

@@ -83,7 +83,7 @@ sum = define_variant(
         bool, the sum says whether any element is true, and the product whether all are. None is int64 or
         uint64 for bool and integers of fewer than 64 bits, else the dtype of `x`.
     out
-        A buffer for the result, of its shape and dtype; None makes one.
+        A buffer for the result, with its shape and dtype; None creates one.
     keepdims
         Whether reduced axes stay, with one element.
     initial
@@ -93,7 +93,7 @@ sum = define_variant(
     output_map
         A `vd.map` for the results, whose first parameter gets the value.
     graph
-        Where to record; None takes the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------
@@ -148,10 +148,10 @@ def mean(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return the mean of elements, along axes or of all.
+    """Return the mean along axes.
 
-    Parameters are those of `sum`. The dtype of the result is float64 for integers and booleans, else that
-    of the elements; float16 and bfloat16 are added up in float32. The mean of no elements is NaN, with a
+    Parameters are those of `sum`. The dtype of the result is float64 for integers and booleans, else that of
+    the elements; float16 and bfloat16 are accumulated in float32. The mean of no elements is NaN, with a
     RuntimeWarning unless a mask decides the number of elements.
 
     Examples
@@ -233,14 +233,14 @@ var = define_variant(
     Parameters
     ----------
     x, axis, dtype, out, keepdims, where, output_map, graph
-        As of `mean`. Complex numbers have a real variance, vectors one for each component.
+        As for `mean`. Complex numbers have a real variance, vectors one for each component.
     ddof, correction
         The divisor is the number of elements less this number; `correction` is another name for `ddof`.
 
     Raises
     ------
     TypeError, ValueError, NotImplementedError
-        As of `mean`; or both `ddof` and `correction` are given.
+        As for `mean`; or both `ddof` and `correction` are given.
 
     Examples
     --------
@@ -306,7 +306,7 @@ min = define_variant(
     Raises
     ------
     TypeError, ValueError
-        As of `sum`; or there are no elements and no `initial`.
+        As for `sum`; or there are no elements and no `initial`.
 
     Examples
     --------
@@ -364,12 +364,12 @@ argmin = define_variant(
     dtype
         The dtype of the result; None is int64.
     x, out, keepdims, output_map, graph
-        As of `sum`.
+        As for `sum`.
 
     Raises
     ------
     TypeError, ValueError
-        As of `sum`; or there are no elements.
+        As for `sum`; or there are no elements.
     NotImplementedError
         The device lacks 64-bit integers; give a `dtype`.
 
@@ -458,7 +458,7 @@ def count_nonzero(
     dtype
         The dtype of the result; None is int64.
     x, axis, out, keepdims, output_map, graph
-        As of `sum`.
+        As for `sum`.
 
     Examples
     --------

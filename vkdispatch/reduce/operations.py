@@ -36,8 +36,8 @@ class ReduceOp:
     reduction
         Combines two GPU values.
     identity
-        The number that changes nothing: `reduction(x, identity)` is x. "inf" and "-inf" are infinities; for
-        integers, the largest and the smallest number.
+        The number that does not change others: `reduction(x, identity)` is x. "inf" and "-inf" are
+        infinities; for integers, the largest and the smallest number.
     subgroup_reduction
         Combines a value over the subgroup, such as `vc.subgroup_add`; None if there is no such function.
     """

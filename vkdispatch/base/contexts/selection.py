@@ -186,7 +186,7 @@ def _parse_device_families(device_index: int, families: object) -> list[int]:
 
 
 def select_queue_families(device_index: int, queue_count: int | None = None) -> list[int]:
-    """Return the queue family of each queue to make on a device, compute-only families first.
+    """Return the queue families for new queues on a device, compute-only families first.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ _HANDLE_LIMIT = 1 << 64
 
 @record
 class QueueHandle:
-    """A queue: its family, its index in the family (None if it was given by handle), and its VkQueue."""
+    """A queue: its family, its index in the family (None if it was passed by handle), and its VkQueue."""
 
     family: int
     index: int | None
@@ -31,7 +31,7 @@ class QueueHandle:
 class DeviceHandles:
     """A VkPhysicalDevice and a VkDevice as ints, the queues in use, and the enabled extensions and features.
 
-    `queues` are those of the context, in order. `transfer_queues` run copies beside them; there may be none.
+    `queues` are those of the context, in order. `transfer_queues` run concurrent copies, and can be empty.
     """
 
     physical_device: int
