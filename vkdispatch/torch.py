@@ -79,7 +79,7 @@ def _declare(parameter: Parameter, place: int) -> str:
         return f"Tensor(a{place}!) {parameter.name}" if slot.writes else f"Tensor {parameter.name}"
     kind = getattr(slot, "kind", None)
     if len(parameter.slots) > 1 or parameter.fields is not None or kind is None or not is_scalar(kind):
-        raise UnsupportedError(f"kernel: operators take tensors and numbers; {parameter.name!r} is neither")
+        raise UnsupportedError(f"kernel: operators accept tensors and numbers; {parameter.name!r} is neither")
     default = "" if parameter.default is None else f"={parameter.default}"
     return f"{'int' if is_integer_dtype(kind) else 'float'} {parameter.name}{default}"
 
@@ -93,8 +93,8 @@ def _refuse_gradients(kernel: ShaderFunction, values: tuple[Any, ...]) -> None:
     for place, value in enumerate(values):
         if getattr(value, "requires_grad", False):
             raise ArgumentValueError(
-                f"{_name_argument(kernel, place)}: the tensor requires its gradient, which operators of "
-                "kernels do not compute; give x.detach()"
+                f"{_name_argument(kernel, place)}: the tensor requires a gradient, which operators of "
+                "kernels do not compute; pass x.detach()"
             )
 
 

@@ -207,7 +207,9 @@ set_argnames("a", "c")
     assert c.tolist() == [2, 3, 5]
 
 
-@program("A body that does not compile", "the error has the messages of each compiler, with line numbers of the order")
+@program(
+    "A body that does not compile", "the error has the messages of each compiler, with lines of the order"
+)
 def errors() -> None:
     order = Order("""set_argnames("a", "c")
 [cpp]

@@ -139,7 +139,7 @@ def test_arrays_of_cupy(cupy: Any) -> None:
     with pytest.raises(ValueError, match="var_type"):
         vd.from_cuda_array(other, vd.int32)
     own = cupy.arange(100, dtype=cupy.float32)
-    with pytest.raises(BufferError, match="CUDA's own"):
+    with pytest.raises(BufferError, match="allocated by CUDA"):
         vd.from_cuda_array(own)
     assert np.array_equal(vd.from_dlpack(own).read(0), np.arange(100))
 

@@ -565,9 +565,7 @@ def asbuffer(
     compute = getattr(type(array), "__vkdispatch_buffer__", None)
     if compute is not None:
         if var_type is not None:
-            raise ArgumentValueError(
-                "var_type: a map has a dtype of its own, its return annotation; leave it out"
-            )
+            raise ArgumentValueError("var_type: the dtype of a map is its return annotation; omit var_type")
         computed: Buffer[Any] = compute(array, context)
         return computed
     if hasattr(array, "__cuda_array_interface__"):
@@ -656,7 +654,7 @@ def from_cuda_array(
         raise ArgumentValueError(f"var_type: expected {kind.name}, as the array has, got {var_type.__name__}")
     address, is_read_only = interface["data"]
     if is_read_only and writable:
-        raise ArgumentValueError("writable: True was given, but the array is read-only")
+        raise ArgumentValueError("writable: True was passed, but the array is read-only")
     strides = interface.get("strides")
     if strides is not None and strides != np.empty(shape, component).strides:
         raise ArgumentValueError("obj: expected elements in C order; copy it so, with cupy.ascontiguousarray")
@@ -673,7 +671,7 @@ def from_cuda_array(
     memory = link.find(address, address + size, refuse_write if is_read_only else None)
     if memory is None:
         raise SharingError(
-            "obj: its memory is CUDA's own, which others cannot use; copy it with vd.from_dlpack(obj)"
+            "obj: its memory was allocated by CUDA, which Vulkan cannot use; copy it with vd.from_dlpack(obj)"
         )
     stream = parse_stream(interface.get("stream") or current_stream(obj))
     if stream is not None:

@@ -99,9 +99,9 @@ def where(
     if x is _MISSING or y is _MISSING:
         given_one = x is not _MISSING or y is not _MISSING
         raise ArgumentValueError(
-            "where: give both x and y, or neither"
+            "where: pass both x and y, or neither"
             if given_one
-            else "where: give x and y; where a condition holds is found by vd.nonzero(condition)"
+            else "where: pass x and y; vd.nonzero(condition) returns the indices where a condition is true"
         )
     tests = parse_operand(condition, "condition")
     if not is_scalar(tests.var_type) and not is_complex(tests.var_type):

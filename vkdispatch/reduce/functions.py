@@ -177,7 +177,7 @@ def _parse_ddof(name: str, ddof: float, correction: float | None) -> float:
     if correction is not None:
         if ddof != 0:
             raise ArgumentValueError(
-                f"{name}: ddof and correction are two names of one argument; give only one of them"
+                f"{name}: ddof and correction are the same argument; pass only one of them"
             )
         ddof = correction
     if not is_number(ddof):

@@ -136,7 +136,7 @@ def _reduce_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffe
         not isinstance(ord, str) and abs(_parse_power(ord, "")) == 2
     ):
         raise UnsupportedError(
-            f"norm: ord={ord!r} of matrices takes their singular values, which vkdispatch does not compute; "
+            f"norm: ord={ord!r} of matrices needs singular values, which vkdispatch does not compute; "
             "use 'fro', 1 or inf, or numpy.linalg.norm(x.read(0), ...)"
         )
     power = _parse_power(ord, "matrices")

@@ -101,10 +101,10 @@ def check_identity(identity: object, kind: DType) -> None:
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"identity: expected a number, 'inf' or '-inf', got {identity!r}") from None
     if number.imag and not is_complex(kind):
-        raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; give a real number")
+        raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; pass a real number")
     whole = is_integer_dtype(wide_type(kind))
     if whole and not math.isinf(number.real) and number.real != int(number.real):
-        raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; give a whole number")
+        raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; pass an integer")
 
 
 def find_identity(operation: ReduceOp, kind: DType) -> Any:

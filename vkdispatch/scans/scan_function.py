@@ -39,7 +39,7 @@ def run_scan(name: str, operation: ScanOp, x: Operand, kind: DType, options: Sca
     direction, segments, graph = options.direction, options.segments, options.graph
     if direction.is_exclusive and operation.identity is None:
         raise ArgumentValueError(
-            f"exclusive: {name!r} has no identity, which its first result would be; give one, such as "
+            f"exclusive: {name!r} has no identity, which is the first result; pass one, such as "
             "@vd.scan(identity=0)"
         )
     shape = x.shape

@@ -137,7 +137,7 @@ def searchsorted(
         None, output_map, wanted.shape, dtype.int64, wanted.context, elsewhere=arrays
     )
     if order is not None and not is_recorded(graph):
-        remedy = "give what vd.argsort returns"
+        remedy = "pass the result of vd.argsort"
         note_bad_index("searchsorted", order, array.size, "an array", "sorter", remedy, negative=False)
     if wanted.size == 0:
         return places

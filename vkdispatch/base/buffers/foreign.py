@@ -86,7 +86,7 @@ def from_dlpack(
         except VulkanError as error:
             obstacle = f"the driver refused it: {error}"
     if copy is False:
-        raise SharingError(f"copy: False was given, but x has to be copied: {obstacle}")
+        raise SharingError(f"copy: False was passed, but x must be copied: {obstacle}")
     return upload(elements, context)
 
 
@@ -212,7 +212,7 @@ def upload(elements: Elements, context: Context) -> Buffer[Any]:
     if elements.device[0] == CUDA:
         if not is_contiguous(elements):
             raise SharingError(
-                "x: its elements do not lie one behind the other in C order; copy it so, with x.contiguous() "
+                "x: its elements are not contiguous in C order; copy it with x.contiguous() "
                 "or cupy.ascontiguousarray(x)"
             )
         if buffer.size:
@@ -233,14 +233,14 @@ def _from_own(x: Any, device: Context | None, copy: bool | None) -> Buffer[Any]:
             buffer = x.__vkdispatch_argument__(True, False)  # what graphs take without a copy
         except ArgumentValueError:
             raise SharingError(
-                f"copy: False was given, but x has to be copied: an array of shape {x.shape} that is a "
-                "part of a larger one, not in C order, or read-only, is no whole buffer"
+                f"copy: False was passed, but x must be copied: an array of shape {x.shape} that is a "
+                "part of a larger one, not in C order, or read-only, is not a whole buffer"
             ) from None
     else:
         buffer = x.__vkdispatch_buffer__(None)
     if device is not None and device is not buffer.context:
         if copy is False:
-            raise SharingError("copy: False was given, but another context needs a copy")
+            raise SharingError("copy: False was passed, but another context needs a copy")
         moved: Buffer[Any] = Buffer(buffer.shape, buffer.var_type, context=device)
         octets: Any = buffer._read_elements()
         moved._native.write(-1, octets)

@@ -142,8 +142,8 @@ def _end_lost_context(names_devices: bool) -> Context | None:
             lost._end()
             return None
         raise lost._lost_error(
-            "it is the global context, on a device of another library: let that library make a new device "
-            "and call make_context_from_handles() again, or close the context: the next one makes its own"
+            "it is the global context, on a device of another library: let that library create a new device "
+            "and call make_context_from_handles() again, or close the context to use a new device"
         )
     if not lost.closed:
         from vkdispatch.base.process.logging import log_warning

@@ -204,7 +204,7 @@ def _check_distinct(handles: ForeignHandles, queues: Sequence[tuple[int, int, in
     named += [("queues", handle) for handle in {handle for _, _, handle in queues if handle}]
     for name, handle in named:
         if handle in owners:
-            raise ArgumentValueError(f"{name}: {handle} is the handle that was given as {owners[handle]}")
+            raise ArgumentValueError(f"{name}: {handle} is the handle that was passed as {owners[handle]}")
         owners[handle] = name
 
 

@@ -60,7 +60,7 @@ class HostProtocols:
         if math.prod(self.shape) != 1:
             raise ArgumentValueError(
                 f"the truth value of a buffer of shape {self.shape} is ambiguous; use vd.any(buf) or "
-                "vd.all(buf), or `is not None` to ask whether there is one"
+                "vd.all(buf), or `is not None` to test for a buffer"
             )
         return bool(self.item())
 
@@ -86,7 +86,7 @@ class HostProtocols:
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
-        raise ArgumentTypeError("a buffer is not iterable: its elements lie on the device; use buf.read(0)")
+        raise ArgumentTypeError("a buffer is not iterable: its elements are on the device; use buf.read(0)")
 
     if not TYPE_CHECKING:  # `Buffer` declares these for its annotation in kernels
 
@@ -109,7 +109,7 @@ class HostProtocols:
             raise AttributeError(text, name=name, obj=self)
 
     def __contains__(self, item: object) -> bool:
-        raise ArgumentTypeError("`in` does not look into a buffer; use `value in buf.read(0)`")
+        raise ArgumentTypeError("`in` does not support buffers; use `value in buf.read(0)`")
 
     def __array_ufunc__(self, ufunc: "np.ufunc", method: str, *inputs: Any, **options: Any) -> Any:
         """Raise TypeError, as NumPy would compute on the host."""

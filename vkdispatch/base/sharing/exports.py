@@ -60,7 +60,7 @@ def make_capsule(elements: Elements, max_version: tuple[int, int] | None) -> Any
     is_versioned = max_version is not None and max_version[0] >= 1
     if elements.flags & READ_ONLY and not is_versioned:
         raise SharingError(
-            "the elements are read-only, which a consumer of DLPack 0.x cannot know; share a copy, or pass "
+            "the elements are read-only, which DLPack 0.x cannot express; share a copy, or pass "
             "max_version=(1, 0)"
         )
     return native.make_dlpack(
@@ -196,7 +196,7 @@ def lend_host_memory(
     begin = start_clock()
     loan = memory.lend(0, ordered)
     if loan is None:
-        raise SharingError("the buffer does not lie in memory of the host; copy it with buf.read(0)")
+        raise SharingError("the buffer is not in host memory; copy it with buf.read(0)")
     note("lend", context, begin)
     if context.borrowed:
         context.loans.add(loan)

@@ -37,7 +37,7 @@ def take_elements(x: Any, name: str) -> Elements:
     """
     if not has_dlpack(x):
         raise ArgumentTypeError(
-            f"{name}: expected an array that has __dlpack__, such as one of NumPy or PyTorch, got "
+            f"{name}: expected an array with __dlpack__, such as one of NumPy or PyTorch, got "
             f"{type(x).__name__}"
         )
     what = describe_array(x)

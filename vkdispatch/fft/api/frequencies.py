@@ -193,8 +193,8 @@ def _shift(
         odd = [axis for axis in chosen if shape[axis] % 2 and shape[axis] > 1]
         if odd:
             raise OverlapError(
-                "out: it is the same memory as x, and in place only axes of even lengths can be shifted; "
-                f"axis {odd[0]} has {shape[odd[0]]}; give another buffer"
+                "out: it shares memory with x, but only axes of even length can be shifted in place; "
+                f"axis {odd[0]} has {shape[odd[0]]}; pass another buffer"
             )
         _make_swap(x.var_type)(x, *steps, graph=graph)
     elif any(steps):

@@ -355,9 +355,7 @@ def read_op() -> GlobalReadOp:
     array([8.+0.j, 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
     """
     if _current.read is None:
-        raise located(
-            ArgumentValueError, "read_op: it is for input maps and kernel maps; there is no read here"
-        )
+        raise located(ArgumentValueError, "read_op: only input maps and kernel maps can call it")
     return _current.read
 
 
@@ -380,7 +378,7 @@ def write_op() -> GlobalWriteOp:
     array([4., 0., 0., 0.], dtype=float32)
     """
     if _current.write is None:
-        raise located(ArgumentValueError, "write_op: it is for output maps; there is no write here")
+        raise located(ArgumentValueError, "write_op: only output maps can call it")
     return _current.write
 
 

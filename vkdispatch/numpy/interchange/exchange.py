@@ -86,7 +86,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, orde
         except VulkanError as error:
             obstacle = f"the driver refused it: {error}"
     if copy is False:
-        raise SharingError(f"copy: False was given, but x has to be copied: {obstacle}")
+        raise SharingError(f"copy: False was passed, but x must be copied: {obstacle}")
     if elements.device[0] == CUDA:
         return asarray(upload(elements, place.context))
     return from_numpy(as_numpy(elements), place)

@@ -208,7 +208,7 @@ def _call_condition(condition: MappingFunction, x: ArrayLike) -> MappedArray:
     called = condition(x) if len(condition.buffer_types) == 1 else None
     if not isinstance(called, MappedArray):
         raise ArgumentTypeError(
-            f"condition: {condition.name!r} takes more than an element; call it: {condition.name}(x, ...)"
+            f"condition: {condition.name!r} has more than one parameter; call it: {condition.name}(x, ...)"
         )
     return called
 
