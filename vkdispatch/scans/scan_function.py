@@ -148,7 +148,7 @@ class ScanFunction(Referenced):
         output_map
             A `vd.map` that is applied to each result.
         graph
-            The graph to record into. None uses the thread's `vd.global_graph()`.
+            The graph to record into; None means the thread's `vd.global_graph()`.
 
         Returns
         -------

@@ -62,14 +62,14 @@ def median(
     axis
         An axis or several; None: all.
     keepdims
-        Whether reduced axes stay, with one element.
+        Whether to keep the reduced axes, with length one.
     dtype
         The dtype of the result, a float. None is float64 for integers and booleans, else the dtype of `x`.
         The mean of two elements is computed in this dtype, or in float32 for float16 and bfloat16.
     out
         A buffer for the result, with its shape and dtype; None creates one.
     output_map
-        A `vd.map` for the results, whose first parameter gets the value.
+        A `vd.map` that is applied to each result; its first parameter is the value.
     graph
         The graph to record into; None means the thread's `vd.global_graph()`.
 

@@ -104,7 +104,7 @@ def searchsorted(
     output_map
         A `vd.map` that is applied to each index (int64).
     graph
-        The graph to record into. None uses the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------

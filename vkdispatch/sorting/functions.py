@@ -71,7 +71,7 @@ def sort(
     output_map
         A `vd.map` that is applied to each sorted key.
     graph
-        The graph to record into. None uses the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------

@@ -59,7 +59,7 @@ def compact(
     output_map
         A `vd.map` that is applied to each element that is kept; `mapped_index()` is its index in the result.
     graph
-        The graph to record into. None uses the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------
@@ -148,7 +148,7 @@ def nonzero(
     fill_value
         With `size`: the index that fills the results after the last one.
     graph
-        The graph to record into. None uses the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------

@@ -86,7 +86,7 @@ def unique(  # noqa: PLR0913
     output_map
         A `vd.map` that is applied to each distinct element.
     graph
-        The graph to record into. None uses the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------

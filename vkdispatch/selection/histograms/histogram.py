@@ -63,7 +63,7 @@ def histogram(
     output_map
         A `vd.map` that is applied to each count.
     graph
-        The graph to record into. None uses the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------

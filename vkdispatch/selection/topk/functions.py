@@ -77,7 +77,7 @@ def topk(
     output_map
         A `vd.map` that is applied to each value.
     graph
-        The graph to record into. None uses the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------
