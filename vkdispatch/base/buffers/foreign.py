@@ -171,7 +171,7 @@ def _find_obstacle(elements: Elements, context: Context) -> str | None:
     if obstacle is not None:
         return obstacle
     if not is_contiguous(elements):
-        return "its elements do not lie one behind the other, in C order"
+        return "its elements are not contiguous in C order"
     alignment = context._native.binding_alignment
     if elements.address % alignment and math.prod(elements.shape):
         return f"it begins at the address {elements.address:#x}, which is not a multiple of {alignment} bytes"

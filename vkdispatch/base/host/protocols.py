@@ -191,7 +191,7 @@ def _explain_refusal(module: str, name: str) -> str:
     called = f"{module.replace('numpy', 'np', 1)}.{name}"
     instead = _find_own_name(module, name) or _ATTRIBUTES.get(name) or "a kernel or map"
     return (
-        f"{called}: NumPy computes on the host, and a buffer lies on the device; use {instead}, or pass "
+        f"{called}: NumPy computes on the host, and a buffer is on the device; use {instead}, or pass "
         "np.asarray(buf)"
     )
 

@@ -165,7 +165,7 @@ def export(
         return make_capsule(copy(), request.max_version)
     if request.device not in (None, device) and not may_copy_to_host:
         raise SharingError(
-            f"dl_device: the memory lies on the DLPack device {device}, and cannot be shared as memory of "
+            f"dl_device: the memory is on the DLPack device {device}, and cannot be shared as memory of "
             f"{request.device}"
         )
     if device == HOST and request.stream is not None:

@@ -49,7 +49,7 @@ def take_elements(x: Any, name: str) -> Elements:
         elif device[0] not in _OF_HOST:
             place = _NAMES.get(device[0], f"DLPack type {device[0]}")
             raise SharingError(
-                f"{name}: {what} lies on the device {device} ({place}), whose memory cannot be taken "
+                f"{name}: {what} is on the device {device} ({place}), whose memory cannot be taken "
                 "in place; copy it to the host first"
             )
         capsule = _get_capsule(x, stream)
@@ -74,13 +74,13 @@ def _enter_link(x: Any, ordinal: int, name: str) -> int:
     context = get_context()
     if not can_link(context):
         raise SharingError(
-            f"{name}: {describe_array(x)} lies on a CUDA device, and {context._devices} shares no memory "
+            f"{name}: {describe_array(x)} is on a CUDA device, and {context._devices} shares no memory "
             "with CUDA; copy it to the host first, with x.cpu() or x.get()"
         )
     link = find_link(context)
     if link.ordinal != ordinal:
         raise SharingError(
-            f"{name}: {describe_array(x)} lies on CUDA's device {ordinal}, and the current context "
+            f"{name}: {describe_array(x)} is on CUDA's device {ordinal}, and the current context "
             f"computes on {link.ordinal}; copy it there first"
         )
     stream = current_stream(x)
