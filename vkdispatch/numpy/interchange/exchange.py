@@ -185,7 +185,7 @@ def to_device(x: Array, device: Any, /, *, stream: Any = None) -> Array:
 def asbuffer(x: Array) -> Buffer[Any]:
     """Return the memory of an array as a `vd.Buffer`; arrays of more than three axes have one axis there.
 
-    The buffer and the array share their memory if the elements lie one behind the other, and are
+    The buffer and the array share their memory if the elements are contiguous in C order and
     not read-only; else it is a copy.
 
     Examples
