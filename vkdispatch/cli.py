@@ -53,7 +53,7 @@ def cli_entrypoint(  # noqa: PLR0913  public: each is an option of its own
 ) -> None:
     """List the devices that vkdispatch sees; the one it would use by itself is marked."""
     if clear and not cache:
-        raise click.UsageError("--clear goes with --cache")
+        raise click.UsageError("--clear requires --cache")
     if cache:
         _show_cache(clear)
         return

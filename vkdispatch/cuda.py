@@ -26,26 +26,26 @@ __all__ = ["cupy_allocator", "stream", "torch_pool"]
 def stream(s: Any = None, *, context: Context | None = None) -> Iterator[None]:
     """Order kernels and functions in a `with` block between the work of a CUDA stream.
 
-    Kernels in the block begin after the work that the stream was given before it. Work that the stream is
-    given after the block begins after these kernels. The host waits for nothing. A block costs two hand-overs
-    of the GPU, of about 160 us each, so give it as much work as possible.
+    Kernels in the block start after the work that was submitted to the stream before the block. Work that is
+    submitted to the stream after the block starts after these kernels. The host does not wait. A block costs
+    two switches between the APIs of about 160 us each on the GPU, so put as much work as possible into it.
 
     Parameters
     ----------
     s
-        A stream of PyTorch, CuPy or cuda-core, or its handle as an int. None is the stream of PyTorch or CuPy
-        that is current on the context's device, else the default stream.
+        A stream of PyTorch, CuPy or cuda-core, or its handle as an int. None means the stream of PyTorch or
+        CuPy that is current on the context's device, else the default stream.
     context
         None means the current context.
 
     Raises
     ------
     TypeError, ValueError
-        `s` is no stream, or one of another device.
+        `s` is not a stream, or belongs to another device.
     RuntimeError
-        The stream's work is being captured in a CUDA graph, which would not repeat that of the block.
+        The work of the stream is being captured in a CUDA graph, which would not repeat that of the block.
     BufferError
-        CUDA does not know the context's device, or cuda-bindings is missing.
+        CUDA does not support the context's device, or cuda-bindings is not installed.
     """
     link = find_link(context or get_context())
     handle = current_stream(link.ordinal) if s is None else parse_stream(s, "s")
@@ -99,17 +99,17 @@ def _keep_forever(value: object) -> None:
 
 
 def torch_pool(context: Context | None = None) -> Any:
-    """Return a `torch.cuda.MemPool` whose tensors need no copy to be arguments of kernels.
+    """Return a `torch.cuda.MemPool` whose tensors can be kernel arguments without a copy.
 
-    Tensors that are made in `with torch.cuda.use_mem_pool(pool):` lie in memory of the context, and on its
-    device, which has to be PyTorch's current one there.
+    Tensors that are created in `with torch.cuda.use_mem_pool(pool):` are in memory of the context. Its device
+    must be PyTorch's current one there.
 
     Raises
     ------
     ImportError
         PyTorch is not installed.
     BufferError
-        CUDA does not know the context's device, or cuda-bindings is missing.
+        CUDA does not support the context's device, or cuda-bindings is not installed.
     """
     import torch
 
@@ -139,7 +139,7 @@ def torch_pool(context: Context | None = None) -> Any:
 
 
 def cupy_allocator(context: Context | None = None) -> Any:
-    """Return an allocator for `cupy.cuda.set_allocator`. Its arrays are arguments of kernels without a copy.
+    """Return an allocator for `cupy.cuda.set_allocator`, whose arrays can be kernel arguments without a copy.
 
     Arrays are made on the context's device, which has to be CuPy's current one.
 
@@ -148,7 +148,7 @@ def cupy_allocator(context: Context | None = None) -> Any:
     ImportError
         CuPy is not installed.
     BufferError
-        CUDA does not know the context's device, or cuda-bindings is missing.
+        CUDA does not support the context's device, or cuda-bindings is not installed.
     """
     import cupy
 

@@ -30,14 +30,14 @@ _MOST_WORK = 10_000  # steps, to find out whether two tensors share elements
 
 
 def kernel_op(kernel: ShaderFunction, name: str | None = None) -> Callable[..., None]:
-    """Return a custom operator of PyTorch that runs a kernel on tensors, and that `torch.compile` keeps.
+    """Return a custom PyTorch operator that runs a kernel on tensors and works with `torch.compile`.
 
     Buffers of the kernel become tensors, and values become floats and ints. Tensors for buffers of vectors or
-    matrices have the axes of the components last. The operator changes the tensors that the kernel writes,
+    matrices have the components along the last axes. The operator changes the tensors that the kernel writes,
     and returns None. Tensors on the host of a CPU driver, and those of `vd.cuda.torch_pool()`, are used in
     place. Others are copied on the device before the kernel runs, and back after it if the kernel writes
-    them. Kernels have no derivatives: tensors that require a gradient raise ValueError, in `torch.compile`,
-    too. Pass `x.detach()`, and give the derivative in a `torch.autograd.Function`.
+    them. Kernels have no derivatives: tensors that require a gradient raise ValueError, also in
+    `torch.compile`. Pass `x.detach()`, and define the derivative with a `torch.autograd.Function`.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ def kernel_op(kernel: ShaderFunction, name: str | None = None) -> Callable[..., 
     Raises
     ------
     TypeError
-        `kernel` is no kernel.
+        `kernel` is not a kernel.
     ValueError
-        `name` is no such name.
+        `name` is not a name of an operator.
     NotImplementedError
-        It takes images, structures or vectors by value, or a default is infinite or NaN.
+        The kernel has images, structures or vectors as parameters, or a default is infinite or NaN.
     ImportError
         PyTorch is not installed.
     """
@@ -100,7 +100,7 @@ def _declare(parameter: Parameter, place: int) -> str:
         return f"Tensor(a{place}!) {parameter.name}" if slot.writes else f"Tensor {parameter.name}"
     kind = getattr(slot, "kind", None)
     if len(parameter.slots) > 1 or parameter.fields is not None or kind is None or not is_scalar(kind):
-        raise UnsupportedError(f"kernel: operators take tensors and numbers; {parameter.name!r} is neither")
+        raise UnsupportedError(f"kernel: operators accept tensors and numbers; {parameter.name!r} is neither")
     default = "" if parameter.default is None else f"={parameter.default}"
     if isinstance(parameter.default, float) and not math.isfinite(parameter.default):
         raise UnsupportedError(
@@ -118,8 +118,8 @@ def _refuse_gradients(kernel: ShaderFunction, values: tuple[Any, ...]) -> None:
     for place, value in enumerate(values):
         if getattr(value, "requires_grad", False):
             raise ArgumentValueError(
-                f"{_name_argument(kernel, place)}: the tensor requires its gradient, which operators of "
-                "kernels do not compute; give x.detach()"
+                f"{_name_argument(kernel, place)}: the tensor requires a gradient, which operators of "
+                "kernels do not compute; pass x.detach()"
             )
 
 

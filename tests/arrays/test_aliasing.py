@@ -394,7 +394,7 @@ REFUSED: dict[str, tuple[str, Callable[..., Any]]] = {
         lambda a, **to: a.random.permutation(doubled(a.x), out=a.x, **to),
     ),
     "fftshift": (
-        "out: .* as x, .* axis 0 has 5",
+        "out: .* with x, .* axis 0 has 5",
         lambda a, **to: vd.fft.fftshift(view(a.row, shape=(5, 8)), 0, out=view(a.row, shape=(5, 8)), **to),
     ),
     "convolve": (
@@ -468,7 +468,7 @@ def test_refused_arguments(name: str, recorded: bool) -> None:
     with pytest.raises(vd.OverlapError, match=text) as caught:
         call(arrays, graph=graph)
     assert isinstance(caught.value, ValueError)
-    assert "give " in str(caught.value)
+    assert "pass " in str(caught.value)
     if graph is not None:
         graph.submit()
     for each, was in zip((arrays.x, arrays.y, arrays.wide, arrays.flags, arrays.whole), before, strict=True):

@@ -8,7 +8,7 @@ import re
 _STATED: tuple[tuple[str, str, str], ...] = (
     (r"vd\.(min|max)", "does not have an identity", "min: `initial` is needed for a `where`"),
     (r"vd\.", "the result would have . axes", "buffers have up to three axes"),
-    (r"vd\.", "in a graph; give size=", "selection: in a graph size= is the only way"),
+    (r"vd\.", "in a graph; pass size=", "selection: in a graph size= is the only way"),
     (
         r"vd\.asrfftbuffer",
         "expected real numbers of 16, 32 or 64 bits",

@@ -51,7 +51,7 @@ set_argnames(("a", "b"), "c")
 
 @program(
     "The sum of two vectors: `Accel(a, b, Order(text), c)`, `run(N)`, `stop()`",
-    "the library is built once for each dtype and rank, and kept on disk",
+    "the library is built once for each dtype and rank, and cached on disk",
 )
 def vectors() -> None:
     a, b = np.arange(100), np.arange(100)
@@ -64,7 +64,7 @@ def vectors() -> None:
 
 @program(
     "`kind=`: one model or a list, the best first; C++, Fortran, OpenMP in both",
-    "an order may have sections in GLSL and Python kernels as well (`glsl`, `vkdispatch`)",
+    "an order can also have sections with GLSL and Python kernels (`glsl`, `vkdispatch`)",
 )
 def kinds() -> None:
     for kind in (*available("cpp", "openmp_cpp", "fortran", "openmp_fortran"), ["cuda", "hip", "cpp"]):
@@ -124,8 +124,8 @@ def lists() -> None:
 
 
 @program(
-    "Runs by number: `run` returns one, `wait(run_id)`, `stop(run_id)`, `isbusy()`",
-    "an error of a run is raised by whoever waits for it",
+    "Run ids: `run` returns one, `wait(run_id)`, `stop(run_id)`, `isbusy()`",
+    "an error of a run is raised by each call that waits for it",
 )
 def runs() -> None:
     a, b, c = np.arange(50.0), np.ones(50), np.zeros(50)
@@ -138,7 +138,7 @@ def runs() -> None:
     assert np.array_equal(c, a + b) and not accel.isbusy()
 
 
-@program("Other arrays for one run: `run(inputs=, outputs=)`")
+@program("Different arrays for one run: `run(inputs=, outputs=)`")
 def other_arrays() -> None:
     a, b, c = np.arange(50.0), np.ones(50), np.zeros(50)
     accel = Accel(a, b, Order(_SUM), c, kind="cpp")
@@ -151,7 +151,7 @@ def other_arrays() -> None:
 
 @program(
     "`output(run_id)` copies the results back while the accelerator stays in use",
-    "`accel.output` without a call stands for the array",
+    "`accel.output` without a call represents the array",
 )
 def output() -> None:
     a, b, c = np.arange(50.0), np.ones(50), np.zeros(50)
@@ -174,7 +174,7 @@ def compilers() -> None:
 
 @program(
     "The preamble: Python names in options of sections, `enable=`, `compile=`",
-    "it has the builtins of arithmetic alone",
+    "only arithmetic builtins are available",
 )
 def preamble() -> None:
     order = Order("""
@@ -207,7 +207,9 @@ set_argnames("a", "c")
     assert c.tolist() == [2, 3, 5]
 
 
-@program("A body that does not compile", "the error has what each compiler said, by the lines of the order")
+@program(
+    "A body that does not compile", "the error has the messages of each compiler, with lines of the order"
+)
 def errors() -> None:
     order = Order("""set_argnames("a", "c")
 [cpp]

@@ -18,17 +18,17 @@ SYSTEMS = {
 def table(programs: Collection) -> str:
     """Return the programs as a table in reStructuredText."""
     lines = [
-        f"{len(programs.programs)} programs, each run by the tests:",
+        f"The tests run these {len(programs.programs)} programs:",
         "",
         ".. list-table::",
         "   :header-rows: 1",
         "   :widths: 55 45",
         "",
-        "   * - what runs",
-        "     - what differs",
+        "   * - Program",
+        "     - Differences",
     ]
     for program in programs.programs:
-        differs = program.differs or "nothing"
+        differs = program.differs or "none"
         lines += [f"   * - {program.what}", f"     - {differs[0].upper()}{differs[1:]}"]
     return "\n".join(lines) + "\n"
 

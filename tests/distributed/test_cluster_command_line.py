@@ -116,7 +116,7 @@ def test_a_preloaded_module_without_a_device_ends_the_worker(client: Client) -> 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "give the address of the scheduler, or --scheduler-file"),
+        ([], "pass the address of the scheduler, or --scheduler-file"),
         (["tcp://127.0.0.1:1", "--device", "nonsense"], "devices: no device matches 'nonsense'"),
         (["tcp://127.0.0.1:1", "--nworkers", "0"], "n_workers: at least one worker"),
         (["tcp://127.0.0.1:1", "--nthreads", "0"], "threads_per_worker: expected an int of 1 or more"),

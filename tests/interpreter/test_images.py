@@ -285,7 +285,7 @@ def test_wrong_image_arguments_are_refused() -> None:
         (np.zeros((0, 4), np.float32), out, r"got one of shape \(0, 4\)"),
         (good, read_only, "argument 'target': the kernel writes to it, and the array is read-only"),
         (vd.Image2D((4, 4)), out, "call .sample"),
-        (good, vd.Image2D((4, 4)).sample(), "give the image itself"),
+        (good, vd.Image2D((4, 4)).sample(), "pass the image itself"),
         (good, HostSampler(out), "expected a NumPy array or a vd.Image, got HostSampler"),
         (vd.Image2D((4, 4), vd.int32).sample(), out, "this image has int32"),
     ]:

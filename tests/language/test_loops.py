@@ -289,13 +289,13 @@ def test_misplaced_blocks() -> None:
                 pass
             with pytest.raises(ValueError, match="1 has a case already"), vc.case_block(1):
                 pass
-            with pytest.raises(ValueError, match="2 is given twice"), vc.case_block(2, 2):
+            with pytest.raises(ValueError, match="2 is passed twice"), vc.case_block(2, 2):
                 pass
             with pytest.raises(ValueError, match="-1 is no value of uint32"), vc.case_block(-1):
                 pass
-            with pytest.raises(RuntimeError, match="case and default blocks only"), vc.if_block(x > 1):
+            with pytest.raises(RuntimeError, match="only case and default blocks"), vc.if_block(x > 1):
                 pass
-            with pytest.raises(RuntimeError, match="case and default blocks only"):
+            with pytest.raises(RuntimeError, match="only case and default blocks"):
                 x.to_register()
             with vc.default_block():
                 pass

@@ -234,9 +234,9 @@ def test_numpy_mapping() -> None:
         (lambda a, b: a.__setitem__(0, -129), ValueError, "-129 does not fit in int8"),
         (lambda a, b: a.__setitem__(0, 1.5), ValueError, "cannot store the float 1.5"),
         (lambda a, b: b.__setitem__(0, vc.to_int(3)), ValueError, "cannot store int32 in float32"),
-        (lambda a, b: vc.new_register(vd.int8, 1), ValueError, "int8 lies in buffers only; .*int32"),
-        (lambda a, b: vc.shared_buffer(vd.bfloat16, 4), ValueError, "bfloat16 lies in buffers only"),
-        (lambda a, b: a[0].to_dtype(vd.uint8), ValueError, "uint8 lies in buffers only; .*uint32"),
+        (lambda a, b: vc.new_register(vd.int8, 1), ValueError, "int8 is only for buffers; .*int32"),
+        (lambda a, b: vc.shared_buffer(vd.bfloat16, 4), ValueError, "bfloat16 is only for buffers"),
+        (lambda a, b: a[0].to_dtype(vd.uint8), ValueError, "uint8 is only for buffers; .*uint32"),
         (lambda a, b: vc.atomic_add(a[0], 1), TypeError, "atomic_add"),
     ],
 )

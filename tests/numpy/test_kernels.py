@@ -79,7 +79,7 @@ def test_an_array_of_more_than_three_axes_is_flat_in_a_kernel() -> None:
 def test_a_part_of_an_array_is_not_written_by_a_kernel(part: Any) -> None:
     out = array()
     for _ in range(2):
-        with pytest.raises(ValueError, match=r"scale .*'dst'.*give x.copy\(\)"):
+        with pytest.raises(ValueError, match=r"scale .*'dst'.*pass x.copy\(\)"):
             scale(part(out), array(), 2.0)
     np.testing.assert_array_equal(out.numpy(), HOST)
 

@@ -87,7 +87,7 @@ def test_out_and_where() -> None:
     first, second = vnp.zeros_like(array), vnp.zeros_like(array)
     np.divmod(array, 5, out=(first, second))
     np.testing.assert_array_equal(second.numpy(), host % 5)
-    with pytest.raises(ValueError, match="give out= as well"):
+    with pytest.raises(ValueError, match="pass out= as well"):
         np.add(array, 1, where=array > 4)
     with pytest.raises(TypeError, match="cannot cast"):
         np.divide(vnp.asarray(N), 2, out=vnp.asarray(N))

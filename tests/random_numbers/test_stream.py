@@ -274,7 +274,7 @@ def test_unseeded_generators_differ() -> None:
         ({"bit_generator": "pcg64"}, ValueError, "bit_generator: expected one of"),
         ({"seed": np.random.default_rng(1)}, TypeError, "that is supported is Philox"),
         ({"seed": Philox(1), "key": 1}, ValueError, "already has a key"),
-        ({"seed": 1, "key": 1}, ValueError, "seed, key: give one"),
+        ({"seed": 1, "key": 1}, ValueError, "seed, key: pass one"),
         ({"key": 2**64}, ValueError, "key: expected"),
         ({"key": (1, 2, 3)}, ValueError, "key: expected"),
         ({"key": "ab"}, TypeError, "key: expected"),

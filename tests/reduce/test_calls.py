@@ -256,7 +256,7 @@ def test_wrong_workgroups() -> None:
         (vd.reduce.SubgroupXor, vd.float32, "expected integers"),
         (vd.reduce.SubgroupAnd, vd.complex64, "expected integers"),
         (SubgroupAdd, vd.bool_, "uint32"),
-        (ReduceOp("half", lambda a, b: a, 0.5), vd.int32, "whole number"),
+        (ReduceOp("half", lambda a, b: a, 0.5), vd.int32, "pass an integer"),
         (ReduceOp("text", lambda a, b: a, "zero"), vd.int32, "'inf'"),
         (ReduceOp("imaginary", lambda a, b: a, 1j), vd.float32, "is not a float32"),
     ],

@@ -371,5 +371,5 @@ def test_a_map_has_a_dtype_of_its_own() -> None:
         return x * 2
 
     mapped: Any = doubled(vd.asbuffer(np.ones(3, np.float32)))
-    with pytest.raises(ValueError, match=r"^var_type: a map has a dtype of its own"):
+    with pytest.raises(ValueError, match=r"^var_type: the dtype of a map is its return annotation"):
         vd.asbuffer(mapped, vd.float16)

@@ -83,7 +83,7 @@ def test_conditions_that_are_maps() -> None:
         vd.compact(doubled(x), positive, output_map=doubled).read(0), 4 * data[data > 0]
     )
     np.testing.assert_array_equal(vd.nonzero(positive(x))[0].read(0), np.nonzero(data > 0)[0])
-    with pytest.raises(TypeError, match="more than an element"):
+    with pytest.raises(TypeError, match="more than one parameter"):
         vd.compact(x, above)
 
 

@@ -225,7 +225,7 @@ def test_invalid_arguments() -> None:
         vd.histogram(x, [3, 2, 1])
     with pytest.raises(ValueError, match="finite"):
         vd.histogram(x, 3, (0, np.inf))
-    with pytest.raises(ValueError, match="before the first"):
+    with pytest.raises(ValueError, match="less than the first"):
         vd.histogram(x, 3, (2, 1))
     with pytest.raises(ValueError, match="weights"):
         vd.histogram(x, 3, weights=vd.asbuffer(np.arange(3, dtype=np.float32)))

@@ -305,10 +305,10 @@ def test_bad_specialization(values: Any, error: type[Exception], text: str) -> N
 
 
 def test_workgroup_sizes() -> None:
-    with pytest.raises(ValueError, match=r"local_size: \(32, 1, 1\) is given, the code says \(64, 1, 1\)"):
+    with pytest.raises(ValueError, match=r"local_size: \(32, 1, 1\) is passed, the code says \(64, 1, 1\)"):
         vd.glsl_kernel(SCALE, SCALE_ARGUMENTS, local_size=32)
     assert vd.glsl_kernel(SCALE, SCALE_ARGUMENTS, local_size=64).local_size == (64, 1, 1)
-    with pytest.raises(ValueError, match=r"local_size: .* is given"):
+    with pytest.raises(ValueError, match=r"local_size: .* is passed"):
         vd.glsl_kernel(SPECIAL, [("out", Buff[f32])], local_size=8, specialization={10: 4})
     with pytest.raises(ValueError, match="local_size"):
         special(vd.glsl_kernel(SPECIAL, [("out", Buff[f32])], local_size=(1 << 20)))
@@ -340,7 +340,7 @@ BUFFER, ALPHA, COUNT = SCALE_ARGUMENTS
         (
             [("data", Img2[f32]), ALPHA, COUNT],
             ValueError,
-            "a sampled image is given, and the code has the storage",
+            "a sampled image is passed, and the code has the storage",
         ),
         ([("data", f32), ALPHA, COUNT], TypeError, "expected Buff"),
         ([("data", Buff[int]), ALPHA, COUNT], TypeError, "expected a dtype"),  # type: ignore[type-arg, list-item]

@@ -130,7 +130,7 @@ def test_files_that_include_each_other() -> None:
     [
         (
             None,
-            r"line 3 of the source: #include 'lib/scale.glsl': there is no such file; give its text, or its",
+            r"line 3 of the source: #include 'lib/scale.glsl': there is no such file; pass its text or its",
         ),
         ({"x": ""}, r"#include 'lib/scale.glsl': there is no such file; searched the texts 'x'$"),
         ([{"x": ""}, {}], r"searched the texts 'x' and the texts \(none\)$"),

@@ -249,7 +249,7 @@ def test_dictionaries_and_dataclasses_go_by_name() -> None:
     data = out(3)
     in_order(data, Otherwise(2.0, 100, -1.5))  # type: ignore[arg-type]
     assert data.read(0).tolist() == [2, 100, -1.5]
-    with pytest.raises(ValueError, match=r"field 'beta' would go to 'alpha' .* by its order: give all"):
+    with pytest.raises(ValueError, match=r"field 'beta' would go to 'alpha' .* by its order: name all"):
         vd.glsl_kernel(SIMPLE, {"data": Buff[f32], "params": Half})
 
 
@@ -292,7 +292,7 @@ void main() {{ data[0] = one.a; data[1] = one.b; data[2] = two.a; data[3] = two.
     data = out(4)
     kernel(data, {"two": {"a": 3, "b": 4}, "one": {"a": 1, "b": 2}})
     assert data.read(0).tolist() == [1, 2, 3, 4]
-    with pytest.raises(ValueError, match=r"nothing is given for 'one.b', 'two.a'; there is no 'two.c'"):
+    with pytest.raises(ValueError, match=r"no value is passed for 'one.b', 'two.a'; there is no 'two.c'"):
         kernel(data, {"two": {"c": 3, "b": 4}, "one": {"a": 1}})
     with pytest.raises(TypeError, match="'two': expected a dictionary or a dataclass instance, got int 5"):
         kernel(data, {"two": 5, "one": {"a": 1, "b": 2}})
@@ -304,7 +304,7 @@ void main() {{ data[0] = one.a; data[1] = one.b; data[2] = two.a; data[3] = two.
         ({"alpha": f32, "count": u32}, r"has 1 values left \(beta float32\), the arguments have 0"),
         (
             {"alhpa": f32, "count": u32, "beta": f32},
-            "no free member 'alhpa'; nothing is given for 'alpha'; its members are alpha float32, count ",
+            "no free member 'alhpa'; no value is passed for 'alpha'; its members are alpha float32, count ",
         ),
         (
             {"alpha": u32, "count": u32, "beta": f32},
@@ -328,7 +328,7 @@ def test_bad_calls() -> None:
         (
             {"alpha": 1, "count": 2},
             ValueError,
-            "nothing is given for 'beta'; its members are alpha, count, beta",
+            "no value is passed for 'beta'; its members are alpha, count, beta",
         ),
         ({"alpha": 1, "count": 2, "beta": 3, "x": 4}, ValueError, "there is no 'x'"),
         (
@@ -339,7 +339,7 @@ def test_bad_calls() -> None:
         ({"alpha": 1, "count": -2, "beta": 3}, ValueError, "field 'count': -2 does not fit"),
         (5, TypeError, "expected a dictionary or a dataclass instance, got int 5"),
         (None, TypeError, "expected a dictionary"),
-        (Half(1, 2, 3), ValueError, "nothing is given for 'alpha', 'count'"),  # type: ignore[arg-type]
+        (Half(1, 2, 3), ValueError, "no value is passed for 'alpha', 'count'"),  # type: ignore[arg-type]
     ):
         with pytest.raises(error, match=text) as caught:
             kernel(data, value)
@@ -602,10 +602,10 @@ void main() {{ data[0] = alpha * FACTOR; data[1] = count; }}"""
     vd.spirv_kernel(code, arguments, exec_size=1, specialization={4: 5})(data, 2, 7)
     assert data.read(0).tolist() == [10, 7]
     with pytest.raises(
-        ValueError, match="no constant 'FACTOR'; it has 4: the code has no names, so give ids"
+        ValueError, match="no constant 'FACTOR'; it has 4: the code has no names, so pass ids"
     ):
         vd.spirv_kernel(code, arguments, specialization={"FACTOR": 5})
-    with pytest.raises(ValueError, match=r"no free member 'alpha', 'count'.*the code has no names, so give"):
+    with pytest.raises(ValueError, match=r"no free member 'alpha', 'count'.*the code has no names, so pass"):
         vd.spirv_kernel(code, {"data": Buff[f32], "p": {"alpha": f32, "count": u32}})
 
 
@@ -669,7 +669,7 @@ def test_images_of_other_axes() -> None:
 layout(binding = 0, r32f) uniform image3D t; layout(binding = 1) buffer O {{ float o; }};
 void main() {{ o = imageLoad(t, ivec3(0)).x; }}"""
     vd.glsl_kernel(source, {"t": vc.StorageImg3[f32], "o": Buff[f32]}) if hasattr(vc, "StorageImg3") else None
-    with pytest.raises(ValueError, match="a sampled image is given, and the code has the storage image"):
+    with pytest.raises(ValueError, match="a sampled image is passed, and the code has the storage image"):
         vd.glsl_kernel(source, {"t": Img3[f32], "o": Buff[f32]})
     sampled = source.replace(", r32f) uniform image3D", ") uniform sampler3D")
     sampled = sampled.replace("imageLoad(t, ivec3(0))", "texture(t, vec3(0))")

@@ -47,7 +47,7 @@ def check_apart(name: str, buffer: object, other_name: str, other: object) -> No
     if share_memory(buffer, other):
         raise OverlapError(
             f"{name}: it shares memory with {other_name}, and one is written while the other is read; "
-            "give another buffer"
+            "pass another buffer"
         )
 
 
@@ -103,7 +103,7 @@ def _check_outputs(written: Sequence[tuple[str, Any]]) -> None:
         for other, same in written[:number]:
             if share_memory(buffer, same):
                 raise OverlapError(
-                    f"{other}, {name}: they share memory, and both are written; give two buffers"
+                    f"{other}, {name}: they share memory, and both are written; pass two buffers"
                 )
 
 
@@ -141,7 +141,7 @@ def _is_aligned(argument: Any, buffer: Any) -> bool:
 
 def _make_overlap_error(name: str, other: str) -> OverlapError:
     return OverlapError(
-        f"{name}: it shares memory with {other}, which is read while {name} is written; give another buffer"
+        f"{name}: it shares memory with {other}, which is read while {name} is written; pass another buffer"
     )
 
 
@@ -185,7 +185,7 @@ def _check_maps_that_write(
             both_here = part.access.here and other.access.here and _is_aligned(part.buffer, other.buffer)
             if part.owner is not other.owner or not both_here:
                 raise OverlapError(
-                    f"{other.name}: it shares memory with {part.name}, which the map writes; give another "
+                    f"{other.name}: it shares memory with {part.name}, which the map writes; pass another "
                     "buffer"
                 )
 

@@ -154,12 +154,12 @@ def _raise_naming(function: Callable[..., Any], args: Any, kwargs: Any, error: U
         for kind in kinds:
             if component_type(kind) in error._dtypes:
                 instead = _INSTEAD.get(kind)
-                hint = f"give {instead.name}" if instead else "use another dtype"
-                _raise_unsupported(f"{name}: {kind.name} was given, but {reason}; {hint}", reason, error)
+                hint = f"pass {instead.name}" if instead else "use another dtype"
+                _raise_unsupported(f"{name}: {kind.name} was passed, but {reason}; {hint}", reason, error)
     names = [name for name, kinds in found.items() if kinds]
     if names and not error._reason:
         given = ", ".join(dict.fromkeys(kind.name for name in names for kind in found[name]))
-        text = f"{', '.join(names)}: given {given}, the call needs more than there is: {reason}"
+        text = f"{', '.join(names)}: the call needs more than the device has for {given}: {reason}"
         _raise_unsupported(text, reason, error)
 
 

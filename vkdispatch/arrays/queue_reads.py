@@ -36,7 +36,7 @@ def agree_on_size(sizes: Sequence[int], name: str, remedy: str) -> int:
         if size != sizes[0]:
             raise ArgumentValueError(
                 f"{name}: the queues of the context hold different numbers: the result would have {sizes[0]} "
-                f"elements on queue 0 and {size} on queue {queue}; give {remedy}, or have the copies of "
+                f"elements on queue 0 and {size} on queue {queue}; pass {remedy}, or have the copies of "
                 "buffers agree with copy_between_queues(...)"
             )
     return sizes[0]

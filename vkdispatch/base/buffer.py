@@ -208,18 +208,19 @@ class Buffer(Transfers, Generic[_D]):
         owner: object = None,
         context: Context | None = None,
     ) -> "Buffer[Any]":
-        """Return a buffer on a `VkBuffer` of another library, which stays the library's.
+        """Return a buffer on a `VkBuffer` of another library, which keeps the ownership.
 
         Both work on the same memory, on one `VkDevice`: that of `vd.make_context_from_handles`, or one whose
-        handles the other library got from `context.handles`. The order is yours: wait for the other
-        library's work before calls that use the buffer, and with `vd.queue_wait_idle()` the other way round.
+        handles the other library got from `context.handles`. You order the work: wait for the other
+        library's work before calls that use the buffer, and call `vd.queue_wait_idle()` before the other
+        library uses it.
 
         Parameters
         ----------
         handle
-            The `VkBuffer`, as an int or a pointer. It is bound to memory, has the usages STORAGE_BUFFER,
-            TRANSFER_SRC and TRANSFER_DST, and holds the elements from its first byte on. Nothing can check
-            that. Bytes are rounded up to a multiple of four.
+            The `VkBuffer`, as an int or a pointer. It must be bound to memory, have the usages
+            STORAGE_BUFFER, TRANSFER_SRC and TRANSFER_DST, and hold the elements from its first byte on,
+            rounded up to a multiple of four bytes. This cannot be checked.
         shape, var_type
             As for a new buffer.
         owner
@@ -231,7 +232,7 @@ class Buffer(Transfers, Generic[_D]):
         Raises
         ------
         TypeError, ValueError
-            `handle` is no handle, there are no elements, or `shape` or `var_type` as for a new buffer.
+            `handle` is not a handle, there are no elements, or `shape` or `var_type` is invalid.
         """
         from vkdispatch.base.contexts.vulkan_handles import as_handle
 
@@ -378,9 +379,9 @@ class Buffer(Transfers, Generic[_D]):
 
     @property
     def cuda_ptr(self) -> int | None:
-        """Where CUDA maps the memory; None where it cannot.
+        """The CUDA address of the memory; None if CUDA cannot map it.
 
-        The address is valid as long as the buffer. `vd.cuda.stream` orders kernels and CUDA's work.
+        The address is valid as long as the buffer exists. `vd.cuda.stream` orders kernels and CUDA's work.
         """
         if self.destroyed or not can_link(self.context):
             return None
@@ -417,7 +418,7 @@ class Buffer(Transfers, Generic[_D]):
     def destroy(self) -> None:
         """Free the device memory as soon as the device has finished with it. Never blocks. Idempotent.
 
-        Expressions of `vkdispatch.numpy` that wait to read it are computed before.
+        Pending expressions of `vkdispatch.numpy` that read it are computed first.
         """
         if not self.destroyed and self.context.usable:
             self._native.settle()
@@ -534,27 +535,27 @@ def asbuffer(
     *,
     context: Context | None = None,
 ) -> "Buffer[Any]":
-    """Make a buffer of an array's shape and dtype, or of another dtype, and write the array to it.
+    """Create a buffer from an array, with its dtype or another one.
 
     Parameters
     ----------
     array
-        A NumPy array; or an Array, or a map called with its arguments, which one kernel computes on the
-        device. If a global graph is set, the kernel is recorded.
+        A NumPy array, an Array, or a map called with its arguments, which a kernel computes on the device. If a
+        global graph is set, the kernel is recorded.
     var_type
-        The dtype of the elements, as for `Buffer`; None takes that of the array. Numbers are converted by
-        the rule "same_kind" of `numpy.can_cast`: float64 to float32, but not float32 to int32. Vectors and
-        matrices take the last axes of the array: (1000, 3) becomes 1000 elements of `vd.vec3`.
+        The dtype of the elements, as for `Buffer`; None means that of the array. Numbers are converted by the
+        rule "same_kind" of `numpy.can_cast`: float64 to float32, but not float32 to int32. Vectors and
+        matrices use the last axes of the array: (1000, 3) becomes 1000 elements of `vd.vec3`.
     context
         The context of the buffer. None means the current context, or that of the arguments of a map.
 
     Raises
     ------
     TypeError
-        `array` is neither, or has a mask; or `var_type` is no dtype.
+        `array` is neither, or has a mask; or `var_type` is not a dtype.
     ValueError
         No dtype matches that of the array, or `array` does not fit `var_type`; the buffer would have more
-        than 3 axes; the arguments of a map are in another context; or a map was given with `var_type`.
+        than 3 axes; the arguments of a map are in another context; or a map is passed with `var_type`.
 
     Examples
     --------
@@ -570,7 +571,7 @@ def asbuffer(
             convert = getattr(array, "astype", None)
             if convert is None:
                 raise ArgumentValueError(
-                    "var_type: a map has a dtype of its own, its return annotation; leave it out"
+                    "var_type: the dtype of a map is its return annotation; omit var_type"
                 )
             array = convert(dtype.to_numpy_dtype(parse_dtype(var_type)), casting="same_kind")
         computed: Buffer[Any] = compute(array, context)
@@ -621,28 +622,28 @@ def from_cuda_array(
 ) -> "Buffer[Any]":
     """Return a buffer on the memory of a CUDA array that has `__cuda_array_interface__`.
 
-    The memory has to be that of a buffer, or of `vd.cuda.torch_pool` or `vd.cuda.cupy_allocator`: CUDA's own
-    cannot be used by others. `vd.from_dlpack(obj)` copies it.
+    The memory must be that of a buffer, or of `vd.cuda.torch_pool` or `vd.cuda.cupy_allocator`. Vulkan cannot
+    use memory that CUDA allocated; `vd.from_dlpack(obj)` copies it.
 
     Parameters
     ----------
     var_type
-        The dtype of the elements; None takes the array's.
+        The dtype of the elements; None means that of the array.
     require_contiguous
-        Elements that do not lie in C order are refused, whatever it says.
+        Ignored: elements that are not in C order always raise an error.
     writable
-        True refuses read-only arrays. False makes the buffer read-only; None does if the array is.
+        True raises an error for read-only arrays. False makes the buffer read-only; None does if the array is.
     keepalive
-        Nothing: the memory lives as long as the buffer.
+        Ignored: the buffer always keeps the memory alive.
 
     Raises
     ------
     TypeError, ValueError
         `obj` has no such interface, or it does not fit.
     BufferError
-        The memory is CUDA's own, or begins where the device cannot bind it.
+        CUDA allocated the memory, or its address is not aligned for the device.
     RuntimeError
-        CUDA does not know the device of the current context.
+        CUDA does not support the device of the current context.
     """
     context = None if is_dummy() else get_context()
     if context is None or not can_link(context):
@@ -655,7 +656,7 @@ def from_cuda_array(
     if var_type is not None and kind is not var_type:
         raise ArgumentValueError(f"var_type: expected {kind.name}, as the array has, got {var_type.__name__}")
     if elements.is_read_only and writable:
-        raise ArgumentValueError("writable: True was given, but the array is read-only")
+        raise ArgumentValueError("writable: True was passed, but the array is read-only")
     if not elements.size:
         return Buffer(shape, kind)
     is_read_only = elements.is_read_only or writable is False

@@ -47,7 +47,7 @@ class Image(ImageTransfers):
     """An image of one to three axes in device memory, one copy for each queue of the context.
 
     The last axis of an array is x: `data[i, j]` is the texel x = j, y = i. Contents are undefined until
-    written. Images of three channels take the memory of four, as devices store them.
+    written. Images of three channels take the memory of four, because devices store them so.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class Image(ImageTransfers):
     type, view_type, format
         Vulkan's type, view type and format of the image.
     is_external
-        Whether the image is one of another library.
+        Whether the image belongs to another library.
     """
 
     _instead = "write image.read() to an image of the same shape"
@@ -139,33 +139,33 @@ class Image(ImageTransfers):
         owner: object = None,
         context: Context | None = None,
     ) -> Self:
-        """Return an image on a `VkImage` of another library, which stays the library's.
+        """Return an image on a `VkImage` of another library, which keeps the ownership.
 
         Both work on the same memory, on one `VkDevice`: that of `vd.make_context_from_handles`, or one whose
         handles the other library got from `context.handles`. The image is brought to
         `VK_IMAGE_LAYOUT_GENERAL` before the first use, and stays in it: that is its layout when the other
-        library uses it again. The order is yours: wait for the other library's work before this call and
-        before calls that use the image, and with `vd.queue_wait_idle()` the other way round. The queues of
-        both are of one family, or the image is shared by their families.
+        library uses it again. You order the work: wait for the other library's work before this call and
+        before calls that use the image, and call `vd.queue_wait_idle()` before the other library uses it. The
+        queues of both must be of one family, or the image shared by their families.
 
         Call it on `Image1D`, `Image2D`, `Image2DArray` or `Image3D`.
 
         Parameters
         ----------
         handle
-            The `VkImage`, as an int or a pointer, of one sample and bound to memory. Nothing can check that,
-            or any of the following.
+            The `VkImage`, as an int or a pointer. It must have one sample and be bound to memory. This and
+            the following parameters cannot be checked.
         shape
             Texels along each axis, x last, as for a new image.
         format
             Its format, of 1, 2 or 4 channels of 32 bits: a `vd.image_format`, or the number of a `VkFormat`.
         layers, mip_levels
-            How many it has. Only `Image2DArray` has several layers.
+            The numbers of layers and mip levels. Only `Image2DArray` has several layers.
         layout
-            The number of its `VkImageLayout`. VK_IMAGE_LAYOUT_UNDEFINED (0) drops its contents.
+            The number of its `VkImageLayout`. VK_IMAGE_LAYOUT_UNDEFINED (0) discards its contents.
         usage
-            The `VkImageUsageFlags` it was created with. They have to include TRANSFER_SRC and TRANSFER_DST;
-            SAMPLED to be sampled, and STORAGE for kernels that load and store texels.
+            The `VkImageUsageFlags` it was created with. They must include TRANSFER_SRC and TRANSFER_DST,
+            SAMPLED for sampling, and STORAGE for kernels that load and store texels.
         owner
             An object to keep until the device has finished with the image, such as the one that destroys the
             `VkImage`.
@@ -311,7 +311,7 @@ class Image1D(Image):
         *,
         context: Context | None = None,
     ) -> None:
-        """Allocate `shape` texels; raises as `Image`."""
+        """Allocate `shape` texels. Raises the errors of `Image`."""
         super().__init__(
             shape, 1, dtype, channels, image_view_type.VIEW_TYPE_1D, enable_mipmaps, context=context
         )
@@ -339,7 +339,7 @@ class Image2D(Image):
         *,
         context: Context | None = None,
     ) -> None:
-        """Allocate an image; raises as `Image`."""
+        """Allocate an image. Raises the errors of `Image`."""
         super().__init__(
             shape, 1, dtype, channels, image_view_type.VIEW_TYPE_2D, enable_mipmaps, context=context
         )
@@ -368,7 +368,7 @@ class Image2DArray(Image):
         *,
         context: Context | None = None,
     ) -> None:
-        """Allocate the layers; raises as `Image`."""
+        """Allocate the layers. Raises the errors of `Image`."""
         super().__init__(
             shape,
             layers,
@@ -402,14 +402,14 @@ class Image3D(Image):
         *,
         context: Context | None = None,
     ) -> None:
-        """Allocate an image; raises as `Image`."""
+        """Allocate an image. Raises the errors of `Image`."""
         super().__init__(
             shape, 1, dtype, channels, image_view_type.VIEW_TYPE_3D, enable_mipmaps, context=context
         )
 
 
 class Sampler(Handle):
-    """An image, and how kernels find values between and outside its texels.
+    """An image with the filters and other settings for sampling it.
 
     Attributes
     ----------
@@ -440,12 +440,12 @@ class Sampler(Handle):
         image
             The image to sample.
         mag_filter, min_filter
-            How to find a value between texels at a level of detail up to 0, and above 0. None means LINEAR,
-            or NEAREST for integers, which cannot be interpolated.
+            The filters between texels for a level of detail up to 0, and above 0. None means LINEAR, or
+            NEAREST for integers, which cannot be interpolated.
         mip_filter
-            How to find a value between two mip levels. None as above.
+            The filter between two mip levels. None as above.
         address_mode
-            How to find values outside the image, along every axis.
+            How values outside the image are defined, along every axis.
         mip_lod_bias
             A value to add to the level of detail.
         min_lod, max_lod

@@ -217,7 +217,7 @@ def _declare_value(
     if is_buffer_only(kind):
         raise located(
             ArgumentValueError,
-            f"argument {argument!r}: {kind.name} lies in buffers only; use {compute_type(kind).name}",
+            f"argument {argument!r}: {kind.name} is only for buffers; use {compute_type(kind).name}",
         )
     # a block holds no booleans
     member = recorder.add_argument(name, uint32 if kind is bool_ else kind)

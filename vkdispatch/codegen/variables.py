@@ -205,7 +205,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
         elif is_swizzle(attribute) and is_vector(self.var_type):
             self._set_swizzle(attribute, value)
         else:
-            raise located(ComponentError, f"{attribute!r}: a GPU value has no such attribute to set")
+            raise located(ComponentError, f"{attribute!r}: a GPU value has no such attribute")
 
     def __getattr__(self, attribute: str) -> "ShaderVariable":
         """Read a swizzle such as `v.zyx`; called for what is no attribute otherwise."""

@@ -40,32 +40,32 @@ class VulkanNanny(Nanny):
 class LocalVulkanCluster(SpecCluster):
     """A scheduler and workers on this machine, one process for each GPU.
 
-    Each worker is pinned to its device by the device's UUID, has the resource `GPU`, and ends its tasks with
-    results computed and checked. Results stay on the device up to a limit, then go to the host, then to disk.
-    A worker that dies, or whose device is lost, is started again, and Dask computes again what was lost.
+    Each worker is pinned to its device by UUID and has the resource `GPU`. Tasks end when their results are
+    computed and checked. Results stay on the device up to a limit, then move to the host, then to disk. A
+    worker that dies, or whose device is lost, is restarted, and Dask recomputes lost results.
 
     Use it in a `with` statement, or close it.
 
     Parameters
     ----------
     n_workers
-        How many workers. None: one for each device. A CPU driver may have several workers, a GPU one.
+        The number of workers. None: one for each device. A CPU driver can have several workers, a GPU one.
     devices
         The devices: indices of `vd.get_devices()`, UUIDs or parts of names. None: the one that
         VKDISPATCH_DEVICE names; else all GPUs, or, on a machine without one, its CPU driver.
     threads_per_worker
-        Tasks that a worker runs at a time. Their work goes to one queue of the device.
+        The number of tasks that a worker runs concurrently. They share one queue of the device.
     memory_limit
-        Host memory of each worker: bytes, text such as "8 GiB", or a part of the memory as a float; "auto":
-        an equal part of the machine's; 0 or None: no limit.
+        Host memory of each worker: bytes, a string such as "8 GiB", or a fraction of the memory as a float;
+        "auto": an equal share of the machine's memory; 0 or None: no limit.
     device_memory_limit
         Bytes of results that stay on a device; see `VulkanPlugin`.
     resources
-        Further resources of each worker.
+        Additional resources of each worker.
     local_directory
-        Where workers keep files, such as results that are spilled to disk.
+        The folder for files of workers, such as results that are spilled to disk.
     worker_options
-        Further arguments of each `distributed.Nanny` and its `Worker`.
+        Additional arguments of each `distributed.Nanny` and its `Worker`.
     env
         Environment variables of the workers.
     name, asynchronous, loop, security, silence_logs
@@ -76,7 +76,7 @@ class LocalVulkanCluster(SpecCluster):
     Raises
     ------
     TypeError, ValueError
-        An argument is none of these, or there are fewer GPUs than workers.
+        An argument is invalid, or there are fewer GPUs than workers.
     UnsupportedError
         A device lacks what vkdispatch needs.
     BackendUnavailableError
@@ -158,7 +158,7 @@ class LocalVulkanCluster(SpecCluster):
         return {"cls": VulkanNanny, "options": {**self._options, "env": {**self._env, **pin(info)}}}
 
     def new_worker_spec(self) -> dict[Any, Any]:
-        """Return a worker on the device that has the fewest. Raises ValueError if each GPU has one."""
+        """Return a worker on the device with the fewest workers. Raises ValueError if each GPU has one."""
         pinned = [spec["options"]["env"]["VKDISPATCH_DEVICE"] for spec in self.worker_spec.values()]
         info = min(self.devices, key=lambda each: pinned.count(pin(each)["VKDISPATCH_DEVICE"]))
         if not info.is_cpu() and pin(info)["VKDISPATCH_DEVICE"] in pinned:

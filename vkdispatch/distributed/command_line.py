@@ -54,7 +54,7 @@ def worker(**options: Any) -> None:
     scheduler closes them, or until this process gets SIGINT or SIGTERM.
     """
     if bool(options["scheduler"]) == bool(options["scheduler_file"]):
-        raise click.UsageError("give the address of the scheduler, or --scheduler-file")
+        raise click.UsageError("pass the address of the scheduler, or --scheduler-file")
     try:
         sys.exit(asyncio.run(_run(options)))
     except VkDispatchError as error:

@@ -64,11 +64,11 @@ def _require_own_gpus(infos: Sequence[DeviceInfo], n_workers: int | None) -> Non
         return
     if n_workers is None:
         raise ArgumentValueError(
-            f"devices: {repeated.device_name} is named twice; each worker needs a GPU of its own"
+            f"devices: {repeated.device_name} is named twice; each worker needs a separate GPU"
         )
     raise ArgumentValueError(
         f"n_workers: {n_workers} workers need as many GPUs, but some would share {repeated.device_name}; "
-        f"give at most {len({id(info) for info in infos})}"
+        f"pass at most {len({id(info) for info in infos})}"
     )
 
 

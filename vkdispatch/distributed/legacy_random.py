@@ -22,7 +22,7 @@ class RandomState(Generator):
         super().__init__(Stream(np.random.SeedSequence(None if seed is None else np.asarray(seed).tolist())))
 
     def random_sample(self, size: Any = None) -> Array:
-        """Return uniformly distributed numbers of [0, 1)."""
+        """Return uniformly distributed numbers in [0, 1)."""
         return self.random(size)
 
     def randint(self, low: Any, high: Any = None, size: Any = None, dtype: Any = np.int64) -> Array:

@@ -41,23 +41,23 @@ _CLOSING = 60
 
 
 class VulkanPlugin(WorkerPlugin):
-    """Gives a worker a Vulkan device.
+    """A worker plugin that runs the worker on a Vulkan device.
 
-    It makes the context; has each task end with its result computed and checked; keeps results on the device
-    up to a limit, then on the host, then on disk; measures the device; and closes the worker when its device
-    is lost, so that its nanny starts another one.
+    It creates the context, completes each task with a computed and checked result, keeps results on the
+    device up to a limit, then on the host, then on disk, and adds metrics of the device. If the device is
+    lost, it closes the worker, so that its nanny starts another one.
 
     Parameters
     ----------
     device_memory_limit
-        Bytes of results that stay on the device: an int, or text such as "8 GiB"; a float up to 1 is a part
-        of the device's memory; 0 or None: no limit; "auto": 80 % of what the process may use. Where the
-        device's memory is the host's, "auto" leaves the limit to the worker's `memory_limit`.
+        Bytes of results that stay on the device: an int, or a string such as "8 GiB"; a float up to 1 is a
+        fraction of the device's memory; 0 or None: no limit; "auto": 80 % of the memory that the process can
+        use. If device memory is host memory, "auto" sets no limit, and the worker's `memory_limit` applies.
 
     Raises
     ------
     TypeError, ValueError
-        `device_memory_limit` is none of these.
+        `device_memory_limit` is invalid.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class VulkanPlugin(WorkerPlugin):
         _logger.info("Device: %s", info.device_name)
 
     def teardown(self, worker: Any) -> None:
-        """Stop what `setup` has started. `distributed` calls this when the worker is closed."""
+        """Undo `setup`. `distributed` calls this when the worker is closed."""
         watch = worker.periodic_callbacks.pop("vkdispatch", None)
         if watch is not None:
             watch.stop()
@@ -125,7 +125,7 @@ class VulkanPlugin(WorkerPlugin):
             end.start()
 
     def transition(self, key: Any, start: str, finish: str, **_: Any) -> None:
-        """Have a task that is about to run end with a result that is computed and checked."""
+        """Make a task that is about to run end with a computed and checked result."""
         if finish == "executing":
             state = self.worker.state.tasks.get(key)
             if state is not None and state.run_spec is not None and type(state.run_spec) is not _Task:
@@ -151,10 +151,10 @@ class VulkanPlugin(WorkerPlugin):
         done.wait(_CLOSING)
 
     def close_worker(self, error: DeviceLostError) -> bool:
-        """Close the worker because its device is lost; return whether the calling task is to fail for it.
+        """Close the worker because its device is lost; return whether the calling task should fail.
 
-        Its nanny starts another one. A task that took too long fails. Whatever else was running is given to
-        another worker by the scheduler.
+        Its nanny starts another one. A task that took too long fails. The scheduler moves other running tasks
+        to another worker.
         """
         with self._lock:
             is_first, self._is_closing = not self._is_closing, True
@@ -183,7 +183,7 @@ class VulkanPlugin(WorkerPlugin):
         os._exit(1)
 
     def require_open(self) -> None:
-        """Wait for the end if the worker is being closed: the scheduler gives the task to another one.
+        """Wait for the end if the worker is being closed; the scheduler moves the task to another worker.
 
         Raises DeviceLostError if it does not end, as in the process of a client.
         """

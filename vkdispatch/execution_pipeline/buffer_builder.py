@@ -52,7 +52,7 @@ class BufferBuilder:
             Neither is given.
         """
         if struct_alignment is None and usage is None:
-            raise ArgumentValueError("struct_alignment, usage: give one of the two")
+            raise ArgumentValueError("struct_alignment, usage: pass one of the two")
         if struct_alignment is None:
             uniform = usage is BufferUsage.UNIFORM_BUFFER
             struct_alignment = get_context().uniform_buffer_alignment if uniform else 0

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 class CommandGraph(CommandList):
     """Kernel calls recorded in order, to be submitted any number of times.
 
-    A submit runs the whole recording `instance_count` times, one after another. Recording goes on after a
-    submit: later submits replay everything recorded since the last `reset`. Threads may share a graph:
-    each call records or submits as a whole.
+    A submit runs the whole recording `instance_count` times, one after another. Recording can continue after
+    a submit: later submits replay everything recorded since the last `reset`. Threads can share a graph: each
+    call records or submits as a whole.
 
     Examples
     --------
@@ -53,9 +53,9 @@ class CommandGraph(CommandList):
     submit_on_record
         Whether each recorded call is submitted at once.
     uniform_values
-        Values that `record_shader` was given, by (shader_uuid, name).
+        Values that were passed to `record_shader`, by (shader_uuid, name).
     recorded_descriptor_sets
-        What `record_shader` has bound.
+        The bindings of `record_shader`.
     """
 
     def __init__(
@@ -64,14 +64,14 @@ class CommandGraph(CommandList):
         submit_on_record: bool = False,
         context: Context | None = None,
     ) -> None:
-        """Make an empty graph.
+        """Create an empty graph.
 
         Parameters
         ----------
         reset_on_submit
-            Forget the recording after each submit.
+            Whether to clear the recording after each submit.
         submit_on_record
-            Submit after each recorded call.
+            Whether to submit after each recorded call.
         context
             The context of the graph; None: the current one.
         """
@@ -254,7 +254,7 @@ class CommandGraph(CommandList):
 
     @internal
     def run(self, queue_index: int) -> None:
-        """Submit to a queue and wait, as a rule with one call of the native module. Raises as `submit`."""
+        """Submit to a queue and wait, usually with one call of the native module. Raises as `submit`."""
         arguments = self._arguments
         if arguments.probes or arguments.variables:
             self.context._native.wait_for(queue_index, self.start(queue_index), True)
@@ -271,15 +271,16 @@ class CommandGraph(CommandList):
             self._arguments.truncate(self.get_instance_size())
 
     def optimize(self, temporaries: Iterable[Buffer[Any]] = ()) -> int:
-        """Replace dispatches in a row by one where that changes nothing but the time they take.
+        """Replace consecutive dispatches by a single one where this only changes the time they take.
 
-        Neighbouring dispatches of element-wise kernels over the same invocations become one kernel: values
+        Consecutive dispatches of element-wise kernels over the same invocations become one kernel: values
         passed from one to the next stay in registers, and each element is loaded and stored once.
         Element-wise means: if one kernel of a chain writes a buffer that another one accesses, then every
         invocation accesses a single element of it, its own. Kernels for which this cannot be proven, and
         those with image stores, shared memory, atomics, prints or checks, end a chain and stay as they are.
 
-        The recording may go on, be reset or optimized again afterwards. Bound variables keep their names.
+        Afterwards the graph can be recorded further, reset or optimized again. Bound variables keep their
+        names.
 
         Parameters
         ----------
@@ -289,7 +290,7 @@ class CommandGraph(CommandList):
 
         Returns
         -------
-        How many dispatches were saved.
+        The number of dispatches saved.
 
         Raises
         ------
@@ -340,7 +341,7 @@ class CommandGraph(CommandList):
     def bind_var(self, name: str) -> BoundVariable:
         """Return an object to pass as the argument of a `Var[...]` parameter; `set_var` gives it values.
 
-        The same name may be bound several times. `submit` needs a value for each name that a recorded kernel
+        The same name can be bound several times. `submit` needs a value for each name that a recorded kernel
         uses.
 
         Raises
@@ -355,12 +356,12 @@ class CommandGraph(CommandList):
         return BoundVariable(self, name)
 
     def set_var(self, name: str, value: object) -> None:
-        """Give a bound variable its value for the following submits.
+        """Set the value of a bound variable for the following submits.
 
         Parameters
         ----------
         name
-            As given to `bind_var`.
+            The name that was passed to `bind_var`.
         value
             A number, vector or matrix of the parameter's dtype. For a submit of N > 1 instances: one number
             for all of them, or a sequence of N values.
@@ -370,7 +371,7 @@ class CommandGraph(CommandList):
         ValueError
             No variable of that name was bound.
         TypeError
-            `value` cannot be numbers.
+            `value` cannot be converted to numbers.
         """
         with self._lock:
             self._arguments.set_value(name, value)
@@ -390,14 +391,14 @@ class CommandGraph(CommandList):
     def submit(  # type: ignore[override]
         self, instance_count: int | None = None, queue_index: int = ALL_QUEUES
     ) -> None:
-        """Queue everything recorded, `instance_count` times (None: once).
+        """Submit everything recorded, `instance_count` times (None: once).
 
         Returns immediately, unless a recorded kernel prints or is checked: then it waits for the work.
 
         Parameters
         ----------
         instance_count
-            How many runs; each has its own row of bound values.
+            The number of runs; each has a separate row of bound values.
         queue_index
             -2: every queue of the context, each with its own copy of the buffers; -1: any queue; else the
             queue of that index.
@@ -424,7 +425,7 @@ class CommandGraph(CommandList):
     @property
     @internal
     def diagnostics(self) -> "Diagnostics":
-        """The receiver of what observed kernels of this graph report."""
+        """The receiver of the reports of this graph's observed kernels."""
         if self._diagnostics is None:
             # imports the kernel language
             from vkdispatch.execution_pipeline.diagnostics import Diagnostics
@@ -450,7 +451,7 @@ class CommandGraph(CommandList):
             raise
 
     def submit_any(self, instance_count: int | None = None) -> None:
-        """Queue everything recorded on any one queue; see `submit`."""
+        """Submit everything recorded to any one queue; see `submit`."""
         self.submit(instance_count, ANY_QUEUE)
 
     def _pack_rows(self, instances: int) -> Rows:
@@ -500,7 +501,7 @@ class CommandGraph(CommandList):
         return builder
 
     def reset(self) -> None:
-        """Forget the recording, the bound variables and their values. Work already submitted goes on."""
+        """Clear the recording, the bound variables and their values. Submitted work continues."""
         with self._lock:
             super().reset()
             self._arguments = ArgumentBytes()
@@ -539,7 +540,7 @@ _DEFAULT = "graphs.default"
 
 
 def default_graph() -> CommandGraph:
-    """Return this thread's own graph, which submits every call as it is recorded and then forgets it.
+    """Return the default graph of this thread, which submits every call at once and does not keep it.
 
     Examples
     --------
@@ -554,7 +555,7 @@ def default_graph() -> CommandGraph:
 
 
 def global_graph() -> CommandGraph:
-    """Return the graph that this thread's calls without `graph=` go to.
+    """Return the graph into which calls of this thread without `graph=` are recorded.
 
     Examples
     --------
@@ -565,7 +566,7 @@ def global_graph() -> CommandGraph:
 
 
 def set_global_graph(graph: CommandGraph | None = None) -> None:
-    """Record this thread's calls without `graph=` into `graph`; None restores the default graph.
+    """Record calls of this thread without `graph=` into `graph`; None restores the default graph.
 
     Raises
     ------

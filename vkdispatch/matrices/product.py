@@ -41,23 +41,22 @@ def matmul(
     ----------
     a, b
         Buffers of numbers, or maps called with their arguments, of 1 to 3 axes. The last two axes are those
-        of matrices, and a third one in front counts them. The single matrix of an operand is multiplied by
-        all matrices of the other one. An `a` of one axis is a row, and a `b` of one axis a column, which is
-        left out of the result.
+        of the matrices, and a third axis in front is a batch axis, which broadcasts. A one-dimensional `a` is
+        a row vector, and a one-dimensional `b` a column vector; that axis is removed from the result.
     out
-        A buffer for the result; None makes one. It must not be an operand.
+        A buffer for the result; None creates one. It must not be an operand.
     transpose_a, transpose_b
         Swap rows and columns of an operand of 2 or 3 axes, without a copy.
     dtype
-        The dtype to which the operands are converted, and that of the result; None is NumPy's for the two.
-        Sums have this type, but at least 32 bits: products of float16 and bfloat16 are added up in float32,
-        and with `dtype=vd.float32` the result is not rounded. Integers wrap around, booleans are added by
-        "or", complex numbers are not conjugated.
+        The dtype to which the operands are converted, and that of the result; None is NumPy's promotion.
+        Sums have this type, but at least 32 bits: products of float16 and bfloat16 are accumulated in
+        float32, and with `dtype=vd.float32` the result is not rounded. Integers wrap around, booleans are
+        combined with "or", complex numbers are not conjugated.
     output_map
-        A map for the sums, such as `relu(bias)`; its index is that in the result. It is part of the kernel,
-        and its values are not rounded to `dtype`.
+        A map that is applied to the sums, such as `relu(bias)`; its index is that in the result. It gets the
+        sums before they are rounded to `dtype`.
     graph
-        Where to record; None takes the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Raises
     ------

@@ -220,7 +220,7 @@ def _find_path(inputs: Sequence[Labels], output: Labels, arrays: Sequence[Any], 
     except ImportError:
         raise MissingPackageError(
             "einsum: opt_einsum, which finds the order of contractions, is not installed; install it with "
-            "`pip install 'vkdispatch-gpu[arrays]'`, or give optimize=False, for contractions from left to "
+            "`pip install 'vkdispatch-gpu[arrays]'`, or pass optimize=False, for contractions from left to "
             "right"
         ) from None
     names = {each: opt_einsum.get_symbol(i) for i, each in enumerate(_all_labels(inputs))}

@@ -70,10 +70,10 @@ def find_integers(low: object, high: object, dtype: object, endpoint: int) -> Di
     last -= not endpoint
     least, most = integer_limits(kind)
     if last < first:
-        raise ArgumentValueError(f"low, high: there is no integer from {first} to {last}")
+        raise ArgumentValueError(f"low, high: there are no integers from {first} to {last}")
     if first < least or last > most:
         raise ArgumentValueError(
-            f"low, high: {kind.name} does not hold all from {first} to {last}; give another dtype"
+            f"low, high: {kind.name} cannot represent all integers from {first} to {last}; pass another dtype"
         )
     count = last - first + 1
     bits = 64 if count > 1 << 32 else 32

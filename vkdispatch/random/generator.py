@@ -26,13 +26,13 @@ from vkdispatch.shader.arguments.parameters import describe
 
 
 class Generator:
-    """Random numbers on the device, from a counter-based stream: the same ones on every device, bit for bit.
+    """A counter-based random number generator, with the same numbers on every device, bit for bit.
 
     The stream is that of Philox4x32-10, the fastest on GPUs, or of Philox4x64-10, which is
     `numpy.random.Philox`: with the same seed, `raw`, `random` and `uniform` then return the numbers of NumPy.
-    Each draw continues where the previous one ended, and the host keeps only a count. Several threads may
-    draw; each draw takes its own piece of the stream. A copied or
-    unpickled generator continues from the current place in the stream, independently of this one.
+    Each draw continues where the previous one ended; the host keeps only the position. Several threads can
+    draw from one generator; each draw uses a separate part of the stream. A copied or unpickled generator
+    continues from the same position, independently of the original.
 
     Examples
     --------
@@ -54,15 +54,15 @@ class Generator:
         Parameters
         ----------
         seed
-            A nonnegative int or a sequence of these, of which NumPy's SeedSequence makes the key; a
+            A nonnegative int or a sequence of ints, from which NumPy's SeedSequence makes the key; a
             SeedSequence; or a `numpy.random.Philox` (also in a `numpy.random.Generator`), whose stream is
-            continued. None is unpredictable.
+            continued. None takes a seed from the operating system.
         bit_generator
             "philox4x32" or "philox4x64"; with a `numpy.random.Philox` it is the latter.
         key
-            The key in place of a seed: two words, the lowest first, or a number of all their bits.
+            The key, instead of a seed: two words, the lowest first, or one number with all bits.
         counter
-            Where the stream begins: four words, or a number. The first block of philox4x32 is that of this
+            The start of the stream: four words, or a number. The first block of philox4x32 is that of this
             counter, as in `vc.random.philox4x32`; that of philox4x64, as in NumPy, is the next one.
 
         Raises
@@ -99,7 +99,7 @@ class Generator:
 
     @property
     def key(self) -> tuple[int, int]:
-        """The two words of the key, the lowest first, with which kernels can use `vc.random`."""
+        """The two words of the key, the lowest first, for use with `vc.random` in kernels."""
         return self._at.stream.key
 
     @property
@@ -138,10 +138,10 @@ class Generator:
         return [Generator(child, self.bit_generator) for child in children]
 
     def jumped(self, jumps: int = 1) -> "Generator":
-        """Return a generator whose stream begins far ahead of this one's, which does not change.
+        """Return a generator whose stream begins far ahead; this generator does not change.
 
-        A jump is 2**128 blocks of four words of philox4x64, as in NumPy, and 2**64 of philox4x32: more than
-        can ever be drawn. Raises TypeError or ValueError if `jumps` is not a nonnegative int.
+        A jump is 2**128 blocks of four words for philox4x64, as in NumPy, and 2**64 blocks for philox4x32.
+        Raises TypeError or ValueError if `jumps` is not a nonnegative int.
 
         Examples
         --------
@@ -166,7 +166,7 @@ class Generator:
         output_map: OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
-        """Return random words: uint32 of philox4x32, uint64 of philox4x64.
+        """Return random words: uint32 for philox4x32, uint64 for philox4x64.
 
         Parameters
         ----------
@@ -177,8 +177,8 @@ class Generator:
         output_map
             A map for the numbers.
         graph
-            Where to record; None takes the thread's `vd.global_graph()`. A recorded draw takes new numbers at
-            each submit; see the documentation.
+            The graph to record into; None means the thread's `vd.global_graph()`. A recorded draw takes new
+            numbers at each submit; see the documentation.
 
         Returns
         -------
@@ -207,12 +207,13 @@ class Generator:
         output_map: OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
-        """Return uniformly distributed numbers of [0, 1).
+        """Return uniformly distributed numbers in [0, 1).
 
-        float32 are the upper 24 bits of a word of 32 bits, times 2**-24; float64 the upper 53 of 64, times
-        2**-53; float16 the upper 11 of 16, times 2**-11. A word makes several smaller ones, the lowest bits
-        first (of philox4x64 those of 32 bits are NumPy's); two of philox4x32 make one of 64 bits, the lower
-        first. If a draw of float16 leaves half a word, a draw of float16 right after it uses that half.
+        float32 numbers are the upper 24 bits of a 32-bit word, times 2**-24; float64 the upper 53 of 64 bits,
+        times 2**-53; float16 the upper 11 of 16 bits, times 2**-11. A word is split into smaller ones, the
+        lowest bits first (for philox4x64, 32-bit words are those of NumPy). Two words of philox4x32 make one
+        of 64 bits, the lower first. If a draw of float16 leaves half a word, a draw of float16 right after it
+        uses that half.
 
         Parameters are those of `raw`, and `dtype`: vd.float32 (the default; NumPy's is float64), vd.float64
         or vd.float16.
@@ -237,9 +238,9 @@ class Generator:
         output_map: OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
-        """Return uniformly distributed numbers of [low, high): low + (high - low) * `random`, rounded twice.
+        """Return uniformly distributed numbers in [low, high): low + (high - low) * `random`, rounded twice.
 
-        As in NumPy, rounding may give `high` itself. float64 of philox4x64 are those of NumPy.
+        As in NumPy, rounding can give `high` itself. For philox4x64, float64 numbers are those of NumPy.
 
         Parameters
         ----------
@@ -268,9 +269,9 @@ class Generator:
         output_map: OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
-        """Return normally distributed numbers, by the method of Box and Muller.
+        """Return normally distributed numbers, with the method of Box and Muller.
 
-        Two words make two numbers: words of 32 bits for float32 and float16, of 64 bits for float64. The
+        Two words give two numbers: 32-bit words for float32 and float16, 64-bit words for float64. The
         numbers are the same on every device, but differ from NumPy's, whose method rejects some words.
 
         Parameters
@@ -298,7 +299,7 @@ class Generator:
         output_map: OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
-        """Return numbers of mean 0 and standard deviation 1; see `normal`.
+        """Return normally distributed numbers with mean 0 and standard deviation 1; see `normal`.
 
         Examples
         --------
@@ -320,13 +321,13 @@ class Generator:
         output_map: OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
-        """Return integers of [low, high), each with exactly the same probability; of [0, low) without `high`.
+        """Return integers in [low, high), or in [0, low) without `high`, all with exactly equal probability.
 
-        A word of 32 bits, or of 64 where there are more than 2**32 integers, is multiplied by their count
-        (Lemire 2019). A word that would favour some of them is replaced by words of another stream, so that
-        each number takes one word of this stream. NumPy draws again from the same stream: with philox4x64 and
-        a dtype of 32 or 64 bits, numbers are equal to NumPy's up to the first such word. If the count is a
-        power of two there is none.
+        A word of 32 bits, or of 64 bits for more than 2**32 integers, is multiplied by their count (Lemire
+        2019). A word that would cause bias is replaced by words of another stream, so that each number takes
+        one word of this stream. NumPy draws again from the same stream: with philox4x64 and a dtype of 32 or
+        64 bits, numbers are equal to NumPy's up to the first such word. If the count is a power of two, no
+        word is replaced.
 
         Parameters
         ----------
@@ -342,7 +343,7 @@ class Generator:
         Raises
         ------
         TypeError, ValueError
-            As of `raw`; or there is no such integer, or the dtype does not hold all.
+            As for `raw`; or the range is empty, or the dtype does not hold all integers.
 
         Examples
         --------
@@ -372,16 +373,16 @@ class Generator:
         x
             A nonnegative int, or an array of any dtype.
         axis
-            The axis of an array along which its parts are moved.
+            The axis of an array along which it is permuted.
         dtype
-            The dtype of numbers, an integer type of 8 to 64 bits; the default is vd.int32, NumPy's int64.
+            The dtype of the numbers, an integer type of 8 to 64 bits; by default vd.int32 (int64 in NumPy).
         out, output_map, graph
             See `raw`. `out` must not be `x`: see `shuffle`.
 
         Raises
         ------
         TypeError, ValueError
-            As of `raw`; or the dtype does not hold all numbers, or the array has no axes.
+            As for `raw`; or the dtype does not hold all numbers, or the array has no axes.
 
         Examples
         --------

@@ -62,7 +62,7 @@ def parse_seed(seed: Any, kind: str, key: Any, counter: Any) -> Origin:
     bits = 64 if wide else 32
     if key is not None:
         if seed is not None:
-            raise ArgumentValueError("seed, key: give one of the two, not both")
+            raise ArgumentValueError("seed, key: pass one of the two, not both")
         seeds, words = None, _parse_words("key", key, 2, bits)
     else:
         seeds = _parse_seed_sequence(seed)

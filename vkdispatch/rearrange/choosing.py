@@ -63,32 +63,32 @@ def where(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return the elements of `x` where a condition holds, and those of `y` elsewhere, as `numpy.where`.
+    """Return the elements of `x` where a condition is true, and those of `y` elsewhere, like `numpy.where`.
 
     The three are broadcast against each other.
 
     Parameters
     ----------
     condition
-        A buffer, or a map called with its arguments, of numbers, of which nonzero ones hold; NaN is nonzero.
+        A buffer, or a map called with its arguments, of numbers; nonzero ones are true, and NaN is nonzero.
     x, y
-        Buffers, maps called with their arguments, or numbers. The dtype of the result is the one to which
-        NumPy promotes theirs; Python numbers take the dtype of arrays.
+        Buffers, maps called with their arguments, or numbers. Their dtypes are promoted as in NumPy; Python
+        numbers adapt to the dtype of arrays.
     out
-        A buffer for the result; None makes one. It may be one of the arrays if this has the size of the
+        A buffer for the result; None creates one. It can be one of the arrays if that has the size of the
         result, or an argument that a map of that size reads only at the mapped index.
     output_map
         A map for the results; its index is that in the result.
     graph
-        Where to record; None takes the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Raises
     ------
     TypeError
         An argument is invalid, or the dtypes have no common dtype.
     ValueError
-        Only one of `x` and `y` is given, or none (`vd.nonzero` finds where a condition holds); the shapes do
-        not broadcast, or `out` does not match.
+        `x` or `y` is missing (`vd.nonzero` finds where a condition is true), the shapes do not broadcast, or
+        `out` does not match.
 
     Examples
     --------
@@ -99,9 +99,9 @@ def where(
     if x is _MISSING or y is _MISSING:
         given_one = x is not _MISSING or y is not _MISSING
         raise ArgumentValueError(
-            "where: give both x and y, or neither"
+            "where: pass both x and y, or neither"
             if given_one
-            else "where: give x and y; where a condition holds is found by vd.nonzero(condition)"
+            else "where: pass x and y; vd.nonzero(condition) returns the indices where a condition is true"
         )
     tests = parse_operand(condition, "condition")
     if not is_scalar(tests.var_type) and not is_complex(tests.var_type):

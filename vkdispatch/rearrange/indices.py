@@ -64,10 +64,7 @@ def parse_mode(mode: object, graph: CommandGraph | None) -> str:
     if mode not in MODES:
         raise ArgumentValueError(f"mode: expected one of {', '.join(map(repr, MODES))}, got {mode!r}")
     if mode == "raise" and recorded:
-        raise ArgumentValueError(
-            'mode: "raise" is for calls that run at once, not for a graph that is being recorded; give '
-            '"wrap" or "clip"'
-        )
+        raise ArgumentValueError('mode: "raise" cannot be recorded in a graph; pass "wrap" or "clip"')
     return str(mode)
 
 
@@ -84,7 +81,7 @@ def check_indices(indices: Operand, length: int, name: str = "indices") -> None:
     if indices.var_type not in _INTEGERS:
         raise ArgumentTypeError(f"{name}: expected integers, got {indices.var_type.name}")
     if indices.size and not length:
-        raise BadIndexError(f"{name}: an empty array, or an axis of length 0, has no elements to take")
+        raise BadIndexError(f"{name}: cannot take elements from an empty array or an axis of length 0")
 
 
 def is_long(indices: Operand, length: int) -> bool:

@@ -39,21 +39,21 @@ def concatenate(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Join arrays along an axis, as `numpy.concatenate`.
+    """Join arrays along an axis, like `numpy.concatenate`.
 
     Parameters
     ----------
     arrays
-        Buffers, or maps called with their arguments, of one shape except along `axis`. The dtype of the
-        result is the one to which NumPy promotes theirs.
+        Buffers, or maps called with their arguments, of the same shape except along `axis`. Their dtypes are
+        promoted as in NumPy.
     axis
-        The axis; None joins the flat arrays.
+        The axis; None joins the flattened arrays.
     out
-        A buffer for the result; None makes one. It must not be one of the arrays.
+        A buffer for the result; None creates one. It must not be one of the arrays.
     output_map
         A map for the results; its index is that in the result.
     graph
-        Where to record; None takes the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Raises
     ------
@@ -103,21 +103,21 @@ def stack(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Join arrays of one shape along a new axis, as `numpy.stack`.
+    """Join arrays of the same shape along a new axis, like `numpy.stack`.
 
     Parameters
     ----------
     arrays
-        Buffers, or maps called with their arguments, of one shape of at most two axes.
+        Buffers, or maps called with their arguments, of the same shape, with at most two axes.
     axis
-        The axis of the result that counts the arrays.
+        The new axis of the result.
     out, output_map, graph
-        As of `concatenate`.
+        As for `concatenate`.
 
     Raises
     ------
     TypeError, ValueError
-        As of `concatenate`.
+        As for `concatenate`.
 
     Examples
     --------

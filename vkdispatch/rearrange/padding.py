@@ -35,7 +35,7 @@ def pad(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return an array padded at the ends of its axes, as `numpy.pad`.
+    """Return an array padded at the ends of its axes, like `numpy.pad`.
 
     Parameters
     ----------
@@ -43,7 +43,7 @@ def pad(
         A buffer, or a map called with its arguments, of 1 to 3 axes.
     pad_width
         The number of elements before and after, as in NumPy: an int, `(before, after)`, such a pair for each
-        axis, or a dict of axes and one of these. It may exceed the length of the array.
+        axis, or a dict that maps axes to these. It can exceed the length of the array.
     mode
         "constant", "edge" (the nearest element), "reflect" (mirrored in the first and the last element),
         "symmetric" (mirrored at the ends), "wrap" (the array repeated), or "empty" (undefined).
@@ -51,11 +51,11 @@ def pad(
         For "constant": a number, a pair, or a pair for each axis. The last padded axis fills the corners. All
         components of a vector or matrix become this number.
     out
-        A buffer for the result; None makes one. It must not be `x`.
+        A buffer for the result; None creates one. It must not be `x`.
     output_map
         A map for the results, including the padding.
     graph
-        Where to record; None takes the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Raises
     ------

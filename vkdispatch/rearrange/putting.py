@@ -64,24 +64,26 @@ def put(
     unique: bool = False,
     graph: CommandGraph | None = None,
 ) -> None:
-    """Write values to places in a flat array, as `numpy.put`. The last of several values for a place counts.
+    """Write values to a flattened array at indices, like `numpy.put`.
+
+    If an index is repeated, the last value is stored.
 
     Parameters
     ----------
     x
         The buffer that is written.
     indices
-        A buffer, or a map called with its arguments, of integers: places in the flat `x`. Negative ones count
-        from the end.
+        A buffer, or a map called with its arguments, of integers: indices into the flattened `x`. Negative
+        ones count from the end.
     values
         A buffer, a map called with its arguments, or a number, converted to the dtype of `x`. If there are
-        fewer values than indices they are repeated; if there are none nothing is written.
+        fewer values than indices, they are repeated; if there are no values, nothing is written.
     mode
-        What happens to indices out of bounds, as of `vd.take`. With "raise" they write nothing.
+        What happens to indices out of bounds, as for `vd.take`. With "raise" they write nothing.
     unique
-        Whether the caller guarantees that all indices differ. Then one launch does the work of three.
+        Whether the caller guarantees that all indices differ. This takes one launch instead of three.
     graph
-        Where to record; None takes the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Raises
     ------

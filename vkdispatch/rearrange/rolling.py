@@ -25,7 +25,7 @@ def roll(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return an array rolled along axes, as `numpy.roll`: elements that leave one end enter at the other.
+    """Return an array with its elements shifted circularly along axes, like `numpy.roll`.
 
     Parameters
     ----------
@@ -34,13 +34,13 @@ def roll(
     shift
         The number of places: an int, or one for each axis. Negative shifts move towards the beginning.
     axis
-        An axis or several axes, also repeated ones; None rolls the flat array.
+        An axis or several axes, which can be repeated; None rolls the flattened array.
     out
-        A buffer for the result; None makes one. It must not be `x`.
+        A buffer for the result; None creates one. It must not be `x`.
     output_map
         A map for the results.
     graph
-        Where to record; None takes the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Raises
     ------
@@ -84,7 +84,7 @@ def flip(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return an array in reverse order along axes, as `numpy.flip`.
+    """Return an array in reverse order along axes, like `numpy.flip`.
 
     Parameters
     ----------
@@ -93,12 +93,12 @@ def flip(
     axis
         An axis or several axes; None reverses all.
     out, output_map, graph
-        As of `roll`.
+        As for `roll`.
 
     Raises
     ------
     TypeError, ValueError
-        As of `roll`; or an axis is repeated.
+        As for `roll`; or an axis is repeated.
 
     Examples
     --------
@@ -120,22 +120,22 @@ def tile(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return an array repeated as a whole along axes, as `numpy.tile`.
+    """Return an array repeated along axes, like `numpy.tile`.
 
     Parameters
     ----------
     x
         A buffer, or a map called with its arguments.
     reps
-        The number of times, along the last axis or for each axis. Ones are prepended to the shorter of `reps`
-        and the shape. There may be three axes.
+        The number of repetitions, along the last axis or for each axis. Ones are prepended to the shorter of
+        `reps` and the shape. The result can have up to three axes.
     out, output_map, graph
-        As of `roll`.
+        As for `roll`.
 
     Raises
     ------
     TypeError, ValueError
-        As of `roll`; or a count is negative, or there are more than three axes.
+        As for `roll`; or a count is negative, or there are more than three axes.
 
     Examples
     --------
@@ -164,23 +164,23 @@ def repeat(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return an array with each element repeated, as `numpy.repeat` with one number for all elements.
+    """Return an array with each element repeated, like `numpy.repeat` with the same number for all elements.
 
     Parameters
     ----------
     x
         A buffer, or a map called with its arguments.
     repeats
-        The number of times.
+        The number of repetitions.
     axis
-        The axis; None repeats the elements of the flat array, and the result is flat.
+        The axis; None repeats the elements of the flattened array, and the result has one axis.
     out, output_map, graph
-        As of `roll`.
+        As for `roll`.
 
     Raises
     ------
     TypeError, ValueError
-        As of `roll`; or `repeats` is negative.
+        As for `roll`; or `repeats` is negative.
 
     Examples
     --------

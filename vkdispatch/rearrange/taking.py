@@ -63,7 +63,7 @@ def take(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return the elements of an array at indices, as `numpy.take`.
+    """Return the elements of an array at indices, like `numpy.take`.
 
     Parameters
     ----------
@@ -72,19 +72,19 @@ def take(
     indices
         A buffer, or a map called with its arguments, of integers. Negative ones count from the end.
     axis
-        The axis to take along; None takes from the flat array. In the result the axes of `indices` replace
-        this axis; it may have up to three axes.
+        The axis to take along; None takes from the flattened array. In the result the axes of `indices`
+        replace this axis; it can have up to three axes.
     out
-        A buffer for the result; None makes one. It must not be `x` or `indices`.
+        A buffer for the result; None creates one. It must not be `x` or `indices`.
     mode
         What happens to indices out of bounds. "raise": the next wait or read raises an IndexError that names
-        the first of them; until then they wrap. It cannot be recorded. "wrap": they wrap around. "clip": they
-        become the nearest index, negative ones 0. None is "raise", or "wrap" if the call is recorded; for
-        indices within bounds both are the same.
+        the first of them; until then they wrap around; such a call cannot be recorded. "wrap": they wrap
+        around. "clip": they become the nearest valid index, negative ones 0. None is "raise", or "wrap" if
+        the call is recorded; for indices within bounds both give the same result.
     output_map
         A map for the results; its index is that in the result.
     graph
-        Where to record; None takes the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Raises
     ------
@@ -129,7 +129,7 @@ def take_along_axis(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return the elements of each line along an axis at its own indices, as `numpy.take_along_axis`.
+    """Return elements along an axis at indices, like `numpy.take_along_axis`.
 
     With the indices of `vd.argsort(x, axis)` it sorts `x`.
 
@@ -140,14 +140,14 @@ def take_along_axis(
     indices
         A buffer, or a map called with its arguments, of integers, of the shape of `x` except along `axis`.
     axis
-        The axis; None takes both arrays as flat.
+        The axis; None flattens both arrays.
     out, mode, output_map, graph
-        As of `take`.
+        As for `take`.
 
     Raises
     ------
     TypeError, ValueError, IndexError
-        As of `take`; or the shapes differ along another axis.
+        As for `take`; or the shapes differ along another axis.
 
     Examples
     --------

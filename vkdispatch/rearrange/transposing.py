@@ -64,7 +64,7 @@ def transpose(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return an array with its axes in another order, like `numpy.transpose`; the elements are moved.
+    """Return an array with its axes permuted, like `numpy.transpose`; the elements are moved.
 
     Parameters
     ----------
@@ -73,11 +73,11 @@ def transpose(
     axes
         Axis k of the result is axis `axes[k]` of `x`; negative ones count from the end. None reverses them.
     out
-        A buffer for the result; None makes one. It must not be `x`.
+        A buffer for the result; None creates one. It must not be `x`.
     output_map
         A map for the results; its index is that in the result.
     graph
-        Where to record; None takes the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Raises
     ------

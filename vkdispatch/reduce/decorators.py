@@ -28,20 +28,20 @@ def reduce(
     Parameters
     ----------
     identity
-        The number that changes nothing when combined; "inf" and "-inf" are infinities; for integers, the
-        largest and the smallest number.
+        The identity of the function, the number that does not change others. "inf" and "-inf" are infinities;
+        for integers, the largest and the smallest number.
     axes
         The axes to reduce, negative ones from the end; None reduces all.
     group_size
         Invocations of a workgroup, a multiple of the subgroup size of the device; None chooses.
     mapping_function
-        A `vd.map` that gives the value of each element; None takes the elements themselves.
+        A `vd.map` that computes a value for each element; None means the elements themselves.
 
     Raises
     ------
     TypeError, ValueError
-        The function has no return annotation or another one than the mapping function, or an argument is
-        invalid.
+        The function has no return annotation, or a different one than the mapping function, or an argument
+        is invalid.
 
     Examples
     --------
@@ -87,15 +87,15 @@ def map_reduce(
 ) -> Callable[[Callable[..., Any] | MappingFunction], ReduceFunction]:
     """Turn the decorated function, which maps an element to a value, into a reduction of these values.
 
-    Its arguments are annotated as those of `vd.map`, the first one is a buffer, and the return annotation is
-    the result's dtype. `vd.reduce.mapped_io_index()` is the element's index in the first buffer.
+    Its parameters are annotated as for `vd.map`. The first one is a buffer, and the return annotation is the
+    dtype of the result. `vd.reduce.mapped_io_index()` is the element's index in the first buffer.
 
     Parameters
     ----------
     reduction
         How values are combined, such as `vd.reduce.SubgroupAdd`.
     axes, group_size
-        As of `reduce`.
+        As for `reduce`.
 
     Raises
     ------

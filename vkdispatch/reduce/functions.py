@@ -70,7 +70,7 @@ sum = define_variant(
     _reduce_total,
     "sum",
     "sum",
-    """Add up elements, along axes or all of them.
+    """Return the sum along axes.
 
     Parameters
     ----------
@@ -79,35 +79,34 @@ sum = define_variant(
     axis
         An axis or several; None: all.
     dtype
-        The dtype of the result and of the additions; types of fewer than 32 bits are added in 32 bits. With
-        bool, the sum says whether any element is true, and the product whether all are. None is int64 or
-        uint64 for bool and integers of fewer than 64 bits, else the dtype of `x`.
+        The dtype of the result and of the additions; types of fewer than 32 bits are accumulated in 32 bits.
+        With bool, the sum is true if any element is, and the product if all are. None is int64 or uint64 for
+        bool and integers of fewer than 64 bits, else the dtype of `x`.
     out
-        A buffer for the result, of its shape and dtype; None makes one.
+        A buffer for the result, with its shape and dtype; None creates one.
     keepdims
-        Whether reduced axes stay, with one element.
+        Whether to keep the reduced axes, with length one.
     initial
-        A number to start with; None is 0.
+        A start value; None is 0.
     where
-        A mask of bool: only elements where it is true count. It broadcasts to the shape of `x`.
+        A boolean mask, which broadcasts to the shape of `x`. Only elements where it is true are reduced.
     output_map
-        A `vd.map` for the results, whose first parameter gets the value.
+        A `vd.map` that is applied to each result; its first parameter is the value.
     graph
-        Where to record; None takes the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------
     Buffer
-        Of the shape of `x` without the reduced axes: `.read(0)` of the sum of all elements is an array of no
-        dimensions. The call queues the work and does not wait for it. The sum of no elements is `initial`,
-        or 0.
+        Has the shape of `x` without the reduced axes; the sum of all elements has no axes. The call queues
+        the work and does not wait for it. The sum of no elements is `initial`, or 0.
 
     Raises
     ------
     TypeError, ValueError
         An argument is invalid, or there is no such axis.
     NotImplementedError
-        The device lacks the integers of the result; give a `dtype`.
+        The device lacks the integer type of the result; pass a `dtype`.
 
     Examples
     --------
@@ -122,7 +121,7 @@ prod = define_variant(
     _reduce_total,
     "prod",
     "prod",
-    """Multiply elements, along axes or all of them; vectors component by component.
+    """Return the product along axes; vectors are multiplied component by component.
 
     Parameters, dtypes and errors are those of `sum`. `initial` None is 1, and so is the product of no
     elements.
@@ -148,11 +147,11 @@ def mean(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return the mean of elements, along axes or of all.
+    """Return the mean along axes.
 
-    Parameters are those of `sum`. The dtype of the result is float64 for integers and booleans, else that
-    of the elements; float16 and bfloat16 are added up in float32. The mean of no elements is NaN, with a
-    RuntimeWarning unless a mask decides the number of elements.
+    Parameters are those of `sum`. The dtype of the result is float64 for integers and booleans, else that of
+    the elements; float16 and bfloat16 are accumulated in float32. The mean of no elements is NaN, with a
+    RuntimeWarning unless `where` is a mask.
 
     Examples
     --------
@@ -177,7 +176,7 @@ def _parse_ddof(name: str, ddof: float, correction: float | None) -> float:
     if correction is not None:
         if ddof != 0:
             raise ArgumentValueError(
-                f"{name}: ddof and correction are two names of one argument; give only one of them"
+                f"{name}: ddof and correction are the same argument; pass only one of them"
             )
         ddof = correction
     if not is_number(ddof):
@@ -225,22 +224,21 @@ var = define_variant(
     _reduce_moments,
     "var",
     "var",
-    """Return the variance of elements: the mean square of their distances from the mean.
+    """Return the variance along axes.
 
-    It takes one pass over the memory, and is as exact as with the exact mean, also if the mean is much larger
-    than the deviations.
+    It takes one pass over the memory, and is accurate even if the mean is much larger than the deviations.
 
     Parameters
     ----------
     x, axis, dtype, out, keepdims, where, output_map, graph
-        As of `mean`. Complex numbers have a real variance, vectors one for each component.
+        As for `mean`. The variance of complex numbers is real; vectors have one for each component.
     ddof, correction
-        The divisor is the number of elements less this number; `correction` is another name for `ddof`.
+        The divisor is the number of elements minus `ddof`; `correction` is another name for `ddof`.
 
     Raises
     ------
     TypeError, ValueError, NotImplementedError
-        As of `mean`; or both `ddof` and `correction` are given.
+        As for `mean`; or both `ddof` and `correction` are passed.
 
     Examples
     --------
@@ -253,7 +251,7 @@ std = define_variant(
     _reduce_moments,
     "std",
     "std",
-    """Return the standard deviation of elements: the square root of `var`, with the same parameters.
+    """Return the standard deviation along axes, the square root of `var`, with the same parameters.
 
     Examples
     --------
@@ -297,16 +295,15 @@ min = define_variant(
     _reduce_extreme,
     "min",
     "min",
-    """Return the smallest element, along axes or of all; NaN if there is one.
+    """Return the minimum along axes; NaN if an element is NaN.
 
     Complex numbers are ordered by their real parts, then by their imaginary parts. Vectors are compared
-    component by component. Parameters are those of `sum`; a `where`, or an array without elements, needs an
-    `initial`.
+    component by component. Parameters are those of `sum`; `where` and empty arrays require `initial`.
 
     Raises
     ------
     TypeError, ValueError
-        As of `sum`; or there are no elements and no `initial`.
+        As for `sum`; or there are no elements and no `initial`.
 
     Examples
     --------
@@ -319,7 +316,7 @@ max = define_variant(
     _reduce_extreme,
     "max",
     "max",
-    """Return the largest element; see `min`.
+    """Return the maximum along axes; see `min`.
 
     Examples
     --------
@@ -355,23 +352,23 @@ argmin = define_variant(
     _find_extreme,
     "argmin",
     "argmin",
-    """Return the position of the smallest element: the first of equal ones, or the first NaN.
+    """Return the index of the smallest element: the first of equal ones, or the first NaN.
 
     Parameters
     ----------
     axis
-        The axis to search along; None searches the flat array.
+        The axis to search along; None searches the flattened array.
     dtype
         The dtype of the result; None is int64.
     x, out, keepdims, output_map, graph
-        As of `sum`.
+        As for `sum`.
 
     Raises
     ------
     TypeError, ValueError
-        As of `sum`; or there are no elements.
+        As for `sum`; or there are no elements.
     NotImplementedError
-        The device lacks 64-bit integers; give a `dtype`.
+        The device lacks 64-bit integers; pass a `dtype`.
 
     Examples
     --------
@@ -384,7 +381,7 @@ argmax = define_variant(
     _find_extreme,
     "argmax",
     "argmax",
-    """Return the position of the largest element; see `argmin`.
+    """Return the index of the largest element; see `argmin`.
 
     Examples
     --------
@@ -416,7 +413,7 @@ any = define_variant(
     _reduce_truth,
     "any",
     "any",
-    """Return whether any element is nonzero; NaN is nonzero. `sum` describes the parameters.
+    """Return whether any element is nonzero; NaN is nonzero. See `sum` for the parameters.
 
     Examples
     --------
@@ -429,7 +426,7 @@ all = define_variant(
     _reduce_truth,
     "all",
     "all",
-    """Return whether all elements are nonzero; NaN is nonzero. `sum` describes the parameters.
+    """Return whether all elements are nonzero; NaN is nonzero. See `sum` for the parameters.
 
     Examples
     --------
@@ -458,7 +455,7 @@ def count_nonzero(
     dtype
         The dtype of the result; None is int64.
     x, axis, out, keepdims, output_map, graph
-        As of `sum`.
+        As for `sum`.
 
     Examples
     --------

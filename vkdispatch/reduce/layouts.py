@@ -51,7 +51,7 @@ class ReductionParams:
         values: tuple[int, ...] = astuple(self)
         if max(values) > MOST_NARROW:
             raise ArgumentValueError(
-                "axes: along these a reduction takes steps of more than 2**32 elements; reduce the whole "
+                "axes: a reduction along these has strides of more than 2**32 elements; reduce the whole "
                 "buffer, or another axis first"
             )
         return values

@@ -40,7 +40,7 @@ def norm(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return a norm of vectors or matrices, as `numpy.linalg.norm` without those that take singular values.
+    """Return a norm of vectors or matrices, like `numpy.linalg.norm`, except those of singular values.
 
     Parameters
     ----------
@@ -55,24 +55,24 @@ def norm(
     axis
         The axis of vectors, or the axes of the rows and the columns of matrices; None for all.
     keepdims
-        Whether these axes stay, with one element.
+        Whether to keep these axes, with length one.
     dtype
         The dtype of the result, a float. None is that of the magnitudes, float64 for integers.
     out, output_map, graph
-        As of `vd.sum`.
+        As for `vd.sum`.
 
     Returns
     -------
     Buffer
-        A norm for each vector or matrix. Sums are not scaled: squares of numbers beyond the root of the
-        largest float are infinite, as in NumPy.
+        A norm for each vector or matrix. Sums are not scaled: as in NumPy, squares of numbers larger than the
+        square root of the largest float are infinite.
 
     Raises
     ------
     TypeError, ValueError
         An argument is invalid, or there are no elements for a minimum.
     NotImplementedError
-        The norm takes singular values, or the device lacks float64; give a `dtype`.
+        The norm needs singular values, or the device lacks float64; pass a `dtype` then.
 
     Examples
     --------
@@ -136,7 +136,7 @@ def _reduce_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffe
         not isinstance(ord, str) and abs(_parse_power(ord, "")) == 2
     ):
         raise UnsupportedError(
-            f"norm: ord={ord!r} of matrices takes their singular values, which vkdispatch does not compute; "
+            f"norm: ord={ord!r} of matrices needs singular values, which vkdispatch does not compute; "
             "use 'fro', 1 or inf, or numpy.linalg.norm(x.read(0), ...)"
         )
     power = _parse_power(ord, "matrices")
@@ -195,18 +195,19 @@ def dot(
     Parameters
     ----------
     a
-        A buffer of numbers of one axis or more, or a map called with its arguments.
+        A buffer of numbers with one axis or more, or a map called with its arguments.
     b
-        Such an array of one axis, as long as the last axis of `a`; a buffer if `a` has several axes. Complex
-        numbers are not conjugated.
+        A one-dimensional array of the length of the last axis of `a`; a buffer if `a` has several axes.
+        Complex numbers are not conjugated.
     out, output_map, graph
-        As of `vd.sum`.
+        As for `vd.sum`.
 
     Returns
     -------
     Buffer
-        Of the shape of `a` without its last axis, and of NumPy's dtype for products of the two. Integers wrap
-        around, and booleans are added by "or". Products of float16 and bfloat16 are added up in float32.
+        Has the shape of `a` without its last axis, and NumPy's dtype for products of the two. Integers wrap
+        around, and booleans are combined with "or". Products of float16 and bfloat16 are accumulated in
+        float32.
 
     Raises
     ------

@@ -36,8 +36,8 @@ class ReduceOp:
     reduction
         Combines two GPU values.
     identity
-        The number that changes nothing: `reduction(x, identity)` is x. "inf" and "-inf" are infinities; for
-        integers, the largest and the smallest number.
+        The number that does not change others: `reduction(x, identity)` is x. "inf" and "-inf" are
+        infinities; for integers, the largest and the smallest number.
     subgroup_reduction
         Combines a value over the subgroup, such as `vc.subgroup_add`; None if there is no such function.
     """
@@ -101,10 +101,10 @@ def check_identity(identity: object, kind: DType) -> None:
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"identity: expected a number, 'inf' or '-inf', got {identity!r}") from None
     if number.imag and not is_complex(kind):
-        raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; give a real number")
+        raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; pass a real number")
     whole = is_integer_dtype(wide_type(kind))
     if whole and not math.isinf(number.real) and number.real != int(number.real):
-        raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; give a whole number")
+        raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; pass an integer")
 
 
 def find_identity(operation: ReduceOp, kind: DType) -> Any:

@@ -49,7 +49,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 class ReduceFunction(Referenced):
     """A reduction. A call queues the work, or records it into a graph, and returns the buffer of the result.
 
-    It is pickled by module and name, as Python functions are, or by value if no module has it.
+    It is pickled by module and name, like Python functions, or by value if it has no importable name.
 
     Attributes
     ----------
@@ -58,7 +58,7 @@ class ReduceFunction(Referenced):
     out_type
         The dtype of the result.
     group_size
-        Invocations of a workgroup; None until the stages are made, unless given.
+        Invocations of a workgroup; None until the stages are made, unless it was passed.
     map_func
         The mapping function that returns a value for each element; None for the elements themselves.
     input_types
@@ -169,17 +169,17 @@ class ReduceFunction(Referenced):
         *args
             The buffer, or an array, then the other arguments of the mapping function.
         graph
-            Where to record; None takes the thread's `vd.global_graph()`.
+            The graph to record into; None means the thread's `vd.global_graph()`.
 
         Returns
         -------
         A new buffer of `out_type`. `result.read(0)[0]` is a number (a vector, a complex number), or an array
-        of these for all positions along the axes that are not reduced, in their order.
+        with one for each position along the remaining axes, in C order.
 
         Raises
         ------
         TypeError, ValueError
-            An argument is missing, too many or of the wrong kind, or the buffer lacks an axis.
+            An argument is missing, unexpected or invalid, or the buffer lacks an axis.
         ShaderBuildError
             The kernel does not compile (first call).
         """

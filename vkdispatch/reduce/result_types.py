@@ -79,9 +79,9 @@ def require_support(function: str, kind: DType, chosen: DType, context: Context,
         wide = component_type(kind) is dtype.float64
         if wide and instead == "vd.int32":
             instead = "vd.float32"
-        what = f"x: {kind.name} was given; {function}" if wide else f"dtype: {function} of {kind.name}"
+        what = f"x: {kind.name} was passed; {function}" if wide else f"dtype: {function} of {kind.name}"
         device = context.device_infos[0].device_name
-        hint = f"give {instead.removeprefix('vd.')}" if wide else f"give dtype={instead}"
+        hint = f"pass {instead.removeprefix('vd.')}" if wide else f"pass dtype={instead}"
         raise UnsupportedError(
             f"{what} gives {chosen.name}, and the device {device!r} has no float64; {hint}"
         )

@@ -28,21 +28,20 @@ _DOCUMENTATION = """Return {summary}.
     dtype
         dtype of the {what}. Default: {default}.
     out
-        A buffer of the result's shape and dtype to write to. It may be x, or what a map of x reads at the
-        mapped index alone.
+        A buffer for the result, with its shape and dtype. It can be x, or a buffer that a map of x reads only
+        at the mapped index.
     exclusive
         Whether each result combines only the elements before it. The first result is then {identity}.
     reverse
         Whether to start with the last element.
     segments
-        Where segments begin; the scan restarts there. Either a buffer of bool, of x's shape, or, for one row,
-        a buffer of integers: the positions, in any order. Positions beyond the end are ignored, and so are
-        negative ones. Negative ones raise a ValueError from a later wait or read, unless the call is
-        recorded.
+        Where segments begin; the scan restarts there. Either a buffer of bool with x's shape, or, for one
+        row, a buffer of integers: the indices, in any order. Indices beyond the end, and negative ones, are
+        ignored. Negative ones raise a ValueError at a later wait or read, unless the call is recorded.
     output_map
         A `vd.map` that is applied to each result.
     graph
-        The graph to record into. None uses the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------

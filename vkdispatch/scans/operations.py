@@ -119,7 +119,7 @@ def parse_identity(identity: Any, kind: DType) -> tuple[Any, ...] | None:
     if numbers.dtype.kind not in "iufc" or not numbers.size:
         raise ArgumentTypeError(f"identity: expected a number, 'inf' or '-inf', got {identity!r}")
     if numbers.dtype.kind == "c" and not is_complex(kind):
-        raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; give a real number")
+        raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; pass a real number")
     if is_complex(kind):
         if numbers.size != 1:
             raise ArgumentValueError(f"identity: expected one number for {kind.name}, got {identity!r}")
@@ -145,7 +145,7 @@ def _convert_number(value: Any, kind: DType, identity: Any) -> Any:
     if isinstance(value, float) and math.isinf(value):
         return high if value > 0 else low
     if value != int(value):
-        raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; give a whole number")
+        raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; pass an integer")
     if not low <= int(value) <= high:
         raise ArgumentValueError(f"identity: {identity!r} does not fit in {kind.name}")
     return int(value)

@@ -39,7 +39,7 @@ def run_scan(name: str, operation: ScanOp, x: Operand, kind: DType, options: Sca
     direction, segments, graph = options.direction, options.segments, options.graph
     if direction.is_exclusive and operation.identity is None:
         raise ArgumentValueError(
-            f"exclusive: {name!r} has no identity, which its first result would be; give one, such as "
+            f"exclusive: {name!r} has no identity, which is the first result; pass one, such as "
             "@vd.scan(identity=0)"
         )
     shape = x.shape
@@ -85,7 +85,7 @@ def _check_overlap(x: Operand, target: Output, options: ScanOptions) -> None:
 class ScanFunction(Referenced):
     """A scan. A call queues the work, or records it into a graph, and returns the buffer of the result.
 
-    It is pickled by module and name, as Python functions are, or by value if no module has it.
+    It is pickled by module and name, like Python functions, or by value if it has no importable name.
 
     Attributes
     ----------
@@ -135,30 +135,30 @@ class ScanFunction(Referenced):
         axis
             The axis to scan along. None scans all elements as one row.
         out
-            A buffer of the result's shape and dtype to write to. It may be x, or what a map of x reads at the
-            mapped index alone.
+            A buffer for the result, with its shape and dtype. It can be x, or a buffer that a map of x reads
+            only at the mapped index.
         exclusive
             Whether each result combines only the elements before it. The first result is then the identity.
         reverse
             Whether to start with the last element: the flipped scan of the flipped array.
         segments
-            Where segments begin; each is scanned separately. Either a buffer of bool, of x's shape, or, for
-            one row, a buffer of int32, uint32, int64 or uint64: the positions, of which those beyond the end
-            are ignored.
+            Where segments begin; each is scanned separately. Either a buffer of bool with x's shape, or, for
+            one row, a buffer of int32, uint32, int64 or uint64 with the indices; those beyond the end are
+            ignored.
         output_map
             A `vd.map` that is applied to each result.
         graph
-            The graph to record into. None uses the thread's `vd.global_graph()`.
+            The graph to record into; None means the thread's `vd.global_graph()`.
 
         Returns
         -------
-        A buffer of x's shape, or of x's size if `axis` is None, of `var_type`, or of what the output map
-        returns.
+        A buffer of x's shape, or of x's size if `axis` is None. Its dtype is `var_type`, or that of the
+        output map.
 
         Raises
         ------
         TypeError, ValueError
-            An argument is invalid, or `exclusive` needs an identity and there is none.
+            An argument is invalid, or `exclusive` is set and the function has no identity.
         """
         direction = Direction(is_reverse=bool(reverse), is_exclusive=bool(exclusive))
         return _call(self, x, axis, out, direction, segments, output_map, graph)
@@ -249,8 +249,8 @@ def scan(function: Any = None, identity: Any = None) -> Any:
     ----------
     function
         Combines two values of the dtype of its return annotation: a number, a complex number, a vector or a
-        matrix. Values of fewer than 32 bits are combined in 32 bits, float16 in float32. It may use Python's
-        control flow, as kernels do.
+        matrix. Values of fewer than 32 bits are combined in 32 bits, float16 in float32. It can use Python's
+        control flow, like kernels.
     identity
         The identity of the function, with which exclusive scans start: a number, "inf" or "-inf" (for
         integers the largest and the smallest number), or all components of a vector or matrix. None: the

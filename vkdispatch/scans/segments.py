@@ -63,7 +63,7 @@ def make_flags(
         return segments
     if around[0] != 1 or around[2] != 1:
         raise ArgumentValueError(
-            "segments: positions are for one row only; for several rows, give flags (a buffer of bool) of "
+            "segments: indices are for one row only; for several rows, pass flags (a buffer of bool) of "
             f"the shape {shape}"
         )
     if not is_recorded(graph):

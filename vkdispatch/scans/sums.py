@@ -34,7 +34,7 @@ def exclusive_sum(
     out
         A buffer of uint32 to write to, one element longer than `counts`.
     graph
-        The graph to record into. None uses the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------

@@ -50,10 +50,10 @@ def median(
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return the median of elements, along axes or of all, as `numpy.median`: NaN if there is one.
+    """Return the median along axes, like `numpy.median`; NaN if an element is NaN.
 
-    Of an even number of elements it is the mean of the two in the middle. The median of no elements is NaN,
-    with a RuntimeWarning.
+    For an even number of elements it is the mean of the middle two. The median of no elements is NaN, with a
+    RuntimeWarning.
 
     Parameters
     ----------
@@ -62,16 +62,16 @@ def median(
     axis
         An axis or several; None: all.
     keepdims
-        Whether reduced axes stay, with one element.
+        Whether to keep the reduced axes, with length one.
     dtype
         The dtype of the result, a float. None is float64 for integers and booleans, else the dtype of `x`.
-        The mean of two elements is computed in it, of float16 and bfloat16 in float32.
+        The mean of two elements is computed in this dtype, or in float32 for float16 and bfloat16.
     out
-        A buffer for the result, of its shape and dtype; None makes one.
+        A buffer for the result, with its shape and dtype; None creates one.
     output_map
-        A `vd.map` for the results, whose first parameter gets the value.
+        A `vd.map` that is applied to each result; its first parameter is the value.
     graph
-        Where to record; None takes the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------
@@ -83,9 +83,10 @@ def median(
     TypeError
         `x` is complex or has vectors or matrices, or another argument has a wrong type.
     ValueError
-        There is no such axis, 2**32 elements or more make one median, or `dtype` or `out` does not fit.
+        There is no such axis, there are 2**32 or more elements for one median, or `dtype` or `out` does not
+        fit.
     NotImplementedError
-        The device lacks float64, which the result is of; give a `dtype`.
+        The result is float64, which the device lacks; pass a `dtype`.
 
     Examples
     --------

@@ -87,7 +87,7 @@ def searchsorted(
     output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Find the places of values in a sorted array: `np.searchsorted`.
+    """Find the indices at which to insert values into a sorted array, like `numpy.searchsorted`.
 
     Parameters
     ----------
@@ -97,24 +97,24 @@ def searchsorted(
     values
         An array of any shape.
     side
-        "left": the place before elements that equal the value; "right": the place after them.
+        "left": the index before elements that equal the value; "right": the index after them.
     sorter
-        An array of integers, of the length of `sorted`: the element at place i is `sorted[sorter[i]]`.
+        An array of integers, of the length of `sorted`: element i in sorted order is `sorted[sorter[i]]`.
         Invalid indices are clipped. They raise an error, unless the call is recorded.
     output_map
-        A `vd.map` that is applied to each place (int64).
+        A `vd.map` that is applied to each index (int64).
     graph
-        The graph to record into. None uses the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------
-    A buffer of the shape of `values`, int64, of places from 0 to the length of `sorted`. Elements and values
-    are compared in the dtype to which NumPy promotes them.
+    A buffer of the shape of `values`, int64, with indices from 0 to the length of `sorted`. Elements and
+    values are compared in the dtype to which NumPy promotes them.
 
     Raises
     ------
     TypeError
-        An argument is not an array of real numbers, or `sorter` is not one of integers.
+        An argument is not an array of real numbers, or `sorter` is not an array of integers.
     ValueError
         `sorted` has more than one axis, `sorter` has another length, or `side` is invalid.
     IndexError
@@ -137,7 +137,7 @@ def searchsorted(
         None, output_map, wanted.shape, dtype.int64, wanted.context, elsewhere=arrays
     )
     if order is not None and not is_recorded(graph):
-        remedy = "give what vd.argsort returns"
+        remedy = "pass the result of vd.argsort"
         note_bad_index("searchsorted", order, array.size, "an array", "sorter", remedy, negative=False)
     if wanted.size == 0:
         return places

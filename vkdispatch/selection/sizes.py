@@ -26,5 +26,5 @@ def parse_size(size: object, graph: CommandGraph | None, unknown: str) -> int | 
     if size is not None:
         return parse_int(size, "size", least=0)
     if is_recorded(graph):
-        raise UsageError(f"size: {unknown} is not known in a graph; give size=")
+        raise UsageError(f"size: {unknown} is not known in a graph; pass size=")
     return None

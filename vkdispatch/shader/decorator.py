@@ -106,7 +106,7 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
     if precise_math:
         flags |= vc.ShaderFlags.PRECISE_MATH
     if exec_size is not None and workgroups is not None:
-        raise ArgumentValueError("exec_size, workgroups: give one of the two, not both")
+        raise ArgumentValueError("exec_size, workgroups: pass one of the two, not both")
     if not (isinstance(local_size, str) and local_size == "auto"):
         parse_local_size(local_size)
     parse_check(check)

@@ -115,7 +115,7 @@ def make_host_resources(
         if isinstance(value, (Buffer, Image, Sampler)) and value.context.queue_count > 1:
             raise ArgumentValueError(
                 f"{who}: argument {parameter.name!r}: it has {value.context.queue_count} copies, and the "
-                "interpreter takes one; give an array, such as read(0)"
+                "interpreter takes one; pass an array, such as read(0)"
             )
         if isinstance(slot, BufferSlot):
             kind = kinds[slot.binding - base]
@@ -286,7 +286,7 @@ def interpret_call(
 def _pack_argument(who: str, slot: ValueSlot, value: Any) -> Array:
     label = f"{who}: {slot.label}"
     if isinstance(value, BoundVariable):
-        raise ArgumentValueError(f"{label}: a bound variable has no value here; give a {slot.kind.name}")
+        raise ArgumentValueError(f"{label}: a bound variable has no value here; pass a {slot.kind.name}")
     return make_uniform(
         np.frombuffer(pack(slot.kind, parse_number(who, slot, value), label), component_dtype(slot.kind)),
         slot.kind,

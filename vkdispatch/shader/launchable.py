@@ -269,7 +269,7 @@ class LaunchableKernel:
             return ALL_QUEUES
         if graph is not None:
             raise ArgumentValueError(
-                f"{self.who}: queue_index: what is recorded runs where its graph is submitted; give it to "
+                f"{self.who}: queue_index: recorded calls run on the queue of the submit; pass it to "
                 "graph.submit()"
             )
         if as_int(queue_index) == ANY_QUEUE:
@@ -280,16 +280,17 @@ class LaunchableKernel:
         """Return the launch size of a call, and the keyword arguments that are the kernel's own."""
         options = [option for option in _SIZE_OPTIONS if option in kwargs]
         if len(options) == 2:
-            raise ArgumentValueError(f"{self.who}: exec_size, workgroups: give one of the two, not both")
+            raise ArgumentValueError(f"{self.who}: exec_size, workgroups: pass one of the two, not both")
         if not options:
             if self.size is None:
                 raise ArgumentValueError(
-                    f"{self.who}: no launch size; give exec_size= or workgroups= here or in @vd.shader(...)"
+                    f"{self.who}: there is no launch size; pass exec_size= or workgroups= here or in "
+                    "@vd.shader(...)"
                 )
             return self.size, kwargs
         option = options[0]
         if kwargs[option] is None:
-            raise ArgumentValueError(f"{self.who}: {option}: None is no launch size; leave it out")
+            raise ArgumentValueError(f"{self.who}: {option}: None is not a launch size; omit it")
         named = {name: value for name, value in kwargs.items() if name != option}
         return parse_launch_size(option, kwargs[option], self.names), named
 
@@ -414,7 +415,7 @@ class LaunchableKernel:
         if self.local_size is not None:
             reason = f"has the local_size {self.local_size}; leave it out"
         elif self._has_workgroups:
-            reason = "is launched by workgroups; give an exec_size"
+            reason = "is launched by workgroups; pass an exec_size"
         elif self._depends_on_groups:
             reason = "may depend on the size of its workgroups (shared memory, barriers, their ids, raw code)"
         elif self.program.observation is not None:

@@ -348,8 +348,8 @@ class MappedArray(HostProtocols, Listed):
     def __vkdispatch_buffer__(self, context: Context | None) -> Buffer[Any]:
         if context is not None and context is not self.context:
             raise ArgumentValueError(
-                f"context: map {self.mapping.name!r} is computed where its arguments are, and they lie in "
-                "another context; leave it out"
+                f"context: map {self.mapping.name!r} is computed in the context of its arguments, "
+                "which is another one; omit context"
             )
         if _evaluation.function is None:
             raise UsageError("importing vkdispatch.arrays.evaluation makes maps arrays; vd.map does so")

@@ -97,7 +97,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             Both `workgroups` and `exec_count` are given, or a size is invalid.
         """
         if workgroups is not None and exec_count is not None:
-            raise ArgumentValueError("exec_size, workgroups: give one of the two, not both")
+            raise ArgumentValueError("exec_size, workgroups: pass one of the two, not both")
         self.shader_description = shader_description
         self.name = shader_description.name
         self.local_size = local_size
@@ -272,7 +272,9 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         kernel = self._kernel
         kernel.require_free_groups()
         if "graph" in kwargs:
-            raise ArgumentTypeError(f"{kernel.who}: autotune takes no graph: it launches by itself")
+            raise ArgumentTypeError(
+                f"{kernel.who}: autotune does not accept a graph: it launches kernels itself"
+            )
         size, named = kernel.read_size(kwargs)
         if size.in_groups:
             raise UsageError(f"{kernel.who}: autotune needs an exec_size, not workgroups")

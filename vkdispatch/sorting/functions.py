@@ -62,16 +62,16 @@ def sort(
     stable
         Accepted for compatibility with NumPy and ignored: all sorts are stable.
     segments
-        Where segments of the axis begin, as ints in ascending order; each segment is sorted separately. An
-        example is the row pointer of a CSR matrix; the last one, which is the end, may be left out. Keys
-        before the first start are a segment too. A sequence or array of ints, or a buffer of (u)int32 or
-        (u)int64. The device checks a buffer, unless the call is recorded.
+        The indices along the axis where segments begin, in ascending order, such as the row offsets of a CSR
+        matrix, whose last element (the end) can be omitted. Each segment is sorted separately. Keys before
+        the first index are a segment too. A sequence or array of ints, or a buffer of (u)int32 or (u)int64.
+        The device checks a buffer, unless the call is recorded.
     out
-        A buffer of the result's shape and dtype to write to. `x` itself sorts in place. None: a new one.
+        A buffer for the result, with its shape and dtype; None creates one. Pass `x` to sort in place.
     output_map
         A `vd.map` that is applied to each sorted key.
     graph
-        The graph to record into. None uses the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------
@@ -83,7 +83,7 @@ def sort(
         An argument has a wrong type, or `x` has vectors or matrices, which have no order.
     ValueError
         There is no such axis, `out` does not fit, or `segments` are negative, not ascending or beyond the
-        end. Those in a buffer raise it from a later wait or read.
+        end. For a buffer of segments, a later wait or read raises the error.
 
     Examples
     --------
@@ -126,19 +126,19 @@ def argsort(  # noqa: PLR0913
     output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Return the positions along the axis that would sort an array, like `numpy.argsort`.
+    """Return the indices along the axis that would sort an array, like `numpy.argsort`.
 
     Parameters
     ----------
     x, axis, descending, stable, segments, graph
-        As in `sort`. Positions count from the start of the axis, also with `segments`.
+        As in `sort`. Indices count from the start of the axis, also with `segments`.
     dtype
-        dtype of the positions: (u)int32 or (u)int64. None: that of `out` if it is given without a map, else
+        dtype of the indices: (u)int32 or (u)int64. None: that of `out` if it is passed without a map, else
         int64.
     out
-        A buffer to write the positions to. None: a new one.
+        A buffer to write the indices to. None creates one.
     output_map
-        A `vd.map` that is applied to each position.
+        A `vd.map` that is applied to each index.
 
     Returns
     -------
@@ -147,7 +147,7 @@ def argsort(  # noqa: PLR0913
     Raises
     ------
     TypeError, ValueError
-        As in `sort`; or positions do not fit `dtype`.
+        As in `sort`; or indices do not fit `dtype`.
 
     Examples
     --------
@@ -212,30 +212,30 @@ def sort_by_key(  # noqa: PLR0913
     output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> tuple[Buffer[Any], Any]:
-    """Sort keys, and move values along with them.
+    """Sort keys, and reorder values in the same way.
 
     Parameters
     ----------
     keys
-        The array that decides the order, as `x` of `sort`.
+        The array to sort, as `x` of `sort`.
     values
         An array of the shape of the keys, of any dtype, including vectors and matrices; or several of them.
     axis, descending, stable, segments, graph
         As in `sort`.
     out
-        A pair of buffers to write to, as the call returns them; None for new ones. The arrays themselves sort
-        in place.
+        A pair of buffers to write to, as the call returns them; None creates them. Pass the arrays themselves
+        to sort in place.
     output_map
         A `vd.map` that is applied to each sorted key, not to values.
 
     Returns
     -------
-    The sorted keys, and the values in their order: a buffer, or a tuple of buffers if several are given.
+    The sorted keys, and the reordered values: a buffer, or a tuple of buffers if there are several.
 
     Raises
     ------
     TypeError, ValueError
-        As in `sort`; or the shape of values is not that of the keys.
+        As in `sort`; or the values have another shape than the keys.
 
     Examples
     --------

@@ -142,7 +142,7 @@ class VkFFTPlan(Transform):
         ):
             raise ArgumentTypeError(f"input_type: expected a dtype such as vd.complex64, got {input_type!r}")
         if self.do_r2c and self.input_shape != self.shape:
-            raise ArgumentValueError("input_shape: a real transform reads inputs of the plan's own shape")
+            raise ArgumentValueError("input_shape: real transforms read inputs of the shape of the plan")
         if (self.kernel_count or self.kernel_convolution) and len(self.axes) != dimensions:
             raise ArgumentValueError(f"axes: convolutions are along all axes, got {axes!r}")
         self._lock = threading.Lock()

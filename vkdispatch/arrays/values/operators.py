@@ -39,5 +39,5 @@ def parse_infinity(identity: str, kind: DType) -> float:
     if identity not in ("inf", "-inf"):
         raise ArgumentValueError(f"identity: expected a number, 'inf' or '-inf', got {identity!r}")
     if is_complex(kind):
-        raise ArgumentValueError(f"identity: {kind.name} has no {identity!r}; give a number")
+        raise ArgumentValueError(f"identity: {kind.name} has no {identity!r}; pass a number")
     return float(identity)

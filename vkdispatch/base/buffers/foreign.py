@@ -34,33 +34,32 @@ class WrongArrayError(SharingError, ArgumentTypeError):
 def from_dlpack(
     x: Any, /, *, device: Context | None = None, copy: bool | None = None, ordered: bool = True
 ) -> Buffer[Any]:
-    """Return a buffer of the elements of an array of another library, in their memory where possible.
+    """Return a buffer with the elements of an array of another library, without a copy where possible.
 
-    On CPUs and integrated GPUs, memory of the host is used where it lies: writes to the buffer show in the
-    array, and the other way round. Elsewhere, and where the elements do not lie one behind the other in C
-    order at an aligned address, they are copied. `buf.is_external` tells which.
+    CPUs and integrated GPUs use memory of the host directly: writes to the buffer change the array, and vice
+    versa. On other devices, and for elements that are not contiguous in C order at an aligned address, the
+    elements are copied. `buf.is_external` is false then.
 
     Parameters
     ----------
     x
-        An array of NumPy, PyTorch or any other library, with `__dlpack__`. A buffer or array of this library
-        gives a buffer on the same memory.
+        An array of NumPy, PyTorch or another library with `__dlpack__`. For a buffer or Array of vkdispatch,
+        the result is a buffer on the same memory.
     device
         The context of the buffer. None means the current one.
     copy
-        True always copies, False never does, None copies where it has to.
+        True always copies, False never copies, None copies if necessary.
     ordered
-        Whether calls that use the shared memory return when the device is done with it, so that the other
-        library may use it right away. With False, wait before that, with `vd.queue_wait_idle()` or
-        `event.wait()`.
+        Whether calls that use the shared memory wait until the device has finished, so that the other library
+        can use it immediately. With False, call `vd.queue_wait_idle()` or `event.wait()` before that.
 
     Raises
     ------
     TypeError
         `x` has no `__dlpack__`.
     BufferError, ValueError
-        The library refuses to share the elements, they are of no dtype here, have more than 3 axes, or
-        `copy` is False and they have to be copied.
+        The library does not share the elements, their dtype is not supported, there are more than 3 axes, or
+        `copy` is False and a copy is necessary.
     MemoryError
         There is not enough device memory for a copy.
 
@@ -89,26 +88,26 @@ def from_dlpack(
         except VulkanError as error:
             obstacle = f"the driver refused it: {error}"
     if copy is False:
-        raise SharingError(f"copy: False was given, but x has to be copied: {obstacle}")
+        raise SharingError(f"copy: False was passed, but x must be copied: {obstacle}")
     return upload(elements, context)
 
 
 def share(x: Any, *, ordered: bool = True) -> Any:
-    """Share memory with libraries on the host, without a copy, in either direction.
+    """Share memory with libraries on the host without a copy, in either direction.
 
     Parameters
     ----------
     x
-        A buffer or an array of `vkdispatch.numpy`: the result shows its memory to NumPy, PyTorch and others.
-        An array of another library, or an object with Python's buffer protocol: the result is a buffer on its
-        memory, to give to kernels and functions.
+        A buffer or an Array: the result exports its memory to NumPy, PyTorch and others. An array of another
+        library, or an object with Python's buffer protocol: the result is a buffer on its memory, for
+        kernels and functions.
     ordered
-        Whether calls that use the memory return when the device is done with it. NumPy and others use memory
-        at once; so with False, wait before that, with `vd.queue_wait_idle()` or `event.wait()`.
+        Whether calls that use the memory wait until the device has finished. NumPy and others use memory
+        immediately; with False, call `vd.queue_wait_idle()` or `event.wait()` before that.
 
     Returns
     -------
-    `SharedMemory` of a buffer or an array, else a `Buffer`.
+    `SharedMemory` for a buffer or an Array, otherwise a `Buffer`.
 
     Raises
     ------
@@ -182,7 +181,7 @@ def _find_obstacle(elements: Elements, context: Context) -> str | None:
     if obstacle is not None:
         return obstacle
     if not is_contiguous(elements):
-        return "its elements do not lie one behind the other, in C order"
+        return "its elements are not contiguous in C order"
     alignment = context._native.binding_alignment
     if elements.address % alignment and math.prod(elements.shape):
         return f"it begins at the address {elements.address:#x}, which is not a multiple of {alignment} bytes"
@@ -227,7 +226,7 @@ def upload(elements: Elements, context: Context, name: str = "x", kind: DType | 
     if elements.device[0] == CUDA:
         if not is_contiguous(elements):
             raise SharingError(
-                "x: its elements do not lie one behind the other in C order; copy it so, with x.contiguous() "
+                "x: its elements are not contiguous in C order; copy it with x.contiguous() "
                 "or cupy.ascontiguousarray(x)"
             )
         if buffer.size:
@@ -248,14 +247,14 @@ def _from_own(x: Any, device: Context | None, copy: bool | None) -> Buffer[Any]:
             buffer = x.__vkdispatch_argument__(True, False)  # what graphs take without a copy
         except ArgumentValueError:
             raise SharingError(
-                f"copy: False was given, but x has to be copied: an array of shape {x.shape} that is a "
-                "part of a larger one, not in C order, or read-only, is no whole buffer"
+                f"copy: False was passed, but x must be copied: an array of shape {x.shape} that is a "
+                "part of a larger one, not in C order, or read-only, is not a whole buffer"
             ) from None
     else:
         buffer = x.__vkdispatch_buffer__(None)
     if device is not None and device is not buffer.context:
         if copy is False:
-            raise SharingError("copy: False was given, but another context needs a copy")
+            raise SharingError("copy: False was passed, but another context needs a copy")
         moved: Buffer[Any] = Buffer(buffer.shape, buffer.var_type, context=device)
         octets: Any = buffer._read_elements()
         moved._native.write(-1, octets)

@@ -80,7 +80,7 @@ class RFFTBuffer(Buffer[Any]):
         self.write(rows.reshape(*self.shape, 2), index)
 
     def read_real(self, index: int | None = None) -> Array:
-        """Return the real signal, as `Buffer.read`."""
+        """Return the real signal, like `Buffer.read`."""
         queues = range(self.context.queue_count) if index is None else (index,)
         rows = np.stack([self._read_rows(queue) for queue in queues])
         signal = rows[..., : self.real_shape[-1]]
@@ -130,7 +130,7 @@ class RFFTBuffer(Buffer[Any]):
 
 
 def asrfftbuffer(data: Array, fourier_type: DType | None = None) -> RFFTBuffer:
-    """Make an RFFT buffer from a real array. By default, the spectrum has the precision of the array.
+    """Create an RFFTBuffer from a real array. By default, the spectrum has the precision of the array.
 
     Raises
     ------

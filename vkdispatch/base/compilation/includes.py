@@ -195,7 +195,7 @@ class _Reader:
 
     def _describe_search(self) -> str:
         if not self.shelves:
-            return "give its text, or its folder, as include="
+            return "pass its text or its folder as include="
         return "searched " + " and ".join(map(_describe_shelf, self.shelves))
 
 
@@ -240,7 +240,7 @@ def _parse_shelf(given: object) -> Shelf:
         folder = Path(given)
         if not folder.is_dir():
             raise ArgumentValueError(
-                f"include: there is no folder {str(given)!r}; give texts by name, as in {{'a.glsl': '...'}}"
+                f"include: there is no folder {str(given)!r}; pass texts by name, as in {{'a.glsl': '...'}}"
             )
         return folder
     raise ArgumentTypeError(

@@ -102,7 +102,7 @@ class Context(Unshared, Listed):
         extensions: Sequence[str] = (),
         timeout: float | None = None,
     ) -> None:
-        """Make a context on devices, with one queue for each entry of `queue_families`.
+        """Create a context on devices, with one queue for each entry of `queue_families`.
 
         Does not make it the current context; see `make_current` and `use_context`.
 
@@ -249,7 +249,7 @@ class Context(Unshared, Listed):
 
     @internal
     def refresh_limits_from_device_infos(self) -> None:
-        """Compute the limits again from `device_infos`."""
+        """Recompute the limits from `device_infos`."""
         infos = self.device_infos
         self.subgroup_size = min(info.sub_group_size for info in infos)
         self.subgroup_enabled = all(info.subgroup_enabled for info in infos)
@@ -298,7 +298,7 @@ class Context(Unshared, Listed):
         return self._engine is not None and self._engine.lost
 
     def is_apple(self) -> bool:
-        """Whether any of the devices is one of Apple's."""
+        """Whether any of the devices is made by Apple."""
         return any(info.is_apple() for info in self.device_infos)
 
     def is_cpu(self) -> bool:
@@ -320,8 +320,8 @@ class Context(Unshared, Listed):
         """The Vulkan handles of the instance, the devices and the queues. They are valid until `close`.
 
         Vulkan allows one thread at a time to submit to a queue, and the context submits whenever it has work.
-        Before you submit to its queues, call `vd.queue_wait_idle()`, and launch nothing meanwhile. Do not
-        destroy any of these objects.
+        Before you submit to its queues, call `vd.queue_wait_idle()`, and launch nothing until you are done.
+        Do not destroy any of these objects.
 
         Raises
         ------

@@ -41,7 +41,7 @@ def make_context(  # noqa: PLR0913  public: each is an option of its own
     compiles: bool = True,
     timeout: float | None = None,
 ) -> Context:
-    """Make the global context. If it exists already, return it and ignore the arguments.
+    """Create the global context. If it exists already, return it and ignore the arguments.
 
     If its device was lost or its timeout has passed, a new context replaces it, as in `get_context`. The new
     one has the same devices, queues, extensions and timeout, except where arguments say otherwise.
@@ -53,7 +53,7 @@ def make_context(  # noqa: PLR0913  public: each is an option of its own
         GPU. A CPU driver is selected if there is no GPU; with `use_cpu`, CPU drivers come after the GPUs. The
         environment variable VKDISPATCH_DEVICE (an index, a UUID or part of a name) selects another device.
     device_count
-        How many devices to select automatically (default 1; all with `multi_device`).
+        The number of devices to select automatically (default 1; all with `multi_device`).
     queue_counts
         Queues per device (default 1; with `multi_queue`, a number that suits the device).
     queue_families
@@ -143,8 +143,8 @@ def _end_lost_context(names_devices: bool) -> Context | None:
             lost._end()
             return None
         raise lost._lost_error(
-            "it is the global context, on a device of another library: let that library make a new device "
-            "and call make_context_from_handles() again, or close the context: the next one makes its own"
+            "it is the global context, on a device of another library: let that library create a new device "
+            "and call make_context_from_handles() again, or close the context to use a new device"
         )
     if not lost.closed:
         from vkdispatch.base.process.logging import log_warning
@@ -187,7 +187,7 @@ def make_context_from_handles(
     make_current: bool = False,
     timeout: float | None = None,
 ) -> Context:
-    """Make a context that runs on the VkDevice of another library, beside that library's own work.
+    """Create a context on the VkDevice of another library.
 
     The context uses the device until `Context.close()` has returned or the last reference to the context is
     gone. It destroys neither the device nor the instance; their owner does so afterwards.
@@ -207,7 +207,8 @@ def make_context_from_handles(
         faster.
     features
         Vulkan names of the features that were enabled on the device, out of those that vkdispatch knows; see
-        `vd.optional_device_features()`. Vulkan has no query for them. Kernels that need others are refused.
+        `vd.optional_device_features()`. Vulkan has no query for them. Kernels that need others raise an
+        error.
     make_current
         Also make it the global context; see `Context.make_current`.
     timeout
@@ -235,7 +236,7 @@ def make_context_from_handles(
 def use_context(context: Context) -> Iterator[Context]:
     """Make a context the current one of this thread inside a `with` block, instead of the global one.
 
-    Buffers, graphs and other objects that are made in the block belong to it.
+    Buffers, graphs and other objects that are created in the block belong to it.
 
     Raises
     ------
@@ -265,8 +266,8 @@ def use_context(context: Context) -> Iterator[Context]:
 def get_context() -> Context:
     """Return the current context: the one that `use_context` set for this thread, else the global one.
 
-    The global context is made with the defaults of `make_context` if there is none. If its device was lost, a
-    new one with the same settings replaces it.
+    The global context is created with the defaults of `make_context` if there is none. If its device was
+    lost, a new one with the same settings replaces it.
 
     Raises
     ------
@@ -356,7 +357,7 @@ def new_context(
 
 
 def queue_wait_idle(queue_index: int | None = None, context: Context | None = None) -> None:
-    """Wait until a queue, or with None every queue, has finished all work that it was given.
+    """Wait until a queue, or with None every queue, has finished all submitted work.
 
     Raises
     ------

@@ -14,14 +14,14 @@ def set_dummy_context_params(
     max_workgroup_count: tuple[int, int, int] | None = None,
     max_shared_memory: int | None = None,
 ) -> None:
-    """Change limits of the dummy backend's context, which is made if there is none. None keeps a limit.
+    """Change limits of the dummy backend's context, which is created if there is none. None keeps a limit.
 
     Parameters
     ----------
     subgroup_size
         Invocations in a subgroup.
     subgroup_enabled
-        Whether kernels may use subgroup operations.
+        Whether kernels can use subgroup operations.
     max_workgroup_size
         Maximum invocations of a workgroup along x, y and z.
     max_workgroup_invocations

@@ -30,7 +30,7 @@ def parse_devices(device_ids: int | Sequence[int]) -> list[int]:
             raise ArgumentValueError(f"device_ids: expected indices from 0 to {count - 1}, got {item!r}")
         indices.append(index)
     if len(set(indices)) != len(indices):
-        raise ArgumentValueError(f"device_ids: each device may be named once, got {indices}")
+        raise ArgumentValueError(f"device_ids: each device can be named only once, got {indices}")
     return indices
 
 
@@ -186,7 +186,7 @@ def _parse_device_families(device_index: int, families: object) -> list[int]:
 
 
 def select_queue_families(device_index: int, queue_count: int | None = None) -> list[int]:
-    """Return the queue family of each queue to make on a device, compute-only families first.
+    """Return the queue families for new queues on a device, compute-only families first.
 
     Parameters
     ----------

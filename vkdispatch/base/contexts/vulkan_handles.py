@@ -20,7 +20,7 @@ _HANDLE_LIMIT = 1 << 64
 
 @record
 class QueueHandle:
-    """A queue: its family, its index in the family (None if it was given by handle), and its VkQueue."""
+    """A queue: its family, its index in the family (None if it was passed by handle), and its VkQueue."""
 
     family: int
     index: int | None
@@ -31,7 +31,7 @@ class QueueHandle:
 class DeviceHandles:
     """A VkPhysicalDevice and a VkDevice as ints, the queues in use, and the enabled extensions and features.
 
-    `queues` are those of the context, in order. `transfer_queues` run copies beside them; there may be none.
+    `queues` are those of the context, in order. `transfer_queues` run concurrent copies, and can be empty.
     """
 
     physical_device: int
@@ -204,7 +204,7 @@ def _check_distinct(handles: ForeignHandles, queues: Sequence[tuple[int, int, in
     named += [("queues", handle) for handle in {handle for _, _, handle in queues if handle}]
     for name, handle in named:
         if handle in owners:
-            raise ArgumentValueError(f"{name}: {handle} is the handle that was given as {owners[handle]}")
+            raise ArgumentValueError(f"{name}: {handle} is the handle that was passed as {owners[handle]}")
         owners[handle] = name
 
 

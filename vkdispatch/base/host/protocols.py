@@ -60,7 +60,7 @@ class HostProtocols:
         if math.prod(self.shape) != 1:
             raise ArgumentValueError(
                 f"the truth value of a buffer of shape {self.shape} is ambiguous; use vd.any(buf) or "
-                "vd.all(buf), or `is not None` to ask whether there is one"
+                "vd.all(buf), or `is not None` to test for a buffer"
             )
         return bool(self.item())
 
@@ -92,7 +92,7 @@ class HostProtocols:
         return self.shape[0]
 
     def __iter__(self) -> Iterator[Any]:
-        raise ArgumentTypeError("a buffer is not iterable: its elements lie on the device; use buf.read(0)")
+        raise ArgumentTypeError("a buffer is not iterable: its elements are on the device; use buf.read(0)")
 
     if not TYPE_CHECKING:  # `Buffer` declares these for its annotation in kernels
 
@@ -115,7 +115,7 @@ class HostProtocols:
             raise AttributeError(text, name=name, obj=self)
 
     def __contains__(self, item: object) -> bool:
-        raise ArgumentTypeError("`in` does not look into a buffer; use `value in buf.read(0)`")
+        raise ArgumentTypeError("`in` does not support buffers; use `value in buf.read(0)`")
 
     def __array_ufunc__(self, ufunc: "np.ufunc", method: str, *inputs: Any, **options: Any) -> Any:
         """Raise TypeError, as NumPy would compute on the host."""
@@ -197,7 +197,7 @@ def _explain_refusal(module: str, name: str) -> str:
     called = f"{module.replace('numpy', 'np', 1)}.{name}"
     instead = _find_own_name(module, name) or _ATTRIBUTES.get(name) or "a kernel or map"
     return (
-        f"{called}: NumPy computes on the host, and a buffer lies on the device; use {instead}, or pass "
+        f"{called}: NumPy computes on the host, and a buffer is on the device; use {instead}, or pass "
         "np.asarray(buf)"
     )
 

@@ -49,7 +49,7 @@ class Transfers(HostProtocols, Handle):
         *,
         casting: Casting = "equiv",
     ) -> None:
-        """Copy host data in, after the work already given to the queue; `data` may be reused on return.
+        """Copy data from the host, after all earlier work of the queue; `data` can be reused on return.
 
         Parameters
         ----------
@@ -106,7 +106,7 @@ class Transfers(HostProtocols, Handle):
         *,
         casting: Casting = "equiv",
     ) -> Event:
-        """Copy host data in without waiting for the device, in the order of the work given to the queue.
+        """Copy data from the host without waiting for the device, in the order of the work of the queue.
 
         The copy runs after all earlier work of the queue that uses the buffer, and before all later work. If
         the device has a separate queue for copies, it runs in parallel with other work.
@@ -115,7 +115,7 @@ class Transfers(HostProtocols, Handle):
         ----------
         data, index, casting
             As for `write`. An array in pinned memory (`vd.empty_pinned`) is read in place: do not change it
-            until the event is done. Any other data is first copied to pinned memory, and may be reused on
+            until the event is done. Any other data is first copied to pinned memory, and can be reused on
             return.
 
         Returns
@@ -249,7 +249,7 @@ class Transfers(HostProtocols, Handle):
             The queue whose copy is read.
         out
             A C-contiguous array in pinned memory (`vd.empty_pinned`, or a part of one) of the result's shape
-            and dtype, to fill. Do not use it until the future is done. None makes one.
+            and dtype, to fill. Do not use it until the future is done. None creates one.
 
         Returns
         -------
@@ -294,7 +294,7 @@ class Transfers(HostProtocols, Handle):
         *,
         casting: Casting = "equiv",
     ) -> None:
-        """Copy host data into a part of the buffer, after the work already given to the queue.
+        """Copy data from the host to a part of the buffer, after all earlier work of the queue.
 
         Parameters
         ----------

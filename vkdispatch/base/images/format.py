@@ -10,14 +10,14 @@ from vkdispatch.base.integers import as_int
 
 
 class Filter(Enum):
-    """How to find a value between texels, or between mip levels."""
+    """The filter between texels, or between mip levels."""
 
     NEAREST = 0
     LINEAR = 1
 
 
 class AddressMode(Enum):
-    """How to find values outside an image."""
+    """How values outside an image are defined."""
 
     REPEAT = 0
     MIRRORED_REPEAT = 1

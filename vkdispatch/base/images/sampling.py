@@ -124,7 +124,7 @@ class HostSampler:
         ----------
         data
             An array of float32, int32 or uint32. Its axes are the layers, if there are several; the axes of
-            the image; and the one to four channels, which may be left out for one.
+            the image; and the one to four channels, which can be omitted for one.
         mag_filter, min_filter, mip_filter, address_mode, mip_lod_bias, min_lod, max_lod, border_color
             As for `vd.Image.sample`.
         enable_mipmaps

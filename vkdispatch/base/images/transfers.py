@@ -148,7 +148,7 @@ class ImageTransfers(Handle):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:
-            raise ArgumentValueError("copy: an image lies in device memory; its array is always a copy")
+            raise ArgumentValueError("copy: an image is in device memory, so its array is always a copy")
         array = self.read()
         return array if dtype is None else array.astype(dtype, copy=False)
 

@@ -61,7 +61,7 @@ def make_capsule(elements: Elements, max_version: tuple[int, int] | None) -> Any
     is_versioned = max_version is not None and max_version[0] >= 1
     if elements.flags & READ_ONLY and not is_versioned:
         raise SharingError(
-            "the elements are read-only, which a consumer of DLPack 0.x cannot know; share a copy, or pass "
+            "the elements are read-only, which DLPack 0.x cannot express; share a copy, or pass "
             "max_version=(1, 0)"
         )
     return native.make_dlpack(
@@ -166,7 +166,7 @@ def export(
         return make_capsule(copy(), request.max_version)
     if request.device not in (None, device) and not may_copy_to_host:
         raise SharingError(
-            f"dl_device: the memory lies on the DLPack device {device}, and cannot be shared as memory of "
+            f"dl_device: the memory is on the DLPack device {device}, and cannot be shared as memory of "
             f"{request.device}"
         )
     if device == HOST and request.stream is not None:
@@ -197,7 +197,7 @@ def lend_host_memory(
     begin = start_clock()
     loan = memory.lend(0, ordered)
     if loan is None:
-        raise SharingError("the buffer does not lie in memory of the host; copy it with buf.read(0)")
+        raise SharingError("the buffer is not in host memory; copy it with buf.read(0)")
     note("lend", context, begin)
     if context.borrowed:
         context.loans.add(loan)

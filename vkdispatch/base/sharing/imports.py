@@ -52,7 +52,7 @@ def take_elements(x: Any, name: str, context: Context | None = None) -> Elements
     """
     if not has_dlpack(x):
         raise ArgumentTypeError(
-            f"{name}: expected an array that has __dlpack__, such as one of NumPy or PyTorch, got "
+            f"{name}: expected an array with __dlpack__, such as one of NumPy or PyTorch, got "
             f"{type(x).__name__}"
         )
     what = describe_array(x)
@@ -67,7 +67,7 @@ def take_elements(x: Any, name: str, context: Context | None = None) -> Elements
         elif device[0] not in _OF_HOST:
             place = _NAMES.get(device[0], f"DLPack type {device[0]}")
             raise SharingError(
-                f"{name}: {what} lies on the device {device} ({place}), whose memory cannot be taken "
+                f"{name}: {what} is on the device {device} ({place}), whose memory cannot be taken "
                 "in place; copy it to the host first"
             )
         with nullcontext() if stream is None else _select_device(x, device[1]):
@@ -120,13 +120,13 @@ def _check_device(x: Any, ordinal: int, name: str, context: Context) -> None:
     """Raise SharingError for an array of a CUDA device that a context does not compute on."""
     if not can_link(context):
         raise SharingError(
-            f"{name}: {describe_array(x)} lies on a CUDA device, and {context._devices} shares no memory "
+            f"{name}: {describe_array(x)} is on a CUDA device, and {context._devices} shares no memory "
             "with CUDA; copy it to the host first, with x.cpu() or x.get()"
         )
     link = find_link(context)
     if link.ordinal != ordinal:
         raise SharingError(
-            f"{name}: {describe_array(x)} lies on CUDA's device {ordinal}, and the context computes on "
+            f"{name}: {describe_array(x)} is on CUDA's device {ordinal}, and the context computes on "
             f"{link.ordinal}; copy it there first, or use a context on that device"
         )
 

@@ -75,7 +75,7 @@ class Signal(Unshared):
         if self._use is None:
             raise UsageError("this Signal was freed; make a new one")
         if self._context.closed:
-            raise UsageError("this Signal belongs to a context that is gone; make a new one")
+            raise UsageError("the context of this Signal has ended; create a new Signal")
         queue = parse_queue(queue_index, self._context, "queue_index")
         engine = self._context._native
         points = self._use(queue)

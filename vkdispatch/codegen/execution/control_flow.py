@@ -229,7 +229,7 @@ def case_block(*values: int) -> _Block[None]:
     and for one that has a case already; RuntimeError if it does not stand directly inside a switch block.
     """
     if not values:
-        raise located(ArgumentValueError, "case_block: give at least one value")
+        raise located(ArgumentValueError, "case_block: pass at least one value")
     for value in values:
         if not ex.is_integer_number(value):
             raise located(
@@ -246,7 +246,7 @@ def _open_case(recorder: Recorder, numbers: tuple[int, ...]) -> None:
         if not fits(number, kind):
             raise located(ArgumentValueError, f"case_block: {number} is no value of {kind.name}")
         if number in numbers[:position]:
-            raise located(ArgumentValueError, f"case_block: {number} is given twice")
+            raise located(ArgumentValueError, f"case_block: {number} is passed twice")
     recorder.open_case(numbers)
 
 

@@ -85,7 +85,7 @@ def _make_format(text: str, values: list[Expr]) -> str:
             if _repr_of_value().search(piece):
                 raise located(
                     ArgumentValueError,
-                    "print: {x=} and {x!r} in an f-string give the repr of a GPU value, not what it will be; "
+                    "print: {x=} and {x!r} in an f-string give the repr of a GPU value, not its value; "
                     'write f"x={x}"',
                 )
             parts.append(_escape(piece))
@@ -122,7 +122,7 @@ def printf(format: str, *args: Any) -> None:
             raise located(ArgumentTypeError, f"printf: expected GPU values, numbers or text, got {arg!r}")
     if any(not isinstance(piece, str) for piece in split_text(current().placeholders, format)):
         if args:
-            raise located(ArgumentValueError, "printf: an f-string with GPU values takes no further values")
+            raise located(ArgumentValueError, "printf: an f-string with GPU values accepts no further values")
         values: list[Expr] = []
         _emit(_end_line(_make_format(format, values)), BRACES, values)
         return

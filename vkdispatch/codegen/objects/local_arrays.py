@@ -98,7 +98,7 @@ class LocalArray:
     @staticmethod
     def _check_whole(index: slice) -> None:
         if index != slice(None):
-            raise located(ArgumentValueError, "the only slice that a local array takes is a[:]")
+            raise located(ArgumentValueError, "the only valid slice of a local array is a[:]")
 
     def _at(self, index: Any) -> Expr:
         position = parse_index(index, "a local array", ArgumentTypeError)

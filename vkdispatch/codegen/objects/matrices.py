@@ -124,7 +124,8 @@ class CooperativeMatrix:
             raise located(ArgumentTypeError, f"{what}: expected a buffer or shared buffer, got {array!r}")
         if array.storage.dtype is bool_ or is_complex(array.storage.dtype):
             raise located(
-                ArgumentTypeError, f"{what}: no matrix lies in a buffer of {array.storage.dtype.name}"
+                ArgumentTypeError,
+                f"{what}: a matrix cannot be loaded from or stored to a buffer of {array.storage.dtype.name}",
             )
         if layout not in ("row", "column"):
             raise located(ArgumentValueError, f'{what}: layout is "row" or "column", got {layout!r}')

@@ -231,7 +231,7 @@ def _parts_of(value: object, kind: type[Structure], owner: type[Any]) -> Iterato
 def _mismatch(given: str, owner: type[Any]) -> ArgumentTypeError:
     return located(
         ArgumentTypeError,
-        f"cannot store a {given} where the buffer has a {owner.__name__}; give an element, or "
+        f"cannot store a {given} where the buffer has a {owner.__name__}; pass an element, or "
         f"{owner.__name__}(...)",
     )
 

@@ -60,5 +60,5 @@ def is_whole_slice(index: object) -> bool:
     if not isinstance(index, slice):
         return False
     if index.start is not None or index.stop is not None or index.step is not None:
-        raise located(ArgumentValueError, "the only slice a GPU value takes is x[:]")
+        raise located(ArgumentValueError, "the only valid slice of a GPU value is x[:]")
     return True

@@ -58,7 +58,7 @@ def check_dtype(kind: object, what: str) -> None:
     if is_buffer_only(kind):
         raise located(
             ArgumentValueError,
-            f"{what}: {kind.__name__} lies in buffers only; kernels compute with {compute_type(kind).name}",
+            f"{what}: {kind.__name__} is only for buffers; kernels compute with {compute_type(kind).name}",
         )
 
 

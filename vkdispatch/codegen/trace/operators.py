@@ -181,7 +181,7 @@ class Operators(GpuValue):
                 return _OPERATORS[name](*values)
         raise located(
             ArgumentTypeError,
-            f"np.{name}: NumPy computes on the host and cannot take a GPU value; see vc.{name} or its like",
+            f"np.{name}: NumPy computes on the host and does not accept GPU values; see vc.{name}",
         )
 
     def _refuse_number(self, what: str) -> NoReturn:

@@ -41,7 +41,7 @@ def split_text(placeholders: list[Placeholder], text: str) -> list[str | Placeho
         elif int(piece) < len(placeholders):
             found.append(placeholders[int(piece)])
         else:
-            raise located(UsageError, "print: the f-string holds a value of another kernel")
+            raise located(UsageError, "print: the f-string contains a value of another kernel")
     return found
 
 
@@ -62,7 +62,7 @@ def check_printed(placeholders: list[Placeholder]) -> None:
             raise located(
                 UsageError,
                 "the value of this f-string is not known while the kernel is traced; only vc.print and "
-                "vc.printf take it",
+                "vc.printf accept it",
                 placeholder.loc,
             )
 
@@ -72,6 +72,6 @@ def refuse_placeholders(text: str, what: str, loc: Loc | None = None) -> None:
     if any(letter in text for letter in _MARKS):
         raise located(
             ArgumentTypeError,
-            f"{what}: the text has a GPU value in it, by an f-string; only vc.print and vc.printf take that",
+            f"{what}: the f-string contains a GPU value; only vc.print and vc.printf accept that",
             loc,
         )

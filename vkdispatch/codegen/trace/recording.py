@@ -132,7 +132,7 @@ class Recorder(Declarations):
     def emit(self, statement: Statement) -> None:
         """Append a statement to the innermost open block. Raises RuntimeError between a switch's cases."""
         if self._frames[-1].kind == "switch":
-            raise located(UsageError, "a switch block holds case and default blocks only", statement.loc)
+            raise located(UsageError, "a switch block can have only case and default blocks", statement.loc)
         if isinstance(statement, RawStatement):
             self._forget_reads()
         self._frames[-1].statements.append(statement)
@@ -207,7 +207,7 @@ class Recorder(Declarations):
     def _open(self, frame: Frame) -> None:
         """Open a block. Raises RuntimeError between a switch's cases."""
         if self._frames[-1].kind == "switch" and frame.kind not in ("case", "default"):
-            raise located(UsageError, "a switch block holds case and default blocks only")
+            raise located(UsageError, "a switch block can have only case and default blocks")
         self._frames.append(frame)
 
     def open_if(self, condition: Expr) -> None:
@@ -286,7 +286,7 @@ class Recorder(Declarations):
 
     def _require_switch(self, what: str) -> Frame:
         if self._frames[-1].kind != "switch":
-            raise located(UsageError, f"{what} block: it must stand directly inside a switch block")
+            raise located(UsageError, f"{what} block: it must be directly inside a switch block")
         return self._frames[-1]
 
     @property

@@ -48,7 +48,7 @@ fftn = define_variant(
     buffer
         Complex64, complex128 or complex32.
     axes
-        Which; default: all.
+        The axes; default: all.
     norm
         "backward" (as None), "ortho" or "forward", as in NumPy.
     graph, print_shader, compute_type
@@ -114,7 +114,8 @@ rfftn = define_variant(
     buffer
         Its reals become their half spectrum.
     axes
-        Which; default: all. The last one is that of the real transform, and must be the last of the buffer.
+        The axes; default: all. The last one is that of the real transform, and must be the last axis of the
+        buffer.
     norm
         "backward" (as None), "ortho" or "forward", as in NumPy.
     graph, print_shader, compute_type

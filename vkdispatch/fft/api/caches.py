@@ -35,7 +35,7 @@ def print_cache_info() -> None:
 
 
 def cache_clear() -> None:
-    """Forget the kernels of transforms, convolutions and transpositions.
+    """Clear the cache of kernels for transforms, convolutions and transpositions.
 
     Examples
     --------

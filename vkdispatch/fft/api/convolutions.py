@@ -47,20 +47,21 @@ def convolve(  # noqa: PLR0913
     compute_type: DType | None = None,
     input_signal_range: SignalRange | None = None,
 ) -> None:
-    """Multiply the spectrum along an axis by the conjugate of a kernel's, and transform back, in place.
+    """Correlate along an axis with a kernel, in place.
 
-    The kernel is given by its spectrum. The result is the circular cross-correlation with the kernel.
+    Transforms, multiplies by the conjugate of the kernel's spectrum, and transforms back. The result is the
+    circular cross-correlation with the kernel.
 
     Parameters
     ----------
     *buffers
-        The output and the input as in `fft` (one buffer without maps), then the kernel: a complex buffer, or
-        the arguments of `kernel_map`.
+        The output and the input as in `fft` (one buffer without maps), then the spectrum of the kernel: a
+        complex buffer, or the arguments of `kernel_map`.
     kernel_map
-        Called for each value of the spectrum, which it changes: `read_op().register`.
+        A map that changes each value of the spectrum, `read_op().register`.
     kernel_num
-        How many kernels are applied to one spectrum. A buffer has them one after another; maps distinguish
-        them by `mapped_kernel_index()`. An output map writes each result to its place.
+        The number of kernels that are applied to one spectrum. A buffer holds them one after another; in
+        maps, `mapped_kernel_index()` is the current one. An output map writes each result.
     buffer_shape, graph, print_shader, axis, name
         As for `fft`.
     input_map, output_map, output_type, input_type, compute_type
@@ -70,7 +71,7 @@ def convolve(  # noqa: PLR0913
     transposed_kernel
         Whether the kernel has the layout that `transpose` writes.
     kernel_inner_only
-        Whether the kernel lacks the axes before the transformed one, so that it is the same for all of them.
+        Whether the kernel has no axes before the transformed one, so that it is the same along those.
     kernel_type
         Complex type of the kernel's buffer, if other than its dtype.
     input_signal_range
@@ -79,7 +80,7 @@ def convolve(  # noqa: PLR0913
     Raises
     ------
     TypeError, ValueError
-        Arguments are missing or wrong, or a buffer is too small.
+        Arguments are missing or invalid, or a buffer is too small.
     AxisError
         There is no such axis.
 
@@ -141,19 +142,19 @@ def convolve2D(  # noqa: N802, PLR0913
     input_args: Sequence[Any] | None = None,
     output_args: Sequence[Any] | None = None,
 ) -> None:
-    """Correlate along the last two axes with a kernel whose spectrum `fft2` made, in place; see `convolve`.
+    """Correlate along the last two axes with a kernel, in place; see `convolve`.
 
     The spectrum is multiplied by the conjugate of the kernel's, so the result is the circular
-    cross-correlation: `result[m, n]` is the sum of `x[m + i, n + j] * conj(kernel[i, j])`. For the
-    convolution give a `kernel_map` that multiplies by the spectrum itself, as in the example.
+    cross-correlation: `result[m, n]` is the sum of `x[m + i, n + j] * conj(kernel[i, j])`. For a
+    convolution pass a `kernel_map` that multiplies by the spectrum itself, as in the example.
 
     Parameters
     ----------
     buffer
         Complex, of two or three axes: the output, and the signal unless there is an input map.
     kernel
-        Complex, of the same shape. With `kernel_map`: its argument, or a tuple of its arguments, which may
-        also be passed one after the other if `kernel_map` is passed by name.
+        The spectrum of the kernel, from `fft2`, of the same shape. With `kernel_map`: its argument, or a
+        tuple of its arguments, which can also be passed separately if `kernel_map` is passed by name.
     kernel_map, buffer_shape, graph, print_shader, normalize, transposed_kernel, kernel_inner_only
         As for `convolve`; the kernel is applied along the axis before the last.
     input_map, output_map
@@ -179,7 +180,7 @@ def convolve2D(  # noqa: N802, PLR0913
     array([[2., 3., 1.],
            [5., 6., 4.]], dtype=float32)
 
-    The convolution moves the data the other way:
+    A convolution shifts the data in the other direction:
 
     >>> @vd.map
     ... def multiply(spectrum: Buff[c64]) -> None:
@@ -212,17 +213,17 @@ def convolve2DR(  # noqa: N802, PLR0913
     normalize: bool = True,
     compute_type: DType | None = None,
 ) -> None:
-    """Correlate reals along the last two axes with a kernel whose half spectrum `rfft2` made, in place.
+    """Correlate real numbers along the last two axes with a kernel, in place.
 
-    The result is the circular cross-correlation, as that of `convolve2D`. To convolve, turn the kernel
-    around before its transform, by `np.roll(kernel[::-1, ::-1], 1, axis=(0, 1))`, or give a `kernel_map`.
+    The result is the circular cross-correlation, as for `convolve2D`. For a convolution, flip the kernel
+    before its transform with `np.roll(kernel[::-1, ::-1], 1, axis=(0, 1))`, or pass a `kernel_map`.
 
     Parameters
     ----------
     buffer
         Real, of two or three axes: the signal and the output.
     kernel
-        The same for the kernel; with `kernel_map` its argument, or a tuple of them.
+        The half spectrum of the kernel, from `rfft2`. With `kernel_map`: its argument, or a tuple of these.
     buffer_shape
         Shape of the reals; default: `buffer.real_shape`.
     kernel_map, transposed_kernel, kernel_inner_only, graph, print_shader, normalize, compute_type
@@ -266,7 +267,7 @@ def transpose(  # noqa: PLR0913
     output_type: DType | None = None,
     compute_type: DType | None = None,
 ) -> Buffer[Any]:
-    """Copy a convolution's kernel to the layout that convolutions along an axis read fastest.
+    """Copy the spectrum of a kernel to the layout that convolutions along an axis read fastest.
 
     Parameters
     ----------
@@ -280,7 +281,7 @@ def transpose(  # noqa: PLR0913
     graph, print_shader
         As for `fft`.
     kernel_inner_only
-        Whether the kernel lacks the axes before the transformed one.
+        Whether the kernel has no axes before the transformed one.
     input_type, output_type
         Complex types of the buffers, if other than their dtypes.
     compute_type
@@ -293,7 +294,7 @@ def transpose(  # noqa: PLR0913
     Raises
     ------
     TypeError, ValueError
-        A wrong argument, or a buffer that is too small or of another dtype.
+        An argument is invalid, or a buffer is too small or has another dtype.
     AxisError
         There is no such axis.
 

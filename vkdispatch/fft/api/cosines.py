@@ -76,7 +76,7 @@ dct = define_variant(
         "backward" (as None): no factor here, and the inverse is divided by 2N (type I: 2(N - 1)). "forward":
         the reverse. "ortho": both are divided by the square root.
     graph
-        Where to record; None takes the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
     out
         The buffer for the result, of the same shape and dtype; it may be `buffer`. None creates one.
     orthogonalize

@@ -26,7 +26,7 @@ __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 
 
 def fftfreq(n: int, d: float = 1.0) -> Array:
-    """Return the frequencies of a spectrum of n values, as `numpy.fft.fftfreq`.
+    """Return the frequencies of a spectrum of n values, like `numpy.fft.fftfreq`.
 
     Parameters
     ----------
@@ -37,7 +37,7 @@ def fftfreq(n: int, d: float = 1.0) -> Array:
 
     Returns
     -------
-    n numbers of float64: 0, 1 ... -2, -1, over n d.
+    n numbers of float64: 0, 1, ..., -2, -1, divided by n d.
 
     Raises
     ------
@@ -53,7 +53,7 @@ def fftfreq(n: int, d: float = 1.0) -> Array:
 
 
 def rfftfreq(n: int, d: float = 1.0) -> Array:
-    """Return the frequencies of the half spectrum of n reals, n // 2 + 1 of them, as `numpy.fft.rfftfreq`.
+    """Return the n // 2 + 1 frequencies of the half spectrum of n real numbers, like `numpy.fft.rfftfreq`.
 
     See `fftfreq`.
 
@@ -96,19 +96,19 @@ def fftshift(
     out: Buffer[Any] | None = None,
     graph: CommandGraph | None = None,
 ) -> Any:
-    """Move the zero frequency to the middle of each axis, as `numpy.fft.fftshift`.
+    """Move the zero frequency to the middle of each axis, like `numpy.fft.fftshift`.
 
     Parameters
     ----------
     x
-        An array, which NumPy shifts, or a buffer of any dtype, which the device shifts.
+        An array, which is shifted by NumPy, or a buffer of any dtype, which is shifted on the device.
     axes
-        Which; default: all.
+        The axes; default: all.
     out
-        For a buffer: the buffer for the result. It may be `x` if the axes have even lengths. None creates
+        For a buffer: the buffer for the result. It can be `x` if the axes have even lengths. None creates
         one.
     graph
-        For a buffer: where to record; None takes the thread's `vd.global_graph()`.
+        For a buffer: the graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------
@@ -152,7 +152,7 @@ def ifftshift(
     out: Buffer[Any] | None = None,
     graph: CommandGraph | None = None,
 ) -> Any:
-    """Return the inverse of `fftshift`, as `numpy.fft.ifftshift`; see `fftshift`.
+    """Undo `fftshift`, like `numpy.fft.ifftshift`; see `fftshift`.
 
     Examples
     --------
@@ -193,8 +193,8 @@ def _shift(
         odd = [axis for axis in chosen if shape[axis] % 2 and shape[axis] > 1]
         if odd:
             raise OverlapError(
-                "out: it is the same memory as x, and in place only axes of even lengths can be shifted; "
-                f"axis {odd[0]} has {shape[odd[0]]}; give another buffer"
+                "out: it shares memory with x, but only axes of even length can be shifted in place; "
+                f"axis {odd[0]} has {shape[odd[0]]}; pass another buffer"
             )
         _make_swap(x.var_type)(x, *steps, graph=graph)
     elif any(steps):

@@ -35,7 +35,7 @@ def make_fft_shader(  # noqa: PLR0913
     compute_type: DType | None = None,
     input_signal_range: SignalRange | None = None,
 ) -> Any:
-    """Return the kernel of a transform along an axis, batched over all others; equal arguments share one.
+    """Return the kernel of a transform along an axis, batched over all others. Equal arguments share one.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def make_fft_shader(  # noqa: PLR0913
     inverse, normalize_inverse
         Direction, and whether an inverse transform is divided by the length.
     r2c
-        Whether the data is that of an RFFTBuffer; `buffer_shape` is then the shape of the reals.
+        Whether the data is that of an RFFTBuffer; `buffer_shape` is then the shape of the real numbers.
     input_map, output_map
         Maps that read and write; see `read_op` and `write_op`.
     input_type, output_type
@@ -58,12 +58,12 @@ def make_fft_shader(  # noqa: PLR0913
     -------
     ShaderFunction
         Its arguments are the output (a buffer, or the arguments of the output map), then the input; one
-        buffer without maps. Long lines give a sequence of kernels, which is called alike.
+        buffer without maps. For long lines it is a sequence of kernels, which is called in the same way.
 
     Raises
     ------
     TypeError, ValueError
-        A wrong argument, such as a type that is not complex.
+        An argument is invalid, such as a type that is not complex.
     AxisError
         There is no such axis.
 
@@ -115,7 +115,7 @@ def make_convolution_shader(  # noqa: PLR0913
     Raises
     ------
     TypeError, ValueError
-        A wrong argument, such as a type that is not complex.
+        An argument is invalid, such as a type that is not complex.
     AxisError
         There is no such axis.
 
@@ -123,7 +123,7 @@ def make_convolution_shader(  # noqa: PLR0913
     --------
     >>> kernel = vd.fft.make_convolution_shader((4,))
     >>> x = vd.asbuffer(np.array([1, 2, 3, 4], np.complex64))
-    >>> spectrum = vd.asbuffer(np.array([1, 0, 0, 0], np.complex64))  # its mean alone
+    >>> spectrum = vd.asbuffer(np.array([1, 0, 0, 0], np.complex64))  # keeps the mean only
     >>> kernel(x, spectrum)
     >>> x.read(0).real
     array([2.5, 2.5, 2.5, 2.5], dtype=float32)
@@ -153,14 +153,14 @@ def make_transpose_shader(
     output_type: DType = complex64,
     compute_type: DType = complex64,
 ) -> ShaderFunction:
-    """Return the kernel that copies a kernel of convolutions to the layout that they read fastest.
+    """Return the GPU kernel of `transpose`.
 
-    Its arguments are the output and the input buffer; see `transpose`. Equal arguments share one kernel.
+    Its arguments are the output and the input buffer. Equal arguments share one kernel.
 
     Raises
     ------
     TypeError, ValueError
-        A wrong argument, such as a type that is not complex.
+        An argument is invalid, such as a type that is not complex.
     AxisError
         There is no such axis.
 

@@ -70,7 +70,7 @@ def fft(  # noqa: PLR0913
     buffer_shape
         Shape of the data; default: the shape of the first buffer.
     graph
-        Where to record; None takes the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
     print_shader
         Whether to print the kernel.
     axis
@@ -80,7 +80,7 @@ def fft(  # noqa: PLR0913
     inverse, normalize_inverse
         Direction, and whether an inverse transform is divided by the length.
     r2c
-        Whether the buffer is an RFFTBuffer, with `buffer_shape` the shape of its reals.
+        Whether the buffer is an RFFTBuffer; `buffer_shape` is then the shape of its real numbers.
     input_map, output_map
         Functions made by `vd.map` that read and write instead; see `read_op` and `write_op`.
     output_type, input_type
@@ -90,12 +90,12 @@ def fft(  # noqa: PLR0913
     input_signal_range
         (start, end): values outside are not read, and are zero.
     norm
-        "backward", "ortho" or "forward", as in NumPy; it overrides `normalize_inverse`. None: it does not.
+        "backward", "ortho" or "forward", as in NumPy; overrides `normalize_inverse` unless it is None.
 
     Raises
     ------
     TypeError, ValueError
-        Arguments are missing or wrong, or a buffer is too small.
+        Arguments are missing or invalid, or a buffer is too small.
     AxisError
         There is no such axis.
 
@@ -141,7 +141,7 @@ def ifft(  # noqa: PLR0913
     buffer_shape: Sequence[int] | None = None,
     norm: Norm | None = None,
 ) -> None:
-    """Inverse transform along one axis, divided by its length if `normalize`; see `fft`.
+    """Compute the inverse transform along one axis, divided by its length if `normalize`; see `fft`.
 
     Examples
     --------
@@ -320,12 +320,12 @@ def rfft(
     compute_type: DType | None = None,
     norm: Norm | None = None,
 ) -> None:
-    """Transform the reals of an RFFTBuffer along the last axis into their half spectrum, in place.
+    """Transform the real numbers of an RFFTBuffer along the last axis to their half spectrum, in place.
 
     Parameters
     ----------
     buffer
-        Each line of n reals becomes n // 2 + 1 complex numbers.
+        An RFFTBuffer. Each line of n real numbers becomes n // 2 + 1 complex numbers.
     graph, print_shader, name, compute_type, norm
         As for `fft`.
 
@@ -357,7 +357,9 @@ def irfft(
     compute_type: DType | None = None,
     norm: Norm | None = None,
 ) -> None:
-    """Transform the half spectrum of an RFFTBuffer along the last axis into reals, in place; see `rfft`.
+    """Transform the half spectrum of an RFFTBuffer along the last axis to real numbers, in place.
+
+    See `rfft`.
 
     Examples
     --------

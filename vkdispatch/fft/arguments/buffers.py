@@ -49,7 +49,7 @@ def takes_options(*names: str) -> Callable[[_Function], _Function]:
                 )
             for name, value in zip(names, args[count:], strict=False):
                 if name in options:
-                    raise ArgumentTypeError(f"{function.__name__}: {name} is given twice")
+                    raise ArgumentTypeError(f"{function.__name__}: {name} is passed twice")
                 options[name] = value
             return function(*args[:count], **options)
 

@@ -122,7 +122,7 @@ def resolve_input_type(
     check(kind, role="input_type")
     if kind is not output_precision:
         raise ArgumentValueError(
-            "input_type: one buffer is read and written where there is no input_map, so it must be the same "
+            "input_type: without input_map one buffer is read and written, so it must be the same "
             f"as output_type; got {kind.name if kind else None} and "
             f"{output_precision.name if output_precision else None}"
         )

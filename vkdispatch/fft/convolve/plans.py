@@ -120,7 +120,7 @@ def get_transposed_layout(convolution: Convolution) -> object:
 def get_transposed_size(
     buffer_shape: int | Sequence[int], axis: int | None = None, compute_type: DType = complex64
 ) -> int:
-    """Return how many elements `transpose` writes for convolutions of a shape along an axis.
+    """Return the number of elements that `transpose` writes for convolutions of a shape along an axis.
 
     Raises
     ------

@@ -28,9 +28,9 @@ class FFTContext:
     config
         The plan; see `FFTConfig`.
     grid, sdata, resources
-        The place of the invocation, workgroup memory, and both with the plan.
+        The place of the invocation, shared memory, and both with the plan.
     registers
-        The values of an invocation's line.
+        The part of the line that the invocation holds.
     name
         Name of the kernel.
     shader_context
@@ -53,7 +53,7 @@ class FFTContext:
 
     @property
     def resources(self) -> FFTResources:
-        """Place, line and workgroup memory."""
+        """Place, line and shared memory."""
         if self._resources is None:
             self._resources = FFTResources(self.config, self._least)
         return self._resources
@@ -65,12 +65,12 @@ class FFTContext:
 
     @property
     def sdata(self) -> Any:
-        """Workgroup memory; see `FFTSDataManager`."""
+        """Shared memory; see `FFTSDataManager`."""
         return self.resources.sdata
 
     @property
     def registers(self) -> ContextRegisters:
-        """The values of an invocation's line."""
+        """The part of the line that the invocation holds."""
         if self._registers is None:
             self._registers = ContextRegisters(self.resources)
         return self._registers
@@ -101,16 +101,16 @@ class FFTContext:
         Parameters
         ----------
         output_map, output_type
-            The map that writes, or else the complex type of the output buffer.
+            The map that writes, or the complex type of the output buffer.
         input_type, input_map
-            The map that reads, or else the complex type of the input buffer (None: `output_type`). Without
+            The map that reads, or the complex type of the input buffer (None: `output_type`). Without
             maps, one buffer is read and written.
         kernel_map
             The map that changes the spectrum, or the complex type of a kernel's buffer.
         separate
-            Whether there are two buffers although there are no maps.
+            Whether there are two buffers even without maps.
         words
-            Whether complex numbers are read and written whole, which real transforms do not.
+            Whether complex numbers are read and written as a whole, unlike in real transforms.
 
         Raises
         ------
@@ -148,7 +148,7 @@ class FFTContext:
     def execute(self, inverse: bool, registers: ContextRegisters | None = None) -> None:
         """Transform the registers, unnormalized.
 
-        They hold the input of the first stage, and then the output of the last.
+        Before the call they hold the input of the first stage, and after it the output of the last.
         """
         registers = registers or self.registers
         resources = registers.resources
@@ -159,8 +159,7 @@ class FFTContext:
     ) -> None:
         """Move the output of a stage to where another stage reads its input.
 
-        It is needed between a forward and an inverse transform, and does nothing where the places are the
-        same.
+        It is needed between a forward and an inverse transform. It does nothing if the positions are equal.
         """
         self.resources.sdata.shuffle(registers or self.registers, output_stage, input_stage)
 
@@ -289,9 +288,9 @@ def fft_context(
     name
         Name of the kernel.
     plan
-        The plan of the pass, if there is one already.
+        The plan of the pass, if it exists.
     least
-        Least number of elements of workgroup memory.
+        Minimum number of elements in shared memory.
 
     Raises
     ------

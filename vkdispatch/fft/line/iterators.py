@@ -41,7 +41,7 @@ def global_reads_iterator(
     format_transposed
         Whether the buffer has the layout that `transpose` writes.
     inner_only
-        Whether it lacks the axes before the transformed one.
+        Whether it has no axes before the transformed one.
     signal_range
         Start and end of the values that are read; the others are zero.
 

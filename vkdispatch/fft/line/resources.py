@@ -91,17 +91,17 @@ class FFTConfig:
 
     @property
     def sdata_allocation(self) -> int:
-        """Elements of workgroup memory; 0 where none is needed."""
+        """Elements of shared memory; 0 if none is needed."""
         return self.plan.layout.elements if self.plan.layout else 0
 
     @property
     def sdata_row_size(self) -> int:
-        """Values of a line that are in workgroup memory at once."""
+        """Values of a line that are in shared memory at once."""
         return self.N // (self.plan.layout.chunks if self.plan.layout else 1)
 
     @property
     def sdata_row_size_padded(self) -> int:
-        """Distance of two lines in workgroup memory."""
+        """Distance of two lines in shared memory."""
         return self.plan.layout.row if self.plan.layout else self.sdata_row_size
 
 
@@ -152,12 +152,12 @@ def transposed_size(plan: Pass) -> int:
 
 
 class FFTSDataManager:
-    """Workgroup memory.
+    """Shared memory of a transform.
 
     Attributes
     ----------
     lines
-        Lines in workgroup memory, or None if the transform needs none.
+        Lines in shared memory, or None if the transform needs none.
     """
 
     def __init__(self, config: FFTConfig, grid: FFTGridManager, least: int = 0) -> None:

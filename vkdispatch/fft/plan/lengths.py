@@ -55,19 +55,19 @@ _USUAL_REGISTERS = 16
 
 
 def pad_dim(dim: int, max_register_count: int | None = None) -> int:
-    """Return the smallest length from `dim` up whose prime factors are all small.
+    """Return the smallest length of at least `dim` whose prime factors are all small.
 
     Parameters
     ----------
     dim
         At least 1.
     max_register_count
-        The largest prime that is allowed; default 16, which allows primes up to 13.
+        The largest allowed prime factor; the default 16 allows primes up to 13.
 
     Raises
     ------
     TypeError
-        An argument is no int.
+        An argument is not an int.
     ValueError
         `dim` is less than 1, or `max_register_count` less than 2.
 

@@ -30,7 +30,7 @@ class Transform:
     signal_range
         Start and end of the values that are read, or None.
     separate
-        Whether there are two buffers although there are no maps.
+        Whether there are two buffers even without maps.
     kernel_index
         What `mapped_kernel_index` returns in the maps.
     scale

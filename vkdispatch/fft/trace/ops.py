@@ -118,7 +118,7 @@ class MemoryOp:
 
     @property
     def fft_index_shifted(self) -> Any:
-        """Position in the line as a frequency (i32): from -(N // 2) on, 0 for the first value."""
+        """Position in the line as a signed frequency (i32), from -(N // 2); 0 for the first value."""
         half = self.fft_size // 2
         return (self.fft_index.to_dtype(int32) + half) % self.fft_size - half
 
@@ -348,7 +348,9 @@ _current = _Current()
 
 
 def read_op() -> GlobalReadOp:
-    """Return the read of an input or kernel map that is being traced. Raises ValueError outside of one.
+    """Return the read operation of the input or kernel map that is traced.
+
+    Raises ValueError outside of such a map.
 
     Examples
     --------
@@ -364,14 +366,14 @@ def read_op() -> GlobalReadOp:
     array([8.+0.j, 0.+0.j, 0.+0.j, 0.+0.j], dtype=complex64)
     """
     if _current.read is None:
-        raise located(
-            ArgumentValueError, "read_op: it is for input maps and kernel maps; there is no read here"
-        )
+        raise located(ArgumentValueError, "read_op: only input maps and kernel maps can call it")
     return _current.read
 
 
 def write_op() -> GlobalWriteOp:
-    """Return the write of an output map that is being traced. Raises ValueError outside of one.
+    """Return the write operation of the output map that is traced.
+
+    Raises ValueError outside of such a map.
 
     Examples
     --------
@@ -387,12 +389,12 @@ def write_op() -> GlobalWriteOp:
     array([4., 0., 0., 0.], dtype=float32)
     """
     if _current.write is None:
-        raise located(ArgumentValueError, "write_op: it is for output maps; there is no write here")
+        raise located(ArgumentValueError, "write_op: only output maps can call it")
     return _current.write
 
 
 def mapped_kernel_index() -> int | None:
-    """Return the number of the convolution's kernel that a map is traced for; None outside a convolution.
+    """Return the number of the kernel that a map of a convolution is traced for; None outside of one.
 
     Examples
     --------

@@ -58,7 +58,7 @@ def dtype_of_numbers(*values: Number) -> DType:
     kind = common_type([int(value) for value in values], (uint32, int32, uint64, int64))
     if kind is None:
         listed = " and ".join(str(value) for value in values)
-        raise located(ArgumentValueError, f"no integer type of 64 bits holds {listed}")
+        raise located(ArgumentValueError, f"no 64-bit integer type can represent {listed}")
     return kind
 
 
@@ -124,7 +124,7 @@ def check_stored(value: Number, scalar: DType) -> None:
     if not is_integer_number(value):
         raise located(
             ArgumentValueError,
-            f"cannot store the float {value!r} in {scalar.name}; give an int or convert the value",
+            f"cannot store the float {value!r} in {scalar.name}; pass an int or convert the value",
         )
     if not fits(int(value), scalar):
         low, high = bounds(scalar)

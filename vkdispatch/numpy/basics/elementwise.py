@@ -203,7 +203,7 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out", casting: 
         (out,) = out
     if out is None:
         if where is not None and where is not True:
-            raise ArgumentValueError("where: give out= as well, for the elements where it is False")
+            raise ArgumentValueError("where: pass out= as well, for the elements where it is False")
         return array_of(value)
     if not isinstance(out, Array):
         raise ArgumentTypeError(f"out: expected an Array, got {describe(out)}{suggest_array(out)}")

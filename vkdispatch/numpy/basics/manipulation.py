@@ -115,7 +115,7 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     strides = None if copy else reshape_strides(view, lengths)
     if strides is None:
         if copy is False:
-            raise ArgumentValueError(f"copy: False was given, but {array.shape} to {lengths} needs a copy")
+            raise ArgumentValueError(f"copy: False was passed, but {array.shape} to {lengths} needs a copy")
         view = gather(view)
         return array_of(View(view.storage, lengths, view.dtype, view.offset))
     return view_with(view, lengths, strides)

@@ -232,7 +232,7 @@ def refuse_read_only(target: View) -> None:
     """Raise ValueError for a view that must not be written."""
     if is_read_only(target):
         raise ArgumentValueError(
-            "assignment destination is read-only: a view of broadcast_to, diagonal or such; copy it first"
+            "assignment destination is read-only: a view of broadcast_to or diagonal; copy it first"
         )
 
 

@@ -203,16 +203,14 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         Raises ValueError for `copy=False`.
         """
         if copy is False:
-            raise ArgumentValueError(
-                "copy: False was given, but values on the host are a copy of the device's"
-            )
+            raise ArgumentValueError("copy: False was passed, but values on the host are always a copy")
         caller = sys._getframe(1)
         if caller.f_code is _AS_STRIDED:
             return read_memory(compute(self))
         if "ndimage" in caller.f_code.co_filename and isinstance(caller.f_locals.get("output"), Array):
             # it would write to the copy
             raise ArgumentTypeError(
-                "output: scipy.ndimage cannot write to an Array; give a dtype or nothing, and use the result"
+                "output: scipy.ndimage cannot write to an Array; pass a dtype or nothing, and use the result"
             )
         found = self.numpy()
         return found if dtype is None else found.astype(dtype, copy=False)

@@ -149,15 +149,15 @@ def asarray(
     if isinstance(obj, Array):
         if device is not None and obj.device != parse_device(device):
             if copy is False:
-                raise ArgumentValueError("copy: False was given, but another device needs a copy")
+                raise ArgumentValueError("copy: False was passed, but another device needs a copy")
             obj, copy = obj.to_device(device), None
         if kind is not None and kind != obj.dtype:
             if copy is False:
-                raise ArgumentValueError(f"copy: False was given, but {obj.dtype} to {kind} needs a copy")
+                raise ArgumentValueError(f"copy: False was passed, but {obj.dtype} to {kind} needs a copy")
             return array_of(cast(value_of(obj), kind))
         return copy_array(obj) if copy else obj
     if copy is False:
-        raise ArgumentValueError("copy: False was given, but data of the host are copied to the device")
+        raise ArgumentValueError("copy: False was passed, but host data must be copied to the device")
     if (
         isinstance(obj, (list, tuple))
         and obj

@@ -45,7 +45,7 @@ def kernel_type(kind: Kind) -> DType:
         return _KERNEL_TYPES[kind]
     except KeyError:
         raise ArgumentTypeError(
-            f"dtype: arrays hold booleans, integers, real and complex numbers, got {kind}"
+            f"dtype: arrays can have booleans, integers, real and complex numbers, got {kind}"
         ) from None
 
 
@@ -70,7 +70,7 @@ def parse_dtype(value: object, name: str = "dtype") -> Kind:
         raise ArgumentTypeError(f"{name}: expected a dtype such as float32, got {value!r}") from None
     if value is None or kind not in _KERNEL_TYPES:
         raise ArgumentTypeError(
-            f"{name}: arrays hold booleans, integers, real and complex numbers, got {value!r}"
+            f"{name}: arrays can have booleans, integers, real and complex numbers, got {value!r}"
         )
     return kind
 

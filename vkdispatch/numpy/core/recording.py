@@ -10,5 +10,5 @@ def refuse_recording() -> None:
         raise UsageError(
             "a graph records the calls of this thread (`with graph:` or vd.set_global_graph), but it cannot "
             "record operations on Arrays of vkdispatch.numpy: compute before the recording starts or after "
-            "it ends. Kernels and functions on buffers can be recorded, and take Arrays as arguments"
+            "it ends. Kernels and functions on buffers can be recorded, and accept Arrays"
         )

@@ -264,7 +264,9 @@ class _Plan:
         self.width = math.prod(n for n, _ in after)
         self.total = self.count * self.width * math.prod(n for n, _ in before)
         if self.total >= _MOST or selection.view.storage.size * max(scale, 1) >= _MOST:
-            raise ArgumentValueError("index: arrays of 2**32 elements or more take slices and integers only")
+            raise ArgumentValueError(
+                "index: arrays of 2**32 elements or more support only slices and integers"
+            )
         sources = tuple(
             (operand.source, each.is_valid, is_long(operand, each.length))
             for operand, each in zip(self.operands, selection.indices, strict=True)

@@ -32,13 +32,13 @@ def as_argument(x: Array, is_recorded: bool = False, is_mapped: bool = False) ->
     what = f"an array of shape {view.shape} that is a part of a larger one, not in C order, or read-only,"
     if is_recorded:
         raise ArgumentValueError(
-            f"{what} is no argument of a recorded call: it would be copied now; give x.copy(), which the "
-            "graph reads each time"
+            f"{what} cannot be an argument of a recorded call, because it would be copied now; "
+            "pass x.copy(), which the graph reads each time"
         )
     copy = gather(view)
     refuse_writes(
         copy.storage,
-        f"{what} was given where it is written, but kernels get a copy of it; give x.copy() and assign that",
+        f"{what} is written by the kernel, but kernels get a copy of it; pass x.copy() and assign the result",
     )
     return memory_of(copy, _shape_of(copy.shape, copy.size))
 

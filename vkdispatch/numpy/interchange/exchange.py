@@ -87,7 +87,7 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, orde
         except VulkanError as error:
             obstacle = f"the driver refused it: {error}"
     if copy is False:
-        raise SharingError(f"copy: False was given, but x has to be copied: {obstacle}")
+        raise SharingError(f"copy: False was passed, but x must be copied: {obstacle}")
     if elements.device[0] == CUDA:
         return asarray(upload(elements, place.context))
     return from_numpy(as_numpy(elements), place)
@@ -203,7 +203,7 @@ def to_device(x: Array, device: Any, /, *, stream: Any = None) -> Array:
 def asbuffer(x: Array) -> Buffer[Any]:
     """Return the memory of an array as a `vd.Buffer`; arrays of more than three axes have one axis there.
 
-    The buffer and the array share their memory if the elements lie one behind the other, and are
+    The buffer and the array share their memory if the elements are contiguous in C order and
     not read-only; else it is a copy.
 
     Examples

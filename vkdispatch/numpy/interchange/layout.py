@@ -105,9 +105,7 @@ def _lay_out(view: View, kind: Kind) -> tuple[Shape, Shape, int]:
     if old == new:
         return view.shape, view.strides, view.offset
     if not view.shape or (view.size and view.strides[-1] != 1 and view.shape[-1] != 1):
-        raise ArgumentValueError(
-            f"dtype: a view as {kind} needs elements of the last axis one behind the other; copy it first"
-        )
+        raise ArgumentValueError(f"dtype: a view as {kind} needs a contiguous last axis; copy it first")
     strides = view.strides if view.size else c_strides((*view.shape[:-1], 0))
     numbers = [view.shape[-1] * old, view.offset * old, *(each * old for each in strides[:-1])]
     if any(number % new for number in numbers):

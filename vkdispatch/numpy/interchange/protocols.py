@@ -125,7 +125,7 @@ def _refuse_host_arrays(name: str, values: Sequence[Any]) -> None:
         if isinstance(each, Buffer) or (isinstance(each, np.ndarray) and each.ndim):
             shown = describe(each) if isinstance(each, np.ndarray) else "a vd.Buffer"
             raise ArgumentTypeError(
-                f"{name}: got {shown} beside an Array; convert it with vnp.asarray, or read the Array "
+                f"{name}: got {shown} together with an Array; convert it with vnp.asarray, or read the Array "
                 "with x.numpy()"
             )
 

@@ -21,7 +21,7 @@ __all__ = [
 
 def _refuse(name: str, advice: str) -> Callable[..., Any]:
     def refuse(*arguments: Any, **options: Any) -> Any:
-        raise UnsupportedError(f"{name}: not for arrays on a device; {advice}")
+        raise UnsupportedError(f"{name}: not supported for arrays on a device; {advice}")
 
     refuse.__name__ = refuse.__qualname__ = name
     refuse.__doc__ = f"Raise NotImplementedError: {advice}."

@@ -156,7 +156,7 @@ def _edges_by_rule(a: Any, rule: str, limits: Any, weights: Any) -> int:
             raise UnsupportedError("bins: 'stone' is not implemented; use another rule, such as 'auto'")
         raise ArgumentValueError(f"bins: expected a number, edges or one of {_RULES}, got {rule!r}")
     if weights is not None:
-        raise ArgumentTypeError("weights: rules for the number of bins do not take weights; give bins=")
+        raise ArgumentTypeError("weights: rules for the number of bins do not support weights; pass bins=")
     array = reshape(to_array(a, "a"), -1)
     if array.dtype.kind == "b":
         array = array.astype(np.uint8)

@@ -165,7 +165,7 @@ def _quantiles(  # noqa: PLR0913  the options of the public functions
     lines, axes = _lines_last(array, axis)
     length = lines.shape[-1]
     if length == 0 and not without_nan:
-        raise ArgumentIndexError("a: there is no quantile of no elements")
+        raise ArgumentIndexError("a: quantiles of empty arrays are undefined")
     if length and array.dtype.kind == "b" and method not in _DISCRETE:
         raise ArgumentTypeError("a: booleans have no differences; convert them with astype")
     final = final_shape(array.shape, axes, keepdims)

@@ -61,7 +61,7 @@ def join_variables(
         elif first is UNBOUND or second is UNBOUND:
             reason = (
                 f"{variable.name!r} has a value only on one path through {where}, which the GPU decides; "
-                "give it one before, or on every path"
+                "assign it before, or on every path"
             )
         else:
             value, reason = _meet_or_explain(

@@ -335,7 +335,7 @@ class Loop:
                 continue
             variable.scope.reasons[variable.name] = (
                 f"{variable.name!r} gets its value inside {self.where} only, which runs on the GPU and "
-                "perhaps for no round; give it a value before the loop"
+                "may have no iterations; assign it before the loop"
             )
             write(variable.cell, UNBOUND)
         self.load_registers()

@@ -42,25 +42,24 @@ def compact(
     output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Any:
-    """Return the elements for which a condition holds, in their order: `np.compress`, `x[condition]`.
+    """Return the elements for which a condition is true, in their order, like `numpy.compress`.
 
     Parameters
     ----------
     x
         A buffer, or a map called with its arguments. Several axes are flattened.
     condition
-        An array of numbers or booleans: elements are kept where it is not 0. Or a `vd.map` of one value,
-        which is applied to each element of `x`. A condition shorter than `x` keeps no elements beyond its
-        end.
+        An array of numbers or booleans; nonzero ones are true. Or a `vd.map` with one parameter, which is
+        applied to each element of `x`. A condition shorter than `x` keeps no elements beyond its end.
     size
         The size of the result. None: the number of elements that are kept, for which the call waits. Graphs
         need a size.
     fill_value
         With `size`: the number that fills the result after the last element.
     output_map
-        A `vd.map` that is applied to each element that is kept; `mapped_index()` is its place.
+        A `vd.map` that is applied to each element that is kept; `mapped_index()` is its index in the result.
     graph
-        The graph to record into. None uses the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------
@@ -70,7 +69,7 @@ def compact(
     Raises
     ------
     TypeError
-        An argument is not an array, or the condition is one of vectors.
+        An argument is not an array, or the condition has vectors.
     ValueError
         The condition has more elements than `x`, or 2**32 or more; `size` is negative.
     RuntimeError
@@ -137,19 +136,19 @@ def _write_elements(
 def nonzero(
     x: ArrayLike, *, size: int | None = None, fill_value: int = 0, graph: CommandGraph | None = None
 ) -> tuple[Buffer[Any], ...]:
-    """Return the indices of the elements that are not 0: `np.nonzero`.
+    """Return the indices of the nonzero elements, like `numpy.nonzero`.
 
     Parameters
     ----------
     x
-        A buffer, or a map called with its arguments, of one to three axes. NaN is not 0.
+        A buffer, or a map called with its arguments, of one to three axes. NaN is nonzero.
     size
-        The number of indices. None: the number of elements that are not 0, for which the call waits. Graphs
-        need a size.
+        The number of indices. None: the number of nonzero elements, for which the call waits. Graphs need a
+        size.
     fill_value
         With `size`: the index that fills the results after the last one.
     graph
-        The graph to record into. None uses the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------
@@ -209,7 +208,7 @@ def _call_condition(condition: MappingFunction, x: ArrayLike) -> MappedArray:
     called = condition(x) if len(condition.buffer_types) == 1 else None
     if not isinstance(called, MappedArray):
         raise ArgumentTypeError(
-            f"condition: {condition.name!r} takes more than an element; call it: {condition.name}(x, ...)"
+            f"condition: {condition.name!r} has more than one parameter; call it: {condition.name}(x, ...)"
         )
     return called
 

@@ -62,7 +62,7 @@ def unique(  # noqa: PLR0913
     output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Any:
-    """Return the distinct elements of an array, sorted: `np.unique`.
+    """Return the sorted distinct elements of an array, like `numpy.unique`.
 
     Parameters
     ----------
@@ -70,13 +70,13 @@ def unique(  # noqa: PLR0913
         A buffer of scalars or complex numbers, or a map called with its arguments. Several axes are
         flattened.
     return_index
-        Whether to return the first position of each distinct element in `x`.
+        Whether to return the first index of each distinct element in `x`.
     return_inverse
         Whether to return for each element of `x` its index in the result.
     return_counts
         Whether to return how often each distinct element occurs.
     equal_nan
-        Whether all NaNs are one element, the last; otherwise they are distinct.
+        Whether all NaNs are equal, as the last element; otherwise they are distinct.
     size
         The size of the result, which holds the first elements if there are more. None: the number of distinct
         elements, for which the call waits. Graphs need a size.
@@ -86,7 +86,7 @@ def unique(  # noqa: PLR0913
     output_map
         A `vd.map` that is applied to each distinct element.
     graph
-        The graph to record into. None uses the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------
@@ -98,8 +98,8 @@ def unique(  # noqa: PLR0913
     TypeError
         `x` is not an array of numbers or booleans.
     ValueError
-        `size` is negative, or not 0 for an array of no elements without a `fill_value`; `x` has 2**32
-        elements or more.
+        `size` is negative, or not 0 for an empty array without a `fill_value`; `x` has 2**32 elements or
+        more.
     RuntimeError
         `size` is None in a graph.
 

@@ -38,7 +38,7 @@ def bincount(
     output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    """Count how often each number from 0 on occurs: `np.bincount`.
+    """Count the occurrences of each number from 0 on, like `numpy.bincount`.
 
     Parameters
     ----------
@@ -48,14 +48,14 @@ def bincount(
         An array of the shape of `x`: the weight of each element. Sums of floats are rounded once, and are
         accurate to within float64; the same input gives the same bits.
     minlength
-        The least number of counts.
+        The minimum number of counts.
     size
-        The number of counts. Larger numbers, and negative ones, are not counted, and the call does not wait.
+        The number of counts. Larger and negative numbers are then not counted, and the call does not wait.
         None: one more than the largest number, for which the call waits. Graphs need a size.
     output_map
         A `vd.map` that is applied to each count.
     graph
-        The graph to record into. None uses the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def bincount(
     Raises
     ------
     TypeError
-        `x` is not an array of integers, or `weights` is not one of real numbers.
+        `x` is not an array of integers, or `weights` is not an array of real numbers.
     ValueError
         A number is negative and there is no `size`; shapes differ; `minlength` or `size` is negative.
     RuntimeError

@@ -210,7 +210,7 @@ def _parse_range(range: Any) -> tuple[Any, Any] | None:
     if not finite:
         raise ArgumentValueError(f"range: expected finite numbers, got {range!r}")
     if first > last:
-        raise ArgumentValueError(f"range: the last edge lies before the first: {range!r}")
+        raise ArgumentValueError(f"range: the last edge is less than the first: {range!r}")
     return first, last
 
 
@@ -224,7 +224,7 @@ def _host_edges(x: Operand, bins: int, range: tuple[Any, Any] | None) -> "list[n
             if not (np.isfinite(low) and np.isfinite(high)):
                 raise ArgumentValueError(
                     f"x: its elements range from {low} to {high}, which cannot be divided into bins; "
-                    "give range="
+                    "pass range="
                 )
         samples = [np.array(each).astype(numbers) for each in pairs]
     try:

@@ -41,7 +41,7 @@ def histogram(
     output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> tuple[Buffer[Any], Buffer[Any]]:
-    """Count the elements between edges, with the same counts as `np.histogram`.
+    """Count the elements between edges, with the same counts as `numpy.histogram`.
 
     A bin includes its left edge; the last one includes both. Elements outside, and NaN, are not counted.
 
@@ -63,15 +63,15 @@ def histogram(
     output_map
         A `vd.map` that is applied to each count.
     graph
-        The graph to record into. None uses the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------
     counts
         int64; with weights, their dtype (int64 for booleans); with `density`, float64.
     edges
-        float64; for bins of equal width and floats `x`, the dtype of `x`. Edges that were given as a buffer
-        are that buffer.
+        float64; for bins of equal width and floating-point `x`, the dtype of `x`. If `bins` is a buffer, that
+        buffer.
 
     Raises
     ------

@@ -124,8 +124,8 @@ def _check_float64(weights: Operand, output: Output) -> None:
     if floats and "shaderFloat64" not in facts.features:
         device = weights.context.device_infos[0].device_name
         raise UnsupportedError(
-            f"weights: their sums are made in float64 ({weights.var_type.name} was given), and the device "
-            f"{device!r} has no float64; vd.histogram sums integers alone there, or sum by NumPy"
+            f"weights: their sums are computed in float64 ({weights.var_type.name} was passed), and the "
+            f"device {device!r} has no float64; vd.histogram sums only integers there; otherwise use NumPy"
         )
 
 

@@ -54,7 +54,7 @@ def topk(
     output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> tuple[Buffer[Any], Buffer[Any]]:
-    """Find the k largest elements along an axis, or the smallest: `torch.topk`.
+    """Find the k largest or smallest elements along an axis, like `torch.topk`.
 
     NaN is larger than any number. Of equal elements, those with smaller indices are taken first.
 
@@ -73,11 +73,11 @@ def topk(
         Accepted for compatibility with torch and ignored: results are always sorted, the largest (or
         smallest) first.
     out
-        A pair of buffers to write to, for values and indices; either may be None.
+        A pair of buffers to write to, for values and indices; either can be None.
     output_map
         A `vd.map` that is applied to each value.
     graph
-        The graph to record into. None uses the thread's `vd.global_graph()`.
+        The graph to record into; None means the thread's `vd.global_graph()`.
 
     Returns
     -------

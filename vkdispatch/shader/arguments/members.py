@@ -37,7 +37,7 @@ def read_members(who: str, argument: str, fields: tuple[str, ...], value: Any) -
     if members.missing or members.unknown:
         parts = []
         if members.missing:
-            parts.append(f"nothing is given for {', '.join(map(repr, members.missing))}")
+            parts.append(f"no value is passed for {', '.join(map(repr, members.missing))}")
         if members.unknown:
             parts.append(f"there is no {', '.join(map(repr, members.unknown))}")
         raise ArgumentValueError(f"{label}: {'; '.join(parts)}; its members are {', '.join(fields)}")

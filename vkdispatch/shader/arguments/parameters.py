@@ -114,7 +114,7 @@ def bind_values(
                 f"{who}: has no argument {name!r}; its arguments are {', '.join(names) or 'none'}"
             )
         if names.index(name) < len(args):
-            raise ArgumentTypeError(f"{who}: argument {name!r} is given twice, by position and by name")
+            raise ArgumentTypeError(f"{who}: argument {name!r} is passed twice, by position and by name")
     values = list(args)
     for parameter in parameters[len(args) :]:
         value = kwargs.get(parameter.name, parameter.default)

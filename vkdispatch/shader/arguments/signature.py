@@ -91,7 +91,7 @@ def _read_function(function: Callable[..., Any], local_names: Mapping[str, Any],
     for parameter in parameters[method:]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ArgumentValueError(
-                f"argument *{parameter.name}: name each argument, or give arg_type_annotations"
+                f"argument *{parameter.name}: name each argument, or pass arg_type_annotations"
             )
         if parameter.annotation is parameter.empty:
             raise ArgumentValueError(

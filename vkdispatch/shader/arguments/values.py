@@ -99,7 +99,7 @@ def check_apart(who: str, slots: Sequence[Slot], values: Sequence[Any]) -> None:
             assert first.kind is not None and second.kind is not None
             raise ArgumentValueError(
                 f"{who}: {first.label} and {second.label} share memory, as {first.kind.name} and as "
-                f"{second.kind.name}, and the kernel writes to it; convert in the kernel, or give a copy"
+                f"{second.kind.name}, and the kernel writes to it; convert in the kernel, or pass a copy"
             )
 
 
@@ -169,7 +169,7 @@ def check_image(who: str, slot: ImageSlot, value: Any) -> Image:
     where = f"{who}: {slot.label}"
     if slot.image.storage:
         if not isinstance(value, Image):
-            hint = "; give the image itself, not a sampler" if isinstance(value, Sampler) else ""
+            hint = "; pass the image itself, not a sampler" if isinstance(value, Sampler) else ""
             raise WrongBufferError(f"{where}: expected a vd.Image, got {describe(value)}{hint}")
         image = value
     else:

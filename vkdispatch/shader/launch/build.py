@@ -98,7 +98,7 @@ def _compile(kernel: KernelSource, source: ShaderSource, variant: Variant, pc_si
         raise
     except VulkanError as error:
         raise ShaderBuildError(
-            f"{who}: the driver refused the kernel: {error}", shader_source=source.numbered()
+            f"{who}: the driver rejected the kernel: {error}", shader_source=source.numbered()
         ) from error
 
 

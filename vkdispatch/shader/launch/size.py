@@ -172,7 +172,7 @@ def _explain_unknown_name(option: str, text: str, name: str, names: Sequence[str
     known = f"its arguments are {', '.join(names)}" if names else "it has no arguments"
     return (
         f"{option}: {text!r} names {name!r}, which is no argument of the kernel: {known}{meant} (a text sees "
-        "only them and Python's built-in names; for all else give a number, or a callable such as "
+        "only them and Python's built-in names; for all else pass a number, or a callable such as "
         "lambda args: args.x.size)"
     )
 

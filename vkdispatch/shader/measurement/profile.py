@@ -101,7 +101,7 @@ class Profile:
         """
         with self._lock:
             if self._recording is not None:
-                raise UsageError("this profile is running already; take another vd.profile()")
+                raise UsageError("this profile is running already; create another one with vd.profile()")
             self.records, self.submits, self.hand_overs = [], [], []
             self._context = get_context()
             self._recording = Recording(self._context)
@@ -151,7 +151,7 @@ class Profile:
 
     def _require_end(self) -> None:
         if self._recording is not None:
-            raise UsageError("the profile is still running; look at it after its with block")
+            raise UsageError("the profile is still running; read it after its with block")
 
     def rows(self) -> list[ProfileRow]:
         """Return one row for each kernel and kind of copy, in descending order of total time.

@@ -265,6 +265,6 @@ def _refuse(item: Any, obj: Any, functions: list[FunctionType]) -> UnpicklableEr
     else:
         where = f"it refers to a {kind}"
     return UnpicklableError(
-        f"{item._describe()} cannot be pickled: {where}, which lies on a device; make it an argument, or "
+        f"{item._describe()} cannot be pickled: {where}, which is on a device; make it an argument, or "
         "refer to a NumPy array or a number"
     )

@@ -100,7 +100,7 @@ def check_apart(name: str, block: Block) -> None:
             raise ArgumentValueError(
                 f"{name}: {leaf.path!r} of {block} ends at byte {end}, behind the start of "
                 f"{following.path!r} at {following.offset}: the compiler placed the block out for other "
-                "specialization constants; put an array of such a size last, or give it a fixed one"
+                "specialization constants; put an array of such a size last, or make its size fixed"
             )
 
 

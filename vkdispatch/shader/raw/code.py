@@ -71,7 +71,7 @@ def _find_constant(code: RawCode, interface: Interface, key: object) -> SpecCons
         for number, constant in sorted(known.items())
     )
     stripped = known and not any(constant.name for constant in known.values())
-    hint = ": the code has no names, so give ids" if stripped and isinstance(key, str) else ""
+    hint = ": the code has no names, so pass ids" if stripped and isinstance(key, str) else ""
     raise ArgumentValueError(
         f"{code.name}: specialization: the code has no constant {key!r}; it has {names or 'none'}{hint}"
     )
@@ -83,7 +83,7 @@ def specialize(code: RawCode) -> tuple[RawCode, Interface, Extent]:
     if code.local_size is None:
         if interface.local_size is None:
             raise ArgumentValueError(
-                f"{code.name}: local_size: the code computes it in an unknown way; give it"
+                f"{code.name}: local_size: the code computes it in a way that is not supported; pass it"
             )
         return code, interface, interface.local_size
     if interface.local_size is None:
@@ -96,8 +96,8 @@ def specialize(code: RawCode) -> tuple[RawCode, Interface, Extent]:
             values[number] = wanted
         elif wanted != declared:
             raise ArgumentValueError(
-                f"{code.name}: local_size: {code.local_size} is given, the code says "
-                f"{interface.local_size}; give its axes ids, as in layout(local_size_x_id = 0) in;"
+                f"{code.name}: local_size: {code.local_size} is passed, the code says "
+                f"{interface.local_size}; add ids for its axes, as in layout(local_size_x_id = 0) in;"
             )
     code = replace(code, specialization=values)
     return code, reflect(code.module, code.entry_point, values, code.argument), code.local_size or (1, 1, 1)

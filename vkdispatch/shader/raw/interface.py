@@ -299,7 +299,7 @@ def _check_resource(name: str, argument: RawArgument, resource: Resource) -> Non
         return
     if resource.kind != wanted:
         raise ArgumentValueError(
-            f"{name}: {argument}: a {wanted} is given, and the code has {_name_resource(resource)}"
+            f"{name}: {argument}: a {wanted} is passed, and the code has {_name_resource(resource)}"
         )
     image = argument.image
     if image is not None and (image.dimensions, image.arrayed) != (resource.axes, resource.layered):

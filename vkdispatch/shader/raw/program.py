@@ -104,7 +104,7 @@ class RawProgram:
             raise
         except VulkanError as error:
             raise ShaderBuildError(
-                f"{self._who}: the driver refused the kernel: {error}", shader_source=source.numbered()
+                f"{self._who}: the driver rejected the kernel: {error}", shader_source=source.numbered()
             ) from error
 
 

@@ -178,10 +178,10 @@ def _place_by_name(
         missing = [path for path in inside if path[len(prefix) :] not in {f.path for f in argument.fields}]
     if unknown:
         parts = [f"{block} has no free member {', '.join(map(repr, unknown))}"]
-        parts += [f"nothing is given for {', '.join(map(repr, missing))}"] if missing else []
+        parts += [f"no value is passed for {', '.join(map(repr, missing))}"] if missing else []
         stripped = any(not member for member, _, _ in block.type.members)
         parts.append(f"its members are {_list_leaves(block.leaves)}")
-        parts += ["the code has no names, so give values in order"] if stripped else []
+        parts += ["the code has no names, so pass values in order"] if stripped else []
         raise ArgumentValueError(f"{name}: {argument}: {'; '.join(parts)}")
     for field in argument.fields:
         leaf = free.pop(prefix + field.path)
@@ -237,7 +237,7 @@ def _check_order(
     if own in free and own != leaf.path:
         raise ArgumentValueError(
             f"{name}: {argument}: field {field.path!r} would go to {leaf.path!r} of {block}, by its order: "
-            f"give all fields the names of members ({_list_leaves(block.leaves)}), or none"
+            f"name all fields like members ({_list_leaves(block.leaves)}), or none"
         )
 
 
