@@ -540,8 +540,8 @@ def asbuffer(
     Parameters
     ----------
     array
-        A NumPy array, an Array, or a map called with its arguments, which a kernel computes on the device. If a
-        global graph is set, the kernel is recorded.
+        A NumPy array, an Array, or a map called with its arguments, which a kernel computes on the device. If
+        a global graph is set, the kernel is recorded.
     var_type
         The dtype of the elements, as for `Buffer`; None means that of the array. Numbers are converted by the
         rule "same_kind" of `numpy.can_cast`: float64 to float32, but not float32 to int32. Vectors and
@@ -632,7 +632,8 @@ def from_cuda_array(
     require_contiguous
         Ignored: elements that are not in C order always raise an error.
     writable
-        True raises an error for read-only arrays. False makes the buffer read-only; None does if the array is.
+        True raises an error for read-only arrays. False makes the buffer read-only; None does so if the array
+        is read-only.
     keepalive
         Ignored: the buffer always keeps the memory alive.
 
