@@ -64,6 +64,8 @@ class Machine:
         self.engines = [Engine(self) for _ in range(devices)]
         self.contexts: list[Any] = [Context(engine, device) for device, engine in enumerate(self.engines)]
         self.peers: set[tuple[int, int]] = set()
+        self.memory: dict[int, object] = {}  # what copies move, by the address that they begin at
+        self.allocated = 1 << 40
         self.synchronized = 0
         self.lost: set[int] = set()
         self.in_signal: Callable[[], None] = lambda: None
@@ -232,11 +234,21 @@ class Machine:
     def cuDestroyExternalMemory(self, imported: int) -> Any:
         return (Code(OK),)
 
+    def cuMemAlloc(self, size: int) -> Any:
+        self.allocated += size
+        return Code(OK), self.allocated - size
+
     def cuMemFree(self, address: int) -> Any:
         return (Code(OK),)
 
     def cuMemcpyPeerAsync(self, target: int, to: int, source: int, start: int, size: int, stream: int) -> Any:
-        self.work(stream, f"copy {start} to {to}")
+        return self.cuMemcpyDtoDAsync(target, source, size, stream)
+
+    def cuMemcpyDtoDAsync(self, target: int, source: int, size: int, stream: int) -> Any:
+        def copy() -> None:
+            self.memory[target] = self.memory.get(source)
+
+        self._find(stream).points.append(Point(lambda: True, copy))
         return (Code(OK),)
 
 
@@ -252,7 +264,11 @@ class Engine:
 
     def work(self, name: str) -> None:
         """Do some work, whose name is logged when it runs."""
-        self.points.append(Point(lambda: True, lambda: self.machine.log.append(name)))
+        self.do(lambda: self.machine.log.append(name))
+
+    def do(self, run: Callable[[], None]) -> None:
+        """Call a function where other work would run."""
+        self.points.append(Point(lambda: True, run))
         self.is_idle = False
 
     def submit_all(self, queue: int) -> list[tuple[int, int]]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.sharing.cuda_machine import Machine, Memory
 from vkdispatch.base.sharing import cuda_link, cuda_peers
+from vkdispatch.base.sharing.cuda_landing import PART
 from vkdispatch.base.sharing.cuda_link import CudaLink
 from vkdispatch.base.sharing.cuda_peers import copy_between_links
 
@@ -187,23 +189,29 @@ def test_a_stream_of_another_device_is_refused(make_machine: Any) -> None:
         links[0].check_stream(stream, "s")
 
 
+@pytest.mark.parametrize("size", [64, 5 * PART + 64], ids=["one part", "six parts"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_copies_between_devices_are_in_order(make_machine: Any, seed: int) -> None:
+def test_copies_between_devices_are_in_order(make_machine: Any, seed: int, size: int) -> None:
     machine, links = make_machine(2)
-    memories = Memory(1), Memory(2)
-    for step in range(3):
-        first, second = (0, 1) if step % 2 == 0 else (1, 0)
-        machine.engines[first].work(f"before {step}")
-        machine.engines[second].work(f"other {step}")
-        copy_between_links(links[second], memories[second], links[first], memories[first], 64)
-        for each in (first, second):
-            machine.engines[each].work(f"after {step} on {each}")
-    log = machine.run(seed)
-    for step in range(3):
-        first, second = (0, 1) if step % 2 == 0 else (1, 0)
-        at = [index for index, name in enumerate(log) if name == f"copy {first} to {second}"][step // 2]
-        assert max(log.index(f"before {step}"), log.index(f"other {step}")) < at
-        assert at < min(log.index(f"after {step} on {each}") for each in (0, 1))
+    memories = Memory(1), Memory(1 << 20)  # so far apart that parts do not meet
+    addresses = [link.blocks.map(memory) for link, memory in zip(links, memories, strict=True)]
+    firsts = range(0, size, PART)
+    found: list[list[object]] = []
+
+    def fill(device: int, value: object) -> None:
+        machine.memory.update({addresses[device] + first: (value, first) for first in firsts})
+
+    for step in range(4):
+        here, there = step % 2, 1 - step % 2
+        machine.engines[here].do(partial(fill, here, step))
+        machine.engines[there].do(partial(fill, there, "overwritten"))
+        copy_between_links(links[there], memories[there], links[here], memories[here], size)
+        machine.engines[here].do(partial(fill, here, "later"))
+        machine.engines[there].do(
+            lambda there=there: found.append([machine.memory[addresses[there] + first] for first in firsts])
+        )
+    machine.run(seed)
+    assert found == [[(step, first) for first in firsts] for step in range(4)]
     assert machine.peers == {(0, 1), (1, 0)}
     copy_between_links(links[0], memories[0], links[0], memories[1], 64)  # two contexts of one device
     assert machine.peers == {(0, 1), (1, 0)}
