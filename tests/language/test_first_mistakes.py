@@ -233,6 +233,14 @@ def add_without_id(out: Buff[f32], x: Buff[f32]) -> None:
     out[0] += x[0]
 
 
+def add_above_limit(out: Buff[f32], x: Buff[f32]) -> None:
+    i = vc.global_invocation_id().x
+    if i >= x.size - 1:
+        return
+    if x[i] > 3:
+        out[0] += 1
+
+
 ALL = {"exec_size": "x.size"}
 
 
@@ -243,6 +251,7 @@ ALL = {"exec_size": "x.size"}
         (add_all, {"workgroups": 1, "local_size": 64}, 1),
         (subtract_all_at_argument, ALL, 1),
         (add_in_unrolled_loop, ALL, 1),
+        (add_above_limit, ALL, 1),
         (add_all, {"exec_size": 1}, 0),
         (add_all, {"workgroups": 1, "local_size": 1}, 0),
         (add_atomically, ALL, 0),
@@ -257,6 +266,53 @@ def test_sum_of_all_invocations(body: Callable[..., None], sizes: dict[str, Any]
         warnings.simplefilter("always")
         vd.shader(**sizes)(body)
     assert ["vc.atomic_add(buffer[0], value)" in str(one.message) for one in caught] == [True] * count
+
+
+def count_labels(counts: Buff[f32], x: Buff[f32], labels: Buff[i32]) -> None:
+    counts[labels[vc.global_invocation_id().x]] += 1
+
+
+def add_to_nearest(counts: Buff[f32], x: Buff[f32], labels: Buff[i32]) -> None:
+    i, nearest = vc.global_invocation_id().x, 0
+    for k in range(labels.size):
+        if x[i] > x[k]:
+            nearest = k
+    counts[nearest] = counts[nearest] + x[i]
+
+
+def count_in_own_row(counts: Buff[f32], x: Buff[f32], labels: Buff[i32]) -> None:
+    i = vc.global_invocation_id().x
+    counts[i, labels[i]] += 1
+    for k in range(i, x.size, 64):
+        counts[k] += 1
+
+
+def count_by_one_invocation(counts: Buff[f32], x: Buff[f32], labels: Buff[i32]) -> None:
+    if vc.global_invocation_id().x == 0:
+        for k in range(x.size):
+            counts[labels[k]] += 1
+
+
+def append(counts: Buff[f32], x: Buff[f32], labels: Buff[i32]) -> None:
+    i = vc.global_invocation_id().x
+    counts[vc.atomic_add(labels[0], 1)] += x[i]
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        (count_labels, 1),
+        (add_to_nearest, 1),
+        (count_in_own_row, 0),
+        (count_by_one_invocation, 0),
+        (append, 0),
+    ],
+)
+def test_sums_at_an_index_that_was_read(body: Callable[..., None], count: int) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        vd.shader("x.size")(body)
+    assert ["vc.atomic_add(buffer[index], value)" in str(one.message) for one in caught] == [True] * count
 
 
 def test_print_of_python(capsys: pytest.CaptureFixture[str]) -> None:

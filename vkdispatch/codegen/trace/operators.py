@@ -276,7 +276,7 @@ class Operators(GpuValue):
         return self._reflected(_floor_divide_rule(), other, "//")
 
     def __mod__(self, other: object) -> Self:
-        check_remainder(self._value(), self._operand(other, "%"))
+        check_remainder(self._value(), self._operand(other, "%"), floors=_divides_as_python())
         return self._apply(_modulo_rule(), other, "%")
 
     def __rmod__(self, other: object) -> Self:

@@ -8,10 +8,12 @@ from vkdispatch.base.dtype import (
     is_integer_dtype,
     is_scalar,
     is_signed_dtype,
+    uint8,
+    uint16,
 )
 from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.codegen.trace.kernel_warnings import warn
-from vkdispatch.ir import Expr, Op, Register
+from vkdispatch.ir import Expr, Op, Register, Storage
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import within_library
 from vkdispatch.ir.numbers import MIRRORED, bounds, known_outcome, wider_type
@@ -68,7 +70,7 @@ def check_limit(what: str, value: ex.Operand, low: ex.Operand) -> None:
 
 
 def check_conversion(what: str, value: ex.Operand, kind: DType) -> None:
-    """Warn if `i - 4` of an unsigned id becomes a float, as in `(i - 4) * 0.5`: see `_wraps`."""
+    """Warn if `i - 4` or `-i` of unsigned integers becomes a float, as in `(i - 4) * 0.5`: see `_wraps`."""
     if not isinstance(value, Expr) or value.dtype is kind or is_integer_dtype(component_type(kind)):
         return
     if _wraps(value):
@@ -81,29 +83,121 @@ def check_quotient(value: ex.Operand) -> None:
         warn(f"// of {value.dtype.name}: {_advice(value)}")
 
 
-def check_remainder(value: ex.Operand, divisor: ex.Operand) -> None:
-    """Warn about `(i - 1) % n` of an unsigned id, unless `n` is a power of two, which wraps around alike."""
-    if ex.is_integer_number(divisor) and not divisor & (divisor - 1):
+def check_index(value: ex.Operand) -> None:
+    """Warn about `x[-i]` of an unsigned integer."""
+    if isinstance(value, Expr) and _is_negation(value) and not within_library():
+        warn(f"index: {_advice(value)}; kernels do not count from the end: x[x.size - i] does")
+
+
+def check_remainder(value: ex.Operand, divisor: ex.Operand, *, floors: bool) -> None:
+    """Warn about `(i - 1) % n` of an id: it wraps around, or is what a device makes of a negative number.
+
+    An unsigned one may be divided by a power of two, which wraps around alike, and a signed one where the
+    remainder `floors`.
+    """
+    if not isinstance(value, Expr):
         return
-    if isinstance(value, Expr) and _wraps(value):
+    if _is_unsigned(value):
+        power = ex.is_integer_number(divisor) and not divisor & (divisor - 1)
+        if not power and _wraps(value):
+            warn(
+                f"% of {value.dtype.name}: a difference of unsigned integers wraps around to large numbers; "
+                "add the divisor first, as in (i + n - 1) % n"
+            )
+    elif not floors and _is_id_less(value) and not within_library() and not _is_conditional():
         warn(
-            f"% of {value.dtype.name}: a difference of unsigned integers wraps around to large numbers; add "
-            "the divisor first, as in (i + n - 1) % n"
+            f"% of {value.dtype.name}: the remainder of a negative number is what the device makes of it, "
+            "often a negative number; add the divisor first, as in (i + n - 1) % n, or write "
+            "vc.floor_mod(i - 1, n)"
         )
 
 
 def _wraps(value: Expr) -> bool:
-    """Whether a value is `i - 4` of an unsigned id, which wraps around in the first invocations.
+    """Whether an unsigned value is `-i`, or `i - 4` of an id or an element, which may wrap around.
 
     Sums, products and comparisons may still mean what they say. Behind an `if` or a `return`, the id may be
-    large enough.
+    large enough for a difference.
     """
-    if value.op is not Op.BINARY or value.value != "-" or not _is_unsigned(value) or within_library():
+    if not _is_unsigned(value) or within_library():
         return False
-    first, second = value.args
-    if not _is_id(first) or not (second.op is Op.ARGUMENT or (second.op is Op.LITERAL and second.value != 0)):
+    return _has_negation(value) or (_is_id_less(_without_factor(value)) and not _is_conditional())
+
+
+def _without_factor(value: Expr) -> Expr:
+    """Return what a number multiplies."""
+    while value.op is Op.BINARY and value.value == "*" and value.args[1].op is Op.LITERAL:
+        value = value.args[0]
+    return value
+
+
+def _is_conditional() -> bool:
+    return is_tracing() and current().is_conditional
+
+
+def _is_negation(value: Expr) -> bool:
+    return value.op is Op.UNARY and value.value == "-" and _is_unsigned(value)
+
+
+def _has_negation(value: Expr) -> bool:
+    """Whether a value is `-i`, or a product with one such factor."""
+    if value.op is Op.BINARY and value.value == "*":
+        first, second = map(_has_negation, value.args)
+        return first != second
+    return _is_negation(value)
+
+
+def _is_id_less(value: Expr) -> bool:
+    """Whether a value is an id, or an element, less a number, an argument or a narrow element."""
+    if value.op is not Op.BINARY or value.value not in ("-", "+") or not is_scalar(value.dtype):
         return False
-    return not (is_tracing() and current().is_conditional)
+    first, second = map(_source_of, value.args)
+    if value.value == "+":
+        return _is_id(first) and _starts_below_zero(second)
+    if not (_is_id(first) or (_is_unsigned(value) and _is_unsigned_element(first))):
+        return False
+    if _is_narrow(first) and _is_narrow(second):
+        return True
+    return second.op is Op.ARGUMENT or (second.op is Op.LITERAL and _is_positive(second.value))
+
+
+def _is_positive(number: object) -> bool:
+    return isinstance(number, int) and number > 0
+
+
+def _starts_below_zero(value: Expr) -> bool:
+    """Whether a value is a negative number, or counts the rounds of a loop that starts below zero."""
+    if value.op is Op.LITERAL:
+        return isinstance(value.value, int) and value.value < 0
+    if not isinstance(value.value, Register) or not value.value.counter or not is_tracing():
+        return False
+    start = current().start_of(value.value)
+    return start is not None and (
+        (start.op is Op.UNARY and start.value == "-")
+        or (start.op is Op.LITERAL and _starts_below_zero(start))
+    )
+
+
+def _source_of(value: Expr) -> Expr:
+    """Return what an integer was before a cast, or before a variable got it as its only value."""
+    while True:
+        held = _find_values(value)
+        if len(held) == 1:
+            value = held[0]
+        elif value.op is Op.CONSTRUCT and len(value.args) == 1 and is_integer_dtype(value.args[0].dtype):
+            (value,) = value.args
+        else:
+            return value
+
+
+def _is_unsigned_element(value: Expr) -> bool:
+    return isinstance(value.value, Storage) and value.op is Op.ELEMENT and _is_unsigned(value)
+
+
+def _is_narrow(value: Expr) -> bool:
+    """Whether a value is an element of uint8 or uint16: the pixel of an image, not an offset."""
+    return (
+        value.op is Op.ELEMENT and isinstance(value.value, Storage) and value.value.dtype in (uint8, uint16)
+    )
 
 
 def _is_id(value: Expr) -> bool:
@@ -116,6 +210,11 @@ def _is_id(value: Expr) -> bool:
 def _advice(value: Expr) -> str:
     signed = wider_type(-1, component_type(value.dtype))
     assert signed is not None
+    if _has_negation(value):
+        return (
+            "the negative of an unsigned integer wraps around to a large number: convert it with "
+            f".to_dtype(vd.{signed.name}) first"
+        )
     return (
         "a difference of unsigned integers is never negative, but wraps around to large numbers: convert the "
         f"operands with .to_dtype(vd.{signed.name}) before subtracting"
