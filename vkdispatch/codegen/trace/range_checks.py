@@ -135,7 +135,7 @@ def _is_conditional() -> bool:
 
 
 def _is_negation(value: Expr) -> bool:
-    return value.op is Op.UNARY and value.value == "-" and _is_unsigned(value)
+    return _is_minus(value) and _is_unsigned(value)
 
 
 def _has_negation(value: Expr) -> bool:
@@ -166,15 +166,19 @@ def _is_positive(number: object) -> bool:
 
 def _starts_below_zero(value: Expr) -> bool:
     """Whether a value is a negative number, or counts the rounds of a loop that starts below zero."""
-    if value.op is Op.LITERAL:
-        return isinstance(value.value, int) and value.value < 0
-    if not isinstance(value.value, Register) or not value.value.counter or not is_tracing():
-        return False
-    start = current().start_of(value.value)
-    return start is not None and (
-        (start.op is Op.UNARY and start.value == "-")
-        or (start.op is Op.LITERAL and _starts_below_zero(start))
-    )
+    counter = value.value
+    if isinstance(counter, Register) and counter.counter and is_tracing():
+        start = current().start_of(counter)
+        return start is not None and (_is_minus(start) or _is_below_zero(start))
+    return _is_below_zero(value)
+
+
+def _is_minus(value: Expr) -> bool:
+    return value.op is Op.UNARY and value.value == "-"
+
+
+def _is_below_zero(value: Expr) -> bool:
+    return value.op is Op.LITERAL and isinstance(value.value, int) and value.value < 0
 
 
 def _source_of(value: Expr) -> Expr:

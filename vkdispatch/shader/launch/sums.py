@@ -107,9 +107,9 @@ class _Sums:
         """Whether a condition depends on what was read, or compares an id with a size."""
         if condition.op is Op.LOGICAL:
             return all(map(self._admits_many, condition.args))
-        if condition.op is Op.COMPARE and condition.value in _ORDERS:
-            if any(node.op is Op.ARGUMENT for node in nodes(condition.args)):
-                return True
+        ordered = condition.op is Op.COMPARE and condition.value in _ORDERS
+        if ordered and any(node.op is Op.ARGUMENT for node in nodes(condition.args)):
+            return True
         return self._is_without_id(condition, reads=True)
 
     def _is_without_id(self, root: Expr, *, reads: bool) -> bool:
