@@ -9,6 +9,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, notebo
 from vkdispatch.rewrite.calls.kernel_result import check_result
 from vkdispatch.rewrite.functions import prepare_kernel
 from vkdispatch.shader.arguments.signature import Signature, find_origin, is_method, read_signature
+from vkdispatch.shader.launch.barriers import check_barriers
 from vkdispatch.shader.launch.orientation import check_orientation
 from vkdispatch.shader.launch.size import (
     GroupSize,
@@ -131,6 +132,7 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
                 raise
         description = context.get_description(getattr(function, "__name__", "shader"))
         check_orientation(description.kernel, exec_size)
+        check_barriers(description.kernel, local_size)
         check_sums(description.kernel, exec_size, workgroups, local_size)
         origin = find_origin(function)
         traced = ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)
