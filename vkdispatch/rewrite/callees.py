@@ -10,6 +10,7 @@ from typing import Any
 from vkdispatch.rewrite import interface
 from vkdispatch.rewrite.branches.builtin_functions import REPLACED
 from vkdispatch.rewrite.branches.conditions import require_known
+from vkdispatch.rewrite.calls.host_draws import is_host_draw, wrap_host_draw
 from vkdispatch.rewrite.loops.loop_index import LoopIndex
 from vkdispatch.rewrite.replacement import CALLING, EFFECTS, rewrite_plain_function
 from vkdispatch.rewrite.state.tracer import Retry, find_tracer
@@ -20,6 +21,8 @@ def choose_callee(function: Any) -> Any:
     kind = type(function)
     if kind is types.FunctionType:
         return rewrite_plain_function(function)
+    if is_host_draw(function):
+        return wrap_host_draw(function)
     if kind is types.MethodType:
         inner = choose_callee(function.__func__)
         return function if inner is function.__func__ else types.MethodType(inner, function.__self__)

@@ -12,6 +12,7 @@ from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite import interface
 from vkdispatch.rewrite.branches.builtin_functions import REPLACED
+from vkdispatch.rewrite.calls.host_draws import is_host_draw
 from vkdispatch.rewrite.state.tracer import Tracer, find_tracer
 from vkdispatch.rewrite.syntax.bytecode import Call, find_calls
 from vkdispatch.rewrite.syntax.compilation import compile_function
@@ -217,6 +218,8 @@ def _may_call_user_code(function: types.FunctionType, names: Call) -> bool:
         if isinstance(value, ShaderVariable):
             return False
         value = getattr(value, name, None)
+    if is_host_draw(value):
+        return True
     if isinstance(value, types.MethodType):
         value = value.__func__
     if isinstance(value, types.FunctionType):

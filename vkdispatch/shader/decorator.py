@@ -10,7 +10,7 @@ from vkdispatch.rewrite.calls.kernel_result import check_result
 from vkdispatch.rewrite.functions import prepare_kernel
 from vkdispatch.shader.arguments.signature import Signature, find_origin, is_method, read_signature
 from vkdispatch.shader.launch.barriers import check_barriers
-from vkdispatch.shader.launch.orientation import check_orientation
+from vkdispatch.shader.launch.orientation import check_dimensions, check_orientation
 from vkdispatch.shader.launch.size import (
     GroupSize,
     Size,
@@ -128,9 +128,11 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
                 # imported here: modules for tracebacks take time to import
                 from vkdispatch.base.tracebacks import hide_own_frames
 
+                _note_missing_call(error)
                 hide_own_frames(error, notebook_shell())
                 raise
         description = context.get_description(getattr(function, "__name__", "shader"))
+        check_dimensions(description.kernel, exec_size)
         check_orientation(description.kernel, exec_size)
         check_barriers(description.kernel, local_size)
         check_sums(description.kernel, exec_size, workgroups, local_size)
@@ -194,6 +196,14 @@ def _make_method(  # noqa: PLR0913 - the options of the decorator
     decorate = shader(exec_size, local_size, workgroups, flags, *arguments, check, rewrite)
     made: Any = decorate(classmethod(function) if of_class else function)
     return cast(KernelMethod, made)
+
+
+def _note_missing_call(error: Exception) -> None:
+    """Say what `vc.global_invocation_id.x` lacks."""
+    function = getattr(error, "obj", None)
+    name = getattr(function, "__name__", "")
+    if isinstance(error, AttributeError) and function is not None and getattr(vc, name, None) is function:
+        error.add_note(f"vc.{name} is a function: write vc.{name}().{error.name}")
 
 
 def _is_kernel(value: object) -> bool:
