@@ -17,7 +17,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.numpy as vnp
-from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32, i32, v3
+from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32, i32, u8, v3
 
 
 def first_element(x: Any) -> None:
@@ -62,6 +62,10 @@ def sine_of_arrays(x: Any) -> None:
     x[0] = vnp.sin(x[0])
 
 
+def atomic_of_cuda(x: Any) -> None:
+    vc.atomic_add(x, 0, 1.0)
+
+
 def number_of_numpy(x: Any) -> None:
     x[0] = np.float32(x[1])
 
@@ -84,6 +88,7 @@ MISTAKES: list[tuple[Callable[[Any], None], str]] = [
     (too_few_names, r"vec3 has 3 components, got 2 names "),
     (inverse_sine_of_numpy, r"instead: vc.asin \(test_first_mistakes.py"),
     (sine_of_arrays, r"functions of vc, such as vc.sin \(test_first_mistakes.py"),
+    (atomic_of_cuda, r"write vc.atomic_add\(buf\[i\], value\)"),
     (number_of_numpy, r"float32 cannot take a GPU value.*\(test_first_mistakes.py"),
     (sum_of_numpy, r"call vd.sum\(x\) and its like before the kernel \(test_first_mistakes.py"),
     (method_of_buffer, r"vd.sum\(x\), vd.max\(x\) and their like are called outside"),
@@ -118,6 +123,31 @@ def test_a_function_that_is_not_called() -> None:
     with pytest.raises(AttributeError) as caught:
         vd.shader(1, arg_type_annotations=[Buff[f32]])(body)
     assert caught.value.__notes__[0].endswith("write vc.global_invocation_id().x")
+
+
+def test_atomic_of_a_narrow_element() -> None:
+    with pytest.raises(TypeError, match="elements of uint8 have no atomics; use a buffer of uint32"):
+
+        @vd.shader("x.size")
+        def count(x: Buff[u8]) -> None:
+            vc.atomic_add(x[0], 1)
+
+
+def test_a_graph_without_calls_warns() -> None:
+    @vd.shader("x.size")
+    def increment(x: Buff[f32]) -> None:
+        x[vc.global_invocation_id().x] += 1
+
+    x, graph = vd.asbuffer(np.zeros(3, np.float32)), vd.CommandGraph()
+    increment(x)
+    with pytest.warns(RuntimeWarning, match="recorded by graph="):
+        graph.submit(5)
+    increment(x, graph=graph)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        graph.submit(5)
+        vd.CommandGraph(reset_on_submit=True).submit()
+    assert x.read(0).tolist() == [6, 6, 6]
 
 
 def test_random_numbers_of_the_host() -> None:
