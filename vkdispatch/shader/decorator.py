@@ -8,6 +8,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, notebook_shell
 from vkdispatch.rewrite.calls.kernel_result import check_result
 from vkdispatch.rewrite.functions import prepare_kernel
+from vkdispatch.rewrite.user_code import is_foreign
 from vkdispatch.shader.arguments.signature import Signature, find_origin, is_method, read_signature
 from vkdispatch.shader.launch.barriers import check_barriers
 from vkdispatch.shader.launch.orientation import check_dimensions, check_orientation
@@ -134,7 +135,8 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
         description = context.get_description(getattr(function, "__name__", "shader"))
         check_dimensions(description.kernel, exec_size)
         check_orientation(description.kernel, exec_size)
-        check_barriers(description.kernel, local_size)
+        if not is_foreign(getattr(function, "__code__", shader.__code__).co_filename):
+            check_barriers(description.kernel, local_size)
         check_sums(description.kernel, exec_size, workgroups, local_size)
         origin = find_origin(function)
         traced = ShaderFunction(description, local_size, workgroups, exec_size, origin=origin, check=check)

@@ -32,6 +32,8 @@ from vkdispatch.ir import (
 from vkdispatch.ir.location import Loc
 from vkdispatch.shader.launch.shared_indices import Index, Indices, meet
 
+# Pairs of accesses that are compared before the search ends: kernels may be unrolled without limit.
+_MOST = 50_000
 _JUMPS = (Break, Continue, Return)
 
 
@@ -77,10 +79,13 @@ class _Order:
         self.early: list[Loc | None] = []
         self._indices = indices
         self._round = 0
+        self._left = _MOST
 
     def follow(self, block: Block, branches: tuple[Expr, ...], before: list[_Access]) -> list[_Access]:
         """Go through a block. `before`, and the result, are the accesses since the last barrier."""
         for statement in block:
+            if self._left < 0:
+                return before
             if isinstance(statement, Effect):
                 if "arrier" in statement.function:
                     before = []
@@ -136,6 +141,7 @@ class _Order:
         return _Access(kind, place, self._indices.of(place), branches, self._round)
 
     def _check(self, access: _Access, before: Sequence[_Access], loc: Loc | None) -> None:
+        self._left -= len(before) + 1
         earlier = [each for each in before if each.place.value is access.place.value]
         if access.kind == "store":
             if any(_means_another(access, each) for each in earlier if each.kind == "load"):

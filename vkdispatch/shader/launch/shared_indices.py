@@ -2,9 +2,9 @@
 
 from typing import Literal
 
-from vkdispatch.analyses.contents import contents
 from vkdispatch.base.record import record
-from vkdispatch.ir import Builtin, Declare, Expr, For, Kernel, Op, Register, Store, root_of
+from vkdispatch.ir import Builtin, Expr, Kernel, Op, Register
+from vkdispatch.shader.launch.origins import Origins
 
 _IDS = frozenset((Builtin.GLOBAL_INVOCATION_ID, Builtin.LOCAL_INVOCATION_ID))
 _OWN = _IDS | {Builtin.LOCAL_INVOCATION_INDEX, Builtin.SUBGROUP_ID, Builtin.SUBGROUP_INVOCATION_ID}
@@ -61,22 +61,17 @@ def _is_transposed(a: Index, b: Index) -> bool:
     return len(a.key) == len(b.key) == 1 and a.offset == b.offset == 0
 
 
+def _is_own(node: Expr) -> bool:
+    return node.op is Op.SUBGROUP or node.value in _OWN
+
+
 class Indices:
     """The indices of a kernel's shared arrays."""
 
     def __init__(self, kernel: Kernel, local_size: object) -> None:
         size = (local_size,) if isinstance(local_size, int) else local_size
         self._size = tuple(size) if isinstance(size, (tuple, list)) else None
-        self._values: dict[Register, list[Expr]] = {}
-        for statement in contents(kernel).statements:
-            if isinstance(statement, Declare):
-                self._values.setdefault(statement.register, []).append(statement.value)
-            elif isinstance(statement, For):
-                self._values.setdefault(statement.counter, []).extend((statement.start, statement.step))
-            elif isinstance(statement, Store) and isinstance(root_of(statement.place).value, Register):
-                register = root_of(statement.place).value
-                assert isinstance(register, Register)
-                self._values.setdefault(register, []).append(statement.value)
+        self._origins = Origins(kernel, _is_own)
 
     def of(self, place: Expr) -> tuple[Index, ...]:
         """Return the index of an element along each axis."""
@@ -85,17 +80,7 @@ class Indices:
 
     def has_id(self, root: Expr) -> bool:
         """Whether a value is computed from ids of the invocation; what is read from memory is not."""
-        waiting, seen = [root], set[object]()
-        while waiting:
-            node = waiting.pop()
-            if node.op is Op.SUBGROUP or node.value in _OWN:
-                return True
-            key = node.value if isinstance(node.value, Register) else node
-            if node.op is not Op.ELEMENT and key not in seen:
-                seen.add(key)
-                waiting += node.args
-                waiting += self._values.get(node.value, ()) if isinstance(node.value, Register) else ()
-        return False
+        return self._origins.reaches(root)
 
     def _classify(self, entry: Expr) -> Index:
         if not self.has_id(entry):
@@ -104,7 +89,7 @@ class Indices:
             (entry,) = entry.args
         if isinstance(entry.value, Register):
             # `for j in range(lane, n, 64)` gives each invocation elements of its own
-            start = self._classify(self._values[entry.value][0]) if entry.value.counter else _UNKNOWN
+            start = self._classify(self._origins.values[entry.value][0]) if entry.value.counter else _UNKNOWN
             return Index("own", ("loop", entry.value), None) if start.kind == "own" else _UNKNOWN
         ids, offset, rest = self._split(entry)
         if not any(factor == 1 for _, factor in ids):

@@ -8,7 +8,6 @@ from vkdispatch.codegen.trace.kernel_warnings import warn_once_each
 from vkdispatch.ir import (
     Block,
     Builtin,
-    Declare,
     Expr,
     For,
     If,
@@ -27,6 +26,7 @@ from vkdispatch.ir import (
     root_of,
     walk,
 )
+from vkdispatch.shader.launch.origins import Origins
 
 # What an index or a condition is made of that does not tell invocations apart.
 _FIXED = frozenset(
@@ -46,6 +46,8 @@ def check_sums(kernel: Kernel, exec_size: object, workgroups: object, local_size
     if _is_one(exec_size) or (_is_one(workgroups) and _is_one(local_size)):
         return
     if not any(expr.value in _IDS for expr in contents(kernel).expressions if expr.op is Op.BUILTIN):
+        return
+    if not any(isinstance(each, Store) and _is_sum(each) for each in contents(kernel).statements):
         return
     sums = _Sums(kernel)
     found = [store for store in sums.reached(kernel.body) if _is_sum(store)]
@@ -70,10 +72,7 @@ class _Sums:
     """Stores of a kernel, and whether their index tells invocations apart by more than what they read."""
 
     def __init__(self, kernel: Kernel) -> None:
-        self._values: dict[Register, list[Expr]] = {}
-        for statement in contents(kernel).statements:
-            for register, value in _assignments(statement):
-                self._values.setdefault(register, []).append(value)
+        self._origins = Origins(kernel, _may_tell_apart)
 
     def reached(self, block: Block) -> Iterator[Store]:
         """Yield the stores that many invocations may come to: no condition on an id picks one of them."""
@@ -93,15 +92,11 @@ class _Sums:
 
     def is_fixed(self, store: Store) -> bool:
         """Whether all invocations store to the same element."""
-        return self._is_alike(root_of(store.place), reads=False)
+        return all(node.op in _FIXED for node in nodes(root_of(store.place).args))
 
     def is_looked_up(self, store: Store) -> bool:
-        """Whether the index of a store was read from a buffer, and holds no id besides."""
-        place = root_of(store.place)
-        return not self.is_fixed(store) and self._is_alike(place, reads=True)
-
-    def _is_alike(self, place: Expr, *, reads: bool) -> bool:
-        return all(self._is_without_id(index, reads=reads) for index in place.args)
+        """Whether the index of a store was read from a buffer or counted, and holds no id besides."""
+        return not self.is_fixed(store) and not any(map(self._origins.reaches, root_of(store.place).args))
 
     def _admits_many(self, condition: Expr) -> bool:
         """Whether a condition depends on what was read, or compares an id with a size."""
@@ -110,45 +105,18 @@ class _Sums:
         ordered = condition.op is Op.COMPARE and condition.value in _ORDERS
         if ordered and any(node.op is Op.ARGUMENT for node in nodes(condition.args)):
             return True
-        return self._is_without_id(condition, reads=True)
-
-    def _is_without_id(self, root: Expr, *, reads: bool) -> bool:
-        """Whether a value is made of numbers and arguments, and with `reads` of elements of buffers."""
-        waiting, seen = [root], set[object]()
-        while waiting:
-            node = waiting.pop()
-            key = node.value if isinstance(node.value, Register) else node
-            if key in seen:
-                continue
-            seen.add(key)
-            if isinstance(node.value, Register):
-                if not reads or node.value not in self._values:
-                    return False
-                waiting += self._values[node.value]
-            elif node.op is Op.ELEMENT and isinstance(node.value, Storage):
-                if not reads:
-                    return False
-            elif node.op in _FIXED:
-                waiting += node.args
-            else:
-                return False
-        return True
+        return not self._origins.reaches(condition)
 
 
 def _returns(statement: Statement) -> bool:
     return any(isinstance(inner, Return) for inner in walk((statement,)))
 
 
-def _assignments(statement: Statement) -> Iterator[tuple[Register, Expr]]:
-    if isinstance(statement, Declare):
-        yield statement.register, statement.value
-    elif isinstance(statement, For):
-        for value in (statement.start, statement.step):
-            yield statement.counter, value
-    elif isinstance(statement, Store):
-        root = root_of(statement.place)
-        if isinstance(root.value, Register):
-            yield root.value, statement.value
+def _may_tell_apart(node: Expr) -> bool:
+    """Whether an expression may have another value in each invocation, besides what is read and variables."""
+    if isinstance(node.value, Register):
+        return False
+    return node.op not in _FIXED and not (node.op is Op.ELEMENT and isinstance(node.value, Storage))
 
 
 def _is_sum(store: Store) -> bool:
