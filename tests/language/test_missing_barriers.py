@@ -195,6 +195,11 @@ def own_elements_only(x: Buff[f32]) -> None:
     for k in range(x.size):
         rows[own(), k] = rows[own(), k + 1] + pairs[4 * own() + k] + pairs[4 * own() + 1]
     x[own()] = halves[own()] + halves[own() + SIZE]
+    for _ in range(x.size):
+        for k in range(2):
+            halves[own() + SIZE * k] = x[k]
+        for k in range(2):
+            x[k] = halves[own() + SIZE * k]
 
 
 def one_invocation_only(x: Buff[f32]) -> None:

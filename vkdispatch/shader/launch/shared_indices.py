@@ -1,5 +1,6 @@
 """Indices of shared memory: whether an invocation means its own element, that of a neighbour, or any."""
 
+import math
 from typing import Literal
 
 from vkdispatch.base.record import record
@@ -15,15 +16,17 @@ class Index:
     """The index along one axis.
 
     Its `kind` is "own" for an id plus an offset, "free" if it holds no id, and else "unknown". `key` tells
-    ids apart. An `offset` that is no number, as in `63 - lane`, is None.
+    ids apart, which have `span` values. An `offset` that is no number, as in `63 - lane`, is None.
     """
 
     kind: Literal["own", "free", "unknown"]
     key: tuple[object, ...] = ()
     offset: int | None = 0
     is_number: bool = False
+    span: int = 0
 
 
+_FEW = 32
 _UNKNOWN = Index("unknown")
 
 
@@ -51,8 +54,10 @@ def meet(store: tuple[Index, ...], other: tuple[Index, ...]) -> str:
             found = "shifted" if mine.key == theirs.key or _is_transposed(mine, theirs) else ""
             if not found:
                 return ""
-        else:
+        elif abs(mine.offset - theirs.offset) < mine.span:
             found = "shifted"
+        else:
+            return ""
     return found
 
 
@@ -96,7 +101,16 @@ class Indices:
             return _UNKNOWN
         if rest:
             return Index("own", (ids[0][0],), None) if len(ids) == 1 else _UNKNOWN
-        return Index("own", (ids[0][0],) if len(ids) == 1 else tuple(ids), offset)
+        key: tuple[object, ...] = (ids[0][0],) if len(ids) == 1 else tuple(ids)
+        return Index("own", key, offset, span=self._span(key))
+
+    def _span(self, key: tuple[object, ...]) -> int:
+        """Return how many numbers an id has in a workgroup; a few where the size is not known."""
+        if self._size is None:
+            return _FEW
+        axis = str(key[0])[-1]
+        along = len(key) == 1 and axis in "xyz"
+        return self._size["xyz".index(axis)] if along else math.prod(self._size)
 
     def _split(self, entry: Expr) -> tuple[list[tuple[object, int]], int, bool]:
         """Take a sum apart: its ids with their factors, its number, and whether it has other parts."""
