@@ -129,7 +129,7 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
                 # imported here: modules for tracebacks take time to import
                 from vkdispatch.base.tracebacks import hide_own_frames
 
-                _note_missing_call(error)
+                _note_call(error)
                 hide_own_frames(error, notebook_shell())
                 raise
         description = context.get_description(getattr(function, "__name__", "shader"))
@@ -200,8 +200,10 @@ def _make_method(  # noqa: PLR0913 - the options of the decorator
     return cast(KernelMethod, made)
 
 
-def _note_missing_call(error: Exception) -> None:
-    """Say what `vc.global_invocation_id.x` lacks."""
+def _note_call(error: Exception) -> None:
+    """Say how to write `vc.global_invocation_id.x` and `vc.atomic_add(buf, i, 1)`."""
+    if isinstance(error, TypeError) and str(error).startswith("atomic_") and "positional" in str(error):
+        error.add_note("An atomic takes an element and a value: write vc.atomic_add(buf[i], value)")
     function = getattr(error, "obj", None)
     name = getattr(function, "__name__", "")
     if isinstance(error, AttributeError) and function is not None and getattr(vc, name, None) is function:

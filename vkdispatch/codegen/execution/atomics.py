@@ -129,13 +129,7 @@ def _function(
     kinds: tuple[DType, ...] = _INTEGERS,
     change: Callable[[Expr], Expr] | None = None,
 ) -> AtomicFunction:
-    def function(mem: Any, y: Any, *more: Any) -> ShaderVariable:
-        if more:
-            raise located(
-                ArgumentTypeError,
-                f"{name}: takes an element and a value, got {2 + len(more)} arguments; write "
-                f"vc.{name}(buf[i], value)",
-            )
+    def function(mem: Any, y: Any) -> ShaderVariable:
         place = _target(name, mem, kinds)
         operand = _operand(name, "y", y, place.dtype)
         return _atomic(glsl, place, operand if change is None else change(operand))
