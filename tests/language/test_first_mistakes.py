@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import math
+import random
+import time
 import typing
 import warnings
 from collections.abc import Callable
@@ -13,7 +16,8 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32, i32, v3
+import vkdispatch.numpy as vnp
+from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32, i32, u8, v3
 
 
 def first_element(x: Any) -> None:
@@ -54,6 +58,26 @@ def too_few_names(x: Any) -> None:
     x[0] = a + b
 
 
+def inverse_sine_of_numpy(x: Any) -> None:
+    x[0] = np.arcsin(x[0])
+
+
+def sine_of_arrays(x: Any) -> None:
+    x[0] = vnp.sin(x[0])
+
+
+def number_of_numpy(x: Any) -> None:
+    x[0] = np.float32(x[1])
+
+
+def sum_of_numpy(x: Any) -> None:
+    x[0] = np.sum(x)
+
+
+def method_of_buffer(x: Any) -> None:
+    x[0] = x.sum()
+
+
 MISTAKES: list[tuple[Callable[[Any], None], str]] = [
     (first_element, r"buf\[buf.size - 1\] is the last element"),
     (rows_and_columns, r"buf\[i, j\]"),
@@ -63,6 +87,11 @@ MISTAKES: list[tuple[Callable[[Any], None], str]] = [
     (shape_as_in_numpy, r"got 2 names; .*rows, columns = x.shape.x, x.shape.y"),
     (too_few_names, r"vec3 has 3 components, got 2 names "),
     (red_of_a_color, "components are .x, .y, .z and .w"),
+    (inverse_sine_of_numpy, r"instead: vc.asin \(test_first_mistakes.py"),
+    (sine_of_arrays, r"functions of vc, such as vc.sin \(test_first_mistakes.py"),
+    (number_of_numpy, r"float32 cannot take a GPU value.*\(test_first_mistakes.py"),
+    (sum_of_numpy, r"call vd.sum\(x\) and its like before the kernel \(test_first_mistakes.py"),
+    (method_of_buffer, r"vd.sum\(x\), vd.max\(x\) and their like are called outside"),
     (imaginary_unit, r"convert the value with vc.to_complex64"),
 ]
 
@@ -71,6 +100,79 @@ MISTAKES: list[tuple[Callable[[Any], None], str]] = [
 def test_kernel(body: Callable[[Any], None], advice: str) -> None:
     with pytest.raises(vd.VkDispatchError, match=advice):
         vd.shader(1, arg_type_annotations=[Buff[f32]])(body)
+
+
+def test_memory_that_is_no_argument() -> None:
+    for memory in (vd.Buffer(3, vd.float32), vnp.zeros(3, dtype=vnp.float32)):
+
+        def read(x: Any, memory: Any = memory) -> None:
+            x[0] = memory[x.size]
+
+        def write(x: Any, memory: Any = memory) -> None:
+            memory[x.size] = 1
+
+        for body in (read, write):
+            with pytest.raises(TypeError, match=r"add a parameter such as `x: Buff\[f32\]`"):
+                vd.shader(1, arg_type_annotations=[Buff[f32]], arg_names=["x"])(lambda x, body=body: body(x))
+
+
+def test_a_function_that_is_not_called() -> None:
+    def body(x: Any) -> None:
+        x[vc.global_invocation_id.x] = 1  # type: ignore[attr-defined]
+
+    with pytest.raises(AttributeError) as caught:
+        vd.shader(1, arg_type_annotations=[Buff[f32]])(body)
+    assert caught.value.__notes__[0].endswith("write vc.global_invocation_id().x")
+
+
+def test_atomic_of_a_buffer_and_an_index() -> None:
+    def body(x: Any) -> None:
+        vc.atomic_add(x, 0, 1.0)  # type: ignore[call-arg]
+
+    with pytest.raises(TypeError) as caught:
+        vd.shader(1, arg_type_annotations=[Buff[f32]])(body)
+    assert caught.value.__notes__[0].endswith("write vc.atomic_add(buf[i], value)")
+
+
+def test_atomic_of_a_narrow_element() -> None:
+    with pytest.raises(TypeError, match="elements of uint8 have no atomics; use a buffer of uint32"):
+
+        @vd.shader("x.size")
+        def count(x: Buff[u8]) -> None:
+            vc.atomic_add(x[0], 1)
+
+
+def test_a_graph_without_calls_warns() -> None:
+    @vd.shader("x.size")
+    def increment(x: Buff[f32]) -> None:
+        x[vc.global_invocation_id().x] += 1
+
+    x, graph = vd.asbuffer(np.zeros(3, np.float32)), vd.CommandGraph()
+    increment(x)
+    with pytest.warns(RuntimeWarning, match="recorded by graph="):
+        graph.submit(5)
+    increment(x, graph=graph)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        graph.submit(5)
+        vd.CommandGraph(reset_on_submit=True).submit()
+    assert x.read(0).tolist() == [6, 6, 6]
+
+
+def test_random_numbers_of_the_host() -> None:
+    own = np.random.default_rng(1)
+
+    def body(x: Any) -> None:
+        x[0] = random.random()  # 1
+        x[1] = np.random.rand()  # 2
+        x[2] = own.normal() + math.sqrt(2)  # 3
+        x[3] = time.perf_counter()  # 4
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        vd.shader(1, arg_type_annotations=[Buff[f32]])(body)
+    assert [str(each.message).splitlines()[1][-1] for each in caught] == ["1", "2", "3", "4"]
+    assert ["vc.random.Philox" in str(each.message) for each in caught] == [True, True, True, False]
 
 
 def test_names_for_all_components() -> None:
@@ -134,7 +236,8 @@ def test_memory_is_reinterpreted_only_as_elements_of_its_size() -> None:
 
     with pytest.raises(TypeError) as caught:
         clear(vd.Buffer(3, vd.float64))  # type: ignore[arg-type]
-    assert "vd.asbuffer(data, vd.float32)" in str(caught.value) and ".view" not in str(caught.value)
+    assert "vd.asbuffer(data, vd.float32), an Array by x.astype(vnp.float32)" in str(caught.value)
+    assert ".view" not in str(caught.value)
     with pytest.raises(TypeError, match=r"\.view\(vd.float32\)"):
         clear(vd.Buffer(3, vd.uint32))  # type: ignore[arg-type]
 
@@ -212,6 +315,37 @@ def test_size_and_indices_of_a_matrix(size: str, wrong: bool, advice: str) -> No
         )
 
 
+def fill_matrix(x: Buff[f32]) -> None:
+    here = vc.global_invocation_id()
+    x[here.y, here.x] = 1
+
+
+def fill_all(x: Buff[f32]) -> None:
+    x[vc.global_invocation_id().x] = 1
+
+
+def fill_rows_of_groups(x: Buff[f32]) -> None:
+    x[vc.workgroup_id().y, vc.global_invocation_id().x] = 1
+
+
+@pytest.mark.parametrize(
+    ("body", "size", "advice"),
+    [
+        (fill_matrix, "x.size", "y is 0 in all invocations"),
+        (fill_all, "x.shape[::-1]", "Write exec_size 'x.size'"),
+        (fill_matrix, "x.shape[::-1]", None),
+        (fill_all, "x.size", None),
+        (fill_rows_of_groups, "x.shape[::-1]", None),
+    ],
+)
+def test_size_and_axes_of_the_id(body: Callable[..., None], size: str, advice: str | None) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        vd.shader(size)(body)
+    assert [str(each.message) for each in caught if advice is None] == []
+    assert advice is None or (len(caught) == 1 and advice in str(caught[0].message))
+
+
 def add_all(out: Buff[f32], x: Buff[f32]) -> None:
     out[0] += x[vc.global_invocation_id().x]
 
@@ -249,6 +383,14 @@ def add_without_id(out: Buff[f32], x: Buff[f32]) -> None:
     out[0] += x[0]
 
 
+def add_above_limit(out: Buff[f32], x: Buff[f32]) -> None:
+    i = vc.global_invocation_id().x
+    if i >= x.size - 1:
+        return
+    if x[i] > 3:
+        out[0] += 1
+
+
 ALL = {"exec_size": "x.size"}
 
 
@@ -259,6 +401,7 @@ ALL = {"exec_size": "x.size"}
         (add_all, {"workgroups": 1, "local_size": 64}, 1),
         (subtract_all_at_argument, ALL, 1),
         (add_in_unrolled_loop, ALL, 1),
+        (add_above_limit, ALL, 1),
         (add_all, {"exec_size": 1}, 0),
         (add_all, {"workgroups": 1, "local_size": 1}, 0),
         (add_atomically, ALL, 0),
@@ -273,6 +416,53 @@ def test_sum_of_all_invocations(body: Callable[..., None], sizes: dict[str, Any]
         warnings.simplefilter("always")
         vd.shader(**sizes)(body)
     assert ["vc.atomic_add(buffer[0], value)" in str(one.message) for one in caught] == [True] * count
+
+
+def count_labels(counts: Buff[f32], x: Buff[f32], labels: Buff[i32]) -> None:
+    counts[labels[vc.global_invocation_id().x]] += 1
+
+
+def add_to_nearest(counts: Buff[f32], x: Buff[f32], labels: Buff[i32]) -> None:
+    i, nearest = vc.global_invocation_id().x, 0
+    for k in range(labels.size):
+        if x[i] > x[k]:
+            nearest = k
+    counts[nearest] = counts[nearest] + x[i]
+
+
+def count_in_own_row(counts: Buff[f32], x: Buff[f32], labels: Buff[i32]) -> None:
+    i = vc.global_invocation_id().x
+    counts[i, labels[i]] += 1
+    for k in range(i, x.size, 64):
+        counts[k] += 1
+
+
+def count_by_one_invocation(counts: Buff[f32], x: Buff[f32], labels: Buff[i32]) -> None:
+    if vc.global_invocation_id().x == 0:
+        for k in range(x.size):
+            counts[labels[k]] += 1
+
+
+def append(counts: Buff[f32], x: Buff[f32], labels: Buff[i32]) -> None:
+    i = vc.global_invocation_id().x
+    counts[vc.atomic_add(labels[0], 1)] += x[i]
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        (count_labels, 1),
+        (add_to_nearest, 1),
+        (count_in_own_row, 0),
+        (count_by_one_invocation, 0),
+        (append, 0),
+    ],
+)
+def test_sums_at_an_index_that_was_read(body: Callable[..., None], count: int) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        vd.shader("x.size")(body)
+    assert ["vc.atomic_add(buffer[index], value)" in str(one.message) for one in caught] == [True] * count
 
 
 def test_print_of_python(capsys: pytest.CaptureFixture[str]) -> None:

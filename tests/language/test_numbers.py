@@ -26,6 +26,7 @@ from vkdispatch.codegen.abbreviations import (
     i32,
     i64,
     iv2,
+    u8,
     u16,
     u32,
     u64,
@@ -561,6 +562,11 @@ DOUBTFUL: list[tuple[str, str, Callable[[Any, Any], Any]]] = [
         "converts uvec2 to float32",
         lambda i, x: (vc.to_uvec2(i, i % 4) - 2).to_dtype(v2),
     ),
+    ("(i - 4) * 3 / 2", "/ converts uint32 to float32", lambda i, x: (i - 4) * 3 / 2),
+    ("-i / 2", "/ converts uint32 to float32: the negative of", lambda i, x: -i / 2),
+    ("vc.exp(-i * i)", "the negative of an unsigned integer", lambda i, x: vc.exp(-i * i)),
+    ("x[-i]", "x[x.size - i] does", lambda i, x: x[-i]),
+    ("(x[i] - 128) * 0.5", "* converts uint32 to float32", lambda i, x: (x[i] - 128) * 0.5),
 ]
 
 
@@ -586,6 +592,42 @@ def test_remainder_of_a_wrapped_id_warns() -> None:
 
     found = warned(body, Buff[u32])
     assert len(found) == 2 and all("% of uint32" in each and "(i + n - 1) % n" in each for each in found)
+
+
+def test_remainder_of_a_negative_number_warns() -> None:
+    def body(x: Any, radius: Any) -> None:
+        i = vc.global_invocation_id().x.to_dtype(i32)
+        n = x.size
+        x[(i - 1) % n] = 0
+        x[(i - radius) % 8] = 0
+        for d in range(-radius, radius):
+            x[(i + d) % n] = 0
+            x[(i + d + n) % n] = 0
+        x[(i + n - 1) % n] = x[vc.floor_mod(i - 1, n)]
+        if i > 0:
+            x[(i - 1) % n] = 0
+
+    found = warned(body, Buff[i32], Const[i32])
+    assert len(found) == 3 and all("% of int32" in each and "vc.floor_mod" in each for each in found)
+
+    def as_python(x: Buff[i32]) -> None:
+        x[(vc.global_invocation_id().x.to_dtype(i32) - 1) % x.size] = 0
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        vd.shader("x.size", flags=vc.ShaderFlags.PYTHON_DIVISION)(as_python)
+
+
+def test_differences_of_pixels_warn() -> None:
+    def body(out: Any, x: Any, y: Any, offsets: Any) -> None:
+        i = vc.global_invocation_id().x
+        pixel = x[i]
+        out[i] = (pixel - y[i]) * 0.5
+        out[i] = (offsets[i + 1] - offsets[i]) * 0.5  # never negative where offsets ascend
+        out[i] = (-i).to_dtype(i32) * 0.5 + (i & -i) * 0.5
+
+    (found,) = warned(body, Buff[f32], Buff[u8], Buff[u8], Buff[u32])
+    assert "(pixel - y[i]) * 0.5" in found
 
 
 def test_wrapped_ids_do_not_warn_where_they_may_be_right() -> None:

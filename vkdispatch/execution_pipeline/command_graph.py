@@ -1,5 +1,6 @@
 """Recorded kernel calls, replayed with the same values or with others for bound variables."""
 
+import warnings
 from _thread import RLock, _local
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -393,7 +394,8 @@ class CommandGraph(CommandList):
     ) -> None:
         """Submit everything recorded, `instance_count` times (None: once).
 
-        Returns immediately, unless a recorded kernel prints or is checked: then it waits for the work.
+        Returns immediately, unless a recorded kernel prints or is checked: then it waits for the work. A
+        graph without calls does nothing, and warns.
 
         Parameters
         ----------
@@ -414,6 +416,13 @@ class CommandGraph(CommandList):
         self.require_alive()
         instances = 1 if instance_count is None else parse_instances(instance_count)
         with self._lock:
+            if not (self._native.length or self._reset_on_submit or self.submit_on_record):
+                warnings.warn(
+                    "this graph has no calls: a call is recorded by graph=..., or within `with graph:`, and "
+                    "runs at once otherwise",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
             rows = self._pack_rows(instances)
             if self._arguments.probes:
                 self._submit_observed(rows, instances, queue_index)

@@ -25,6 +25,17 @@ _ADVICE = {
 }
 
 
+_REDUCTION = "a kernel reads single elements; vd.sum(x), vd.max(x) and their like are called outside"
+_BUFFER_ADVICE = {
+    "dtype": ".var_type is the type of its elements",
+    **dict.fromkeys(("sum", "mean", "max", "min", "argmax", "argmin", "any", "all"), _REDUCTION),
+    **dict.fromkeys(("read", "write", "data", "numpy", "item"), "x[i] is an element"),
+    "copy": "x[i] is an element; buffers are copied outside",
+    "ndim": "x.shape has three axes and the size",
+    "atomic_add": "vc.atomic_add(buf[i], value)",
+}
+
+
 # Attributes that programs of 0.1.0 may read, and that are no help to anybody who looks for one.
 _SELDOM_MEANT = frozenset(
     (
@@ -59,5 +70,6 @@ def unknown_attribute(name: str, owner: str, offered: list[str]) -> str:
 
     offered = [each for each in offered if each not in _SELDOM_MEANT]
     meant = difflib.get_close_matches(name, offered, 1)
-    advice = _ADVICE.get(name) or (f"did you mean .{meant[0]}?" if meant else "")
+    known = _BUFFER_ADVICE if "buffer" in owner else _ADVICE
+    advice = known.get(name) or (f"did you mean .{meant[0]}?" if meant else "")
     return f"{owner} has no .{name}{'; ' + advice if advice else ''}; it has {', '.join(offered)}"

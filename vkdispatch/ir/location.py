@@ -9,10 +9,14 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import TypeVar
 
+from vkdispatch.base.absent import is_absent
 from vkdispatch.base.errors import VkDispatchError, describe_place
+from vkdispatch.base.host_numpy import np
 
 # With the separator, so that a folder such as vkdispatch_tests is not taken for it.
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+# NumPy calls operators of GPU values in its own Python; user code called NumPy.
+_LIBRARIES = (_PACKAGE,) if is_absent(np) else (_PACKAGE, os.path.dirname(np.__file__) + os.sep)
 # What user code of a kernel calls directly, and what stands under it.
 _LANGUAGE_FOLDERS = ("analyses", "codegen", "glsl", "ir", "passes", "rewrite")
 _LANGUAGE = tuple(os.path.join(_PACKAGE, folder) + os.sep for folder in _LANGUAGE_FOLDERS)
@@ -108,13 +112,13 @@ def _instructions(code: CodeType) -> Iterator[str]:
 
 
 def here() -> Loc | None:
-    """Place of the nearest caller outside this package, or None when there is none."""
+    """Place of the nearest caller outside this package and NumPy, or None when there is none."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         file = code.co_filename
         if file not in _own_files:
-            if not file.startswith(_PACKAGE):
+            if not file.startswith(_LIBRARIES):
                 return Loc(code, frame.f_lasti)
             _own_files.add(file)
         frame = frame.f_back

@@ -7,22 +7,22 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.rewrite import interface
 from vkdispatch.rewrite.branches.builtin_functions import REPLACED
 from vkdispatch.rewrite.branches.conditions import require_known
+from vkdispatch.rewrite.calls.host_draws import is_host_draw, wrap_host_draw
 from vkdispatch.rewrite.loops.loop_index import LoopIndex
-from vkdispatch.rewrite.replacement import CALLING, EFFECTS, draws_numbers, rewrite_plain_function
+from vkdispatch.rewrite.replacement import CALLING, EFFECTS, rewrite_plain_function
 from vkdispatch.rewrite.state.tracer import Retry, find_tracer
 
 
 def choose_callee(function: Any) -> Any:
     """Return the function to call in place of another: a rewritten one, a replacement, or itself."""
     kind = type(function)
-    if draws_numbers(function):
-        return _wrap_draw(function)
     if kind is types.FunctionType:
         return rewrite_plain_function(function)
+    if is_host_draw(function):
+        return wrap_host_draw(function)
     if kind is types.MethodType:
         inner = choose_callee(function.__func__)
         return function if inner is function.__func__ else types.MethodType(inner, function.__self__)
@@ -73,21 +73,6 @@ def _wrap_effect(function: Callable[..., Any]) -> Callable[..., Any]:
         active = find_tracer()
         if active is not None and active.attempts:
             raise Retry(active.attempts[-1])
-        return function(*args, **kwargs)
-
-    return run
-
-
-def _wrap_draw(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Wrap a method of a random number generator of Python or NumPy, so that it warns."""
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        if find_tracer() is not None:
-            warn(
-                f"{getattr(function, '__name__', 'random')}: Python draws this number once, while the kernel "
-                "is traced, and all invocations of all calls get it; vc.random.Philox(seed, sequence=i) "
-                "draws numbers on the device"
-            )
         return function(*args, **kwargs)
 
     return run

@@ -3,7 +3,6 @@
 import ast
 import builtins
 import functools
-import random
 import threading
 import types
 from typing import Any
@@ -13,6 +12,7 @@ from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.rewrite import interface
 from vkdispatch.rewrite.branches.builtin_functions import REPLACED
+from vkdispatch.rewrite.calls.host_draws import is_host_draw
 from vkdispatch.rewrite.state.tracer import Tracer, find_tracer
 from vkdispatch.rewrite.syntax.bytecode import Call, find_calls
 from vkdispatch.rewrite.syntax.compilation import compile_function
@@ -218,7 +218,7 @@ def _may_call_user_code(function: types.FunctionType, names: Call) -> bool:
         if isinstance(value, ShaderVariable):
             return False
         value = getattr(value, name, None)
-    if draws_numbers(value):
+    if is_host_draw(value):
         return True
     if isinstance(value, types.MethodType):
         value = value.__func__
@@ -235,15 +235,6 @@ def _may_call_user_code(function: types.FunctionType, names: Call) -> bool:
     if isinstance(value, functools.partial):
         return True
     return isinstance(method, types.FunctionType) and not is_foreign(method.__code__.co_filename)
-
-
-def draws_numbers(function: Any) -> bool:
-    """Whether a function is a method of a random number generator of Python or NumPy."""
-    owner = getattr(function, "__self__", None)
-    if isinstance(owner, random.Random):
-        return True
-    kind = type(owner)
-    return kind.__module__.startswith("numpy.random") and kind.__name__ in ("Generator", "RandomState")
 
 
 def _builtins(function: types.FunctionType) -> Any:

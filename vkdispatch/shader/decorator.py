@@ -8,8 +8,10 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, notebook_shell
 from vkdispatch.rewrite.calls.kernel_result import check_result
 from vkdispatch.rewrite.functions import prepare_kernel
+from vkdispatch.rewrite.user_code import is_foreign
 from vkdispatch.shader.arguments.signature import Signature, find_origin, is_method, read_signature
-from vkdispatch.shader.launch.orientation import check_orientation
+from vkdispatch.shader.launch.barriers import check_barriers
+from vkdispatch.shader.launch.orientation import check_dimensions, check_orientation
 from vkdispatch.shader.launch.size import (
     GroupSize,
     Size,
@@ -127,10 +129,14 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
                 # imported here: modules for tracebacks take time to import
                 from vkdispatch.base.tracebacks import hide_own_frames
 
+                _note_call(error)
                 hide_own_frames(error, notebook_shell())
                 raise
         description = context.get_description(getattr(function, "__name__", "shader"))
+        check_dimensions(description.kernel, exec_size)
         check_orientation(description.kernel, exec_size)
+        if not is_foreign(getattr(function, "__code__", shader.__code__).co_filename):
+            check_barriers(description.kernel, local_size)
         check_sums(description.kernel, exec_size, workgroups, local_size)
         check_streams(context.builder.uniform_streams, exec_size, workgroups, local_size)
         origin = find_origin(function)
@@ -193,6 +199,16 @@ def _make_method(  # noqa: PLR0913 - the options of the decorator
     decorate = shader(exec_size, local_size, workgroups, flags, *arguments, check, rewrite)
     made: Any = decorate(classmethod(function) if of_class else function)
     return cast(KernelMethod, made)
+
+
+def _note_call(error: Exception) -> None:
+    """Say how to write `vc.global_invocation_id.x` and `vc.atomic_add(buf, i, 1)`."""
+    if isinstance(error, TypeError) and str(error).startswith("atomic_") and "positional" in str(error):
+        error.add_note("An atomic takes an element and a value: write vc.atomic_add(buf[i], value)")
+    function = getattr(error, "obj", None)
+    name = getattr(function, "__name__", "")
+    if isinstance(error, AttributeError) and function is not None and getattr(vc, name, None) is function:
+        error.add_note(f"vc.{name} is a function: write vc.{name}().{error.name}")
 
 
 def _is_kernel(value: object) -> bool:

@@ -11,6 +11,16 @@ from vkdispatch.base.host_numpy import np
 Array = np.ndarray[Any, Any]
 
 
+def refuse_kernel_index(index: object) -> None:
+    """Raise TypeError for an index that is a GPU value: the buffer or array is no argument of the kernel."""
+    parts = index if isinstance(index, tuple) else (index,)
+    if any(hasattr(part, "var_type") and not isinstance(part, HostProtocols) for part in parts):
+        raise ArgumentTypeError(
+            "a kernel reads and writes memory that is its argument: add a parameter such as `x: Buff[f32]`, "
+            "and give the buffer or array in the call"
+        )
+
+
 class HostProtocols:
     """Support `bool`, `len`, `float`, `np.asarray` and the like; refuse iteration and NumPy's functions.
 
@@ -97,11 +107,13 @@ class HostProtocols:
     if not TYPE_CHECKING:  # `Buffer` declares these for its annotation in kernels
 
         def __getitem__(self, index: object) -> NoReturn:
+            refuse_kernel_index(index)
             raise ArgumentTypeError(
                 f"a buffer has no elements on the host; {_READ}, and {_ARRAY}: index these"
             )
 
         def __setitem__(self, index: object, value: object) -> NoReturn:
+            refuse_kernel_index(index)
             raise ArgumentTypeError(
                 "a buffer has no elements on the host; buf.write(array) copies all from the host, and "
                 "vkdispatch.numpy.asarray(buf)[...] = value writes on the device"

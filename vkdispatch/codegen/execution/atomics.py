@@ -27,7 +27,7 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, Op, SharedArray, Storage, is_constant, root_of
+from vkdispatch.ir import Expr, Op, SharedArray, Storage, is_constant, is_encoded, root_of
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 
@@ -61,6 +61,12 @@ def _target(name: str, mem: Any, kinds: tuple[DType, ...]) -> Expr:
     place = mem._value() if isinstance(mem, ShaderVariable) else None
     if place is None or not stored_to(place) or place.dtype not in kinds:
         given = place.dtype.name if place is not None else f"{mem!r} ({type(mem).__name__})"
+        if place is not None and is_encoded(root_of(place)):
+            kind = _memory_type(place)
+            raise located(
+                ArgumentTypeError,
+                f"{name}: elements of {kind.name} have no atomics; use a buffer of {place.dtype.name}",
+            )
         if place is not None and not stored_to(place):
             given += ", " + (
                 "whose array is constant"

@@ -18,6 +18,7 @@ from vkdispatch.codegen.objects.indexing import flat_index
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.codegen.trace.operands import parse_index
+from vkdispatch.codegen.trace.range_checks import check_index
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
 from vkdispatch.ir import Builtin, Expr, Op, SharedArray, Storage, is_constant
 from vkdispatch.ir import expressions as ex
@@ -229,4 +230,6 @@ def _entries(index: Any) -> list[int | Expr]:
 def _entry(index: Any) -> int | Expr:
     if isinstance(index, ShaderVariable) and index._extremes():
         return index._as_index()
-    return parse_index(index, "a buffer", ArgumentTypeError)
+    entry = parse_index(index, "a buffer", ArgumentTypeError)
+    check_index(entry)
+    return entry

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, Self
 from vkdispatch.base.dtype import bool_, is_complex, is_integer_dtype
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
+from vkdispatch.base.other_names import IN_CODEGEN
 from vkdispatch.codegen.trace.current import current, has_flag, is_tracing
 from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.trace.operands import GpuValue
@@ -69,6 +70,16 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
 
 def _is_numpy_scalar(value: object) -> bool:
     return isinstance(value, (np.generic, np.ndarray)) and value.ndim == 0
+
+
+def _advise_instead(name: str) -> str:
+    """Return what does in kernels what a function of NumPy does on the host."""
+    # imported here: that module imports this one
+    import vkdispatch.codegen as vc
+
+    if hasattr(vc, name):
+        return f"use vc.{name}"
+    return f"instead: {IN_CODEGEN[name]}" if name in IN_CODEGEN else "use the functions of vc"
 
 
 # Names that only functions have which plain control flow was rewritten in.
@@ -179,9 +190,13 @@ class Operators(GpuValue):
             values = [value.item() if _is_numpy_scalar(value) else value for value in inputs]
             if not any(isinstance(value, np.ndarray) for value in values):
                 return _OPERATORS[name](*values)
+        advice = _advise_instead(name)
+        if method == "reduce":
+            name += ".reduce"
+            advice = "write a loop, or call vd.sum(x) and its like before the kernel"
         raise located(
             ArgumentTypeError,
-            f"np.{name}: NumPy computes on the host and does not accept GPU values; see vc.{name}",
+            f"np.{name}: NumPy computes on the host and does not accept GPU values; {advice}",
         )
 
     def _refuse_number(self, what: str) -> NoReturn:
@@ -220,13 +235,19 @@ class Operators(GpuValue):
                 "is traced: vc.constant_array(array)[...] makes the array part of the kernel; or pass it as "
                 "a buffer",
             )
+        if dtype is not None and np.dtype(dtype).kind != "O":
+            raise located(
+                ArgumentTypeError,
+                f"NumPy computes on the host: {np.dtype(dtype)} cannot take a GPU value, which is not known "
+                "while the kernel is traced; use the functions of vc, and .to_dtype(...) to convert",
+            )
         whole = np.empty(_components_shape(self), object)
         for position in np.ndindex(whole.shape):
             part: Any = self
             for index in position:
                 part = part[index]
             whole[position] = part
-        return whole if dtype is None else whole.astype(dtype)
+        return whole
 
     def __hash__(self) -> int:
         raise located(
@@ -276,7 +297,7 @@ class Operators(GpuValue):
         return self._reflected(_floor_divide_rule(), other, "//")
 
     def __mod__(self, other: object) -> Self:
-        check_remainder(self._value(), self._operand(other, "%"))
+        check_remainder(self._value(), self._operand(other, "%"), floors=_divides_as_python())
         return self._apply(_modulo_rule(), other, "%")
 
     def __rmod__(self, other: object) -> Self:

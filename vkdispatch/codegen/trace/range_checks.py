@@ -1,6 +1,5 @@
 """Warnings about integers whose type makes an operation pointless, or wrong: unsigned differences."""
 
-import math
 from collections.abc import Iterator
 
 from vkdispatch.base.dtype import (
@@ -8,35 +7,23 @@ from vkdispatch.base.dtype import (
     component_type,
     is_integer_dtype,
     is_scalar,
-    is_signed_dtype,
+    uint8,
+    uint16,
 )
 from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.codegen.trace.kernel_warnings import warn
-from vkdispatch.ir import Builtin, Expr, Op, Register
+from vkdispatch.codegen.trace.unsigned import IDS, LINEAR, MOST, find_values, is_negative_at_zero, is_unsigned
+from vkdispatch.ir import Expr, Op, Register, Storage
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import within_library
 from vkdispatch.ir.numbers import MIRRORED, bounds, known_outcome, wider_type
 
 # Operations whose value is negative, or wraps around, where one of their operands does.
 _PASSED_ON = frozenset((Op.COMPONENT, Op.SWIZZLE, Op.INDEX, Op.CONSTRUCT, Op.SELECT))
-_LINEAR = frozenset(("+", "-", "*"))
-# Expressions are looked through this far.
-_MOST = 64
-# Operations whose result is 0 where the first operand is.
-_REACHES_ZERO = frozenset(("%", "/", "&", ">>"))
 # Expressions that may hold a difference of unsigned integers.
 _MAY_WRAP = frozenset((Op.BINARY, Op.UNARY, Op.REGISTER, Op.COMPONENT, Op.SWIZZLE, Op.CONSTRUCT))
-# Builtin values that are 0 in the first invocation.
-_IDS = frozenset(
-    (
-        Builtin.GLOBAL_INVOCATION_ID,
-        Builtin.LOCAL_INVOCATION_ID,
-        Builtin.LOCAL_INVOCATION_INDEX,
-        Builtin.WORKGROUP_ID,
-        Builtin.SUBGROUP_ID,
-        Builtin.SUBGROUP_INVOCATION_ID,
-    )
-)
+# Operations that leave an id one that may be zero.
+_REACHES_ZERO = frozenset(("%", "/", "*", "&")) | {">>"}
 
 
 def check_comparison(symbol: str, a: ex.Operand, b: ex.Operand) -> None:
@@ -64,14 +51,14 @@ def check_comparison(symbol: str, a: ex.Operand, b: ex.Operand) -> None:
         f"{symbol} {number}: this is {'always' if outcome else 'never'} true, since {scalar.name} holds "
         f"integers of {low} to {high}"
     )
-    if _is_unsigned(value) and _is_difference(value):
+    if is_unsigned(value) and _is_difference(value):
         text += f"; {_advice(value)}"
     warn(text)
 
 
 def check_difference(what: str, value: ex.Operand) -> None:
     """Warn if a function of a number's sign is given a difference of unsigned integers."""
-    if isinstance(value, Expr) and _is_unsigned(value) and _is_difference(value) and not within_library():
+    if isinstance(value, Expr) and is_unsigned(value) and _is_difference(value) and not within_library():
         warn(f"{what} of {value.dtype.name}: {_advice(value)}")
 
 
@@ -82,7 +69,7 @@ def check_limit(what: str, value: ex.Operand, low: ex.Operand) -> None:
 
 
 def check_conversion(what: str, value: ex.Operand, kind: DType) -> None:
-    """Warn if `i - 4` of an unsigned id becomes a float, as in `(i - 4) * 0.5`: see `_wraps`."""
+    """Warn if `i - 4` or `-i` of unsigned integers becomes a float, as in `(i - 4) * 0.5`: see `_wraps`."""
     if not isinstance(value, Expr) or value.dtype is kind or is_integer_dtype(component_type(kind)):
         return
     if _wraps(value):
@@ -95,117 +82,158 @@ def check_quotient(value: ex.Operand) -> None:
         warn(f"// of {value.dtype.name}: {_advice(value)}")
 
 
-def check_remainder(value: ex.Operand, divisor: ex.Operand) -> None:
-    """Warn about `(i - 1) % n` of an unsigned id, unless `n` is a power of two, which wraps around alike."""
-    if ex.is_integer_number(divisor) and not divisor & (divisor - 1):
+def check_index(value: ex.Operand) -> None:
+    """Warn about `x[-i]` of an unsigned integer."""
+    if isinstance(value, Expr) and _is_negation(value) and not within_library():
+        warn(f"index: {_advice(value)}; kernels do not count from the end: x[x.size - i] does")
+
+
+def check_remainder(value: ex.Operand, divisor: ex.Operand, *, floors: bool) -> None:
+    """Warn about `(i - 1) % n` of an id: it wraps around, or is what a device makes of a negative number.
+
+    An unsigned one may be divided by a power of two, which wraps around alike, and a signed one where the
+    remainder `floors`.
+    """
+    if not isinstance(value, Expr):
         return
-    if isinstance(value, Expr) and _wraps(value):
+    if is_unsigned(value):
+        power = ex.is_integer_number(divisor) and not divisor & (divisor - 1)
+        if not power and _wraps(value):
+            warn(
+                f"% of {value.dtype.name}: a difference of unsigned integers wraps around to large numbers; "
+                "add the divisor first, as in (i + n - 1) % n"
+            )
+    elif not floors and _is_id_less(value) and not within_library() and not _is_conditional():
         warn(
-            f"% of {value.dtype.name}: a difference of unsigned integers wraps around to large numbers; add "
-            "the divisor first, as in (i + n - 1) % n"
+            f"% of {value.dtype.name}: the remainder of a negative number is what the device makes of it, "
+            "often a negative number; add the divisor first, as in (i + n - 1) % n, or write "
+            "vc.floor_mod(i - 1, n)"
         )
 
 
 def _wraps(value: Expr) -> bool:
-    """Whether a value is a difference such as `2 * i - 4`, which wraps around where the unsigned id is 0.
+    """Whether an unsigned value is `-i`, `1 - i` or `2 * i - 4` of an id or an element, which may wrap.
 
-    So do `-i` and `1 - i` behind the first invocations. Products and comparisons of differences may still
-    mean what they say. Behind an `if` or a `return`, the id may be large enough.
+    Sums, products and comparisons may still mean what they say. Behind an `if` or a `return`, the id may be
+    large enough for a difference.
     """
-    if value.op not in _MAY_WRAP or not _is_unsigned(value) or within_library():
+    if not is_unsigned(value) or within_library():
         return False
-    if is_tracing() and current().is_conditional:
-        return False
-    if _is_negated_id(value):
+    if _has_negation(value):
         return True
-    where_zero = _find_bounds(value, {}, 0)
-    return where_zero is not None and any(low < 0 and high <= 0 for low, high in where_zero)
+    if _is_conditional() or value.op not in _MAY_WRAP:
+        return False
+    return _is_id_less(_without_factor(value)) or _is_less_an_id(value) or is_negative_at_zero(value)
 
 
-def _is_negated_id(value: Expr) -> bool:
-    """Whether a value is `-i`, `0 - i` or `1 - i` of an id."""
-    if value.op is Op.UNARY:
-        return value.value == "-" and _is_id(value.args[0])
+def _is_less_an_id(value: Expr) -> bool:
+    """Whether a value is `0 - i` or `1 - i` of an id."""
     if value.op is not Op.BINARY or value.value != "-":
         return False
     first, second = value.args
     return first.op is Op.LITERAL and first.value in (0, 1) and _is_id(second)
 
 
-def _is_id(value: Expr) -> bool:
-    while value.op in (Op.COMPONENT, Op.SWIZZLE):
+def _without_factor(value: Expr) -> Expr:
+    """Return what a number multiplies."""
+    while value.op is Op.BINARY and value.value == "*" and value.args[1].op is Op.LITERAL:
         value = value.args[0]
-    return value.op is Op.BUILTIN and value.value in _IDS
+    return value
 
 
-_Bounds = list[tuple[float, float]]
+def _is_conditional() -> bool:
+    return is_tracing() and current().is_conditional
 
 
-def _find_bounds(value: Expr, known: dict[int, _Bounds | None], depth: int) -> _Bounds | None:
-    """Return bounds of each component where all ids are 0, if integers had any size; None if unknown."""
-    if depth > _MOST or not _is_unsigned(value):
-        return None
-    if id(value) not in known:
-        known[id(value)] = None  # a register that is made of itself
-        parts = [_find_bounds(each, known, depth + 1) for each in _operands(value)]
-        known[id(value)] = None if None in parts else _combine(value, [part for part in parts if part])
-    return known[id(value)]
+def _is_negation(value: Expr) -> bool:
+    return _is_minus(value) and is_unsigned(value)
 
 
-def _operands(value: Expr) -> list[Expr]:
-    if value.op is Op.REGISTER:
-        return _find_values(value)
-    return list(value.args)
+def _has_negation(value: Expr) -> bool:
+    """Whether a value is `-i`, or a product with one such factor."""
+    if value.op is Op.BINARY and value.value == "*":
+        first, second = map(_has_negation, value.args)
+        return first != second
+    return _is_negation(value)
 
 
-def _combine(value: Expr, parts: list[_Bounds]) -> _Bounds | None:
-    count = getattr(value.dtype, "child_count", 0) if not is_scalar(value.dtype) else 1
-    if value.op is Op.BUILTIN:
-        return [(0, 0) if value.value in _IDS else (1, math.inf)] * count
-    if value.op is Op.ARGUMENT:
-        return [(1, math.inf)] * count
-    if value.op is Op.LITERAL:
-        _, high = bounds(component_type(value.dtype))
-        assert isinstance(value.value, (int, float))
-        number = int(value.value)
-        return [(number, number) if number <= high // 2 else (number - high - 1, number - high - 1)] * count
-    if value.op is Op.REGISTER:
-        return parts[0] if len(parts) == 1 else None
-    if value.op in (Op.COMPONENT, Op.SWIZZLE):
-        picked = ["xyzw".index(letter) for letter in str(value.value)]
-        return [parts[0][min(each, len(parts[0]) - 1)] for each in picked]
-    if value.op is Op.CONSTRUCT:
-        joined = [each for part in parts for each in part]
-        return joined * count if len(joined) == 1 else joined
-    if value.op is not Op.BINARY or value.value not in _LINEAR | _REACHES_ZERO:
-        return None
-    first, second = (part * count if len(part) == 1 else part for part in parts)
-    return [_calculate(str(value.value), a, b) for a, b in zip(first, second, strict=True)]
+def _is_id_less(value: Expr) -> bool:
+    """Whether a value is an id, or an element, less a number, an argument or a narrow element."""
+    if value.op is not Op.BINARY or value.value not in ("-", "+") or not is_scalar(value.dtype):
+        return False
+    first, second = map(_source_of, value.args)
+    if value.value == "+":
+        return _is_id(first) and _starts_below_zero(second)
+    if not (_is_id(first) or (is_unsigned(value) and _is_unsigned_element(first))):
+        return False
+    if _is_narrow(first) and _is_narrow(second):
+        return True
+    return second.op is Op.ARGUMENT or (second.op is Op.LITERAL and _is_positive(second.value))
 
 
-def _calculate(symbol: str, a: tuple[float, float], b: tuple[float, float]) -> tuple[float, float]:
-    if symbol == "+":
-        return a[0] + b[0], a[1] + b[1]
-    if symbol == "-":
-        return a[0] - b[1], a[1] - b[0]
-    if symbol == "*":
-        products = [x * y if x and y else 0 for x in a for y in b]
-        return min(products), max(products)
-    # quotients, remainders and parts of what is not negative
-    return (0, a[1]) if a[0] >= 0 else (-math.inf, math.inf)
+def _is_positive(number: object) -> bool:
+    return isinstance(number, int) and number > 0
+
+
+def _starts_below_zero(value: Expr) -> bool:
+    """Whether a value is a negative number, or counts the rounds of a loop that starts below zero."""
+    counter = value.value
+    if isinstance(counter, Register) and counter.counter and is_tracing():
+        start = current().start_of(counter)
+        return start is not None and (_is_minus(start) or _is_below_zero(start))
+    return _is_below_zero(value)
+
+
+def _is_minus(value: Expr) -> bool:
+    return value.op is Op.UNARY and value.value == "-"
+
+
+def _is_below_zero(value: Expr) -> bool:
+    return value.op is Op.LITERAL and isinstance(value.value, int) and value.value < 0
+
+
+def _source_of(value: Expr) -> Expr:
+    """Return what an integer was before a cast, or before a variable got it as its only value."""
+    while True:
+        held = find_values(value)
+        if len(held) == 1:
+            value = held[0]
+        elif value.op is Op.CONSTRUCT and len(value.args) == 1 and is_integer_dtype(value.args[0].dtype):
+            (value,) = value.args
+        else:
+            return value
+
+
+def _is_unsigned_element(value: Expr) -> bool:
+    return isinstance(value.value, Storage) and value.op is Op.ELEMENT and is_unsigned(value)
+
+
+def _is_narrow(value: Expr) -> bool:
+    """Whether a value is an element of uint8 or uint16: the pixel of an image, not an offset."""
+    return (
+        value.op is Op.ELEMENT and isinstance(value.value, Storage) and value.value.dtype in (uint8, uint16)
+    )
+
+
+def _is_id(value: Expr) -> bool:
+    """Whether a value is an id or a part of one, such as `i % 64`."""
+    while value.op in (Op.COMPONENT, Op.SWIZZLE) or (value.op is Op.BINARY and value.value in _REACHES_ZERO):
+        value = value.args[0]
+    return value.op is Op.BUILTIN and value.value in IDS
 
 
 def _advice(value: Expr) -> str:
     signed = wider_type(-1, component_type(value.dtype))
     assert signed is not None
+    if _has_negation(value):
+        return (
+            "the negative of an unsigned integer wraps around to a large number: convert it with "
+            f".to_dtype(vd.{signed.name}) first"
+        )
     return (
         "a difference of unsigned integers is never negative, but wraps around to large numbers: convert the "
         f"operands with .to_dtype(vd.{signed.name}) before subtracting"
     )
-
-
-def _is_unsigned(value: Expr) -> bool:
-    return is_integer_dtype(value.dtype) and not is_signed_dtype(value.dtype)
 
 
 def _is_position(value: Expr) -> bool:
@@ -219,7 +247,7 @@ def _is_position(value: Expr) -> bool:
 def _is_difference(value: Expr) -> bool:
     """Whether a value is, or is made of, a difference that may have wrapped around."""
     return any(
-        node.op in (Op.BINARY, Op.UNARY) and node.value == "-" and _is_unsigned(node)
+        node.op in (Op.BINARY, Op.UNARY) and node.value == "-" and is_unsigned(node)
         for node in _sources(value)
     )
 
@@ -227,13 +255,13 @@ def _is_difference(value: Expr) -> bool:
 def _sources(value: Expr) -> Iterator[Expr]:
     """Expressions that a value is, or is a sum, product, choice or copy of, through registers."""
     waiting, seen = [value], set[int]()
-    while waiting and len(seen) < _MOST:
+    while waiting and len(seen) < MOST:
         node = waiting.pop()
         key = id(node.value) if isinstance(node.value, Register) else id(node)
         if key in seen or not is_integer_dtype(node.dtype):
             continue
         seen.add(key)
-        held = _find_values(node)
+        held = find_values(node)
         if held:
             waiting += held
         elif node.op in _PASSED_ON:
@@ -242,12 +270,5 @@ def _sources(value: Expr) -> Iterator[Expr]:
                 waiting += node.args[1:]
         else:
             yield node
-            if node.op is Op.BINARY and node.value in _LINEAR:
+            if node.op is Op.BINARY and node.value in LINEAR:
                 waiting += node.args
-
-
-def _find_values(node: Expr) -> list[Expr]:
-    """Values that a register was given so far; none for others."""
-    if not isinstance(node.value, Register) or node.value.counter or not is_tracing():
-        return []
-    return current().values_of(node.value)

@@ -381,6 +381,11 @@ class Recorder(Declarations):
                     found.append(value if symbol is None else whole)
         return found
 
+    def start_of(self, counter: Register) -> Expr | None:
+        """Return where the counter of an open loop starts."""
+        loops = (frame.loop for frame in self._frames)
+        return next((loop.start for loop in loops if loop and loop.counter is counter), None)
+
     @property
     def innermost(self) -> list[Statement]:
         """Statements of the innermost open block; changes to the list count."""

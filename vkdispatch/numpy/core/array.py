@@ -869,6 +869,15 @@ def parse_operand(value: Any, name: str = "x") -> Any:
         raise ArgumentTypeError(
             f"{name}: expected an Array or a number, got {describe(value)}; convert it with vnp.asarray"
         )
+    if hasattr(value, "var_type"):
+        # imported here: programs without kernels need no place in their source
+        from vkdispatch.ir.location import located
+
+        raise located(
+            ArgumentTypeError,
+            f"{name}: functions of vkdispatch.numpy take arrays, and are called outside kernels; for a GPU "
+            "value there are the functions of vc, such as vc.sin",
+        )
     raise ArgumentTypeError(
         f"{name}: expected an Array or a number, got {describe(value)}{suggest_array(value)}"
     )

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host.protocols import refuse_kernel_index
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.application import assign, broadcast_to, cast, make_operation, refuse_read_only
 from vkdispatch.numpy.core.array import Array, array_of, describe, parse_operand, value_of, view_of
@@ -40,6 +41,7 @@ def get_items(x: Array, index: Any) -> Array:
     >>> vnp.get_items(vnp.arange(6).reshape(2, 3), (1, slice(None)))
     Array([3, 4, 5], dtype=int64)
     """
+    refuse_kernel_index(index)
     view = view_of(x)
     found = native.basic_view(view, index) or _index_view(view, index)
     if not isinstance(found, View):
@@ -70,6 +72,7 @@ def set_items(x: Array, index: Any, value: Any) -> None:
     >>> x
     Array([0, 7, 7, 0], dtype=int32)
     """
+    refuse_kernel_index(index)
     refuse_recording()
     source = _parse_value(value, x)
     if index is Ellipsis or (type(index) is slice and index == _WHOLE and x.ndim):

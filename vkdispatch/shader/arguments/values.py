@@ -140,6 +140,8 @@ def check_element(label: str, wanted: DType | None, kind: DType) -> None:
     hint = ""
     if not (is_structure(wanted) or is_structure(kind)):
         hint = f"; convert data by vd.asbuffer(data, vd.{wanted.__name__})"
+        if dtype.is_scalar(wanted) and dtype.is_scalar(kind):
+            hint += f", an Array by x.astype(vnp.{wanted.__name__})"
         sizes = [dtype.component_type(each).item_size for each in (wanted, kind)]
         if sizes[0] == sizes[1]:  # others would give numbers that mean nothing
             hint += f", or reinterpret the memory by .view(vd.{wanted.__name__})"

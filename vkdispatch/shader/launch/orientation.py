@@ -1,4 +1,4 @@
-"""A warning about launches whose size counts rows along x where the kernel counts columns, or the reverse."""
+"""Warnings about launches whose size does not fit the ids that the kernel reads."""
 
 import re
 
@@ -8,14 +8,47 @@ from vkdispatch.ir import Builtin, Expr, Kernel, Op, Storage
 from vkdispatch.ir.location import Loc
 
 
+def check_dimensions(kernel: Kernel, exec_size: object) -> None:
+    """Warn if `exec_size` has one number and the kernel reads y, or has two and the kernel reads x only."""
+    if not isinstance(exec_size, str):
+        return
+    text = exec_size.replace(" ", "")
+    name = text.partition(".")[0]
+    used = _read_axes(kernel)
+    if re.fullmatch(r"\w+\.(size|shape\[\d\])", text):
+        if "y" in used:
+            warn(
+                f"exec_size {exec_size!r} counts along x only, so y is 0 in all invocations. Write exec_size "
+                f"'{name}.shape[::-1]' for {name}[gid.y, gid.x], or index all elements by {name}[gid.x]",
+                used["y"],
+            )
+    elif text == f"{name}.shape[::-1]" and set(used) == {"x"}:
+        warn(
+            f"exec_size {exec_size!r} counts along x and y, and the kernel reads x only, so all rows of "
+            f"invocations do the same. Write exec_size '{name}.size', or {name}[gid.y, gid.x]",
+            used["x"],
+        )
+
+
+def _read_axes(kernel: Kernel) -> dict[str, Loc | None]:
+    """Return the components of the global id that a kernel reads, with places; none if it reads other ids."""
+    axes: dict[str, Loc | None] = {}
+    for expr in contents(kernel).expressions:
+        if expr.op is Op.COMPONENT and expr.args[0].value is Builtin.GLOBAL_INVOCATION_ID:
+            axes.setdefault(str(expr.value), expr.loc)
+            continue
+        if any(arg.value is Builtin.GLOBAL_INVOCATION_ID for arg in expr.args):
+            return {}
+        if expr.op is Op.BUILTIN and expr.value is not Builtin.GLOBAL_INVOCATION_ID:
+            return {}
+    return axes
+
+
 def check_orientation(kernel: Kernel, exec_size: object) -> None:
     """Warn if `exec_size` is the shape of a matrix, and the kernel indexes the matrix the other way round."""
     if not isinstance(exec_size, str):
         return
     text = exec_size.replace(" ", "")
-    if re.fullmatch(r"\w+\.(size|shape\[\d\])", text):
-        _check_single_axis(kernel, exec_size)
-        return
     name = text.lstrip("(").partition(".")[0]
     columns = text in (f"{name}.shape[::-1]", f"({name}.shape[1],{name}.shape[0])")
     if not columns and text != f"{name}.shape":
@@ -37,20 +70,6 @@ def check_orientation(kernel: Kernel, exec_size: object) -> None:
         f"{name}[gid.{second}, gid.{first}]",
         orders[wrong],
     )
-
-
-def _check_single_axis(kernel: Kernel, exec_size: str) -> None:
-    """Warn if invocations are counted along x alone, and an array is indexed by their y."""
-    for expr in contents(kernel).expressions:
-        letters = [_letter_of(entry) for entry, _ in expr.axes]
-        if isinstance(expr.value, Storage) and "y" in letters and "x" in letters:
-            name = expr.value.label
-            warn(
-                f"exec_size {exec_size!r} counts invocations along x alone, so that gid.y is 0: for a matrix "
-                f"write exec_size '{name}.shape[::-1]' and {name}[gid.y, gid.x]",
-                expr.loc,
-            )
-            return
 
 
 def _letter_of(entry: Expr) -> str:

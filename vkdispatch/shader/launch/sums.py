@@ -5,29 +5,63 @@ from collections.abc import Iterator
 from vkdispatch.analyses.contents import contents
 from vkdispatch.codegen.trace.assignment import is_same_place
 from vkdispatch.codegen.trace.kernel_warnings import warn_once_each
-from vkdispatch.ir import Block, Builtin, Expr, For, Kernel, Op, Return, Storage, Store, nodes, root_of, walk
+from vkdispatch.ir import (
+    Block,
+    Builtin,
+    Expr,
+    For,
+    If,
+    Kernel,
+    Op,
+    Register,
+    Return,
+    Scope,
+    Statement,
+    Storage,
+    Store,
+    While,
+    blocks_of,
+    expressions_of,
+    nodes,
+    root_of,
+    walk,
+)
 from vkdispatch.ir.location import Loc
+from vkdispatch.shader.launch.origins import Origins
 
-# What an index is made of that is the same for all invocations.
-_FIXED = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BINARY, Op.UNARY, Op.CONSTRUCT, Op.COMPONENT))
+# What an index or a condition is made of that does not tell invocations apart.
+_FIXED = frozenset(
+    (
+        *(Op.LITERAL, Op.ARGUMENT, Op.BINARY, Op.UNARY, Op.CONSTRUCT, Op.COMPONENT, Op.COMPARE, Op.LOGICAL),
+        *(Op.SELECT, Op.CALL),
+    )
+)
 _IDS = frozenset((Builtin.GLOBAL_INVOCATION_ID, Builtin.LOCAL_INVOCATION_ID, Builtin.LOCAL_INVOCATION_INDEX))
+_ORDERS = frozenset(("<", "<=", ">", ">="))
 _SYMBOLS = frozenset("+-")
 _ONE = (1, (1,), (1, 1), (1, 1, 1))
 
 
 def check_sums(kernel: Kernel, exec_size: object, workgroups: object, local_size: object) -> None:
-    """Warn of `out[0] += x[i]` outside any condition, in a kernel that tells its invocations apart."""
+    """Warn of `out[0] += x[i]` and `counts[x[i]] += 1` in a kernel that tells its invocations apart."""
     if _is_one(exec_size) or (_is_one(workgroups) and _is_one(local_size)):
         return
-    found = [store for store in _unconditional_stores(kernel.body) if _adds_to_one_element(store)]
-    if not found or not any(
-        expr.value in _IDS for expr in contents(kernel).expressions if expr.op is Op.BUILTIN
-    ):
+    if not any(expr.value in _IDS for expr in contents(kernel).expressions if expr.op is Op.BUILTIN):
         return
+    if not any(isinstance(each, Store) and _is_sum(each) for each in contents(kernel).statements):
+        return
+    sums = _Sums(kernel)
+    found = [store for store in sums.reached(kernel.body) if _is_sum(store)]
     warn_once_each(
         "every invocation adds to this one element of a buffer, and nothing orders them, so additions are "
         "lost: use vc.atomic_add(buffer[0], value), or vd.sum(x) for the sum of a buffer",
-        [store.loc for store in found],
+        [store.loc for store in found if sums.is_fixed(store)],
+    )
+    warn_once_each(
+        "invocations that get the same index add to the same element of a buffer, and nothing orders them, "
+        "so additions are lost: use vc.atomic_add(buffer[index], value). If no index occurs twice, the sum "
+        "is right",
+        [store.loc for store in found if sums.is_looked_up(store)],
     )
 
 
@@ -47,22 +81,60 @@ def _is_one(size: object) -> bool:
     return isinstance(size, (int, tuple)) and size in _ONE
 
 
-def _unconditional_stores(block: Block) -> Iterator[Store]:
-    """Yield the stores that each invocation comes to, in loops of a counter too."""
-    for statement in block:
-        if isinstance(statement, Store):
-            yield statement
-        elif isinstance(statement, For):
-            yield from _unconditional_stores(statement.body)
-        if any(isinstance(inner, Return) for inner in walk((statement,))):
-            return
+class _Sums:
+    """Stores of a kernel, and whether their index tells invocations apart by more than what they read."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self._origins = Origins(kernel, _may_tell_apart)
+
+    def reached(self, block: Block) -> Iterator[Store]:
+        """Yield the stores that many invocations may come to: no condition on an id picks one of them."""
+        for statement in block:
+            if isinstance(statement, Store):
+                yield statement
+            elif isinstance(statement, If):
+                if all(map(self._admits_many, expressions_of(statement))):
+                    for inner in blocks_of(statement):
+                        yield from self.reached(inner)
+                elif _returns(statement):
+                    return
+            elif isinstance(statement, (For, While, Scope)):
+                yield from self.reached(statement.body)
+                if _returns(statement):
+                    return
+
+    def is_fixed(self, store: Store) -> bool:
+        """Whether all invocations store to the same element."""
+        return all(node.op in _FIXED for node in nodes(root_of(store.place).args))
+
+    def is_looked_up(self, store: Store) -> bool:
+        """Whether the index of a store was read from a buffer or counted, and holds no id besides."""
+        return not self.is_fixed(store) and not any(map(self._origins.reaches, root_of(store.place).args))
+
+    def _admits_many(self, condition: Expr) -> bool:
+        """Whether a condition depends on what was read, or compares an id with a size."""
+        if condition.op is Op.LOGICAL:
+            return all(map(self._admits_many, condition.args))
+        ordered = condition.op is Op.COMPARE and condition.value in _ORDERS
+        if ordered and any(node.op is Op.ARGUMENT for node in nodes(condition.args)):
+            return True
+        return not self._origins.reaches(condition)
 
 
-def _adds_to_one_element(store: Store) -> bool:
+def _returns(statement: Statement) -> bool:
+    return any(isinstance(inner, Return) for inner in walk((statement,)))
+
+
+def _may_tell_apart(node: Expr) -> bool:
+    """Whether an expression may have another value in each invocation, besides what is read and variables."""
+    if isinstance(node.value, Register):
+        return False
+    return node.op not in _FIXED and not (node.op is Op.ELEMENT and isinstance(node.value, Storage))
+
+
+def _is_sum(store: Store) -> bool:
     root = root_of(store.place)
     if root.op is not Op.ELEMENT or not isinstance(root.value, Storage):
-        return False
-    if not all(node.op in _FIXED for node in nodes(root.args)):
         return False
     return store.operator in _SYMBOLS or _is_sum_with(store.value, store.place)
 
