@@ -11,7 +11,7 @@ import pytest
 
 from tests.sharing.cuda_machine import Machine, Memory
 from vkdispatch.base.sharing import cuda_link, cuda_peers
-from vkdispatch.base.sharing.cuda_landing import PART
+from vkdispatch.base.sharing.cuda_lanes import PART
 from vkdispatch.base.sharing.cuda_link import CudaLink
 from vkdispatch.base.sharing.cuda_peers import copy_between_links
 

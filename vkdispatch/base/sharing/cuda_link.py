@@ -20,7 +20,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError, SharingError
 from vkdispatch.base.native_module import native
 from vkdispatch.base.sharing.cuda_blocks import CudaBlocks
-from vkdispatch.base.sharing.cuda_landing import Landing
+from vkdispatch.base.sharing.cuda_lanes import Lanes
 from vkdispatch.base.sharing.cuda_streams import (
     LEGACY_STREAM,
     PER_THREAD_STREAM,
@@ -69,8 +69,8 @@ class CudaLink:
         The handle of a stream of the link's own.
     peers
         Links whose devices' memory this device accesses.
-    landing
-        Where copies from other devices arrive; None before the first one.
+    lanes
+        What copies from and to other devices use; None before the first one.
     """
 
     def __init__(self, context: Context) -> None:
@@ -82,7 +82,7 @@ class CudaLink:
         self._returned: deque[tuple[native.Loan, int]] = deque()  # loans that ended within such a call
         self._thread = _Thread()
         self.peers = weakref.WeakSet[CudaLink]()
-        self.landing: Landing | None = None
+        self.lanes: Lanes | None = None
         check_result(driver.cuInit(0))
         self.ordinal, self.device = self._find_device(context)
         self.primary = check_result(driver.cuDevicePrimaryCtxRetain(self.device))
@@ -336,8 +336,8 @@ class CudaLink:
         if int(driver.cuCtxPushCurrent(self.primary)[0]) == 0:
             driver.cuStreamSynchronize(self._stream)
             self.blocks.release()
-            if self.landing is not None:
-                self.landing.release()
+            if self.lanes is not None:
+                self.lanes.release()
             for incoming in self._incoming.values():
                 driver.cuDestroyExternalSemaphore(incoming.timeline)
             for timeline in self._timelines.values():

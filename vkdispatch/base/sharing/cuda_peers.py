@@ -3,7 +3,7 @@
 from typing import Any
 
 from vkdispatch.base.native_module import native
-from vkdispatch.base.sharing.cuda_landing import PART, Landing
+from vkdispatch.base.sharing.cuda_lanes import PART, Lanes
 from vkdispatch.base.sharing.cuda_link import CudaLink
 from vkdispatch.base.sharing.cuda_streams import LEGACY_STREAM, check_result, load_driver
 
@@ -25,13 +25,11 @@ def copy_between_links(
     first, second = sorted((source, target), key=id)
     with first.hold(), second.hold():
         addresses = target.blocks.map(target_memory), source.blocks.map(source_memory)
-        landing = _find_landing(driver, target, source)
+        in_parts = target.ordinal != source.ordinal and _open_peers(driver, source, target)
+        copy = _copy_in_parts if in_parts else _copy
         source.give(LEGACY_STREAM)
         target.give(LEGACY_STREAM)
-        if landing is None:
-            _copy(driver, target, addresses[0], source, addresses[1], size)
-        else:
-            _copy_in_parts(driver, landing, target, addresses[0], source, addresses[1], size)
+        copy(driver, target, addresses[0], source, addresses[1], size)
         target.take(LEGACY_STREAM)
         source.take(LEGACY_STREAM)
 
@@ -49,34 +47,47 @@ def _copy(driver: Any, target: CudaLink, to: int, source: CudaLink, start: int, 
         check_result(driver.cuStreamWaitEvent(stream, target.event, 0))
 
 
-def _copy_in_parts(
-    driver: Any, landing: Landing, target: CudaLink, to: int, source: CudaLink, start: int, size: int
-) -> None:
-    """Send parts to memory of CUDA's own on the target, which copies one while the next one arrives."""
-    stream = driver.CUstream(LEGACY_STREAM)
+def _copy_in_parts(driver: Any, target: CudaLink, to: int, source: CudaLink, start: int, size: int) -> None:
+    """Send parts to memory of the target's lanes, which copy one while the next one arrives."""
+    senders, receivers = _fork(driver, source), _fork(driver, target)
+    with target.enter():
+        memory = receivers.find_memory()
     for number, first in enumerate(range(0, size, PART)):
-        part, emptied = landing.parts[number % 2], landing.emptied[number % 2]
+        lane = number % 2
+        sender, receiver, part = senders.both[lane], receivers.both[lane], memory + lane * PART
         count = min(PART, size - first)
         with source.enter():
-            check_result(driver.cuStreamWaitEvent(stream, emptied, 0))
+            check_result(driver.cuStreamWaitEvent(sender.stream, receiver.event, 0))  # the part is empty
             check_result(
-                driver.cuMemcpyPeerAsync(part, target.primary, start + first, source.primary, count, stream)
+                driver.cuMemcpyPeerAsync(
+                    part, target.primary, start + first, source.primary, count, sender.stream
+                )
             )
-            check_result(driver.cuEventRecord(source.event, stream))
+            check_result(driver.cuEventRecord(sender.event, sender.stream))
         with target.enter():
-            check_result(driver.cuStreamWaitEvent(stream, source.event, 0))
-            check_result(driver.cuMemcpyDtoDAsync(to + first, part, count, stream))
-            check_result(driver.cuEventRecord(emptied, stream))
+            check_result(driver.cuStreamWaitEvent(receiver.stream, sender.event, 0))
+            check_result(driver.cuMemcpyDtoDAsync(to + first, part, count, receiver.stream))
+            check_result(driver.cuEventRecord(receiver.event, receiver.stream))
+    _join(driver, source, senders)
+    _join(driver, target, receivers)
 
 
-def _find_landing(driver: Any, target: CudaLink, source: CudaLink) -> Landing | None:
-    """Return memory for copies from another device's; None if that cannot be accessed, or is the same."""
-    if target.ordinal == source.ordinal or not _open_peers(driver, source, target):
-        return None
-    if target.landing is None:
-        with target.enter():
-            target.landing = Landing(driver)
-    return target.landing
+def _fork(driver: Any, link: CudaLink) -> Lanes:
+    """Let the lanes of a link wait for the default stream, and return them."""
+    with link.enter():
+        if link.lanes is None:
+            link.lanes = Lanes(driver)
+        check_result(driver.cuEventRecord(link.event, driver.CUstream(LEGACY_STREAM)))
+        for lane in link.lanes.both:
+            check_result(driver.cuStreamWaitEvent(lane.stream, link.event, 0))
+    return link.lanes
+
+
+def _join(driver: Any, link: CudaLink, lanes: Lanes) -> None:
+    """Let the default stream wait for the lanes of a link."""
+    with link.enter():
+        for lane in lanes.both:
+            check_result(driver.cuStreamWaitEvent(driver.CUstream(LEGACY_STREAM), lane.event, 0))
 
 
 def _open_peers(driver: Any, link: CudaLink, other: CudaLink) -> bool:
