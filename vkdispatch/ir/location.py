@@ -9,14 +9,14 @@ from itertools import islice
 from types import CodeType, FrameType
 from typing import TypeVar
 
-from vkdispatch.base.absent import is_absent
 from vkdispatch.base.errors import VkDispatchError, describe_place
 from vkdispatch.base.host_numpy import np
 
 # With the separator, so that a folder such as vkdispatch_tests is not taken for it.
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 # NumPy calls operators of GPU values in its own Python; user code called NumPy.
-_LIBRARIES = (_PACKAGE,) if is_absent(np) else (_PACKAGE, os.path.dirname(np.__file__) + os.sep)
+_NUMPY = getattr(np, "__file__", None)  # None where it is not installed
+_LIBRARIES = (_PACKAGE,) if _NUMPY is None else (_PACKAGE, os.path.dirname(_NUMPY) + os.sep)
 # What user code of a kernel calls directly, and what stands under it.
 _LANGUAGE_FOLDERS = ("analyses", "codegen", "glsl", "ir", "passes", "rewrite")
 _LANGUAGE = tuple(os.path.join(_PACKAGE, folder) + os.sep for folder in _LANGUAGE_FOLDERS)
