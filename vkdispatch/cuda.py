@@ -135,7 +135,8 @@ def torch_pool(context: Context | None = None) -> Any:
     )
     pluggable = torch._C._cuda_customAllocator(*(ctypes.cast(each, address).value for each in functions))
     _keep_forever((functions, pluggable))
-    return torch.cuda.MemPool(pluggable)
+    with torch.cuda.device(allocator.link.ordinal):  # a pool belongs to the device that is current now
+        return torch.cuda.MemPool(pluggable)
 
 
 def cupy_allocator(context: Context | None = None) -> Any:

@@ -68,12 +68,14 @@ class Machine:
         self.allocated = 1 << 40
         self.synchronized = 0
         self.lost: set[int] = set()
+        self.capture_mode = 0
         self.in_signal: Callable[[], None] = lambda: None
         names = [name for name in dir(self) if name.startswith("cu")]
         self.driver = SimpleNamespace(**{name: getattr(self, name) for name in names})
         self.driver.CUstream = int
         self.driver.CUstream_flags = SimpleNamespace(CU_STREAM_NON_BLOCKING=1)
         self.driver.CUevent_flags = SimpleNamespace(CU_EVENT_DISABLE_TIMING=2)
+        self.driver.CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
         self.driver.CUstreamCaptureStatus = SimpleNamespace(CU_STREAM_CAPTURE_STATUS_NONE=0)
         self.driver.CUresult = SimpleNamespace(
             CUDA_ERROR_STREAM_CAPTURE_IMPLICIT=IMPLICIT, CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED=ALREADY
@@ -153,6 +155,10 @@ class Machine:
     def cuCtxPopCurrent(self) -> Any:
         return Code(OK), self.current.pop()
 
+    def cuThreadExchangeStreamCaptureMode(self, mode: int) -> Any:
+        before, self.capture_mode = self.capture_mode, mode
+        return Code(OK), before
+
     def cuCtxSynchronize(self) -> Any:
         self.synchronized += 1
         return (Code(OK),)
@@ -165,6 +171,11 @@ class Machine:
 
     def cuDeviceCanAccessPeer(self, device: int, other: int) -> Any:
         return Code(OK), 1
+
+    def _require_relaxed(self) -> None:
+        """Calls that are unsafe during a capture of this thread end it."""
+        if self.capture_mode == 0 and any(each.is_captured for each in self.streams.values()):
+            raise AssertionError("this call ends the capture")
 
     def cuStreamCreate(self, flags: int) -> Any:
         self.numbers += 1
@@ -208,6 +219,7 @@ class Machine:
         return (Code(OK),)
 
     def cuImportExternalSemaphore(self, description: Any) -> Any:
+        self._require_relaxed()
         return Code(OK), self.files[description.handle.fd]
 
     def cuDestroyExternalSemaphore(self, semaphore: Any) -> Any:
@@ -226,6 +238,7 @@ class Machine:
         return (Code(OK),)
 
     def cuImportExternalMemory(self, description: Any) -> Any:
+        self._require_relaxed()
         return Code(OK), description.handle.fd
 
     def cuExternalMemoryGetMappedBuffer(self, imported: int, extent: Any) -> Any:

@@ -167,6 +167,16 @@ def test_captures_are_refused(make_machine: Any) -> None:
     machine.run()
 
 
+def test_a_loan_that_ends_does_not_end_the_capture_of_another_stream(make_machine: Any) -> None:
+    machine, (link,) = make_machine()
+    stream, other, memory = create_stream(machine, link), create_stream(machine, link), Memory()
+    loan = link.lend(memory, stream)
+    machine.streams[other].is_captured = True
+    del loan  # which imports the semaphore that the stream signals
+    assert memory.holds == 0
+    machine.run()
+
+
 def test_a_loan_outlives_its_stream_and_cuda(make_machine: Any) -> None:
     machine, (link,) = make_machine()
     stream, memory = create_stream(machine, link), Memory()

@@ -17,7 +17,7 @@ from itertools import count
 from typing import Any
 
 from vkdispatch.base.context import Context
-from vkdispatch.base.errors import ArgumentValueError, SharingError
+from vkdispatch.base.errors import ArgumentValueError, SharingError, VulkanError
 from vkdispatch.base.native_module import native
 from vkdispatch.base.sharing.cuda_blocks import CudaBlocks
 from vkdispatch.base.sharing.cuda_lanes import Lanes
@@ -110,12 +110,20 @@ class CudaLink:
 
     @contextmanager
     def enter(self) -> Iterator[None]:
-        """Make the device's primary context CUDA's current one."""
-        check_result(self._driver.cuCtxPushCurrent(self.primary))
+        """Make the device's primary context CUDA's current one.
+
+        A thread may be capturing a CUDA graph when the garbage collector ends a loan: calls of the block that
+        have nothing to do with the capture do not end it.
+        """
+        driver = self._driver
+        check_result(driver.cuCtxPushCurrent(self.primary))
+        relaxed = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
+        _, mode = driver.cuThreadExchangeStreamCaptureMode(relaxed)
         try:
             yield
         finally:
-            self._driver.cuCtxPopCurrent()
+            driver.cuThreadExchangeStreamCaptureMode(mode)
+            driver.cuCtxPopCurrent()
 
     @contextmanager
     def hold(self) -> Iterator[None]:
@@ -319,7 +327,7 @@ class CudaLink:
         except CaptureError:
             self._returned.append((loan, stream))
             return False  # a call after the capture takes it
-        except SharingError:  # the stream is gone, or CUDA is
+        except (SharingError, VulkanError):  # the stream is gone, or CUDA or the context is
             self.synchronize()
         return True
 
