@@ -22,7 +22,7 @@ def test_chunks_compute_what_numpy_computes(monkeypatch: pytest.MonkeyPatch) -> 
     # a part of the whole sequence
     whole = chunks.make_values("numpy", (10000,), 0)
     np.testing.assert_array_equal(host.ravel(), whole[3333:6133])
-    np.testing.assert_array_equal(chunks.to_host(ours), host)
+    np.testing.assert_allclose(chunks.to_host(ours), host, rtol=3e-7)  # GPUs divide with other rounding
     np.testing.assert_array_equal(chunks.take_part(ours, slice(2, 5), slice(7)), host[2:5, :7])
     for function in (
         chunks.add_up,
