@@ -9,6 +9,8 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 
+pytestmark = pytest.mark.filterwarnings("ignore:this graph has no calls")
+
 Array = np.ndarray[Any, Any]
 
 # more than one workgroup, in one row, in rows and in columns

@@ -15,7 +15,7 @@ from tests.examples.test_docs import PAGES, ROOT, python_blocks
 Errors = dict[tuple[str, int], str]  # by file and line
 
 # Packages that type checkers see little of.
-_UNTYPED = ("ipywidgets", "kp", "matplotlib", "mpmath", "scipy", "skimage", "sklearn", "torch")
+_UNTYPED = ("cloudpickle", "ipywidgets", "kp", "matplotlib", "mpmath", "scipy", "skimage", "sklearn", "torch")
 # Blocks of a page use a name for one thing after another.
 _MYPY = f"""
 [mypy]

@@ -20,6 +20,8 @@ from .random_values import FLOATS, INTEGERS
 from .running import Array, integers, on_nvidia, supports
 from .test_random_kernels import FIRST, KERNELS, LOCAL, ROWS
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*runs once, while Python traces")
+
 # Invocations along each axis, and of a workgroup.
 GRIDS: list[tuple[tuple[int, ...], tuple[int, int, int]]] = [
     ((1,), (64, 1, 1)),

@@ -19,6 +19,8 @@ from .random_programs import COUNTERS, SLOTS, Program
 from .random_values import FLOATS, INTEGERS
 from .running import integers, on_nvidia, supports
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*runs once, while Python traces")
+
 LOCAL = 32
 ROWS = 128
 KERNELS = int(os.environ.get("VKDISPATCH_RANDOM_KERNELS", "40"))

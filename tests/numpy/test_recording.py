@@ -12,6 +12,8 @@ import vkdispatch.codegen as vc
 import vkdispatch.numpy as vnp
 from vkdispatch.numpy.core.expressions import Node
 
+pytestmark = pytest.mark.filterwarnings("ignore:this graph has no calls")
+
 HOST = np.array([[4, 1, 3], [2, 7, 5], [6, 9, 11]], np.float32)
 
 

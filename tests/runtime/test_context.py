@@ -500,7 +500,7 @@ def test_vdlist_options(vdlist: RunPython) -> None:
     assert vd.__version__ in vdlist("--version").stdout
     assert vdlist("--cuda", "--vulkan").returncode == 2
     unavailable = vdlist("--cuda")
-    assert unavailable.returncode == 0 and "cuda" in unavailable.stderr
+    assert unavailable.returncode == 1 and "cuda" in unavailable.stderr
     nothing = vdlist(VK_DRIVER_FILES="/nonexistent", VK_ICD_FILENAMES="/nonexistent")
     assert "mesa-vulkan-drivers" in nothing.stderr
     assert "Traceback" not in nothing.stderr
@@ -530,7 +530,7 @@ def test_loader_messages_are_logged(vdlist: RunPython, flag: str) -> None:
 def test_vdlist_with_other_backends(vdlist: RunPython) -> None:
     for name in ("cuda", "opencl"):
         done = vdlist(VKDISPATCH_BACKEND=name)
-        assert done.returncode == 0 and name in done.stderr and "Traceback" not in done.stderr
+        assert done.returncode == 1 and name in done.stderr and "Traceback" not in done.stderr
     assert "Dummy" in vdlist(VKDISPATCH_BACKEND="dummy").stdout
     done = vdlist("--opencl", "--cuda")
     assert done.returncode == 2 and "one backend" in done.stderr

@@ -391,6 +391,6 @@ def test_signals_end_with_their_context(
         "import vkdispatch as vd\nfrom vkdispatch.base.context import destroy_context\n"
         "signal = vd.Signal(); destroy_context()\n"
         "try: signal.wait(True, 0)\n"
-        "except RuntimeError as error: print('context that is gone' in str(error))"
+        "except RuntimeError as error: print('the context of this Signal has ended' in str(error))"
     )
     assert done.stdout.strip() == "True", done.stderr

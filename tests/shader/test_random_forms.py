@@ -16,6 +16,8 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.abbreviations import Buff, Const, b8, f32, i8, i32, i64, iv2, u16, u32, v4
 from vkdispatch.shader.launch import variants
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*runs once, while Python traces")
+
 Array = np.ndarray[Any, Any]
 
 KINDS = [f32, i32, u32, i8, b8, u16, i64, v4, iv2]

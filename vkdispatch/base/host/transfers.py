@@ -217,11 +217,13 @@ class Transfers(HostProtocols, Handle):
         host = fresh_array(shape, component) if out is None else check_out(out, shape, component)
         if host.size:
             offset = start * self.var_type.item_size
-            read: Any = self._native.read_into
+            read: Any
             if self.mem_size >= LARGE:
                 read = self._read_large
             elif progress.has_new_kernels:
                 read = self._read_first
+            else:
+                read = self._native.read_into
             for queue in queues:
                 memory: Any = host if index is not None else host[queue : queue + 1]
                 read(queue, memory, offset, raise_findings)

@@ -7,9 +7,8 @@ neither.
 
 import os
 import sys
-import threading
 import weakref
-from _thread import RLock
+from _thread import RLock, _local
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -37,7 +36,7 @@ _MOST_WAITED = 1000
 _Key = tuple[int, int]
 
 
-class _Thread(threading.local):
+class _Thread(_local):
     """What belongs to a thread: its number, and the streams that will wait for the call that it runs."""
 
     numbers = count(1)

@@ -1,7 +1,7 @@
 """Which invocation this is, and other values that are simply there."""
 
 import math
-import threading
+from _thread import _local
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -38,7 +38,7 @@ def _builtin(which: Builtin, kind: DType) -> ShaderVariable:
     return ShaderVariable(Expr(Op.BUILTIN, kind, (), which, here()))
 
 
-class _State(threading.local):
+class _State(_local):
     instead: str | None = None
 
 
