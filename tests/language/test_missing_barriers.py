@@ -10,7 +10,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.codegen.abbreviations import Buff, f32, i32
+from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32
 
 SIZE = 64
 
@@ -214,7 +214,50 @@ def one_invocation_only(x: Buff[f32]) -> None:
     x[own()] = found[0]
 
 
-@pytest.mark.parametrize("body", [with_all_barriers, own_elements_only, one_invocation_only])
+def largest(x: Buff[f32]) -> None:
+    tile = vc.shared_buffer(f32, SIZE)
+    tile[own()] = x[own()]
+    vc.barrier()
+    for width in (32, 16, 8, 4, 2, 1):
+        if own() < width and tile[own() + width] > tile[own()]:
+            tile[own()] = tile[own() + width]
+        vc.barrier()
+    x[own()] = tile[0]
+
+
+def bitonic_sort(x: Buff[f32]) -> None:
+    tile, i = vc.shared_buffer(f32, SIZE), own()
+    tile[i] = x[i]
+    vc.barrier()
+    for size in (2, 4, 8, 16, 32, 64):
+        width = size // 2
+        while width > 0:
+            other = i ^ width
+            if other > i:
+                a, b = tile[i], tile[other]
+                if (a > b) == ((i & size) == 0):
+                    tile[i] = b
+                    tile[other] = a
+            vc.barrier()
+            width //= 2
+    x[i] = tile[i]
+
+
+def elimination(x: Buff[f32], n: Const[i32]) -> None:
+    tile, i = vc.shared_buffer(f32, SIZE), own().to_dtype(i32)
+    tile[i] = x[i]
+    vc.barrier()
+    for pivot in range(n):
+        if i != pivot:
+            tile[i] -= tile[pivot] * 0.1
+        vc.barrier()
+    x[i] = tile[i]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [with_all_barriers, own_elements_only, one_invocation_only, largest, bitonic_sort, elimination],
+)
 def test_no_barrier_is_missing(body: Callable[..., None]) -> None:
     assert warned_lines(body) == []
 

@@ -647,6 +647,46 @@ def test_wrapped_ids_do_not_warn_where_they_may_be_right() -> None:
     assert warned(body, Buff[f32], Const[i32]) == []
 
 
+def test_ranges_that_start_below_zero_warn() -> None:
+    def body(out: Any) -> None:
+        i = vc.global_invocation_id().x
+        for j in range(i - 2, i + 3):
+            out[j] = 1
+        for j in range(i, i + 3):
+            out[j] = 1
+        for j in range(i.to_dtype(i32) - 2, i.to_dtype(i32) + 3):
+            out[j] = 1
+
+    (found,) = warned(body, Buff[f32])
+    assert "range: it has no rounds" in found and "for j in range(i - 2, i + 3)" in found
+
+
+def test_differences_after_a_test_do_not_warn() -> None:
+    def weigh(i: Any) -> Any:
+        if i < 10:
+            return 0.0
+        return (i - 10) * 0.5
+
+    def body(out: Any) -> None:
+        i = vc.global_invocation_id().x
+        out[i] = weigh(i) + (1 - i % 2) * 2.0 + (1 - (i & 1)) * 0.5
+        j = vc.global_invocation_id().x
+        while j > 0:
+            out[0] += out[j - 1]
+            j = (j - 1) // 2
+        j = vc.global_invocation_id().x
+        while True:
+            if j == 0:
+                break
+            j = (j - 1) // 2
+        j = vc.global_invocation_id().x
+        while j > 0:
+            j -= 1
+            out[0] += j * 0.5
+
+    assert warned(body, Buff[f32]) == []
+
+
 def test_pointless_comparisons_warn_through_registers() -> None:
     def body(out: Any) -> None:
         i = vc.global_invocation_id().x

@@ -192,6 +192,10 @@ def product(a: u32, b: u32) -> u32:  # noqa: F405
     return a * b
 
 
+def modular_product(a: u32, b: u32) -> u32:  # noqa: F405
+    return a * b % 1009
+
+
 def length(a: f32, b: f32) -> f32:  # noqa: F405
     return vc.sqrt(a * a + b * b)
 
@@ -209,6 +213,7 @@ def mean(a: f32, b: f32) -> f32:  # noqa: F405
         (largest_of, "-inf", ""),
         (product, 0, "0 is no identity"),
         (product, 1, ""),
+        (modular_product, 1, ""),
         (length, 0, ""),
         (mean, 0, "not associative: of 1, 2, 3 it makes 2.25 if it combines 1 and 2 first, but 1.75"),
     ],

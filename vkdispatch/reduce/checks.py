@@ -58,13 +58,19 @@ def _try_numbers(
 ) -> tuple[list[float], list[float], dict[int, list[float]], float]:
     """Combine the triples from the left and from the right, and numbers of both signs with the identity."""
     combine, identity = operation.reduction, find_identity(operation, kind)
+    signed = is_float_dtype(wide) or is_signed_dtype(wide)
 
     def body(out: Any, given: Any) -> None:
         i = vc.global_invocation_id().x
         a, b, c = (given[i, column].to_register() for column in range(3))
         start = make_number(identity, wide).to_register()
         for place, value in enumerate(
-            (combine(combine(a, b), c), combine(a, combine(b, c)), combine(start, a), combine(start, -a))
+            (
+                combine(combine(a, b), c),
+                combine(a, combine(b, c)),
+                combine(start, a),
+                combine(start, -a if signed else a),
+            )
         ):
             out[i, place] = value
 
@@ -76,7 +82,6 @@ def _try_numbers(
     with np.errstate(all="ignore"):
         kernel.interpret(out, given)
     left, right, positive, negative = (column.tolist() for column in out.astype(host).T)
-    signed = is_float_dtype(wide) or is_signed_dtype(wide)
     return left, right, {1: positive, -1: negative if signed else []}, float(identity)
 
 

@@ -41,7 +41,7 @@ from vkdispatch.reduce.planning import Planner
 from vkdispatch.shader.arguments.annotations import check_elements
 from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.arguments.values import WrongBufferError
-from vkdispatch.shader.map import MappingFunction
+from vkdispatch.shader.map import MappedArray, MappingFunction
 from vkdispatch.shader.pickling.references import Home, Referenced
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -228,8 +228,10 @@ class ReduceFunction(Referenced):
                 f"{self.name}: takes {len(self.input_types)} arguments ({names}) by position, got {len(args)}"
             )
         if not isinstance(args[0], Buffer):
+            is_map = isinstance(args[0], MappedArray)
+            instead = "give the reduction a mapping_function, or make one" if is_map else "make one"
             raise WrongBufferError(
-                f"{self.name}: argument 1: expected a vd.Buffer, got {describe(args[0])}; make one with "
+                f"{self.name}: argument 1: expected a vd.Buffer, got {describe(args[0])}; {instead} with "
                 f"{suggest_conversion(args[0])}"
             )
         for position, (annotation, argument) in enumerate(zip(self.input_types, args, strict=True), 1):

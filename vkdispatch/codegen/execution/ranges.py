@@ -5,6 +5,7 @@ from typing import Any, NoReturn
 
 from vkdispatch.base.dtype import int32, is_integer_dtype, is_scalar, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.codegen.trace.range_checks import check_start
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex
@@ -42,6 +43,8 @@ class GpuRange:
             bool(types) and all(kind.name.startswith("u") for kind in types) and min(known, default=0) >= 0
         )
         kind = uint32 if unsigned else int32
+        if unsigned and isinstance(self.start, ShaderVariable):
+            check_start(self.start._value())
         for value in known:
             if not -(1 << 31) <= value < (1 << 32 if unsigned else 1 << 31):
                 raise located(ArgumentValueError, f"range: {value} does not fit in {kind.name}")

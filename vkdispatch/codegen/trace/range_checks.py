@@ -82,6 +82,12 @@ def check_quotient(value: ex.Operand) -> None:
         warn(f"// of {value.dtype.name}: {_advice(value)}")
 
 
+def check_start(value: ex.Operand) -> None:
+    """Warn about `range(i - 2, i + 3)` of an unsigned id: no rounds where the start wraps around."""
+    if isinstance(value, Expr) and _wraps(value):
+        warn(f"range: it has no rounds where its unsigned start wraps around; {_advice(value)}")
+
+
 def check_index(value: ex.Operand) -> None:
     """Warn about `x[-i]` of an unsigned integer."""
     if isinstance(value, Expr) and _is_negation(value) and not within_library():
@@ -131,7 +137,11 @@ def _is_less_an_id(value: Expr) -> bool:
     if value.op is not Op.BINARY or value.value != "-":
         return False
     first, second = value.args
-    return first.op is Op.LITERAL and first.value in (0, 1) and _is_id(second)
+    while second.op in (Op.COMPONENT, Op.SWIZZLE):
+        second = second.args[0]
+    return (
+        first.op is Op.LITERAL and first.value in (0, 1) and second.op is Op.BUILTIN and second.value in IDS
+    )
 
 
 def _without_factor(value: Expr) -> Expr:

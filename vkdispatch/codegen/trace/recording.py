@@ -397,10 +397,10 @@ class Recorder(Declarations):
 
     @property
     def is_conditional(self) -> bool:
-        """Whether a branch of the GPU is open, or invocations may have returned; loops do not count."""
+        """Whether a branch or `while` of the GPU is open, or invocations may have left it before."""
         return any(
-            frame.kind in ("if", "else", "case", "default")
-            or any(isinstance(statement, Return) for statement in walk(tuple(frame.statements)))
+            frame.kind in ("if", "else", "case", "default", "while")
+            or any(isinstance(statement, (Break, Return)) for statement in walk(tuple(frame.statements)))
             for frame in self._frames
         )
 

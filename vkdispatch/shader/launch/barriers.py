@@ -55,7 +55,8 @@ def check_barriers(kernel: Kernel, local_size: object) -> None:
         ("other invocations may still have to read the element of shared memory that is stored here", early),
     ):
         warn_once_each(
-            f"{what}, and no barrier lies between: write vc.barrier() before, where all invocations come by",
+            f"{what}, and no barrier lies between: write vc.barrier() before this line, where all invocations "
+            "pass",
             places,
         )
 
@@ -124,9 +125,12 @@ class _Order:
 
     def _accesses(self, statement: Statement, branches: tuple[Expr, ...]) -> Iterator[_Access]:
         """Yield the accesses of a statement itself, in the order in which they happen."""
-        for expr in nodes(evaluated(statement)):
-            if _is_shared(expr):
-                yield self._access("load", expr, branches)
+        for root in evaluated(statement):
+            # `i < 32 and s[i] > s[i + 32]` reads under its own condition
+            is_condition = isinstance(statement, If) and self._indices.has_id(root)
+            for expr in nodes((root,)):
+                if _is_shared(expr):
+                    yield self._access("load", expr, (*branches, root) if is_condition else branches)
         if isinstance(statement, Store) and _is_shared(root_of(statement.place)):
             place = root_of(statement.place)
             if statement.operator is not None:
@@ -144,7 +148,8 @@ class _Order:
         self._left -= len(before) + 1
         earlier = [each for each in before if each.place.value is access.place.value]
         if access.kind == "store":
-            if any(_means_another(access, each) for each in earlier if each.kind == "load"):
+            loads = [each for each in earlier if each.kind == "load" and not _is_guarded(access, each)]
+            if any(_means_another(access, each) for each in loads):
                 self.early.append(loc)
             return
         stored = [each for each in earlier if each.kind == "store"]
@@ -155,6 +160,13 @@ class _Order:
             return
         if after_atomic or any(_is_read(each, access) for each in stored):
             self.late.append(access.place.loc or loc)
+
+
+def _is_guarded(store: _Access, load: _Access) -> bool:
+    """Whether a condition on ids, under which both are, may keep others from reading what is stored."""
+    if not load.branches or not _begins(store.branches, load.branches):
+        return False
+    return _stays(store, load)
 
 
 def _is_own(store: _Access, access: _Access) -> bool:
@@ -199,8 +211,11 @@ def _chosen(own: tuple[Expr, ...], conditions: Sequence[Expr], number: int) -> t
 
 def _is_together(a: _Access, b: _Access) -> bool:
     """Whether the same invocations come to both: conditions on a variable change in a loop."""
-    if len(a.branches) != len(b.branches) or not _begins(a.branches, b.branches):
-        return False
+    return len(a.branches) == len(b.branches) and _begins(a.branches, b.branches) and _stays(a, b)
+
+
+def _stays(a: _Access, b: _Access) -> bool:
+    """Whether the conditions of both are those of one round: those on a variable change in a loop."""
     return a.round == b.round or not any(node.op is Op.REGISTER for node in nodes(a.branches))
 
 
