@@ -55,8 +55,7 @@ def check_barriers(kernel: Kernel, local_size: object) -> None:
         ("other invocations may still have to read the element of shared memory that is stored here", early),
     ):
         warn_once_each(
-            f"{what}, and no barrier lies between: write vc.barrier() before this line, where all invocations "
-            "pass",
+            f"{what}, and no barrier lies between: write vc.barrier() before it, where all invocations pass",
             places,
         )
 
