@@ -139,7 +139,7 @@ class _GlobalOp(MemoryOp):
 
     @property
     def register(self) -> Any:
-        """The value; `op.register = z` assigns to it, as `op.register[:] = z` does."""
+        """The value. `op.register = z` assigns to all of its components."""
         return self._register
 
     @register.setter
