@@ -276,7 +276,8 @@ def tune(only: str, device: str | None, quick: bool, other_rounding: bool, show:
     words = [word.strip() for word in only.split(",") if word.strip()]
     try:
         search.require_cache()
-        numbers = search.select_numbers(words, other_rounding)
+        # what is kept may be of numbers that decide nothing on this device
+        numbers = [] if show or forget else search.select_numbers(words, other_rounding)
     except ValueError as error:
         raise click.ClickException(str(error)) from error
     click.echo(search.name_device())
