@@ -227,7 +227,7 @@ def measure_pairs(
     copy: Callable[[int, int], None],
     wait: Callable[[], None],
 ) -> dict[str, float]:
-    """Time the copies of pairs of GPUs one after the other, and those of a ring at once."""
+    """Time copies between pairs of GPUs in turn, and between all GPUs of a ring concurrently."""
 
     def copy_all() -> None:
         for source, target in ring:
@@ -311,7 +311,7 @@ def measure_all(size: int, cases: Sequence[str]) -> dict[str, Any]:
 
 
 def format_table(found: dict[str, Any]) -> str:
-    """Return the figures as lines of text, those of plain calls with and without export."""
+    """Return the figures as lines of text. Plain calls have two: with and without exportable memory."""
     lines = [f"{found['device']}, {found['bytes']} bytes"]
     for case in CASES:
         if case in found:

@@ -102,7 +102,7 @@ def list_devices(client: Any, library: str) -> list[dict[str, Any]]:
 
 
 def release_all(client: Any, library: str) -> None:
-    """Free the memory of the devices. Workers are started again if they do not let go of something."""
+    """Free the memory of the devices. Workers that still hold results are restarted."""
     gc.collect()
     try:
         wait_for_release(client, 0)
@@ -136,7 +136,7 @@ def wait_for_release(client: Any, count: int) -> None:
 
 
 def read_clocks(client: Any) -> dict[str, float]:
-    """Return the seconds that the threads of messages have worked: the scheduler's, and those of workers."""
+    """Return the processor time of the event loops: the scheduler's, and the mean of the workers."""
     read: Callable[[], float] = time.thread_time
     workers = client.run(read)
     return {

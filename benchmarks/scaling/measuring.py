@@ -174,7 +174,7 @@ def efficiency(kind: str, figures: dict[str, Any], workers: str) -> float:
 
 
 def format_line(library: str, case: str, kind: str, figures: dict[str, Any], workers: str) -> str:
-    """Return a line of a table of Markdown. `figures` are those of all numbers of workers."""
+    """Return a row of a Markdown table. `figures` has an entry for each number of workers."""
     each, name = figures[workers], f"{library}, {case}, {kind}"
     if "error" in each:
         return f"| {name} | {workers} | {each['error']} | - | - | - | - | - | - |"

@@ -159,7 +159,7 @@ def fourier(client: Any, library: str, workers: int, factor: int, scale: float) 
 
 
 def place_slab(workers: Sequence[str], parts: int, key: Any) -> list[str]:
-    """Return the worker of a task: for slabs of columns one of these, for others none, which means any."""
+    """Return the worker for a task on a slab of columns; an empty list, for any worker, otherwise."""
     if not isinstance(key, tuple) or len(key) != 3 or key[1] != 0:
         return []
     return [workers[key[2] * len(workers) // parts]]

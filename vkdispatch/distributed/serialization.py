@@ -84,7 +84,7 @@ def deserialize_array(header: Header, frames: Sequence[Any]) -> Array:
         restore, arguments = pickle.loads(header["restore"])
         made: Array = restore(*arguments)
         return made
-    with _received(header, frames) as (octets,):
+    with _open_frames(header, frames) as (octets,):
         return from_numpy(octets.view(np.dtype(header["dtype"])).reshape(header["shape"]))
 
 
@@ -113,7 +113,7 @@ def serialize_buffer(
 def deserialize_buffer(header: Header, frames: Sequence[Any]) -> "Buffer[Any]":
     """Return a buffer in the current context."""
     restore, arguments = pickle.loads(header["restore"])
-    with _received(header, frames) as copies:
+    with _open_frames(header, frames) as copies:
         made: Buffer[Any] = restore(*arguments, copies or [np.empty(0, np.uint8)])
         return made
 
@@ -155,7 +155,7 @@ class _Frames:
 
 
 @contextmanager
-def _received(header: Header, frames: Sequence[Any]) -> Iterator[list[_Octets]]:
+def _open_frames(header: Header, frames: Sequence[Any]) -> Iterator[list[_Octets]]:
     """Yield the bytes of each frame, which are copied before the end."""
     if PLACES not in header:
         yield [np.frombuffer(each, np.uint8) for each in frames]

@@ -173,7 +173,7 @@ def can_share(context: Mapping[str, Any] | None) -> bool:
 
 @functools.lru_cache(256)
 def _can_open(pid: int, descriptor: int, secret: str) -> bool:
-    """Whether a process is one of this machine and user, and opens files of it: then it can those of this."""
+    """Whether this process can open a file of another one, which then can open those of this process."""
     try:
         if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
             return False

@@ -14,7 +14,7 @@ from vkdispatch.base.record import record
 from vkdispatch.base.sharing.cuda import can_link, find_link
 from vkdispatch.base.sharing.cuda_link import CudaLoan
 from vkdispatch.base.sharing.cuda_streams import current_stream, parse_dlpack_stream
-from vkdispatch.base.sharing.imports import refuse_write
+from vkdispatch.base.sharing.imports import is_in_c_order, refuse_write
 
 
 def lend_by_interface(context: Context, memory: native.Buffer, loan: CudaLoan | None) -> CudaLoan:
@@ -78,20 +78,12 @@ def read_interface(obj: object, ordinal: int) -> CudaElements:
     if len(shape) > MAX_AXES:
         raise ArgumentValueError(f"obj: a buffer has at most {MAX_AXES} axes, got {len(shape)} in {shape}")
     strides = interface.get("strides")
-    if strides is not None and not _is_in_c_order(shape, tuple(strides), component.itemsize):
+    if strides is not None and not is_in_c_order(shape, tuple(strides), component.itemsize):
         raise ArgumentValueError("obj: expected elements in C order; copy it so, with cupy.ascontiguousarray")
     address, is_read_only = interface["data"]
     size = math.prod(shape) * component.itemsize
     stream = parse_dlpack_stream(interface.get("stream") or current_stream(ordinal, obj))
     return CudaElements(address or 0, size, shape, kind, bool(is_read_only), stream)
-
-
-def _is_in_c_order(shape: tuple[int, ...], strides: tuple[int, ...], item_size: int) -> bool:
-    wanted = (stride * item_size for stride in native.c_strides(shape))
-    return math.prod(shape) == 0 or all(
-        length == 1 or stride == expected
-        for length, stride, expected in zip(shape, strides, wanted, strict=True)
-    )
 
 
 def find_elements(elements: CudaElements, context: Context, is_read_only: bool) -> native.Buffer:

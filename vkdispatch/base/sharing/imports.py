@@ -175,12 +175,15 @@ def bounds(elements: Elements) -> tuple[int, int]:
 
 
 def is_contiguous(elements: Elements) -> bool:
-    """Whether elements lie one behind the other, in C order."""
-    return math.prod(elements.shape) == 0 or all(
-        length == 1 or stride == expected
-        for length, stride, expected in zip(
-            elements.shape, elements.strides, native.c_strides(elements.shape), strict=True
-        )
+    """Whether elements are contiguous in C order."""
+    return is_in_c_order(elements.shape, elements.strides)
+
+
+def is_in_c_order(shape: tuple[int, ...], strides: tuple[int, ...], item_size: int = 1) -> bool:
+    """Whether strides, in the unit that `item_size` has, are those of contiguous elements in C order."""
+    return math.prod(shape) == 0 or all(
+        length == 1 or stride == expected * item_size
+        for length, stride, expected in zip(shape, strides, native.c_strides(shape), strict=True)
     )
 
 

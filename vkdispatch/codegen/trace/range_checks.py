@@ -12,7 +12,14 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.codegen.trace.kernel_warnings import warn
-from vkdispatch.codegen.trace.unsigned import IDS, LINEAR, MOST, find_values, is_negative_at_zero, is_unsigned
+from vkdispatch.codegen.trace.unsigned import (
+    LINEAR,
+    MOST,
+    find_values,
+    is_negative_at_zero,
+    is_unsigned,
+    is_whole_id,
+)
 from vkdispatch.ir import Expr, Op, Register, Storage
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import within_library
@@ -137,11 +144,7 @@ def _is_less_an_id(value: Expr) -> bool:
     if value.op is not Op.BINARY or value.value != "-":
         return False
     first, second = value.args
-    while second.op in (Op.COMPONENT, Op.SWIZZLE):
-        second = second.args[0]
-    return (
-        first.op is Op.LITERAL and first.value in (0, 1) and second.op is Op.BUILTIN and second.value in IDS
-    )
+    return first.op is Op.LITERAL and first.value in (0, 1) and is_whole_id(second)
 
 
 def _without_factor(value: Expr) -> Expr:
@@ -229,7 +232,7 @@ def _is_id(value: Expr) -> bool:
     """Whether a value is an id or a part of one, such as `i % 64`."""
     while value.op in (Op.COMPONENT, Op.SWIZZLE) or (value.op is Op.BINARY and value.value in _REACHES_ZERO):
         value = value.args[0]
-    return value.op is Op.BUILTIN and value.value in IDS
+    return is_whole_id(value)
 
 
 def _advice(value: Expr) -> str:

@@ -13,7 +13,7 @@ LINEAR = frozenset(("+", "-", "*"))
 # Operations whose result is 0 where the first operand is.
 _REACHES_ZERO = frozenset(("%", "/", "&", ">>"))
 # Builtin values that are 0 in the first invocation.
-IDS = frozenset(
+_IDS = frozenset(
     (
         Builtin.GLOBAL_INVOCATION_ID,
         Builtin.LOCAL_INVOCATION_ID,
@@ -28,6 +28,13 @@ IDS = frozenset(
 def is_unsigned(value: Expr) -> bool:
     """Whether a value is made of unsigned integers."""
     return is_integer_dtype(value.dtype) and not is_signed_dtype(value.dtype)
+
+
+def is_whole_id(value: Expr) -> bool:
+    """Whether a value is an id, or a component of one."""
+    while value.op in (Op.COMPONENT, Op.SWIZZLE):
+        value = value.args[0]
+    return value.op is Op.BUILTIN and value.value in _IDS
 
 
 def find_values(node: Expr) -> list[Expr]:
@@ -69,7 +76,7 @@ def _operands(value: Expr) -> list[Expr]:
 def _combine(value: Expr, parts: list[_Bounds]) -> _Bounds | None:
     count = getattr(value.dtype, "child_count", 0) if not is_scalar(value.dtype) else 1
     if value.op is Op.BUILTIN:
-        return [(0, 0) if value.value in IDS else (1, math.inf)] * count
+        return [(0, 0) if value.value in _IDS else (1, math.inf)] * count
     if value.op is Op.ARGUMENT:
         return [(1, math.inf)] * count
     if value.op is Op.LITERAL:

@@ -31,6 +31,7 @@ from vkdispatch.ir import (
 )
 from vkdispatch.ir.location import Loc
 from vkdispatch.shader.launch.shared_indices import Index, Indices, meet
+from vkdispatch.shader.launch.size import is_one
 
 # Pairs of accesses that are compared before the search ends: kernels may be unrolled without limit.
 _MOST = 50_000
@@ -39,7 +40,7 @@ _JUMPS = (Break, Continue, Return)
 
 def check_barriers(kernel: Kernel, local_size: object) -> None:
     """Warn of accesses to shared memory that a barrier has to separate, where no barrier lies between."""
-    if not kernel.shared or local_size in (1, (1,), (1, 1), (1, 1, 1)):
+    if not kernel.shared or is_one(local_size):
         return
     found = contents(kernel)
     if any(isinstance(each, RawStatement) for each in found.statements):
@@ -116,7 +117,7 @@ class _Order:
         )
         own = tuple(each for each in conditions if self._indices.has_id(each))
         ends = [
-            self.follow(body, (*branches, *_chosen(own, conditions, number)), before)
+            self.follow(body, (*branches, *_find_conditions(own, conditions, number)), before)
             for number, body in enumerate(inner)
         ]
         rest = statement.orelse if isinstance(statement, If) else statement.default
@@ -201,7 +202,7 @@ def _is_shared(expr: Expr) -> bool:
     return expr.op is Op.ELEMENT and isinstance(expr.value, SharedArray)
 
 
-def _chosen(own: tuple[Expr, ...], conditions: Sequence[Expr], number: int) -> tuple[Expr, ...]:
+def _find_conditions(own: tuple[Expr, ...], conditions: Sequence[Expr], number: int) -> tuple[Expr, ...]:
     """Conditions on ids that lead to the branch of a number: the last branch has all of them."""
     if not own:
         return ()

@@ -241,3 +241,8 @@ def parse_local_size(value: object) -> Extent | None:
 
 def _is_integer(value: object) -> bool:
     return as_int(value) is not None
+
+
+def is_one(size: object) -> bool:
+    """Whether a size is known to be of a single invocation, or workgroup."""
+    return isinstance(size, (int, tuple)) and size in (1, (1,), (1, 1), (1, 1, 1))

@@ -28,6 +28,7 @@ from vkdispatch.ir import (
 )
 from vkdispatch.ir.location import Loc
 from vkdispatch.shader.launch.origins import Origins
+from vkdispatch.shader.launch.size import is_one
 
 # What an index or a condition is made of that does not tell invocations apart.
 _FIXED = frozenset(
@@ -39,19 +40,18 @@ _FIXED = frozenset(
 _IDS = frozenset((Builtin.GLOBAL_INVOCATION_ID, Builtin.LOCAL_INVOCATION_ID, Builtin.LOCAL_INVOCATION_INDEX))
 _ORDERS = frozenset(("<", "<=", ">", ">="))
 _SYMBOLS = frozenset("+-")
-_ONE = (1, (1,), (1, 1), (1, 1, 1))
 
 
 def check_sums(kernel: Kernel, exec_size: object, workgroups: object, local_size: object) -> None:
     """Warn of `out[0] += x[i]` and `counts[x[i]] += 1` in a kernel that tells its invocations apart."""
-    if _is_one(exec_size) or (_is_one(workgroups) and _is_one(local_size)):
+    if is_one(exec_size) or (is_one(workgroups) and is_one(local_size)):
         return
     if not any(expr.value in _IDS for expr in contents(kernel).expressions if expr.op is Op.BUILTIN):
         return
     if not any(isinstance(each, Store) and _is_sum(each) for each in contents(kernel).statements):
         return
     sums = _Sums(kernel)
-    found = [store for store in sums.reached(kernel.body) if _is_sum(store)]
+    found = [store for store in sums.find_stores(kernel.body) if _is_sum(store)]
     warn_once_each(
         "every invocation adds to this one element of a buffer, and nothing orders them, so additions are "
         "lost: use vc.atomic_add(buffer[0], value), or vd.sum(x) for the sum of a buffer",
@@ -69,16 +69,12 @@ def check_streams(
     streams: list[Loc | None], exec_size: object, workgroups: object, local_size: object
 ) -> None:
     """Warn of random numbers that are the same in all invocations, unless there is one."""
-    if not (_is_one(exec_size) or (_is_one(workgroups) and _is_one(local_size))):
+    if not (is_one(exec_size) or (is_one(workgroups) and is_one(local_size))):
         warn_once_each(
             "Philox: all invocations draw the same numbers: give each a stream of its own, as in "
             "vc.random.Philox(seed, sequence=vc.global_invocation_id().x), or sequence=0 if that is meant",
             streams,
         )
-
-
-def _is_one(size: object) -> bool:
-    return isinstance(size, (int, tuple)) and size in _ONE
 
 
 class _Sums:
@@ -87,7 +83,7 @@ class _Sums:
     def __init__(self, kernel: Kernel) -> None:
         self._origins = Origins(kernel, _may_tell_apart)
 
-    def reached(self, block: Block) -> Iterator[Store]:
+    def find_stores(self, block: Block) -> Iterator[Store]:
         """Yield the stores that many invocations may come to: no condition on an id picks one of them."""
         for statement in block:
             if isinstance(statement, Store):
@@ -95,11 +91,11 @@ class _Sums:
             elif isinstance(statement, If):
                 if all(map(self._admits_many, expressions_of(statement))):
                     for inner in blocks_of(statement):
-                        yield from self.reached(inner)
+                        yield from self.find_stores(inner)
                 elif _returns(statement):
                     return
             elif isinstance(statement, (For, While, Scope)):
-                yield from self.reached(statement.body)
+                yield from self.find_stores(statement.body)
                 if _returns(statement):
                     return
 
