@@ -79,7 +79,8 @@ def kernel_op(kernel: ShaderFunction, name: str | None = None) -> Callable[..., 
     schema = f"({', '.join(arguments)}) -> ()"
     options: dict[str, Any] = {}
     if "tags" in inspect.signature(torch.library.custom_op).parameters:
-        options["tags"] = torch.Tag.cudagraph_unsafe  # the host submits the kernel; CUDA graphs replay none
+        # the host submits the kernel, and CUDA graphs would replay none; a sequence, as PyTorch 2.11 asks
+        options["tags"] = (torch.Tag.cudagraph_unsafe,)
     operator: Any = torch.library.custom_op(title, run, mutates_args=names, schema=schema, **options)
     operator.register_fake(run_fake)
     for key in ("Conjugate", "Negative"):  # tensors whose elements PyTorch changes as it reads them: see _run

@@ -23,7 +23,7 @@ from distributed import Client
 from distributed.protocol.core import dumps, loads
 from distributed.protocol.serialize import to_serialize
 
-from vkdispatch.distributed import LocalVulkanCluster, shared_frames
+from vkdispatch.distributed import LocalVulkanCluster, handshakes, shared_frames
 
 if not hasattr(os, "memfd_create"):
     pytest.skip("the system has no anonymous files", allow_module_level=True)
@@ -40,9 +40,9 @@ def files(monkeypatch: pytest.MonkeyPatch) -> shared_frames._Files:
 
 
 def context_of(**changes: Any) -> dict[str, Any]:
-    mark = shared_frames._own_mark(os.getpid())
+    mark = handshakes._own_mark(os.getpid())
     assert mark is not None
-    return {"sender": {shared_frames.KEY: mark}, "recipient": {shared_frames.KEY: {**mark, **changes}}}
+    return {"sender": {handshakes.KEY: mark}, "recipient": {handshakes.KEY: {**mark, **changes}}}
 
 
 def send(value: Any, context: dict[str, Any] | None = None) -> list[bytes]:
@@ -158,9 +158,9 @@ import vkdispatch.numpy as vnp
 from distributed.protocol.core import dumps
 from distributed.protocol.serialize import to_serialize
 mark = eval(sys.argv[1])
-from vkdispatch.distributed import shared_frames
-own = shared_frames._own_mark(shared_frames.os.getpid())
-context = {"sender": {shared_frames.KEY: own}, "recipient": {shared_frames.KEY: mark}}
+from vkdispatch.distributed import handshakes
+own = handshakes._own_mark(handshakes.os.getpid())
+context = {"sender": {handshakes.KEY: own}, "recipient": {handshakes.KEY: mark}}
 frames = dumps({"x": to_serialize(vnp.arange(300000, dtype=np.int32))}, context=context)
 print([bytes(each) for each in frames], flush=True)
 sys.stdin.read()
@@ -168,7 +168,7 @@ sys.stdin.read()
 
 
 def test_the_sender_may_end() -> None:
-    mark = repr(shared_frames._own_mark(os.getpid()))
+    mark = repr(handshakes._own_mark(os.getpid()))
     with subprocess.Popen(
         [sys.executable, "-c", _SENDER, mark], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as sender:

@@ -66,6 +66,7 @@ class Machine:
         self.peers: set[tuple[int, int]] = set()
         self.memory: dict[int, object] = {}  # what copies move, by the address that they begin at
         self.allocated = 1 << 40
+        self.mapped: list[int] = []  # memory of other processes, which has one address in all of them here
         self.synchronized = 0
         self.lost: set[int] = set()
         self.capture_mode = 0
@@ -84,6 +85,9 @@ class Machine:
         self.driver.CUexternalSemaphoreHandleType = kinds
         self.driver.CUexternalMemoryHandleType = SimpleNamespace(CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD=1)
         self.driver.CUDA_EXTERNAL_MEMORY_DEDICATED = 1
+        self.driver.CUipcMemHandle = SimpleNamespace
+        lazily = SimpleNamespace(CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS=SimpleNamespace(value=1))
+        self.driver.CUipcMem_flags = lazily
         for name in ("SEMAPHORE_HANDLE_DESC", "MEMORY_HANDLE_DESC", "MEMORY_BUFFER_DESC"):
             setattr(self.driver, "CUDA_EXTERNAL_" + name, lambda: SimpleNamespace(handle=SimpleNamespace()))
         for name in ("WAIT", "SIGNAL"):
@@ -106,16 +110,20 @@ class Machine:
     def run(self, seed: int = 0) -> list[str]:
         """Run everything, in a random order. Return the log."""
         source = random.Random(seed)
-        while True:
-            for engine in self.engines:
-                engine.submit_all(0)
-            queues = [each.points for each in self.streams.values()] + [e.points for e in self.engines]
-            waiting = [points for points in queues if points]
-            ready = [points for points in waiting if points[0].is_ready()]
-            if not waiting:
-                return self.log
-            assert ready, "all wait for each other"
-            source.choice(ready).pop(0).run()
+        for engine in self.engines:
+            engine.submit_all(0)
+        while self._list_waiting():
+            self._run_one(source)
+        return self.log
+
+    def _list_waiting(self) -> list[list[Point]]:
+        queues = [each.points for each in self.streams.values()] + [e.points for e in self.engines]
+        return [points for points in queues if points]
+
+    def _run_one(self, source: random.Random) -> None:
+        ready = [points for points in self._list_waiting() if points[0].is_ready()]
+        assert ready, "all wait for each other"
+        source.choice(ready).pop(0).run()
 
     def _find(self, stream: int) -> Stream:
         if stream in (1, 2):
@@ -187,6 +195,8 @@ class Machine:
         return (Code(OK),)
 
     def cuStreamSynchronize(self, stream: int) -> Any:
+        while self._find(stream).points and any(points[0].is_ready() for points in self._list_waiting()):
+            self._run_one(random.Random(len(self.log)))
         return (Code(OK),)
 
     def cuStreamGetId(self, stream: int) -> Any:
@@ -252,6 +262,19 @@ class Machine:
         return Code(OK), self.allocated - size
 
     def cuMemFree(self, address: int) -> Any:
+        return (Code(OK),)
+
+    def cuIpcGetMemHandle(self, address: int) -> Any:
+        return Code(OK), SimpleNamespace(reserved=address.to_bytes(64, "little"))
+
+    def cuIpcOpenMemHandle(self, handle: Any, flags: int) -> Any:
+        assert flags == 1, "memory of another device cannot be mapped"
+        address = int.from_bytes(handle.reserved, "little")
+        self.mapped.append(address)
+        return Code(OK), address
+
+    def cuIpcCloseMemHandle(self, address: int) -> Any:
+        self.mapped.remove(address)
         return (Code(OK),)
 
     def cuMemcpyPeerAsync(self, target: int, to: int, source: int, start: int, size: int, stream: int) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable
 from functools import partial
@@ -10,7 +11,8 @@ from typing import Any
 import pytest
 
 from tests.sharing.cuda_machine import Machine, Memory
-from vkdispatch.base.sharing import cuda_link, cuda_peers
+from vkdispatch.base.sharing import cuda_ipc, cuda_link, cuda_peers
+from vkdispatch.base.sharing.cuda_ipc import MappedMemories, SharedDeviceMemory
 from vkdispatch.base.sharing.cuda_lanes import PART
 from vkdispatch.base.sharing.cuda_link import CudaLink
 from vkdispatch.base.sharing.cuda_peers import copy_between_links
@@ -22,7 +24,7 @@ SEEDS = range(10)
 def make_machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Machine, list[Any]]]:
     def make(devices: int = 1) -> tuple[Machine, list[Any]]:
         machine = Machine(devices)
-        for module in (cuda_link, cuda_peers):
+        for module in (cuda_ipc, cuda_link, cuda_peers):
             monkeypatch.setattr(module, "load_driver", lambda: machine.driver)
         return machine, [CudaLink(context) for context in machine.contexts]
 
@@ -225,3 +227,38 @@ def test_copies_between_devices_are_in_order(make_machine: Any, seed: int, size:
     assert machine.peers == {(0, 1), (1, 0)}
     copy_between_links(links[0], memories[0], links[0], memories[1], 64)  # two contexts of one device
     assert machine.peers == {(0, 1), (1, 0)}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_memory_of_another_process(make_machine: Any, seed: int) -> None:
+    machine, (sender, receiver) = make_machine(2)
+    source, target = Memory(1), Memory(2)
+    places = sender.blocks.map(source), receiver.blocks.map(target)
+    shared = SharedDeviceMemory(sender, 1 << 20)
+    kept = int.from_bytes(shared.handle, "little") + 512
+    mapped = MappedMemories()
+    ours, theirs = machine.engines
+    for step in range(4):
+        ours.do(partial(machine.memory.__setitem__, places[0], f"chunk {step}"))
+        shared.fill(512, source, 0, 64)
+        assert machine.memory[kept] == f"chunk {step}"  # the host has waited for the device
+        theirs.do(partial(machine.memory.__setitem__, places[1], "what the memory held before"))
+        mapped.read(receiver, os.getpid(), shared.handle, 512, target, 64)
+        assert machine.memory[places[1]] == f"chunk {step}"
+    assert len(machine.mapped) == 1
+    machine.run(seed)
+    assert machine.memory[places[1]] == "chunk 3"
+
+
+def test_memory_of_processes_that_have_ended(make_machine: Any) -> None:
+    machine, (sender, receiver) = make_machine(2)
+    shared = [SharedDeviceMemory(sender, 1 << 20) for _ in range(100)]
+    mapped, target, ended = MappedMemories(), Memory(2), (1 << 22) + 1  # no process has this number
+    for each in shared[:10]:
+        mapped.read(receiver, ended, each.handle, 0, target, 64)
+        assert len(machine.mapped) == 1
+    for each in shared:
+        mapped.read(receiver, os.getpid(), each.handle, 0, target, 64)
+    # those that were used last stay
+    wanted = [int.from_bytes(each.handle, "little") for each in shared[-64:]]
+    assert machine.mapped == wanted

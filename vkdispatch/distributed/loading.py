@@ -22,7 +22,7 @@ _waiting: dict[tuple[str, str], frozenset[str]] = {
     ("rechunking", "watch_rechunking"): frozenset(("distributed.shuffle._rechunk",)),
     ("results", "watch_local"): frozenset(("dask.local",)),
     ("results", "watch_workers"): frozenset(("distributed.worker",)),
-    ("shared_frames", "watch_handshakes"): frozenset(("distributed.comm.core", "distributed.protocol")),
+    ("handshakes", "watch_handshakes"): frozenset(("distributed.comm.core", "distributed.protocol")),
     ("shared_frames", "watch_messages"): frozenset(
         ("distributed.comm.tcp", "distributed.protocol", "distributed.utils")
     ),

@@ -2,7 +2,7 @@
 
 A frame shows the memory that the device has written; nothing is copied on the host. Where the device has
 memory of its own, that memory is pinned, and is used again for later frames. Between processes of one
-machine, large frames lie in memory that they share, and the header says where.
+machine, large frames lie in memory that they share, of a GPU or of the host, and the header says where.
 """
 
 import weakref
@@ -20,8 +20,10 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.errors import OutOfDeviceMemoryError
 from vkdispatch.base.host.fresh import fresh_array
 from vkdispatch.base.host.pinned import pinned_array
-from vkdispatch.distributed.shared_frames import LEAST_SHARED, PLACES, Outgoing, can_share, receive_frames
-from vkdispatch.numpy.core.array import Array, view_of
+from vkdispatch.distributed.device_frames import receive_view, send_view
+from vkdispatch.distributed.handshakes import can_share
+from vkdispatch.distributed.shared_frames import LEAST_SHARED, PLACES, Outgoing, receive_frames
+from vkdispatch.numpy.core.array import Array, array_of, view_of
 from vkdispatch.numpy.core.blanks import has_device, reduce_array
 from vkdispatch.numpy.core.conversion import from_numpy
 from vkdispatch.numpy.core.kernels import gather
@@ -63,6 +65,9 @@ def serialize_array(array: Array, context: Mapping[str, Any] | None = None) -> t
     header: Header = {"shape": view.shape, "dtype": view.dtype.str}
     if not view.is_contiguous:
         view = gather(view)
+    place = send_view(view, context)
+    if place is not None:
+        return {**header, PLACES: [place]}, []
     frames = _Frames(view.storage.context, context)
     octets = frames.lend(view.size * view.dtype.itemsize)
     try:
@@ -84,8 +89,11 @@ def deserialize_array(header: Header, frames: Sequence[Any]) -> Array:
         restore, arguments = pickle.loads(header["restore"])
         made: Array = restore(*arguments)
         return made
+    shape, dtype = tuple(header["shape"]), np.dtype(header["dtype"])
+    if "handle" in header.get(PLACES, ({},))[0]:
+        return array_of(receive_view(header[PLACES][0], shape, dtype))
     with _open_frames(header, frames) as (octets,):
-        return from_numpy(octets.view(np.dtype(header["dtype"])).reshape(header["shape"]))
+        return from_numpy(octets.view(dtype).reshape(shape))
 
 
 @dask_serialize.register(Buffer)

@@ -1,32 +1,28 @@
-"""Frames in memory that processes of one machine share, so that sockets carry headers alone.
+"""Frames in host memory that processes of one machine share, so that sockets carry headers alone.
 
-A process says in the handshake of each connection whether it deserializes what it gets, and names an
-anonymous file of its own. A peer that can open that file is one that it can share memory with, in both
-directions: its frames then lie in anonymous files, which the receiver opens and copies from to its device.
-Each file begins with a number, which is that of the message while it is on its way, and 0 when the receiver
-is done with it. The sender keeps files for later messages, as their pages are there already. Elsewhere, and
-where memory is short, frames go through the socket as ever.
+Frames lie in anonymous files, which the receiver opens and copies from to its device. Each file begins with a
+number, which is that of the message while it is on its way, and 0 when the receiver is done with it. The
+sender keeps files for later messages, as their pages are there already. If memory is short, frames go through
+the socket.
 """
 
 import ctypes
 import functools
 import mmap
 import os
-import secrets
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-import dask
 import numpy as np
 from distributed import protocol
 
 _Octets = np.ndarray[Any, np.dtype[np.uint8]]
+Place = dict[str, Any]
 
-KEY = "vkdispatch-memory"  # in handshakes
 PLACES = "vkdispatch-frames"  # in headers of messages
 LEAST_SHARED = 1 << 18  # bytes: smaller frames are not worth it
 _HEAD = 4096  # bytes before the elements, with the number of the message
@@ -41,13 +37,13 @@ class SharedFramesLostError(ConnectionError):
     """The frames of a message are gone: Dask asks for the data again."""
 
 
-class _File:
+class SharedFile:
     """An anonymous file, mapped by its sender.
 
     Attributes
     ----------
     size
-        Bytes of elements that it has room for.
+        Bytes that it has room for.
     lent_at
         When it was lent.
     """
@@ -67,6 +63,7 @@ class _File:
 
     @property
     def number(self) -> int:
+        """The number of the message that uses it, or 0."""
         return self._number.value
 
     @number.setter
@@ -76,6 +73,20 @@ class _File:
     def is_idle(self, now: float) -> bool:
         """Whether no message uses it, or its message is lost."""
         return not self.number or now - self.lent_at > _LOST
+
+    def show(self, size: int) -> _Octets:
+        """Return its first bytes."""
+        return np.frombuffer(self.memory, np.uint8, size, _HEAD)
+
+    def describe(self, size: int) -> Place:
+        """Return what the receiver opens it by."""
+        return {
+            "pid": os.getpid(),
+            "file": self.descriptor,
+            "inode": self.inode,
+            "number": self.number,
+            "size": size,
+        }
 
     def close(self) -> None:
         """Give the memory back to the system, once no array shows it and no receiver has it open."""
@@ -87,10 +98,10 @@ class _Files:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._all: list[_File] = []
+        self._all: list[SharedFile] = []
         self._count = 0
 
-    def lend(self, size: int) -> _File | None:
+    def lend(self, size: int) -> SharedFile | None:
         """Return a file with room for this many bytes; None if memory is short."""
         with self._lock:
             now = time.monotonic()
@@ -101,7 +112,7 @@ class _Files:
                 if size + sum(each.size for each in self._all) > _MOST_SHARED:
                     return None
                 try:
-                    found = _File(size)
+                    found = SharedFile(size)
                 except (OSError, ValueError):
                     return None
             else:
@@ -111,7 +122,7 @@ class _Files:
             found.number, found.lent_at = self._count, now
             return found
 
-    def _drop(self, idle: list[_File], size: int) -> None:
+    def _drop(self, idle: list[SharedFile], size: int) -> None:
         """Close idle files, the oldest first, until there is room for this many bytes."""
         kept = sum(each.size for each in idle)
         total = sum(each.size for each in self._all)
@@ -126,61 +137,12 @@ class _Files:
 _files = _Files()
 
 
-# ---- the handshake
+def lend_file(size: int) -> SharedFile | None:
+    """Return a file for a message of this process, with room for this many bytes; None if memory is short."""
+    return _files.lend(size)
 
 
-@functools.cache
-def _own_mark(pid: int) -> dict[str, Any] | None:
-    """Return what shows peers whether they can open files of this process: a file with a secret."""
-    if not (hasattr(os, "memfd_create") and os.path.isdir("/proc/self/fd")):
-        return None
-    secret = secrets.token_bytes(16)
-    try:
-        descriptor = os.memfd_create("vkdispatch-mark", os.MFD_CLOEXEC)
-        os.write(descriptor, secret)
-    except OSError:
-        return None
-    return {"pid": pid, "file": descriptor, "secret": secret.hex()}
-
-
-def watch_handshakes() -> None:
-    """Have the connections of `distributed` in this process say whether frames may lie in shared memory."""
-    from distributed.comm.core import Comm
-
-    inform = Comm.handshake_info
-
-    @functools.wraps(inform)
-    def handshake_info(self: Any) -> dict[str, Any]:
-        info: dict[str, Any] = inform(self)
-        # whoever passes messages on may do so to other machines
-        if getattr(self, "deserialize", False) and self.same_host:
-            mark = _own_mark(os.getpid())
-            if mark is not None and dask.config.get("vkdispatch.shared-memory", True):
-                info[KEY] = mark
-        return info
-
-    Comm.handshake_info = handshake_info
-
-
-def can_share(context: Mapping[str, Any] | None) -> bool:
-    """Whether the recipient of a message can open files of this process."""
-    context = context or {}
-    own, other = (context.get(each, {}).get(KEY) for each in ("sender", "recipient"))
-    if not own or not other:
-        return False
-    return _can_open(other["pid"], other["file"], other["secret"])
-
-
-@functools.lru_cache(256)
-def _can_open(pid: int, descriptor: int, secret: str) -> bool:
-    """Whether this process can open a file of another one, which then can open those of this process."""
-    try:
-        if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
-            return False
-        with open(f"/proc/{pid}/fd/{descriptor}", "rb", buffering=0) as file:
-            return file.read(16).hex() == secret
-    except OSError:
-        return False
+# ---- messages
 
 
 def watch_messages() -> None:
@@ -221,28 +183,19 @@ class Outgoing:
     """Shared memory of the frames of one message."""
 
     def __init__(self) -> None:
-        self._files: list[tuple[_File, int]] = []
+        self._files: list[tuple[SharedFile, int]] = []
 
     def lend(self, size: int) -> _Octets | None:
         """Return memory for a frame; None if memory is short."""
-        file = _files.lend(size)
+        file = lend_file(size)
         if file is None:
             return None
         self._files.append((file, size))
-        return np.frombuffer(file.memory, np.uint8, size, _HEAD)
+        return file.show(size)
 
-    def describe(self) -> list[dict[str, int]]:
+    def describe(self) -> list[Place]:
         """Return what the header of the message says of its frames."""
-        return [
-            {
-                "pid": os.getpid(),
-                "file": file.descriptor,
-                "inode": file.inode,
-                "number": file.number,
-                "size": size,
-            }
-            for file, size in self._files
-        ]
+        return [file.describe(size) for file, size in self._files]
 
     def take_back(self) -> None:
         """Take back what was lent: the message is not sent."""
@@ -252,7 +205,7 @@ class Outgoing:
 
 
 @contextmanager
-def receive_frames(places: list[dict[str, int]]) -> Iterator[list[_Octets]]:
+def receive_frames(places: list[Place]) -> Iterator[list[_Octets]]:
     """Yield the frames of a message, which nobody may keep, and give them back.
 
     Raises
@@ -279,7 +232,7 @@ def receive_frames(places: list[dict[str, int]]) -> Iterator[list[_Octets]]:
         raise _lost(lost)
 
 
-def _map(place: dict[str, int]) -> mmap.mmap:
+def _map(place: Place) -> mmap.mmap:
     try:
         descriptor = os.open(f"/proc/{place['pid']}/fd/{place['file']}", os.O_RDWR | os.O_CLOEXEC)
     except OSError as error:
@@ -298,7 +251,7 @@ def _map(place: dict[str, int]) -> mmap.mmap:
     return memory
 
 
-def _lost(place: dict[str, int]) -> SharedFramesLostError:
+def _lost(place: Place) -> SharedFramesLostError:
     return SharedFramesLostError(
         f"the {place['size']} bytes that process {place['pid']} has put into shared memory are gone"
     )

@@ -275,6 +275,17 @@ class CudaLink:
             check_result(driver.cuMemcpyDtoDAsync(target, address, size, driver.CUstream(stream)))
             self.take(stream)
 
+    def copy_out(self, address: int, memory: native.Buffer, start: int, size: int, stream: int) -> None:
+        """Copy bytes of a buffer to CUDA's memory, in the order of a stream.
+
+        Later work of the context does not wait for the copy.
+        """
+        driver = self._driver
+        with self.hold():
+            source = self.blocks.map(memory) + start
+            self.give(stream)
+            check_result(driver.cuMemcpyDtoDAsync(address, source, size, driver.CUstream(stream)))
+
     # -- streams whose arrays are arguments of a call
 
     def add_visitor(self, stream: int) -> None:

@@ -56,18 +56,17 @@ def _copy_in_parts(driver: Any, target: CudaLink, to: int, source: CudaLink, sta
         lane = number % 2
         sender, receiver, part = senders.both[lane], receivers.both[lane], memory + lane * PART
         count = min(PART, size - first)
-        with source.enter():
-            check_result(driver.cuStreamWaitEvent(sender.stream, receiver.event, 0))  # the part is empty
-            check_result(
-                driver.cuMemcpyPeerAsync(
-                    part, target.primary, start + first, source.primary, count, sender.stream
-                )
+        # streams and events know their contexts
+        check_result(driver.cuStreamWaitEvent(sender.stream, receiver.event, 0))  # the part is empty
+        check_result(
+            driver.cuMemcpyPeerAsync(
+                part, target.primary, start + first, source.primary, count, sender.stream
             )
-            check_result(driver.cuEventRecord(sender.event, sender.stream))
-        with target.enter():
-            check_result(driver.cuStreamWaitEvent(receiver.stream, sender.event, 0))
-            check_result(driver.cuMemcpyDtoDAsync(to + first, part, count, receiver.stream))
-            check_result(driver.cuEventRecord(receiver.event, receiver.stream))
+        )
+        check_result(driver.cuEventRecord(sender.event, sender.stream))
+        check_result(driver.cuStreamWaitEvent(receiver.stream, sender.event, 0))
+        check_result(driver.cuMemcpyDtoDAsync(to + first, part, count, receiver.stream))
+        check_result(driver.cuEventRecord(receiver.event, receiver.stream))
     _join(driver, source, senders)
     _join(driver, target, receivers)
 

@@ -1,0 +1,185 @@
+"""Arrays in device memory that processes share, which is a file here."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vkdispatch as vd
+import vkdispatch.numpy as vnp
+from vkdispatch.base.errors import SharingError
+
+pytest.importorskip("distributed")
+
+import dask
+from distributed import Client
+from distributed.protocol.core import dumps, loads
+from distributed.protocol.serialize import to_serialize
+
+from tests.distributed import device_memory
+from vkdispatch.distributed import LocalVulkanCluster, device_frames, handshakes, shared_frames
+from vkdispatch.distributed.shared_frames import SharedFramesLostError
+
+if not hasattr(os, "memfd_create"):
+    pytest.skip("the system has no anonymous files", allow_module_level=True)
+
+SIZE = 1 << 16  # elements of four bytes
+LIMIT = 20 * SIZE
+
+
+@pytest.fixture
+def lender(monkeypatch: pytest.MonkeyPatch) -> Iterator[device_frames._Lender]:
+    """Let this process share memory with itself."""
+    monkeypatch.setattr(shared_frames, "_files", shared_frames._Files())
+    for name, fakes in device_memory.FAKES.items():
+        for attribute, value in fakes.items():
+            monkeypatch.setattr(getattr(device_memory, name), attribute, value)
+    kept = vd.get_context().kept
+    names = "shared device memory", "device memory of other processes"
+    before = [kept.pop(name, None) for name in names]
+    made = kept[names[0]] = device_frames._Lender()
+    with dask.config.set({"vkdispatch.shared-device-memory": LIMIT}):
+        yield made
+    device_memory.remove()
+    for name, value in zip(names, before, strict=True):
+        kept.pop(name, None)
+        if value is not None:
+            kept[name] = value
+
+
+def send(value: Any, **changes: Any) -> list[bytes]:
+    mark = handshakes._own_mark(os.getpid())
+    assert mark is not None
+    marks = {"sender": mark, "recipient": {**mark, "cuda": True, **changes}}
+    context = {name: {handshakes.KEY: each} for name, each in marks.items()}
+    return [bytes(frame) for frame in dumps({"x": to_serialize(value)}, context=context)]
+
+
+def was_on_device(sent: list[bytes]) -> bool:
+    return b"handle" in b"".join(sent)
+
+
+def number(value: float) -> Any:
+    return vnp.full(SIZE, value, np.float32)
+
+
+@pytest.mark.parametrize("kind", ["uint8", "float32", "complex128"])
+def test_arrays_arrive(lender: device_frames._Lender, kind: str) -> None:
+    data = np.random.default_rng(0).standard_normal((509, 1031)).astype(kind)
+    x = vnp.asarray(data)
+    before = device_memory.count()
+    for value, expected in ((x, data), (x.T, data.T), (x[3:, 1:], data[3:, 1:]), (x[200:], data[200:])):
+        with dask.config.set({"vkdispatch.shared-device-memory": "10 MB"}):
+            sent = send(value)
+        assert was_on_device(sent) and sum(map(len, sent)) < 10_000
+        found = loads(sent)["x"]
+        assert found.dtype == kind
+        np.testing.assert_array_equal(found.numpy(), expected)
+    after = device_memory.count()
+    assert after == (before[0] + 4, before[1] + 4)
+    assert not was_on_device(send(x, cuda=False))
+    assert not was_on_device(send(x[:4, :4]))
+
+
+def test_parts_are_used_again(lender: device_frames._Lender) -> None:
+    waiting = {each: send(number(each)) for each in range(5)}
+    assert all(map(was_on_device, waiting.values()))
+    full = send(number(5))  # all is lent
+    assert not was_on_device(full)
+    for each in (1, 3):
+        np.testing.assert_array_equal(loads(waiting.pop(each))["x"].numpy(), each)
+    large = send(vnp.full(2 * SIZE, 7.0, np.float32))
+    assert not was_on_device(large)  # two gaps of half that size
+    waiting[6], waiting[7] = send(number(6)), send(number(7))
+    assert was_on_device(waiting[6]) and was_on_device(waiting[7])
+    assert not was_on_device(send(number(8)))
+    for each, sent in waiting.items():
+        np.testing.assert_array_equal(loads(sent)["x"].numpy(), each)
+    assert was_on_device(send(vnp.full(5 * SIZE, 7.0, np.float32)))
+
+
+@pytest.mark.parametrize("limit", [0, False, "0 MiB", 100])
+def test_the_option_disables_it(lender: device_frames._Lender, limit: Any) -> None:
+    with dask.config.set({"vkdispatch.shared-device-memory": limit}):
+        sent = send(number(3))
+    assert not was_on_device(sent)
+    np.testing.assert_array_equal(loads(sent)["x"].numpy(), 3)
+
+
+def test_lost_messages(lender: device_frames._Lender, monkeypatch: pytest.MonkeyPatch) -> None:
+    lost = [send(number(each)) for each in range(5)]
+    monkeypatch.setattr(shared_frames, "_LOST", -1.0)
+    later = send(number(9))
+    monkeypatch.undo()
+    assert was_on_device(later)
+    for sent in lost:  # even those whose memory nobody has used since
+        with pytest.raises(ConnectionError, match="shared memory are gone"):
+            loads(sent)
+
+
+def test_a_recipient_that_cannot_map_memory(
+    lender: device_frames._Lender, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(device_frames, "MappedMemories", device_memory.Refusing)
+    first, second = send(number(1)), send(number(2))
+    with pytest.raises(SharedFramesLostError, match="PEER_ACCESS_UNSUPPORTED"):
+        loads(first)
+    later = send(number(3))
+    assert not was_on_device(later)
+    np.testing.assert_array_equal(loads(later)["x"].numpy(), 3)
+    with pytest.raises(SharedFramesLostError, match="PEER_ACCESS_UNSUPPORTED"):
+        loads(second)
+
+
+def test_memory_that_cannot_be_shared(lender: device_frames._Lender, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> None:
+        raise SharingError("CUDA: CUDA_ERROR_OUT_OF_MEMORY")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(device_memory.Memory, "fill", fail)
+        assert not was_on_device(send(number(1)))
+    assert was_on_device(send(vnp.full(5 * SIZE, 7.0, np.float32)))  # its part was taken back
+    monkeypatch.setitem(vd.get_context().kept, "shared device memory", device_frames._Lender())
+    monkeypatch.setattr(device_frames, "SharedDeviceMemory", fail)
+    sent = send(number(1))
+    assert not was_on_device(sent)
+    np.testing.assert_array_equal(loads(sent)["x"].numpy(), 1)
+
+
+@pytest.mark.parametrize("refusing", [False, True])
+def test_workers_share_device_memory(refusing: bool) -> None:
+    def make(number: int) -> Any:
+        import numpy as np
+
+        import vkdispatch.numpy as vnp
+
+        return vnp.arange(1 << 18, dtype=np.int32) + number
+
+    def add(x: Any, y: Any) -> Any:
+        return x + y
+
+    with (
+        LocalVulkanCluster(2, devices=0, memory_limit=None, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        client.run(device_memory.install, refusing=refusing)
+        try:
+            first, second = sorted(client.scheduler_info(n_workers=-1)["workers"])
+            places = [first, second] * 4
+            made = [client.submit(make, i, workers=[place], pure=False) for i, place in enumerate(places)]
+            sums = [
+                client.submit(add, x, y, workers=[place], pure=False)
+                for x, y, place in zip(made[:-1], made[1:], places, strict=False)
+            ]
+            total = client.submit(sum, sums, pure=False)
+            expected = 14 * np.arange(1 << 18) + 49
+            np.testing.assert_array_equal(total.result(timeout=120).numpy(), expected)
+            for filled, read in client.run(device_memory.count).values():
+                assert filled and read
+                assert filled < 3 if refusing else filled >= 3
+        finally:
+            client.run(device_memory.remove)
