@@ -127,8 +127,8 @@ def count_repeats(size: int) -> Any:
 
 
 def fourier(client: Any, library: str, workers: int, factor: int, scale: float) -> Problem:
-    """Transform an image by slabs: all data change places between the axes. 2 GiB a device."""
-    columns = max(power_of_two(math.sqrt(scale) * (1 << 14)), 32)
+    """Transform an image by slabs: all data change places between the axes. 8 GiB a device."""
+    columns = max(power_of_two(math.sqrt(scale) * (1 << 15)), 32)
     rows, parts = columns * factor, 2 * workers
     x = make_input(client, library, (rows, columns), parts).array
 

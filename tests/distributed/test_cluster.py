@@ -34,14 +34,11 @@ _QUARTER = 1 << 18
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
-    devices = [info for info in vd.get_devices() if info.is_cpu() and not info.missing]
-    if not devices:
-        pytest.skip("two workers share a CPU driver, which this machine lacks")
+def client(tmp_path_factory: pytest.TempPathFactory, cpu_driver: int) -> Iterator[Client]:
     with (
         LocalVulkanCluster(
             n_workers=2,
-            devices=[devices[0].sorted_index],
+            devices=[cpu_driver],
             dashboard_address=None,
             device_memory_limit=_LIMIT,
             memory_limit="2 GiB",

@@ -151,7 +151,45 @@ def test_memory_that_cannot_be_shared(lender: device_frames._Lender, monkeypatch
 
 
 @pytest.mark.parametrize("refusing", [False, True])
-def test_workers_share_device_memory(refusing: bool) -> None:
+def test_workers_share_device_memory(refusing: bool, cpu_driver: int) -> None:
+    with (
+        LocalVulkanCluster(2, devices=cpu_driver, memory_limit=None, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        client.run(device_memory.install, refusing=refusing)
+        try:
+            exchange(client)
+            for filled, read in client.run(device_memory.count).values():
+                assert filled and read
+                assert filled < 3 if refusing else filled >= 3
+        finally:
+            client.run(device_memory.remove)
+
+
+def test_gpus_copy_to_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("cuda.bindings.driver")
+    gpus = [info for info in vd.get_devices() if info.vendor_id == 0x10DE]
+    if len(gpus) < 2:
+        pytest.skip("this machine has no two GPUs that CUDA knows")
+
+    def count_mapped() -> int:
+        import vkdispatch as vd
+
+        mapped: Any = vd.get_context().kept.get("device memory of other processes")
+        return 0 if mapped is None else len(mapped._addresses)
+
+    devices = [info.sorted_index for info in gpus[:2]]
+    with (
+        LocalVulkanCluster(devices=devices, memory_limit=None, dashboard_address=None) as cluster,
+        Client(cluster) as client,
+    ):
+        exchange(client)
+        assert list(client.run(count_mapped).values()) == [1, 1]
+
+
+def exchange(client: Client) -> None:
+    """Have two workers send each other arrays, and check what they compute from them."""
+
     def make(number: int) -> Any:
         import numpy as np
 
@@ -162,24 +200,13 @@ def test_workers_share_device_memory(refusing: bool) -> None:
     def add(x: Any, y: Any) -> Any:
         return x + y
 
-    with (
-        LocalVulkanCluster(2, devices=0, memory_limit=None, dashboard_address=None) as cluster,
-        Client(cluster) as client,
-    ):
-        client.run(device_memory.install, refusing=refusing)
-        try:
-            first, second = sorted(client.scheduler_info(n_workers=-1)["workers"])
-            places = [first, second] * 4
-            made = [client.submit(make, i, workers=[place], pure=False) for i, place in enumerate(places)]
-            sums = [
-                client.submit(add, x, y, workers=[place], pure=False)
-                for x, y, place in zip(made[:-1], made[1:], places, strict=False)
-            ]
-            total = client.submit(sum, sums, pure=False)
-            expected = 14 * np.arange(1 << 18) + 49
-            np.testing.assert_array_equal(total.result(timeout=120).numpy(), expected)
-            for filled, read in client.run(device_memory.count).values():
-                assert filled and read
-                assert filled < 3 if refusing else filled >= 3
-        finally:
-            client.run(device_memory.remove)
+    first, second = sorted(client.scheduler_info(n_workers=-1)["workers"])
+    places = [first, second] * 4
+    made = [client.submit(make, i, workers=[place], pure=False) for i, place in enumerate(places)]
+    sums = [
+        client.submit(add, x, y, workers=[place], pure=False)
+        for x, y, place in zip(made[:-1], made[1:], places, strict=False)
+    ]
+    total = client.submit(sum, sums, pure=False)
+    expected = 14 * np.arange(1 << 18) + 49
+    np.testing.assert_array_equal(total.result(timeout=120).numpy(), expected)

@@ -19,6 +19,7 @@ import vkdispatch.numpy as vnp
 
 pytest.importorskip("distributed")
 
+import dask
 from distributed import Client
 from distributed.protocol.core import dumps, loads
 from distributed.protocol.serialize import to_serialize
@@ -32,11 +33,12 @@ SIZE = 1 << 18  # elements
 
 
 @pytest.fixture(autouse=True)
-def files(monkeypatch: pytest.MonkeyPatch) -> shared_frames._Files:
-    """Give each test files of its own."""
+def files(monkeypatch: pytest.MonkeyPatch) -> Iterator[shared_frames._Files]:
+    """Give each test files of its own, and messages that are not compressed."""
     made = shared_frames._Files()
     monkeypatch.setattr(shared_frames, "_files", made)
-    return made
+    with dask.config.set({"distributed.comm.compression": False}):
+        yield made
 
 
 def context_of(**changes: Any) -> dict[str, Any]:
@@ -186,9 +188,9 @@ def test_the_sender_may_end() -> None:
 
 
 @pytest.fixture(scope="module")
-def client() -> Iterator[Client]:
+def client(cpu_driver: int) -> Iterator[Client]:
     with (
-        LocalVulkanCluster(2, devices=0, memory_limit=None, dashboard_address=None) as cluster,
+        LocalVulkanCluster(2, devices=cpu_driver, memory_limit=None, dashboard_address=None) as cluster,
         Client(cluster) as made,
     ):
         yield made
