@@ -513,6 +513,7 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         cbool append(const CppDispatch& dispatch, size_t first, size_t last) except +raise_error
         void make_room() except +raise_error
         uint64_t last_value(size_t queue) except +raise_error
+        uint64_t last_point(size_t queue) except +raise_error
         cbool wait(size_t queue, uint64_t value, uint64_t timeout_ns, cbool alone) except +raise_error
         void wait_until(size_t queue, uint64_t value) except +raise_error
         void check_poison(const CppBuffer& buffer, size_t queue) except +raise_error

@@ -526,6 +526,11 @@ uint64_t Engine::last_value(size_t slot) {
   return queue_at(slot).last_value();
 }
 
+uint64_t Engine::last_point(size_t slot) {
+  const Use use(*this);
+  return queue_at(slot).last_point();
+}
+
 bool Engine::wait(size_t slot, uint64_t value, uint64_t timeout_ns, bool alone) {
   if (alone) {
     return wait_for_batches(slot, value - std::min<uint64_t>(value, 1), value, timeout_ns);

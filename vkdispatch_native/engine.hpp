@@ -110,6 +110,7 @@ class Engine : public std::enable_shared_from_this<Engine> {
   void make_room();
   // From here to flush(), queues are given by slot: those of the context, then the transfer queues.
   uint64_t last_value(size_t slot);
+  uint64_t last_point(size_t slot);  // see Queue
   // Throws failures up to this value; with `alone`, only those of this batch.
   bool wait(size_t slot, uint64_t value, uint64_t timeout_ns, bool alone);
   // Waits without throwing failures.

@@ -563,7 +563,7 @@ cdef class Engine:
             for i in range(SLOTS_PER_QUEUE):
                 slot = q + i * count
                 if self.open().has_queue(slot):
-                    self.wait(slot, self.open().last_value(slot))
+                    self.wait(slot, self.open().last_point(slot))
         for q in _queue_range(self, queue):
             self.raise_notes(q, FOREVER)
 

@@ -122,6 +122,23 @@ def test_tensors_of_the_pool_are_arguments(torch: Any) -> None:
     assert vd.from_dlpack(octets[:33], copy=False).read(0).tolist() == list(range(33))
 
 
+def test_waiting_for_streams(torch: Any) -> None:
+    buffer = vd.asbuffer(np.zeros(1000, np.float32))
+    for step in range(1, 4):
+        first, second, done = torch.cuda.Stream(), torch.cuda.Stream(), torch.cuda.Event()
+        with torch.cuda.stream(first):
+            tensor = torch.from_dlpack(buffer)
+            torch.cuda._sleep(200_000_000)
+            tensor.fill_(step)
+            del tensor
+            done.record(first)
+        with torch.cuda.stream(second):  # without work of the context between
+            copy = torch.from_dlpack(buffer).clone()
+        vd.queue_wait_idle()
+        assert done.query()
+        assert (copy == step).all()
+
+
 def test_arrays_of_cupy(cupy: Any) -> None:
     buffer = vd.asbuffer(np.arange(1000, dtype=np.float32))
     array = cupy.from_dlpack(buffer)

@@ -59,6 +59,21 @@ def test_work_follows_in_both_directions(make_machine: Any, seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_streams_follow_each_other_without_work_between(make_machine: Any, seed: int) -> None:
+    machine, (link,) = make_machine()
+    first, second = (create_stream(machine, link) for _ in range(2))
+    for step in range(3):
+        machine.work(first, f"first {step}")
+        link.take(first)
+        link.give(second)
+        machine.work(second, f"second {step}")
+        link.take(second)
+        link.give(first)
+    wanted = [name for step in range(3) for name in (f"first {step}", f"second {step}")]
+    assert machine.run(seed) == wanted
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_a_stream_waits_for_the_call_of_its_own_thread(make_machine: Any, seed: int) -> None:
     machine, (link,) = make_machine()
     mine, other = (create_stream(machine, link) for _ in range(2))

@@ -31,8 +31,8 @@ def copyto(dst: "Buffer[Any] | Array", src: "Buffer[Any] | Array", graph: Comman
     `dst` is `src.read(0, out=dst)`.
 
     Buffers may belong to two contexts. CUDA copies from one NVIDIA GPU to another if the extra `[cuda]` is
-    installed, and this returns at once: later work and reads of both contexts wait for the copy, but
-    `queue_wait_idle` does not. Elsewhere the copy goes through host memory, and this returns when it is done.
+    installed, and this returns at once: later work, reads and `queue_wait_idle` of both contexts wait for the
+    copy. Elsewhere the copy goes through host memory, and this returns when it is done.
 
     Parameters
     ----------

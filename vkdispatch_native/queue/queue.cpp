@@ -120,7 +120,7 @@ void Queue::wait_for_incoming(VkSemaphore semaphore, uint64_t value) {
 }
 
 uint64_t Queue::submit_all() {
-  const uint64_t value = last_value();
+  const uint64_t value = last_point();
   flush(value);
   while (submitted_.load(std::memory_order_acquire) < value) {  // by the queue's thread
     shared_.ending.check();
@@ -304,8 +304,9 @@ Batch::Wait Queue::transfer(const Copy& copy, std::vector<Batch::Wait> waits, bo
 }
 
 std::vector<Point> Queue::work_points() {
+  const uint64_t last = last_point();
   std::lock_guard lock(mutex_);
-  std::vector<Point> points = {{slot_, next_value_ - 1}};
+  std::vector<Point> points = {{slot_, last}};
   for (const Peer& peer : peers_) {
     if (peer.queue != nullptr) {
       points.push_back({peer.queue->slot_, peer.last_value});
@@ -321,6 +322,15 @@ void Queue::make_room() {
 
 uint64_t Queue::last_value() {
   std::lock_guard lock(mutex_);
+  return next_value_ - 1;
+}
+
+uint64_t Queue::last_point() {
+  std::lock_guard lock(mutex_);
+  if (!incoming_.empty()) {
+    start_batch();
+    wake();
+  }
   return next_value_ - 1;
 }
 

@@ -112,6 +112,8 @@ class Queue {
   void raise_failures(uint64_t last) { failures_.check(last); }
   void raise_failures(uint64_t before, uint64_t last) { failures_.check(before, last); }
   uint64_t last_value();       // of everything appended so far
+  // The same, and of what wait_for_incoming() said: it opens a batch if no command has come since.
+  uint64_t last_point();
   uint64_t next_point();       // of the batch for the next command, at the earliest
   void flush(uint64_t value);  // submits up to this value, without waiting for it
   // Does not throw failures.
