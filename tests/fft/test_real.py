@@ -156,3 +156,17 @@ def test_complex_transforms_of_reals_name_the_real_ones(name: str) -> None:
         getattr(vd.fft, name)(vd.asbuffer(data))
     with pytest.raises(ValueError, match=r"got int32$"):
         getattr(vd.fft, name)(vd.asbuffer(data.astype(np.int32)))
+
+
+def test_complex_transforms_of_half_a_spectrum_are_refused() -> None:
+    signal = real_signal(4, 6, 8)
+    buffer = _filled(signal, vd.complex64)
+    with pytest.raises(TypeError, match="RFFTBuffer holds real numbers or half a spectrum"):
+        vd.fft.fft(buffer)
+    for transform in (vd.fft.ifft, vd.fft.fft2, vd.fft.ifft2, vd.fft.fft3, vd.fft.ifft3):
+        with pytest.raises(TypeError, match="RFFTBuffer"):
+            transform(buffer)
+    vd.fft.rfft(buffer)
+    vd.fft.fft(buffer, axis=1)  # whole along the other axes
+    vd.fft.fft(buffer, axis=-3)
+    assert error(_spectrum(buffer), np.fft.rfftn(signal)) < bound(4 * 6 * 8)

@@ -8,7 +8,7 @@ from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
 from vkdispatch.fft.arguments.buffers import (
     argument_count,
@@ -86,15 +86,28 @@ def parse_transform(
 
 
 def parse_shape_and_axis(buffers: Sequence[Any], options: Options) -> tuple[tuple[int, ...], int]:
-    """Return the shape of the data, by default that of the first buffer, and the axis from 0 on."""
-    shape: Any = options.buffer_shape
-    if shape is None:
-        first = next((each for each in buffers if isinstance(each, Buffer)), None)
-        if first is None:
-            raise ArgumentValueError("buffer_shape: required, because no argument is a buffer")
-        shape = first.real_shape if options.r2c and isinstance(first, RFFTBuffer) else first.shape
-    shape = parse_shape(shape)
-    return shape, parse_axis(options.axis, len(shape))
+    """Return the shape of the data, by default that of the first buffer, and the axis from 0 on.
+
+    Raises
+    ------
+    TypeError, ValueError
+        One is invalid, or the axis is the one along which the buffer holds half a spectrum.
+    """
+    if options.buffer_shape is not None:
+        shape = parse_shape(options.buffer_shape)
+        return shape, parse_axis(options.axis, len(shape))
+    first = next((each for each in buffers if isinstance(each, Buffer)), None)
+    if first is None:
+        raise ArgumentValueError("buffer_shape: required, because no argument is a buffer")
+    is_half = isinstance(first, RFFTBuffer) and not options.r2c
+    shape = parse_shape(first.real_shape if isinstance(first, RFFTBuffer) and options.r2c else first.shape)
+    axis = parse_axis(options.axis, len(shape))
+    if is_half and axis == len(shape) - 1:
+        raise ArgumentTypeError(
+            "buffer: an RFFTBuffer holds real numbers or half a spectrum along its last axis; use "
+            "vd.fft.rfft and irfft, or pass a complex buffer"
+        )
+    return shape, axis
 
 
 def launch(name: str, transform: Transform, arguments: Sequence[Any], options: Options) -> None:
