@@ -5,6 +5,7 @@ Processes take long to start on a busy machine. Nothing here judges by the clock
 
 from __future__ import annotations
 
+import functools
 import os
 import subprocess
 import sys
@@ -305,6 +306,28 @@ def test_rechunking_between_workers(
         assert any("p2p" in name for name in y.dask.layers)
         found = y.map_blocks(require_array, meta=y._meta).compute()
     np.testing.assert_array_equal(found.numpy(), data)
+
+
+@pytest.mark.parametrize(
+    ("parts", "kind", "config", "expected"),
+    [
+        (16, vnp.asarray, {}, "tasks"),
+        (16, np.asarray, {}, "p2p"),
+        (16, vnp.asarray, {"array.rechunk.method": "p2p"}, "p2p"),
+        (300, vnp.asarray, {}, "p2p"),  # more pieces than their bytes are worth
+    ],
+)
+def test_the_method_of_rechunking(
+    client: Client, parts: int, kind: Any, config: dict[str, Any], expected: str
+) -> None:
+    size = 38400
+    x = da.zeros((size, size), np.uint8, chunks=(size // parts, size)).map_blocks(kind)
+    assert type(x._meta) is type(kind(np.zeros(1)))
+    for rechunk in (x.rechunk, functools.partial(da.rechunk, x)):
+        with dask.config.set(config):
+            y = rechunk((size, size // parts))
+        assert y.numblocks == (1, parts)
+        assert any("p2p" in name for name in y.dask.layers) is (expected == "p2p")
 
 
 def test_chunks_of_numpy_are_rechunked_as_before(client: Client) -> None:

@@ -19,6 +19,7 @@ _waiting: dict[tuple[str, str], frozenset[str]] = {
     ("arrays", "register_backend"): frozenset(("dask.array",)),
     ("arrays", "register_chunks"): frozenset(("dask.array", "vkdispatch.numpy")),
     ("protocol", "register_messages"): frozenset(("distributed.protocol.serialize",)),
+    ("rechunking", "watch_choice"): frozenset(("dask.array",)),
     ("rechunking", "watch_rechunking"): frozenset(("distributed.shuffle._rechunk",)),
     ("results", "watch_local"): frozenset(("dask.local",)),
     ("results", "watch_workers"): frozenset(("distributed.worker",)),

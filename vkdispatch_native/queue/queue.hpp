@@ -111,7 +111,7 @@ class Queue {
   // For batches that were submitted or have failed: see Failures.
   void raise_failures(uint64_t last) { failures_.check(last); }
   void raise_failures(uint64_t before, uint64_t last) { failures_.check(before, last); }
-  uint64_t last_value();       // of everything appended so far
+  uint64_t last_value();  // of everything appended so far
   // The same, and of what wait_for_incoming() said: it opens a batch if no command has come since.
   uint64_t last_point();
   uint64_t next_point();       // of the batch for the next command, at the earliest
