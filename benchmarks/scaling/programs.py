@@ -101,7 +101,7 @@ def power_of_two(size: float) -> int:
 
 
 def elements(client: Any, library: str, workers: int, factor: int, scale: float) -> Problem:
-    """Sum ten element-wise operations, for 128 scales: nothing is exchanged. 32 GiB a device."""
+    """Sum ten element-wise operations, for 32 scales: nothing is exchanged. 32 GiB a device."""
     size, parts = max(int(scale * (1 << 33)), 1000) * factor, 16 * factor
     blocks = make_input(client, library, (size,), parts)
 
