@@ -12,6 +12,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.kompute as kp
+from vkdispatch.kompute import devices
 
 from .kernels import ADD_ONE
 
@@ -337,3 +338,23 @@ def test_a_manager_on_the_handles_of_a_device() -> None:
     gc.collect()
     context.close()
     assert works(maker)
+
+
+def test_managers_share_a_context_where_the_current_one_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(devices.contexts, "get_context_on", lambda _: None)  # it is on another device
+    first, second = kp.Manager(), kp.Manager()
+    own = kp.Manager(family_queue_indices=[0])
+    a, b, out = first.tensor([1, 2]), second.tensor([3, 4]), second.tensor([0, 0])
+    context = second._require_context()
+    assert first._require_context() is context
+    assert own._require_context() is not context
+    first.algorithm([a, b, out])  # raises if they are of several contexts
+    first.destroy()
+    assert not context.closed
+    assert b.data().tolist() == [3, 4]
+    second.destroy()
+    assert context.closed
+    third = kp.Manager()
+    assert third.tensor([5, 6]).data().tolist() == [5, 6]
+    third.destroy()
+    own.destroy()

@@ -1,5 +1,8 @@
-"""Devices: their list, their properties, and a context on one of them."""
+"""Devices: their list, their properties, and contexts on them that Managers share."""
 
+import weakref
+from collections import Counter
+from threading import Lock
 from typing import Any
 
 from vkdispatch.base import context as contexts
@@ -13,6 +16,11 @@ from vkdispatch.kompute.errors import KomputeError
 _COMPUTE = 0x2  # VkQueueFlagBits
 _MOST_QUEUES = 64
 
+# Contexts of Managers on devices on which `vd.get_context()` is not, and how many Managers use each.
+_shared: "weakref.WeakValueDictionary[int, Context]" = weakref.WeakValueDictionary()
+_users: Counter[Context] = Counter()
+_lock = Lock()
+
 
 def list_devices() -> list[DeviceInfo]:
     """Return all devices in Vulkan's order. Raises RuntimeError if there is no driver."""
@@ -20,7 +28,7 @@ def list_devices() -> list[DeviceInfo]:
 
 
 def choose_context(index: int, families: list[int], extensions: list[str]) -> tuple[Context, bool]:
-    """Return a context on a device, and whether it was made for the caller, who must close it."""
+    """Return a context on a device, and whether the caller must release it."""
     devices = list_devices()
     if index >= len(devices):
         raise KomputeError(f"device: expected 0 to {len(devices) - 1}, got {index}")
@@ -39,13 +47,35 @@ def choose_context(index: int, families: list[int], extensions: list[str]) -> tu
         log.error("desired_extensions: %s has no %s", info.device_name, ", ".join(missing))
     extensions = [name for name in extensions if name in info.extensions]
     try:
-        if not families and not extensions:
-            shared = contexts.get_context_on(info.sorted_index)
-            if shared is not None:
-                return shared, False
-        return contexts.new_context(info.sorted_index, families or None, extensions), True
+        if families or extensions:
+            context = contexts.new_context(info.sorted_index, families or None, extensions)
+            _users[context] += 1
+            return context, True
+        current = contexts.get_context_on(info.sorted_index)
+        return (_share_context(info.sorted_index), True) if current is None else (current, False)
     except VkDispatchError as error:
         raise KomputeError(f"device: {error}") from error
+
+
+def _share_context(device: int) -> Context:
+    """Return the context that Managers on a device share, for another one of them."""
+    with _lock:
+        context = _shared.get(device)
+        if context is None or not context.usable:
+            context = _shared[device] = contexts.new_context(device)
+        _users[context] += 1
+        return context
+
+
+def release_context(context: Context) -> None:
+    """Close a context that `choose_context` made, unless other Managers use it."""
+    with _lock:
+        _users[context] -= 1
+        is_last = _users[context] <= 0
+        if is_last:
+            del _users[context]
+    if is_last:
+        context.close()
 
 
 def describe_device(info: DeviceInfo) -> dict[str, Any]:

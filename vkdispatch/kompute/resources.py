@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from vkdispatch.base.context import Context
 from vkdispatch.kompute import log
+from vkdispatch.kompute.devices import release_context
 
 if TYPE_CHECKING:
     from vkdispatch.kompute.sequences.sequence import Sequence
@@ -29,14 +30,14 @@ class Resources:
         self.named_sequences: dict[str, Sequence] = {}
 
     def free(self) -> None:
-        """Destroy sequences, algorithms, memory, and then the context if the Manager owns it."""
+        """Destroy sequences, algorithms, memory, and then the context if no other Manager uses it."""
         objects = sorted(self.objects, key=_find_rank)
         log.debug("manager destroyed: number of its objects %d", len(objects))
         self.objects = weakref.WeakSet()
         self.named_sequences = {}
         with contextlib.ExitStack() as stack:  # destroys all of them even if one raises
             if self.owns_context:
-                stack.callback(self.context.close)
+                stack.callback(release_context, self.context)
             for each in reversed(objects):
                 stack.callback(each.destroy)
 
