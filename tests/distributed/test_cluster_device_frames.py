@@ -18,7 +18,7 @@ pytest.importorskip("distributed")
 import dask
 from distributed import Client
 from distributed.protocol.core import dumps, loads
-from distributed.protocol.serialize import to_serialize
+from distributed.protocol.serialize import serialize, to_serialize
 
 from tests.distributed import device_memory
 from vkdispatch.distributed import LocalVulkanCluster, device_frames, handshakes, shared_frames
@@ -51,12 +51,16 @@ def lender(monkeypatch: pytest.MonkeyPatch) -> Iterator[device_frames._Lender]:
             kept[name] = value
 
 
-def send(value: Any, **changes: Any) -> list[bytes]:
+def context_of(**changes: Any) -> dict[str, Any]:
     mark = handshakes._own_mark(os.getpid())
     assert mark is not None
     marks = {"sender": mark, "recipient": {**mark, "cuda": True, **changes}}
-    context = {name: {handshakes.KEY: each} for name, each in marks.items()}
-    return [bytes(frame) for frame in dumps({"x": to_serialize(value)}, context=context)]
+    return {name: {handshakes.KEY: each} for name, each in marks.items()}
+
+
+def send(value: Any, **changes: Any) -> list[bytes]:
+    message = dumps({"x": to_serialize(value)}, context=context_of(**changes))
+    return [bytes(frame) for frame in message]
 
 
 def was_on_device(sent: list[bytes]) -> bool:
@@ -83,6 +87,35 @@ def test_arrays_arrive(lender: device_frames._Lender, kind: str) -> None:
     assert after == (before[0] + 4, before[1] + 4)
     assert not was_on_device(send(x, cuda=False))
     assert not was_on_device(send(x[:4, :4]))
+
+
+@pytest.mark.parametrize("kind", [vd.uint8, vd.float32, vd.vec4, vd.complex64])
+def test_buffers_arrive(lender: device_frames._Lender, kind: Any) -> None:
+    buffer = vd.Buffer((70, 1001), kind)
+    data = np.random.default_rng(0).integers(0, 100, buffer.mem_size).astype(np.uint8)
+    vd.Buffer.of_memory(buffer.context, buffer._native, (buffer.mem_size,), vd.uint8).write(data)
+    with dask.config.set({"vkdispatch.shared-device-memory": "10 MB"}):
+        sent = send({"x": buffer} if buffer.mem_size > 1 << 18 else [buffer, number(1)])
+    assert was_on_device(sent)
+    found = loads(sent)["x"]
+    found = found["x"] if isinstance(found, dict) else found[0]
+    assert type(found) is vd.Buffer and found.var_type is kind
+    np.testing.assert_array_equal(found.read(0), buffer.read(0))
+
+
+def test_a_real_buffer_arrives(lender: device_frames._Lender) -> None:
+    data = np.random.default_rng(0).standard_normal((100, 999)).astype(np.float32)
+    sent = send(vd.asrfftbuffer(data))
+    assert was_on_device(sent)
+    np.testing.assert_array_equal(loads(sent)["x"].read_real(0), data)
+
+
+def test_errors_of_the_device_are_raised_by_the_sender(lender: device_frames._Lender) -> None:
+    x = vnp.take(vnp.arange(10), vnp.asarray(np.arange(SIZE)))
+    with pytest.raises(TypeError) as raised:
+        serialize(x, on_error="raise", context=context_of())
+    assert isinstance(raised.value.__cause__, IndexError)
+    assert not lender._parts
 
 
 def test_parts_are_used_again(lender: device_frames._Lender) -> None:

@@ -466,7 +466,11 @@ class Buffer(Transfers, Generic[_D]):
             copies.append(memory)
         if all(np.array_equal(octets, copies[0]) for octets in copies):
             del copies[1:]
-        return _restore, (type(self), tuple(map(as_pickled, self._list_arguments()))), copies
+        return _restore, self._reduce_shape(), copies
+
+    def _reduce_shape(self) -> tuple[type["Buffer[Any]"], tuple[Any, ...]]:
+        """Return a class and its arguments for a new buffer like this one, as pickles have them."""
+        return type(self), tuple(map(as_pickled, self._list_arguments()))
 
     def _list_arguments(self) -> tuple[Any, ...]:
         """Return the arguments of the class for an equal buffer."""

@@ -1,25 +1,27 @@
-"""Arrays in device memory that processes of one machine share, so that one GPU copies them from another.
+"""Frames in device memory that processes of one machine share, so that one GPU copies them from another.
 
-The sender copies an array to memory of its device that CUDA lets other processes map, and the GPU of the
-receiver copies it from there. A file of `shared_frames` goes with each array: its number becomes 0 when the
+The sender copies a frame to memory of its device that CUDA lets other processes map, and the GPU of the
+receiver copies it from there. A file of `shared_frames` goes with each frame: its number becomes 0 when the
 receiver is done, and its first byte 1 if the receiver cannot map the memory. From then on, the sender sends
 that process frames in host memory.
 """
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from threading import Lock
 from typing import Any
 
 import dask
 from dask.utils import parse_bytes
 
-from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.context import Context
 from vkdispatch.base.errors import SharingError
+from vkdispatch.base.native_module import native
 from vkdispatch.base.sharing.cuda import can_link, find_link
 from vkdispatch.base.sharing.cuda_ipc import MappedMemories, SharedDeviceMemory
 from vkdispatch.distributed.handshakes import find_cuda_recipient
+from vkdispatch.distributed.results import check_memory
 from vkdispatch.distributed.shared_frames import (
     LEAST_SHARED,
     Place,
@@ -28,38 +30,40 @@ from vkdispatch.distributed.shared_frames import (
     lend_file,
     receive_frames,
 )
-from vkdispatch.numpy.core.dtypes import Kind
-from vkdispatch.numpy.core.kernels import new_view
-from vkdispatch.numpy.core.memory import Shape, View
 
 _logger = logging.getLogger(__name__)
 _PART_OF_DEVICE = 16  # "auto" shares this part of the device's memory
 _ALIGNMENT = 256  # bytes
-_NOTE = 64  # bytes of the file that goes with an array
+_NOTE = 64  # bytes of the file that goes with a frame
 
 
-def send_view(view: View, wishes: Mapping[str, Any] | None) -> Place | None:
-    """Copy the elements of a contiguous view to where the recipient of a message can map them.
+def send_memory(
+    context: Context, memory: native.Buffer, start: int, size: int, wishes: Mapping[str, Any] | None
+) -> Place | None:
+    """Copy bytes of a buffer to where the recipient of a message can map them.
 
-    Returns what the recipient calls `receive_view` with; None if it cannot, or if memory is short.
+    Returns what the recipient calls `receive_memory` with; None if it cannot, or if memory is short.
 
     Parameters
     ----------
     wishes
         What `distributed` says of the message.
+
+    Raises
+    ------
+    VkDispatchError
+        The device has found an error in what it has written.
     """
-    size = view.size * view.dtype.itemsize
     recipient = find_cuda_recipient(wishes) if size >= LEAST_SHARED else None
-    context = view.storage.context
     if recipient is None or not can_link(context):
         return None
+    check_memory(context, memory)
     lender: _Lender = context._keep("shared device memory", _Lender)
     part = lender.lend(context, size, recipient)
     if part is None or lender.memory is None:
         return None
     try:
-        start = view.offset * view.dtype.itemsize
-        lender.memory.fill(part.first, view.storage.memory, start, size)
+        lender.memory.fill(part.first, memory, start, size)
     except BaseException as error:
         part.take_back()
         if isinstance(error, SharingError):
@@ -68,8 +72,13 @@ def send_view(view: View, wishes: Mapping[str, Any] | None) -> Place | None:
     return {**part.file.describe(_NOTE), "handle": lender.memory.handle, "first": part.first}
 
 
-def receive_view(place: Place, shape: Shape, dtype: Kind) -> View:
-    """Return a view of new memory of the current context with the elements that a sender has put in place.
+def is_on_device(places: Sequence[Place]) -> bool:
+    """Whether what a header says of its frames is for `receive_memory`."""
+    return bool(places) and "handle" in places[0]
+
+
+def receive_memory(place: Place, context: Context, memory: native.Buffer, size: int) -> None:
+    """Copy bytes that a sender has put in place to the begin of a new buffer.
 
     Raises
     ------
@@ -79,19 +88,14 @@ def receive_view(place: Place, shape: Shape, dtype: Kind) -> View:
     """
     with receive_frames([place]) as (note,):
         try:
-            context = get_context()
-            link = find_link(context)
-            view = new_view(shape, dtype, context)
             mapped: MappedMemories = context._keep("device memory of other processes", MappedMemories)
-            size = view.size * view.dtype.itemsize
-            mapped.read(link, place["pid"], place["handle"], place["first"], view.storage.memory, size)
+            mapped.read(find_link(context), place["pid"], place["handle"], place["first"], memory, size)
         except SharingError as error:
             note[0] = 1
             raise SharedFramesLostError(
                 f"the device memory of process {place['pid']} cannot be mapped ({error}); it will send "
                 "arrays through host memory"
             ) from error
-    return view
 
 
 class _Part:
@@ -152,7 +156,7 @@ class _Lender:
             try:
                 self.memory = SharedDeviceMemory(find_link(context), size)
             except SharingError as error:
-                _logger.info("Arrays are sent through host memory: %s", error)
+                _logger.info("Arrays go through host memory: %s", error)
                 size = 0
         return size
 

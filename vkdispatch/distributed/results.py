@@ -31,11 +31,16 @@ def finish_result(result: Any) -> Any:
     """
     result = evaluate_result(result)
     for context, memory in _list_memory(result):
-        for queue in range(context.queue_count):
-            memory.check(queue)
-            context._native.wait_until(memory.last_write(queue), None, True)
-            memory.check(queue)
+        check_memory(context, memory)
     return result
+
+
+def check_memory(context: Any, memory: Any) -> None:
+    """Wait until the memory of a buffer is written on each queue, and raise what the device has found."""
+    for queue in range(context.queue_count):
+        memory.check(queue)
+        context._native.wait_until(memory.last_write(queue), None, True)
+        memory.check(queue)
 
 
 def evaluate_result(result: Any) -> Any:

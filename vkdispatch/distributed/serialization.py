@@ -20,13 +20,13 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.errors import OutOfDeviceMemoryError
 from vkdispatch.base.host.fresh import fresh_array
 from vkdispatch.base.host.pinned import pinned_array
-from vkdispatch.distributed.device_frames import receive_view, send_view
+from vkdispatch.distributed.device_frames import is_on_device, receive_memory, send_memory
 from vkdispatch.distributed.handshakes import can_share
 from vkdispatch.distributed.shared_frames import LEAST_SHARED, PLACES, Outgoing, receive_frames
 from vkdispatch.numpy.core.array import Array, array_of, view_of
 from vkdispatch.numpy.core.blanks import has_device, reduce_array
 from vkdispatch.numpy.core.conversion import from_numpy
-from vkdispatch.numpy.core.kernels import gather
+from vkdispatch.numpy.core.kernels import gather, new_view
 from vkdispatch.numpy.core.memory import View
 
 Header = dict[str, Any]
@@ -65,11 +65,13 @@ def serialize_array(array: Array, context: Mapping[str, Any] | None = None) -> t
     header: Header = {"shape": view.shape, "dtype": view.dtype.str}
     if not view.is_contiguous:
         view = gather(view)
-    place = send_view(view, context)
+    item = view.dtype.itemsize
+    memory = view.storage.memory
+    place = send_memory(view.storage.context, memory, view.offset * item, view.size * item, context)
     if place is not None:
         return {**header, PLACES: [place]}, []
     frames = _Frames(view.storage.context, context)
-    octets = frames.lend(view.size * view.dtype.itemsize)
+    octets = frames.lend(view.size * item)
     try:
         _read_elements(view, octets.view(view.dtype))
     except BaseException:
@@ -90,8 +92,11 @@ def deserialize_array(header: Header, frames: Sequence[Any]) -> Array:
         made: Array = restore(*arguments)
         return made
     shape, dtype = tuple(header["shape"]), np.dtype(header["dtype"])
-    if "handle" in header.get(PLACES, ({},))[0]:
-        return array_of(receive_view(header[PLACES][0], shape, dtype))
+    if is_on_device(header.get(PLACES, ())):
+        view = new_view(shape, dtype)
+        size = view.size * dtype.itemsize
+        receive_memory(header[PLACES][0], view.storage.context, view.storage.memory, size)
+        return array_of(view)
     with _open_frames(header, frames) as (octets,):
         return from_numpy(octets.view(dtype).reshape(shape))
 
@@ -105,6 +110,11 @@ def serialize_buffer(
     Raises as `serialize_array`.
     """
     size = buffer.mem_size
+    buffer.require_alive()
+    make = pickle.dumps(buffer._reduce_shape())
+    place = send_memory(buffer.context, buffer._native, 0, size, context)
+    if place is not None:
+        return {"make": make, PLACES: [place]}, []
     frames = _Frames(buffer.context, context)
     try:
         restore, arguments, copies = buffer._reduce_into(
@@ -120,6 +130,11 @@ def serialize_buffer(
 @dask_deserialize.register(Buffer)
 def deserialize_buffer(header: Header, frames: Sequence[Any]) -> "Buffer[Any]":
     """Return a buffer in the current context."""
+    if "make" in header:
+        kind, shape_and_type = pickle.loads(header["make"])
+        buffer: Buffer[Any] = kind(*shape_and_type)
+        receive_memory(header[PLACES][0], buffer.context, buffer._native, buffer.mem_size)
+        return buffer
     restore, arguments = pickle.loads(header["restore"])
     with _open_frames(header, frames) as copies:
         made: Buffer[Any] = restore(*arguments, copies or [np.empty(0, np.uint8)])
