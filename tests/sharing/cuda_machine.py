@@ -327,7 +327,6 @@ class Engine:
     def wait_for_incoming(self, queue: int, number: int, value: int) -> None:
         self.submit_all(queue)
         self.points.append(self.incoming[number].wait(value))
-        self.is_idle = False  # as in Queue::last_point
 
     def take_freed_blocks(self) -> list[int]:
         return []

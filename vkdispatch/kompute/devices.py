@@ -1,8 +1,8 @@
 """Devices: their list, their properties, and contexts on them that Managers share."""
 
 import weakref
+from _thread import allocate_lock
 from collections import Counter
-from threading import Lock
 from typing import Any
 
 from vkdispatch.base import context as contexts
@@ -19,7 +19,7 @@ _MOST_QUEUES = 64
 # Contexts of Managers on devices on which `vd.get_context()` is not, and how many Managers use each.
 _shared: "weakref.WeakValueDictionary[int, Context]" = weakref.WeakValueDictionary()
 _users: Counter[Context] = Counter()
-_lock = Lock()
+_lock = allocate_lock()
 
 
 def list_devices() -> list[DeviceInfo]:

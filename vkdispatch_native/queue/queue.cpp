@@ -120,7 +120,7 @@ void Queue::wait_for_incoming(VkSemaphore semaphore, uint64_t value) {
 }
 
 uint64_t Queue::submit_all() {
-  const uint64_t value = last_point();
+  const uint64_t value = last_value();
   flush(value);
   while (submitted_.load(std::memory_order_acquire) < value) {  // by the queue's thread
     shared_.ending.check();

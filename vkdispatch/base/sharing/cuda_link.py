@@ -86,7 +86,8 @@ class CudaLink:
         self.ordinal, self.device = self._find_device(context)
         self.primary = check_result(driver.cuDevicePrimaryCtxRetain(self.device))
         self.blocks = CudaBlocks(driver, self._engine, self.enter)
-        self._waited: dict[tuple[_Key, int], int] = {}  # by stream and queue: the value that it waited for
+        # by stream and queue, or incoming timeline from -1 down: the value that the stream waited for
+        self._waited: dict[tuple[_Key, int], int] = {}
         self._incoming: dict[_Key, _Incoming] = {}  # by stream, the one used last at the end
         with self.enter():
             flags = driver.CUstream_flags.CU_STREAM_NON_BLOCKING
@@ -203,21 +204,26 @@ class CudaLink:
         return number, self._thread.number if stream == PER_THREAD_STREAM else 0
 
     def give(self, stream: int) -> None:
-        """Let later work of a stream wait for the context's work up to now."""
+        """Let later work of a stream wait for the context's work up to now, and for what that waits for."""
         begin = start_clock()
         with self.hold():
             key = self._identify(stream)
-            values = {
-                slot: value
-                for slot, value in self._engine.submit_all(0)
-                if value > self._waited.get((key, slot), 0)
+            points = {slot: (self._timelines[slot], value) for slot, value in self._engine.submit_all(0)}
+            # directly: between CUDA's work and Vulkan's, a GPU changes time slices, which takes a millisecond
+            for other, incoming in self._incoming.items():
+                if other != key:
+                    points[-1 - incoming.number] = incoming.timeline, incoming.value
+            points = {
+                number: point
+                for number, point in points.items()
+                if point[1] > self._waited.get((key, number), 0)
             }
-            if not values:
+            if not points:
                 return
-            self._wait(stream, [(self._timelines[slot], value) for slot, value in values.items()])
+            self._wait(stream, list(points.values()))
             if len(self._waited) > _MOST_WAITED:
                 self._waited.clear()
-            self._waited.update({(key, slot): value for slot, value in values.items()})
+            self._waited.update({(key, number): value for number, (_, value) in points.items()})
             note("stream wait", self._context(), begin)
 
     def _wait(self, stream: int, points: list[tuple[Any, int]]) -> None:
