@@ -146,7 +146,7 @@ class Peers:
         vd.copyto(self.buffers[target][1], self.buffers[source][0])
 
     def wait(self) -> None:
-        """Wait for all copies: a read comes after them, while a context is idle if CUDA copies."""
+        """Wait for all copies: a read of a buffer comes after the copies to it."""
         for _, target in self.buffers:
             target.read_range(0, 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -53,25 +54,16 @@ class Refusing:
         raise SharingError("CUDA: CUDA_ERROR_PEER_ACCESS_UNSUPPORTED")
 
 
-FAKES: dict[str, dict[str, Any]] = {
-    "device_frames": {
-        "SharedDeviceMemory": Memory,
-        "MappedMemories": Mapped,
-        "can_link": lambda _: True,
-        "find_link": lambda _: None,
-    },
-    "handshakes": {"_has_cuda": lambda: True},
-}
-_modules = {"device_frames": device_frames, "handshakes": handshakes}
+def install(put: Callable[[Any, str, Any], None] = setattr, *, refusing: bool = False) -> None:
+    """Have this process share such memory, or be unable to map that of others.
 
-
-def install(*, refusing: bool = False) -> None:
-    """Have this process share such memory, or be unable to map that of others."""
-    for name, fakes in FAKES.items():
-        for attribute, value in fakes.items():
-            setattr(_modules[name], attribute, value)
-    if refusing:
-        device_frames.MappedMemories = Refusing  # type: ignore[assignment,misc]
+    `put` sets an attribute of a module.
+    """
+    put(device_frames, "SharedDeviceMemory", Memory)
+    put(device_frames, "MappedMemories", Refusing if refusing else Mapped)
+    put(device_frames, "can_link", lambda _: True)
+    put(device_frames, "find_link", lambda _: None)
+    put(handshakes, "_has_cuda", lambda: True)
 
 
 def remove() -> None:

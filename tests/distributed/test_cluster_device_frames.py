@@ -21,6 +21,7 @@ from distributed.protocol.core import dumps, loads
 from distributed.protocol.serialize import serialize, to_serialize
 
 from tests.distributed import device_memory
+from tests.distributed.exchanges import exchange
 from vkdispatch.distributed import LocalVulkanCluster, device_frames, handshakes, shared_frames
 from vkdispatch.distributed.shared_frames import SharedFramesLostError
 
@@ -35,9 +36,7 @@ LIMIT = 20 * SIZE
 def lender(monkeypatch: pytest.MonkeyPatch) -> Iterator[device_frames._Lender]:
     """Let this process share memory with itself."""
     monkeypatch.setattr(shared_frames, "_files", shared_frames._Files())
-    for name, fakes in device_memory.FAKES.items():
-        for attribute, value in fakes.items():
-            monkeypatch.setattr(getattr(device_memory, name), attribute, value)
+    device_memory.install(monkeypatch.setattr)
     kept = vd.get_context().kept
     names = "shared device memory", "device memory of other processes"
     before = [kept.pop(name, None) for name in names]
@@ -168,7 +167,7 @@ def test_a_recipient_that_cannot_map_memory(
         loads(second)
 
 
-def test_memory_that_cannot_be_shared(lender: device_frames._Lender, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_failures_to_share_memory(lender: device_frames._Lender, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> None:
         raise SharingError("CUDA: CUDA_ERROR_OUT_OF_MEMORY")
 
@@ -199,13 +198,13 @@ def test_workers_share_device_memory(refusing: bool, cpu_driver: int) -> None:
             client.run(device_memory.remove)
 
 
-def test_gpus_copy_to_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gpus_copy_to_each_other() -> None:
     pytest.importorskip("cuda.bindings.driver")
     gpus = [info for info in vd.get_devices() if info.vendor_id == 0x10DE]
     if len(gpus) < 2:
         pytest.skip("this machine has no two GPUs that CUDA knows")
 
-    def count_mapped() -> int:
+    def count_maps() -> int:
         import vkdispatch as vd
 
         mapped: Any = vd.get_context().kept.get("device memory of other processes")
@@ -217,29 +216,4 @@ def test_gpus_copy_to_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
         Client(cluster) as client,
     ):
         exchange(client)
-        assert list(client.run(count_mapped).values()) == [1, 1]
-
-
-def exchange(client: Client) -> None:
-    """Have two workers send each other arrays, and check what they compute from them."""
-
-    def make(number: int) -> Any:
-        import numpy as np
-
-        import vkdispatch.numpy as vnp
-
-        return vnp.arange(1 << 18, dtype=np.int32) + number
-
-    def add(x: Any, y: Any) -> Any:
-        return x + y
-
-    first, second = sorted(client.scheduler_info(n_workers=-1)["workers"])
-    places = [first, second] * 4
-    made = [client.submit(make, i, workers=[place], pure=False) for i, place in enumerate(places)]
-    sums = [
-        client.submit(add, x, y, workers=[place], pure=False)
-        for x, y, place in zip(made[:-1], made[1:], places, strict=False)
-    ]
-    total = client.submit(sum, sums, pure=False)
-    expected = 14 * np.arange(1 << 18) + 49
-    np.testing.assert_array_equal(total.result(timeout=120).numpy(), expected)
+        assert list(client.run(count_maps).values()) == [1, 1]

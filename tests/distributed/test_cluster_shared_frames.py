@@ -23,6 +23,7 @@ from distributed import Client
 from distributed.protocol.core import dumps, loads
 from distributed.protocol.serialize import to_serialize
 
+from tests.distributed.exchanges import exchange
 from vkdispatch.distributed import LocalVulkanCluster, handshakes, shared_frames
 
 if not hasattr(os, "memfd_create"):
@@ -205,26 +206,5 @@ def _describe() -> tuple[int, bool]:
 
 
 def test_workers_share_memory(client: Client) -> None:
-    first, second = sorted(client.scheduler_info(n_workers=-1)["workers"])
-
-    def make(number: int) -> Any:
-        import numpy as np
-
-        import vkdispatch.numpy as vnp
-
-        return vnp.arange(1 << 18, dtype=np.int32) + number
-
-    def add(x: Any, y: Any) -> Any:
-        return x + y
-
-    places = [first, second] * 4
-    made = [client.submit(make, number, workers=[place], pure=False) for number, place in enumerate(places)]
-    sums = [
-        client.submit(add, x, y, workers=[place], pure=False)
-        for x, y, place in zip(made[:-1], made[1:], places, strict=False)
-    ]
-    total = client.submit(sum, sums, pure=False)
-    # the client gets it through the scheduler, which passes it on
-    expected = 14 * np.arange(1 << 18) + 49
-    np.testing.assert_array_equal(total.result(timeout=120).numpy(), expected)
+    exchange(client)
     assert all(count >= 3 and received for count, received in client.run(_describe).values())

@@ -158,7 +158,7 @@ def test_complex_transforms_of_reals_name_the_real_ones(name: str) -> None:
         getattr(vd.fft, name)(vd.asbuffer(data.astype(np.int32)))
 
 
-def test_complex_transforms_of_half_a_spectrum_are_refused() -> None:
+def test_complex_transforms_of_half_a_spectrum_raise() -> None:
     signal = real_signal(4, 6, 8)
     buffer = _filled(signal, vd.complex64)
     with pytest.raises(TypeError, match="RFFTBuffer holds real numbers or half a spectrum"):

@@ -16,7 +16,7 @@ from vkdispatch.base.sharing.cuda_ipc import MappedMemories, SharedDeviceMemory
 
 SIZE = 3_000_000  # bytes
 
-# Another process, on each GPU in turn: it multiplies what it reads, several times.
+# Another process, which sums what it reads, on each GPU in turn.
 _RECEIVER = """
 import sys
 import numpy as np
@@ -35,8 +35,6 @@ for device, info in enumerate(vd.get_devices()):
         mapped.read(find_link(context), process, handle, offset, buffer._native, size)
         print(device, offset, int(buffer.read(0).astype(np.uint64).sum()), flush=True)
 print("end", flush=True)
-if len(sys.argv) > 4:
-    sys.stdin.read()
 """
 
 
@@ -69,7 +67,7 @@ def test_another_process_reads_memory() -> None:
         assert total == sums[offset]
 
 
-def test_what_cannot_be_mapped() -> None:
+def test_failures_to_map_memory() -> None:
     link = find_link(vd.get_context())
     buffer = vd.asbuffer(np.ones(64, np.float32))
     with pytest.raises(SharingError):

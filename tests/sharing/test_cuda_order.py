@@ -265,7 +265,7 @@ def test_memory_of_another_process(make_machine: Any, seed: int) -> None:
     assert machine.memory[places[1]] == "chunk 3"
 
 
-def test_memory_of_processes_that_have_ended(make_machine: Any) -> None:
+def test_memory_after_the_end_of_its_process(make_machine: Any) -> None:
     machine, (sender, receiver) = make_machine(2)
     shared = [SharedDeviceMemory(sender, 1 << 20) for _ in range(100)]
     mapped, target, ended = MappedMemories(), Memory(2), (1 << 22) + 1  # no process has this number

@@ -448,16 +448,18 @@ class Buffer(Transfers, Generic[_D]):
 
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         octets = np.dtype(np.uint8)
-        restore, arguments, copies = self._reduce_into(lambda: fresh_array((self.mem_size,), octets))
+        restore, arguments = self._reduce_shape()
+        copies = self._copy_into(lambda: fresh_array((self.mem_size,), octets))
         for each in copies:
             each.flags.writeable = False  # so that out-of-band buffers need no copy when they are loaded
         return restore, (*arguments, copies)
 
-    def _reduce_into(self, allocate: Callable[[], Array]) -> tuple[Any, tuple[Any, ...], list[Array]]:
-        """Return the parts of a pickle: a function and its arguments, the last of which are the contents.
+    def _reduce_shape(self) -> tuple[Any, tuple[type["Buffer[Any]"], tuple[Any, ...]]]:
+        """Return a pickle's function, and its arguments but the contents: a class and its own arguments."""
+        return _restore, (type(self), tuple(map(as_pickled, self._list_arguments())))
 
-        The contents are in new arrays of bytes: one, or one for each queue if they differ.
-        """
+    def _copy_into(self, allocate: Callable[[], Array]) -> list[Array]:
+        """Return the contents in new arrays of bytes: one, or one for each queue if they differ."""
         self.require_alive()
         copies: list[Array] = []
         for queue in range(self.context.queue_count):
@@ -466,11 +468,7 @@ class Buffer(Transfers, Generic[_D]):
             copies.append(memory)
         if all(np.array_equal(octets, copies[0]) for octets in copies):
             del copies[1:]
-        return _restore, self._reduce_shape(), copies
-
-    def _reduce_shape(self) -> tuple[type["Buffer[Any]"], tuple[Any, ...]]:
-        """Return a class and its arguments for a new buffer like this one, as pickles have them."""
-        return type(self), tuple(map(as_pickled, self._list_arguments()))
+        return copies
 
     def _list_arguments(self) -> tuple[Any, ...]:
         """Return the arguments of the class for an equal buffer."""

@@ -78,7 +78,7 @@ def is_on_device(places: Sequence[Place]) -> bool:
 
 
 def receive_memory(place: Place, context: Context, memory: native.Buffer, size: int) -> None:
-    """Copy bytes that a sender has put in place to the begin of a new buffer.
+    """Copy bytes that a sender has put in place to the beginning of a new buffer.
 
     Raises
     ------
@@ -115,7 +115,7 @@ class _Part:
         if self.file.number == self.number:
             self.file.number = 0
 
-    def is_refused(self) -> bool:
+    def has_refusal(self) -> bool:
         """Whether the receiver could not map the memory."""
         return not self.file.number and bool(self.file.show(_NOTE)[0])
 
@@ -161,10 +161,10 @@ class _Lender:
         return size
 
     def _collect(self) -> None:
-        """Take back the parts that are used no more."""
+        """Take back the parts that are no longer in use."""
         now = time.monotonic()
         idle = [part for part in self._parts if part.is_idle(now)]
-        self._refusing.update(part.recipient for part in idle if part.is_refused())
+        self._refusing.update(part.recipient for part in idle if part.has_refusal())
         self._parts = [part for part in self._parts if part not in idle]
         for part in idle:
             part.take_back()

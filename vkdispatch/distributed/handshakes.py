@@ -92,7 +92,7 @@ def _marks_of(context: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[s
 
 @functools.lru_cache(256)
 def _can_open(pid: int, descriptor: int, secret: str) -> bool:
-    """Whether this process can open a file of another one, which then can open those of this process."""
+    """Whether this process can open a file of another process. If so, the reverse holds too."""
     try:
         if os.stat(f"/proc/{pid}").st_uid != os.geteuid():
             return False

@@ -111,31 +111,29 @@ def serialize_buffer(
     """
     size = buffer.mem_size
     buffer.require_alive()
-    make = pickle.dumps(buffer._reduce_shape())
+    header: Header = {"restore": pickle.dumps(buffer._reduce_shape())}
     place = send_memory(buffer.context, buffer._native, 0, size, context)
     if place is not None:
-        return {"make": make, PLACES: [place]}, []
+        return {**header, PLACES: [place]}, []
     frames = _Frames(buffer.context, context)
     try:
-        restore, arguments, copies = buffer._reduce_into(
-            lambda: frames.lend(size) if size else np.empty(0, np.uint8)
-        )
+        copies = buffer._copy_into(lambda: frames.lend(size) if size else np.empty(0, np.uint8))
     except BaseException:
         frames.take_back()
         raise
     octets = [each for each in copies if each.size]
-    return frames.finish({"restore": pickle.dumps((restore, arguments))}, octets)
+    return frames.finish(header, octets)
 
 
 @dask_deserialize.register(Buffer)
 def deserialize_buffer(header: Header, frames: Sequence[Any]) -> "Buffer[Any]":
     """Return a buffer in the current context."""
-    if "make" in header:
-        kind, shape_and_type = pickle.loads(header["make"])
+    restore, arguments = pickle.loads(header["restore"])
+    if is_on_device(header.get(PLACES, ())):
+        kind, shape_and_type = arguments
         buffer: Buffer[Any] = kind(*shape_and_type)
         receive_memory(header[PLACES][0], buffer.context, buffer._native, buffer.mem_size)
         return buffer
-    restore, arguments = pickle.loads(header["restore"])
     with _open_frames(header, frames) as copies:
         made: Buffer[Any] = restore(*arguments, copies or [np.empty(0, np.uint8)])
         return made

@@ -1,6 +1,5 @@
 """Devices: their list, their properties, and contexts on them that Managers share."""
 
-import weakref
 from _thread import allocate_lock
 from collections import Counter
 from typing import Any
@@ -16,8 +15,7 @@ from vkdispatch.kompute.errors import KomputeError
 _COMPUTE = 0x2  # VkQueueFlagBits
 _MOST_QUEUES = 64
 
-# Contexts of Managers on devices on which `vd.get_context()` is not, and how many Managers use each.
-_shared: "weakref.WeakValueDictionary[int, Context]" = weakref.WeakValueDictionary()
+# Contexts that Managers share on devices on which `vd.get_context()` is not: how many Managers use each.
 _users: Counter[Context] = Counter()
 _lock = allocate_lock()
 
@@ -48,9 +46,7 @@ def choose_context(index: int, families: list[int], extensions: list[str]) -> tu
     extensions = [name for name in extensions if name in info.extensions]
     try:
         if families or extensions:
-            context = contexts.new_context(info.sorted_index, families or None, extensions)
-            _users[context] += 1
-            return context, True
+            return contexts.new_context(info.sorted_index, families or None, extensions), True
         current = contexts.get_context_on(info.sorted_index)
         return (_share_context(info.sorted_index), True) if current is None else (current, False)
     except VkDispatchError as error:
@@ -60,9 +56,8 @@ def choose_context(index: int, families: list[int], extensions: list[str]) -> tu
 def _share_context(device: int) -> Context:
     """Return the context that Managers on a device share, for another one of them."""
     with _lock:
-        context = _shared.get(device)
-        if context is None or not context.usable:
-            context = _shared[device] = contexts.new_context(device)
+        known = (each for each in _users if each.device_ids == [device] and each.usable)
+        context = next(known, None) or contexts.new_context(device)
         _users[context] += 1
         return context
 

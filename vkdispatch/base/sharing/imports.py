@@ -180,7 +180,7 @@ def is_contiguous(elements: Elements) -> bool:
 
 
 def is_in_c_order(shape: tuple[int, ...], strides: tuple[int, ...], item_size: int = 1) -> bool:
-    """Whether strides, in the unit that `item_size` has, are those of contiguous elements in C order."""
+    """Whether elements with these strides are contiguous in C order. Strides and `item_size` share a unit."""
     return math.prod(shape) == 0 or all(
         length == 1 or stride == expected * item_size
         for length, stride, expected in zip(shape, strides, native.c_strides(shape), strict=True)

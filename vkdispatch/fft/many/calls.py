@@ -99,10 +99,9 @@ def parse_shape_and_axis(buffers: Sequence[Any], options: Options) -> tuple[tupl
     first = next((each for each in buffers if isinstance(each, Buffer)), None)
     if first is None:
         raise ArgumentValueError("buffer_shape: required, because no argument is a buffer")
-    is_half = isinstance(first, RFFTBuffer) and not options.r2c
     shape = parse_shape(first.real_shape if isinstance(first, RFFTBuffer) and options.r2c else first.shape)
     axis = parse_axis(options.axis, len(shape))
-    if is_half and axis == len(shape) - 1:
+    if isinstance(first, RFFTBuffer) and not options.r2c and axis == len(shape) - 1:
         raise ArgumentTypeError(
             "buffer: an RFFTBuffer holds real numbers or half a spectrum along its last axis; use "
             "vd.fft.rfft and irfft, or pass a complex buffer"

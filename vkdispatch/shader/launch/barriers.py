@@ -148,7 +148,7 @@ class _Order:
         self._left -= len(before) + 1
         earlier = [each for each in before if each.place.value is access.place.value]
         if access.kind == "store":
-            loads = [each for each in earlier if each.kind == "load" and not _is_guarded(access, each)]
+            loads = [each for each in earlier if each.kind == "load" and not _has_guard(access, each)]
             if any(_means_another(access, each) for each in loads):
                 self.early.append(loc)
             return
@@ -162,7 +162,7 @@ class _Order:
             self.late.append(access.place.loc or loc)
 
 
-def _is_guarded(store: _Access, load: _Access) -> bool:
+def _has_guard(store: _Access, load: _Access) -> bool:
     """Whether a condition on ids, under which both are, may keep others from reading what is stored."""
     if not load.branches or not _begins(store.branches, load.branches):
         return False
@@ -215,7 +215,7 @@ def _is_together(a: _Access, b: _Access) -> bool:
 
 
 def _stays(a: _Access, b: _Access) -> bool:
-    """Whether the conditions of both are those of one round: those on a variable change in a loop."""
+    """Whether the conditions hold for both accesses: those on a variable may change from round to round."""
     return a.round == b.round or not any(node.op is Op.REGISTER for node in nodes(a.branches))
 
 
