@@ -71,16 +71,17 @@ test-portable-tenth:
 	@$(SAY) "a tenth of the tests on a device that has less"
 	@$(FIND_PORTABLE) || { $(SAY) "skipped: there is no such device here"; exit 0; }; $(PORTABLE_RUN) --one-in 10 $(PORTABLE_TESTS)
 
+# Each file in a process of its own, which ends before it has grown. SANITIZED_TESTS is what is run.
+SANITIZED_TESTS ?= tests
 test-asan:
 	@$(SETUP) asan
 	@$(SAY) "tests under AddressSanitizer and UndefinedBehaviorSanitizer"
-	@$(SETUP) run-asan $(BIN)/pytest -q tests
+	@$(SETUP) run-asan $(BIN)/python -m tests.files_apart $(SANITIZED_TESTS)
 
-# What runs on several threads, by the sanitizer that sees every access of our own code.
 test-tsan:
 	@$(SETUP) tsan
 	@$(SAY) "tests under ThreadSanitizer"
-	@$(SETUP) run-tsan $(BIN)/pytest -q tests/native/test_threads.py tests/native/test_engine.py tests/native/test_misuse.py
+	@$(SETUP) run-tsan $(BIN)/python -m tests.files_apart $(SANITIZED_TESTS)
 
 # Calls of Vulkan that fail, by a layer of ours: workloads in processes of their own (tests/faults). FAULTS is how many.
 FAULTS ?= 5000

@@ -166,7 +166,7 @@ tsan() {
 run_tsan() {
     local cxx=${CXX:-g++}
     export PYTHONPATH=$PWD/build/tsan PYTHONSAFEPATH=1
-    export TSAN_OPTIONS=suppressions=$PWD/deps/tsan.supp:ignore_noninstrumented_modules=1:exitcode=66:${TSAN_OPTIONS:-}
+    export TSAN_OPTIONS=suppressions=$PWD/deps/tsan.supp:ignore_noninstrumented_modules=1:report_thread_leaks=0:exitcode=66:${TSAN_OPTIONS:-}
     local preload
     preload="$($cxx -print-file-name=libtsan.so) $($cxx -print-file-name=libstdc++.so.6)"
     # ThreadSanitizer's memory map knows nothing of high address randomization.
