@@ -434,7 +434,8 @@ class Buffer(Transfers, Generic[_D]):
         # It is missing if the allocation failed.
         memory = getattr(self, "_native", None)
         if self._base is not None:
-            del self._native
+            # other threads may be about to use it: one that was never made raises what a destroyed one does
+            self._native = native.Buffer.__new__(native.Buffer)
         elif memory is not None:
             memory.destroy()
 
