@@ -1191,6 +1191,8 @@ class View:
     def is_whole(self) -> bool:
         """Whether the view shows all elements of its storage, in the order in which they lie."""
 
+MOST_ELEMENTS: int  # of an array: the bytes of as many do not overflow
+
 def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the strides of an array in C order, in elements."""
 
