@@ -19,8 +19,12 @@ def set_error_types(
     vulkan: type[Exception],
     device_lost: type[Exception],
     out_of_memory: type[Exception],
+    invalid_value: type[Exception],
     device_timeout: type[Exception],
-) -> None: ...
+    misuse: type[Exception],
+) -> None:
+    """Set the classes of errors. `misuse`: what is used was destroyed or closed."""
+
 def initialize(debug: bool) -> None:
     """Load Vulkan and create the instance.
 
@@ -614,7 +618,7 @@ class ForeignTensor:
     """A tensor taken from a DLPack capsule. Its deleter is called when this object is destroyed, or released.
 
     Raises ValueError for a capsule without a tensor, or that was taken before, and BufferError for an unknown
-    version of DLPack.
+    version of DLPack, or a shape, strides or an address that no memory has.
     """
 
     def __init__(self, capsule: object) -> None: ...
@@ -760,6 +764,13 @@ class CommandList:
 
     @property
     def length(self) -> int: ...
+    @property
+    def object_count(self) -> int:
+        """The number of buffers, images, samplers and plans that the commands use."""
+
+    def forget_objects(self, count: int) -> None:
+        """Keep the first `count` of these objects only, which the remaining commands use."""
+
     def record(
         self,
         plan: Plan,
@@ -1179,6 +1190,8 @@ class View:
     @property
     def is_whole(self) -> bool:
         """Whether the view shows all elements of its storage, in the order in which they lie."""
+
+MOST_ELEMENTS: int  # of an array: the bytes of as many do not overflow
 
 def c_strides(shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return the strides of an array in C order, in elements."""

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <system_error>
 
 #include "libs/error.hpp"
 
@@ -21,6 +22,10 @@ inline int current_error(std::string& text) {
   } catch (const std::bad_alloc&) {
     text = "out of host memory";
     return static_cast<int>(ErrorKind::out_of_memory);
+  } catch (const std::system_error& error) {
+    text = std::string("a thread could not be started: ") + error.what() +
+           "; a limit of threads (ulimit -u, or that of a container) or of memory (ulimit -v) is too low";
+    return static_cast<int>(ErrorKind::vulkan);
   } catch (const std::exception& error) {
     text = error.what();
   } catch (...) {

@@ -23,7 +23,7 @@ cdef class Plan:
         request.entry_point = entry_point.encode()
         request.cached = cached
         if self.ptr != NULL:
-            raise RuntimeError("a plan is initialized once")
+            raise misuse_error("a plan is initialized once")
         if len(spirv) < 20 or len(spirv) % 4 != 0 or spirv[:4] not in (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03"):
             raise ValueError("spirv: the bytes are not a SPIR-V module")
         request.spirv.resize(len(spirv) // 4)
@@ -58,7 +58,7 @@ cdef class Plan:
 
     cdef CppPlan* open(self) except NULL:
         if self.ptr == NULL:
-            raise RuntimeError("the compute plan was destroyed")
+            raise misuse_error("the compute plan was destroyed")
         self.engine.open()
         return self.ptr
 
@@ -190,7 +190,7 @@ cdef class CommandList:
 
     def __init__(self, Engine engine not None):
         if self.ptr != NULL:
-            raise RuntimeError("a command list is initialized once")
+            raise misuse_error("a command list is initialized once")
         self.engine = engine
         self.keep = engine.ptr
         self.objects = {}
@@ -202,7 +202,7 @@ cdef class CommandList:
 
     cdef CppCommandList* open(self) except NULL:
         if self.ptr == NULL or self.destroy_requested.load():
-            raise RuntimeError("the command list was destroyed")
+            raise misuse_error("the command list was destroyed")
         self.engine.open()
         return self.ptr
 
@@ -388,6 +388,16 @@ cdef class CommandList:
     @property
     def length(self):
         return self.open().length()
+
+    @property
+    def object_count(self):
+        return len(self.objects)
+
+    def forget_objects(self, Py_ssize_t count):
+        with cython.critical_section(self):
+            dropped = self.objects
+            self.objects = dict(list(dropped.items())[:count])
+            self.checked = UNCHECKED
 
     cdef int wait_until_free(self) except -1:
         cdef CppCommandList* commands = self.open()

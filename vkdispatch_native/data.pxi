@@ -32,14 +32,14 @@ cdef class Data:
 
     cdef int begin(self, Engine engine, noun) except -1:
         if self.engine is not None:
-            raise RuntimeError(f"{noun} is initialized once")
+            raise misuse_error(f"{noun} is initialized once")
         self.engine = engine
         self.keep = engine.ptr
         return 0
 
     cdef int check_alive(self, noun) except -1:
         if self.resource == NULL or self.destroy_requested.load():
-            raise RuntimeError(f"the {noun} was destroyed")
+            raise misuse_error(f"the {noun} was destroyed; make a new one")
         self.engine.open()
         return 0
 
@@ -91,7 +91,7 @@ cdef class HostBlock:
         cdef size_t q
         cdef MemoryUse use = HOST if kind == "host" else DEVICE_HOST if kind == "device_host" else DOWNLOAD
         if self.ptr != NULL:
-            raise RuntimeError("a block of host memory is initialized once")
+            raise misuse_error("a block of host memory is initialized once")
         if size == 0:
             raise ValueError("size: a block needs at least one byte")
         if kind not in ("upload", "host", "device_host"):
@@ -115,7 +115,7 @@ cdef class HostBlock:
     cdef CppBuffer* as_buffer(self) except NULL:
         cdef CppEngine* engine = self.keep.get()
         if self.ptr == NULL:
-            raise RuntimeError("the block of host memory was not created")
+            raise misuse_error("the block of host memory was not created")
         with cython.critical_section(self):
             if self.buffer == NULL:
                 self.buffer = engine.create_buffer_over(self.ptr[0])
@@ -135,7 +135,7 @@ cdef class HostPages:
 
     def __init__(self, size_t size):
         if self.pages.data != NULL:
-            raise RuntimeError("host pages are initialized once")
+            raise misuse_error("host pages are initialized once")
         if size == 0:
             raise ValueError("size: an array needs at least one byte")
         with nogil:
@@ -207,10 +207,10 @@ cdef class Buffer(Data):
         cdef Engine engine
         cdef CppEngine* e
         if block.ptr == NULL:
-            raise RuntimeError("the block of host memory was not created")
+            raise misuse_error("the block of host memory was not created")
         engine = block.engine()
         if engine is None:
-            raise RuntimeError("the context was destroyed")
+            raise misuse_error("the context was closed; make a new one")
         e = engine.open()
         buffer.begin(engine, "a buffer")
         with nogil:
@@ -775,7 +775,7 @@ cdef class Sampler:
         cdef SamplerState state
         cdef CppEngine* e
         if self.state is not None:
-            raise RuntimeError("a sampler is initialized once")
+            raise misuse_error("a sampler is initialized once")
         if max(mag_filter, min_filter, mip_filter, address_mode, border_color) > 255:
             raise ValueError("a filter, address mode or border colour is unknown")
         if not image.sampleable:
@@ -797,6 +797,6 @@ cdef class Sampler:
 
     cdef int open(self) except -1:
         if self.state is None or self.image is None:
-            raise RuntimeError("the sampler was not created")
+            raise misuse_error("the sampler was not created")
         self.image.open()
         return 0

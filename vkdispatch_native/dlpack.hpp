@@ -3,6 +3,7 @@
 
 #include <Python.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -199,6 +200,61 @@ inline PyObject* make_capsule(PyObject* owner, const Tensor& tensor, std::vector
                               bool versioned, uint64_t flags) {
   return versioned ? make_capsule_of<ManagedVersioned>(owner, tensor, std::move(lengths), flags)
                    : make_capsule_of<Managed>(owner, tensor, std::move(lengths), flags);
+}
+
+// As many as NumPy's arrays have.
+constexpr int32_t kMostAxes = 64;
+
+// Returns what no tensor can have, or null. Nothing but the tensor itself and its lengths is read.
+inline const char* find_fault(const Tensor& tensor) noexcept {
+  if (tensor.axis_count < 0 || tensor.axis_count > kMostAxes) {
+    return "the number of axes is not from 0 to 64";
+  }
+  if (tensor.axis_count > 0 && tensor.shape == nullptr) {
+    return "it has axes and no shape";
+  }
+  if (tensor.type.bits == 0 || tensor.type.lanes == 0) {
+    return "its elements have no bits or no lanes";
+  }
+  const int64_t item_size = (int64_t{tensor.type.bits} * tensor.type.lanes + 7) / 8;
+  int64_t bytes = item_size;          // of the elements, if no axis were empty
+  int64_t low = 0, high = item_size;  // of the first and after the last one, from the first in order
+  bool empty = false, overflows = false;
+  for (int32_t axis = 0; axis < tensor.axis_count; ++axis) {
+    const int64_t length = tensor.shape[axis];
+    if (length < 0) {
+      return "its shape has a negative length";
+    }
+    empty = empty || length == 0;
+    overflows = __builtin_mul_overflow(bytes, std::max<int64_t>(length, 1), &bytes) || overflows;
+    if (length > 1 && tensor.strides != nullptr) {
+      int64_t reach = 0;
+      overflows = __builtin_mul_overflow(length - 1, tensor.strides[axis], &reach) || overflows;
+      overflows = __builtin_mul_overflow(reach, item_size, &reach) || overflows;
+      int64_t& end = reach < 0 ? low : high;
+      overflows = __builtin_add_overflow(end, reach, &end) || overflows;
+    }
+  }
+  if (overflows) {
+    return "its shape or strides reach beyond any memory";
+  }
+  if (empty) {
+    return nullptr;
+  }
+  if (tensor.data == nullptr) {
+    return "it has no memory";
+  }
+  if (tensor.strides == nullptr) {
+    high = bytes;
+  }
+  const auto data = static_cast<uint64_t>(reinterpret_cast<uintptr_t>(tensor.data));
+  uint64_t first = 0, end = 0;
+  if (__builtin_add_overflow(data, tensor.byte_offset, &first) ||
+      first < uint64_t{0} - static_cast<uint64_t>(low) ||
+      __builtin_add_overflow(first, static_cast<uint64_t>(high), &end)) {
+    return "its address, offset and strides reach beyond any memory";
+  }
+  return nullptr;
 }
 
 // A tensor taken out of a capsule. The owner calls release() once, with Python's lock.

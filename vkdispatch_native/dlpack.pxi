@@ -31,6 +31,7 @@ cdef extern from "dlpack.hpp" namespace "vkd::dlpack":
         const CppTensor& tensor()
         cbool empty()
         void release()
+    const char* find_fault(const CppTensor& tensor)
     object make_capsule(PyObject* owner, const CppTensor& tensor, vector[int64_t] lengths, cbool versioned,
                         uint64_t flags) except +raise_error
 
@@ -63,20 +64,24 @@ cdef class ForeignTensor:
 
     def __init__(self, capsule):
         if not self.taken.empty():
-            raise RuntimeError("a tensor is initialized once")
+            raise misuse_error("a tensor is initialized once")
         if not self.taken.take(<PyObject*>capsule):
             raise ValueError("expected a DLPack capsule that nobody has taken yet")
         if not self.taken.known():
             version = self.version
             self.taken.release()
             raise BufferError(f"the tensor has DLPack version {version[0]}.{version[1]}, expected {DLPACK_MAJOR}.x")
+        fault = find_fault(self.taken.tensor())
+        if fault != NULL:
+            self.taken.release()
+            raise BufferError(fault.decode())
 
     def __dealloc__(self):
         self.taken.release()
 
     cdef const CppTensor* open(self) except NULL:
         if self.taken.empty():
-            raise RuntimeError("the tensor was released")
+            raise misuse_error("the tensor was released")
         return &self.taken.tensor()
 
     def release(self):
@@ -160,7 +165,7 @@ cdef class Loan:
 
     cdef byte* data(self) except NULL:
         if self.loan.get() == NULL:
-            raise RuntimeError("memory is lent by a buffer")
+            raise misuse_error("memory is lent by a buffer")
         return self.loan.get().memory.get().mapped()
 
     @property
@@ -189,7 +194,7 @@ cdef class HostView:
     def __init__(self, owner, uint64_t address, str format, uint64_t item_size, tuple shape, tuple strides,
                  bint read_only=False):
         if self.owner is not None:
-            raise RuntimeError("a view is initialized once")
+            raise misuse_error("a view is initialized once")
         if len(shape) != len(strides):
             raise ValueError("shape, strides: expected as many of one as of the other")
         self.lengths = shape + strides

@@ -159,7 +159,7 @@ void Engine::check_open() const {
   }
   shared_.ending.check();
   if (closed()) {
-    throw Error(ErrorKind::vulkan, "the context was destroyed");
+    throw Error(ErrorKind::closed, "the context was closed; make a new one");
   }
 }
 

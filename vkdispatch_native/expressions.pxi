@@ -16,8 +16,10 @@ cdef int64_t _most_nodes = 0, _most_reads = 0, _most_held = 0
 cdef int64_t MOST_USUAL = 1 << 30  # bytes
 cdef int64_t _CHEAP = 3  # nodes: to compute so many again from one array takes about as long as to read them
 cdef int64_t MOST_COUNTED = 1 << 50  # bytes; sums of it do not overflow
+cdef int64_t MOST_COUNT = 1 << 58  # the bytes of as many complex128 do not overflow
 cdef int64_t MOST_NARROW = 1 << 31  # elements: kernels for more are others
 
+MOST_ELEMENTS = MOST_COUNT
 INDEX = object()
 READ, NUMBER, PLACE = "read", "number", "place"
 
@@ -59,8 +61,8 @@ cdef class Storage:
             self.share()
 
     @staticmethod
-    def allocate(int64_t size, var_type, context):
-        cdef int64_t nbytes = size * <int64_t>var_type.item_size
+    def allocate(size, var_type, context):
+        cdef int64_t nbytes = _parse_count(size) * <int64_t>var_type.item_size
         cdef Storage storage
         cdef Buffer memory
         if not 0 < nbytes < MOST_USUAL:
@@ -125,6 +127,28 @@ cdef class Storage:
         self.lender = None
 
 
+cdef int64_t _count_elements(tuple shape) except -1:
+    cdef int64_t size = 1, length
+    try:
+        for item in shape:
+            length = item
+            if length > MOST_COUNT or (length and size > MOST_COUNT // length):
+                raise OverflowError
+            size *= length
+    except OverflowError:
+        raise _serving["oversized"](f"shape: {shape} has more elements than any memory") from None
+    return size
+
+
+cdef int64_t _parse_count(object size) except -1:
+    cdef int64_t count
+    try:
+        count = size
+    except OverflowError:
+        count = MOST_COUNT + 1
+    return count if count <= MOST_COUNT else _count_elements((size,))
+
+
 def c_strides(tuple shape not None):
     cdef Py_ssize_t axis, rank = len(shape)
     cdef int64_t step = 1
@@ -165,11 +189,8 @@ cdef class View:
 
     def __init__(self, Storage storage not None, tuple shape not None, dtype not None, int64_t offset=0,
                  tuple strides=None):
-        cdef int64_t size = 1
         self.storage, self.shape, self.dtype, self.num, self.offset = storage, shape, dtype, dtype.num, offset
-        for length in shape:
-            size *= <int64_t>length
-        self.size = size
+        self.size = _count_elements(shape)
         self.strides = c_strides(shape) if strides is None else strides
         self.is_contiguous = strides is None or is_c_order(shape, strides)
 
@@ -418,8 +439,8 @@ cdef Node _make_node(Loop loop, tuple operands, tuple shape, int64_t size):
     return node
 
 
-def make_node(Loop loop not None, tuple operands not None, tuple shape not None, int64_t size):
-    return _make_node(loop, operands, shape, size)
+def make_node(Loop loop not None, tuple operands not None, tuple shape not None, size):
+    return _make_node(loop, operands, shape, _parse_count(size))
 
 
 cdef list _reads = [(READ, slot) for slot in range(64)]

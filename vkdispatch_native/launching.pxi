@@ -210,7 +210,7 @@ cdef class Launcher:
         cdef tuple slot_objects = tuple(slots)
         cdef int64_t farthest = max(exec_offset + (12 if wide and exec_offset >= 0 else 0), groups_offset)
         if self.engine is not None:
-            raise RuntimeError("a launcher is initialized once")
+            raise misuse_error("a launcher is initialized once")
         if plan.engine is not engine:
             raise ValueError("plan: it belongs to another context")
         if argument_size > MAX_ARGUMENTS:
@@ -379,7 +379,7 @@ cdef class Launcher:
         cdef Buffer buffer
         cdef bytes packed
         if self.engine is None:
-            raise RuntimeError("the launcher was not initialized")
+            raise misuse_error("the launcher was not initialized")
         cdef CppEngine* engine = self.engine.open()
         if <size_t>len(arguments) != self.slots.size():
             return False
@@ -477,7 +477,7 @@ cdef class Launcher:
         cdef unsigned int hold
         cdef cbool crowded
         if self.engine is None:
-            raise RuntimeError("the launcher was not initialized")
+            raise misuse_error("the launcher was not initialized")
         for argument in arguments:
             if isinstance(argument, ArrayBase):
                 arguments = _with_buffers(arguments)

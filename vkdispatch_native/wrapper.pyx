@@ -39,7 +39,9 @@ cdef extern from "bridge.hpp" namespace "vkd":
 
 # ---- errors
 
-cdef object _error_types = (RuntimeError, RuntimeError, MemoryError, ValueError, TimeoutError)
+# By ErrorKind. The last one is also that of objects which were destroyed or never created.
+cdef tuple _error_types = (RuntimeError, RuntimeError, MemoryError, ValueError, TimeoutError, RuntimeError)
+cdef object misuse_error = RuntimeError
 
 
 cdef int raise_error() except -1:
@@ -48,19 +50,21 @@ cdef int raise_error() except -1:
     if kind == INTERRUPTED:
         return -1  # the handler's exception is already set
     message = text.decode("utf-8", "replace")
-    if kind < 0:
-        raise RuntimeError(message)
-    raise _error_types[kind](message)
+    raise _error_types[max(kind, 0)](message)
 
 
-def set_error_types(vulkan, device_lost, out_of_memory, device_timeout):
-    global _error_types
-    _error_types = (vulkan, device_lost, out_of_memory, ValueError, device_timeout)
+def set_error_types(vulkan, device_lost, out_of_memory, invalid_value, device_timeout, misuse):
+    global _error_types, misuse_error
+    _error_types = (vulkan, device_lost, out_of_memory, invalid_value, device_timeout, misuse)
+    misuse_error = misuse
 
 
 include "declarations.pxi"
 
 cdef extern from "Python.h":
+    ctypedef struct PyInterpreterState
+    PyInterpreterState* PyInterpreterState_Get()
+    int64_t PyInterpreterState_GetID(PyInterpreterState* interpreter)
     int check_signals "PyErr_CheckSignals"()  # leaves its exception set
     unsigned long thread_number "PyThread_get_thread_ident"() nogil
 
@@ -76,9 +80,20 @@ cdef cbool _was_interrupted() noexcept nogil:
     return _check_signals()
 
 
-cdef cbool _check_signals() noexcept with gil:
-    return check_signals() != 0
+cdef bint _interrupted = False  # whether a signal's handler has ended a wait
 
+
+cdef cbool _check_signals() noexcept with gil:
+    global _interrupted
+    if check_signals() == 0:
+        return False
+    _interrupted = True
+    return True
+
+
+# Threads of drivers and of the engine take Python's lock, which the end of a subinterpreter would wait for.
+if PyInterpreterState_GetID(PyInterpreterState_Get()) != 0:
+    raise ImportError("vkdispatch_native runs in the main interpreter only, not in subinterpreters")
 
 set_signal_check(_was_interrupted)
 
@@ -97,6 +112,17 @@ cdef extern from "<signal.h>" nogil:
 # Engines under creation. No device may be created while the process ends and unloads its driver.
 cdef atomic[int] _making
 SECONDS_TO_MAKE = 20
+DEF SILENT_WAIT_NS = 1_000_000_000  # at the end of the process
+
+
+def _say_how_to_leave():
+    """Say why the process does not end, to a user who is there or has pressed Ctrl-C before."""
+    try:
+        if _interrupted or sys.stderr.isatty():
+            print("vkdispatch: waiting until the device has finished its work; press Ctrl-C to leave now",
+                  file=sys.stderr, flush=True)
+    except (AttributeError, OSError, ValueError):  # there is no stderr, or it is closed
+        pass
 
 
 def _shutdown():
@@ -118,9 +144,13 @@ def _shutdown():
             (<Engine>engine).abandon()
             continue
         try:
+            if not (<Engine>engine).is_idle_within(SILENT_WAIT_NS):
+                _say_how_to_leave()
             engine.close()
         except BaseException as error:
             interrupt = error
+            if not (<Engine>engine).ptr.get().closed():
+                (<Engine>engine).abandon()
             # The user does not want to wait: the next interrupt ends the process immediately.
             signal(SIGINT, SIG_DFL)
     CppInstance.destroy()
@@ -394,13 +424,13 @@ cdef class Engine:
     cdef int begin(self) except -1:
         """Begin to create the engine; _making counts it until it is done."""
         if self.ptr.get() != NULL:
-            raise RuntimeError("an engine is initialized once")
+            raise misuse_error("an engine is initialized once")
         self.samplers = weakref.WeakValueDictionary()
         self.shared = {}
         _making.fetch_add(1)
         if _ending:
             _making.fetch_sub(1)
-            raise RuntimeError("the process is ending, or was forked from one that uses Vulkan (use the spawn method)")
+            raise misuse_error("the process is ending, or was forked from one that uses Vulkan (use the spawn method)")
         return 0
 
     @property
@@ -440,9 +470,29 @@ cdef class Engine:
         # Its destructor would wait for threads that this process does not have, so it never runs.
         new shared_ptr[CppEngine](self.ptr)
 
+    cdef bint is_idle_within(self, uint64_t timeout_ns) except -1:
+        """Whether all work ends in this time, or has failed."""
+        cdef CppEngine* engine = self.ptr.get()
+        cdef cbool done = True
+        cdef uint64_t value
+        cdef size_t slot
+        if engine == NULL or engine.closed() or engine.lost():
+            return True
+        for slot in range(SLOTS_PER_QUEUE * engine.queue_count()):
+            if engine.has_queue(slot):
+                try:
+                    value = engine.last_point(slot)
+                    with nogil:
+                        done = engine.wait_for_batches(slot, value, value, timeout_ns)
+                except Exception:  # whatever it is, close() comes next
+                    return True
+            if not done:
+                return False
+        return True
+
     cdef CppEngine* open(self) except NULL:
         if self.ptr.get() == NULL:
-            raise RuntimeError("the engine was not created")
+            raise misuse_error("the engine was not created")
         self.ptr.get().check_open()
         return self.ptr.get()
 
@@ -673,7 +723,7 @@ cdef class Engine:
         cdef size_t q, slot, i, count
         cdef string text
         if engine == NULL:
-            raise RuntimeError("the engine was not created")
+            raise misuse_error("the engine was not created")
         count = engine.queue_count()
         if queue != -1 and not 0 <= queue < <int>count:
             raise ValueError(f"queue {queue} does not exist: the context has {count}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import pickle
 import subprocess
 import tomllib
@@ -539,7 +540,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
         for group, entries in points.items()
     )
     facts.joinpath("entry_points.txt").write_text(text)
-    return {"PYTHONPATH": f"{folder}:{ROOT}"}
+    paths = [str(folder), str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]  # where Dask may be
+    return {"PYTHONPATH": os.pathsep.join(paths)}
 
 
 ORDERS = [

@@ -491,7 +491,12 @@ def test_clusters_are_closed_while_tasks_run(client: Client, tmp_path: Path) -> 
         capture_output=True,
         text=True,
         timeout=_PATIENCE,
-        env={**os.environ, "PYTHONPATH": str(Path(vd.__file__).parents[1])},
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(
+                [str(Path(vd.__file__).parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]
+            ),
+        },
         check=True,
     )
     assert done.stdout == "closed\n"

@@ -408,6 +408,140 @@ raises(lambda: buffer.read(0), vd.OutOfDeviceMemoryError)
 """)
 
 
+# -- what is kept between calls
+
+
+_LOST = """
+from tests.faults.workloads import TABLE, look_up, square_checked
+lost, y, other = vd.asbuffer(X), vd.asbuffer(Y), vd.asbuffer(X)
+vd.queue_wait_idle()
+layer.arm(Fault("vkQueueSubmit", OUT_OF_DEVICE_MEMORY, times=FOREVER))
+shift(lost, 1.0)
+raises(lambda: lost.read(0), vd.OutOfDeviceMemoryError)
+layer.disarm()
+"""
+
+
+def test_a_call_that_failed_does_not_run_with_the_next(run: Run) -> None:
+    """In a graph that submits each call: the default graph of a thread, or a user's own."""
+    run(f"""{_LOST}
+own = vd.CommandGraph(submit_on_record=True)
+both = vd.CommandGraph(submit_on_record=True, reset_on_submit=True)
+for graph in (vd.default_graph(), own, both):
+    y.write(Y)
+    raises(lambda: saxpy(y, lost, 1.0, graph=graph), vd.OutOfDeviceMemoryError)
+    assert graph.length == 0
+    saxpy(y, other, 1.0, graph=graph)
+    assert (y.read(0) == Y + X).all()
+assert own.length == 1 and both.length == 0
+# what the user recorded before stays, and does not end with the buffer of the call that failed
+raises(lambda: saxpy(y, lost, 1.0, graph=own), vd.OutOfDeviceMemoryError)
+assert own.length == 1 and lost._handle not in own.parents
+lost.destroy()
+own.submit()
+assert (y.read(0) == Y + 2 * X).all() and not own.destroyed
+""")
+
+
+def test_a_graph_whose_submit_failed_stays_as_it_was_recorded(run: Run) -> None:
+    run(f"""{_LOST}
+for resets in (False, True):
+    graph = vd.CommandGraph(reset_on_submit=resets)
+    saxpy(y, lost, 1.0, graph=graph)
+    raises(graph.submit, vd.OutOfDeviceMemoryError)
+    assert graph.length == 1
+    lost.write(X)
+    y.write(Y)
+    graph.submit()
+    assert (y.read(0) == Y + X).all() and graph.length == (not resets)
+    layer.arm(Fault("vkQueueSubmit", OUT_OF_DEVICE_MEMORY, times=FOREVER))
+    shift(lost, 1.0)
+    raises(lambda: lost.read(0), vd.OutOfDeviceMemoryError)
+    layer.disarm()
+""")
+
+
+def test_a_call_of_several_launches_is_recorded_whole_or_not_at_all(run: Run) -> None:
+    run("""
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+x = vd.asbuffer(np.arange(1 << 16, dtype=np.float32))
+graph = vd.CommandGraph()
+shift(x, 1.0, graph=graph)
+record, calls = CommandGraph._append_dispatch, []
+def fail(self, *arguments):
+    calls.append(None)
+    if len(calls) == 2: raise MemoryError
+    return record(self, *arguments)
+CommandGraph._append_dispatch = fail
+try: raises(lambda: vd.sort(x, graph=graph), MemoryError)
+finally: CommandGraph._append_dispatch = record
+assert len(calls) == 2 and graph.length == 1
+graph.submit()
+assert (x.read(0) == np.arange(1 << 16) + 1).all()
+""")
+
+
+_KEPT = {
+    "table of a kernel": ("a = vd.asbuffer(X); look_up(a); return a", "TABLE"),
+    "checked": ("a = vd.asbuffer(X); square_checked(a); return a", "X * X"),
+    "permutation": ("return vd.sort(vd.random.Generator(1).permutation(999))", "np.arange(999)"),
+    "sum": ("return vd.sum(vd.asbuffer(np.arange(1 << 16, dtype=np.int32)))", "(1 << 15) * ((1 << 16) - 1)"),
+    "cumsum": ("return vd.cumsum(vd.asbuffer(np.ones(1 << 16, np.int32)))", "np.arange(1, (1 << 16) + 1)"),
+    "fft": ("a = vd.asbuffer(X + 0j); vd.fft.fft(a); return a", "np.fft.fft(X)"),
+    "vkfft": ("a = vd.asbuffer(X[:990].astype(np.complex64)); vd.vkfft.fft(a); return a", "np.fft.fft(X[:990])"),
+    "histogram": ("return vd.histogram(vd.asbuffer(X), 10, range=(-100, 100))[0]", "np.histogram(X, 10, (-100, 100))[0]"),
+}
+
+
+@pytest.mark.parametrize("staged", [False, True])
+@pytest.mark.parametrize("what", _KEPT)
+def test_what_is_kept_between_calls_is_made_again_after_a_failure(run: Run, what: str, staged: bool) -> None:
+    """Tables, zeros and boards in device memory, where the first upload or launch found no memory."""
+    body, expected = _KEPT[what]
+    run(f"""
+import os
+from tests.faults.workloads import TABLE, look_up, square_checked
+context.close()
+if {staged}: os.environ["VKDISPATCH_FORCE_STAGING"] = "1"
+try: context = vd.make_context()
+finally: os.environ.pop("VKDISPATCH_FORCE_STAGING", None)
+def call():
+    {body}
+expected = {expected}
+# after the first, what is kept is there, and may be lost all the same
+for function in ("vkQueueSubmit", "vkBeginCommandBuffer", "vkQueueSubmit"):
+    layer.arm(Fault(function, OUT_OF_DEVICE_MEMORY, times=FOREVER))
+    raises(lambda: call().read(0), vd.OutOfDeviceMemoryError)
+    layer.disarm()
+    for _ in range(3):
+        np.testing.assert_allclose(call().read(0), expected, rtol=1e-3, atol=1e-2)
+    gc.collect()
+    try: vd.queue_wait_idle()
+    except vd.OutOfDeviceMemoryError: pass
+""")
+
+
+def test_a_graph_recovers_whose_table_could_not_be_uploaded(run: Run) -> None:
+    run("""
+import os
+from tests.faults.workloads import TABLE, look_up
+context.close()
+os.environ["VKDISPATCH_FORCE_STAGING"] = "1"
+try: context = vd.make_context()
+finally: del os.environ["VKDISPATCH_FORCE_STAGING"]
+a, graph = vd.asbuffer(X), vd.CommandGraph()
+look_up(a, graph=graph)
+table, = (each for each in graph.parents.values() if getattr(each, "_contents", None))
+vd.queue_wait_idle()
+layer.arm(Fault("vkQueueSubmit", OUT_OF_DEVICE_MEMORY, times=FOREVER))
+table.write(-TABLE)
+raises(vd.queue_wait_idle, vd.OutOfDeviceMemoryError)
+layer.disarm()
+graph.submit()
+assert (a.read(0) == TABLE).all()
+""")
+
+
 # -- copies between devices
 
 

@@ -81,6 +81,21 @@ def sample(out: Buff[v4], image: Img2[f32], at: Buff[v2], level: Const[f32]) -> 
     out[i] = image.sample(at[i], level)
 
 
+TABLE = np.arange(SIZE, dtype=np.float32) * 3 + 1
+
+
+@vd.shader("out.size")
+def look_up(out: Buff[f32]) -> None:
+    i = vc.global_invocation_id().x
+    out[i] = vc.constant_array(TABLE)[i]
+
+
+@vd.shader("out.size", check=True)
+def square_checked(out: Buff[f32]) -> None:
+    i = vc.global_invocation_id().x
+    out[i] = out[i] * out[i]
+
+
 @vd.shader(exec_size=(8, 16, 1))
 def brighten(image: SImg2[v4]) -> None:
     at = vc.global_invocation_id().xy

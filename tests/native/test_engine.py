@@ -344,7 +344,7 @@ def test_close_with_everything_alive() -> None:
         lambda: native.Buffer(engine, 4),
         engine.wait_idle,
     ):
-        with pytest.raises(RuntimeError, match="context was destroyed"):
+        with pytest.raises(RuntimeError, match="context was closed"):
             use()
 
 

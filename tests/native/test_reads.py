@@ -134,7 +134,7 @@ def test_closing_during_reads() -> None:
             time.sleep(0.02)  # so that each most likely waits before the next begins
     for thread in threads:
         thread.join()
-    assert len(outcomes) == 3 and set(outcomes) <= {7, "the context was destroyed"}
+    assert len(outcomes) == 3 and set(outcomes) <= {7, "the context was closed; make a new one"}
     assert native.take_messages() == []
 
 

@@ -259,7 +259,7 @@ def test_closing_during_transfers(engine: native.Engine) -> None:
     points = array._native.read_async(1, out)
 
     def wait() -> None:
-        with contextlib.suppress(RuntimeError):  # the context was destroyed, unless this was fast enough
+        with contextlib.suppress(RuntimeError):  # the context was closed, unless this was fast enough
             engine.wait_until(points * 99, 100)
 
     waiting = threading.Thread(target=wait)

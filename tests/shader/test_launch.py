@@ -164,15 +164,15 @@ def test_no_exec_bounds() -> None:
 @pytest.mark.parametrize(
     "size",
     [
-        0,
         -1,
+        (0, -1),
+        "-data.size",
         1.5,
         "1.5",
         "'a'",
         (),
         (1, 2, 3, 4),
         [4],
-        (1, 0),
         ("4",),
         True,
         b"4",
@@ -188,6 +188,45 @@ def test_bad_sizes(size: Any, option: str) -> None:
     with pytest.raises(ValueError, match=option):
         vd.shader(**{option: size})(_mark_body)(data)
     assert not data.read(0).any()
+
+
+@vd.shader("data.size", check=True)
+def increment_checked(data: Buff[f32]) -> None:
+    i = vc.global_invocation_id().x
+    data[i] = data[i] + 1
+
+
+@pytest.mark.parametrize(
+    "size", [0, (0,), (4, 0), (1, 1, 0), np.int64(0), "data.size - 4", lambda args: (4, args.data.size - 4)]
+)
+@pytest.mark.parametrize("option", ["exec_size", "workgroups"])
+def test_a_launch_of_no_invocations_does_nothing(size: Any, option: str) -> None:
+    data, graph, host = zeros(4), vd.CommandGraph(), np.zeros(4, np.float32)
+    engine = data.context._native
+    mark(data, exec_size=1)
+    before = engine.statistics()["commands"]
+    for kernel in (mark, increment_checked, vd.shader(**{option: size})(_mark_body)):
+        for _ in range(2):
+            kernel(data, **{option: size})
+            kernel(data, graph=graph, **{option: size})
+            kernel.interpret(host, **{option: size})
+    assert engine.statistics()["commands"] == before and graph.length == 0
+    assert ones_written(data) == 1 and not host.any()
+    with pytest.raises(TypeError, match="data"):  # the arguments are checked all the same
+        mark(3, **{option: 0})
+    mark(data, graph=graph, exec_size=4)
+    graph.submit()
+    assert ones_written(data) == 4
+
+
+def test_kernels_on_no_elements_do_nothing() -> None:
+    empty, graph = zeros(0), vd.CommandGraph()
+    for kernel in (increment, increment_checked):
+        kernel(empty)
+        kernel(empty, graph=graph)
+        kernel.interpret(np.zeros(0, np.float32))
+    affine(empty, empty, 1.0)
+    assert graph.length == 0
 
 
 def test_size_errors_of_the_user_come_through() -> None:

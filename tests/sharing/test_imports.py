@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 from typing import Any
@@ -214,6 +215,135 @@ def test_what_a_library_may_do_wrong() -> None:
                 take(_Wrong((1, 0), capsule))
 
 
+_FAR = 2**63 - 1
+# What is changed in a good tensor of four float32, and why it is refused.
+_NO_TENSORS: list[tuple[dict[str, Any], str]] = [
+    ({"ndim": 2**31 - 1}, "axes"),
+    ({"ndim": 65}, "axes"),
+    ({"ndim": -1}, "axes"),
+    ({"ndim": -(2**31)}, "axes"),
+    ({"shape": None}, "no shape"),
+    ({"shape": (-4,)}, "negative"),
+    ({"shape": (-2, -2), "ndim": 2}, "negative"),
+    ({"shape": (0, -1), "ndim": 2}, "negative"),
+    ({"shape": (_FAR,)}, "beyond"),
+    ({"shape": (2**32, 2**32), "ndim": 2}, "beyond"),
+    ({"shape": (2**62, 4, 0), "ndim": 3}, "beyond"),
+    ({"shape": (2**61,)}, "beyond"),
+    ({"strides": (_FAR,)}, "beyond"),
+    ({"strides": (-_FAR - 1,)}, "beyond"),
+    ({"shape": (2, 2), "ndim": 2, "strides": (2**60, 2**60)}, "beyond"),
+    ({"strides": (-(2**48),)}, "beyond"),
+    ({"offset": 2**64 - 4}, "beyond"),
+    ({"data": 0}, "no memory"),
+    ({"data": 0, "offset": 4096}, "no memory"),
+    ({"data": 2**64 - 4}, "beyond"),
+    ({"bits": 0}, "bits"),
+    ({"lanes": 0}, "lanes"),
+    ({"bits": 33}, "float33"),
+    ({"lanes": 2}, "vectors of 2"),
+    ({"code": 77}, "type code 77"),
+    ({"device": 2}, "DLPack device"),
+    ({"device": -1}, "DLPack device"),
+]
+
+
+class _DType(ctypes.Structure):
+    _fields_ = [("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16)]
+
+
+class _Tensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("device", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("dtype", _DType),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
+        ("offset", ctypes.c_uint64),
+    ]
+
+
+class _Managed(ctypes.Structure):
+    _fields_ = [("tensor", _Tensor), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)]
+
+
+class _ManagedVersioned(ctypes.Structure):
+    _fields_ = [
+        ("major", ctypes.c_uint32),
+        ("minor", ctypes.c_uint32),
+        ("context", ctypes.c_void_p),
+        ("deleter", ctypes.c_void_p),
+        ("flags", ctypes.c_uint64),
+        ("tensor", _Tensor),
+    ]
+
+
+class Handmade:
+    """An array whose capsule is made by hand: a good one of four float32 with changes. It has no deleter."""
+
+    def __init__(self, array: Array, versioned: bool, **changes: Any) -> None:
+        self.kept = made = _ManagedVersioned(1, 0) if versioned else _Managed()
+        shape, strides = changes.get("shape", (4,)), changes.get("strides")
+        as_lengths = lambda lengths: None if lengths is None else (ctypes.c_int64 * len(lengths))(*lengths)  # noqa: E731
+        made.tensor = _Tensor(
+            changes.get("data", address(array)),
+            changes.get("device", 1),
+            0,
+            changes.get("ndim", 1),
+            _DType(changes.get("code", 2), changes.get("bits", 32), changes.get("lanes", 1)),
+            as_lengths(shape),
+            as_lengths(strides),
+            changes.get("offset", 0),
+        )
+        self.name = b"dltensor_versioned" if versioned else b"dltensor"
+
+    def __dlpack__(self, **_: Any) -> Any:
+        new = ctypes.pythonapi.PyCapsule_New
+        new.restype, new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return new(ctypes.addressof(self.kept), self.name, None)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_capsules_are_not_believed(versioned: bool) -> None:
+    data = aligned(np.arange(4, dtype=np.float32))
+    for changes, why in _NO_TENSORS:
+        for take in (vd.from_dlpack, vnp.from_dlpack, vd.share):
+            with pytest.raises(BufferError, match=why):
+                take(Handmade(data, versioned, **changes))
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_unusual_capsules(versioned: bool) -> None:
+    data = aligned(np.arange(4, dtype=np.float32))
+    for changes, expected in (
+        ({}, data),
+        ({"data": address(data) + 12, "strides": (-1,)}, data[::-1]),
+        ({"shape": (3,), "strides": (0,), "offset": 8}, data[[2, 2, 2]]),
+        ({"shape": (2, 0), "ndim": 2, "data": 0}, np.zeros((2, 0))),
+        ({"shape": None, "ndim": 0}, data[0]),
+        ({"shape": (1,), "strides": (_FAR,)}, data[:1]),
+    ):
+        for take in (vd.from_dlpack, vnp.from_dlpack):
+            made = Handmade(data, versioned, **changes)
+            np.testing.assert_array_equal(np.asarray(take(made)), expected)
+
+
+class _OnDevice(_Wrong):
+    def __dlpack_device__(self) -> Any:
+        return self.device
+
+
+@pytest.mark.parametrize("device", [(), (1,), (1, 0, 0), None, 1, "cpu", (1.5, 0), (2**40, 0)])
+def test_devices_that_are_none(device: Any) -> None:
+    with pytest.raises(BufferError, match=r"shared|device"):
+        vd.from_dlpack(_OnDevice(device, None))
+
+
 def test_masks_are_not_lost() -> None:
     data = np.ma.array(aligned(np.ones(4, np.float32)), mask=[0, 1, 0, 0], copy=False)
     for take in (vd.from_dlpack, vnp.from_dlpack, vd.share, double):
@@ -222,8 +352,6 @@ def test_masks_are_not_lost() -> None:
 
 
 def test_capsules_of_another_version_are_released() -> None:
-    import ctypes
-
     owner = np.zeros(4, np.float32)
     before = sys.getrefcount(owner)
     capsule = native.make_dlpack(owner, address(owner), (1, 0), (2, 32, 1), (4,), (1,))

@@ -51,6 +51,14 @@ def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
             raise UsageError(f"{name}: a kernel cannot call a function on arrays; call it before, or after")
         if is_dummy():
             raise UsageError(f"{name}: kernels do not run on the dummy backend")
+        graph: Any = kwargs.get("graph")
+        graph = current.chosen if graph is None else graph
+        if isinstance(graph, CommandGraph) and not (graph.submit_on_record or graph.destroyed):
+            with graph.recording_whole():
+                return call_in_context(args, kwargs)
+        return call_in_context(args, kwargs)
+
+    def call_in_context(args: Any, kwargs: Any) -> _R:
         context = _context_of(args, kwargs)
         if context is not None and not is_current(context) and context.usable:
             with use_context(context):

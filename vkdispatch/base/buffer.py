@@ -102,6 +102,7 @@ class Buffer(Transfers, Generic[_D]):
     _base: "Buffer[Any] | None" = None  # of a view: the buffer that owns the memory
     _loan: object = None  # of memory that the host uses, too
     _cuda_loan: CudaLoan | None = None  # of memory that consumers of the interface below use
+    _contents: "Callable[[], Array | bytes] | None" = None  # of a cached buffer; see `cached_buffer`
     _order: object = None  # hashable: differs where the order of elements does not follow from `shape`
 
     @overload
@@ -433,7 +434,8 @@ class Buffer(Transfers, Generic[_D]):
         # It is missing if the allocation failed.
         memory = getattr(self, "_native", None)
         if self._base is not None:
-            del self._native
+            # other threads may be about to use it: one that was never made raises what a destroyed one does
+            self._native = native.Buffer.__new__(native.Buffer)
         elif memory is not None:
             memory.destroy()
 
@@ -510,6 +512,42 @@ def function_buffer(
     buffer._allocate(True)  # kernels write it first, perhaps after pending work on reused memory
     buffer._native.mark(steady)
     return buffer
+
+
+def cached_buffer(
+    shape: Shape,
+    var_type: DType,
+    contents: "Callable[[], Array | bytes]",
+    context: Context | None = None,
+    *,
+    steady: bool = False,
+) -> Buffer[Any]:
+    """Return a buffer with contents that a cache keeps; `renew_contents` writes them again after a failure.
+
+    Raises as `function_buffer`.
+    """
+    buffer = function_buffer(shape, var_type, context, steady=steady)
+    buffer.write(contents())
+    buffer._contents = contents
+    return buffer
+
+
+def renew_contents(buffer: object) -> bool:
+    """Write a cached buffer again if a failed upload left it without its contents. Return whether it did.
+
+    Raises
+    ------
+    MemoryError
+        There is no memory for this upload either.
+    """
+    if not isinstance(buffer, Buffer) or buffer._contents is None or not buffer._native.poisoned:
+        return False
+    memory, engine = buffer._native, buffer.context._native
+    buffer.write(buffer._contents())
+    for queue in range(buffer.context.queue_count):
+        if memory.poisoned:  # until the device has copied it, calls that read it are refused
+            engine.wait_until(memory.last_write(queue), None, alone=True, tells=False)
+    return True
 
 
 class Computed(Protocol):
@@ -677,8 +715,10 @@ __all__ = [
     "OversizedBufferError",
     "Shape",
     "asbuffer",
+    "cached_buffer",
     "from_cuda_array",
     "function_buffer",
+    "renew_contents",
 ]
 
 if not TYPE_CHECKING:

@@ -58,6 +58,10 @@ class ArgumentValueError(VkDispatchError, ValueError):
     """An argument has the right type but an invalid value."""
 
 
+class ArgumentOverflowError(ArgumentValueError, OverflowError):
+    """A Python integer does not fit the dtype that it is for."""
+
+
 class ArgumentTypeError(VkDispatchError, TypeError):
     """An argument has an unsupported type."""
 

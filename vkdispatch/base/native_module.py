@@ -4,10 +4,12 @@ from typing import TYPE_CHECKING
 
 from vkdispatch.base.absent import import_or_stand_in, is_absent
 from vkdispatch.base.errors import (
+    ArgumentValueError,
     BackendUnavailableError,
     DeviceLostError,
     DeviceTimeoutError,
     OutOfDeviceMemoryError,
+    UsageError,
     VulkanError,
 )
 
@@ -30,6 +32,13 @@ if not is_absent(native):
         from vkdispatch.installation import refuse_mixture
 
         refuse_mixture()
-    native.set_error_types(VulkanError, DeviceLostError, OutOfDeviceMemoryError, DeviceTimeoutError)
+    native.set_error_types(
+        VulkanError,
+        DeviceLostError,
+        OutOfDeviceMemoryError,
+        ArgumentValueError,
+        DeviceTimeoutError,
+        UsageError,
+    )
 
 __all__ = ["native"]

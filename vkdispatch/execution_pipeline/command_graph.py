@@ -7,13 +7,19 @@ from contextlib import contextmanager
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Self
 
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, renew_contents
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, parse_instances
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, CheckError, UsageError
+from vkdispatch.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    OutOfDeviceMemoryError,
+    UsageError,
+    VkDispatchError,
+)
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.process.listing import internal
@@ -124,6 +130,7 @@ class CommandGraph(CommandList):
         False, with nothing recorded, if the launcher refuses the arguments.
         """
         with self._lock:
+            mark = self._mark() if self.submit_on_record else (0, 0, 0, 0)
             recorded = kernel.launcher.record(self._native, arguments, limit, limit_is_groups)
             if recorded is None:
                 return False
@@ -146,25 +153,57 @@ class CommandGraph(CommandList):
             if probe is not None:
                 packed.probes.append((offset + probe[0], probe[1]))
             if self.submit_on_record:
-                self.submit()
+                try:
+                    self.submit()
+                except BaseException:
+                    self._rewind(mark)
+                    raise
         return True
 
     @internal
     @contextmanager
     def recording_together(self) -> Iterator[None]:
         """Record several dispatches as one call: with `submit_on_record`, they are submitted together."""
-        with self._lock:
+        with self.recording_whole():
             submits, self.submit_on_record = self.submit_on_record, False
             try:
                 yield
-            except BaseException:
-                if submits and self._reset_on_submit:
-                    self.reset()  # also forgets the first half of the call
-                raise
             finally:
                 self.submit_on_record = submits
             if submits:
                 self.submit()
+
+    @internal
+    @contextmanager
+    def recording_whole(self) -> Iterator[None]:
+        """Keep what is recorded only if nothing is raised: a call that failed does not run with later ones."""
+        with self._lock:
+            mark = self._mark()
+            try:
+                yield
+            except BaseException:
+                self._rewind(mark)
+                raise
+
+    def _mark(self) -> tuple[int, int, int, int]:
+        """Return the present end of the recording, for `_rewind`."""
+        native = self._native
+        return native.length, native.object_count, len(self.parents), len(self.recorded_descriptor_sets)
+
+    def _rewind(self, mark: tuple[int, int, int, int]) -> None:
+        """Forget what was recorded since, with its resources; bound variables keep their names."""
+        length, objects, parents, sets = mark
+        if self.destroyed:
+            return
+        for number in list(self.parents)[parents:]:
+            self.parents.pop(number).children_dict.pop(self._handle, None)
+        del self.recorded_descriptor_sets[sets:]
+        try:
+            if self._native.length > length:
+                self.truncate(length)
+            self._native.forget_objects(objects)
+        except VkDispatchError:
+            return  # the context was closed meanwhile, and the graph ends with it
 
     @internal
     def record_shader(  # noqa: PLR0913 - the signature of 0.1.0
@@ -190,7 +229,7 @@ class CommandGraph(CommandList):
         exec_limits
             Invocations along x, y and z; those beyond return at once.
         blocks
-            Workgroups along x, y and z.
+            Workgroups along x, y and z. With a 0 among them, nothing is appended.
         bound_buffers, bound_samplers
             The resources and their bindings. The members named by `shape_name` get the buffers' shapes.
         uniform_values, pc_values
@@ -227,15 +266,22 @@ class CommandGraph(CommandList):
                 raise ArgumentValueError(
                     f"{shader_description.name}: pc_values: {variable!r} was bound by another graph"
                 )
+        if 0 in groups:
+            return
         bound = BoundPlan(plan, descriptors.bindings(uniform_binding), uniform_binding)
         slots: dict[str, list[tuple[int, DType]]] = {}
         for variable, slot in variables:
             slots.setdefault(variable.name, []).append((slot.offset, slot.kind))
-        with self.recording_together():
-            self._append_dispatch(bound, block, groups, True, tuple(descriptors.parents.values()), slots)
-            self.register_parent(descriptors)
-            self.recorded_descriptor_sets.append(descriptors)
-            self.uniform_values.update({(shader_uuid, name): value for name, value in values.items()})
+        before = self.uniform_values.copy()
+        try:
+            with self.recording_together():
+                self._append_dispatch(bound, block, groups, True, tuple(descriptors.parents.values()), slots)
+                self.register_parent(descriptors)
+                self.recorded_descriptor_sets.append(descriptors)
+                self.uniform_values.update({(shader_uuid, name): value for name, value in values.items()})
+        except BaseException:
+            self.uniform_values = before
+            raise
 
     def _append(self, record: Callable[[], object], resources: Sequence[Handle] = ()) -> None:
         with self._lock:
@@ -427,9 +473,7 @@ class CommandGraph(CommandList):
             if self._arguments.probes:
                 self._submit_observed(rows, instances, queue_index)
             else:
-                self._submit_rows(rows, instances, queue_index)
-            if self._reset_on_submit:
-                self.reset()
+                self._send(rows, instances, queue_index)
 
     @property
     @internal
@@ -448,16 +492,22 @@ class CommandGraph(CommandList):
         numbered = arguments.number_launches(rows, instances)
 
         def launch() -> bool:
-            self._submit_rows(numbered, instances, queue_index)
+            self._send(numbered, instances, queue_index)
             return True
 
+        self.diagnostics.observe(launch, [probe for _, probe in arguments.probes])
+
+    def _send(self, rows: Rows, instances: int, queue_index: int) -> None:
+        """Submit, and clear the recording if it is to be: it does not run again, whatever a wait ends with."""
         try:
-            self.diagnostics.observe(launch, [probe for _, probe in arguments.probes])
-        except CheckError:
-            # The work has been submitted all the same.
-            if self._reset_on_submit:
-                self.reset()
-            raise
+            self._submit_rows(rows, instances, queue_index)
+        except OutOfDeviceMemoryError:
+            # a cached buffer whose upload failed
+            if not any([renew_contents(parent) for parent in self.parents.values()]):
+                raise
+            self._submit_rows(rows, instances, queue_index)
+        if self._reset_on_submit:
+            self.reset()
 
     def submit_any(self, instance_count: int | None = None) -> None:
         """Submit everything recorded to any one queue; see `submit`."""

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, renew_contents
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.errors import (
@@ -101,7 +101,9 @@ class Diagnostics:
         head = np.zeros(words.HEAD_WORDS, np.uint32)
         head[words.CURSOR] = words.HEAD_WORDS
         head[words.ROUNDS] = _ROUNDS_ON_CPU if on_cpu else _ROUNDS
-        self._empty_head = head.tobytes()
+        self._empty_head = empty = head.tobytes()
+        size = self.buffer.mem_size
+        self.buffer._contents = lambda: empty.ljust(size, b"\0")
         self._empty = False
 
     def observe(self, launch: Callable[[], bool], probes: Sequence[Probe]) -> bool:
@@ -124,6 +126,8 @@ class Diagnostics:
             A check was violated. The text of prints is written first.
         """
         with self._lock:
+            if renew_contents(self.buffer):
+                self._empty = True
             if not self._empty:
                 # The first submission, or the last one was interrupted.
                 self._write_head()

@@ -15,7 +15,7 @@ from vkdispatch.arrays.maps.output import Sink
 from vkdispatch.arrays.maps.source import Source
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.arrays.results import prepare_output
-from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.buffer import Buffer, cached_buffer, function_buffer, renew_contents
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.native_module import native
@@ -104,15 +104,12 @@ class Counters:
                 turns = self.turns[size] = deque(_make_zeros(size) for _ in range(_TURNS))
                 native.take_turns([each._native for each in turns])
             turns.rotate(-1)
-            if turns[-1]._native.poisoned:
-                turns[-1].write(np.zeros(size, np.uint32))
+            renew_contents(turns[-1])
             return turns[-1]
 
 
 def _make_zeros(size: int) -> Buffer[Any]:
-    zeros: Buffer[Any] = function_buffer(size, uint32, steady=True)
-    zeros.write(np.zeros(size, np.uint32))
-    return zeros
+    return cached_buffer(size, uint32, lambda: np.zeros(size, np.uint32), steady=True)
 
 
 class _ContextState:

@@ -1,5 +1,6 @@
 """The launches of a scan: which kernels, with which arguments and scratch memory."""
 
+from functools import partial
 from threading import Lock
 from typing import Any
 
@@ -9,7 +10,7 @@ from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.maps.operand import Operand, parse_operand
 from vkdispatch.arrays.maps.output import Output, parse_output
 from vkdispatch.arrays.values.words import word_count
-from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.buffer import Buffer, cached_buffer, function_buffer, renew_contents
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint32, uint64
 from vkdispatch.base.record import record, replace
@@ -232,12 +233,16 @@ def _take_board(context: Context, kind: DType, ranges: Ranges, lanes: LaneFacts)
         known: tuple[Buffer[Any], ...] = context.kept.get(name, ())
         sizes = tuple(buffer.size for buffer in known)
         fits = known and all(size >= need for size, need in zip(sizes, wanted, strict=False))
-        if fits and not known[0]._native.poisoned:
+        if fits:
+            renew_contents(known[0])
             return known
         # recorded graphs keep the board that they were recorded with
         sizes = tuple(1 << (max(need, _LEAST_SLOTS) - 1).bit_length() for need in wanted if need)
         board_kind = uint64 if has_longs else uint32
-        board = tuple(function_buffer(size, board_kind, context, steady=True) for size in sizes)
-        board[0].write(np.zeros(sizes[0], np.uint64 if has_longs else np.uint32))
+        zeros = partial(np.zeros, sizes[0], np.uint64 if has_longs else np.uint32)
+        board = (
+            cached_buffer(sizes[0], board_kind, zeros, context, steady=True),
+            *(function_buffer(size, board_kind, context, steady=True) for size in sizes[1:]),
+        )
         context.kept[name] = board
         return board

@@ -284,6 +284,8 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         values = bind_values(kernel.who, kernel.parameters, args, named)
         check_values(kernel.who, kernel.parameters, values, context, None)
         extent = kernel.compute_extent(size, values)
+        if 0 in extent:
+            raise ArgumentValueError(f"{kernel.who}: autotune: exec_size: {extent} has no invocations to time")
 
         def make_trial(local_size: int) -> ShaderFunction:
             return ShaderFunction(
@@ -354,12 +356,15 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         values = bind_values(who, parameters, args, named)
         arrays = tuple(constant.default.array for constant in constants)
         resources = make_host_resources(who, description, (*parameters, *constants), (*values, *arrays))
+        extent = kernel.compute_extent(size, resources[: len(values)])
+        if 0 in extent:
+            return
         interpret_call(
             who,
             description,
             (*parameters, *constants),
             resources,
-            kernel.compute_extent(size, resources[: len(values)]),
+            extent,
             in_groups=size.in_groups,
             local_size=kernel.assume_group(size.in_groups),
             subgroup_size=subgroup_size,

@@ -22,7 +22,7 @@ def find_program(request: Request) -> Program:
         _contexts.add(context)
         programs = context._keep(_PROGRAMS, _Programs)
         program = programs.get(request)
-        if program is None or program.is_poisoned:
+        if program is None:
             program = programs[request] = Program(context, request)
             while len(programs) > MOST_PROGRAMS:
                 programs.popitem(last=False)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base import dtype
-from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.buffer import Buffer, cached_buffer, function_buffer, renew_contents
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context, wrong_context
@@ -122,11 +122,6 @@ class Program:
         """Whether the program has no passes, as for transforms of length 1."""
         return not self._passes
 
-    @property
-    def is_poisoned(self) -> bool:
-        """Whether an upload of a lookup table failed."""
-        return any(table._native.poisoned for table in self._tables.values())
-
     def run(self, buffers: Mapping[int, Buffer[Any]], graph: CommandGraph | None) -> None:
         """Queue the passes, or append them to a graph; see `launch`."""
         if graph is None:
@@ -148,6 +143,8 @@ class Program:
                 self._scratch = _allocate_scratch(self._scratch_sizes)
             for buffer in self._scratch.values():
                 buffer._native.announce()
+            for table in self._tables.values():
+                renew_contents(table)
             bound = {**buffers, **self._tables, **self._scratch}
             for step in self._passes:
                 arguments = (*(bound[number] for number in step.buffers), *step.words)
@@ -158,7 +155,8 @@ class Program:
         """Append the passes to a graph."""
         with self._lock:
             scratch = self._graph_scratch.get(graph)
-            if scratch is None:
+            # after a reset, nothing tells that the first pass overwrites what a failure left
+            if scratch is None or any(buffer._native.poisoned for buffer in scratch.values()):
                 scratch = self._graph_scratch[graph] = _allocate_scratch(self._scratch_sizes)
         bound = {**buffers, **self._tables, **scratch}
         with graph.recording_together():
@@ -208,7 +206,7 @@ def _compile_passes(
 def _bind_kernel(
     context: Context, name: str, source: str, binding_count: int, push_constant_size: int
 ) -> tuple[ComputePlan, native.Launcher]:
-    plan = ComputePlan(source, [_STORAGE_BUFFER] * binding_count, push_constant_size, name)
+    plan = ComputePlan(source, [_STORAGE_BUFFER] * binding_count, push_constant_size, name, context=context)
     written = find_written_bindings(source)
     slots: list[native.ArgumentSlot] = [
         native.BufferSlot(binding=binding, writes=binding in written) for binding in range(binding_count)
@@ -243,9 +241,7 @@ def _reject_value(position: int, value: object) -> bytes:
 
 
 def _upload(size: int, contents: bytes) -> Buffer[Any]:
-    buffer = _allocate(size)
-    buffer.write(contents)
-    return buffer
+    return cached_buffer(_words(size), dtype.uint32, lambda: contents)
 
 
 def _allocate_scratch(sizes: Mapping[int, int]) -> Mapping[int, Buffer[Any]]:
@@ -254,7 +250,11 @@ def _allocate_scratch(sizes: Mapping[int, int]) -> Mapping[int, Buffer[Any]]:
 
 def _allocate(size: int) -> Buffer[Any]:
     """Return uninitialized memory of at least `size` bytes, in words."""
-    return function_buffer((max(size + 3, 4) // 4,), dtype.uint32)
+    return function_buffer(_words(size), dtype.uint32)
+
+
+def _words(size: int) -> int:
+    return max(size + 3, 4) // 4
 
 
 def _run_immediately(

@@ -49,7 +49,10 @@ class Background::Worker {
     const int failure = pthread_create(&thread, &attributes, work, holder.get());
     pthread_attr_destroy(&attributes);
     if (failure != 0) {
-      throw Error(ErrorKind::out_of_memory, "no thread for a compiler could be started");
+      throw Error(
+          ErrorKind::out_of_memory,
+          "no thread for a compiler could be started, which needs 1 GiB of address space: a limit of threads "
+          "(ulimit -u, or that of a container) or of memory (ulimit -v) is too low");
     }
     static_cast<void>(holder.release());
   }

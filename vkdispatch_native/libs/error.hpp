@@ -9,7 +9,7 @@
 
 namespace vkd {
 
-enum class ErrorKind { vulkan, device_lost, out_of_memory, invalid_value, device_timeout };
+enum class ErrorKind { vulkan, device_lost, out_of_memory, invalid_value, device_timeout, closed };
 
 class Error : public std::runtime_error {
  public:

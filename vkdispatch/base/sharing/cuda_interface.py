@@ -1,6 +1,7 @@
 """CUDA's array interface, version 3: what `__cuda_array_interface__` shows, and what it is read as."""
 
 import math
+from operator import index
 from typing import Any
 
 from vkdispatch.base import dtype
@@ -73,17 +74,25 @@ def read_interface(obj: object, ordinal: int) -> CudaElements:
         raise ArgumentValueError(f"obj: its __cuda_array_interface__ lacks {', '.join(missing)}")
     if interface.get("mask") is not None:
         raise ArgumentValueError("obj: expected an array without a mask; buffers have none")
-    shape, component = tuple(interface["shape"]), np.dtype(interface["typestr"])
+    try:
+        shape, component = tuple(map(index, interface["shape"])), np.dtype(interface["typestr"])
+        address, is_read_only = interface["data"]
+        address, strides = index(address or 0), interface.get("strides")
+        strides = None if strides is None else tuple(map(index, strides))
+    except (TypeError, ValueError) as error:
+        raise ArgumentValueError(f"obj: its __cuda_array_interface__ is invalid: {error}") from None
     kind = dtype.from_numpy_dtype(component, "obj")
     if len(shape) > MAX_AXES:
         raise ArgumentValueError(f"obj: a buffer has at most {MAX_AXES} axes, got {len(shape)} in {shape}")
-    strides = interface.get("strides")
-    if strides is not None and not is_in_c_order(shape, tuple(strides), component.itemsize):
-        raise ArgumentValueError("obj: expected elements in C order; copy it so, with cupy.ascontiguousarray")
-    address, is_read_only = interface["data"]
     size = math.prod(shape) * component.itemsize
+    if min(shape, default=0) < 0 or (strides is not None and len(strides) != len(shape)):
+        raise ArgumentValueError(f"obj: no array has the shape {shape} and the strides {strides}")
+    if address < 0 or address + size >= 1 << 64 or (size and not address):
+        raise ArgumentValueError(f"obj: no memory has {size} bytes at the address {address:#x}")
+    if strides is not None and not is_in_c_order(shape, strides, component.itemsize):
+        raise ArgumentValueError("obj: expected elements in C order; copy it so, with cupy.ascontiguousarray")
     stream = parse_dlpack_stream(interface.get("stream") or current_stream(ordinal, obj))
-    return CudaElements(address or 0, size, shape, kind, bool(is_read_only), stream)
+    return CudaElements(address, size, shape, kind, bool(is_read_only), stream)
 
 
 def find_elements(elements: CudaElements, context: Context, is_read_only: bool) -> native.Buffer:

@@ -1,6 +1,7 @@
 """Memory of other libraries, taken by DLPack."""
 
 import math
+import operator
 import sys
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -58,7 +59,9 @@ def take_elements(x: Any, name: str, context: Context | None = None) -> Elements
     what = describe_array(x)
     _require_plain(x, name)
     try:
-        device = tuple(int(each) for each in x.__dlpack_device__())
+        device = tuple(map(operator.index, x.__dlpack_device__()))
+        if len(device) != 2:
+            raise SharingError(f"{name}: {what} says that its DLPack device is {device}; expected two ints")
         stream = None
         if device[0] in (CUDA, MANAGED):
             context = context or get_context()
@@ -87,8 +90,6 @@ def take_elements(x: Any, name: str, context: Context | None = None) -> Elements
             f"{name}: {what} says that it lies on the DLPack device {device}, and its tensor on "
             f"{tensor.device}"
         )
-    if tensor.address == 0 and 0 not in shape:
-        raise SharingError(f"{name}: {what} has no memory")
     if strides is None:
         strides = native.c_strides(shape)
     flags = READ_ONLY if _find_library(x) in _IMMUTABLE else tensor.flags & READ_ONLY

@@ -7,7 +7,7 @@ from typing import Any, overload
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentOverflowError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import compute_on
 from vkdispatch.numpy.basics.elementwise import floor
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
@@ -129,7 +129,7 @@ def arange(
         limits = np.iinfo(kind)
         for value in (first, second) if count else ():
             if not limits.min <= value <= limits.max:
-                raise OverflowError(f"arange: {value} does not fit {kind}")
+                raise ArgumentOverflowError(f"arange: {value} does not fit {kind}")
         width = 1 << (8 * narrow.itemsize)
         operands = (INDEX, _wrap(first, width, narrow), _wrap(second - first, width, narrow))
     else:
@@ -283,6 +283,7 @@ def logspace(
     Array([   1.,   10.,  100., 1000.], dtype=float64)
     """
     limits = [read_nested(each) for each in (start, stop, base)]
+    parse_shape(num, "num")
     host = _on_host.logspace(limits[0], limits[1], num, endpoint, limits[2], None, axis)
     return asarray(host, _default_if_python(host, [start, stop, base], dtype))
 
@@ -297,6 +298,7 @@ def geomspace(
     >>> vnp.geomspace(1, 1000, 4)
     Array([   1.,   10.,  100., 1000.], dtype=float64)
     """
+    parse_shape(num, "num")
     host = _on_host.geomspace(read_nested(start), read_nested(stop), num, endpoint, None, axis)
     return asarray(host, _default_if_python(host, [start, stop], dtype))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentOverflowError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.dtypes import Kind, bool_, default_real, float64, kernel_type, resolve
 from vkdispatch.numpy.core.expressions import (
@@ -40,6 +40,8 @@ def broadcast_shapes(shapes: Sequence[Shape], name: str) -> Shape:
         return first
     try:
         return np.broadcast_shapes(*shapes)
+    except RuntimeError as error:
+        raise ArgumentValueError(f"{name}: more axes than NumPy broadcasts: {error}") from None
     except ValueError:
         text = " ".join(str(shape) for shape in shapes)
         raise ArgumentValueError(
@@ -57,7 +59,7 @@ def number_as(value: Any, kind: Kind, name: str = "value") -> Any:
         number = int(value)
         low, high = _INTEGER_LIMITS[kind]
         if not low <= number <= high:
-            raise OverflowError(f"{name}: Python integer {number} out of bounds for {kind}")
+            raise ArgumentOverflowError(f"{name}: Python integer {number} out of bounds for {kind}")
         return number
     if kind.kind == "b":
         return bool(value)

@@ -7,11 +7,12 @@ from typing import Any, overload
 
 import numpy as np
 
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, OversizedBufferError
 from vkdispatch.base.buffer import asbuffer as upload
 from vkdispatch.base.context import use_context
 from vkdispatch.base.dtype import component_count, component_type, is_complex
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentOverflowError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.application import assign, cast, make_operation
 from vkdispatch.numpy.core.array import Array, OfScalar, Scalar, ScalarT, ShapeT, array_of, value_of
 from vkdispatch.numpy.core.blanks import find_host_array
@@ -38,6 +39,8 @@ def parse_shape(shape: Any, name: str = "shape") -> Shape:
         raise ArgumentTypeError(f"{name}: expected an int or a tuple of ints, got {shape!r}") from None
     if any(length < 0 for length in lengths):
         raise ArgumentValueError(f"{name}: negative dimensions are not allowed, got {lengths}")
+    if math.prod(max(length, 1) for length in lengths) > native.MOST_ELEMENTS:
+        raise OversizedBufferError(f"{name}: {lengths} has more elements than any memory")
     return lengths
 
 
@@ -197,7 +200,7 @@ def host_data(obj: Any, kind: Kind | None = None) -> "np.ndarray[Any, Any]":
             data = np.asarray(nested)
             if data.dtype.kind == "O" and data.size and _are_numbers(data):
                 if kind is None:
-                    raise OverflowError(f"obj: a Python integer fits no dtype of integers, in {obj!r:.60}")
+                    raise ArgumentOverflowError(f"obj: a Python integer fits no dtype of integers, in {obj!r:.60}")
                 data = np.asarray(nested, kind)
             elif kind is not None and data.dtype.kind in "iufc" and kind.kind in "iuf":
                 data = np.asarray(nested, kind)  # NumPy refuses Python numbers that do not fit

@@ -7,7 +7,7 @@ from threading import RLock
 from typing import Any
 from weakref import ref
 
-from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.buffer import Buffer, OversizedBufferError, function_buffer
 from vkdispatch.base.errors import describe_place
 from vkdispatch.base.native_module import native
 from vkdispatch.execution_pipeline.command_graph import current, pause_recording
@@ -353,6 +353,7 @@ native.settle_with(_settle_memory)
 native.bound_expressions(_MOST_NODES, _MOST_READS, _MOST_HELD)
 native.serve_expressions(
     package=_PACKAGE,
+    oversized=OversizedBufferError,
     allocate=function_buffer,
     wrap=Buffer.of_memory,
     evaluate=evaluate,

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffer import Buffer, cached_buffer, renew_contents
 from vkdispatch.base.context import Context
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.constants import ConstantArray
@@ -29,9 +29,10 @@ def _upload(constant: ConstantArray, context: Context) -> Buffer[Any]:
     with _lock:
         known: Buffer[Any] | None = context._states.get(constant)
         if known is not None and not known.destroyed:
+            renew_contents(known)
             return known
-        buffer: Buffer[Any] = Buffer(constant.shape, constant.var_type, context=context)
-        buffer.write(constant.array)
+        array = constant.array  # the buffer must not refer to the constant, its key
+        buffer = cached_buffer(constant.shape, constant.var_type, lambda: array, context)
         context._states[constant] = buffer
         return buffer
 

@@ -70,7 +70,7 @@ def build_kernel(
     source = description.shader_source(local_size, variant)
     layout = description.layout(variant)
     try:
-        plan = _compile(kernel, source, variant, 0 if layout.uniform else layout.size)
+        plan = _compile(kernel, source, variant, 0 if layout.uniform else layout.size, context)
         places = description.places(variant)
         return bind_kernel(context, plan, kernel.slots, layout, source, variant, coarsening, places)
     except ValueError as error:
@@ -79,13 +79,22 @@ def build_kernel(
         raise ArgumentValueError(f"{who}: {error}{more}") from error
 
 
-def _compile(kernel: KernelSource, source: ShaderSource, variant: Variant, pc_size: int) -> ComputePlan:
+def _compile(
+    kernel: KernelSource, source: ShaderSource, variant: Variant, pc_size: int, context: Context
+) -> ComputePlan:
     who, description = kernel.who, kernel.description
     try:
         types = description.binding_types(variant)
         spirv = compile_glsl(source.code, description.name, source.with_line_directives)
         return ComputePlan(
-            source.code, types, pc_size, description.name, spirv=spirv, checked=True, place=kernel.place
+            source.code,
+            types,
+            pc_size,
+            description.name,
+            spirv=spirv,
+            checked=True,
+            context=context,
+            place=kernel.place,
         )
     except ShaderBuildError as error:
         log = error.compiler_log or ""

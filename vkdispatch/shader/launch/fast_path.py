@@ -5,8 +5,9 @@ from collections.abc import Callable, Sequence
 from operator import itemgetter
 from typing import Any
 
+from vkdispatch.base.buffer import renew_contents
 from vkdispatch.base.command_list import ALL_QUEUES
-from vkdispatch.base.errors import VulkanError
+from vkdispatch.base.errors import OutOfDeviceMemoryError, UsageError, VulkanError
 from vkdispatch.base.handle import Handle
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.ir.variant import Variant
@@ -91,7 +92,10 @@ class FastPath:
                 if graph._append_dispatch(kernel, values, limit, self._in_groups, resources):
                     return True
             return False
-        except VulkanError:
+        except (VulkanError, UsageError, OutOfDeviceMemoryError):
+            # The checking path says what happened to the context, and writes constants that a failure took.
+            if any([renew_contents(each) for each in self._constants]):
+                return False
             if self._kernels[0].plan.context.usable:
                 raise
             return False

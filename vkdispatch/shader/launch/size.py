@@ -80,7 +80,7 @@ class LaunchSize:
         Raises
         ------
         ValueError
-            The result is not 1 to 3 positive ints.
+            The result is not 1 to 3 ints of 0 or more.
         """
         if self.fixed is not None:
             return self.fixed
@@ -204,13 +204,13 @@ def _pass_call_values(function: Callable[[CallValues], Any], names: tuple[str, .
 
 
 def parse_extent(option: str, value: object) -> Extent:
-    """Return 1 to 3 positive ints padded with 1 to three. Raises ValueError for anything else."""
+    """Return 1 to 3 ints of 0 or more, padded with 1 to three. Raises ValueError for anything else."""
     axes = value if isinstance(value, tuple) else (value,)
     if not 1 <= len(axes) <= 3 or not all(_is_integer(axis) for axis in axes):
         raise ArgumentValueError(f"{option}: expected {_FORMS}; got {value!r}")
     x, y, z = (*(operator.index(axis) for axis in axes), 1, 1)[:3]
-    if x < 1 or y < 1 or z < 1:
-        raise ArgumentValueError(f"{option}: every size must be at least 1, got {(x, y, z)}")
+    if x < 0 or y < 0 or z < 0:
+        raise ArgumentValueError(f"{option}: sizes cannot be negative, got {(x, y, z)}")
     return (x, y, z)
 
 
@@ -234,7 +234,10 @@ def parse_local_size(value: object) -> Extent | None:
     if isinstance(value, str) or not (_is_integer(value) or isinstance(value, (tuple, list))):
         raise ArgumentTypeError(f"local_size: expected 1 to 3 ints, such as (256, 1, 1), got {value!r}")
     try:
-        return parse_extent("local_size", tuple(value) if isinstance(value, list) else value)
+        size = parse_extent("local_size", tuple(value) if isinstance(value, list) else value)
+        if 0 not in size:
+            return size
+        raise ArgumentValueError
     except ArgumentValueError:
         raise ArgumentValueError(f"local_size: expected 1 to 3 positive ints, got {value!r}") from None
 

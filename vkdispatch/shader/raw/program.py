@@ -96,6 +96,7 @@ class RawProgram:
                 self._raw.name,
                 spirv=spirv,
                 checked=True,
+                context=context,
                 entry_point=self.code.entry_point,
                 specialization=constants,
                 uniform_blocks=self._raw.uniform_blocks,
