@@ -10,10 +10,12 @@ from vkdispatch.analyses.layout import (
 from vkdispatch.analyses.naming import plan_names
 from vkdispatch.analyses.packed_buffers import is_lacking, packed_buffers
 from vkdispatch.base.dtype import (
+    array_shape,
     bfloat16,
     component_count,
     component_type,
     is_array,
+    item_of,
     uint32,
 )
 from vkdispatch.base.dtypes.composite import array_type
@@ -200,7 +202,8 @@ def _interface(kernel: Kernel, layout: ArgumentLayout, packing: Packing) -> list
         lines += [*BFLOAT16_BITS.strip().splitlines(), ""]
     lines += helper_lines(contents(kernel).expressions)
     for array in kernel.shared:
-        lines.append(f"shared {array.dtype.glsl_type} {array.name}[{array.size}];")
+        axes = "".join(f"[{count}]" for count in (array.size, *array_shape(array.dtype)))
+        lines.append(f"shared {item_of(array.dtype).glsl_type} {array.name}{axes};")
     if kernel.shared:
         lines.append("")
     return lines

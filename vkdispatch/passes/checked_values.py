@@ -29,6 +29,7 @@ from vkdispatch.ir import (
     Statement,
     Storage,
     Store,
+    describe_array,
     root_of,
 )
 from vkdispatch.ir.location import Loc
@@ -280,10 +281,9 @@ def _describe_indexed(expr: Expr) -> str:
         return f"buffer {expr.value.label!r}"
     if isinstance(expr.value, SharedArray):
         return f"shared buffer {expr.value.name!r}"
-    array = expr.args[0].value
-    if isinstance(array, Register) and is_array(array.dtype):
-        return f"local array {array.name!r}"
     base = expr.args[0].dtype
+    if is_array(base):
+        return describe_array(expr)
     return f"a {base.name}" if is_vector(base) or is_complex(base) else f"the columns of a {base.name}"
 
 

@@ -4,6 +4,7 @@ import math
 
 from vkdispatch.base.dtype import DType, float32, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.structures import leaf_type
 from vkdispatch.codegen.trace.operands import GpuValue
 from vkdispatch.codegen.trace.placeholders import refuse_placeholders
 from vkdispatch.ir import Argument, ImageBinding, SharedArray, Storage
@@ -79,10 +80,11 @@ class Declarations:
         self._resources.append(storage)
         return storage
 
-    def field_of(self, storage: Storage, path: tuple[str, ...], kind: DType) -> Storage:
+    def field_of(self, storage: Storage, path: tuple[str, ...]) -> Storage:
         """Return the storage of a field of a buffer of structures."""
         key = (storage.index, path)
         if key not in self._fields:
+            kind = leaf_type(storage.dtype, path)
             self._fields[key] = Storage(storage.index, kind, storage.label, None, storage, path)
         return self._fields[key]
 
