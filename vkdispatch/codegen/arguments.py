@@ -170,6 +170,8 @@ def declare_argument(
         return _declare_image(recorder, name, origin, kind, default)
     arg_type = ArgType.CONSTANT if origin is Constant else ArgType.VARIABLE
     value, member = _declare_value(recorder, name, name, kind)
+    if arg_type is ArgType.VARIABLE:
+        recorder.note_variable(member)
     return value, ShaderArgumentInfo(
         name,
         arg_type,

@@ -371,7 +371,7 @@ def _select(expr: Expr, names: Names) -> tuple[str, int]:
 
 def _length(expr: Expr, names: Names) -> tuple[str, int]:
     if isinstance(expr.value, SharedArray):
-        return literal_text(expr.value.size, uint32), POSTFIX
+        return literal_text(names.shared.get(id(expr.value), expr.value.size or 0), uint32), POSTFIX
     kind = expr.dtype.glsl_type
     if isinstance(expr.value, Register):
         return f"{kind}({expr.value.name}.length())", POSTFIX

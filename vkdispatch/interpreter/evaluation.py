@@ -282,7 +282,7 @@ def _select(batch: Evaluator, expr: Expr, lanes: Lanes) -> Array:
 
 def _length(batch: Evaluator, expr: Expr, lanes: Lanes) -> Array:
     if isinstance(expr.value, SharedArray):
-        return make_uniform(expr.value.size, expr.dtype)
+        return make_uniform(batch.program.shared_sizes[id(expr.value)], expr.dtype)
     assert isinstance(expr.value, Storage)
     return make_uniform(batch.program.memory.buffers[expr.value.index].size, expr.dtype)
 

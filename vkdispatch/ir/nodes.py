@@ -156,12 +156,16 @@ class Storage:
 
 @record(eq=False)
 class SharedArray:
-    """An array of `size` elements in workgroup memory; `shape` has one to three axes."""
+    """An array of `size` elements in workgroup memory; `shape` has one to three axes.
+
+    An axis may be an integer made of the arguments of a call. Then `size` is None, and each call has a
+    `Variant` for its sizes.
+    """
 
     name: str
     dtype: DType
-    size: int
-    shape: tuple[int, ...] = ()
+    size: int | None
+    shape: "tuple[int | Expr, ...]" = ()
 
 
 @record(eq=False)

@@ -195,7 +195,8 @@ class CheckedValues:
         size = _find_static_size(expr)
         thing = expr.value
         assert isinstance(thing, (Storage, SharedArray)) or size is not None
-        length = Expr(Op.LENGTH, self._length, (), thing) if size is None else uint(size)
+        long = self._length if isinstance(thing, Storage) else uint32
+        length = Expr(Op.LENGTH, long, (), thing) if size is None else uint(size)
         good = self._report.register(bool_)
         unsigned = uint64 if wide or length.dtype is uint64 else uint32
         within = less(cast(value, unsigned), cast(length, unsigned))

@@ -107,15 +107,16 @@ def precise(x: Any) -> Any:
     return ShaderVariable(current().declare(value.dtype, value, precise=True))
 
 
-def shared_buffer(
-    var_type: DType | type[Any], size: int | tuple[int, ...], var_name: str | None = None
-) -> BufferVariable:
+def shared_buffer(var_type: DType | type[Any], size: Any, var_name: str | None = None) -> BufferVariable:
     """Declare an array that the workgroup shares: of `size` elements, or of up to three axes of these sizes.
 
     The elements are of a dtype, or of a dataclass as in `Buff[SomeDataclass]`. Several axes lie in row-major
-    order.
+    order. A size is a Python int, or an integer made of `Const` arguments such as `2 * n`: then the kernel is
+    compiled for each size that calls ask for, and each call is checked in full, which takes longer than other
+    calls. A kernel keeps the last 64 sizes.
 
-    Raises TypeError or ValueError for a bad type or size, RuntimeError outside tracing.
+    Raises TypeError or ValueError for a bad type or size, RuntimeError outside tracing. A call raises
+    ValueError for a size below 1, or more than the device has.
     """
     kind, owner = _element_type(var_type, "shared_buffer")
     if not is_structure(kind):

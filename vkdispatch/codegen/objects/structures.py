@@ -241,7 +241,7 @@ class ItemArray:
                 mine, other = self._kind.name, value._kind.name
                 raise located(ArgumentValueError, f"{self._noun} of {mine} takes no array of {other}")
             self._take(value)
-        elif isinstance(value, (list, tuple, np.ndarray)):
+        elif _is_sequence(value):
             self._fill_from(value)
         elif is_structure(item := self.var_type):
             assert self._owner is not None
@@ -276,6 +276,12 @@ class ItemArray:
         if is_array(kind):
             # all values are read before any of them is overwritten
             rows = [row._copy() if isinstance(row, ItemArray) else row for row in values]
+            wrong = next((row for row in rows if not (isinstance(row, ItemArray) or _is_sequence(row))), None)
+            if wrong is not None:
+                raise located(
+                    ArgumentTypeError,
+                    f"{self._noun} of the shape {self.shape} takes a sequence for each row, got {wrong!r}",
+                )
             for indices, row in zip(places, rows, strict=True):
                 self._part(indices, kind, None)._fill(row)
         elif is_structure(kind):
@@ -305,6 +311,10 @@ def _split_index(index: Any) -> tuple[Any, ...]:
             value = index._value()
             return tuple(ShaderVariable(ex.component(value, axis)) for axis in range(kind.child_count))
     return (index,)
+
+
+def _is_sequence(value: object) -> bool:
+    return isinstance(value, (list, tuple, np.ndarray))
 
 
 def _visit(shape: Sequence[int], action: Callable[[tuple[Expr, ...]], None]) -> None:
