@@ -48,6 +48,7 @@ _NAMES = {
         "ShaderBuildError SharingError UnsupportedError UsageError VkDispatchError VulkanError "
         "WaitTimeoutError"
     ),
+    "base.structures": "fixed_array",
     "base.synchronization.event": "Event ReadFuture record_event wait_event",
     "base.image": "Image Image1D Image2D Image2DArray Image3D Sampler",
     "base.images.format": "AddressMode BorderColor Filter image_format image_type image_view_type",

@@ -168,6 +168,7 @@ from vkdispatch.base.process.logging import (
     set_log_level,
 )
 from vkdispatch.base.sharing.shared_memory import SharedMemory
+from vkdispatch.base.structures import fixed_array
 from vkdispatch.base.synchronization.event import Event, ReadFuture, record_event, wait_event
 from vkdispatch.base.synchronization.signal import Signal
 from vkdispatch.codegen import ShaderSource
@@ -366,6 +367,7 @@ __all__ = [
     "empty_pinned",
     "explain",
     "fft",
+    "fixed_array",
     "flip",
     "float16",
     "float32",

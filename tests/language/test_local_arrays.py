@@ -389,3 +389,96 @@ def test_wrong_arguments_are_refused(use: Callable[[], Any], error: type[Excepti
 def test_arrays_cannot_be_used_in_another_kernel() -> None:
     with pytest.raises(RuntimeError, match="while a kernel is traced"):
         vc.local_array(f32, 4)
+
+
+# ---- several axes --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_several_axes(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(variants, "_FORCED", frozenset(form.split(",")) - {"", "checked"})
+
+    def kernel(x: Buff[f32], out: Buff[f32]) -> None:
+        i = gid()
+        a = vc.local_array(f32, (3, 4))
+        b = vc.local_array(f32, (4, 2), "b")
+        product = vc.local_array(f32, (3, 2))
+        for r in range(3):
+            for k in range(4):
+                a[r, k] = x[(i + r * 4 + k) % 11]
+        for k in vc.range(4):
+            for c in vc.range(2):
+                b[k][c] = x[(i * 2 + k + c) % 11]
+        for r in vc.range(3):
+            for c in vc.range(2):
+                for k in vc.range(4):
+                    product[r, c] += a[r, k] * b[k, c]
+        product[i % 3][:] = product[(i + 1) % 3]
+        row = product[-1]
+        row[1] += 100
+        copied = product[:]
+        copied[2, 1] = 0
+        total = 0.0
+        for line in product:
+            for value in line:
+                total = total * 3 + value
+        place = vc.to_ivec2(i % 3, 1)
+        out[i] = total + copied[2, 1] + product[place] * 1000 + len(a) + a.size + a.shape[1]
+
+    x = np.random.default_rng(1).integers(-3, 4, 11).astype(np.float32)
+    check = "bounds" if form == "checked" else False
+    _, out = run(kernel, x, np.zeros(11, np.float32), size=11, check=check)
+    for i in range(11):
+        a = np.array([[x[(i + r * 4 + k) % 11] for k in range(4)] for r in range(3)])
+        b = np.array([[x[(i * 2 + k + c) % 11] for c in range(2)] for k in range(4)])
+        product = a @ b
+        product[i % 3] = product[(i + 1) % 3]
+        product[2, 1] += 100
+        total = 0.0
+        for value in product.flat:
+            total = total * 3 + value
+        assert out[i] == total + product[i % 3, 1] * 1000 + 3 + 12 + 4
+
+
+@pytest.mark.parametrize("kind", [b8, i16, i64, f16, f64, c64, v3, m2], ids=lambda k: k.name)
+def test_axes_of_every_element_type(kind: DType) -> None:
+    need(kind)
+
+    def kernel(x: Buff[kind], out: Buff[kind]) -> None:  # type: ignore[valid-type]
+        i = gid()
+        a = vc.local_array(kind, (2, 3))
+        for k in range(6):
+            a[k // 3, k % 3] = x[(i + k) % 7]
+        a[i % 2][:] = x[i]
+        a[0, 2] = a[1, i % 3]
+        out[i] = a[0, i % 3]
+
+    rng = np.random.default_rng(3)
+    shape = (7, *kind.true_numpy_shape)
+    x = (rng.random(shape) * 100 - 50).astype(host(kind))
+    if kind is b8:
+        x = rng.random(shape) > 0.5
+    _, out = run(kernel, x, np.ones_like(x), size=7)
+    for i in range(7):
+        a = [[x[(i + 3 * r + c) % 7] for c in range(3)] for r in range(2)]
+        a[i % 2] = [x[i]] * 3
+        a[0][2] = a[1][i % 3]
+        np.testing.assert_array_equal(out[i], a[0][i % 3])
+
+
+AXES: list[tuple[Callable[[Any], Any], type[Exception], str]] = [
+    (lambda a: a[2, 0], IndexError, "index 2 is out of range for axis 0 of a local array of 2 elements"),
+    (lambda a: a[0, -4], IndexError, "index -4 is out of range for axis 1"),
+    (lambda a: a[0][3], IndexError, "index 3 is out of range for a local array of 3 elements"),
+    (lambda a: a[0, 0, 0], ValueError, "takes up to 2 indices, got 3"),
+    (lambda a: a[()], ValueError, "takes up to 2 indices, got 0"),
+    (lambda a: a.__setitem__(slice(None), [1, 2]), TypeError, "cannot|takes|expected"),
+    (lambda a: a.__setitem__(0, [1, 2]), ValueError, "of 3 elements takes no 2 values"),
+    (lambda a: a.__setitem__(0, vc.local_array(f32, 2)), ValueError, "takes no array of"),
+]
+
+
+@pytest.mark.parametrize(("use", "error", "message"), AXES)
+def test_wrong_axes_are_refused(use: Callable[[Any], Any], error: type[Exception], message: str) -> None:
+    with vc.shader_context(), pytest.raises(error, match=message):
+        use(vc.local_array(f32, (2, 3)))

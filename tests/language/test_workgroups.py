@@ -14,6 +14,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.abbreviations import (
     Buff,
     Const,
+    Var,
     f16,
     f32,
     f64,
@@ -566,3 +567,83 @@ def test_negative_numbers_survive_index_arithmetic() -> None:
     magnitude, wrapped_around = evaluate(forms, (i32, x))
     same(magnitude, np.abs(x) % 5)
     same(wrapped_around, wrapped(x + 1000, u32) % 7)
+
+
+# -- shared memory of which calls decide the size
+
+
+def sum_pieces(x: Buff[f32], facts: Buff[i32], n: Const[i32], rows: Const[u32]) -> None:
+    lane, group = vc.local_invocation_id().x, vc.workgroup_id().x
+    tile = vc.shared_buffer(f32, 2 * n, "tile")
+    grid = vc.shared_buffer(i32, (n // 2 + 1, rows), "grid")
+    for k in vc.range(2 * n):
+        if k % 8 == lane:
+            tile[k] = x[group * 8 + lane] + k
+    grid[0, 1] = 5
+    vc.barrier()
+    total = 0.0
+    for k in vc.range(2 * n):
+        total += tile[k]
+    x[group * 8 + lane] = total
+    facts[0] = tile.size * 1000 + grid.size * 10 + grid[0, 1] + grid.shape.y * 100000
+
+
+@pytest.mark.parametrize("check", [False, True])
+def test_calls_decide_the_size_of_shared_memory(check: bool) -> None:
+    kernel = vd.shader(workgroups="x.size // 8", local_size=8, check=check)(sum_pieces)
+    assert "tile[/* as calls decide */]" in str(kernel.get_src())
+    with pytest.raises(RuntimeError, match="calls decide the size"):
+        kernel.build()
+    before = np.arange(24, dtype=np.float32)
+    for n, rows in ((1, 2), (5, 3), (8, 3), (5, 3)):
+        tiles = np.array([[before[g * 8 + k % 8] + k for k in range(2 * n)] for g in range(3)])
+        x, facts = vd.asbuffer(before), vd.asbuffer(np.zeros(1, np.int32))
+        kernel(x, facts, n, rows)
+        hosts = before.copy(), np.zeros(1, np.int32)
+        kernel.interpret(*hosts, n, rows)
+        for found in (x.read(0), hosts[0]):
+            np.testing.assert_array_equal(found, np.repeat(tiles.sum(axis=1), 8))
+        count = 2000 * n + (n // 2 + 1) * rows * 10 + 5 + rows * 100000
+        assert facts.read(0)[0] == hosts[1][0] == count
+    for n in (0, -3):
+        for launch, arguments in ((kernel, (x, facts)), (kernel.interpret, hosts)):
+            with pytest.raises(ValueError, match=rf"'tile': its size is {2 * n} .* at least 1 \(test_work"):
+                launch(*arguments, n, 2)  # type: ignore[operator]
+    with pytest.raises(ValueError, match=r"shared buffers take \d+ bytes .*'tile' 2000000.* has \d+"):
+        kernel(x, facts, 10**6, 2)
+
+
+def test_sizes_of_shared_memory_are_kept_in_bounds() -> None:
+    kernel = vd.shader(workgroups="x.size // 8", local_size=8)(sum_pieces)
+    x, facts = vd.asbuffer(np.zeros(8, np.float32)), vd.asbuffer(np.zeros(1, np.int32))
+    for n in range(1, 70):
+        kernel(x, facts, n, 2)
+        assert facts.read(0)[0] == 2000 * n + (n // 2 + 1) * 20 + 5 + 200000
+    assert len(kernel._built) == 64
+    graph = vd.CommandGraph()
+    x.write(np.arange(8, dtype=np.float32))
+    kernel(x, facts, 4, 2, graph=graph)
+    kernel(x, facts, 6, 3, graph=graph)
+    graph.submit()
+    first = np.arange(8).sum() + 28
+    assert x.read(0)[0] == 12 * first + 66 and facts.read(0)[0] == 12000 + 120 + 5 + 300000
+
+
+@pytest.mark.parametrize(
+    ("size", "message"),
+    [
+        (lambda x, n, v: n * 1.5, "integers made of Const"),
+        (lambda x, n, v: v, "a Var may change"),
+        (lambda x, n, v: 2 * v + n, "a Var may change"),
+        (lambda x, n, v: x.size, "integers made of Const"),
+        (lambda x, n, v: vc.global_invocation_id().x, "integers made of Const"),
+        (lambda x, n, v: (n, 0), "must be at least 1"),
+        (lambda x, n, v: (n, 1, 1, 1), "tuple of 1 to 3"),
+    ],
+)
+def test_other_sizes_of_shared_memory_are_refused(size: Any, message: str) -> None:
+    def kernel(x: Buff[f32], n: Const[i32], v: Var[i32]) -> None:
+        vc.shared_buffer(f32, size(x, n, v))
+
+    with pytest.raises((TypeError, ValueError), match=message):
+        vd.shader(1)(kernel)

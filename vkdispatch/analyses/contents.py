@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 
-from vkdispatch.base.dtype import DType, component_type, compute_type, is_cooperative
+from vkdispatch.base.dtype import DType, component_type, compute_type, is_cooperative, item_of
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.record import field, record
 from vkdispatch.base.structures import leaves_of
@@ -231,7 +231,7 @@ def usage(kernel: Kernel) -> Usage:
     found.dtypes.update(array.dtype for array in kernel.shared)
     for buffer in kernel.resources:
         if isinstance(buffer, Storage):
-            found.stored.update(leaf for _, leaf, _ in leaves_of(buffer.dtype))
+            found.stored.update(item_of(leaf) for _, leaf, _ in leaves_of(buffer.dtype))
     found.dtypes.update(map(compute_type, found.stored))
     for statement in contents(kernel).statements:
         if isinstance(statement, Effect) and statement.function.startswith("subgroup"):

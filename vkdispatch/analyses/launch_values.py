@@ -1,6 +1,7 @@
 """Values of a kernel in one launch: integers as linear forms of ids and loop counters."""
 
-from collections.abc import Callable, Iterator, Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from vkdispatch.analyses.linear import (
     Extent,
@@ -13,7 +14,8 @@ from vkdispatch.analyses.linear import (
     linear,
     pair_components,
 )
-from vkdispatch.base.dtype import component_type, is_float_dtype
+from vkdispatch.base.dtype import component_type, is_float_dtype, is_integer_dtype, is_scalar
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import field, record
 from vkdispatch.ir import (
     Argument,
@@ -21,6 +23,7 @@ from vkdispatch.ir import (
     Builtin,
     Declare,
     Expr,
+    Kernel,
     Op,
     Register,
     Storage,
@@ -29,6 +32,7 @@ from vkdispatch.ir import (
     root_of,
     walk,
 )
+from vkdispatch.ir.location import located
 
 Environment = dict[Variable, Linear]
 """For variables that the conditions around a place restrict: their form within the restriction."""
@@ -363,3 +367,66 @@ def _combine(symbol: str, left: Linear, right: Linear) -> Linear | None:
     ):
         return None
     return Linear(function(left.constant, right.constant))
+
+
+# ---- shared memory whose size a call decides -------------------------------------------------------
+
+_SIZING = frozenset(("+", "-", "*", "/", "%", ">>", "&", "|"))
+
+
+def may_size(expr: Expr) -> bool:
+    """Whether an expression may be the size of shared memory: integers known before a launch."""
+    for node in nodes((expr,)):
+        if not is_integer_dtype(node.dtype) or not is_scalar(node.dtype):
+            return False
+        if node.op is Op.ARGUMENT and isinstance(node.value, Argument) and not node.value.shape:
+            continue
+        if node.op is Op.LITERAL or (node.op is Op.CONSTRUCT and len(node.args) == 1):
+            continue
+        if not (node.op is Op.BINARY and node.value in _SIZING) and not (
+            node.op is Op.CALL and node.value in ("min", "max")
+        ):
+            return False
+    return True
+
+
+def is_sized_by_calls(kernel: Kernel) -> bool:
+    """Whether calls decide the size of shared memory of a kernel."""
+    return any(array.size is None for array in kernel.shared)
+
+
+def find_shared_sizes(who: str, kernel: Kernel, arguments: Mapping[str, int]) -> tuple[int, ...]:
+    """Return the counts of elements of the shared arrays that a call sizes, in their order.
+
+    `arguments` are the integers of the argument block, by name. Raises ValueError for a size below 1.
+    """
+    one = (1, 1, 1)
+    launch = Launch(one, one, one, {name: (value,) for name, value in arguments.items()}, {})
+    values = LaunchValues((), launch)
+    sizes: list[int] = []
+    for array in kernel.shared:
+        if array.size is not None:
+            continue
+        counts = [axis if isinstance(axis, int) else values.constant(axis, {}) for axis in array.shape]
+        for axis, count in zip(array.shape, counts, strict=True):
+            if count is None or count < 1:
+                loc = axis.loc if isinstance(axis, Expr) else None
+                raise located(
+                    ArgumentValueError,
+                    f"{who}: shared buffer {array.name!r}: its size is {count} with these arguments; it must "
+                    "be at least 1",
+                    loc,
+                )
+        sizes.append(math.prod(count for count in counts if count is not None))
+    return tuple(sizes)
+
+
+def sizes_of_shared(kernel: Kernel, sized: Sequence[int]) -> dict[int, int]:
+    """Return the count of elements of each shared array, by identity; `sized` are those of a call."""
+    rest = iter(sized)
+    found: dict[int, int] = {}
+    for array in kernel.shared:
+        size = next(rest, None) if array.size is None else array.size
+        if size is not None:
+            found[id(array)] = size
+    return found

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from vkdispatch.analyses.contents import PURE
+from vkdispatch.base.dtype import is_array
 from vkdispatch.base.record import record
 from vkdispatch.ir import Block, Expr, If, Kernel, Op, Statement, While, blocks_of, evaluated
 
@@ -225,7 +226,7 @@ def _repeats(plan: NamingPlan, roots: list[int]) -> bool:
 
 def _may_be_local(numbering: Numbering, number: int) -> bool:
     expr = numbering.exprs[number]
-    if expr.op in _NEVER_NAMED or expr.op in _SELECTIONS:
+    if expr.op in _NEVER_NAMED or expr.op in _SELECTIONS or is_array(expr.dtype):
         return False
     return not _is_trivial(numbering, number)
 

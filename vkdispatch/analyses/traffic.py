@@ -15,6 +15,7 @@ from enum import IntEnum
 from vkdispatch.analyses.footprint import count_touched
 from vkdispatch.analyses.launch_values import Environment, Launch, LaunchValues
 from vkdispatch.analyses.linear import Linear, Variable, linear
+from vkdispatch.base.dtype import is_array
 from vkdispatch.base.record import record
 from vkdispatch.ir import (
     Block,
@@ -316,6 +317,9 @@ class _Counter:
         """Return the bytes that accesses to one resource touch."""
         if isinstance(resource, Storage):
             size = resource.dtype.item_size
+            if is_array(resource.dtype):
+                # items of arrays are not told apart
+                self._doubt(Known.ABOUT)
         else:
             size = self.launch.texels.get(resource.index, resource.texel.item_size)
         most = self.launch.sizes.get(resource.index)

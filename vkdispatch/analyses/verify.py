@@ -301,7 +301,7 @@ def _atomic(expr: Expr) -> bool:
 def _construct(expr: Expr) -> bool:
     kind, args = expr.dtype, expr.args
     if is_array(kind):
-        return not args
+        return not args or [arg.dtype for arg in args] == [kind.child_type] * kind.child_count
     given = sum(component_count(arg.dtype) for arg in args)
     wanted = component_count(kind)
     if len(args) == 1 and not is_complex(kind):

@@ -8,6 +8,7 @@ component. `vkdispatch.base.dtypes` has promotion and the types that kernels mak
 # ruff: noqa: N801
 
 import functools
+import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
@@ -73,6 +74,11 @@ class dtype(Value):
                 f"vd.{cls.__name__} is a type and cannot be called; in a kernel, "
                 f"vc.to_dtype(vd.{cls.__name__}, ...) makes a value of it"
             )
+
+        def __class_getitem__(cls, shape: object) -> "DType":
+            """Return the type of an array of fixed shape, such as `vd.float32[4]`; see `vd.fixed_array`."""
+            axes = shape if isinstance(shape, tuple) else (shape,)
+            return sys.modules[__name__].fixed_array(cls, *axes)
 
 
 DType = type[dtype]
@@ -163,7 +169,7 @@ class Cooperative(dtype):
 
 
 class LocalArray(dtype):
-    """Array of one invocation, with `child_count` values of `child_type`."""
+    """Array of `child_count` values of `child_type`, in one invocation or as a field of a structure."""
 
     dimentions = 1
 
@@ -343,7 +349,7 @@ RANKS: dict[DType, int] = {
     for rank, kind in enumerate((uint16, int16, uint32, int32, uint64, int64, float16, float32, float64))
 }
 # Types that exist in buffers only -> the type that a kernel sees instead.
-_COMPUTED_AS: dict[DType, DType] = {int8: int32, uint8: uint32, bfloat16: float32}
+COMPUTED_AS: dict[DType, DType] = {int8: int32, uint8: uint32, bfloat16: float32}
 _FLOATS: tuple[DType, ...] = (float16, float32, float64)
 _FLOAT_OF_SIZE: dict[int, DType] = {2: float16, 4: float32, 8: float64}
 _COMPLEX_OF: dict[DType, DType] = {float16: complex32, float32: complex64, float64: complex128}
@@ -519,12 +525,12 @@ def is_signed_dtype(kind: DType) -> bool:
 
 def is_buffer_only(kind: DType) -> bool:
     """Whether values of `kind` exist in buffers only: int8, uint8 and bfloat16."""
-    return kind in _COMPUTED_AS
+    return kind in COMPUTED_AS
 
 
 def compute_type(kind: DType) -> DType:
     """Type in kernels of an element of `kind`: int32 for int8, float32 for bfloat16, else `kind` itself."""
-    return _COMPUTED_AS.get(kind, kind)
+    return COMPUTED_AS.get(kind, kind)
 
 
 def vector_size(dtype: DType) -> int:
@@ -547,8 +553,26 @@ def is_cooperative(kind: DType) -> bool:
 
 
 def is_array(kind: DType) -> bool:
-    """Whether `kind` is the type of an array of one invocation."""
+    """Whether `kind` is the type of an array of one invocation, or of a field."""
     return kind not in _CATEGORIES and is_dtype(kind) and issubclass(kind, LocalArray)
+
+
+def item_of(kind: DType) -> DType:
+    """Return the type of the items of an array, however many axes it has; another dtype itself."""
+    while kind not in _CATEGORIES and is_array(kind):
+        assert kind.child_type is not None
+        kind = kind.child_type
+    return kind
+
+
+def array_shape(kind: DType) -> tuple[int, ...]:
+    """Return the shape of an array; () for another dtype."""
+    shape: list[int] = []
+    while is_array(kind):
+        assert kind.child_type is not None
+        shape.append(kind.child_count)
+        kind = kind.child_type
+    return tuple(shape)
 
 
 def is_placed(kind: DType) -> bool:
@@ -704,5 +728,6 @@ if not TYPE_CHECKING:
         {
             "base.dtypes.promotion": "cross_matrix cross_multiply_type cross_scalar_scalar cross_type "
             "cross_vector cross_vector_scalar cross_vector_vector",
+            "base.structures": "fixed_array",
         },
     )

@@ -2,14 +2,17 @@
 
 import copyreg
 import functools
+import operator
 import typing
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from vkdispatch.base import dtype
-from vkdispatch.base.dtype import DType
+from vkdispatch.base.dtype import DType, array_shape, is_array, item_of
+from vkdispatch.base.dtypes.composite import wrap_array
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
+from vkdispatch.base.record import record
 
 
 class _StructureType(type):
@@ -42,13 +45,92 @@ def is_structure(kind: object) -> typing.TypeGuard[type[Structure]]:
 
 
 def leaves_of(kind: DType) -> Iterator[tuple[tuple[str, ...], DType, int]]:
-    """Yield path, dtype and byte offset of every leaf of a structure, or of another dtype itself."""
-    if not is_structure(kind):
+    """Yield path, dtype and byte offset of every leaf of a structure, or of another dtype itself.
+
+    Leaves in arrays, and in arrays of structures, are arrays with all axes on the path.
+    """
+    item = item_of(kind)
+    if not is_structure(item):
         yield (), kind, 0
         return
-    for name, field, offset in kind.fields:
+    shape = array_shape(kind)
+    for name, field, offset in item.fields:
         for path, leaf, within in leaves_of(field):
-            yield (name, *path), leaf, offset + within
+            yield (name, *path), wrap_array(leaf, shape), offset + within
+
+
+def leaf_type(kind: DType, path: tuple[str, ...]) -> DType:
+    """Return the dtype of a leaf; see `leaves_of`."""
+    return next(leaf for each, leaf, _ in leaves_of(kind) if each == path)
+
+
+def field_type(kind: type[Structure], name: str) -> DType | None:
+    """Return the dtype of a field, or None if there is none of the name."""
+    return next((field for each, field, _ in kind.fields if each == name), None)
+
+
+def strides_along(kind: DType, path: tuple[str, ...]) -> tuple[int, ...]:
+    """Return the bytes from one item to the next, of each axis of the arrays on the path to a leaf."""
+    strides: list[int] = []
+    for name in (*path, None):
+        while is_array(kind):
+            assert kind.child_type is not None
+            kind = kind.child_type
+            strides.append(kind.item_size)
+        if name is not None:
+            assert is_structure(kind)
+            field = field_type(kind, name)
+            assert field is not None
+            kind = field
+    return tuple(strides)
+
+
+@record
+class FixedArray:
+    """The annotation of a field that is an array of a dataclass; see `fixed_array`."""
+
+    owner: type[Any]
+    shape: tuple[int, ...]
+
+
+def fixed_array(kind: Any, *shape: int) -> Any:
+    """Return the type of an array of fixed shape, for a field of a structure.
+
+    `vd.float32[4]` and `vd.float32[3, 4]` are the same as `vd.fixed_array(vd.float32, 4)` and
+    `vd.fixed_array(vd.float32, 3, 4)`. The items of an array may also be a dataclass. They lie in C order
+    without padding, as in NumPy.
+
+    Raises
+    ------
+    TypeError
+        `kind` is no dtype or dataclass, or a size is no int.
+    ValueError
+        A size is less than 1, or there is none.
+
+    Examples
+    --------
+    >>> @dataclass
+    ... class Filter:
+    ...     weights: vd.float32[4]
+    ...     centers: vd.fixed_array(vd.vec2, 2)
+    >>> vd.Buffer(10, Filter).read(0).dtype["weights"]
+    dtype(('<f4', (4,)))
+    """
+    if not shape:
+        raise ArgumentValueError("fixed_array: an array needs at least one size")
+    for count in shape:
+        if isinstance(count, bool) or not hasattr(count, "__index__"):
+            raise ArgumentTypeError(f"fixed_array: a size of an array must be an int, got {count!r}")
+        if count < 1:
+            raise ArgumentValueError(f"fixed_array: a size of an array must be at least 1, got {count}")
+    axes = tuple(operator.index(count) for count in shape)
+    if isinstance(kind, FixedArray):
+        return FixedArray(kind.owner, (*axes, *kind.shape))
+    if is_dataclass(kind):
+        return FixedArray(kind, axes)
+    if not (isinstance(kind, type) and issubclass(kind, dtype.dtype) and hasattr(kind, "item_size")):
+        raise ArgumentTypeError(f"fixed_array: expected a dtype or a dataclass, got {kind!r}")
+    return wrap_array(kind, axes)
 
 
 @functools.cache
@@ -63,7 +145,8 @@ def structure(fields: tuple[tuple[str, DType], ...]) -> type[Structure]:
     placed: list[tuple[str, DType, int]] = []
     end, most = 0, 1
     for name, kind in fields:
-        alignment = kind.alignment if is_structure(kind) else dtype.component_type(kind).item_size
+        item = item_of(kind)
+        alignment = item.alignment if is_structure(item) else dtype.component_type(item).item_size
         offset = -(-end // alignment) * alignment
         placed.append((name, kind, offset))
         end, most = offset + kind.item_size, max(most, alignment)
@@ -95,7 +178,7 @@ def structure(fields: tuple[tuple[str, DType], ...]) -> type[Structure]:
 def _reduce_structure(kind: type[Any]) -> "str | tuple[Any, ...]":
     if kind is Structure:
         return "Structure"
-    return structure, (tuple((name, field) for name, field, _ in kind.fields),)
+    return structure, (tuple((name, _pickled_field(field)) for name, field, _ in kind.fields),)
 
 
 copyreg.pickle(_StructureType, _reduce_structure)
@@ -108,7 +191,22 @@ class _Fields:
         self.kind = kind
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return structure, (tuple((name, as_pickled(field)) for name, field, _ in self.kind.fields),)
+        fields = ((name, as_pickled(field)) for name, field, _ in self.kind.fields)
+        return structure, (tuple(fields),)
+
+
+class _Items:
+    """What an array is made of, which becomes the array when it is unpickled."""
+
+    def __init__(self, kind: DType) -> None:
+        self.kind = kind
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return wrap_array, (as_pickled(item_of(self.kind)), array_shape(self.kind))
+
+
+def _pickled_field(kind: DType) -> Any:
+    return _Items(kind) if is_array(kind) else kind
 
 
 def as_pickled(value: Any) -> Any:
@@ -116,7 +214,10 @@ def as_pickled(value: Any) -> Any:
 
     cloudpickle takes no notice of `copyreg` for classes: it would copy a structure as another class.
     """
-    return _Fields(value) if is_structure(value) else value
+    if is_structure(value):
+        return _Fields(value)
+    is_type = isinstance(value, type) and issubclass(value, dtype.dtype)
+    return _Items(value) if is_type and is_array(value) else value
 
 
 @functools.cache
@@ -132,6 +233,10 @@ def _host_dtype(kind: Any) -> "np.dtype[Any]":
 
 
 def _host_format(kind: DType) -> Any:
+    if is_array(kind):
+        item = _host_format(item_of(kind))
+        base, tail = item if isinstance(item, tuple) else (item, ())
+        return base, (*array_shape(kind), *tail)
     if is_structure(kind):
         return kind.host
     if dtype.is_complex(kind):
@@ -165,7 +270,7 @@ def is_dataclass(value: object) -> typing.TypeGuard[type[Any]]:
 
 
 def structure_of(owner: type[Any]) -> type[Structure]:
-    """Return the structure of a dataclass whose fields are dtypes, or dataclasses of them.
+    """Return the structure of a dataclass whose fields are dtypes, dataclasses of them, or arrays of these.
 
     Raises
     ------
@@ -174,17 +279,26 @@ def structure_of(owner: type[Any]) -> type[Structure]:
     """
     fields: list[tuple[str, DType]] = []
     for name, kind in field_types(owner).items():
-        if is_dataclass(kind):
+        if isinstance(kind, FixedArray):
+            kind = wrap_array(structure_of(kind.owner), kind.shape)
+        elif is_dataclass(kind):
             kind = structure_of(kind)
         if not (isinstance(kind, type) and issubclass(kind, dtype.dtype) and hasattr(kind, "item_size")):
+            hint = ""
+            if getattr(getattr(kind, "__origin__", None), "__name__", "") == "Buffer":
+                hint = (
+                    "; a structure holds no buffer: pass the buffer as an argument of its own, and let the "
+                    "structure hold an index into it"
+                )
             raise ArgumentValueError(
-                f"{owner.__name__}.{name}: a field of a structure is a dtype such as vd.float32, or a "
-                f"dataclass of such fields, got {kind!r}"
+                f"{owner.__name__}.{name}: a field of a structure is a dtype such as vd.float32, an array of "
+                f"fixed size such as vd.float32[4], or a dataclass of such fields, got {kind!r}{hint}"
             )
-        if kind in (dtype.bfloat16, dtype.complex32):
+        item = item_of(kind)
+        if item in (dtype.bfloat16, dtype.complex32):
             raise ArgumentValueError(
-                f"{owner.__name__}.{name}: a structure cannot have a field of {kind.name}, which NumPy "
-                f"lacks; use {'uint16 or float32' if kind is dtype.bfloat16 else 'hvec2'}"
+                f"{owner.__name__}.{name}: a structure cannot have a field of {item.name}, which NumPy "
+                f"lacks; use {'uint16 or float32' if item is dtype.bfloat16 else 'hvec2'}"
             )
         fields.append((name, kind))
     return structure(tuple(fields))
@@ -204,22 +318,45 @@ def structure_from_numpy(host: np.dtype[Any]) -> type[Structure]:
 
 def _from_field(name: str, host: np.dtype[Any]) -> DType:
     base, shape = host.subdtype or (host, ())
-    if base.names is not None and not shape:
-        return structure_from_numpy(base)
+    if base.names is not None:
+        return wrap_array(structure_from_numpy(base), shape)
     try:
         scalar = dtype.from_numpy_dtype(base.newbyteorder("="))
         if not shape:
             return scalar
-        if len(shape) == 1:
+    except ArgumentValueError:
+        raise ArgumentValueError(
+            f"field {name!r}: no dtype matches NumPy's {host}: a field is a number, a structure, or an array "
+            "of these"
+        ) from None
+    return _of_numbers(scalar, shape)
+
+
+def _of_numbers(scalar: DType, shape: tuple[int, ...]) -> DType:
+    """Return the type of numbers along axes: a vector or matrix where there is one, else an array."""
+    try:
+        if len(shape) == 1 and shape[0] > 1:
             return dtype.to_vector(scalar, shape[0])
         if scalar is dtype.float32 and len(shape) == 2 and shape[0] == shape[1]:
             return dtype.to_matrix(shape[0])
     except ArgumentValueError:
-        pass
-    raise ArgumentValueError(
-        f"field {name!r}: no dtype matches NumPy's {host}: a field is a number, a vector of 2 to 4 "
-        "numbers, a square float32 matrix, or a structure"
-    )
+        pass  # there is none
+    return wrap_array(scalar, shape)
+
+
+@dtype.cache
+def memory_type(kind: DType) -> DType:
+    """Return the type of what lies in a buffer, which knows no more than NumPy: a vector is as an array.
+
+    Structures whose NumPy dtypes are equal have the same. Other dtypes than structures and arrays stay.
+    """
+    item, shape = item_of(kind), array_shape(kind)
+    if is_structure(item):
+        inner = structure(tuple((name, memory_type(field)) for name, field, _ in item.fields))
+        return wrap_array(inner, shape)
+    if dtype.is_complex(item):
+        return kind
+    return _of_numbers(dtype.component_type(item), (*shape, *item.true_numpy_shape))
 
 
 def as_structure(kind: type[Structure], array: "np.ndarray[Any, Any]", what: str) -> "np.ndarray[Any, Any]":
@@ -232,6 +369,6 @@ def as_structure(kind: type[Structure], array: "np.ndarray[Any, Any]", what: str
     """
     if array.dtype == kind.host:
         return array
-    if array.dtype.hasobject or structure_from_numpy(array.dtype) is not kind:
+    if array.dtype.hasobject or structure_from_numpy(array.dtype) is not memory_type(kind):
         raise ArgumentTypeError(f"{what}: expected an array of {kind.host}, got one of {array.dtype}")
     return array.astype(kind.host)

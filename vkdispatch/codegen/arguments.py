@@ -1,10 +1,13 @@
 """Annotations of kernel arguments, and what each becomes inside the kernel."""
 
-from collections.abc import Iterator
+import itertools
+import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from vkdispatch.base.dtype import (
     DType,
+    array_shape,
     bool_,
     component_count,
     component_type,
@@ -12,21 +15,32 @@ from vkdispatch.base.dtype import (
     find_twin,
     float32,
     int32,
+    is_array,
     is_buffer_only,
     is_dtype,
     is_integer_dtype,
     is_scalar,
     is_signed_dtype,
     is_vector,
+    item_of,
     uint32,
 )
+from vkdispatch.base.dtypes.composite import wrap_array
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.structures import field_types, is_dataclass, is_structure, structure_of
+from vkdispatch.base.structures import (
+    FixedArray,
+    field_type,
+    field_types,
+    is_dataclass,
+    is_structure,
+    leaves_of,
+    structure_of,
+)
 from vkdispatch.codegen.description import ArgType, ShaderArgumentInfo
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.objects.images import ImageVariable, StorageImageVariable
-from vkdispatch.codegen.objects.structures import StructureBuffer
+from vkdispatch.codegen.objects.structures import ItemArray, StructureBuffer
 from vkdispatch.codegen.trace.recording import Recorder
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Argument, Expr, ImageBinding, Op
@@ -126,6 +140,9 @@ else:
 _SAMPLED: dict[Any, int] = {Image1D: 1, Image2D: 2, Image2DArray: 2, Image3D: 3}
 _STORAGE: dict[Any, int] = {StorageImage1D: 1, StorageImage2D: 2, StorageImage2DArray: 2, StorageImage3D: 3}
 _ARRAYED = (Image2DArray, StorageImage2DArray)
+# Items of an array that is passed with the arguments of a call.
+_MOST_ITEMS = 256
+_AS_NAME = str.maketrans({".": "_", "[": "_", "]": None})
 _WANTED = "expected an annotation such as Buff[f32], Const[f32] or Var[f32], or a dataclass of dtypes"
 
 
@@ -141,7 +158,11 @@ def declare_argument(
     origin, kind, owner = _split(name, annotation)
     if origin is Buffer:
         storage = recorder.add_storage(kind, name)
-        variable = BufferVariable(storage) if owner is None else StructureBuffer(storage, owner)
+        variable = (
+            StructureBuffer(storage, owner, kind)
+            if owner is not None and is_structure(kind)
+            else BufferVariable(storage)
+        )
         return variable, ShaderArgumentInfo(
             name, ArgType.BUFFER, default, storage.name, binding=storage.index, dtype=kind
         )
@@ -149,6 +170,8 @@ def declare_argument(
         return _declare_image(recorder, name, origin, kind, default)
     arg_type = ArgType.CONSTANT if origin is Constant else ArgType.VARIABLE
     value, member = _declare_value(recorder, name, name, kind)
+    if arg_type is ArgType.VARIABLE:
+        recorder.note_variable(member)
     return value, ShaderArgumentInfo(
         name,
         arg_type,
@@ -276,6 +299,13 @@ def _split(name: str, annotation: object) -> tuple[Any, DType, type[Any] | None]
         )
     if not hasattr(kind, "item_size"):
         raise located(ArgumentValueError, f"argument {name!r}: {kind.__name__} is no complete dtype")
+    if is_array(kind):
+        raise located(
+            ArgumentTypeError,
+            f"argument {name!r}: {_describe(origin)}[...] takes no array such as {kind.__name__}; make it "
+            "the field of a dataclass"
+            + (f", or take a buffer of {item_of(kind).name} of several axes" if origin is Buffer else ""),
+        )
     return origin, kind, None
 
 
@@ -309,15 +339,76 @@ def _declare_fields(
         if is_nested(kind) and kind not in nesting:
             values[field] = _declare_fields(recorder, name, (*nesting, kind), f"{path}{field}.", members)
             continue
+        if isinstance(kind, FixedArray) or (isinstance(kind, type) and is_dtype(kind) and is_array(kind)):
+            values[field] = _declare_array(recorder, name, f"{path}{field}", kind, members)
+            continue
         if not isinstance(kind, type) or not is_dtype(kind) or not hasattr(kind, "item_size"):
             raise located(
                 ArgumentValueError,
                 f"argument {name!r}: field {field!r} of {annotation.__name__} must be a dtype such as "
-                f"vd.float32, or a dataclass of such, got {kind!r}",
+                f"vd.float32, an array of fixed size such as vd.float32[4], or a dataclass of such, got "
+                f"{kind!r}",
             )
         member = f"{name}_{path}{field}".replace(".", "_")
         values[field], members[path + field] = _declare_value(recorder, name, member, kind)
     return _instance(annotation, values)
+
+
+def _declare_array(
+    recorder: Recorder, name: str, path: str, kind: Any, members: dict[str, Argument]
+) -> ItemArray:
+    """Add the items of an array to `members`; returns the array, which is fixed.
+
+    Each is a member of its own, so that the block has no arrays, which layouts pad.
+    """
+    owner = kind.owner if isinstance(kind, FixedArray) else None
+    try:
+        array = kind if owner is None else wrap_array(structure_of(owner), kind.shape)
+    except ArgumentValueError as error:
+        raise located(ArgumentValueError, f"argument {name!r}: {error}") from None
+    shape = array_shape(array)
+    if math.prod(shape) > _MOST_ITEMS:
+        raise located(
+            ArgumentValueError,
+            f"argument {name!r}: {path!r} has {math.prod(shape)} items, more than {_MOST_ITEMS}; pass a "
+            "buffer",
+        )
+    registers: dict[tuple[str, ...], Expr] = {}
+    for inner, leaf, _ in leaves_of(array):
+        items: list[Expr] = []
+        for position in itertools.product(*map(range, array_shape(leaf))):
+            place = _item_path(path, array, inner, position)
+            member = place.translate(_AS_NAME)
+            value, members[place] = _declare_value(recorder, name, f"{name}_{member}", item_of(leaf))
+            items.append(value.expr)
+        label = "_".join((name, *path.split("."), *inner))
+        whole = _nest(items, compute_type(leaf))
+        registers[inner] = recorder.declare(whole.dtype, whole, label, fixed=True)
+    return ItemArray(registers.__getitem__, (), (), array, owner)
+
+
+def _item_path(path: str, kind: DType, inner: tuple[str, ...], position: Sequence[int]) -> str:
+    """Return the path to an item: "lights[1].w[0]"."""
+    rest = list(position)
+    for name in (*inner, None):
+        path += "".join(f"[{rest.pop(0)}]" for _ in array_shape(kind))
+        item = item_of(kind)
+        if name is not None:
+            assert is_structure(item)
+            path, field = f"{path}.{name}", field_type(item, name)
+            assert field is not None
+            kind = field
+    return path
+
+
+def _nest(items: list[Expr], kind: DType) -> Expr:
+    """Return an array made of its items, in row-major order."""
+    if not is_array(kind):
+        return items[0]
+    assert kind.child_type is not None
+    each = len(items) // kind.child_count
+    rows = [_nest(items[start : start + each], kind.child_type) for start in range(0, len(items), each)]
+    return Expr(Op.CONSTRUCT, kind, tuple(rows), None, here())
 
 
 def leaf_fields(annotation: type[Any], around: tuple[type[Any], ...] = ()) -> Iterator[tuple[str, Any]]:

@@ -163,7 +163,7 @@ def write_construction(expr: Expr, texts: list[str], lacks: frozenset[str]) -> s
     """Write the construction of a value of the texts of its components, or of what is converted."""
     kind, scalar = expr.dtype, component_type(expr.dtype)
     if is_array(kind):
-        return "{}"
+        return f"{kind.glsl_type}({', '.join(texts)})" if texts else "{}"
     if emulates(kind, lacks) and _is_long(kind):
         return _as_long(kind, expr.args[0].dtype, texts[0])
     parts = [

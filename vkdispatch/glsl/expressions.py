@@ -9,9 +9,11 @@ from vkdispatch.base.dtype import (
     int32,
     int64,
     is_array,
+    item_of,
     uint32,
     uint64,
 )
+from vkdispatch.base.structures import strides_along
 from vkdispatch.glsl import emulation
 from vkdispatch.glsl.lanes import goes_by_lanes, write_by_lanes
 from vkdispatch.glsl.literals import literal_text
@@ -40,7 +42,9 @@ from vkdispatch.ir import (
     Register,
     SharedArray,
     Storage,
+    is_item_in_memory,
     root_of,
+    split_array_indices,
 )
 from vkdispatch.ir.variant import emulates
 
@@ -147,20 +151,35 @@ def _element(expr: Expr, names: Names) -> tuple[str, int]:
     packed = packed_place(expr, names)
     if packed is not None:
         return names.packing.load(*packed), POSTFIX
-    text = element_place(expr, names)
-    if isinstance(expr.value, Storage) and expr.value.dtype in STORED:
-        return STORED[expr.value.dtype].load.format(text), POSTFIX
-    return text, POSTFIX
+    text = _item_text(expr, names)
+    kind = stored_as(expr)
+    return (text if kind is None else STORED[kind].load.format(text)), POSTFIX
 
 
-def element_place(expr: Expr, names: Names) -> str:
-    """Write where an element lies, without reading it."""
+def element_place(expr: Expr, names: Names, indices: tuple[Expr, ...] = ()) -> str:
+    """Write where an element lies, without reading it, or an item of the array that the element is."""
     assert isinstance(expr.value, (Storage, SharedArray))
-    if isinstance(expr.value, Storage) and expr.value.index in names.addresses:
-        return _addressed_place(expr.value, expr.args[0], names)
+    within = [full_text(index, names) for index in indices]
     if isinstance(expr.value, SharedArray):
-        return f"{expr.value.name}[{full_text(expr.args[0], names)}]"
-    return f"{expr.value.name}.data[{_index_text(expr.args[0], names)}]{field_text(expr.value)}"
+        return f"{expr.value.name}[{full_text(expr.args[0], names)}]" + "".join(f"[{i}]" for i in within)
+    field = field_text(expr.value, within)
+    if expr.value.index in names.addresses:
+        return _addressed_place(expr.value, expr.args[0], names) + field
+    return f"{expr.value.name}.data[{_index_text(expr.args[0], names)}]{field}"
+
+
+def _item_text(place: Expr, names: Names) -> str:
+    element, indices = split_array_indices(place)
+    return element_place(element, names, indices)
+
+
+def stored_as(place: Expr) -> DType | None:
+    """Return the type that a place of a buffer holds, if `STORED` has it; None for other places."""
+    element, _ = split_array_indices(place)
+    if element.op is not Op.ELEMENT or not isinstance(element.value, Storage):
+        return None
+    kind = item_of(element.value.dtype)
+    return kind if kind in STORED else None
 
 
 def _index_text(index: Expr, names: Names) -> str:
@@ -181,6 +200,8 @@ def packed_place(place: Expr, names: Names) -> tuple[Storage, DType, DType, str]
         return storage, storage.dtype, place.dtype, at
     if place.op not in (Op.COMPONENT, Op.INDEX):
         return None
+    if is_array(place.args[0].dtype):
+        return _packed_item(place, names)
     whole = packed_place(place.args[0], names)
     if whole is None:
         return None
@@ -193,8 +214,23 @@ def packed_place(place: Expr, names: Names) -> tuple[Storage, DType, DType, str]
     return storage, part, place.dtype, names.packing.beyond(at, offset)
 
 
+def _packed_item(place: Expr, names: Names) -> tuple[Storage, DType, DType, str] | None:
+    """Return where an item of an array lies that is a field of an element packed in words."""
+    element, indices = split_array_indices(place)
+    packed = packed_place(element, names)
+    if packed is None:
+        return None
+    storage, kind, _, at = packed
+    assert storage.whole is not None
+    for index, stride in zip(indices, strides_along(storage.whole.dtype, storage.path), strict=True):
+        at = names.packing.beyond(at, f"{_operand(index, names, PRODUCT)} * {stride}")
+    return storage, item_of(kind), place.dtype, at
+
+
 def place_text(place: Expr, names: Names) -> str:
     """Write what is stored to: never a name, which stands for the value that was read there."""
+    if is_item_in_memory(place):
+        return _item_text(place, names)
     if place.op is Op.COMPONENT:
         return f"{place_text(place.args[0], names)}.{place.value}"
     if place.op is Op.INDEX:
@@ -231,10 +267,12 @@ def _addressed_place(buffer: Storage, index: Expr, names: Names) -> str:
         else:
             text = f"uint64_t({text})"
         offset = f"{text} * {size}ul" if size > 1 else text
-    return f"{reference_name(buffer)}({address} + {offset}).data[0]{field_text(buffer)}"
+    return f"{reference_name(buffer)}({address} + {offset}).data[0]"
 
 
 def _index(expr: Expr, names: Names) -> tuple[str, int]:
+    if is_item_in_memory(expr):
+        return _element(expr, names)
     base, position = expr.args
     return f"{_operand(base, names, POSTFIX)}[{full_text(position, names)}]", POSTFIX
 
@@ -333,7 +371,7 @@ def _select(expr: Expr, names: Names) -> tuple[str, int]:
 
 def _length(expr: Expr, names: Names) -> tuple[str, int]:
     if isinstance(expr.value, SharedArray):
-        return literal_text(expr.value.size, uint32), POSTFIX
+        return literal_text(names.shared.get(id(expr.value), expr.value.size or 0), uint32), POSTFIX
     kind = expr.dtype.glsl_type
     if isinstance(expr.value, Register):
         return f"{kind}({expr.value.name}.length())", POSTFIX
@@ -349,7 +387,7 @@ def _length(expr: Expr, names: Names) -> tuple[str, int]:
 
 
 def _construct(expr: Expr, names: Names) -> tuple[str, int]:
-    if is_array(expr.dtype):
+    if is_array(expr.dtype) and not expr.args:
         return "{}", POSTFIX  # all zero
     if expr.dtype is int64 and expr.args[0].dtype is int32:
         # int64_t(x) says the same; llvmpipe of Mesa 22.3 compares that with constants wrongly

@@ -14,6 +14,7 @@ from vkdispatch.glsl.expressions import (
     full_text,
     packed_place,
     place_text,
+    stored_as,
     updated_text,
     value_text,
 )
@@ -160,7 +161,7 @@ class BodyWriter:
         register, value = statement.register, statement.value
         precise = "precise " if register.precise else ""
         declared = f"{precise}{register.dtype.glsl_type} {register.name} = "
-        if value.op is Op.CONSTRUCT and is_array(register.dtype):
+        if value.op is Op.CONSTRUCT and is_array(register.dtype) and not value.args:
             # `= {}` would be the value at the start of the invocation, not of each round of a loop
             zero = self._variables.claim(f"{register.name}_zero")
             self.line(f"const {register.dtype.glsl_type} {zero} = {self._text(value)};", statement.loc)
@@ -180,8 +181,9 @@ class BodyWriter:
         if packed is not None:
             return self._packed_assignment(statement, packed)
         target = place_text(place, self._names)
-        if isinstance(place.value, Storage) and place.value.dtype in STORED:
-            return f"{target} = {STORED[place.value.dtype].store.format(self._text(statement.value))}"
+        kind = stored_as(place)
+        if kind is not None:
+            return f"{target} = {STORED[kind].store.format(self._text(statement.value))}"
         if statement.operator is None:
             return f"{target} = {self._text(statement.value)}"
         if emulates(place.dtype, self._names.lacks):

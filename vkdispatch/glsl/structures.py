@@ -1,7 +1,9 @@
 """Names of the blocks of buffers, and structures: their declarations and the fields of their elements."""
 
-from vkdispatch.base.dtype import DType
-from vkdispatch.base.structures import Structure, is_structure
+from collections.abc import Sequence
+
+from vkdispatch.base.dtype import DType, array_shape, item_of
+from vkdispatch.base.structures import Structure, field_type, is_structure
 from vkdispatch.glsl.spelling import INDENT, STORED
 from vkdispatch.ir import Storage
 from vkdispatch.ir.names import FreshNames, legal_name
@@ -12,17 +14,22 @@ def reference_name(buffer: Storage) -> str:
     return f"View{buffer.index}" if buffer.view else f"Buffer{buffer.index}"
 
 
-def field_text(storage: Storage) -> str:
-    """Write which field of an element a storage is: ".inner.x", or "" for the whole element."""
+def field_text(storage: Storage, indices: Sequence[str] = ()) -> str:
+    """Write which field of an element a storage is: ".inner.x", or "" for the whole element.
+
+    `indices` are those of the arrays on the way, as in ".inner[i].x".
+    """
     if storage.whole is None:
         return ""
     kind: DType = storage.whole.dtype
-    text = ""
+    text, rest = "", list(indices)
     for name in storage.path:
         assert is_structure(kind)
-        members = member_names(kind)
-        text += f".{members[name]}"
-        kind = next(field for each, field, _ in kind.fields if each == name)
+        text += f".{member_names(kind)[name]}"
+        field = field_type(kind, name)
+        assert field is not None
+        text += "".join(f"[{rest.pop(0)}]" for _ in array_shape(field))
+        kind = item_of(field)
     return text
 
 
@@ -42,9 +49,11 @@ def structure_declaration(name: str, kind: type[Structure]) -> list[str]:
     lines: list[str] = []
     members: list[str] = []
     for (_, field, _), member in zip(kind.fields, member_names(kind).values(), strict=True):
-        text = memory_type(field)
-        if is_structure(field):
+        item = item_of(field)
+        text = memory_type(item)
+        if is_structure(item):
             text = f"{name}_{member}".replace("__", "_")
-            lines += structure_declaration(text, field)
-        members.append(f"{INDENT}{text} {member};")
+            lines += structure_declaration(text, item)
+        axes = "".join(f"[{count}]" for count in array_shape(field))
+        members.append(f"{INDENT}{text} {member}{axes};")
     return [*lines, f"struct {name} {{", *members, "};"]

@@ -1,6 +1,7 @@
 """A whole kernel as GLSL: extensions, interface and main function."""
 
 from vkdispatch.analyses.contents import Access, Usage, contents, resource_access, usage
+from vkdispatch.analyses.launch_values import sizes_of_shared
 from vkdispatch.analyses.layout import (
     GROUP_COUNT,
     ArgumentLayout,
@@ -10,10 +11,12 @@ from vkdispatch.analyses.layout import (
 from vkdispatch.analyses.naming import plan_names
 from vkdispatch.analyses.packed_buffers import is_lacking, packed_buffers
 from vkdispatch.base.dtype import (
+    array_shape,
     bfloat16,
     component_count,
     component_type,
     is_array,
+    item_of,
     uint32,
 )
 from vkdispatch.base.dtypes.composite import array_type
@@ -103,7 +106,10 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
         used = usage_by_lanes(_leave_out_emulated(used, variant), kernel, variant.lacks)
     if variant.addressed and layout.addresses:
         used = replace(used, addresses=True)
-    interface, lines = tuple(_interface(kernel, layout, packing)), tuple(body.lines)
+    interface, lines = (
+        tuple(_interface(kernel, layout, packing, sizes_of_shared(kernel, variant.shared))),
+        tuple(body.lines),
+    )
     if variant.lacks:
         interface += tuple(lane_functions(kernel, variant.lacks, literal_text))
         interface = tuple(plain_types(line, variant.lacks) for line in interface)
@@ -148,7 +154,7 @@ def _packing(kernel: Kernel, block: str, variant: Variant, layout: ArgumentLayou
     return packing
 
 
-def _interface(kernel: Kernel, layout: ArgumentLayout, packing: Packing) -> list[str]:
+def _interface(kernel: Kernel, layout: ArgumentLayout, packing: Packing, sizes: dict[int, int]) -> list[str]:
     lines: list[str] = []
     if layout.members:
         kind = "set = 0, binding = 0, scalar" if layout.uniform else "push_constant, scalar"
@@ -200,7 +206,9 @@ def _interface(kernel: Kernel, layout: ArgumentLayout, packing: Packing) -> list
         lines += [*BFLOAT16_BITS.strip().splitlines(), ""]
     lines += helper_lines(contents(kernel).expressions)
     for array in kernel.shared:
-        lines.append(f"shared {array.dtype.glsl_type} {array.name}[{array.size}];")
+        counts = (sizes.get(id(array), "/* as calls decide */"), *array_shape(array.dtype))
+        axes = "".join(f"[{count}]" for count in counts)
+        lines.append(f"shared {item_of(array.dtype).glsl_type} {array.name}{axes};")
     if kernel.shared:
         lines.append("")
     return lines
@@ -281,6 +289,7 @@ def _write_body(
     if layout is not None:
         names.addresses, names.lengths, names.halves = layout.addresses, layout.lengths, layout.halves
     names.lacks = variant.lacks
+    names.shared = sizes_of_shared(kernel, variant.shared)
     if packing is not None:
         names.packing = packing
     writer = BodyWriter(names, plan, FreshNames.of_variables(kernel))

@@ -41,10 +41,11 @@ class Batch:
 
     def _new_shared(self, array: SharedArray) -> Cells:
         kind = host_dtype(array.dtype)
-        data = np.empty((self.group_count * array.size, *value_shape(array.dtype)), kind)
+        size = self.program.shared_sizes[id(array)]
+        data = np.empty((self.group_count * size, *value_shape(array.dtype)), kind)
         # undefined in GLSL: a conspicuous value exposes kernels that rely on it
         data.fill(np.nan if kind.kind == "f" else np.array(0xA5A5A5A5A5A5A5A5, np.uint64).astype(kind))
-        return Cells(f"shared buffer {array.name!r}", data, None, array.size)
+        return Cells(f"shared buffer {array.name!r}", data, None, size)
 
     def builtin(self, which: Builtin) -> Array:
         """Return a built-in value for each invocation, or one row for all."""

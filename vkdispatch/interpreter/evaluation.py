@@ -42,6 +42,8 @@ from vkdispatch.ir import (
     Register,
     SharedArray,
     Storage,
+    describe_array,
+    is_item_in_memory,
     place_operands,
 )
 from vkdispatch.ir.location import Loc, located
@@ -59,6 +61,10 @@ class Evaluator(Batch):
             if id(expr) in known:
                 stack.pop()
                 continue
+            if is_item_in_memory(expr):
+                known[id(expr)] = self._load_item(expr, lanes)
+                stack.pop()
+                continue
             operands = expr.args[:1] if id(expr) in self.program.lazy else expr.args
             pending = [operand for operand in operands if id(operand) not in known]
             if pending:
@@ -67,6 +73,15 @@ class Evaluator(Batch):
             known[id(expr)] = _RULES[expr.op](self, expr, lanes)
             stack.pop()
         return known[id(root)]
+
+    def _load_item(self, expr: Expr, lanes: Lanes) -> Array:
+        """Return the values of an item of an array in memory, without reading the others."""
+        place = self.find_place(expr, lanes, expr.loc)
+        if self.program.races is not None:
+            self.program.races.read(
+                self.describe_access(place.cells, place.index, lanes, place.rows, expr.loc)
+            )
+        return fill_rows(place.load(), place.rows, len(lanes))
 
     # -- places
 
@@ -150,8 +165,8 @@ class Evaluator(Batch):
             row = int(np.argmax(bad))
             kind, count = base.dtype, base.dtype.child_count
             chosen = f"the columns of a {kind.name}" if is_matrix(kind) else f"a {kind.name}"
-            if isinstance(base.value, Register) and is_array(kind):
-                chosen = f"local array {base.value.name!r}"
+            if is_array(kind):
+                chosen = describe_array(expr)
             text = f"index {describe_index(index, row)} is out of bounds for {chosen} of {count}"
             raise self.make_error(BoundsError, text, int(lanes.index[row]), expr.loc or loc)
         return np.where(bad, 0, index).astype(np.int64)
@@ -267,7 +282,7 @@ def _select(batch: Evaluator, expr: Expr, lanes: Lanes) -> Array:
 
 def _length(batch: Evaluator, expr: Expr, lanes: Lanes) -> Array:
     if isinstance(expr.value, SharedArray):
-        return make_uniform(expr.value.size, expr.dtype)
+        return make_uniform(batch.program.shared_sizes[id(expr.value)], expr.dtype)
     assert isinstance(expr.value, Storage)
     return make_uniform(batch.program.memory.buffers[expr.value.index].size, expr.dtype)
 

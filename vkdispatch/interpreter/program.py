@@ -101,6 +101,8 @@ class Program:
         The detector of unordered accesses, or None.
     lazy
         Identities of the expressions whose operands are evaluated only for some invocations.
+    shared_sizes
+        Counts of elements of the shared arrays, by identity.
     """
 
     who: str
@@ -112,6 +114,7 @@ class Program:
     checks: Checks
     races: RaceDetector | None
     lazy: frozenset[int]
+    shared_sizes: dict[int, int]
 
 
 def find_lazy_choices(kernel: Kernel) -> frozenset[int]:

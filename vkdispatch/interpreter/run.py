@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from vkdispatch.analyses.launch_values import find_shared_sizes, is_sized_by_calls, sizes_of_shared
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.interpreter.execution import run_program
 from vkdispatch.interpreter.program import Checks, Memory, Program, find_lazy_choices
@@ -53,6 +54,7 @@ def run_kernel(
     """
     if subgroup_size < 1 or subgroup_size > 128 or subgroup_size & (subgroup_size - 1):
         raise ArgumentValueError(f"subgroup_size: expected a power of two up to 128, got {subgroup_size!r}")
+    sized = is_sized_by_calls(kernel)
     program = Program(
         who,
         kernel,
@@ -63,5 +65,15 @@ def run_kernel(
         checks or Checks(),
         RaceDetector(who, groups, local_size) if races else None,
         find_lazy_choices(kernel),
+        sizes_of_shared(kernel, find_shared_sizes(who, kernel, _integers(memory)) if sized else ()),
     )
     run_program(program)
+
+
+def _integers(memory: Memory) -> dict[str, int]:
+    """Return the arguments that are one integer."""
+    return {
+        name: int(value[0])
+        for name, value in memory.arguments.items()
+        if value.shape == (1,) and value.dtype.kind in "iu"
+    }

@@ -77,7 +77,10 @@ def construct(kind: DType, kinds: Sequence[DType], values: Sequence[Array]) -> A
     """Construct a value of type `kind` like the GLSL constructor."""
     target, shape = host_dtype(kind), value_shape(kind)
     if is_array(kind):
-        return np.zeros((1, *shape), target)
+        if not values:
+            return np.zeros((1, *shape), target)
+        rows = max(len(value) for value in values)
+        return np.stack([broadcast_rows(value, rows) for value in values], axis=1)
     if len(values) == 1:
         return _construct_from_one(kind, kinds[0], convert(values[0], target))
     rows = max(len(value) for value in values)

@@ -5,7 +5,7 @@ Expressions are immutable and compare by identity. `analyses.naming.Numbering` f
 
 from enum import Enum, IntFlag, auto
 
-from vkdispatch.base.dtype import DType, bool_, float32, to_vector
+from vkdispatch.base.dtype import DType, bool_, float32, is_array, item_of, to_vector
 from vkdispatch.base.record import record
 from vkdispatch.ir.location import Loc
 
@@ -38,7 +38,7 @@ class Op(Enum):
     BUILTIN = auto()  # value: Builtin
     REGISTER = auto()  # value: Register
     ELEMENT = auto()  # value: Storage or SharedArray; args: (index,)
-    INDEX = auto()  # args: (vector or matrix, index)
+    INDEX = auto()  # args: (vector, matrix or array, index)
     COMPONENT = auto()  # value: one of "xyzw"; args: (vector or complex,)
     SWIZZLE = auto()  # value: two to four of "xyzw"; args: (vector or scalar,)
     UNARY = auto()  # value: "-", "~" or "!"; args: (operand,)
@@ -131,7 +131,8 @@ class Storage:
     `dtype` is the type of its elements in memory; expressions have its `compute_type`. `constant` is the
     shape of a constant array, which is never written, and None for buffers that calls pass. A field of a
     buffer of structures is a storage of its own: `whole` is the buffer, and `path` has the names that lead
-    to the field. A `view` declares the buffer of its index a second time.
+    to the field. Arrays on the way make its `dtype` an array, of which expressions only INDEX items. A
+    `view` declares the buffer of its index a second time.
     """
 
     index: int
@@ -155,12 +156,16 @@ class Storage:
 
 @record(eq=False)
 class SharedArray:
-    """An array of `size` elements in workgroup memory; `shape` has one to three axes."""
+    """An array of `size` elements in workgroup memory; `shape` has one to three axes.
+
+    An axis may be an integer made of the arguments of a call. Then `size` is None, and each call has a
+    `Variant` for its sizes.
+    """
 
     name: str
     dtype: DType
-    size: int
-    shape: tuple[int, ...] = ()
+    size: int | None
+    shape: "tuple[int | Expr, ...]" = ()
 
 
 @record(eq=False)
@@ -263,6 +268,37 @@ def root_of(place: Expr) -> Expr:
 
 def is_encoded(expr: Expr) -> bool:
     """Whether an expression is an element whose type in memory differs from the type in kernels."""
-    if expr.op is not Op.ELEMENT or not isinstance(expr.value, Storage):
+    element, _ = split_array_indices(expr)
+    if element.op is not Op.ELEMENT or not isinstance(element.value, Storage):
         return False
-    return expr.value.dtype is bool_ or expr.value.dtype is not expr.dtype
+    kind = element.value.dtype
+    return item_of(kind) is bool_ or kind is not element.dtype
+
+
+def split_array_indices(expr: Expr) -> tuple[Expr, tuple[Expr, ...]]:
+    """Return the array that an item lies in, and the indices of its axes; another expression and ()."""
+    indices: list[Expr] = []
+    while expr.op is Op.INDEX and is_array(expr.args[0].dtype):
+        expr, index = expr.args
+        indices.append(index)
+    return expr, tuple(reversed(indices))
+
+
+def is_item_in_memory(expr: Expr) -> bool:
+    """Whether an expression is an item of an array that lies in a buffer or in shared memory."""
+    return (
+        expr.op is Op.INDEX and is_array(expr.args[0].dtype) and split_array_indices(expr)[0].op is Op.ELEMENT
+    )
+
+
+def describe_array(expr: Expr) -> str:
+    """Describe the array that an INDEX selects from, with its axis if there are several."""
+    outer = expr.args[0]
+    array, before = split_array_indices(outer)
+    name = getattr(array.value, "name", "?")
+    what = f"local array {name!r}"
+    if isinstance(array.value, SharedArray):
+        what = f"the array in shared buffer {name!r}"
+    elif isinstance(array.value, Storage):
+        what = f"array {'.'.join(array.value.path)!r} in buffer {array.value.label!r}"
+    return what if not before and not is_array(expr.dtype) else f"axis {len(before)} of {what}"

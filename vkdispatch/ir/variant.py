@@ -42,6 +42,8 @@ class Variant:
     lacks
         Device features that the kernel does without: elements are packed in words (see `glsl.packing`), and
         types are emulated (see `glsl.emulation`).
+    shared
+        Counts of elements of the shared arrays that calls size, in their order.
     """
 
     folded: bool = False
@@ -50,6 +52,7 @@ class Variant:
     coarse: int = 1
     blocks: bool = False
     lacks: frozenset[str] = frozenset()
+    shared: tuple[int, ...] = ()
 
 
 PLAIN = Variant()

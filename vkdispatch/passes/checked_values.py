@@ -29,6 +29,7 @@ from vkdispatch.ir import (
     Statement,
     Storage,
     Store,
+    describe_array,
     root_of,
 )
 from vkdispatch.ir.location import Loc
@@ -194,7 +195,8 @@ class CheckedValues:
         size = _find_static_size(expr)
         thing = expr.value
         assert isinstance(thing, (Storage, SharedArray)) or size is not None
-        length = Expr(Op.LENGTH, self._length, (), thing) if size is None else uint(size)
+        long = self._length if isinstance(thing, Storage) else uint32
+        length = Expr(Op.LENGTH, long, (), thing) if size is None else uint(size)
         good = self._report.register(bool_)
         unsigned = uint64 if wide or length.dtype is uint64 else uint32
         within = less(cast(value, unsigned), cast(length, unsigned))
@@ -280,10 +282,9 @@ def _describe_indexed(expr: Expr) -> str:
         return f"buffer {expr.value.label!r}"
     if isinstance(expr.value, SharedArray):
         return f"shared buffer {expr.value.name!r}"
-    array = expr.args[0].value
-    if isinstance(array, Register) and is_array(array.dtype):
-        return f"local array {array.name!r}"
     base = expr.args[0].dtype
+    if is_array(base):
+        return describe_array(expr)
     return f"a {base.name}" if is_vector(base) or is_complex(base) else f"the columns of a {base.name}"
 
 

@@ -10,9 +10,11 @@ import numpy as np
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import (
     DType,
+    array_shape,
     bfloat16,
     int8,
     is_complex,
+    item_of,
     ivec4,
     to_numpy_dtype,
     uint8,
@@ -21,7 +23,7 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.host.packing import component_dtype, from_bfloat16, pack, to_bfloat16
 from vkdispatch.base.image import Image, Sampler
-from vkdispatch.base.structures import Structure, as_structure, is_structure, leaves_of
+from vkdispatch.base.structures import Structure, as_structure, is_structure, leaves_of, strides_along
 from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.interpreter.images import Texels
@@ -214,9 +216,14 @@ def _make_cells(what: str, buffer: HostBuffer) -> Cells:
     cells = Cells(what, buffer.data, buffer.shape, len(buffer.data), *coders)
     if is_structure(buffer.var_type):
         for path, kind, offset in leaves_of(buffer.var_type):
-            octets = buffer.data[:, offset : offset + kind.item_size]
-            rows = octets.view(component_dtype(kind)).reshape(len(octets), *value_shape(kind))
-            cells.fields[path] = Cells(what, rows, buffer.shape, len(rows), *_CODERS.get(kind, (None, None)))
+            item, strides = item_of(kind), strides_along(buffer.var_type, path)
+            octets = np.lib.stride_tricks.as_strided(
+                buffer.data[:, offset:],
+                (len(buffer.data), *array_shape(kind), item.item_size),
+                (buffer.data.strides[0], *strides, 1),
+            )
+            rows = octets.view(component_dtype(item)).reshape(*octets.shape[:-1], *value_shape(item))
+            cells.fields[path] = Cells(what, rows, buffer.shape, len(rows), *_CODERS.get(item, (None, None)))
     return cells
 
 

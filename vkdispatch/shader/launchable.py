@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
+from vkdispatch.analyses.launch_values import find_shared_sizes, is_sized_by_calls
 from vkdispatch.base.array_arguments import replace_arrays, replace_foreign
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
 from vkdispatch.base.context import (
@@ -16,6 +17,7 @@ from vkdispatch.base.context import (
     use_context,
     wrong_context,
 )
+from vkdispatch.base.dtype import is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.handle import context_of
 from vkdispatch.base.init import is_dummy
@@ -33,7 +35,7 @@ from vkdispatch.execution_pipeline.optimization import Launch as RecordedLaunch
 from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.shader.arguments.constants import add_constants, upload_constants
 from vkdispatch.shader.arguments.parameters import bind_values, read_constants, read_parameters, read_slots
-from vkdispatch.shader.arguments.slots import BufferSlot
+from vkdispatch.shader.arguments.slots import BufferSlot, ValueSlot
 from vkdispatch.shader.arguments.values import check_values
 from vkdispatch.shader.fusion.fusible import FusibleKernel, find_bound_resources
 from vkdispatch.shader.launch.fast_path import FastPath, TiledFastPath
@@ -62,6 +64,8 @@ _DEFAULT_GROUP = 256
 _USUAL_MOST = 1024
 # A launch is retried when another thread destroys an argument while it is being launched.
 _ATTEMPTS = 100
+# Compiled kernels that are kept for calls which size shared memory, of one kernel.
+_MOST_SIZES = 64
 
 
 class _Owner:
@@ -224,6 +228,8 @@ class LaunchableKernel:
         variant = choose_variant(
             self.who, extent, size.in_groups, local_size, coarsening, context, form, is_traced=is_traced
         )
+        if self.is_sized_by_calls:
+            variant = replace(variant, shared=self._find_shared_sizes(call.slots))
         if not size.in_groups and is_incomplete(extent, local_size) and self._fills_tiles:
             self._warn_of_gaps(extent, local_size)
         kernel = self.get_kernel(context, state, local_size, variant)
@@ -232,6 +238,21 @@ class LaunchableKernel:
             if self._run(kernel, state.diagnostics, variant, launch):
                 return
         raise UsageError(f"{self.who}: an argument was destroyed by another thread during the call")
+
+    @property
+    def is_sized_by_calls(self) -> bool:
+        """Whether calls decide the size of shared memory, so that only a call builds the kernel."""
+        return self.program.kernel is not None and is_sized_by_calls(self.program.kernel)
+
+    def _find_shared_sizes(self, values: Sequence[Any]) -> tuple[int, ...]:
+        """Return the sizes of shared memory that the values of a call decide."""
+        assert self.program.kernel is not None
+        integers = {
+            slot.member: int(value)
+            for slot, value in zip(self.slots, values, strict=True)
+            if isinstance(slot, ValueSlot) and is_scalar(slot.kind) and is_integer_dtype(slot.kind)
+        }
+        return find_shared_sizes(self.who, self.program.kernel, integers)
 
     @property
     def _fills_tiles(self) -> bool:
@@ -318,6 +339,12 @@ class LaunchableKernel:
         with self._lock:
             kernel = state.built.get((local_size, variant))
             if kernel is None:
+                if self.is_sized_by_calls:
+                    if not variant.shared:
+                        raise UsageError(
+                            f"{self.who}: calls decide the size of its shared memory; it is built by a call"
+                        )
+                    _drop_oldest(state)
                 kernel = self._compile(context, state, local_size, variant)
                 facts = (
                     self.name,
@@ -361,8 +388,10 @@ class LaunchableKernel:
         """Register a compiled kernel: on the fast paths that it serves, and for the attributes."""
         if variant.folded:
             return
-        is_plain = self.program.observation is None and all(
-            parameter.fields is None for parameter in self.parameters
+        is_plain = (
+            self.program.observation is None
+            and not variant.shared
+            and all(parameter.fields is None for parameter in self.parameters)
         )
         for option in _SIZE_OPTIONS:
             in_groups = option == "workgroups"
@@ -436,6 +465,13 @@ class LaunchableKernel:
 
             best = load_size(context, self.program.description, extent)
             return self.restart(context, None if best is None else (best, 1, 1))
+
+
+def _drop_oldest(state: KernelState) -> None:
+    """Make room for a kernel with shared memory of another size."""
+    sized = [key for key in state.built if key[1].shared]
+    for key in sized[: max(0, len(sized) + 1 - _MOST_SIZES)]:
+        del state.built[key]
 
 
 def describe_kernel(name: str, origin: str | None) -> str:

@@ -405,6 +405,8 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
 
         Raises
         ------
+        UsageError
+            Calls decide the size of its shared memory.
         ShaderBuildError
             The compiler or the driver rejected the kernel. The context stays usable.
         UnsupportedError
@@ -432,9 +434,9 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             Compile it first. Without, no device is needed. Nor is one where there is no native module to
             compile with.
         """
-        if build and (can_compile() or is_dummy()):
-            self.build()
         kernel = self._kernel
+        if build and (can_compile() or is_dummy()) and not kernel.is_sized_by_calls:
+            self.build()
         latest = kernel.latest()
         source = latest.shown if latest else None
         if source is None:

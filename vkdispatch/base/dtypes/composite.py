@@ -1,16 +1,21 @@
 """Types that kernels make: cooperative matrices, arrays of one invocation, members of blocks with strides."""
 
 import math
+from collections.abc import Sequence
 
 from vkdispatch.base.dtype import (
+    COMPUTED_AS,
     Cooperative,
     DType,
     LocalArray,
     Placed,
+    array_shape,
     bfloat16,
     cache,
     component_type,
+    compute_type,
     is_complex,
+    item_of,
 )
 
 
@@ -48,24 +53,36 @@ def cooperative_type(scalar: DType, rows: int, columns: int, use: str, scope: st
 
 @cache
 def array_type(kind: DType, count: int) -> DType:
-    """Type of an array in one invocation, of `count` values of type `kind`."""
-    shape = (count, *kind.shape)
-    return type(
-        f"{kind.name}[{count}]",
+    """Type of an array in one invocation or structure, of `count` values of type `kind`."""
+    axes, item = (count, *array_shape(kind)), item_of(kind)
+    name = f"{item.name}[{', '.join(map(str, axes))}]"
+    shape = (count, *kind.true_numpy_shape)
+    made = type(
+        name,
         (LocalArray,),
         {
-            "name": f"{kind.name}[{count}]",
-            "glsl_type": f"{kind.glsl_type}[{count}]",
+            "name": name,
+            "glsl_type": item.glsl_type + "".join(f"[{axis}]" for axis in axes),
             "item_size": count * kind.item_size,
             "format_str": kind.format_str,
             "child_type": kind,
             "child_count": count,
             "scalar": component_type(kind),
-            "shape": shape,
+            "shape": (count, *kind.shape),
             "numpy_shape": shape,
             "true_numpy_shape": shape,
         },
     )
+    if compute_type(kind) is not kind:
+        COMPUTED_AS[made] = array_type(compute_type(kind), count)
+    return made
+
+
+def wrap_array(kind: DType, shape: Sequence[int]) -> DType:
+    """Type of an array of a shape, of values of type `kind`; `kind` itself without axes."""
+    for count in reversed(shape):
+        kind = array_type(kind, count)
+    return kind
 
 
 @cache

@@ -9,7 +9,13 @@ from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OutOfDeviceMemoryError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.structures import is_dataclass, structure_from_numpy, structure_of
+from vkdispatch.base.structures import (
+    is_dataclass,
+    is_structure,
+    memory_type,
+    structure_from_numpy,
+    structure_of,
+)
 
 Shape = int | Sequence[int]
 # Of a buffer: var_type, shape, size, mem_size and shader_shape.
@@ -50,9 +56,14 @@ def parse_dtype(value: object, name: str = "var_type") -> DType:
             raise ArgumentTypeError(
                 f"{name}: {value.__name__} cannot be stored in memory; use vd.float32 or the like"
             )
-        return value
+        if dtype.is_array(value):
+            raise ArgumentTypeError(
+                f"{name}: {value.name} is a type of fields of structures; make a buffer of "
+                f"{dtype.item_of(value).name} with more axes"
+            )
+        return memory_type(value) if is_structure(value) else value
     if is_dataclass(value):
-        return structure_of(value)
+        return memory_type(structure_of(value))
     if isinstance(value, np.dtype) and value.names is not None:
         return structure_from_numpy(value)
     if isinstance(value, (np.dtype, str)) or (isinstance(value, type) and issubclass(value, np.generic)):

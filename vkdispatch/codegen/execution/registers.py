@@ -3,19 +3,23 @@
 from typing import Any, Protocol
 
 from vkdispatch.base import dtype as dt
-from vkdispatch.base.dtype import DType
+from vkdispatch.base.dtype import DType, compute_type
+from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.host_numpy import np
+from vkdispatch.base.structures import is_dataclass, is_structure, leaves_of, structure_of
 from vkdispatch.codegen.builder import get_builder
 from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.functions.complex_numbers import complex_type
 from vkdispatch.codegen.functions.elementwise import gives_value, operands
 from vkdispatch.codegen.objects.buffers import BufferVariable
-from vkdispatch.codegen.objects.local_arrays import LocalArray, checked_count
+from vkdispatch.codegen.objects.local_arrays import LocalArray, checked_shape
+from vkdispatch.codegen.objects.structures import StructureBuffer
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import check_dtype, parse_components
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex
+from vkdispatch.ir.location import located
 
 __all__ = [
     "constant_array",
@@ -103,28 +107,53 @@ def precise(x: Any) -> Any:
     return ShaderVariable(current().declare(value.dtype, value, precise=True))
 
 
-def shared_buffer(
-    var_type: DType, size: int | tuple[int, ...], var_name: str | None = None
-) -> BufferVariable:
+def shared_buffer(var_type: DType | type[Any], size: Any, var_name: str | None = None) -> BufferVariable:
     """Declare an array that the workgroup shares: of `size` elements, or of up to three axes of these sizes.
 
-    Raises TypeError or ValueError for a bad size, RuntimeError outside tracing.
+    The elements are of a dtype, or of a dataclass as in `Buff[SomeDataclass]`. Several axes lie in row-major
+    order. A size is a Python int, or an integer made of `Const` arguments such as `2 * n`: then the kernel is
+    compiled for each size that calls ask for, and each call is checked in full, which takes longer than other
+    calls. A kernel keeps the last 64 sizes.
+
+    Raises TypeError or ValueError for a bad type or size, RuntimeError outside tracing. A call raises
+    ValueError for a size below 1, or more than the device has.
     """
-    check_dtype(var_type, "shared_buffer")
-    return BufferVariable(current().add_shared(var_type, size, var_name))
+    kind, owner = _element_type(var_type, "shared_buffer")
+    if not is_structure(kind):
+        return BufferVariable(current().add_shared(kind, size, var_name))
+    assert owner is not None
+    fields = {
+        path: current().add_shared(compute_type(leaf), size, "_".join((var_name or "shared", *path)))
+        for path, leaf, _ in leaves_of(kind)
+    }
+    return StructureBuffer(next(iter(fields.values())), owner, kind, fields)
 
 
-def local_array(var_type: DType, count: int, var_name: str | None = None) -> LocalArray:
-    """Declare an array of this invocation: of `count` elements, which start as zero.
+def local_array(
+    var_type: DType | type[Any], count: int | tuple[int, ...], var_name: str | None = None
+) -> LocalArray:
+    """Declare an array of this invocation: of `count` elements, or of axes of these sizes, all zero.
 
-    It is read and written by Python ints and by integers of the GPU; see `LocalArray`. Where it does not fit
-    in registers, as with indices that only the GPU knows, devices keep it in memory of their own. In a loop
-    of the GPU each round makes its array anew.
+    The elements are of a dtype, or of a dataclass as in `Buff[SomeDataclass]`. It is read and written by
+    Python ints and by integers of the GPU; see `LocalArray`. Where it does not fit in registers, as with
+    indices that only the GPU knows, devices keep it in memory of their own. In a loop of the GPU each round
+    makes its array anew.
 
     Raises TypeError or ValueError for a bad type or count, RuntimeError outside tracing.
     """
-    check_dtype(var_type, "local_array")
-    return LocalArray(var_type, checked_count(count), var_name)
+    kind, owner = _element_type(var_type, "local_array")
+    return LocalArray(kind, checked_shape(count), var_name, owner)
+
+
+def _element_type(var_type: Any, what: str) -> tuple[DType, type[Any] | None]:
+    """Return the dtype of the elements of an array, and the dataclass that it was made from."""
+    if is_dataclass(var_type):
+        try:
+            return structure_of(var_type), var_type
+        except ArgumentValueError as error:
+            raise located(ArgumentValueError, f"{what}: {error}") from None
+    check_dtype(var_type, what)
+    return var_type, None
 
 
 def constant_array(

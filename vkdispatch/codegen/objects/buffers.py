@@ -1,10 +1,12 @@
 """Buffers and shared arrays as a kernel's Python body sees them."""
 
+import functools
 import math
 from typing import Any
 
 from vkdispatch.base.dtype import (
     compute_type,
+    int32,
     is_integer_dtype,
     is_vector,
     ivec4,
@@ -63,7 +65,10 @@ class BufferVariable(BoundVariable):
     @property
     def _known_shape(self) -> tuple[int, ...] | None:
         """Sizes of the axes, where they are known while the kernel is traced."""
-        return self.storage.shape if isinstance(self.storage, SharedArray) else self.storage.constant
+        if not isinstance(self.storage, SharedArray):
+            return self.storage.constant
+        shape = tuple(axis for axis in self.storage.shape if isinstance(axis, int))
+        return shape if len(shape) == len(self.storage.shape) else None
 
     @property
     def shape(self) -> ShaderVariable:
@@ -71,7 +76,14 @@ class BufferVariable(BoundVariable):
         known = self._known_shape
         if known is not None:
             return ShaderVariable(ex.construct(ivec4, (*(*known, 1, 1, 1)[:3], math.prod(known))))
-        assert isinstance(self.storage, Storage)
+        if isinstance(self.storage, SharedArray):
+            axes = [
+                ex.literal(axis, int32) if isinstance(axis, int) else ex.cast(axis, int32)
+                for axis in self.storage.shape
+            ]
+            ones = [ex.literal(1, int32)] * (3 - len(axes))
+            whole = functools.reduce(ex.multiply, axes)
+            return ShaderVariable(ex.construct(ivec4, (*axes, *ones, whole)))
         argument = current().shape_of(self.storage)
         return ShaderVariable(Expr(Op.ARGUMENT, argument.dtype, (), argument, here()))
 
@@ -145,12 +157,17 @@ class BufferVariable(BoundVariable):
         Raises IndexError or ValueError for indices that fit no shape.
         """
         count = len(entries)
-        shape = self._known_shape
+        shape: tuple[int | Expr, ...] | None = self._known_shape
+        if isinstance(self.storage, SharedArray):
+            shape = self.storage.shape
         if shape is not None:
             if len(shape) != count:
                 what = "shared buffer" if isinstance(self.storage, SharedArray) else "constant array"
-                raise located(ArgumentValueError, f"{count} indices do not fit a {what} of the shape {shape}")
-            limits: list[int | None] = list(shape)
+                axes = ", ".join(str(axis) if isinstance(axis, int) else "?" for axis in shape)
+                raise located(
+                    ArgumentValueError, f"{count} indices do not fit a {what} of the shape ({axes})"
+                )
+            limits = [axis if isinstance(axis, int) else None for axis in shape]
             sizes: list[int | Expr] = list(shape)
         else:
             limits = [None] * count

@@ -1,6 +1,6 @@
 """Assignments to places: elements, registers and their components."""
 
-from vkdispatch.base.dtype import bool_, component_type, is_integer_dtype
+from vkdispatch.base.dtype import bool_, component_type, is_array, is_integer_dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import GpuValue, parse_stored_value
@@ -17,10 +17,11 @@ def assign(place: Expr, value: object) -> None:
             _check_update(place, update[1], value.expr)
         else:
             update = None
-    if isinstance(place.value, Storage):
+    memory = root_of(place).value
+    if isinstance(memory, Storage):
         for number in value._extremes() if isinstance(value, GpuValue) else (value,):
             if ex.is_number(number):
-                ex.check_stored(number, component_type(place.value.dtype))
+                ex.check_stored(number, component_type(memory.dtype))
     try:
         stored = parse_stored_value(value, place.dtype)
     except ArgumentValueError as error:
@@ -35,9 +36,12 @@ def assign(place: Expr, value: object) -> None:
     if is_constant(root_of(place)):
         raise located(ArgumentValueError, "the elements of a constant array cannot be assigned to")
     if not is_place(place):
+        of_array = is_array(root_of(place).dtype)
         raise located(
             ArgumentValueError,
-            "this value cannot be assigned to; copy it with .to_register() and assign to that",
+            "the arguments of a kernel cannot be assigned to; of an array, a[:] is a copy"
+            if of_array
+            else "this value cannot be assigned to; copy it with .to_register() and assign to that",
         )
     recorder = current()
     if recorder.aliasing and is_same_place(stored, place):

@@ -1,12 +1,16 @@
 """What a kernel declares: names, arguments, resources and shared arrays."""
 
 import math
+import operator
+from typing import Any
 
+from vkdispatch.analyses.launch_values import may_size
 from vkdispatch.base.dtype import DType, float32, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.structures import leaf_type
 from vkdispatch.codegen.trace.operands import GpuValue
 from vkdispatch.codegen.trace.placeholders import refuse_placeholders
-from vkdispatch.ir import Argument, ImageBinding, SharedArray, Storage
+from vkdispatch.ir import Argument, Expr, ImageBinding, SharedArray, Storage, nodes
 from vkdispatch.ir.location import located
 from vkdispatch.ir.names import legal_name
 
@@ -27,6 +31,8 @@ class Declarations:
         self._shapes: dict[int, Argument] = {}
         self._fields: dict[tuple[int, tuple[str, ...]], Storage] = {}
         self._planar: set[int] = set()
+        # arguments that may change between submissions of a graph
+        self._unfixed: set[object] = set()
 
     # -- names
 
@@ -73,16 +79,21 @@ class Declarations:
         self._arguments.append(argument)
         return argument
 
+    def note_variable(self, argument: Argument) -> None:
+        """Note that an argument may change after a call was recorded."""
+        self._unfixed.add(argument)
+
     def add_storage(self, kind: DType, label: str, constant: tuple[int, ...] | None = None) -> Storage:
         """Add a storage buffer, or a constant array of a shape, after the existing resources."""
         storage = Storage(len(self._resources), kind, label, constant)
         self._resources.append(storage)
         return storage
 
-    def field_of(self, storage: Storage, path: tuple[str, ...], kind: DType) -> Storage:
+    def field_of(self, storage: Storage, path: tuple[str, ...]) -> Storage:
         """Return the storage of a field of a buffer of structures."""
         key = (storage.index, path)
         if key not in self._fields:
+            kind = leaf_type(storage.dtype, path)
             self._fields[key] = Storage(storage.index, kind, storage.label, None, storage, path)
         return self._fields[key]
 
@@ -100,22 +111,35 @@ class Declarations:
         self._resources.append(image)
         return image
 
-    def add_shared(self, kind: DType, size: int | tuple[int, ...], name: str | None = None) -> SharedArray:
+    def add_shared(self, kind: DType, size: Any, name: str | None = None) -> SharedArray:
         """Add an array in workgroup memory. Raises TypeError or ValueError for a bad size."""
         axes = tuple(size) if isinstance(size, (tuple, list)) else (size,)
-        if not 1 <= len(axes) <= 3 or any(
-            isinstance(axis, (bool, GpuValue)) or not hasattr(axis, "__index__") for axis in axes
-        ):
-            raise located(
-                ArgumentTypeError,
-                f"shared_buffer: size must be a Python int or a tuple of 1 to 3 of them, got {size!r}",
-            )
-        shape = tuple(int(axis) for axis in axes)
-        if min(shape) < 1:
+        shape = tuple(self._parse_axis(axis, size) for axis in axes)
+        if not 1 <= len(axes) <= 3:
+            raise _wrong_size(size)
+        known = [axis for axis in shape if isinstance(axis, int)]
+        if min(known, default=1) < 1:
             raise located(ArgumentValueError, f"shared_buffer: size must be at least 1, got {size}")
-        array = SharedArray(self.claim_name(name), kind, math.prod(shape), shape)
+        count = math.prod(known) if len(known) == len(shape) else None
+        array = SharedArray(self.claim_name(name), kind, count, shape)
         self._shared.append(array)
         return array
+
+    def _parse_axis(self, axis: object, size: object) -> int | Expr:
+        """Return an axis of shared memory: an int, or an integer of arguments that a call fixes."""
+        if isinstance(axis, GpuValue) and not axis._extremes():
+            value = axis._value()
+            variable = next((each for each in nodes((value,)) if each.value in self._unfixed), None)
+            if variable is not None:
+                raise located(
+                    ArgumentTypeError,
+                    "shared_buffer: a Var may change after the call was recorded; make the size a Const",
+                )
+            if may_size(value):
+                return value
+        elif not isinstance(axis, (bool, GpuValue)) and hasattr(axis, "__index__"):
+            return operator.index(axis)
+        raise _wrong_size(size)
 
     def shape_of(self, storage: Storage) -> Argument:
         """Return the argument (ivec4) that holds a buffer's shape; the first call adds it."""
@@ -128,3 +152,11 @@ class Declarations:
     def require_planar(self, storage: Storage) -> None:
         """Note that the kernel indexes a buffer by two axes: its shape must not have a third."""
         self._planar.add(storage.index)
+
+
+def _wrong_size(size: object) -> ArgumentTypeError:
+    return located(
+        ArgumentTypeError,
+        "shared_buffer: size must be a Python int or a tuple of 1 to 3 of them, or integers made of Const "
+        f"arguments by + - * // and %, got {size!r}",
+    )

@@ -4,13 +4,16 @@ from typing import Any
 
 from vkdispatch.base.dtype import (
     DType,
+    array_shape,
     bool_,
     compute_type,
+    is_array,
     is_buffer_only,
     is_dtype,
     is_integer_dtype,
     is_scalar,
     is_vector,
+    item_of,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
 from vkdispatch.base.host_numpy import np
@@ -48,9 +51,15 @@ class GpuValue:
 
 
 def check_dtype(kind: object, what: str) -> None:
-    """Raise TypeError unless `kind` is a dtype."""
+    """Raise TypeError unless `kind` is the dtype of a value."""
     if not isinstance(kind, type) or not is_dtype(kind):
         raise located(ArgumentTypeError, f"{what}: expected a dtype such as vd.float32, got {kind!r}")
+    if is_array(kind):
+        raise located(
+            ArgumentTypeError,
+            f"{what}: {kind.__name__} is an array; vc.local_array(vd.{item_of(kind).__name__}, "
+            f"{array_shape(kind)}) makes one",
+        )
     if is_structure(kind):
         raise located(
             ArgumentTypeError, f"{what}: {kind.name} is no number; its fields are, which a map can give"

@@ -105,6 +105,11 @@ class Recorder(Declarations):
             self._fixed[register] = value
         return Expr(Op.REGISTER, kind, (), register, loc)
 
+    def fixed_value(self, place: Expr) -> Expr | None:
+        """Return the value of a fixed register, or None for another place."""
+        register = place.value
+        return self._fixed.get(register) if isinstance(register, Register) else None
+
     def declare_around(self, kind: DType, value: Expr, name: str | None = None) -> Expr:
         """Declare a register for a local variable outside the open plain scopes, and assign to it."""
         frame = next(frame for frame in reversed(self._frames) if frame.kind != "scope")

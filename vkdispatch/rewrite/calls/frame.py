@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, UnassignedError, UsageError
+from vkdispatch.codegen.objects.structures import ItemArray
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Break, Expr, Return
 from vkdispatch.ir import expressions as ex
@@ -203,7 +204,7 @@ class Frame:
 
     def is_container(self, value: Any) -> bool:
         """Whether a value is a container or object, rather than a GPU value."""
-        return self.tracer is not None and not isinstance(value, ShaderVariable)
+        return self.tracer is not None and not isinstance(value, (ShaderVariable, ItemArray))
 
     def freeze_for_place(self, owner: Any, value: Any) -> Any:
         """Return the value for an element or attribute of `owner`."""

@@ -6,6 +6,7 @@ from typing import Any
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.base.structures import memory_type
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
 from vkdispatch.shader.arguments.members import read_members
 from vkdispatch.shader.arguments.slots import (
@@ -73,7 +74,7 @@ def _make_parameter(description: ShaderDescription, info: ShaderArgumentInfo) ->
                 writes,
                 info.planar,
                 info.dtype.item_size if info.dtype is not None else 1,
-                None if info.reinterpreted else info.dtype,
+                None if info.reinterpreted or info.dtype is None else memory_type(info.dtype),
                 MOST_UNSIGNED if info.unsigned else MOST_NARROW,
                 info.least_bytes,
                 info.uniform,
@@ -143,6 +144,10 @@ def split_value(who: str, parameter: Parameter, value: Any) -> Iterator[tuple[Sl
         raise ArgumentTypeError(
             f"{who}: argument {parameter.name!r}: {_describe_expected(parameter)}, got {describe(value)}"
         )
+    if any("[" in field for field in parameter.fields):
+        parts = read_members(who, parameter.name, parameter.fields, value)
+        yield from zip(parameter.slots, parts, strict=True)
+        return
     for field, slot in zip(parameter.fields, parameter.slots, strict=True):
         part = value
         for name in field.split("."):

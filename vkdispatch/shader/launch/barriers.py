@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from vkdispatch.analyses.contents import contents
+from vkdispatch.base.dtype import is_array
 from vkdispatch.base.record import record
 from vkdispatch.codegen.trace.assignment import is_same_place
 from vkdispatch.codegen.trace.kernel_warnings import warn_once_each
@@ -199,7 +200,8 @@ def _means_another(store: _Access, access: _Access) -> bool:
 
 
 def _is_shared(expr: Expr) -> bool:
-    return expr.op is Op.ELEMENT and isinstance(expr.value, SharedArray)
+    """Whether an expression is an element of shared memory; of items of arrays too little is known here."""
+    return expr.op is Op.ELEMENT and isinstance(expr.value, SharedArray) and not is_array(expr.dtype)
 
 
 def _find_conditions(own: tuple[Expr, ...], conditions: Sequence[Expr], number: int) -> tuple[Expr, ...]:

@@ -63,7 +63,7 @@ def build_kernel(
     who, description = kernel.who, kernel.description
     check_local_size(who, local_size, context)
     lacks = find_lacks(description.kernel, context)
-    check_shared_memory(who, description, context, lacks)
+    check_shared_memory(who, description, context, lacks, variant.shared)
     # addresses are integers of 64 bits
     variant = replace(variant, lacks=lacks - {INT64} if variant.addressed else lacks)
     check_features(who, description, context, lacks)

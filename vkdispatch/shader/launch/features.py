@@ -21,6 +21,7 @@ from vkdispatch.ir import (
     Store,
     While,
     blocks_of,
+    place_operands,
     root_of,
     walk,
 )
@@ -97,7 +98,9 @@ def _walk_tile_stores(block: Block) -> Iterator[Store]:
 def _is_in_tile(place: Expr) -> bool:
     """Whether a place in shared memory may be another one for each invocation."""
     root = root_of(place)
-    return isinstance(root.value, SharedArray) and any(each.op is not Op.LITERAL for each in root.args)
+    return isinstance(root.value, SharedArray) and any(
+        each.op is not Op.LITERAL for each in place_operands(place)
+    )
 
 
 def _find_missing_matrix(used: Usage, device: DeviceInfo) -> str | None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from vkdispatch.analyses.contents import usage
+from vkdispatch.analyses.launch_values import sizes_of_shared
 from vkdispatch.base import dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.devices.information import DeviceInfo
@@ -38,15 +39,21 @@ def check_local_size(who: str, local_size: Extent, context: Context) -> None:
 
 
 def check_shared_memory(
-    who: str, description: ShaderDescription, context: Context, lacks: frozenset[str]
+    who: str, description: ShaderDescription, context: Context, lacks: frozenset[str], sized: Sequence[int]
 ) -> None:
-    """Raise ValueError if the kernel declares more shared memory than a workgroup has."""
+    """Raise ValueError if the kernel declares more shared memory than a workgroup has.
+
+    `sized` are the counts of elements that a call decides.
+    """
     kernel = description.kernel
-    arrays = guard_effects(kernel).shared if keeps_workgroups(kernel) else kernel.shared
-    size = sum(array.size * _count_shared_bytes(array.dtype, lacks) for array in arrays)
+    guarded = guard_effects(kernel) if keeps_workgroups(kernel) else kernel
+    counts = sizes_of_shared(guarded, sized)
+    size = sum(counts[id(each)] * _count_shared_bytes(each.dtype, lacks) for each in guarded.shared)
     if size > context.max_shared_memory:
+        by_call = [f"{each.name!r} {counts[id(each)]}" for each in kernel.shared if each.size is None]
+        elements = f" (elements with these arguments: {', '.join(by_call)})" if by_call else ""
         raise ArgumentValueError(
-            f"{who}: its shared buffers take {size} bytes; a workgroup on this device has "
+            f"{who}: its shared buffers take {size} bytes{elements}; a workgroup on this device has "
             f"{context.max_shared_memory}"
         )
 

@@ -23,6 +23,7 @@ from vkdispatch.ir import (
     blocks_of,
     expressions_of,
     nodes,
+    place_operands,
     root_of,
     walk,
 )
@@ -101,11 +102,11 @@ class _Sums:
 
     def is_fixed(self, store: Store) -> bool:
         """Whether all invocations store to the same element."""
-        return all(node.op in _FIXED for node in nodes(root_of(store.place).args))
+        return all(node.op in _FIXED for node in nodes(tuple(place_operands(store.place))))
 
     def is_looked_up(self, store: Store) -> bool:
         """Whether the index of a store was read from a buffer or counted, and holds no id besides."""
-        return not self.is_fixed(store) and not any(map(self._origins.reaches, root_of(store.place).args))
+        return not self.is_fixed(store) and not any(map(self._origins.reaches, place_operands(store.place)))
 
     def _admits_many(self, condition: Expr) -> bool:
         """Whether a condition depends on what was read, or compares an id with a size."""

@@ -10,6 +10,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.base.structures import FixedArray
 from vkdispatch.codegen import BindingType
 from vkdispatch.codegen.arguments import image_binding, is_image, leaf_fields
 from vkdispatch.ir import ImageBinding
@@ -168,6 +169,12 @@ def _read_fields(who: str, annotation: Any, prefix: str = "") -> Iterator[Field]
     """Yield the values of a dataclass or a dictionary of dtypes."""
     if _is_dataclass(annotation):
         for path, kind in leaf_fields(annotation):
+            if isinstance(kind, FixedArray):
+                yield from _read_member(who, prefix + path, (kind.owner, kind.shape))
+                continue
+            if isinstance(kind, type) and dtype.is_dtype(kind) and dtype.is_array(kind):
+                yield from _read_member(who, prefix + path, (dtype.item_of(kind), dtype.array_shape(kind)))
+                continue
             yield Field(prefix + path, _parse_kind(f"{who}: {prefix + path!r}" if prefix else who, kind))
         return
     for key, kind in annotation.items():
