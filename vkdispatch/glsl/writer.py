@@ -198,7 +198,7 @@ def _interface(kernel: Kernel, layout: ArgumentLayout, packing: Packing) -> list
         for resource in kernel.resources
     ):
         lines += [*BFLOAT16_BITS.strip().splitlines(), ""]
-    lines += helper_lines(contents(kernel).expressions)
+    lines += helper_lines(contents(kernel).expressions, packing.lacks)
     for array in kernel.shared:
         lines.append(f"shared {array.dtype.glsl_type} {array.name}[{array.size}];")
     if kernel.shared:
