@@ -20,6 +20,7 @@ from vkdispatch.codegen.abbreviations import (
     f64,
     hv2,
     i32,
+    i64,
     iv2,
     u16,
     u32,
@@ -33,6 +34,7 @@ from .running import (
     Array,
     close,
     evaluate,
+    filled,
     floats,
     host,
     integers,
@@ -313,3 +315,72 @@ def test_functions_of_math_in_kernels() -> None:
         for v in x.tolist()
     ]  # fmt: skip
     close(out.read(0), expected, 2e-5, 1e-6)
+
+
+# ---- the table of the documentation --------------------------------------------------------------
+
+
+@WAYS
+def test_what_signs_and_literals_do(interpret: bool) -> None:
+    unsigned = np.array([7, 0xFFFFFFFF, 0x80000000, 5], np.uint32)
+    signed = np.array([2, -2, 3, -1], np.int32)
+
+    def forms(u: Any, i: Any) -> list[Any]:
+        return [
+            vc.min(u, i), vc.max(u, i), vc.clip(u, i, 5), u // i, vc.floor_mod(u, i),
+            u < i, u <= i, u > i, u >= i, u == i, u != i, vc.min(u.to_dtype(i64), i), (u & 7) % (i & 3 | 1),
+        ]  # fmt: skip
+
+    expected_types = [i32] * 5 + [vd.bool_] * 6 + [i64, i32]
+    assert result_types(forms, [u32, i32]) == expected_types
+    found = evaluate(forms, (u32, unsigned), (i32, signed), interpret=interpret)
+    as_signed, wide = unsigned.astype(np.int32), unsigned.astype(np.int64)
+    same(found[0], np.minimum(as_signed, signed))
+    same(found[1], np.maximum(as_signed, signed))
+    same(found[2][:3], np.minimum(np.maximum(as_signed, signed), 5)[:3])
+    same(found[3], np.trunc(as_signed / signed.astype(float)))
+    same(found[4], as_signed.astype(np.int64) % signed)
+    rules = (np.less, np.less_equal, np.greater, np.greater_equal, np.equal, np.not_equal)
+    for values, rule in zip(found[5:11], rules, strict=True):
+        same(values.astype(bool), rule(wide, signed.astype(np.int64)))
+    same(found[11], np.minimum(wide, signed))
+    same(found[12], (unsigned & 7) % (signed & 3 | 1))
+
+
+@WAYS
+def test_limits_of_nan_are_nan_or_the_other(interpret: bool) -> None:
+    x = np.array([np.nan, 1, -0.0], np.float32)
+    y = np.array([1, np.nan, 0], np.float32)
+    found = evaluate(
+        lambda a, b: [vc.min(a, b), vc.max(a, b), vc.clip(a, b, b), vc.sign(a), vc.min(a, a), a < b, a != a],
+        (f32, x), (f32, y), interpret=interpret,
+    )  # fmt: skip
+    for values in found[:3]:
+        assert all(np.isnan(value) or value == 1 for value in values[:2]) and values[2] == 0
+    assert np.isnan(found[3][0]) or found[3][0] == 0
+    assert found[5].tolist() == [0, 0, 0] and found[6].tolist() == [1, 0, 0]
+
+
+def test_choices_of_two_literals() -> None:
+    with vc.shader_context() as context:
+        (c,) = context.declare_input_arguments([Const[i32]])
+        pairs = [(1, 0), (1, -1), (1, 2**31), (2**31, -1), (1, 0.5), (2**32, 0)]
+        found = [vc.select(c > 0, a, b).var_type for a, b in pairs]
+        assert found == [u32, i32, u32, i64, f32, u64]
+
+    with pytest.warns(vd.KernelWarning, match="wraps around to large numbers"):
+
+        @vd.shader(1)
+        def wraps(halves: Buff[f32], c: Const[i32]) -> None:
+            halves[0] = (vc.select(c > 0, 1, 0) - 2) * 0.5
+
+    @vd.shader("out.size")
+    def chosen(out: Buff[i32], halves: Buff[f32]) -> None:
+        i = vc.global_invocation_id().x
+        step = 1 if i > 1 else 0
+        out[i] = step - 2
+        halves[i] = (step - 2) * 0.5
+
+    out, halves = filled(4, i32), filled(4, f32)
+    chosen(out, halves)
+    assert out.read(0).tolist() == [-2, -2, -1, -1] and halves.read(0).tolist() == [-1, -1, -0.5, -0.5]
