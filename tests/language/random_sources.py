@@ -17,7 +17,7 @@ from .source_values import BOOL, FLOAT, INT, SLOTS, SMALL, Scope
 
 FEATURES = (
     "base", "reads", "alias", "functions", "conversions", "narrow", "wide", "floats", "vectors", "shared",
-    "subgroups", "atomics", "edges", "partial", "loops",
+    "subgroups", "atomics", "edges", "partial", "loops", "arithmetic",
 )  # fmt: skip
 
 
@@ -138,16 +138,16 @@ class Writer(Features):
         self.buffer("p", "i32", total * SLOTS, -SMALL, SMALL, owned=True)
         self.buffer("q", "i32", total * SLOTS, -SMALL, SMALL, owned=True)
         self.buffer("r", "i32", 16, -SMALL, SMALL, owned=False)
-        if self.has("narrow"):
+        if self.has("narrow") or self.has("arithmetic"):
             for name, kind in zip("st", self.random.sample(["i8", "u8", "i16", "u16"], 2), strict=True):
                 low, high = RANGES[kind] if kind[1] == "8" else (-30000 if kind[0] == "i" else 0, 30000)
                 self.buffer(name, kind, total * SLOTS, low, high, owned=True)
-        if self.has("wide"):
+        if self.has("wide") or self.has("arithmetic"):
             for name, kind, low, high in self.random.sample(
                 [("x", "i64", -(2**40), 2**40), ("y", "u64", 0, 2**63), ("z", "u32", 0, 2**32 - 1)], 2
             ):
                 self.buffer(name, kind, total * SLOTS, low, high, owned=True)
-        if self.has("floats"):
+        if self.has("floats") or self.has("arithmetic"):
             self.buffer("f", "f32", total * SLOTS, -64, 64, owned=True)
             self.buffer("b", "b8", total * SLOTS, 0, 1, owned=True)
         if self.has("vectors"):

@@ -235,6 +235,7 @@ def language(ids: Ids, local_size: tuple[int, ...], wraps: bool) -> Any:
     for name, kind in _MADE.items():
         setattr(vc, name, _convert(kind, wraps))
     vc.to_float = float
+    vc.fmod, vc.copysign, vc.floor_mod = math.fmod, math.copysign, lambda a, b: a % b
     for count, kind in itertools.product((2, 3, 4), ("ivec", "uvec", "vec")):
         setattr(vc, f"to_{kind}{count}", lambda *values: Vector(values))
     for name, rule in _ATOMICS.items():
@@ -318,7 +319,11 @@ def run(
     tree.body = [node for node in tree.body if not isinstance(node, ast.Import)]
     cells = [Cells(kind, data, wraps=wraps) for kind, data in buffers]
     ids = Ids()
-    namespace: dict[str, Any] = {"vc": language(ids, local_size, wraps), "__builtins__": builtins}
+    namespace: dict[str, Any] = {
+        "vc": language(ids, local_size, wraps),
+        "math": math,
+        "__builtins__": builtins,
+    }
     exec(compile(tree, "<model>", "exec"), namespace)
     kernel = namespace["kernel"]
     parameters = [cells[place] for place in arguments]

@@ -201,6 +201,7 @@ def supported(feature: str) -> bool:
     kinds = {
         "narrow": ("i8", "i16", "u16"),
         "wide": ("i64", "u64"),
+        "arithmetic": ("i8", "i16", "u16", "i64", "u64", "b8"),
         "edges": ("i8", "i16", "i64"),
         "floats": ("b8",),
     }

@@ -94,7 +94,7 @@ class Program:
     edge: Edge | None = None
 
     def source(self) -> str:
-        header = "import vkdispatch as vd\nimport vkdispatch.codegen as vc\n"
+        header = "import math\nimport vkdispatch as vd\nimport vkdispatch.codegen as vc\n"
         return header + "\n\n".join(["", *("\n".join(rows(each, 0)) for each in self.functions)]) + "\n"
 
     def kind(self, name: str) -> str:

@@ -104,6 +104,8 @@ class Values:
         if depth <= 0 or self.chance(0.15):
             return self.leaf()
         a = self.integer(depth - 1)
+        if self.has("arithmetic") and self.chance(0.4):
+            return self.arithmetic(a, self.integer(depth - 1))
         family = self.random.randrange(13)
         if family < 5:
             return self.binary(
@@ -262,6 +264,84 @@ class Values:
             ("(", value, f" << {count})"), value.types, int(value.low) << count, int(value.high) << count
         )
 
+    # -- values: shifts of mixed types, powers, conversions there and back
+
+    def arithmetic(self, a: Value, b: Value) -> Value:
+        form = self.random.randrange(6)
+        if form < 2:
+            return self.mixed_shift(a, b)
+        if form < 4:
+            return self.power(a, b)
+        if form == 4:
+            # through a float that holds it
+            small = self.remainder(self.signed(self.reduced(a)), 1009)
+            there, back = self.pick("float(", "vc.to_float("), self.pick("int(", "vc.to_int(")
+            return Value((f"{back}{there}", small, "))"), INT, small.low, small.high)
+        # through integers of other widths
+        small = self.remainder(a, 100)
+        names = [("int16", "i16"), ("uint16", "u16"), ("int64", "i64"), ("uint64", "u64"), ("uint", "u32")]
+        for name, kind in self.random.sample(names, self.random.randint(1, 3)):
+            small = Value((f"vc.to_{name}(", small, ")"), frozenset({kind}), small.low, small.high)
+        return small
+
+    def mixed_shift(self, a: Value, b: Value) -> Value:
+        """Shift by a count of any type: the result has the type of what is shifted."""
+        if "py" in a.types:
+            # a number on the left takes the type of the count
+            b = self.signed(self.reduced(b))
+        most = self.pick(1, 4, 9)
+        count = self.remainder(b, most + 1)
+        if self.chance(0.6):
+            low, high = min(a.low, int(a.low) >> most), max(a.high, int(a.high) >> most)
+            return Value(("(", a, " >> ", count, ")"), a.types, low, high)
+        if a.low < 0 or not all(holds(kind, 0, int(a.high) << most) for kind in a.types):
+            a = self.remainder(a, 7)
+        return Value(("(", a, " << ", count, ")"), a.types, 0, int(a.high) << most)
+
+    def power(self, a: Value, b: Value) -> Value:
+        base = self.remainder(a, self.pick(3, 5, 10))
+        if not a.types & UNSIGNED and self.chance(0.5):
+            base = Value(("(", base, " - 4)"), base.types, base.low - 4, base.high - 4)
+        if self.chance(0.3):
+            n = self.pick(1, 2, 3)
+            exponent = number(n)
+        else:
+            n = 3
+            exponent = self.remainder(b, n + 1)
+        bound = max(abs(base.low), abs(base.high), 1) ** n
+        types = self.joined(base, exponent, -bound if base.low < 0 else 0, bound)
+        if self.chance(0.25):
+            base, exponent = self.signed(base), self.signed(exponent)
+            # of floats, exactly
+            text = self.pick("int(float(", "int(1.0 * ")
+            close = ")" if "float" in text else ""
+            return Value((text, base, f"{close} ** ", exponent, ")"), INT, -bound, bound)
+        if types is None:
+            return base
+        return Value(("(", base, " ** ", exponent, ")"), types, -bound if base.low < 0 else 0, bound)
+
+    def float_arithmetic(self, a: Value, b: Value) -> Value:
+        """Draw exact remainders, signs and powers of floats."""
+        form = self.random.randrange(4)
+        if form == 0:
+            name = self.pick("vc.fmod", "vc.floor_mod", "math.fmod")
+            return Value((f"{name}(", a, ", 2.5)"), FLOAT, -2.5, 2.5, max(a.fraction, 1))
+        if form == 1:
+            bound = max(abs(a.low), abs(a.high))
+            name = self.pick("vc.copysign", "math.copysign")
+            return Value((f"{name}(", a, ", ", b, ")"), FLOAT, -bound, bound, a.fraction)
+        n = self.remainder(self.signed(self.reduced(self.integer(1))), 4)
+        if form == 2:
+            sign = self.pick("", "-")
+            base: float = self.pick(2.0, 0.5, -2.0)
+            bound = 8.0
+            return Value((f"(({base}) ** ({sign}", n, "))"), FLOAT, -bound, bound, 3)
+        exponent = self.pick("2", "2.0", "1.0")
+        bound = max(abs(a.low), abs(a.high), 1) ** 2
+        if bound * 4**a.fraction >= 2**23:
+            return a
+        return Value(("(", a, f" ** {exponent})"), FLOAT, -bound, bound, 2 * a.fraction)
+
     def call(self, depth: int) -> Value | None:
         """A call of a helper function."""
         if not self.scope.functions or self.calls <= 0:
@@ -348,6 +428,8 @@ class Values:
                 return self.random.choice(known)
             return real(self.pick(0.0, 1.0, 0.5, -2.25, 3.0, 7.75))
         a, b = self.float(depth - 1), self.float(depth - 1)
+        if self.has("arithmetic") and self.chance(0.4):
+            return self.float_arithmetic(a, b)
         family = self.random.randrange(9)
         if family < 4:
             return self.float_binary(self.pick("+", "-", "*"), a, b)
@@ -412,7 +494,7 @@ class Values:
         flags = [each for each in self.scope.known if each.types == BOOL]
         if family == 3 and flags:
             return self.random.choice(flags)
-        if family == 4 and self.has("floats"):
+        if family == 4 and (self.has("floats") or self.has("arithmetic")):
             return truth(
                 "(", self.float(1), f" {self.pick('<', '<=', '>', '>=', '==', '!=')} ", self.float(1), ")"
             )
@@ -436,7 +518,7 @@ class Values:
 
     def contracts(self) -> list[Value]:
         found = [Value((), INT, -SMALL, SMALL), Value((), NATURAL, 0, SMALL)]
-        if self.has("wide"):
+        if self.has("wide") or self.has("arithmetic"):
             found += [
                 Value((), frozenset({"i64"}), -(2**40), 2**40),
                 Value((), frozenset({"u64"}), 0, 2**63),
@@ -444,7 +526,7 @@ class Values:
             ]
         if self.has("narrow"):
             found += [Value((), frozenset({"i16"}), -30000, 30000), Value((), frozenset({"u16"}), 0, 60000)]
-        if self.has("floats"):
+        if self.has("floats") or self.has("arithmetic"):
             found += [Value((), FLOAT, -FLOAT_BOUND, FLOAT_BOUND, 2)] * 2 + [Value((), BOOL, 0, 1)]
         return found
 

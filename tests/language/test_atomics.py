@@ -14,7 +14,25 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.analyses.contents import usage
 from vkdispatch.base.dtype import DType
-from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i8, i16, i32, i64, iv3, u32, u64
+from vkdispatch.codegen.abbreviations import (
+    Buff,
+    Const,
+    c64,
+    f16,
+    f32,
+    f64,
+    i8,
+    i16,
+    i32,
+    i64,
+    iv3,
+    u32,
+    u64,
+    v2,
+    v3,
+)
+from vkdispatch.passes.float_atomics import replace_float_atomics
+from vkdispatch.shader.launch import build, variants
 from vkdispatch.shader.launch.features import find_atomic_feature, find_missing_operation
 
 from .running import Array, buffer_of, close, filled, host, integers, need, same
@@ -86,12 +104,128 @@ def test_integers(operation: str, kind: DType, shared: bool) -> None:
     same(run(operation, kind, values, 5, shared=shared), expected)
 
 
+@pytest.fixture
+def without_float_atomics(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Build kernels as for a device that has no atomics of floats."""
+    for module in (build, variants):
+        monkeypatch.setattr(
+            module,
+            "without_float_atomics",
+            lambda kernel, devices: replace_float_atomics(kernel, lambda *wanted: True),
+        )
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["buffer", "shared"])
+@pytest.mark.parametrize("kind", [f32, f64], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("operation", ["add", "sub", "min", "max"])
+@pytest.mark.usefixtures("without_float_atomics")
+def test_floats_by_their_bits(operation: str, kind: DType, shared: bool) -> None:
+    need(kind)
+    values = (np.random.default_rng(1).integers(-8, 8, COUNT) / 4).astype(host(kind))
+    expected = RULES[operation](values.astype(np.float64))
+    expected = 5 + expected if operation in ("add", "sub") else RULES[operation](np.append(values, 5))
+    assert run(operation, kind, values, 5, shared=shared) == expected
+
+
+@pytest.mark.usefixtures("without_float_atomics")
+def test_all_uses_of_floats_whose_atomics_are_those_of_bits() -> None:
+    @vd.shader("before.size", local_size=64)
+    def kernel(x: Buff[v3], z: Buff[c64], place: Buff[i32], before: Buff[f32]) -> None:
+        i = vc.global_invocation_id().x
+        tile = vc.shared_buffer(v2, 4)
+        if vc.local_invocation_id().x < 4:
+            tile[vc.local_invocation_id().x] = vc.to_vec2(1.5)
+        vc.barrier()
+        x[i] *= 2
+        x[i].z += x[i].y
+        vc.atomic_add(x[place[0]].x, 0.5)
+        vc.atomic_max(tile[i % 4].y, i.to_dtype(f32))
+        vc.atomic_sub(z[1].imag, 1)
+        before[i] = vc.atomic_exchange(z[i % 2].real, i.to_dtype(f32))
+        vc.barrier()
+        if i == 0:
+            z[2] = vc.to_complex(tile[3].x, tile[3].y)
+
+    x = buffer_of(v3, np.arange(195).reshape(65, 3))
+    z, before = buffer_of(c64, [1 + 2j, 3 + 4j, 0]), filled(64, f32)
+    kernel(x, z, buffer_of(i32, [64]), before)
+    expected = np.arange(195.0).reshape(65, 3)
+    expected[:64] *= 2
+    expected[:64, 2] += expected[:64, 1]
+    expected[64, 0] += 32
+    same(x.read(0), expected)
+    found = z.read(0)
+    assert found[1].imag == 4 - 64 and found[0].imag == 2 and found[2] == 1.5 + 63j
+    same(np.sort([*before.read(0), *found[:2].real]), np.sort([1.0, 3.0, *range(64)]))
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["buffer", "shared"])
+@pytest.mark.parametrize("kind", [f32, f64], ids=lambda kind: kind.name)
+def test_compare_exchange_of_floats(kind: DType, shared: bool) -> None:
+    if not has("exchange", i64 if kind is f64 else i32, shared=shared):
+        pytest.skip("the device has no atomics of 64 bits")
+    need(kind)
+
+    @vd.shader(64, local_size=64)
+    def kernel(won: Buff[i32], slots: Buff[kind], out: Buff[kind]) -> None:  # type: ignore[valid-type]
+        i = vc.global_invocation_id().x
+        tile = vc.shared_buffer(kind, 8)
+        place = tile if shared else slots
+        if i < 8:
+            place[i] = slots[i]
+        vc.barrier()
+        before = vc.atomic_compare_exchange(place[i % 4], 0.5, i + 1)
+        won[i] = before == 0.5
+        # by bits: a NaN is equal to itself, 0.0 is not -0.0
+        out[i] = vc.atomic_compare_exchange(place[4], vc.nan, 3)
+        vc.atomic_compare_exchange(place[5], 0.0, 3)
+        vc.atomic_compare_exchange(place[6], 1, 2.5)
+        vc.barrier()
+        if i < 8:
+            slots[i] = place[i]
+
+    for interpret in (False, True):
+        slots = np.array([0.5, 0.5, 0.5, 7, np.nan, -0.0, 1, 9], host(kind))
+        won, out = np.zeros(64, np.int32), np.zeros(64, host(kind))
+        if interpret:
+            kernel.interpret(won, slots, out)
+        else:
+            buffers = buffer_of(i32, won), buffer_of(kind, slots), buffer_of(kind, out)
+            kernel(*buffers)
+            won, slots, out = (buffer.read(0) for buffer in buffers)
+        winners = np.flatnonzero(won)
+        assert sorted(winners % 4) == [0, 1, 2] and slots[3] == 7
+        same(slots[winners % 4], winners + 1)
+        assert np.isnan(out).sum() == 1 and (out == 3).sum() == 63
+        assert slots[4:].tolist() == [3, 0, 2.5, 9] and np.signbit(slots[5])
+
+
+def test_a_lock_free_maximum_of_magnitudes() -> None:
+    def keep_largest(place: Any, k: Any, value: Any) -> None:
+        seen = place[k]
+        while abs(value) > abs(seen):
+            before = vc.atomic_compare_exchange(place[k], seen, value)
+            if before == seen:
+                break
+            seen = before
+
+    @vd.shader("x.size")
+    def kernel(x: Buff[f32], largest: Buff[f32]) -> None:
+        i = vc.global_invocation_id().x
+        keep_largest(largest, i % 3, x[i])
+
+    x = np.random.default_rng(5).permutation(np.arange(-500, 499)).astype(np.float32)
+    largest = filled(3, f32)
+    kernel(buffer_of(f32, x), largest)
+    same(np.abs(largest.read(0)), [np.abs(x[k::3]).max() for k in range(3)])
+
+
 @pytest.mark.parametrize("shared", [False, True], ids=["buffer", "shared"])
 @pytest.mark.parametrize("kind", FLOATS, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("operation", ["add", "sub", "min", "max"])
 def test_floats(operation: str, kind: DType, shared: bool) -> None:
     values = (np.random.default_rng(1).integers(-8, 8, COUNT) / 4).astype(host(kind))
-    if not has(operation, kind, shared=shared):
+    if not (kind is f32 or has(operation, kind, shared=shared)):
         with pytest.raises(NotImplementedError, match=r"has no atomic.*float.*\(shader(Buffer|Shared)Float"):
             run(operation, kind, values, 5, shared=shared)
         return
@@ -237,7 +371,7 @@ def test_wrong_arguments_are_refused() -> None:
             ("elements of int8 have no atomics; use a buffer of int32", lambda: vc.atomic_add(small[0], 1)),
             (r"got 3 \(int\)", lambda: vc.atomic_xor(3, 1)),
             ("got float32", lambda: vc.atomic_or(f[0], 1)),
-            ("got float32", lambda: vc.atomic_compare_exchange(f[0], 1, 2)),
+            ("got int16", lambda: vc.atomic_compare_exchange(h[0], 1, 2)),
             (
                 "y must be an integer scalar where mem is int32, got float32",
                 lambda: vc.atomic_add(a[0], y),

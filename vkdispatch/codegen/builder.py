@@ -47,6 +47,7 @@ from vkdispatch.ir import (
     without_asserts,
 )
 from vkdispatch.ir.location import here, located
+from vkdispatch.passes.float_atomics import is_comparison, replace_float_atomics
 from vkdispatch.passes.reads import settle_reads
 from vkdispatch.passes.unfold import unfold_conditionals
 
@@ -214,7 +215,7 @@ class ShaderBuilder(Recorder):
         check_printed(self.placeholders)
         _check_texts(kernel)
         _warn_of_barriers(kernel)
-        kernel = unfold_conditionals(kernel, self.new_name)
+        kernel = replace_float_atomics(unfold_conditionals(kernel, self.new_name), is_comparison)
         self.show_warnings()
         infos = (*map(self._complete, self.shader_arg_infos), *self._constant_infos())
         body = without_asserts(kernel.body)

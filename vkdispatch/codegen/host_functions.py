@@ -69,6 +69,11 @@ def divide(x: float, y: float) -> float:
     return math.nan if x == 0 or x != x else math.copysign(math.inf, x) * math.copysign(1.0, y)
 
 
+def fmod(x: float, y: float) -> float:
+    """Remainder with the sign of x."""
+    return math.fmod(x, y) if y and not math.isinf(x) else math.nan
+
+
 def sign(x: float) -> float:
     """-1, 0 or 1; NaN of NaN."""
     return x if x != x else float((x > 0) - (x < 0))

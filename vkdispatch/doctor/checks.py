@@ -194,6 +194,40 @@ def _check_atomics() -> Pair:
     return counts.read(0), np.bincount(x, minlength=_BINS).astype(np.int32)
 
 
+def _check_float_atomics() -> Pair:
+    @shader("x.size", local_size=_GROUP, check=False)
+    def check_float_atomics(sums: Buff[f32], most: Buff[f32], locked: Buff[f32], x: Buff[f32]) -> None:
+        i = vc.global_invocation_id().x
+        lane = vc.local_invocation_id().x
+        shared = vc.shared_buffer(types.float32, _BINS)
+        with vc.if_block(lane < _BINS):
+            shared[lane] = 0
+        vc.barrier()
+        vc.atomic_add(sums[i % 3], x[i])
+        vc.atomic_max(most[i % 3], x[i])
+        vc.atomic_add(shared[i % _BINS], x[i])
+        vc.barrier()
+        with vc.if_block(lane < _BINS):
+            vc.atomic_sub(sums[3 + lane], shared[lane])
+        seen = locked[0].to_register()
+        with vc.while_block(seen < x[i]):
+            before = vc.atomic_compare_exchange(locked[0], seen, x[i])
+            with vc.if_block(before == seen):
+                vc.break_statement()
+            seen[:] = before
+
+    # sums of few whole numbers, exact in any order
+    size = 40 * _GROUP
+    x = (np.arange(size) * 7 % 64).astype(np.float32)
+    place = np.arange(size)
+    sums, most, locked = (asbuffer(np.zeros(count, np.float32)) for count in (3 + _BINS, 3, 1))
+    check_float_atomics(sums, most, locked, asbuffer(x))
+    right = [*np.bincount(place % 3, x), *-np.bincount(place % _BINS, x), *[63.0] * 4]
+    got = np.concatenate([sums.read(0), most.read(0), locked.read(0)])
+    # as integers: each lost addition counts
+    return got.astype(np.int64), np.array(right, np.int64)
+
+
 def _check_doubles() -> Pair:
     @shader("x.size", check=False)
     def check_doubles(x: Buff[f64]) -> None:
@@ -273,6 +307,7 @@ _CHECKS: dict[str, tuple[Callable[[], Pair], Callable[[DeviceInfo], object]]] = 
     "loops": (_check_loops, _always),
     "shared memory": (_check_shared_memory, _always),
     "atomics": (_check_atomics, _always),
+    "atomics of floats": (_check_float_atomics, _always),
     "int64": (_check_long_integers, _always),
     "float16": (_check_halves, _always),
     "float64": (_check_doubles, lambda info: info.float_64_support),

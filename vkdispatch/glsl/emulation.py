@@ -29,6 +29,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.ir import Expr, Kernel, Op
 from vkdispatch.ir.numbers import rounded
+from vkdispatch.ir.own_functions import INTEGER_POWER
 from vkdispatch.ir.variant import FEATURE_OF, FLOAT16, INT16, INT64, emulates
 
 _TYPES = {
@@ -40,7 +41,7 @@ _TYPES = {
 _CLOSED = frozenset(("&", "|", "^", ">>", "%"))
 _LONG_OPERATORS = {"+": "add", "-": "subtract", "*": "multiply", "<<": "left"}
 _SIGNED_OPERATORS = {"/": "divide", "%": "modulo", ">>": "right"}
-_LONG_CALLS = frozenset(("min", "max", "abs", "sign", "clamp"))
+_LONG_CALLS = frozenset(("min", "max", "abs", "sign", "clamp", INTEGER_POWER))
 _SAME_WORDS = frozenset(("packUint2x32", "unpackUint2x32", "packInt2x32", "unpackInt2x32"))
 # Subgroup operations that cannot be done word by word, and those that are emulated here; `glsl.lanes` does
 # the others.

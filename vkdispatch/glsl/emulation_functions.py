@@ -150,6 +150,27 @@ uvec2 long_signed_sign(uvec2 a) {
     "long_signed_clamp": """
 uvec2 long_signed_clamp(uvec2 a, uvec2 b, uvec2 c) { return long_signed_min(long_signed_max(a, b), c); }
 """,
+    "long_integer_power": """
+uvec2 long_integer_power(uvec2 base, uvec2 exponent) {
+    uvec2 power = uvec2(1u, 0u);
+    for (int i = exponent.y != 0u ? 32 + findMSB(exponent.y) : findMSB(exponent.x); i >= 0; --i) {
+        power = long_multiply(power, power);
+        if (((i >= 32 ? exponent.y >> (i - 32) : exponent.x >> i) & 1u) != 0u)
+            power = long_multiply(power, base);
+    }
+    return power;
+}
+""",
+    "long_signed_integer_power": """
+uvec2 long_signed_integer_power(uvec2 base, uvec2 exponent) {
+    if (int(exponent.y) >= 0)
+        return long_integer_power(base, exponent);
+    bool minus = base == uvec2(0xFFFFFFFFu);
+    if (base == uvec2(1u, 0u) || (minus && (exponent.x & 1u) == 0u))
+        return uvec2(1u, 0u);
+    return minus ? base : uvec2(0u);
+}
+""",
     "long_of_int": "uvec2 long_of_int(int a) { return uvec2(uint(a), uint(a >> 31)); }",
     "long_of_float": """
 uvec2 long_of_float(float a) {

@@ -3,61 +3,129 @@
 `Op.CALL` calls them as it calls GLSL's functions. A kernel that calls one gets its definition before `main`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from vkdispatch.base.dtype import component_count, is_scalar
+from vkdispatch.glsl.emulation import is_emulated_long
 from vkdispatch.ir import Expr, Op
-from vkdispatch.ir.own_functions import DOUBLE, HALF_MODULO, HALF_QUOTIENT, SINGLE, UMUL_HIGH, WRAPPED
+from vkdispatch.ir.own_functions import (
+    DOUBLE,
+    DOUBLE_REMAINDER,
+    FLOAT_REMAINDER,
+    INTEGER_POWER,
+    SINGLE,
+    UMUL_HIGH,
+    WRAPPED,
+)
 
 
-def _of_halves(name: str, result: str) -> str:
-    """Make a function of two halves, given as floats, from their remainder with the sign of the first."""
-    # the quotients by 2**26, 2**13 and 1 times the divisor have so few bits that all products are exact
+def _integer_power(kind: str) -> str:
+    """Write powers of integers by squaring, without a loop: drivers may count the rounds of all loops."""
+    lines = []
+    for group in range(0, 64 if "64" in kind else 32, 8):
+        lines.append(f"    {'if (n != zero) ' if group else ''}{{")
+        lines += ["        power *= (n & one) != zero ? square : one, square *= square, n >>= 1;"] * 8
+        lines.append("    }")
+    result = "power"
+    if kind[0] != "u":
+        unit = "base == one || (base == -one && (exponent & one) == zero) ? one : base == -one ? base : zero"
+        result = f"exponent < zero ? ({unit}) : power"
+    return "\n".join(
+        [
+            f"{kind} {INTEGER_POWER}({kind} base, {kind} exponent) {{",
+            f"    {kind} zero = {kind}(0), one = {kind}(1), power = one, square = base, n = exponent;",
+            *lines,
+            f"    return {result};",
+            "}",
+        ]
+    )
+
+
+def _remainder(name: str, word: str, real: str, fraction: int, exponent: int, top: str) -> str:
+    """Write C's fmod in integers: the fraction of a times a power of two, modulo that of b.
+
+    Products are reduced by a quotient in floating point, which is off by a few at most. There is no loop, as
+    in powers of integers.
+    """
+    one = f"{word}(1)"
+    spare, low = 8 * (4 if word == "uint" else 8) - fraction - 1, 3 if word == "uint" else 5
+    squares = "\n".join(
+        f"            power = {name}_product(power, power, m);\n"
+        f"            power = (power << (n >> {place} & 1u)) % m;"
+        for place in reversed(range(low))
+    )
     return f"""
-{{0}} {name}({{0}} a, {{0}} b) {{{{
-    {{0}} rest = abs(a);
-    for ({{0}} scale = 67108864.0; scale >= 1.0 && abs(b) <= 65504.0; scale *= 0.0001220703125) {{{{
-        {{0}} part = abs(b) * scale;
-        rest -= floor(rest / part) * part;
-        // the division may be off by one
-        if (rest < 0.0)
-            rest += part;
-        else if (rest >= part)
-            rest -= part;
-    }}}}
-    rest = a < 0.0 ? -rest : rest;
-    bool differ = rest != 0.0 && (rest < 0.0) != (b < 0.0);
-    return {result};
-}}}}
+{word} {name}_product({word} a, {word} b, {word} m) {{
+    return (a * b - {word}({real}(a) * {real}(b) / {real}(m)) * m + m * {word}(64)) % m;
+}}
+{word} {name}({word} a, {word} b) {{
+    {word} one = {one}, hidden = one << {fraction}, infinite = {word}({2**exponent - 1}) << {fraction};
+    {word} sign = a & (one << {fraction + exponent}), x = a ^ sign, y = b & ~(one << {fraction + exponent});
+    {word} rest = a;
+    if (x >= infinite || y > infinite || y == {word}(0)) {{
+        rest = infinite | (hidden >> 1);
+    }} else if (x >= y) {{
+        uint place = max(uint(y >> {fraction}), 1u), n = max(uint(x >> {fraction}), 1u) - place;
+        {word} m = (y & (hidden - one)) | (y >= hidden ? hidden : {word}(0));
+        rest = (x & (hidden - one)) | (x >= hidden ? hidden : {word}(0));
+        if (n <= {spare}u) {{
+            rest = (rest << n) % m;
+        }} else {{
+            {word} power = (one << (n >> {low})) % m;
+{squares}
+            rest = {name}_product(rest % m, power, m);
+        }}
+        if (rest != {word}(0)) {{
+            uint shift = uint({fraction} - {top});
+            bool normal = shift < place;
+            rest <<= normal ? shift : place - 1u;
+            rest = normal ? ({word}(place - shift) << {fraction}) | (rest & (hidden - one)) : rest;
+        }}
+        rest |= sign;
+    }}
+    return rest;
+}}
 """
 
 
-_TEXTS = {
+_TEXTS: dict[str, Callable[[str], str]] = {
     UMUL_HIGH: """
 {0} umul_high({0} a, {0} b) {{
     {0} high, low;
     umulExtended(a, b, high, low);
     return high;
 }}
-""",
+""".format,
     # what goes through it is a number of 32 bits, whatever the form of the kernel: see `passes.widen`
     WRAPPED: """
 {0} wrapped({0} value) {{
     return value;
 }}
-""",
-    HALF_MODULO: _of_halves("half_modulo", "differ ? rest + b : rest"),
-    HALF_QUOTIENT: _of_halves("half_quotient", "roundEven((a - rest) / b) - {0}(differ)"),
+""".format,
+    INTEGER_POWER: _integer_power,
+    FLOAT_REMAINDER: lambda _: _remainder(FLOAT_REMAINDER, "uint", "float", 23, 8, "findMSB(rest)"),
+    DOUBLE_REMAINDER: lambda _: _remainder(
+        DOUBLE_REMAINDER,
+        "uint64_t",
+        "double",
+        52,
+        11,
+        "(uint(rest >> 32) != 0u ? 32 + findMSB(uint(rest >> 32)) : findMSB(uint(rest)))",
+    ),
 }
 
 
-def helper_lines(expressions: Iterable[Expr]) -> list[str]:
+def helper_lines(expressions: Iterable[Expr], lacks: frozenset[str]) -> list[str]:
     """Return the definitions of the functions that expressions call, each with an empty line behind it."""
-    calls = [expr for expr in expressions if expr.op is Op.CALL]
+    calls = [
+        expr
+        for expr in expressions
+        if expr.op is Op.CALL and not (expr.value == INTEGER_POWER and is_emulated_long(expr.dtype, lacks))
+    ]
     used = {(str(expr.value), expr.dtype.glsl_type) for expr in calls if expr.value in _TEXTS}
     lines: list[str] = []
     for name, kind in sorted(used):
-        lines += [*_TEXTS[name].format(kind).strip().splitlines(), ""]
+        lines += [*_TEXTS[name](kind).strip().splitlines(), ""]
     return lines + _mathematics([expr for expr in calls if str(expr.value).startswith((SINGLE, DOUBLE))])
 
 

@@ -204,7 +204,7 @@ def _interface(kernel: Kernel, layout: ArgumentLayout, packing: Packing, sizes: 
         for resource in kernel.resources
     ):
         lines += [*BFLOAT16_BITS.strip().splitlines(), ""]
-    lines += helper_lines(contents(kernel).expressions)
+    lines += helper_lines(contents(kernel).expressions, packing.lacks)
     for array in kernel.shared:
         counts = (sizes.get(id(array), "/* as calls decide */"), *array_shape(array.dtype))
         axes = "".join(f"[{count}]" for count in counts)

@@ -40,11 +40,12 @@ group_count
 """
 # Functions of our own: helpers of kernels, and of types that a device lacks.
 _HELPERS = """
-bfloat16_bits umul_high wrapped half_modulo half_quotient brain_bits half_value half_bits half_round
-long_less long_signed_less long_add long_subtract long_negate long_multiply long_left long_right
+bfloat16_bits umul_high wrapped integer_power float_remainder double_remainder brain_bits half_value half_bits
+half_round long_less long_signed_less long_add long_subtract long_negate long_multiply long_left long_right
 long_signed_right long_divide long_modulo long_signed_divide long_signed_modulo long_abs long_signed_abs
 long_signed_sign long_min long_signed_min long_max long_signed_max long_clamp long_signed_clamp long_of_float
-long_signed_of_float float_of_long float_of_signed_long long_of_int
+long_signed_of_float long_integer_power long_signed_integer_power float_of_long
+float_of_signed_long long_of_int
 """
 
 # Patterns. Families of keywords: vectors and matrices, images and samplers, inputs, and what extensions add.

@@ -4,8 +4,10 @@ from vkdispatch.base.dtype import DType, component_type, float64
 
 UMUL_HIGH = "umul_high"
 WRAPPED = "wrapped"
-HALF_MODULO = "half_modulo"
-HALF_QUOTIENT = "half_quotient"
+INTEGER_POWER = "integer_power"
+# The bits of a remainder, of the bits of two floats and of two doubles.
+FLOAT_REMAINDER = "float_remainder"
+DOUBLE_REMAINDER = "double_remainder"
 
 # Functions of `glsl.mathematics`, written in float32 and in float64.
 SINGLE, DOUBLE = "f32_", "f64_"

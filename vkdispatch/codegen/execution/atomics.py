@@ -1,9 +1,10 @@
 """Atomics: change an element of a buffer or of shared memory in one step, and return what was there before.
 
-They take int32 and uint32 everywhere, int64, uint64 and floats where the device has them: building a kernel
-for one that has not raises UnsupportedError and names the Vulkan feature. `mem` is a scalar element
-such as `buf[i]`, or a component such as `buf[i].x`; y is a number, or a GPU value that is converted to its
-type. The result is a register.
+They take int32, uint32 and float32 everywhere: where a device has no atomic of float32, one of its bits does.
+Those of int64, uint64, float64 and float16 depend on the device: building a kernel for one that has none
+raises UnsupportedError and names the Vulkan feature. `mem` is a scalar element such as `buf[i]`, or a
+component such as `buf[i].x`; y is a number, or a GPU value that is converted to its type. The result is a
+register.
 """
 
 from collections.abc import Callable
@@ -30,6 +31,7 @@ from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op, SharedArray, Storage, is_constant, is_encoded, root_of
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
+from vkdispatch.passes.float_atomics import can_be_bits
 
 __all__ = [
     "atomic_add",
@@ -186,10 +188,16 @@ def atomic_store(mem: Any, y: Any, *, relaxed: bool = False) -> None:
 def atomic_compare_exchange(mem: Any, expected: Any, desired: Any) -> ShaderVariable:
     """Set `mem` to `desired` if it is `expected`; returns a register with the value before.
 
-    It was changed if and only if the result equals `expected`. Takes int32, uint32, int64, uint64; floats can
-    be kept as their bits (`vc.float_bits_to_uint`). Raises TypeError for other places or operands.
+    It was changed if and only if the result is `expected`. Takes int32, uint32, int64, uint64, float32,
+    float64. Floats are compared by their bits: 0.0 is not -0.0, and a NaN is itself. Raises TypeError for
+    other places or operands.
     """
     name = "atomic_compare_exchange"
-    place = _target(name, mem, _INTEGERS)
+    place = _target(name, mem, (*_INTEGERS, float32, float64))
+    if is_float_dtype(place.dtype) and not can_be_bits(place):
+        raise located(
+            ArgumentTypeError,
+            f"{name}: mem must be an element of a buffer of floats, not of structures or matrices",
+        )
     compared = _operand(name, "expected", expected, place.dtype)
     return _atomic("atomicCompSwap", place, compared, _operand(name, "desired", desired, place.dtype))

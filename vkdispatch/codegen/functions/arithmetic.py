@@ -18,11 +18,11 @@ from vkdispatch.base.dtype import (
     make_floating_dtype,
     to_vector,
     uint32,
-    uint64,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.functions.elementwise import Operand, all_numbers, by_component, gives_value, operands
-from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
+from vkdispatch.codegen import host_functions as host
+from vkdispatch.codegen.functions.elementwise import Operand, all_numbers, fold, gives_value, operands
+from vkdispatch.codegen.trace.division import float_remainder, floor_quotient, floor_remainder
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr
 from vkdispatch.ir import expressions as ex
@@ -30,8 +30,10 @@ from vkdispatch.ir.location import located
 from vkdispatch.ir.own_functions import UMUL_HIGH
 
 __all__ = [
+    "copysign",
     "floor_divide",
     "floor_mod",
+    "fmod",
     "frexp",
     "imul_extended",
     "ldexp",
@@ -74,6 +76,37 @@ def _divide(
             raise located(ArgumentValueError, f"{name}: division of {a} by zero")
         return fold(left, right)
     return ShaderVariable(rule(left, right))
+
+
+@gives_value
+def fmod(x: Operand, y: Operand) -> Any:
+    """Exact remainder with the sign of x, as `math.fmod`, in floating point; vectors by component.
+
+    NaN where x is infinite or y is 0. Numbers give a float. Raises TypeError for complex values and matrices.
+    """
+    first, second = operands("fmod", (x, y))
+    if not (isinstance(first, Expr) or isinstance(second, Expr)):
+        return fold(host.fmod, (first, second))
+    return ShaderVariable(float_remainder(first, second))
+
+
+@gives_value
+def copysign(x: Operand, y: Operand) -> Any:
+    """|x| with the sign of y, also of zeros, as `math.copysign`; in floating point, vectors by component.
+
+    Numbers give a float. Raises ValueError for complex values and matrices.
+    """
+    first, second = _real("copysign", x), _real("copysign", y)
+    if not (isinstance(first, Expr) or isinstance(second, Expr)):
+        return fold(math.copysign, (first, second))
+    kind, (size, sign) = ex.meet((first, second), "copysign", floating=True)
+    scalar = component_type(kind)
+    wide: DType = scalar if scalar.item_size > 2 else float32
+
+    def rule(a: Expr, b: Expr) -> Expr:
+        return ex.cast(ex.copy_sign(ex.cast(a, wide), ex.cast(b, wide)), scalar)
+
+    return ShaderVariable(ex.by_component(rule, kind, size, sign))
 
 
 # ---- integers of 32 bits with carry --------------------------------------------------------------
@@ -137,12 +170,9 @@ def _upper_product(a: Expr, b: Expr) -> Expr:
 # ---- floats taken apart --------------------------------------------------------------------------
 
 
-# Functions to the bits and back, bits of the fraction, bias of exponents of [0.5, 1), and a power of two that
-# makes the smallest numbers ordinary ones.
-_FORMATS: dict[DType, tuple[str, str, int, int, int]] = {
-    float32: ("floatBitsToUint", "uintBitsToFloat", 23, 126, 32),
-    float64: ("doubleBitsToUint64", "uint64BitsToDouble", 52, 1022, 64),
-}
+# Bits of the fraction, bias of exponents of [0.5, 1), and a power of two that makes the smallest numbers
+# ordinary ones.
+_FORMATS: dict[DType, tuple[int, int, int]] = {float32: (23, 126, 32), float64: (52, 1022, 64)}
 
 
 def _real(name: str, x: Operand) -> ex.Operand:
@@ -193,15 +223,15 @@ def frexp(x: Operand) -> tuple[Any, Any]:
     kind = make_floating_dtype(value.dtype)
     value = ex.cast(value, kind)
     wide = value if component_type(kind).item_size > 2 else ex.cast(value, _like(float32, kind))
-    significand = by_component(wide, wide.dtype, lambda part: _parts(part)[0])
-    exponent = by_component(wide, _like(int32, kind), lambda part: _parts(part)[1])
+    significand = ex.by_component(lambda part: _parts(part)[0], wide.dtype, wide)
+    exponent = ex.by_component(lambda part: _parts(part)[1], _like(int32, kind), wide)
     return ShaderVariable(ex.cast(significand, kind)), ShaderVariable(exponent)
 
 
 def _parts(x: Expr) -> tuple[Expr, Expr]:
     """Significand and exponent of a float32 or float64, from its bits."""
-    word: DType = uint64 if x.dtype is float64 else uint32
-    to_bits, from_bits, fraction, bias, lift = _FORMATS[x.dtype]
+    to_bits, from_bits, word = ex.BITS_OF[x.dtype]
+    fraction, bias, lift = _FORMATS[x.dtype]
     kind = x.dtype
     largest = 2 * bias + 3
     zero = ex.compare("==", x, 0.0)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, cast, overload
 
-from vkdispatch.base.dtype import DType, bool_, dtype, is_complex, is_matrix, is_scalar
+from vkdispatch.base.dtype import bool_, dtype, is_complex, is_matrix
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.trace.current import has_flag
@@ -102,13 +102,6 @@ def apply(
         exact = has_flag(ShaderFlags.PRECISE_MATH)
         return ShaderVariable(ex.elementary(name, kind, parts, glsl=glsl, precise=exact))
     return ShaderVariable(ex.call(glsl or name, kind, *parts))
-
-
-def by_component(value: Expr, kind: DType, rule: Callable[[Expr], Expr]) -> Expr:
-    """Apply a rule for scalars to a scalar, or to each component of a vector, for a result of `kind`."""
-    if is_scalar(value.dtype):
-        return rule(value)
-    return ex.construct(kind, [rule(ex.component(value, i)) for i in range(kind.child_count)])
 
 
 def fold(rule: Callable[..., Any], values: Sequence[Any]) -> float:

@@ -101,10 +101,8 @@ def atan2(y: Operand, x: Operand) -> Any:
 
 @gives_value
 def pow(x: Operand, y: Operand) -> Any:
-    """X to the power of y, in floating point; as `x ** y`. Numbers give a float."""
+    """X to the power of y, in floating point; `x ** y` of two integers is an integer. Numbers: a float."""
     base, exponent = operands("pow", (x, y))
     if all_numbers((x, y)):
         return fold(host.pow, (x, y))
-    if ex.is_number(exponent) and exponent == 0:
-        exponent = 0.0
-    return ShaderVariable(ex.power(base, exponent, precise=has_flag(ShaderFlags.PRECISE_MATH)))
+    return ShaderVariable(ex.float_power(base, exponent, precise=has_flag(ShaderFlags.PRECISE_MATH)))

@@ -1,5 +1,7 @@
 """Division with Python's meaning: the quotient is rounded down, the remainder has the sign of the divisor."""
 
+from collections.abc import Callable
+
 from vkdispatch.base.dtype import (
     DType,
     component_type,
@@ -8,24 +10,22 @@ from vkdispatch.base.dtype import (
     is_complex,
     is_float_dtype,
     is_matrix,
-    is_scalar,
     is_signed_dtype,
+    uint32,
 )
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.ir import Expr, Op
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
 from vkdispatch.ir.numbers import rounded
-from vkdispatch.ir.own_functions import HALF_MODULO, HALF_QUOTIENT
+from vkdispatch.ir.own_functions import DOUBLE_REMAINDER, FLOAT_REMAINDER
 
 
 def floor_quotient(a: ex.Operand, b: ex.Operand) -> Expr:
     """Make `a // b` as Python means it, of integers or floats. Raises TypeError for other types."""
     dividend, divisor, kind = _operands("//", a, b)
-    if component_type(kind) is float16:
-        return _call_with_floats(kind, dividend, divisor, HALF_QUOTIENT)
     if is_float_dtype(kind):
-        return ex.call("floor", kind, ex.divide(dividend, divisor))
+        return _by_parts(_floored_quotient, dividend, divisor, kind)
     if not is_signed_dtype(component_type(kind)) or _power_of_two(b):
         return ex.floor_divide(a, b)
     ex.check_divisor("//", b)
@@ -36,10 +36,8 @@ def floor_quotient(a: ex.Operand, b: ex.Operand) -> Expr:
 def floor_remainder(a: ex.Operand, b: ex.Operand) -> Expr:
     """Make `a % b` as Python means it, of integers or floats. Raises TypeError for other types."""
     dividend, divisor, kind = _operands("%", a, b)
-    if component_type(kind) is float16:
-        return _call_with_floats(kind, dividend, divisor, HALF_MODULO)
     if is_float_dtype(kind):
-        return ex.call("mod", kind, ex.cast(dividend, kind), ex.cast(divisor, kind))
+        return _by_parts(_floored, dividend, divisor, kind)
     if not is_signed_dtype(component_type(kind)):
         return ex.modulo(a, b)
     if ex.is_integer_number(b) and _power_of_two(b):
@@ -49,7 +47,7 @@ def floor_remainder(a: ex.Operand, b: ex.Operand) -> Expr:
     return ex.add("+", remainder, ex.bitwise("&", divisor, correction))
 
 
-def _operands(symbol: str, a: ex.Operand, b: ex.Operand) -> tuple[Expr, Expr, type]:
+def _operands(symbol: str, a: ex.Operand, b: ex.Operand) -> tuple[Expr, Expr, DType]:
     for value in (a, b):
         if isinstance(value, Expr) and (is_complex(value.dtype) or is_matrix(value.dtype)):
             raise located(
@@ -74,18 +72,57 @@ def _correct_quotient(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
     return quotient, remainder, ex.bitwise(">>", ex.bitwise("&", differ, nonzero), top)
 
 
-# ---- halves, whose quotients and remainders round too much ---------------------------------------
+# ---- floats: what Python and NumPy compute of C's fmod ---------------------------------------------
 
 
-def _call_with_floats(kind: DType, a: Expr, b: Expr, function: str) -> Expr:
-    """Call a function of float32 scalars with halves, component by component."""
-    if is_scalar(kind):
-        return ex.cast(ex.call(function, float32, _widen_half(a), _widen_half(b)), kind)
-    parts = [
-        [value if is_scalar(value.dtype) else ex.component(value, i) for value in (a, b)]
-        for i in range(kind.child_count)
-    ]
-    return ex.construct(kind, [_call_with_floats(float16, x, y, function) for x, y in parts])
+def float_remainder(a: ex.Operand, b: ex.Operand, name: str = "fmod") -> Expr:
+    """Make the exact remainder of floats with the sign of `a`, as C's fmod. Integers become floats."""
+    return _by_parts(_truncated, *_floats(name, a, b))
+
+
+def _floats(symbol: str, a: ex.Operand, b: ex.Operand) -> tuple[Expr, Expr, DType]:
+    _operands(symbol, a, b)
+    kind, (dividend, divisor) = ex.meet((a, b), symbol, floating=True)
+    return dividend, divisor, kind
+
+
+def _by_parts(rule: Callable[[Expr, Expr], Expr], a: Expr, b: Expr, kind: DType) -> Expr:
+    """Apply a rule for float32 or float64 to components; halves take part as float32, and round then."""
+    scalar = component_type(kind)
+    if scalar is not float16:
+        return ex.by_component(rule, kind, a, b)
+    return ex.by_component(lambda x, y: ex.cast(rule(_widen_half(x), _widen_half(y)), scalar), kind, a, b)
+
+
+def _truncated(a: Expr, b: Expr) -> Expr:
+    to_bits, from_bits, word = ex.BITS_OF[a.dtype]
+    function = FLOAT_REMAINDER if word is uint32 else DOUBLE_REMAINDER
+    bits = ex.call(function, word, ex.call(to_bits, word, a), ex.call(to_bits, word, b))
+    return ex.call(from_bits, a.dtype, bits)
+
+
+def _signs_differ(rest: Expr, b: Expr) -> Expr:
+    other = ex.compare("!=", ex.compare("<", rest, 0), ex.compare("<", b, 0))
+    return ex.logical("&&", (ex.compare("!=", rest, 0), other))
+
+
+def _floored(a: Expr, b: Expr) -> Expr:
+    rest = _truncated(a, b)
+    moved = ex.select(_signs_differ(rest, b), ex.add("+", rest, b), rest)
+    return ex.select(ex.compare("==", rest, 0), ex.copy_sign(rest, b), moved)
+
+
+def _floored_quotient(a: Expr, b: Expr) -> Expr:
+    rest, plain = _truncated(a, b), ex.divide(a, b)
+    # devices may return 0 for quotients by the largest numbers
+    scale = ex.select(ex.compare(">", ex.absolute(b), 1e36), ex.literal(0.0625, a.dtype), 1.0)
+    whole = ex.divide(ex.multiply(ex.add("-", a, rest), scale), ex.multiply(b, scale))
+    whole = ex.add("-", whole, ex.select(_signs_differ(rest, b), ex.literal(1.0, a.dtype), 0.0))
+    floor = ex.call("floor", a.dtype, whole)
+    above = ex.compare(">", ex.add("-", whole, floor), 0.5)
+    quotient = ex.select(above, ex.add("+", floor, 1.0), floor)
+    quotient = ex.select(ex.compare("==", whole, 0), ex.copy_sign(whole, plain), quotient)
+    return ex.select(ex.compare("==", b, 0), plain, quotient)
 
 
 def _widen_half(value: Expr) -> Expr:

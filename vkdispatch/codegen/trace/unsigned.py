@@ -70,7 +70,7 @@ def _find_bounds(value: Expr, known: dict[int, _Bounds | None], depth: int) -> _
 def _operands(value: Expr) -> list[Expr]:
     if value.op is Op.REGISTER:
         return find_values(value)
-    return list(value.args)
+    return list(value.args[1:] if value.op is Op.SELECT else value.args)
 
 
 def _combine(value: Expr, parts: list[_Bounds]) -> _Bounds | None:
@@ -89,6 +89,9 @@ def _combine(value: Expr, parts: list[_Bounds]) -> _Bounds | None:
     if value.op in (Op.COMPONENT, Op.SWIZZLE):
         picked = ["xyzw".index(letter) for letter in str(value.value)]
         return [parts[0][min(each, len(parts[0]) - 1)] for each in picked]
+    if value.op is Op.SELECT:
+        pairs = zip(*(part * count if len(part) == 1 else part for part in parts), strict=True)
+        return [(min(a[0], b[0]), max(a[1], b[1])) for a, b in pairs]
     if value.op is Op.CONSTRUCT:
         joined = [each for part in parts for each in part]
         return joined * count if len(joined) == 1 else joined

@@ -1,6 +1,7 @@
 """GLSL functions without side effects on NumPy rows, in the precision of their operands."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -73,8 +74,18 @@ def _umul_high(a: Array, b: Array) -> Array:
     return (a.astype(np.uint64) * b >> np.uint64(32)).astype(np.uint32)
 
 
-def _convert_to_half(rule: Rule) -> Rule:
-    return lambda a, b: _align_operands(rule)(a.astype(np.float16), b.astype(np.float16))
+def _integer_power(base: Array, exponent: Array) -> Array:
+    square, left = align(base, exponent)
+    unit = np.where(square == 1, 1, np.where((square + 1 == 0) & (square < 1), 1 - 2 * (left & 1), 0))
+    negative, power = left < 0, np.ones_like(square)
+    while np.any(left > 0):
+        power = np.where(left & 1, power * square, power)
+        square, left = square * square, left >> 1
+    return np.where(negative, unit.astype(power.dtype), power)
+
+
+def _remainder_of_bits(kind: np.dtype[Any]) -> Rule:
+    return lambda a, b: np.fmod(*(x.view(kind) for x in align(a, b))).view(a.dtype)
 
 
 def _atan(y: Array, x: Array | None = None) -> Array:
@@ -189,8 +200,9 @@ _RULES: dict[str, Rule] = {
     **mathematics.RULES,
     "umul_high": _umul_high,
     "wrapped": lambda value: value,
-    "half_modulo": _convert_to_half(np.remainder),
-    "half_quotient": _convert_to_half(np.floor_divide),
+    "integer_power": _integer_power,
+    "float_remainder": _remainder_of_bits(np.dtype(np.float32)),
+    "double_remainder": _remainder_of_bits(np.dtype(np.float64)),
     **{name: _keep_first_type(rule) for name, rule in _ROUNDED.items()},
     **{name: _align_operands(rule) for name, rule in _PLAIN.items()},
     "atan": _atan,

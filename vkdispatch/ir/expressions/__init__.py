@@ -16,14 +16,12 @@ from vkdispatch.ir.expressions.arithmetic import (
     conjugate,
     divide,
     dot,
-    elementary,
     floor_divide,
     invert,
     matmul,
     modulo,
     multiply,
     negate,
-    power,
 )
 from vkdispatch.ir.expressions.comparisons import (
     compare,
@@ -33,6 +31,7 @@ from vkdispatch.ir.expressions.comparisons import (
     storable,
 )
 from vkdispatch.ir.expressions.construction import (
+    by_component,
     call,
     cast,
     component,
@@ -56,14 +55,17 @@ from vkdispatch.ir.expressions.literals import (
     literal,
     literal_dtype,
 )
+from vkdispatch.ir.expressions.powers import BITS_OF, copy_sign, elementary, float_power, power
 
 __all__ = [
+    "BITS_OF",
     "Number",
     "Operand",
     "absolute",
     "add",
     "as_complex",
     "bitwise",
+    "by_component",
     "call",
     "cast",
     "changed_number",
@@ -76,9 +78,11 @@ __all__ = [
     "conjugate",
     "construct",
     "converted_literal",
+    "copy_sign",
     "divide",
     "dot",
     "elementary",
+    "float_power",
     "floor_divide",
     "index",
     "index_value",

@@ -1,14 +1,11 @@
 """Arithmetic of numbers, vectors, matrices and complex numbers."""
 
-from collections.abc import Sequence
-
 from vkdispatch.base.dtype import (
     DType,
     bool_,
     complex_from_float,
     component_type,
     float32,
-    float64,
     int32,
     is_complex,
     is_float_dtype,
@@ -23,7 +20,7 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.dtypes.promotion import cross_multiply_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.ir import Expr, Op
-from vkdispatch.ir.expressions.comparisons import compare, logical, select
+from vkdispatch.ir.expressions.comparisons import logical
 from vkdispatch.ir.expressions.construction import (
     call,
     cast,
@@ -47,7 +44,6 @@ from vkdispatch.ir.numbers import (
     fits,
     wrap,
 )
-from vkdispatch.ir.own_functions import own_name
 
 _BITWISE_OF_BOOL = {"&": "&&", "|": "||"}
 
@@ -191,7 +187,7 @@ def _integers(symbol: str, a: Operand, b: Operand) -> tuple[DType, list[Expr]]:
 def bitwise(symbol: str, a: Operand, b: Operand) -> Expr:
     """Make `& | ^ << >>` of integers; `& | ^` of two booleans are their logical counterparts.
 
-    Beside an integer a boolean is 0 or 1.
+    Beside an integer a boolean is 0 or 1. A shift has the type of its left operand.
     """
     if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype is bool_ and b.dtype is bool_:
         if symbol == "^":
@@ -208,14 +204,26 @@ def bitwise(symbol: str, a: Operand, b: Operand) -> Expr:
             )
     a, b = _number_of(a), _number_of(b)
     if symbol in ("<<", ">>"):
-        if isinstance(a, Expr):
-            _check_shift(symbol, b, a.dtype)
-        kind, operands = _integers(symbol, a, b)
-        # GLSL types a shift by its left side
-        operands[0] = cast(operands[0], kind)
-    else:
-        kind, operands = _integers(symbol, _mask(symbol, a, b), _mask(symbol, b, a))
+        return _shift(symbol, a, b)
+    kind, operands = _integers(symbol, _mask(symbol, a, b), _mask(symbol, b, a))
     return make_node(Op.BINARY, kind, tuple(operands), symbol)
+
+
+def _shift(symbol: str, a: Operand, count: Operand) -> Expr:
+    if isinstance(a, Expr):
+        _check_shift(symbol, count, a.dtype)
+    kind, operands = _integers(symbol, a, count)
+    if isinstance(a, Expr):
+        scalar = component_type(a.dtype)
+        kind = a.dtype if is_scalar(kind) else to_vector(scalar, kind.child_count)
+        # only the count is converted: a signed value in place of an unsigned one would keep its sign
+        operands = [a, literal(count, scalar) if not isinstance(count, Expr) else _count(count, scalar)]
+    return make_node(Op.BINARY, kind, (cast(operands[0], kind), operands[1]), symbol)
+
+
+def _count(count: Expr, scalar: DType) -> Expr:
+    """Convert the count of a shift to the scalar type of what is shifted, component by component."""
+    return cast(count, to_vector(scalar, count.dtype.child_count) if is_vector(count.dtype) else scalar)
 
 
 def _number_of(value: Operand) -> Operand:
@@ -289,77 +297,6 @@ def absolute(value: Expr) -> Expr:
         # glslang returns a negative literal of 64 bits as it is
         return wrap_literal(abs(value.value), kind)
     return call("abs", kind, value)
-
-
-def power(base: Operand, exponent: Operand, *, precise: bool = False) -> Expr:
-    """Make `base ** exponent` in floating point.
-
-    Small whole exponents multiply, so a negative base is fine there. See `elementary` for `precise`.
-    """
-    if isinstance(base, Expr) and is_integer_number(exponent) and 1 <= abs(exponent) <= 16:
-        return _whole_power(base, int(exponent))
-    for value in (base, exponent):
-        if isinstance(value, Expr) and (is_complex(value.dtype) or is_matrix(value.dtype)):
-            raise located(
-                ArgumentTypeError,
-                f"**: {value.dtype.name} has only powers of 1 to 16 and -1 to -16 as Python ints",
-            )
-    if isinstance(exponent, Expr) and not isinstance(base, Expr) and base < 0:
-        return _negative_power(base, exponent, precise=precise)
-    kind, operands = meet((base, exponent), "**", floating=True)
-    return elementary("pow", kind, operands, glsl="pow", precise=precise)
-
-
-def _negative_power(base: Number, exponent: Expr, *, precise: bool) -> Expr:
-    """Make the power of a negative number, of which devices give NaN: only whole exponents have one."""
-    if not is_integer_dtype(exponent.dtype):
-        raise located(
-            ArgumentValueError,
-            f"**: a negative number, {base}, needs an integer as its exponent, got {exponent.dtype.name}",
-        )
-    if not is_scalar(exponent.dtype):
-        raise located(
-            ArgumentValueError,
-            f"**: a negative number, {base}, has no power of {exponent.dtype.name}; apply it to components",
-        )
-    kind = make_floating_dtype(exponent.dtype)
-    size: Expr = literal(1, kind) if base == -1 else power(-base, exponent, precise=precise)
-    is_odd = compare("!=", bitwise("&", exponent, 1), 0)
-    return select(is_odd, negate(size), size)
-
-
-def _whole_power(base: Expr, exponent: int) -> Expr:
-    if is_matrix(base.dtype) and exponent < 0:
-        raise located(ArgumentTypeError, f"**: use vc.inverse for negative powers of {base.dtype.name}")
-    square = cast(base, make_floating_dtype(base.dtype))
-    result: Expr | None = None
-    left = abs(exponent)
-    while left:
-        if left & 1:
-            result = square if result is None else multiply(result, square)
-        left >>= 1
-        if left:
-            square = multiply(square, square)
-    assert result is not None
-    return result if exponent > 0 else divide(1, result)
-
-
-def elementary(
-    function: str, kind: DType, args: Sequence[Expr], *, glsl: str | None = None, precise: bool = False
-) -> Expr:
-    """Call a function of mathematics: GLSL's, which has no double version and may be loose, or our own.
-
-    Ours is taken for float64, if `precise`, and where GLSL has none (`glsl` is None). float16 goes through
-    float32 there.
-    """
-    scalar = component_type(kind)
-    if glsl is not None and scalar is not float64 and not precise:
-        return call(glsl, kind, *(cast(arg, kind) for arg in args))
-    wide: DType = float64 if scalar is float64 else float32
-    if is_vector(kind):
-        wide = to_vector(wide, kind.child_count)
-    args = [cast(cast(arg, kind), wide) for arg in args]
-    return cast(call(own_name(function, wide), wide, *args), kind)
 
 
 def complex_product(a: Expr, b: Expr) -> Expr:

@@ -12,6 +12,7 @@ from vkdispatch.base.dtype import (
     is_scalar,
     is_signed_dtype,
     is_vector,
+    make_floating_dtype,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.ir import Argument, Expr, Op, Register
@@ -30,6 +31,7 @@ from vkdispatch.ir.numbers import (
     MIRRORED,
     exact_comparison,
 )
+from vkdispatch.ir.own_functions import INTEGER_POWER
 
 
 def compare(symbol: str, a: Operand, b: Operand) -> Expr:
@@ -86,6 +88,7 @@ def is_position(value: Expr) -> bool:
 _GROWS_LITTLE = frozenset("+*/%&") | {">>"}
 _KEEPS_POSITIONS = frozenset((Op.BINARY, Op.COMPONENT, Op.SWIZZLE, Op.INDEX, Op.CONSTRUCT))
 _FEW = 32
+_KEEPS_POWERS = frozenset((Op.BINARY, Op.UNARY, Op.CONSTRUCT))
 
 
 def _is_small(leaf: Expr) -> bool:
@@ -161,6 +164,18 @@ def select(condition_: Expr, a: Operand, b: Operand) -> Expr:
     return make_node(Op.SELECT, kind, (truth, chosen, other))
 
 
+def _has_power(value: Expr) -> bool:
+    """Whether a value is a sum or product with a power of integers in it."""
+    waiting = [value]
+    while waiting:
+        node = waiting.pop()
+        if node.op is Op.CALL and node.value == INTEGER_POWER:
+            return True
+        if node.op in _KEEPS_POWERS and len(waiting) < _FEW:
+            waiting += node.args
+    return False
+
+
 def storable(value: Expr | Number | complex, kind: DType) -> Expr:
     """Value as it may be stored in a place of type `kind`.
 
@@ -169,6 +184,9 @@ def storable(value: Expr | Number | complex, kind: DType) -> Expr:
     """
     if isinstance(value, Expr):
         if value.dtype is bool_ and is_scalar(kind):
+            return cast(value, kind)
+        if value.dtype is not kind and kind is make_floating_dtype(value.dtype) and _has_power(value):
+            # powers of integers were floats in vkdispatch 0.1.0
             return cast(value, kind)
         if value.dtype is not kind:
             raise located(

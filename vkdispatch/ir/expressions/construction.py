@@ -1,6 +1,6 @@
 """Values made of others: calls, casts, components, vectors, matrices; and the type that operands share."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from vkdispatch.base.dtype import (
@@ -161,6 +161,19 @@ def component(value: Expr, index: int) -> Expr:
         if part.dtype is component_type(kind):
             return part
     return make_node(Op.COMPONENT, component_type(kind), (value,), COMPONENTS[index])
+
+
+def by_component(rule: Callable[..., Expr], kind: DType, *args: Expr) -> Expr:
+    """Make a scalar or vector of type `kind` by a rule for scalars; scalars go with every component."""
+    if is_scalar(kind):
+        return rule(*args)
+    return construct(
+        kind,
+        [
+            rule(*(arg if is_scalar(arg.dtype) else component(arg, i) for arg in args))
+            for i in range(kind.child_count)
+        ],
+    )
 
 
 def swizzle(value: Expr, letters: str) -> Expr:

@@ -8,8 +8,9 @@ from typing import Any
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import component_type, int32, is_float_dtype, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.codegen.execution import control_flow
 from vkdispatch.codegen.execution.ranges import GpuRange
-from vkdispatch.codegen.functions import common, elementwise, trigonometry
+from vkdispatch.codegen.functions import arithmetic, common, elementwise, special, trigonometry
 from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr
@@ -137,26 +138,13 @@ def _replace_math(plain: Callable[..., Any], ours: Callable[..., Any]) -> Callab
     return either
 
 
-_MATH = [
-    "sin",
-    "cos",
-    "tan",
-    "asin",
-    "acos",
-    "atan",
-    "sinh",
-    "cosh",
-    "tanh",
-    "asinh",
-    "acosh",
-    "atanh",
-    "exp",
-    "exp2",
-    "sqrt",
-    "pow",
-    "radians",
-    "degrees",
-]
+def _log(x: Any, base: Any = math.e) -> Any:
+    return trigonometry.log(x) if base is math.e else trigonometry.log(x) / trigonometry.log(base)
+
+
+def _modf(x: ShaderVariable) -> tuple[ShaderVariable, ShaderVariable]:
+    rest = arithmetic.copysign(control_flow.select(common.isinf(x), 0.0, arithmetic.fmod(x, 1.0)), x)
+    return rest, common.trunc(x)
 
 
 def _replacements() -> dict[Any, Callable[..., Any]]:
@@ -177,13 +165,14 @@ def _replacements() -> dict[Any, Callable[..., Any]]:
         math.floor: _replace_math(math.floor, _replace_rounding(common.floor)),
         math.ceil: _replace_math(math.ceil, _replace_rounding(common.ceil)),
         math.trunc: _replace_math(math.trunc, _replace_rounding(common.trunc)),
+        math.log: _replace_math(math.log, _log),
+        math.modf: _replace_math(math.modf, _modf),
     }
-    for name in _MATH:
-        for module in (trigonometry, elementwise, common):
-            ours, plain = getattr(module, name, None), getattr(math, name, None)
-            if ours is not None and plain is not None:
-                found[plain] = _replace_math(plain, ours)
-                break
+    for module in (trigonometry, special, arithmetic, common):
+        for name in module.__all__:
+            plain = getattr(math, name, None)
+            if plain is not None and plain not in found:
+                found[plain] = _replace_math(plain, getattr(module, name))
     return found
 
 

@@ -11,6 +11,7 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.ir.variant import INT64, Variant
 from vkdispatch.shader.arguments.slots import Slot
+from vkdispatch.shader.launch.features import without_float_atomics
 from vkdispatch.shader.launch.launcher import BuiltKernel, bind_kernel
 from vkdispatch.shader.launch.requirements import check_features, check_local_size, check_shared_memory
 from vkdispatch.shader.launch.size import Extent
@@ -62,6 +63,9 @@ def build_kernel(
     """
     who, description = kernel.who, kernel.description
     check_local_size(who, local_size, context)
+    body = without_float_atomics(description.kernel, context.device_infos)
+    if body is not description.kernel:
+        description = replace(description, kernel=body)
     lacks = find_lacks(description.kernel, context)
     check_shared_memory(who, description, context, lacks, variant.shared)
     # addresses are integers of 64 bits

@@ -1,6 +1,6 @@
 """Operations of the kernel language that a device lacks."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from vkdispatch.analyses.contents import Usage, remember
@@ -25,6 +25,7 @@ from vkdispatch.ir import (
     root_of,
     walk,
 )
+from vkdispatch.passes.float_atomics import replace_float_atomics
 
 _COMPUTE_STAGE = 0x20
 # Bits of VkSubgroupFeatureFlagBits.
@@ -166,6 +167,17 @@ def _find_missing_atomic(used: Usage, device: DeviceInfo) -> str | None:
             where = "shared memory" if shared else "buffers"
             return f"{function} of {kind.name} in {where} ({feature})"
     return None
+
+
+def without_float_atomics(kernel: Kernel, devices: Sequence[DeviceInfo]) -> Kernel:
+    """Return a kernel without the atomics of floats that one of the devices lacks; see `float_atomics`."""
+
+    def lacks(function: str, kind: DType, shared: bool) -> bool:
+        feature = find_atomic_feature(function, kind, shared=shared)
+        # llvmpipe would end the loops early, and lacks only those of float64
+        return any(feature not in info.features and not info.is_llvmpipe() for info in devices)
+
+    return replace_float_atomics(kernel, lacks)
 
 
 def find_atomic_feature(function: str, kind: DType, *, shared: bool) -> str | None:

@@ -29,7 +29,7 @@ from vkdispatch.ir.variant import (
 from vkdispatch.passes.blocks import BLOCK, can_block
 from vkdispatch.passes.coarsen import choose_elements
 from vkdispatch.shader.arguments.slots import MOST_NARROW, BufferSlot, Slot
-from vkdispatch.shader.launch.features import SUBGROUP_BITS
+from vkdispatch.shader.launch.features import SUBGROUP_BITS, without_float_atomics
 from vkdispatch.shader.launch.size import Extent
 
 # Global ids have 32 bits; the folded kernel counts workgroups in 32 bits and rounds up to whole rows.
@@ -80,6 +80,8 @@ UNCOARSENED = Coarsening()
 
 def choose_coarsening(kernel: Kernel, context: Context) -> Coarsening:
     """Choose when to coarsen a kernel on these devices. On CPUs, only blocks are faster."""
+    if without_float_atomics(kernel, context.device_infos) is not kernel:
+        return UNCOARSENED
     forced = "coarse" in _FORCED
     if "blocks" in _FORCED or (context.is_cpu() and not forced):
         if not all(info.float_64_support for info in context.device_infos) or not can_block(kernel):
