@@ -5,7 +5,7 @@ tells afterwards whether it has ended by itself:
 
     for (int i = start; i < stop; ++i) {      int i = start;
         body                                  while (i < stop) {
-    }                                             [[unroll]] for (uint round = 0u; round < 16u; ++round) {
+    }                                             [[unroll]] for (uint round = 0u; round < 20u; ++round) {
                                                       if (i < stop) {
                                                           body
                                                           i += 1;
@@ -20,9 +20,8 @@ Loops that surely have fewer rounds stay as they are.
 
 import math
 import re
-from collections.abc import Callable
 
-from vkdispatch.base.dtype import bool_, uint32, uvec3
+from vkdispatch.base.dtype import bool_, is_scalar, uint32, uvec3
 from vkdispatch.base.record import record, replace
 from vkdispatch.ir import (
     Argument,
@@ -57,11 +56,21 @@ from vkdispatch.ir import (
 )
 from vkdispatch.ir.location import Loc
 from vkdispatch.ir.names import FreshNames
-from vkdispatch.passes.builders import binary, compare, components, less, logical, negate, read, uint
+from vkdispatch.passes.builders import (
+    binary,
+    cast,
+    compare,
+    components,
+    less,
+    logical,
+    negate,
+    read,
+    uint,
+)
 from vkdispatch.passes.instrument import add_endings
 
 # How many rounds may be written out, and how many expressions they may have together.
-_COPIES = (16, 8, 4)
+_COPIES = (20, 10, 5)
 _MOST_EXPRESSIONS = 640
 _HAS_LOOP = re.compile(r"\b(for|while|do)\b")
 
@@ -97,11 +106,11 @@ def limit_loops(kernel: Kernel, limit: int, notes: range) -> LimitedLoops | None
         return None
     journal = Storage(len(kernel.resources), uint32, "journal")
     ticket = Argument(FreshNames.of_arguments(kernel).claim("ticket"), uint32)
-    rewriting = _Rewriting(kernel, limit)
+    rewriting = _Rewriting(kernel, limit, ticket)
     body = rewriting.block(kernel.body)
     if not rewriting.places:
         return None
-    ending = rewriting.make_note(journal, ticket, notes)
+    ending = rewriting.make_note(journal, notes)
     changed = replace(
         kernel,
         body=(Declare(rewriting.ended, uint(0)), *add_endings(body, lambda: ending), *ending),
@@ -143,7 +152,7 @@ def _is_single(loop: While) -> bool:
     return bool(loop.body) and isinstance(loop.body[-1], Break) and not _has_jump(loop.body, Continue)
 
 
-def _has_jump(block: Block, kind: type[Break] | type[Continue]) -> bool:
+def _has_jump(block: Block, kind: type[Statement]) -> bool:
     """Whether a block has jumps of the loop that it is the body of."""
     return any(
         isinstance(statement, kind)
@@ -158,28 +167,41 @@ def _has_jump(block: Block, kind: type[Break] | type[Continue]) -> bool:
 # ---- rewriting -----------------------------------------------------------------------------------
 
 
+@record
+class _Parts:
+    """A loop: what comes before it, its condition and body, and what else a Break and each round do.
+
+    After `leave`, the condition `stays` is false, and so is `holds`. `step` ends every round.
+    """
+
+    before: Block
+    holds: Expr
+    body: Block
+    leave: Block
+    stays: Expr
+    step: Block
+
+
 class _Rewriting:
     """Rewrites the loops of a kernel in program order."""
 
-    def __init__(self, kernel: Kernel, limit: int) -> None:
+    def __init__(self, kernel: Kernel, limit: int, ticket: Argument) -> None:
         self._names = FreshNames.of_variables(kernel)
         self._limit = limit
         self._spent: float = 0
-        self.ended = self._register("ended_early")
+        self._ticket = Expr(Op.ARGUMENT, uint32, (), ticket)
+        self.ended = Register(self._names.claim("ended_early"), uint32)
         self.places: list[Loc | None] = []
-
-    def _register(self, name: str) -> Register:
-        return Register(self._names.claim(name), uint32)
 
     def block(self, block: Block) -> Block:
         """Rewrite a block."""
-        return tuple(map(self._statement, block))
+        return tuple(part for statement in block for part in self._statement(statement))
 
-    def _statement(self, statement: Statement) -> Statement:
+    def _statement(self, statement: Statement) -> Block:
         rounds = _count_rounds_of(statement)
         if self._spent + rounds <= self._limit:
             self._spent += rounds
-            return statement
+            return (statement,)
         if isinstance(statement, (For, While)):
             self._spent = math.inf
             if isinstance(statement, For):
@@ -188,50 +210,89 @@ class _Rewriting:
                 return self._while(statement)
         if isinstance(statement, RawStatement):
             self._spent = math.inf
-        return map_statement(statement, block=self.block)
+        return (map_statement(statement, block=self.block),)
 
-    def _for(self, loop: For) -> Statement:
-        old, loc = loop.counter, loop.loc
-        counter = replace(old, counter=False, fixed=False)
+    def _flag(self, name: str, loc: Loc | None) -> tuple[Declare, Expr, Store]:
+        """Return the declaration of a flag, whether it is not set, and what sets it.
+
+        It is a number: of a condition with which a loop ends, compilers know the value after the loop.
+        """
+        flag = Register(self._names.claim_number(name), uint32)
+        return Declare(flag, uint(0), loc), compare("==", read(flag), uint(0)), _set(flag, uint(1), loc)
+
+    def _for(self, loop: For) -> Block:
+        counter, loc = replace(loop.counter, counter=False, fixed=False), loop.loc
         place = read(counter)
         holds = _make_condition(place, loop)
-        count: tuple[Statement, ...] = (Store(place, loop.step, "+", loc),)
-        body = (*_replace_register(self.block(loop.body), old, counter), *count)
-        leave = (Store(place, loop.stop, None, loc),)
-        body = _before_jumps(body, lambda jump: leave if isinstance(jump, Break) else count)
-        split = _count_own_rounds(loop) > _COPIES[-1]
-        loops = self._loop(While(holds, body, loc), holds, split=split)
-        return Scope((Declare(counter, loop.start, loc), *loops), None, loc)
+        parts = _Parts(
+            before=(Declare(counter, loop.start, loc),),
+            holds=holds,
+            body=_replace_register(self.block(loop.body), loop.counter, counter),
+            leave=(_set(counter, loop.stop, loc),),
+            stays=holds,
+            step=(Store(place, loop.step, "+", loc),),
+        )
+        return self._loop(parts, loc, split=_count_own_rounds(loop) > _COPIES[-1])
 
-    def _while(self, loop: While) -> Statement:
-        body, holds = self.block(loop.body), loop.condition
+    def _while(self, loop: While) -> Block:
+        loc, holds, body = loop.loc, loop.condition, self.block(loop.body)
         before: Block = ()
-        if _has_jump(body, Break):
-            left = Register(self._names.claim_number("left"), bool_)
-            before = (Declare(left, Expr(Op.LITERAL, bool_, (), False), loop.loc),)
-            leave = (Store(read(left), Expr(Op.LITERAL, bool_, (), True), None, loop.loc),)
-            body = _before_jumps(body, lambda jump: leave if isinstance(jump, Break) else ())
-            stays = negate(read(left))
+        step: Block = ()
+        if not _is_compared(holds):
+            known = Register(self._names.claim_number("holds"), uint32)
+            before = (Declare(known, cast(holds, uint32), loc),)
+            step = (_set(known, cast(holds, uint32), loc),)
+            holds = compare("!=", read(known), uint(0))
+        declared, stays, leave = self._flag("left", loc)
+        if _has_jump(body, Break) or _has_jump(body, Return):
+            before = (declared, *before)
             always = holds.op is Op.LITERAL and holds.value is True
             holds = stays if always else logical("&&", stays, holds)
-        loops = self._loop(replace(loop, body=body), holds, split=not loop.rolled)
-        return Scope((*before, *loops), None, loop.loc)
+        parts = _Parts(before, holds, body, (leave,), stays, step)
+        return self._loop(parts, loc, split=not loop.rolled, rolled=loop.rolled)
 
-    def _loop(self, loop: While, holds: Expr, *, split: bool) -> tuple[Statement, ...]:
-        """Return a loop that goes on while `holds` is true, and the test behind it."""
-        loc = loop.loc
-        copies = _count_copies(loop.body) if split else 0
+    def _loop(self, parts: "_Parts", loc: Loc | None, *, split: bool, rolled: bool = False) -> Block:
+        """Return a loop, and what follows it: the test whether it has ended by itself."""
+        before, holds, body, leave = parts.before, parts.holds, parts.body, parts.leave
+        after: Block = ()
+        if _has_jump(body, Return):
+            declared, still, returns = self._flag("returned", loc)
+            before = (*before, declared)
+            after = (If(((negate(still), (Return(loc),)),), None, loc),)
+            body = _before_jumps(body, Return, (returns, Break(loc)))
+        copies = _count_copies(body) if split else 0
         if copies:
+            skip = Register(self._names.claim_number("skips"), bool_)
+            once: Block = (*_without_jumps(body, leave, parts.stays, skip),)
+            if _has_jump(body, Continue):
+                once = (Declare(skip, Expr(Op.LITERAL, bool_, (), False), loc), *once)
+            is_left = parts.step and _has_jump(body, Break)
+            once += (If(((parts.stays, parts.step),), None, loc),) if is_left else parts.step
             number = Register(self._names.claim_number("round"), uint32, counter=True)
-            once = If(((holds, loop.body),), None, loc)
-            copied = For(number, uint(0), uint(copies), uint(1), (once,), loc, unrolled=True)
-            loop = While(holds, (copied,), loc)
+            round_ = If(((holds, once),), None, loc)
+            body = (For(number, uint(0), uint(copies), uint(1), (round_,), loc, unrolled=True),)
+        else:
+            body = (*_before_jumps(_before_jumps(body, Break, leave), Continue, parts.step), *parts.step)
         self.places.append(loc)
-        first = compare("==", read(self.ended), uint(0))
-        note = Store(read(self.ended), uint(len(self.places)), None, loc)
-        return loop, If(((logical("&&", first, holds), (note,)),), None, loc)
+        early = logical("&&", compare("==", read(self.ended), uint(0)), self._obscure(holds))
+        note = _set(self.ended, uint(len(self.places)), loc)
+        loop = While(holds, body, loc, rolled)
+        return (Scope((*before, loop, If(((early, (note,)),), None, loc), *after), None, loc),)
 
-    def make_note(self, journal: Storage, ticket: Argument, notes: range) -> Block:
+    def _obscure(self, condition: Expr) -> Expr:
+        """Return a condition whose value compilers do not know where a loop with the condition has ended.
+
+        A zero is added that they do not know to be one: tickets are small.
+        """
+        if condition.op is Op.COMPARE:
+            left, right = condition.args
+            unknown = cast(binary(">>", self._ticket, uint(31)), left.dtype)
+            return with_args(condition, (Expr(Op.BINARY, left.dtype, (left, unknown), "+"), right))
+        if condition.op is Op.LITERAL:
+            return condition
+        return with_args(condition, tuple(map(self._obscure, condition.args)))
+
+    def make_note(self, journal: Storage, notes: range) -> Block:
         """Return the statements that note the loop, in the first invocation to do so."""
 
         def word(index: Expr) -> Expr:
@@ -241,7 +302,7 @@ class _Rewriting:
             atomic = Expr(Op.ATOMIC, uint32, (place, amount), function)
             return Declare(Register(self._names.claim_number("note"), uint32), atomic)
 
-        number, ended = Expr(Op.ARGUMENT, uint32, (), ticket), read(self.ended)
+        number, ended = self._ticket, read(self.ended)
         before = update(word(number), ended, "atomicMin")
         count = update(word(uint(0)), uint(1), "atomicAdd")
         start = Register(self._names.claim_number("note"), uint32)
@@ -285,16 +346,54 @@ def _measure(block: Block) -> int:
     return length
 
 
-def _before_jumps(block: Block, make: Callable[[Break | Continue], Block]) -> Block:
-    """Insert statements before the jumps of the loop that a block is the body of."""
+def _set(register: Register, value: Expr, loc: Loc | None) -> Store:
+    return Store(read(register), value, None, loc)
+
+
+def _is_compared(condition: Expr) -> bool:
+    """Whether a condition consists of comparisons of numbers."""
+    if condition.op is Op.COMPARE:
+        kind = condition.args[0].dtype
+        return is_scalar(kind) and kind is not bool_ and kind is condition.args[1].dtype
+    if condition.op in (Op.LOGICAL, Op.UNARY, Op.SELECT):
+        return all(map(_is_compared, condition.args))
+    return condition.op is Op.LITERAL
+
+
+def _before_jumps(block: Block, kind: type[Statement], added: Block) -> Block:
+    """Insert statements before the jumps of the loop that a block is the body of; a Return is replaced."""
     out: list[Statement] = []
     for statement in block:
-        if isinstance(statement, (Break, Continue)):
-            out += make(statement)
-        if isinstance(statement, (For, While)):
+        if isinstance(statement, kind):
+            out += added if kind is Return else (*added, statement)
+        elif isinstance(statement, (For, While)):
             out.append(statement)
         else:
-            out.append(map_statement(statement, block=lambda inner: _before_jumps(inner, make)))
+            out.append(map_statement(statement, block=lambda inner: _before_jumps(inner, kind, added)))
+    return tuple(out)
+
+
+def _without_jumps(block: Block, leave: Block, stays: Expr, skip: Register) -> Block:
+    """Return a block of a loop's body without jumps, which compilers do not write out several times.
+
+    `leave` takes the place of a Break, after which `stays` is false; `skip` is set by a Continue.
+    """
+    out: list[Statement] = []
+    for position, statement in enumerate(block):
+        if isinstance(statement, Break):
+            return (*out, *leave)
+        if isinstance(statement, Continue):
+            return (*out, _set(skip, Expr(Op.LITERAL, bool_, (), True), statement.loc))
+        breaks, continues = (_has_jump((statement,), kind) for kind in (Break, Continue))
+        if not (breaks or continues):
+            out.append(statement)
+            continue
+        out.append(map_statement(statement, block=lambda inner: _without_jumps(inner, leave, stays, skip)))
+        rest = _without_jumps(block[position + 1 :], leave, stays, skip)
+        if rest:
+            goes_on = [stays] * breaks + [negate(read(skip))] * continues
+            out.append(If(((logical("&&", *goes_on), rest),), None, statement.loc))
+        break
     return tuple(out)
 
 

@@ -41,8 +41,12 @@ class RoundCounter:
         # the loops that are being unrolled, from the outermost, and the rounds of all of them
         self._nest: list[Any] = [] if tracer is None else tracer.unrolled
         self._total = 0
+        self._has_warned = False
 
     def __enter__(self) -> None:
+        if self._nest:
+            # of the round around it, only what is inside counts
+            self._nest[0]._total -= 1
         self._nest.append(self)
 
     def __exit__(self, *_: object) -> None:
@@ -63,7 +67,9 @@ class RoundCounter:
             return
         outermost = self._nest[0]
         outermost._total += 1
-        if outermost._total == _LONG_LOOP + 1 and outermost._is_written_out():
+        is_long = outermost._total == _LONG_LOOP + 1 and not outermost._has_warned
+        if is_long and outermost._is_written_out():
+            outermost._has_warned = True
             nested = "" if outermost is self else ", with those around it,"
             warn(
                 f"this {self._loop.noun} loop{nested} is unrolled: each of more than {_LONG_LOOP:,} rounds "
