@@ -328,6 +328,9 @@ class Engine:
     def mark_notes_read(self, queue: int, notes: int) -> None:
         """Record that this many notes of a queue were read."""
 
+    def clear_standing_ticket(self, queue: int, ticket: int) -> None:
+        """Clear a ticket that belongs to a kernel, so that the kernel can note another error."""
+
     def set_pending_errors(self, waiting: bool) -> None:
         """Set whether `on_found` is called even if there are no new notes."""
 

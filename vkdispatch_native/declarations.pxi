@@ -442,11 +442,13 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         cbool has_unseen()
         void set_waiting(cbool waiting)
         void mark_seen(size_t queue, uint32_t notes)
+        void clear_standing(size_t queue, uint32_t ticket)
         const uint32_t* words(size_t queue)
         uint64_t point(uint32_t ticket, size_t slot)
         void renew(int half)
     cdef size_t JOURNAL_WORDS "vkd::Journal::kWords"
     cdef size_t JOURNAL_TICKETS "vkd::Journal::kTickets"
+    cdef size_t JOURNAL_STANDING "vkd::Journal::kStanding"
     cdef cppclass CppStatistics "vkd::Statistics":
         uint64_t commands
         uint64_t submits

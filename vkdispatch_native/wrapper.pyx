@@ -558,6 +558,11 @@ cdef class Engine:
     def mark_notes_read(self, size_t queue, uint32_t notes):
         self.ptr.get().journal().mark_seen(queue, notes)
 
+    def clear_standing_ticket(self, size_t queue, uint32_t ticket):
+        if not JOURNAL_STANDING <= ticket < JOURNAL_WORDS or queue >= self.ptr.get().journal().queue_count():
+            raise ValueError(f"ticket: {ticket} of queue {queue} is no standing ticket")
+        self.ptr.get().journal().clear_standing(queue, ticket)
+
     def set_pending_errors(self, bint waiting):
         self.ptr.get().journal().set_waiting(waiting)
 

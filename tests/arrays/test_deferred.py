@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.arrays import deferred_errors
+from vkdispatch.base import kernel_errors
 from vkdispatch.base.process.tasks import RunningTask
 from vkdispatch.rearrange.indices import BadIndexError
 
@@ -294,10 +294,10 @@ def test_a_call_looks_up_where_it_was_made_without_formatting() -> None:
     vd.take(x, y)
     engine = vd.get_context()._native
 
-    class _Check(deferred_errors.Check):
+    class _Check(kernel_errors.Check):
         function = "test"
 
-    ticket = deferred_errors.take_ticket(vd.get_context(), _Check())
+    ticket = kernel_errors.take_ticket(vd.get_context(), _Check())
     (check, code, _, thread, _), _ = engine.note_of(ticket, 0)
     assert isinstance(check, _Check)
     assert code.co_filename == __file__
@@ -362,4 +362,4 @@ def test_errors_of_tasks_are_not_kept_for_ended_threads(own_context: vd.Context)
 
     y = in_thread(run)
     assert in_turn(y).shape == (1,)
-    assert not deferred_errors._find_state(own_context).findings._open
+    assert not kernel_errors._find_state(own_context).findings._open

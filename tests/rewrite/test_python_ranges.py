@@ -648,6 +648,58 @@ def test_long_unrolled_loop_warns() -> None:
             out[0] = total
 
 
+@pytest.mark.parametrize("sizes", [(63, 63), (2, 63, 63), (11, 11, 11), (40, 30)], ids=str)
+def test_nested_short_loops_are_not_written_out(sizes: tuple[int, ...]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+
+        def nest(x: Any, i: Any, depth: int, place: Any) -> Any:
+            total = 0
+            if depth == len(sizes):
+                return x[i, place % 64]
+            for k in range(sizes[depth]):
+                total += nest(x, i, depth + 1, place + k)
+            return total
+
+        @vd.shader("out.size")
+        def kernel(out: Buff[i32], x: Buff[i32]) -> None:
+            i = vc.global_invocation_id().x
+            out[i] = nest(x, i, 0, 0)
+
+    assert loop_count(kernel) >= 1
+    assert len(str(kernel)) < 30_000
+    x = (np.arange(192, dtype=np.int32) * 7 % 5).reshape(3, 64)
+    out = vd.asbuffer(np.zeros(3, np.int32))
+    kernel(out, vd.asbuffer(x))
+    places = sum(np.ix_(*map(np.arange, sizes)))
+    assert out.read(0).tolist() == x[:, (places % 64).ravel()].sum(axis=1).tolist()
+
+
+def test_nested_loops_that_are_written_out_warn_once() -> None:
+    with pytest.warns(vd.KernelWarning, match="loop, with those around it, is unrolled: each of") as found:
+
+        @vd.shader(exec_size=1)
+        def kernel(out: Buff[f32], x: Buff[f32]) -> None:
+            total = 0.0
+            for j in range(35):
+                for k in range(35):
+                    total += x[k] * TABLE[(j + k) % 200]
+            out[0] = total
+
+    assert len(found) == 1
+    assert found[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+
+        @vd.shader(exec_size=1)
+        def short(out: Buff[f32], x: Buff[f32]) -> None:
+            total = 0.0
+            for j in range(32):
+                for k in range(32):
+                    total += x[k] * TABLE[(j + k) % 200]
+            out[0] = total
+
+
 def test_short_or_recorded_loops_do_not_warn() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")

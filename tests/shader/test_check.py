@@ -389,7 +389,7 @@ def test_endless_loops_end() -> None:
         with vc.while_block(out[0] == 7):
             out[1] += 1
 
-    with pytest.raises(RuntimeError, match="while loop was ended"):
+    with pytest.raises(RuntimeError, match="loop was ended"):
         endless(_buffer([7, 0], np.uint32))
 
 

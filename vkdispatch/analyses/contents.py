@@ -238,7 +238,9 @@ def usage(kernel: Kernel) -> Usage:
             found.subgroup_functions.add(statement.function)
         elif isinstance(statement, (MatrixLoad, MatrixStore)) and statement.window:
             found.windows = True
-        elif isinstance(statement, While) and statement.rolled:
+        elif (isinstance(statement, While) and statement.rolled) or (
+            isinstance(statement, For) and statement.unrolled
+        ):
             found.hints = True
     for expr in contents(kernel).expressions:
         found.dtypes.add(expr.dtype)

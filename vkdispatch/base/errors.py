@@ -95,7 +95,7 @@ class NanError(CheckError, FloatingPointError):
 
 
 class LoopLimitError(CheckError, RuntimeError):
-    """A while loop of a checked kernel exceeded the limit of iterations."""
+    """The driver ended a loop of a kernel, or a while loop of a checked kernel had too many iterations."""
 
 
 class KernelAssertionError(CheckError, AssertionError):

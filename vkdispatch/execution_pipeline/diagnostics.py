@@ -37,8 +37,8 @@ _RING_VARIABLE = "VKDISPATCH_PRINT_BUFFER"
 _RING_BYTES = 1 << 20
 # In a larger ring, the device's 32-bit cursor could overflow.
 _MOST_RING_BYTES = 1 << 28
-# Rounds of a while loop. llvmpipe leaves any loop after 65,535, as if its condition did not hold.
-_ROUNDS, _ROUNDS_ON_CPU = 1_000_000, 65_000
+# Rounds of a while loop, unless the kernel says how many.
+_ROUNDS = 1_000_000
 
 _Words = np.ndarray[Any, np.dtype[np.uint32]]
 
@@ -97,10 +97,9 @@ class Diagnostics:
         ring = _read_ring_words() if prints else 0
         self.buffer: Buffer[uint32] = Buffer((words.HEAD_WORDS + ring,), uint32, context=context)
         self._lock = threading.Lock()
-        on_cpu = self.buffer.context.is_cpu()
         head = np.zeros(words.HEAD_WORDS, np.uint32)
         head[words.CURSOR] = words.HEAD_WORDS
-        head[words.ROUNDS] = _ROUNDS_ON_CPU if on_cpu else _ROUNDS
+        head[words.ROUNDS] = _ROUNDS
         self._empty_head = empty = head.tobytes()
         size = self.buffer.mem_size
         self.buffer._contents = lambda: empty.ljust(size, b"\0")
@@ -136,6 +135,9 @@ class Diagnostics:
             self._empty = False
             findings = self._collect(probes)
         findings.deliver()
+        # Loops that the driver ended are noted elsewhere.
+        for queue in range(self.buffer.context.queue_count):
+            self._read(queue, 0, 1, tells=True)
         return True
 
     def _collect(self, probes: Sequence[Probe]) -> Findings:
@@ -163,12 +165,12 @@ class Diagnostics:
     def _ring_bytes(self) -> int:
         return 4 * (self.buffer.size - words.HEAD_WORDS)
 
-    def _read(self, queue: int, start: int, count: int) -> _Words:
+    def _read(self, queue: int, start: int, count: int, *, tells: bool = False) -> _Words:
         out = np.empty(count, np.uint32)
         if count:
             # For type checkers, arrays do not implement the buffer protocol of the stub.
             memory: Any = out
-            self.buffer._native.read_into(queue, memory, 4 * start, False)
+            self.buffer._native.read_into(queue, memory, 4 * start, tells)
         return out
 
     def _write_head(self) -> None:

@@ -272,7 +272,8 @@ class BodyWriter:
         change = {f"{name} += 1": f"++{name}", f"{name} += 1u": f"++{name}", f"{name} -= 1": f"--{name}"}.get(
             change, change
         )
-        self.line(f"for ({kind} {name} = {start}; {condition}; {change}) {{", statement.loc)
+        hint = "[[unroll]] " if statement.unrolled else ""
+        self.line(f"{hint}for ({kind} {name} = {start}; {condition}; {change}) {{", statement.loc)
         self._nested(statement.body)
         self.line("}", statement.loc)
 

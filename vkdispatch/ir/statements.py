@@ -111,7 +111,7 @@ class For:
 
     The counter is int32 or uint32, or in a widened kernel int64 or uint64. `start`, `stop` and `step` have
     its type. `stop` and `step` are literals, arguments, or registers that the body does not assign to. With
-    a step of zero the body does not run.
+    a step of zero the body does not run. `unrolled` asks compilers to write out all rounds.
     """
 
     counter: Register
@@ -120,6 +120,7 @@ class For:
     step: Expr
     body: tuple["Statement", ...]
     loc: Loc | None = None
+    unrolled: bool = False
 
 
 @record

@@ -7,6 +7,7 @@ The invocation continues, so that all invocations still reach barriers.
 """
 
 import re
+from collections.abc import Callable
 
 from vkdispatch.base.dtype import (
     DType,
@@ -97,7 +98,7 @@ def instrument(kernel: Kernel, checks: Checks) -> Instrumented | None:
     if lowering.report.has_violations:
         body = (
             *lowering.report.declare_registers(),
-            *_add_endings(body, lowering.report),
+            *add_endings(body, lowering.report.write_violations),
             *lowering.report.write_violations(),
         )
     observed = replace(
@@ -109,16 +110,16 @@ def instrument(kernel: Kernel, checks: Checks) -> Instrumented | None:
     return Instrumented(observed, tuple(lowering.report.sites), storage.index, launch.name)
 
 
-def _add_endings(block: Block, report: Report) -> Block:
-    """Insert the statements that write violations before every return."""
+def add_endings(block: Block, make: Callable[[], Block]) -> Block:
+    """Insert statements before every return."""
     out: list[Statement] = []
     for statement in block:
         returns = isinstance(statement, Return)
         if isinstance(statement, RawStatement):
             returns = re.search(r"\breturn\b", statement.text) is not None
         if returns:
-            out += report.write_violations()
-        out.append(map_statement(statement, block=lambda inner: _add_endings(inner, report)))
+            out += make()
+        out.append(map_statement(statement, block=lambda inner: add_endings(inner, make)))
     return tuple(out)
 
 

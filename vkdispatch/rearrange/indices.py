@@ -8,14 +8,7 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.calls import is_recorded
-from vkdispatch.arrays.deferred_errors import (
-    Check,
-    journal_of,
-    note_error,
-    raise_if_checked,
-    read_note,
-    take_ticket,
-)
+from vkdispatch.arrays.deferred_errors import note_error, raise_if_checked
 from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
 from vkdispatch.arrays.maps.operand import Operand
 from vkdispatch.arrays.maps.source import Source
@@ -24,6 +17,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
+from vkdispatch.base.kernel_errors import Check, journal_of, read_note, take_ticket
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.moves import Numbers, pack_numbers

@@ -365,13 +365,18 @@ class LaunchableKernel:
         program, slots = self.program, self.slots
         coarsening = self._choose_coarsening(context, state)
         kernel = program.compile(slots, context, local_size, variant, coarsening)
+        guard = program.guard(context, variant)
+        if guard is not None:
+            # One for all variants, which the fast path passes to each.
+            state.guard = state.guard or guard.make_values(self.who, context)
+            kernel = replace(kernel, guard=state.guard)
         if program.observation is not None:
             if state.diagnostics is None:
                 instrumented = program.observation.select(variant).instrumented
                 state.diagnostics = Diagnostics(context, prints=instrumented.prints)
             return kernel
         # Fusing reads recorded arguments in the layout of the plain form.
-        if program.kernel is None or variant.addressed:
+        if program.kernel is None or variant.addressed or guard is not None:
             return kernel
         fusible = _RecordedKernel(
             program.description,
@@ -397,17 +402,24 @@ class LaunchableKernel:
             in_groups = option == "workgroups"
             if is_plain and local_size == self.choose_group(in_groups, context, state):
                 if option not in state.fast_paths:
-                    constants = upload_constants(self.constants, context)
+                    constants: tuple[Any, ...] = upload_constants(self.constants, context)
+                    slots, guard = self.slots, self.program.guard(context, variant)
+                    if kernel.guard is not None and guard is not None:
+                        constants += kernel.guard.slots
+                        slots += guard.slots
                     state.fast_paths[option] = (
-                        TiledFastPath(self.slots, in_groups, constants, local_size)
+                        TiledFastPath(slots, in_groups, constants, local_size)
                         if self._fills_tiles and not in_groups
-                        else FastPath(self.slots, in_groups, constants)
+                        else FastPath(slots, in_groups, constants)
                     )
                 state.fast_paths[option].add(kernel, variant)
         is_shown = state.primary is None or variant == PLAIN
         if is_shown and local_size == self.choose_group(self.is_sized_in_groups, context, state):
             state.primary = kernel
-            state.shown = kernel.source
+            # What a driver's limit of rounds adds is not shown: sources do not depend on the device.
+            description = self.program.description
+            is_own = kernel.guard is None
+            state.shown = kernel.source if is_own else description.shader_source(local_size, variant)
             state.fast = state.fast_paths.get(self.size.option) if self.size else None
             self._show(state)
 

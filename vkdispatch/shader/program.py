@@ -4,15 +4,19 @@ from typing import Protocol
 
 from vkdispatch.analyses.contents import depends_on_workgroups
 from vkdispatch.base.context import Context
+from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderDescription
 from vkdispatch.ir import Kernel
-from vkdispatch.ir.variant import Variant
+from vkdispatch.ir.variant import PLAIN, Variant
+from vkdispatch.passes.bounds import keeps_workgroups
 from vkdispatch.passes.diagnostics import Checks
+from vkdispatch.passes.widen import widen
 from vkdispatch.shader.arguments.slots import Slot
 from vkdispatch.shader.launch.build import KernelSource, build_kernel
 from vkdispatch.shader.launch.launcher import BuiltKernel
 from vkdispatch.shader.launch.size import Extent
 from vkdispatch.shader.launch.variants import UNCOARSENED, Coarsening, choose_coarsening
+from vkdispatch.shader.loop_guards import LoopGuard, guard_loops
 from vkdispatch.shader.observation import Observation, observe
 
 
@@ -33,6 +37,9 @@ class Program(Protocol):
 
     def depends_on_workgroups(self) -> bool:
         """Return whether results may depend on the size of the workgroups."""
+
+    def guard(self, context: Context, variant: Variant) -> LoopGuard | None:
+        """Return the form whose loops report that the driver ended them, if the devices need one."""
 
     def choose_coarsening(self, context: Context) -> Coarsening:
         """Return which launches use the coarse variant."""
@@ -72,11 +79,24 @@ class TracedProgram:
         return depends_on_workgroups(self._source.kernel)
 
     def choose_coarsening(self, context: Context) -> Coarsening:
-        """Return which launches use the coarse variant: none of an observed kernel.
+        """Return which launches use the coarse variant: none of a kernel that reports invocations."""
+        if self.observation is not None or self.guard(context, PLAIN) is not None:
+            return UNCOARSENED
+        return choose_coarsening(self.kernel, context)
 
-        Prints and checks report single invocations.
-        """
-        return UNCOARSENED if self.observation is not None else choose_coarsening(self.kernel, context)
+    def guard(self, context: Context, variant: Variant) -> LoopGuard | None:
+        """Return the form whose loops report that the driver ended them; see `Program`."""
+        guards: dict[bool, LoopGuard | None] = context._state_of(self, dict)
+        if variant.wide not in guards:
+            description = self._observe(variant)
+            if variant.wide and not description.kernel.wide:
+                bounded = not keeps_workgroups(description.kernel)
+                description = replace(description, kernel=widen(description.kernel, bounded=bounded))
+            guards[variant.wide] = guard_loops(description, context)
+        return guards[variant.wide]
+
+    def _observe(self, variant: Variant) -> ShaderDescription:
+        return self.description if self.observation is None else self.observation.select(variant).description
 
     def compile(
         self,
@@ -87,11 +107,13 @@ class TracedProgram:
         coarsening: Coarsening,
     ) -> BuiltKernel:
         """Compile a variant for one workgroup size; see `Program`."""
-        observation = None if self.observation is None else self.observation.select(variant)
+        observation, guard = self.observation, self.guard(context, variant)
+        if observation is not None:
+            slots = observation.select(variant).slots
         source = KernelSource(
             self._who,
-            self.description if observation is None else observation.description,
-            slots if observation is None else observation.slots,
+            self._observe(variant) if guard is None else guard.description,
+            slots if guard is None else (*slots, *guard.slots),
             self._place,
             observed=observation is not None,
         )

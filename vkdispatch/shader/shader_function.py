@@ -232,7 +232,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def find_launch(self) -> Callable[[tuple[Any, ...], Any, bool, int], bool] | None:
         """Return what launches calls of the context used last, on native memory too; None before a call."""
         fast = self._kernel.fast()
-        return None if fast is None or self._kernel.constants else fast.launch
+        return None if fast is None or fast.constants else fast.launch
 
     # -- workgroup sizes by measurement
 

@@ -2,7 +2,8 @@
 // has waited for the device.
 //
 // Word 0 counts notes. Words 1 to kTickets - 1 are tickets, one per call: kNone, or the first location that
-// failed. After them comes a ring of notes: ticket, location, and two numbers found there.
+// failed. After them comes a ring of notes: ticket, location, and numbers found there. The last words are
+// tickets that belong to a kernel instead of a call; the host clears them one by one.
 #pragma once
 
 #include <array>
@@ -20,7 +21,8 @@ class Journal {
   static constexpr uint32_t kHalf = kTickets / 2;
   static constexpr uint32_t kNotes = 128;
   static constexpr uint32_t kNoteWords = 8;
-  static constexpr uint32_t kWords = kTickets + kNotes * kNoteWords;
+  static constexpr uint32_t kStanding = kTickets + kNotes * kNoteWords;  // the first standing ticket
+  static constexpr uint32_t kWords = kStanding + 2048;
   static constexpr uint32_t kNone = ~uint32_t{0};
 
   Journal(Buffer& buffer, size_t slot_count)
@@ -33,6 +35,7 @@ class Journal {
       std::memset(words_.back(), 0, kWords * sizeof(uint32_t));
       clear(queue, 0);
       clear(queue, 1);
+      std::memset(words_.back() + kStanding, 0xFF, (kWords - kStanding) * sizeof(uint32_t));
     }
     for (std::vector<uint64_t>& marks : marks_) {
       marks.resize(buffer.queue_count());
@@ -60,6 +63,10 @@ class Journal {
   // The host has read this many notes of a queue. Only work appended later adds to them.
   void mark_seen(size_t queue, uint32_t notes) noexcept { seen_[queue].store(notes); }
   const uint32_t* words(size_t queue) const noexcept { return words_[queue]; }
+  // Lets a standing ticket be noted again.
+  void clear_standing(size_t queue, uint32_t ticket) noexcept {
+    *static_cast<volatile uint32_t*>(words_[queue] + ticket) = kNone;
+  }
 
   // Returns the next ticket, for a call whose first kernel goes into batch `point(slot)` or a later one, as
   // do copies of its results. Returns 0 if that half of the tickets must be renewed first.

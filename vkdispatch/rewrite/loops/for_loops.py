@@ -1,5 +1,6 @@
 """For loops: unrolled over a Python iterable, recorded over a range of the GPU."""
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -33,40 +34,67 @@ def run_for(
     loop.target = target
     if isinstance(items, GpuRange):
         return _start_range(loop, items, body, orelse)
-    iterator = iter(items)
-    position = 0
-    unrolled = RoundCounter(loop)
+    unrolled = RoundCounter(loop, len(items) if isinstance(items, (range, list, tuple)) else 1)
+    numbers = items if frame.tracer is not None and isinstance(items, range) else None
     recorded: bool | None = False
-    if frame.tracer is not None and isinstance(items, range) and len(items) >= _LEAST_RECORDED:
-        recorded = record_python_range(loop, items, body)
-    while True:
-        if recorded is None and position == 1:
-            # variables that held Python numbers have GPU values now
-            recorded = record_python_range(loop, items[1:], body)
-        if recorded:
-            break
+    is_long = unrolled.would_exceed() or unrolled.size >= _LEAST_RECORDED
+    if numbers is not None and is_long and len(numbers) > 1:
+        recorded = record_python_range(loop, numbers, body)
+    if not recorded:
+        with unrolled:
+            signal, rest = _unroll(loop, items, numbers, body, unrolled, again=recorded is None)
+        if signal is loop:
+            if isinstance(rest, range):
+                return _start_range(loop, GpuRange(rest), body, orelse)
+            return _start_rounds(loop, rest, body, orelse)
+        if signal is BREAK:
+            return None
+        if signal is not None:
+            return signal
+    return None if orelse is None else orelse()
+
+
+def _unroll(
+    loop: Loop,
+    items: Any,
+    numbers: range | None,
+    body: Callable[[Any], Any],
+    unrolled: RoundCounter,
+    *,
+    again: bool,
+) -> tuple[Any, Any]:
+    """Run the rounds of a loop while tracing, or record those after the first as a loop of the GPU.
+
+    Returns
+    -------
+    The signal with which the loop is left, and the items that are left. The signal is the loop itself if the
+    GPU decides about leaving it.
+    """
+    iterator = iter(items)
+    for position in itertools.count():
+        if numbers is not None and position and (again or unrolled.is_excessive):
+            # variables that held Python numbers have GPU values now, or the loops inside are long
+            size, unrolled.size = unrolled.size, 1
+            if record_python_range(loop, numbers[position:], body):
+                break
+            again, unrolled.size, unrolled.is_excessive, numbers = False, size, False, None
         try:
             item = next(iterator)
         except StopIteration:
             break
         unrolled.count()
-        if loop.names.jumps and frame.tracer is not None:
+        if loop.names.jumps and loop.frame.tracer is not None:
             mark = loop.tracer.recorder.mark()
             with loop.tracer.watch_variables(containers=False) as state:
                 signal = run_round(loop, body, item)
             if signal is loop:
                 loop.tracer.rewind(mark, state)
-                if isinstance(items, range):
-                    return _start_range(loop, GpuRange(items[position:]), body, orelse)
-                return _start_rounds(loop, [item, *iterator], body, orelse)
+                return loop, items[position:] if isinstance(items, range) else [item, *iterator]
         else:
             signal = run_round(loop, body, item)
-        position += 1
-        if signal is BREAK:
-            return None
         if signal is not None and signal is not CONTINUE:
-            return signal
-    return None if orelse is None else orelse()
+            return signal, None
+    return None, None
 
 
 def _start_range(loop: Loop, items: GpuRange, body: Callable[[Any], Any], orelse: Block | None) -> Any:

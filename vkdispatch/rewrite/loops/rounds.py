@@ -1,5 +1,6 @@
 """Rounds of a loop that is unrolled while tracing: run one by one, and counted."""
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -20,22 +21,59 @@ _MOST_ROUNDS = 1 << 22
 
 
 class RoundCounter:
-    """Counts the rounds of an unrolled loop."""
+    """Counts the rounds of a loop while it is unrolled: a context for that time.
 
-    def __init__(self, loop: Loop) -> None:
+    Attributes
+    ----------
+    size
+        How many rounds the loop has, if that is known; 1 otherwise.
+    is_excessive
+        Whether a loop inside is written out too often because of the loops around it.
+    """
+
+    def __init__(self, loop: Loop, size: int = 1) -> None:
+        tracer = loop.frame.tracer
         self._loop = loop
         self._rounds = 0
-        self._recorded = loop.frame.tracer.recorder.recorded if loop.frame.tracer is not None else 0
+        self._recorded = tracer.recorder.recorded if tracer is not None else 0
+        self.size = size
+        self.is_excessive = False
+        # the loops that are being unrolled, from the outermost, and the rounds of all of them
+        self._nest: list[Any] = [] if tracer is None else tracer.unrolled
+        self._total = 0
+        self._has_warned = False
+
+    def __enter__(self) -> None:
+        if self._nest:
+            # of the round around it, only what is inside counts
+            self._nest[0]._total -= 1
+        self._nest.append(self)
+
+    def __exit__(self, *_: object) -> None:
+        self._nest.remove(self)
+
+    def would_exceed(self) -> bool:
+        """Whether the nest of loops is too long to be unrolled with this one in it; if so, mark them."""
+        if self.size * math.prod(each.size for each in self._nest) <= _LONG_LOOP:
+            return False
+        for each in self._nest:
+            each.is_excessive = True
+        return True
 
     def count(self) -> None:
         """Count a round. Raises RuntimeError if there are too many."""
         self._rounds += 1
         if self._loop.frame.tracer is None:
             return
-        if self._rounds == _LONG_LOOP + 1 and self._is_written_out():
+        outermost = self._nest[0]
+        outermost._total += 1
+        is_long = outermost._total == _LONG_LOOP + 1 and not outermost._has_warned
+        if is_long and outermost._is_written_out():
+            outermost._has_warned = True
+            nested = "" if outermost is self else ", with those around it,"
             warn(
-                f"this {self._loop.noun} loop is unrolled: each of more than {_LONG_LOOP:,} rounds is "
-                f"written out in the kernel; {self._advice()}",
+                f"this {self._loop.noun} loop{nested} is unrolled: each of more than {_LONG_LOOP:,} rounds "
+                f"is written out in the kernel; {self._advice()}",
                 self._loop.loc,
             )
         if self._rounds & (_MANY_ROUNDS - 1):

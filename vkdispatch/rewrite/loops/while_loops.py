@@ -33,20 +33,22 @@ def run_while(loop: Loop, test: Block, body: Block, orelse: Block | None) -> Any
             raise Retry(loop)
         return body() if value else _ENDED
 
-    while True:
-        unrolled.count()
-        mark = loop.tracer.recorder.mark()
-        with loop.tracer.watch_variables(containers=False) as state:
-            signal = run_round(loop, run_test_and_body, None)
-        if signal is loop:
-            loop.tracer.rewind(mark, state)
-            return loop.record(lambda start: _record_while(loop, start, test, body, orelse))
-        if signal is _ENDED:
-            break
-        if signal is BREAK:
-            return None
-        if signal is not None and signal is not CONTINUE:
-            return signal
+    with unrolled:
+        while True:
+            unrolled.count()
+            mark = loop.tracer.recorder.mark()
+            with loop.tracer.watch_variables(containers=False) as state:
+                signal = run_round(loop, run_test_and_body, None)
+            if signal is loop:
+                loop.tracer.rewind(mark, state)
+            if signal is loop or signal is _ENDED:
+                break
+            if signal is BREAK:
+                return None
+            if signal is not None and signal is not CONTINUE:
+                return signal
+    if signal is loop:
+        return loop.record(lambda start: _record_while(loop, start, test, body, orelse))
     return None if orelse is None else orelse()
 
 

@@ -76,6 +76,8 @@ class Tracer:
         The open attempts to record a loop over Python numbers as a loop of the GPU.
     failures
         The number of failed attempts, by the code of the loop's body.
+    unrolled
+        The loops that are being unrolled, the innermost last.
     tries
         What had been recorded at the open `try` statements, by their lines.
     """
@@ -92,6 +94,7 @@ class Tracer:
     element_copies: set[int] = field(factory=set)
     attempts: list[object] = field(factory=list)
     failures: dict[CodeType, int] = field(factory=dict)
+    unrolled: list[object] = field(factory=list)
     tries: dict[int, int] = field(factory=dict)
 
     def abandon(self, error: Exception) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 from vkdispatch.base.buffer import renew_contents
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.errors import OutOfDeviceMemoryError, UsageError, VulkanError
-from vkdispatch.base.handle import Handle
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.ir.variant import Variant
 from vkdispatch.shader.arguments.slots import BufferSlot, ImageSlot, Slot
@@ -25,24 +24,26 @@ class FastPath:
     ----------
     launch
         The launcher that is tried first.
+    constants
+        What launches pass after the arguments.
     """
 
     __slots__ = (
         "__weakref__",
-        "_constants",
         "_count",
         "_in_groups",
         "_kernels",
         "_others",
         "_ranks",
         "_resources",
+        "constants",
         "launch",
     )
 
-    def __init__(self, slots: Sequence[Slot], in_groups: bool, constants: tuple[Handle, ...] = ()) -> None:
+    def __init__(self, slots: Sequence[Slot], in_groups: bool, constants: tuple[Any, ...] = ()) -> None:
         """Prepare for launchers with these slots, the last of which get the `constants`."""
         self._count = len(slots)
-        self._constants = constants
+        self.constants = constants
         self._ranks: list[int] = []
         self._kernels: tuple[BuiltKernel, ...] = ()
         self.launch: Callable[[tuple[Any, ...], Any, bool, int], bool] = _refuse
@@ -76,8 +77,8 @@ class FastPath:
             except Exception:
                 # the checking path reports which argument is at fault
                 return False
-        if self._constants:
-            values += self._constants
+        if self.constants:
+            values += self.constants
         try:
             if graph is None:
                 if self.launch(values, limit, self._in_groups, queue):
@@ -94,7 +95,7 @@ class FastPath:
             return False
         except (VulkanError, UsageError, OutOfDeviceMemoryError):
             # The checking path says what happened to the context, and writes constants that a failure took.
-            if any([renew_contents(each) for each in self._constants]):
+            if any([renew_contents(each) for each in self.constants]):
                 return False
             if self._kernels[0].plan.context.usable:
                 raise
@@ -107,7 +108,7 @@ class TiledFastPath(FastPath):
     __slots__ = ("_group", "_has_refused")
 
     def __init__(
-        self, slots: Sequence[Slot], in_groups: bool, constants: tuple[Handle, ...], group: Extent
+        self, slots: Sequence[Slot], in_groups: bool, constants: tuple[Any, ...], group: Extent
     ) -> None:
         """Prepare for workgroups of the size `group`."""
         super().__init__(slots, in_groups, constants)

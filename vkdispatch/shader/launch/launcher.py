@@ -1,14 +1,17 @@
 """Launchers: native objects that pack the arguments of a compiled kernel, and launch or record it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from vkdispatch.analyses.layout import ArgumentLayout
+from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import pair_twin
+from vkdispatch.base.kernel_errors import StandingTicket
 from vkdispatch.base.native_module import native
-from vkdispatch.base.record import record
+from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.codegen.description import Place
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -19,6 +22,17 @@ from vkdispatch.shader.arguments.slots import MOST_NARROW, BufferSlot, ImageSlot
 from vkdispatch.shader.arguments.values import CheckedCall
 from vkdispatch.shader.launch.size import Extent
 from vkdispatch.shader.launch.variants import UNCOARSENED, Coarsening, count_elements
+
+
+class GuardValues:
+    """The journal and the ticket of a kernel in a context. While they live, the ticket is the kernel's."""
+
+    __slots__ = ("_ticket", "journal", "slots")
+
+    def __init__(self, journal: Buffer[Any], ticket: StandingTicket) -> None:
+        self._ticket = ticket
+        self.journal = journal
+        self.slots = (journal, ticket.number)
 
 
 @record(eq=False)
@@ -48,7 +62,8 @@ class Launch:
 class BuiltKernel:
     """A compiled kernel: one variant, for one workgroup size.
 
-    `fusible` is what graphs need to fuse its launches, or None.
+    `fusible` is what graphs need to fuse its launches, or None. `guard` is what every launch passes after the
+    arguments, or None (see `shader.loop_guards`).
     """
 
     plan: ComputePlan
@@ -57,6 +72,7 @@ class BuiltKernel:
     local_size: Extent
     layout: ArgumentLayout
     fusible: Fusible | None = None
+    guard: GuardValues | None = None
 
     def run(self, launch: Launch, probe: tuple[int, Probe] | None = None) -> bool:
         """Launch or record a checked call. Return False if the launcher refused it; nothing happened then.
@@ -64,6 +80,9 @@ class BuiltKernel:
         `probe` goes with the recording of an observed kernel; see `CommandGraph._append_dispatch`.
         """
         call, extent, in_groups = launch.call, launch.extent, launch.in_groups
+        if self.guard is not None:
+            resources = (*call.resources, self.guard.journal)
+            call = replace(call, slots=(*call.slots, *self.guard.slots), resources=resources)
         if launch.graph is None:
             return self.launcher.launch(call.slots, extent, in_groups, launch.queue)
         variables = {

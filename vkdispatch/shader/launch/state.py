@@ -4,7 +4,7 @@ from vkdispatch.codegen import ShaderSource
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.ir.variant import Variant
 from vkdispatch.shader.launch.fast_path import FastPath
-from vkdispatch.shader.launch.launcher import BuiltKernel
+from vkdispatch.shader.launch.launcher import BuiltKernel, GuardValues
 from vkdispatch.shader.launch.size import Extent
 from vkdispatch.shader.launch.variants import Coarsening
 
@@ -24,6 +24,8 @@ class KernelState:
         The compiled kernel and the source that the attributes `plan` and `source` of the kernel return.
     fast_paths, fast
         The fast path for each option of the launch size, and that for the decorator's option.
+    guard
+        What launches pass after the arguments, or None.
     """
 
     __slots__ = (
@@ -33,6 +35,7 @@ class KernelState:
         "diagnostics",
         "fast",
         "fast_paths",
+        "guard",
         "is_searched",
         "primary",
         "shown",
@@ -49,3 +52,4 @@ class KernelState:
         self.fast: FastPath | None = None
         self.fast_paths: dict[str, FastPath] = {}
         self.diagnostics: Diagnostics | None = None
+        self.guard: GuardValues | None = None

@@ -53,6 +53,9 @@ class RawProgram:
         """Return True: what the code depends on is unknown."""
         return True
 
+    def guard(self, context: Context, variant: Variant) -> None:
+        """Return that loops are not guarded: what the code does in them is unknown."""
+
     def choose_coarsening(self, context: Context) -> Coarsening:
         """Return that no launch uses a coarse variant."""
         return UNCOARSENED
