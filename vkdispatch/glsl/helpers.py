@@ -5,9 +5,18 @@
 
 from collections.abc import Iterable
 
-from vkdispatch.base.dtype import component_count, is_scalar
+from vkdispatch.base.dtype import component_count, component_type, float16, float64, is_scalar, to_vector
 from vkdispatch.ir import Expr, Op
-from vkdispatch.ir.own_functions import DOUBLE, HALF_MODULO, HALF_QUOTIENT, SINGLE, UMUL_HIGH, WRAPPED
+from vkdispatch.ir.attributes import COMPONENTS
+from vkdispatch.ir.own_functions import (
+    DOUBLE,
+    HALF_MODULO,
+    HALF_OF_DOUBLE,
+    HALF_QUOTIENT,
+    SINGLE,
+    UMUL_HIGH,
+    WRAPPED,
+)
 
 
 def _of_halves(name: str, result: str) -> str:
@@ -46,6 +55,17 @@ _TEXTS = {
     return value;
 }}
 """,
+    # By way of a float32 of which the last bit tells that there was more: drivers round to the nearest one,
+    # and then again. The signs are explained in `glsl.expressions`.
+    HALF_OF_DOUBLE: """
+float16_t half_of_double(double x) {{
+    float nearest = -float(-x);
+    uint bits = floatBitsToUint(nearest);
+    if (double(nearest) != x && (bits & 1u) == 0u)
+        bits += abs(double(nearest)) < abs(x) ? 1u : 0xFFFFFFFFu;
+    return float16_t(uintBitsToFloat(bits));
+}}
+""",
     HALF_MODULO: _of_halves("half_modulo", "differ ? rest + b : rest"),
     HALF_QUOTIENT: _of_halves("half_quotient", "roundEven((a - rest) / b) - {0}(differ)"),
 }
@@ -53,11 +73,26 @@ _TEXTS = {
 
 def helper_lines(expressions: Iterable[Expr]) -> list[str]:
     """Return the definitions of the functions that expressions call, each with an empty line behind it."""
+    expressions = list(expressions)
     calls = [expr for expr in expressions if expr.op is Op.CALL]
     used = {(str(expr.value), expr.dtype.glsl_type) for expr in calls if expr.value in _TEXTS}
+    narrowed = {
+        arg.dtype.glsl_type: component_count(arg.dtype)
+        for expr in expressions
+        if expr.op is Op.CONSTRUCT and component_type(expr.dtype) is float16
+        for arg in expr.args
+        if component_type(arg.dtype) is float64
+    }
+    if narrowed:
+        used.add((HALF_OF_DOUBLE, "double"))
     lines: list[str] = []
     for name, kind in sorted(used):
         lines += [*_TEXTS[name].format(kind).strip().splitlines(), ""]
+    for kind, count in sorted(narrowed.items()):
+        if count > 1:
+            parts = ", ".join(f"{HALF_OF_DOUBLE}(x.{letter})" for letter in COMPONENTS[:count])
+            result = to_vector(float16, count).glsl_type
+            lines += [f"{result} {HALF_OF_DOUBLE}({kind} x) {{", f"    return {result}({parts});", "}", ""]
     return lines + _mathematics([expr for expr in calls if str(expr.value).startswith((SINGLE, DOUBLE))])
 
 

@@ -26,6 +26,8 @@ class Names:
     lacks: frozenset[str] = frozenset()
     # where arguments of 16 bits lie that are packed in words, by name
     halves: dict[str, int] = field(factory=dict)
+    # whether integers of 64 bits become float64
+    rounds_integers: bool = False
 
     def name_of(self, expr: Expr) -> str | None:
         """Return the name that an expression was given, if any."""

@@ -6,6 +6,7 @@ UMUL_HIGH = "umul_high"
 WRAPPED = "wrapped"
 HALF_MODULO = "half_modulo"
 HALF_QUOTIENT = "half_quotient"
+HALF_OF_DOUBLE = "half_of_double"
 
 # Functions of `glsl.mathematics`, written in float32 and in float64.
 SINGLE, DOUBLE = "f32_", "f64_"
