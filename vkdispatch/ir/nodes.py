@@ -261,6 +261,13 @@ def root_of(place: Expr) -> Expr:
     return place
 
 
+def is_in_memory(expr: Expr) -> bool:
+    """Whether an expression is an element of a buffer or shared array, or a part or swizzle of one."""
+    while expr.op in (Op.INDEX, Op.COMPONENT, Op.SWIZZLE):
+        expr = expr.args[0]
+    return expr.op is Op.ELEMENT
+
+
 def is_encoded(expr: Expr) -> bool:
     """Whether an expression is an element whose type in memory differs from the type in kernels."""
     if expr.op is not Op.ELEMENT or not isinstance(expr.value, Storage):

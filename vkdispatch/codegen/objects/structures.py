@@ -50,6 +50,10 @@ class _Fields:
             ComponentError, f"{self._vd_owner.__name__} has no field {name!r}; its fields are {known}"
         )
 
+    def _vd_check_whole(self, index: Any) -> None:
+        if index != slice(None):
+            raise located(ArgumentValueError, f"a {self._vd_owner.__name__} takes s[:] = ..., no other index")
+
     def __bool__(self) -> bool:
         raise located(ArgumentValueError, f"a {self._vd_owner.__name__} has no truth value")
 
@@ -106,7 +110,14 @@ class StructurePlace(_Fields):
             else:
                 label = "_".join((storage.label, *self._vd_path, name))
                 parts[name] = held(self._vd_leaf(name, kind), label)
-        return StructureValue(self._vd_kind, self._vd_owner, parts)
+        value = StructureValue(self._vd_kind, self._vd_owner, parts, self)
+        value._vd_note()
+        return value
+
+    def __setitem__(self, index: Any, value: object) -> None:
+        """Assign all fields: `p[i][:] = value`, as `p[i] = value`."""
+        self._vd_check_whole(index)
+        self._vd_store(value)
 
     def _vd_store(self, value: object) -> None:
         """Write all fields. What they are made of is read before any of them is written."""
@@ -126,11 +137,19 @@ class StructureValue(_Fields):
     A scalar field is read as the value that it has then.
     """
 
-    __slots__ = ("_vd_parts",)
+    __slots__ = ("_vd_origin", "_vd_parts")
 
+    _vd_origin: StructurePlace | None
     _vd_parts: dict[str, Any]
 
-    def __init__(self, kind: type[Structure], owner: type[Any], parts: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        kind: type[Structure],
+        owner: type[Any],
+        parts: dict[str, Any],
+        origin: StructurePlace | None = None,
+    ) -> None:
+        _set(self, "_vd_origin", origin)
         _set(self, "_vd_kind", kind)
         _set(self, "_vd_owner", owner)
         _set(self, "_vd_parts", parts)
@@ -152,16 +171,26 @@ class StructureValue(_Fields):
         if not is_structure(kind):
             part = self._vd_parts[name]
             current().store(part, parse_stored_value(value, part.dtype))
+            current().note_copy(part)
             return
-        self._vd_parts[name][:] = value
+        self._vd_parts[name]._vd_assign(value)
 
     def __setitem__(self, index: Any, value: object) -> None:
-        """Assign all fields: `s[:] = p[i]`, also where the GPU decides whether."""
-        if index != slice(None):
-            raise located(ArgumentValueError, f"a {self._vd_owner.__name__} takes s[:] = ..., no other index")
+        """Assign all fields: `s[:] = p[j]`, also those of the element that `s = p[i]` read."""
+        self._vd_check_whole(index)
+        self._vd_assign(value)
+        if self._vd_origin is not None:
+            self._vd_origin._vd_store(self)
+
+    def _vd_assign(self, value: object) -> None:
         values = list(_parts_of(value, self._vd_kind, self._vd_owner))
         for register, part in zip(self._vd_registers(), values, strict=True):
             current().store(register, parse_stored_value(part, register.dtype))
+            current().note_copy(register)
+
+    def _vd_note(self) -> None:
+        """Note that the fields are one copy: a change of one is read where another is."""
+        current().note_structure(tuple(part.value for part in self._vd_registers()))  # type: ignore[misc]
 
     def _vd_registers(self) -> Iterator[Expr]:
         for part in self._vd_parts.values():
@@ -175,7 +204,9 @@ class StructureValue(_Fields):
             name: held(part, name) if isinstance(part, Expr) else part.__copy__()
             for name, part in self._vd_parts.items()
         }
-        return StructureValue(self._vd_kind, self._vd_owner, parts)
+        value = StructureValue(self._vd_kind, self._vd_owner, parts)
+        value._vd_note()
+        return value
 
     def __deepcopy__(self, _: object) -> "StructureValue":
         return self.__copy__()
@@ -186,7 +217,9 @@ class StructureValue(_Fields):
 
 def held(value: Expr, name: str) -> Expr:
     """Copy a value, now, to a register."""
-    return current().declare_around(value.dtype, value, name)
+    copy = current().declare_around(value.dtype, value, name)
+    current().note_origin(copy, value)
+    return copy
 
 
 def _owner_of(owner: type[Any], name: str) -> type[Any]:
