@@ -43,7 +43,7 @@ from vkdispatch.ir import (
     RawText,
     Register,
     Storage,
-    is_in_memory,
+    is_part,
     is_place,
 )
 from vkdispatch.ir import expressions as ex
@@ -373,12 +373,12 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
             if origin is None:
                 return
         elif place.op is Op.SWIZZLE:
-            ShaderVariable(place.args[0])._set_swizzle(str(place.value), value)
+            ShaderVariable(replace(place.args[0], read=False))._set_swizzle(str(place.value), value)
         else:
             assign(place, value)
         if origin is not None:
             ShaderVariable(origin)[:] = ShaderVariable(place)
-        elif is_in_memory(place) and not recorder.aliasing:
+        elif is_part(place) and not recorder.aliasing:
             recorder.localize(self, _read_anew(place))
 
     def _assign(self, value: object) -> None:
@@ -497,8 +497,8 @@ class BoundVariable(ShaderVariable):
 
 def _read_anew(place: Expr) -> Expr:
     """Copy a place, so that uses read it again."""
-    if place.op is Op.ELEMENT:
-        return replace(place)
+    if place.op in (Op.ELEMENT, Op.REGISTER):
+        return replace(place, read=False)
     return replace(place, args=(_read_anew(place.args[0]), *place.args[1:]))
 
 

@@ -18,7 +18,7 @@ from vkdispatch.ir.nodes import (
     Value,
     is_constant,
     is_encoded,
-    is_in_memory,
+    is_part,
     is_place,
     root_of,
 )
@@ -100,7 +100,7 @@ __all__ = [
     "expressions_of",
     "is_constant",
     "is_encoded",
-    "is_in_memory",
+    "is_part",
     "is_place",
     "map_statement",
     "nodes",

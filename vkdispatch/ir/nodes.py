@@ -261,11 +261,12 @@ def root_of(place: Expr) -> Expr:
     return place
 
 
-def is_in_memory(expr: Expr) -> bool:
-    """Whether an expression is an element of a buffer or shared array, or a part or swizzle of one."""
-    while expr.op in (Op.INDEX, Op.COMPONENT, Op.SWIZZLE):
-        expr = expr.args[0]
-    return expr.op is Op.ELEMENT
+def is_part(expr: Expr) -> bool:
+    """Whether an expression is an element of an array, or a part or swizzle of one or of a register."""
+    root = expr
+    while root.op in (Op.INDEX, Op.COMPONENT, Op.SWIZZLE):
+        root = root.args[0]
+    return root.op is Op.ELEMENT or (root is not expr and is_place(root))
 
 
 def is_encoded(expr: Expr) -> bool:

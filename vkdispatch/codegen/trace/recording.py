@@ -27,8 +27,9 @@ from vkdispatch.ir import (
     ShaderFlags,
     Statement,
     Store,
+    is_constant,
     is_encoded,
-    is_in_memory,
+    is_part,
     nodes,
     root_of,
     walk,
@@ -195,9 +196,9 @@ class Recorder(Declarations):
             self._origins[id(copy.value)] = copy, source if noted is None else noted[1]
 
     def origin_of(self, copy: Expr) -> Expr | None:
-        """Return the place in memory that a whole register is a copy of, if it is one."""
+        """Return the element or part that a whole register is a copy of, if it is one."""
         noted = self._origins.get(id(copy.value)) if copy.op is Op.REGISTER else None
-        return noted[1] if noted is not None and is_in_memory(noted[1]) else None
+        return noted[1] if noted is not None and is_part(noted[1]) else None
 
     def note_structure(self, registers: Whole) -> None:
         """Note that registers are the fields of one copy."""
@@ -495,7 +496,7 @@ class Recorder(Declarations):
     def _explain_copy(self, register: Register) -> str:
         noted = self._origins.get(id(register))
         source = None if noted is None else noted[1]
-        if source is not None and is_in_memory(source):
+        if source is not None and is_part(source) and not is_constant(root_of(source)):
             return (
                 "this changes the copy that the name holds, which nothing reads afterwards, and the element "
                 "that it was read from stays as it is. Assign to the element, as in buffer[i].x = value, or "

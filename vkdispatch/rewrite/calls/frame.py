@@ -8,7 +8,7 @@ from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, UnassignedError, UsageError
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Break, Expr, Return
+from vkdispatch.ir import Break, Expr, Op, Return
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 from vkdispatch.rewrite.branches.blocks import emit_all, emit_single_round, inline_last_values
@@ -201,6 +201,11 @@ class Frame:
     def make_assignable(self, value: Any, label: str | None, whole: bool) -> Any:
         """Return the value for a local variable that is assigned to by parts, or only as a `whole`."""
         return value if self.tracer is None else self.tracer.make_assignable(value, label, whole=whole)
+
+    def value_of(self, value: Any) -> Any:
+        """Return what a name holds now, before `name[:] = value` makes it read its place anew."""
+        is_read = type(value) is ShaderVariable and value.expr.op is not Op.REGISTER
+        return ShaderVariable(value.expr) if is_read else value
 
     def is_container(self, value: Any) -> bool:
         """Whether a value is a container or object, rather than a GPU value."""

@@ -10,7 +10,7 @@ from vkdispatch.base.record import field, record
 from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.codegen.trace.recording import Mark, Recorder
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, Op, Register, is_in_memory, is_place
+from vkdispatch.ir import Expr, Op, Register, is_part, is_place
 from vkdispatch.ir.location import Loc, here, located
 from vkdispatch.rewrite.state.containers import members_of
 from vkdispatch.rewrite.state.values import LocalValue, Unbound, is_gpu, is_local, is_steady
@@ -235,7 +235,7 @@ class Tracer:
             self.make_assignable(part, label, whole=whole, depth=depth - 1)
         if not isinstance(value, ShaderVariable) or not is_gpu(value) or not value.can_index:
             return value
-        if whole and is_in_memory(value.expr):
+        if whole and is_part(value.expr):
             return value
         if isinstance(value, LocalValue):
             return ShaderVariable(self.recorder.declare_local(value.expr, label))

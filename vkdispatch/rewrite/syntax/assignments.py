@@ -90,6 +90,9 @@ class AssignmentRewriter:
                 self.rewrite_value(inner if not names else [store("_")], part)
                 for inner, part in zip(of_part, value.elts, strict=True)
             ]
+            if any(is_whole(target) for inner in of_part for target in inner):
+                # a[:], b[:] = b, a stores what both were before
+                parts = [copy_position(call(load("_vd_f"), "value_of", part), part) for part in parts]
             return ast.copy_location(ast.Tuple(parts, ast.Load()), value)
         if isinstance(value, ast.Name) and value.id == "_vd_item":
             return value
