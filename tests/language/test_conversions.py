@@ -17,6 +17,7 @@ from vkdispatch.codegen.abbreviations import Buff, Const, f16, f32, f64, i16, i3
 from .running import (
     INTEGERS,
     SCALARS,
+    bits,
     buffer_of,
     close,
     evaluate,
@@ -39,6 +40,7 @@ TO: dict[DType, tuple[Any, Any]] = {
     u32: (vc.to_uint, vc.new_uint_register),
     u64: (vc.to_uint64, vc.new_uint64_register),
 }
+TWO = {f16: dt.hvec2, f32: dt.vec2}
 ALL: list[DType] = [f16, *SCALARS]
 
 
@@ -93,6 +95,44 @@ def test_floats_of_other_widths() -> None:
     close(single, x.astype(np.float32), 1.2e-7)
     (wide,) = evaluate(lambda a: a.to_dtype(f64), (f32, x.astype(np.float32)))
     same(wide, x.astype(np.float32))
+
+
+@pytest.mark.parametrize("kind", [*INTEGERS, f64, f32], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("middle", [f16, f32, f64], ids=lambda kind: kind.name)
+def test_conversions_there_and_back_round(kind: DType, middle: DType) -> None:
+    need(kind, middle)
+    x = rounded_numbers(kind)
+    x = x[np.abs(x.astype(np.float64)) < (6e4 if middle is f16 else 0.99 * 2.0 ** (min(bits(kind), 63) - 1))]
+    named = lambda a: a.to_dtype(middle).to_register().to_dtype(kind)  # noqa: E731
+    for rule in (lambda a: a.to_dtype(middle).to_dtype(kind), named):
+        (actual,) = evaluate(rule, (kind, x))
+        same(actual, x.astype(host(middle)).astype(host(kind)))
+
+
+@pytest.mark.parametrize("kind", [i64, u64, f64], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("narrow", [f16, f32], ids=lambda kind: kind.name)
+def test_conversions_by_way_of_float64_round_twice(kind: DType, narrow: DType) -> None:
+    need(kind, narrow, f64)
+    x = rounded_numbers(kind)
+    with np.errstate(over="ignore"):
+        expected = x.astype(np.float64).astype(host(narrow))
+    pairs = lambda a: vc.to_dvec2(a, a).to_dtype(TWO[narrow]).y  # noqa: E731
+    for rule in (lambda a: a.to_dtype(f64).to_dtype(narrow), pairs):
+        (actual,) = evaluate(rule, (kind, x))
+        same(actual, expected)
+
+
+def rounded_numbers(kind: DType) -> Any:
+    """Numbers near powers of two, with bits where narrower floats round."""
+    if kind in (f32, f64):
+        steps = [2.0**-a + 2.0**-b for a in (9, 10, 11, 23, 24) for b in (12, 24, 25, 52, 60)]
+        numbers = [s * (1 + step) * 2.0**e for s in (-1, 1) for step in steps for e in (-30, -3, 0, 15)]
+        return np.array(numbers, host(kind))
+    limits = np.iinfo(host(kind))
+    parts = [(k, k - cut) for k in range(6, 64) for cut in (11, 12, 24, 25, 53, 54) if k > cut]
+    numbers = [s * (2**k + 2**low + d) for k, low in parts for d in (-1, 0, 1) for s in (-1, 1)]
+    numbers += [s * (2**k + d) for k in range(6, 64) for d in (-1, 1, 3) for s in (-1, 1)]
+    return np.array([x for x in numbers if limits.min <= x <= limits.max], host(kind))
 
 
 def test_large_floats_to_integers() -> None:

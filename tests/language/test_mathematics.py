@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from typing import Any
 
 import mpmath
@@ -24,6 +25,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.codegen import abbreviations
 from vkdispatch.codegen.abbreviations import Buff, dv3, f16, f32, f64, i32, i64, v2
 from vkdispatch.glsl.mathematics import roots, special
+from vkdispatch.glsl.spelling import PRECISE as PRAGMA
 
 from .running import buffer_of, close, evaluate, filled, host, need, result_types, same
 
@@ -131,12 +133,12 @@ def test_precise_math_leaves_nothing_to_contract(name: str) -> None:
     def rule(a: Any) -> Any:
         return getattr(vc, name)(a, a) if FUNCTIONS[name].pairs else getattr(vc, name)(a)
 
-    spirv = [
-        native.compile_glsl(glsl_of(expression, kind, precise_math=True))
-        for kind in (f32, f64)
-        for expression in (rule, lambda a: a * a + a)
-    ]
-    assert [operations_to_contract(code) for code in spirv] == [0, 2, 0, 2]
+    for kind in (f32, f64):
+        # maps are precise without the pragma, in kernels that are not
+        texts = [glsl_of(each, kind, precise_math=True) for each in (rule, lambda a: a * a + a)]
+        spirv = [native.compile_glsl(text.replace(PRAGMA, "")) for text in texts]
+        assert [operations_to_contract(code) for code in spirv] == [0, 2]
+        assert operations_to_contract(native.compile_glsl(texts[1])) == 0
 
 
 def scaled_erfc(middle: float) -> Any:
@@ -331,6 +333,105 @@ def test_precise_operators_and_complex_numbers() -> None:
     assert "pow" not in glsl_of(lambda a: a**3, f32, precise_math=True)
     euler = glsl_of(lambda a: vc.complex_from_euler_angle(a.real), abbreviations.c64, precise_math=True)
     assert "f32_cos(" in euler and "f32_sin(" in euler
+
+
+def computed(rule: Any, *arrays: Any, **options: Any) -> Any:
+    """Compute a rule of numbers for each element, on the device and by the interpreter."""
+    kinds = [{"float16": f16, "float32": f32, "float64": f64}[array.dtype.name] for array in arrays]
+    need(*kinds)
+
+    def kernel(out: Any, *inputs: Any) -> None:
+        i = vc.global_invocation_id().x
+        out[i] = rule(*(each[i] for each in inputs))
+
+    names = [f"x{i}" for i in range(len(arrays))]
+    made = vd.shader(
+        "out.size",
+        arg_names=["out", *names],
+        arg_type_annotations=[Buff[kind] for kind in (kinds[0], *kinds)],  # type: ignore[valid-type]
+        **options,
+    )(kernel)
+    out, twin = filled(len(arrays[0]), kinds[0]), np.zeros_like(arrays[0])
+    made(out, *(vd.asbuffer(array) for array in arrays))
+    made.interpret(twin, *arrays)
+    same(out.read(0), twin)
+    return twin
+
+
+def two_sum(a: Any, b: Any) -> Any:
+    s = a + b
+    part = s - a
+    return (a - (s - part)) + (b - part)
+
+
+def two_product(a: Any, b: Any) -> Any:
+    def split(x: Any) -> Any:
+        far = x * 4097.0
+        high = far - (far - x)
+        return high, x - high
+
+    (a0, a1), (b0, b1) = split(a), split(b)
+    return ((a0 * b0 - a * b) + a0 * b1 + a1 * b0) + a1 * b1
+
+
+def test_precise_kernels_round_at_each_step() -> None:
+    rng = np.random.default_rng(5)
+    a = (rng.normal(size=257) * 10.0 ** rng.integers(-6, 6, 257)).astype(np.float32)
+    b = (rng.normal(size=257) * 10.0 ** rng.integers(-6, 6, 257)).astype(np.float32)
+    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+    rest = computed(two_sum, a, b, precise_math=True)
+    pairs = zip(a, b, strict=True)
+    exact = [Fraction(float(x)) + Fraction(float(y)) - Fraction(float(x + y)) for x, y in pairs]
+    assert rest.tolist() == [float(each) for each in exact] and rest.any()
+    rest = computed(two_product, a, b, precise_math=True)
+    assert rest.tolist() == (wide_a * wide_b - (a * b).astype(np.float64)).tolist() and rest.any()
+    nearest = computed(lambda x: (x + 12582912.0) - 12582912.0, a, precise_math=True)
+    same(nearest[np.abs(a) < 4e6], np.rint(a[np.abs(a) < 4e6]))
+    third = computed(lambda x: (x / 3.0) * 3.0 - x, a, precise_math=True)
+    same(third, (a / np.float32(3)) * np.float32(3) - a)
+    large = computed(lambda x: x * 1e25 * 1e25 * 1e-25 * 1e-25, a, precise_math=True)
+    assert np.isinf(large).all()
+    gone = computed(lambda x: x * 1e-30 * 1e-30 * 1e30 * 1e30, a, precise_math=True)
+    assert not gone.any()
+    steps = computed(lambda x: vc.select((x + 1e8) - 1e8 == x, 1.0, 0.0), a, precise_math=True)
+    same(steps, ((a + np.float32(1e8)) - np.float32(1e8) == a).astype(np.float32))
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_precise_sums_with_compensation(dtype: Any) -> None:
+    count, kind = 3001, {2: f16, 4: f32, 8: f64}[np.dtype(dtype).itemsize]
+    need(kind)
+    x = np.full(count, 0.1, dtype)
+    x[0] = 2.0 ** {2: 9, 4: 24, 8: 53}[x.itemsize]
+
+    @vd.shader(1, precise_math=True)
+    def kahan(out: Buff[kind], x: Buff[kind]) -> None:  # type: ignore[valid-type]
+        s, c = x[0] - x[0], x[0] - x[0]
+        for j in range(x.size):
+            y = x[j] - c
+            t = s + y
+            c = (t - s) - y
+            s = t
+        out[0] = s
+
+    out, twin = filled(1, kind), np.zeros(1, dtype)
+    kahan(out, vd.asbuffer(x))
+    kahan.interpret(twin, x)
+    exact = sum(Fraction(float(each)) for each in x)
+    same(out.read(0), twin)
+    assert abs(Fraction(float(twin[0])) - exact) <= Fraction(float(np.spacing(twin[0])))
+
+
+def test_precise_maps_round_in_any_kernel() -> None:
+    a = np.array([0.4, 2.5, -7.3, 1e6], np.float32)
+
+    @vd.map(precise_math=True)
+    def nearest(x: f32) -> f32:
+        there = x + 12582912.0
+        return there - 12582912.0
+
+    same(computed(nearest, a), np.rint(a))
+    same(nearest(vd.asbuffer(a)).read(0), np.rint(a))
 
 
 def test_precise_halves() -> None:

@@ -11,7 +11,9 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.codegen.abbreviations import Buff, Const, SImg2, f32, i16, i32, v2, v4
+from vkdispatch.codegen.abbreviations import Buff, Const, SImg2, c64, f32, i16, i32, m2, m4, v2, v3, v4
+
+from .running import buffer_of, filled, same
 
 SIZES = [1, 7, 64, 257]
 
@@ -468,3 +470,167 @@ def test_a_component_of_a_name_without_source() -> None:
             p.write(np.zeros((1, 2), np.float32))
             vd.shader(1)(found["kernel"])(p)
             assert p.read(0).tolist() == [[2, 3]]
+
+
+# ---- name[:] = value -----------------------------------------------------------------------------
+
+
+def by_name(a: Any, b: Any, i: Any, new: Any) -> None:
+    element = a[i]
+    element[:] = new
+    b[i] = element
+
+
+def by_two_names(a: Any, b: Any, i: Any, new: Any) -> None:
+    first = a[i]
+    second = first
+    second[:] = new
+    b[i] = first
+
+
+def by_part_of_a_list(a: Any, b: Any, i: Any, new: Any) -> None:
+    elements = [b[i], a[i]]
+    elements[1][:] = new
+    b[i] = elements[1]
+
+
+def by_part_of_a_tuple(a: Any, b: Any, i: Any, new: Any) -> None:
+    elements = (b[i], a[i])
+    elements[1][:] = new
+    b[i] = elements[1]
+
+
+def by_key(a: Any, b: Any, i: Any, new: Any) -> None:
+    elements = {"here": a[i]}
+    elements["here"][:] = new
+    b[i] = elements["here"]
+
+
+def by_loop_target(a: Any, b: Any, i: Any, new: Any) -> None:
+    for element in (a[i], b[i]):
+        element[:] = new
+
+
+def store_to(element: Any, value: Any) -> None:
+    element[:] = value
+
+
+def store_to_all(elements: Any, value: Any) -> None:
+    for element in elements:
+        element[:] = value
+
+
+def by_argument(a: Any, b: Any, i: Any, new: Any) -> None:
+    store_to(a[i], new)
+    store_to_all([b[i]], new)
+
+
+def by_argument_with_a_name(a: Any, b: Any, i: Any, new: Any) -> None:
+    element = a[i]
+    store_to(element, new)
+    b[i] = element
+
+
+def in_a_branch(a: Any, b: Any, i: Any, new: Any) -> None:
+    element = a[i]
+    if i >= 0:
+        element[:] = new
+    b[i] = element
+
+
+def in_a_loop(a: Any, b: Any, i: Any, new: Any) -> None:
+    element = a[i]
+    for _ in vc.range(i + 2):
+        element[:] = new
+    b[i] = element
+
+
+def in_steps(a: Any, b: Any, i: Any, new: Any) -> None:
+    element = a[i]
+    element[:] = new + new
+    element[:] -= new
+    b[i] = element
+
+
+def of_shared_memory(a: Any, b: Any, i: Any, new: Any) -> None:
+    shared = vc.shared_buffer(new.var_type, 64)
+    element = shared[i]
+    element[:] = new
+    a[i] = shared[i]
+    b[i] = element
+
+
+WAYS = (
+    *(by_name, by_two_names, by_part_of_a_list, by_part_of_a_tuple, by_key, by_loop_target, by_argument),
+    *(by_argument_with_a_name, in_a_branch, in_a_loop, in_steps, of_shared_memory),
+)
+
+
+@pytest.mark.parametrize("kind", [f32, i32, c64, v2, v3, v4, m2, m4], ids=lambda kind: kind.name)
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__)
+def test_assignment_to_all_of_a_name_stores_to_the_element(way: Callable[..., None], kind: Any) -> None:
+    def kernel(a: Any, b: Any, source: Any) -> None:
+        i = vc.global_invocation_id().x.to_dtype(i32)
+        way(a, b, i, source[i].to_register())
+
+    made = vd.shader(7, arg_type_annotations=[Buff[kind]] * 3)(kernel)
+    new = filled(7, kind, 3).read(0)
+    new[:] = np.arange(new.size).reshape(new.shape)
+    a, b = filled(7, kind, 1), filled(7, kind, 2)
+    made(a, b, buffer_of(kind, new))
+    same(a.read(0), new)
+    same(b.read(0), new)
+    twins = np.ones_like(new), np.ones_like(new)
+    made.interpret(*twins, new)
+    same(twins[0], new)
+    same(twins[1], new)
+
+
+@pytest.mark.parametrize("rewrite", [True, False])
+def test_assignment_to_all_of_a_part(rewrite: bool) -> None:
+    @vd.shader(3, rewrite=rewrite)
+    def kernel(a: Buff[v4], c: Buff[c64], m: Buff[m2]) -> None:
+        i = vc.global_invocation_id().x
+        a[i].zx[:] = vc.to_vec2(1, 2)
+        part = a[i].wy
+        part[:] = part + vc.to_vec2(3, 4)
+        real = c[i].real
+        real[:] = 5
+        column = m[i][1]
+        column[:] = vc.to_vec2(6, 7)
+
+    a, c, m = filled(3, v4, 10), filled(3, c64, 10), filled(3, m2, 10)
+    kernel(a, c, m)
+    assert a.read(0).tolist() == [[2, 14, 1, 13]] * 3 and c.read(0).tolist() == [5] * 3
+    same(m.read(0), [[[10, 10], [6, 7]]] * 3)
+
+
+def test_assignment_to_all_and_to_parts_of_a_name() -> None:
+    @vd.shader(3)
+    def kernel(a: Buff[v2], b: Buff[v2], c: Buff[v2]) -> None:
+        i = vc.global_invocation_id().x
+        element = a[i]
+        element.x = 5
+        element[:] = element * 2
+        element.y = 7
+        b[i] = element
+        changed = c[i]
+        changed.x = 8
+        changed[:] = changed
+
+    a, b, c = (filled(3, v2, 1) for _ in "abc")
+    kernel(a, b, c)
+    assert c.read(0).tolist() == [[8, 1]] * 3
+    assert a.read(0).tolist() == [[10, 2]] * 3 and b.read(0).tolist() == [[10, 7]] * 3
+
+
+def test_atomics_of_a_name_that_is_assigned_to() -> None:
+    @vd.shader(3)
+    def kernel(a: Buff[i32]) -> None:
+        element = a[vc.global_invocation_id().x]
+        element[:] = 4
+        vc.atomic_add(element, 3)
+
+    a = filled(3, i32, 1)
+    kernel(a)
+    assert a.read(0).tolist() == [7, 7, 7]

@@ -340,7 +340,7 @@ def test_control_flow() -> None:
         while s.mass > 0:
             s.mass -= 1
             rounds += 1
-        best = p[0]
+        best = copy.copy(p[0])
         for k in vc.range(1, 7):
             if p[k].mass > best.mass:
                 best[:] = p[k]

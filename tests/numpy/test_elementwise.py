@@ -136,6 +136,46 @@ def test_next_numbers() -> None:
         _assert_same(vnp.where(vnp.asarray(same), 1, found), np.where(same, 1, wanted), kind)
 
 
+def _rounded_values(kind: Any) -> "np.ndarray[Any, Any]":
+    """Numbers near powers of two, with bits where floats of fewer digits round, once or twice."""
+    if kind.kind == "b":
+        return np.array([False, True])
+    if kind.kind in "fc":
+        steps = [2.0**-a + 2.0**-b for a in (10, 11, 24) for b in (12, 24, 25, 50)]
+        scales = (0.01, 1, 99.5, -0.3, -7)
+        return np.array([(1 + step) * scale for step in steps for scale in scales]).astype(kind)
+    limits = np.iinfo(kind)
+    parts = [(k, k - cut) for k in range(6, 64) for cut in (11, 12, 24, 53) if k > cut]
+    found = [sign * (2**k + 2**low + d) for k, low in parts for d in (-1, 0, 1) for sign in (-1, 1)]
+    return np.array([x for x in [0, 1, 77, *found] if limits.min <= x <= limits.max], kind)
+
+
+def _is_defined(values: "np.ndarray[Any, Any]", kind: Any) -> "np.ndarray[Any, Any]":
+    """Whether the numbers go into a dtype: C leaves open what integers become of others."""
+    if kind.kind not in "iu" or values.dtype.kind not in "fc":
+        return np.full(values.shape, True)
+    limits, wide = np.iinfo(kind), values.real.astype(np.float64)
+    return (wide > max(limits.min, -(2**31))) & (wide < limits.max * (1 - 2.0**-11))
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.char)
+def test_fused_conversions_round(kind: Any) -> None:
+    random = np.random.default_rng(kind.num)
+    host = _rounded_values(kind)
+    array = vnp.asarray(host)
+    for middle in KINDS:
+        is_back = (array.astype(middle).astype(kind) == array).numpy()
+        kept = _is_defined(host.astype(middle), kind) & _is_defined(host, middle)
+        same = host.astype(middle).astype(kind) == host
+        np.testing.assert_array_equal(is_back[kept], same[kept], f"{kind} {middle}")
+        chain = [middle, *(KINDS[i] for i in random.integers(0, len(KINDS), 2))]
+        wanted, found, defined = host, array, np.full(host.shape, True)
+        for target in chain:
+            defined &= _is_defined(wanted, target)
+            wanted, found = wanted.astype(target), found.astype(target)
+        np.testing.assert_array_equal(found.numpy()[defined], wanted[defined], f"{kind} {chain}")
+
+
 @pytest.mark.parametrize("source", KINDS, ids=str)
 def test_casts(source: Any) -> None:
     for target in KINDS:

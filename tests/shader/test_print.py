@@ -340,6 +340,27 @@ def test_large_argument_blocks(capsys: Any) -> None:
     assert capsys.readouterr().out == "5.0\n"
 
 
+def test_texts_among_the_values_are_texts(capsys: Any) -> None:
+    texts = ("1+1", "50% {x} %d", "q\"'\\", "*/ é😀 //", "a\nb", "", "gl_GlobalInvocationID.x")
+    percent, braces = "%s|%12s|%-4s|%.3s|%r|%.1f %%\n", "{} {:>9} {!r} {{}} {:.1f}\n"
+
+    @vd.shader(1)
+    def kernel(x: Const[f32], v: Const[v2]) -> None:
+        for text in texts:
+            vc.comment(text + "\0\\")
+            vc.printf(percent, text, text, text, text, text, x)
+            vc.printf(braces, text, text, text, x)
+            vc.printf("{2:.1f} {0} {1}", text, "{}", x)
+        vc.printf("%s %.1f %.1f %c%c", "v", v, "%", 98)
+
+    kernel(2.5, (1, 2))
+    expected = ""
+    for text in texts:
+        expected += percent % (text, text, text, text, text, 2.5)
+        expected += braces.format(text, text, text, 2.5) + f"2.5 {text} {{}}\n"
+    assert capsys.readouterr().out == expected + "v 1.0 2.0 %b\n"
+
+
 def test_mistakes_are_errors_at_their_line() -> None:
     cases: list[tuple[Any, type[Exception], str]] = [
         (lambda x, v: vc.printf("%d %d", x), ValueError, "2 conversions, got 1"),
@@ -357,6 +378,16 @@ def test_mistakes_are_errors_at_their_line() -> None:
         (lambda x, v: x.to_register(f"name_{x}"), TypeError, "var_name"),
         (lambda x, v: vc.comment(f"about {x}"), TypeError, "comment"),
         (lambda x, v: vc.printf("%f", f"{x} + 1"), TypeError, "raw GLSL"),
+        (lambda x, v: vc.printf("%s", f"{x} + 1"), TypeError, "f-string"),
+        (lambda x, v: vc.printf("{} {}", 3, f"{x}"), TypeError, "f-string"),
+        (lambda x, v: vc.printf("%s", "a", "b"), ValueError, "1 conversions, got 2"),
+        (lambda x, v: vc.printf("%s %s", "a"), ValueError, "2 conversions, got 1"),
+        (lambda x, v: vc.printf("%c", "ab"), ValueError, "char"),
+        (lambda x, v: vc.printf("{:d}", "a"), ValueError, "'d'"),
+        (lambda x, v: vc.printf("{} {}", "a"), ValueError, "does not format"),
+        (lambda x, v: vc.printf("{}", x, "a"), ValueError, "value 2 of 2"),
+        (lambda x, v: vc.printf("plain", x), ValueError, "value 1 of 1"),
+        (lambda x, v: vc.printf("{1}", x, v), ValueError, "value 1 of 2"),
         (lambda x, v: f"{x:.2f}", RuntimeError, "f-string"),
         (lambda x, v: vc.print(f"{x=}"), ValueError, "repr of a GPU value"),
         (lambda x, v: vc.print("v", f"{v!r}"), ValueError, "repr of a GPU value"),

@@ -200,12 +200,13 @@ class ShaderBuilder(Recorder):
         Raises RuntimeError if a block is open or a variable is used where it does not exist.
         """
         arguments = tuple(self._arguments)
+        settled = settle_reads(self.body(), self.new_name)
         kernel = Kernel(
             name,
             arguments if self.exec_count is None else (*arguments, self.exec_count),
             tuple(self._resources),
             tuple(self._shared),
-            settle_reads(self.body(), self.new_name),
+            settled,
             self.exec_count,
             self.flags,
             frozenset(self.marked_reads),
@@ -216,7 +217,7 @@ class ShaderBuilder(Recorder):
         _check_texts(kernel)
         _warn_of_barriers(kernel)
         kernel = replace_float_atomics(unfold_conditionals(kernel, self.new_name), is_comparison)
-        self.show_warnings()
+        self.show_warnings(settled)
         infos = (*map(self._complete, self.shader_arg_infos), *self._constant_infos())
         body = without_asserts(kernel.body)
         if body is kernel.body:

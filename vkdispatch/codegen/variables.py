@@ -20,6 +20,7 @@ from vkdispatch.base.errors import (
     ArgumentValueError,
     ComponentError,
 )
+from vkdispatch.base.record import replace
 from vkdispatch.codegen.trace.assignment import assign, update_in_place
 from vkdispatch.codegen.trace.components import (
     is_whole_slice,
@@ -42,6 +43,7 @@ from vkdispatch.ir import (
     RawText,
     Register,
     Storage,
+    is_part,
     is_place,
 )
 from vkdispatch.ir import expressions as ex
@@ -358,11 +360,26 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     def __setitem__(self, index: Any, value: object) -> None:
         place = self._place()
         if not is_whole_slice(index):
-            place = select_element(place, index)
-        elif value is self:
+            assign(select_element(place, index), value)
+        else:
+            self._store_whole(place, value)
+
+    def _store_whole(self, place: Expr, value: object) -> None:
+        """Store to the place that the value was read from, which this variable stands for from now on."""
+        recorder = current()
+        origin = recorder.origin_of(place)
+        if value is self:
             # r[:] += x ends with r[:] = r
-            return
-        assign(place, value)
+            if origin is None:
+                return
+        elif place.op is Op.SWIZZLE:
+            ShaderVariable(replace(place.args[0], read=False))._set_swizzle(str(place.value), value)
+        else:
+            assign(place, value)
+        if origin is not None:
+            ShaderVariable(origin)[:] = ShaderVariable(place)
+        elif is_part(place) and not recorder.aliasing:
+            recorder.localize(self, _read_anew(place))
 
     def _assign(self, value: object) -> None:
         assign(self._place(), value)
@@ -476,6 +493,13 @@ class BoundVariable(ShaderVariable):
             ArgumentTypeError,
             f"len() of a {self._noun()} is not known while the kernel is traced; use .size or .shape",
         )
+
+
+def _read_anew(place: Expr) -> Expr:
+    """Copy a place, so that uses read it again."""
+    if place.op in (Op.ELEMENT, Op.REGISTER):
+        return replace(place, read=False)
+    return replace(place, args=(_read_anew(place.args[0]), *place.args[1:]))
 
 
 def _mark(expr: Expr, *, reads: bool) -> None:

@@ -6,10 +6,15 @@ from vkdispatch.base.dtype import (
     DType,
     component_count,
     component_type,
+    float16,
+    float32,
+    float64,
     int32,
     int64,
     is_array,
     item_of,
+    is_matrix,
+    to_vector,
     uint32,
     uint64,
 )
@@ -46,6 +51,7 @@ from vkdispatch.ir import (
     root_of,
     split_array_indices,
 )
+from vkdispatch.ir.own_functions import HALF_OF_DOUBLE
 from vkdispatch.ir.variant import emulates
 
 
@@ -393,7 +399,21 @@ def _construct(expr: Expr, names: Names) -> tuple[str, int]:
         # int64_t(x) says the same; llvmpipe of Mesa 22.3 compares that with constants wrongly
         text = full_text(expr.args[0], names)
         return f"int64_t(uint({text}) ^ 2147483648u) - 2147483648l", SUM
-    return f"{expr.dtype.glsl_type}({_list(expr.args, names)})", POSTFIX
+    texts = [_rounded(arg, component_type(expr.dtype), names) for arg in expr.args]
+    return f"{expr.dtype.glsl_type}({', '.join(texts)})", POSTFIX
+
+
+def _rounded(arg: Expr, kind: DType, names: Names) -> str:
+    """Write a part of a value whose components have a type; what is float64 becomes it by rounding once."""
+    text = full_text(arg, names)
+    if component_type(arg.dtype) is not float64 or is_matrix(arg.dtype):
+        return text
+    if kind is float16:
+        return f"{HALF_OF_DOUBLE}({text})"
+    if kind is float32 and names.rounds_integers:
+        # llvmpipe takes float(double(i)) for float(i), but not with signs between
+        return f"-{to_vector(kind, component_count(arg.dtype)).glsl_type}(-({text}))"
+    return text
 
 
 def _sample(expr: Expr, names: Names) -> tuple[str, int]:

@@ -5,13 +5,15 @@
 
 from collections.abc import Callable, Iterable
 
-from vkdispatch.base.dtype import component_count, is_scalar
+from vkdispatch.base.dtype import component_count, component_type, float16, float64, is_scalar, to_vector
 from vkdispatch.glsl.emulation import is_emulated_long
 from vkdispatch.ir import Expr, Op
+from vkdispatch.ir.attributes import COMPONENTS
 from vkdispatch.ir.own_functions import (
     DOUBLE,
     DOUBLE_REMAINDER,
     FLOAT_REMAINDER,
+    HALF_OF_DOUBLE,
     INTEGER_POWER,
     SINGLE,
     UMUL_HIGH,
@@ -112,20 +114,46 @@ _TEXTS: dict[str, Callable[[str], str]] = {
         11,
         "(uint(rest >> 32) != 0u ? 32 + findMSB(uint(rest >> 32)) : findMSB(uint(rest)))",
     ),
+    # By way of a float32 of which the last bit tells that there was more: drivers round to the nearest one,
+    # and then again. The signs are explained in `glsl.expressions`.
+    HALF_OF_DOUBLE: """
+float16_t half_of_double(double x) {{
+    float nearest = -float(-x);
+    uint bits = floatBitsToUint(nearest);
+    if (double(nearest) != x && (bits & 1u) == 0u)
+        bits += abs(double(nearest)) < abs(x) ? 1u : 0xFFFFFFFFu;
+    return float16_t(uintBitsToFloat(bits));
+}}
+""".format,
 }
 
 
 def helper_lines(expressions: Iterable[Expr], lacks: frozenset[str]) -> list[str]:
     """Return the definitions of the functions that expressions call, each with an empty line behind it."""
+    expressions = list(expressions)
     calls = [
         expr
         for expr in expressions
         if expr.op is Op.CALL and not (expr.value == INTEGER_POWER and is_emulated_long(expr.dtype, lacks))
     ]
     used = {(str(expr.value), expr.dtype.glsl_type) for expr in calls if expr.value in _TEXTS}
+    narrowed = {
+        arg.dtype.glsl_type: component_count(arg.dtype)
+        for expr in expressions
+        if expr.op is Op.CONSTRUCT and component_type(expr.dtype) is float16
+        for arg in expr.args
+        if component_type(arg.dtype) is float64
+    }
+    if narrowed:
+        used.add((HALF_OF_DOUBLE, "double"))
     lines: list[str] = []
     for name, kind in sorted(used):
         lines += [*_TEXTS[name](kind).strip().splitlines(), ""]
+    for kind, count in sorted(narrowed.items()):
+        if count > 1:
+            parts = ", ".join(f"{HALF_OF_DOUBLE}(x.{letter})" for letter in COMPONENTS[:count])
+            result = to_vector(float16, count).glsl_type
+            lines += [f"{result} {HALF_OF_DOUBLE}({kind} x) {{", f"    return {result}({parts});", "}", ""]
     return lines + _mathematics([expr for expr in calls if str(expr.value).startswith((SINGLE, DOUBLE))])
 
 

@@ -28,6 +28,8 @@ class Names:
     halves: dict[str, int] = field(factory=dict)
     # counts of elements of shared arrays, by identity
     shared: dict[int, int] = field(factory=dict)
+    # whether integers of 64 bits become float64
+    rounds_integers: bool = False
 
     def name_of(self, expr: Expr) -> str | None:
         """Return the name that an expression was given, if any."""

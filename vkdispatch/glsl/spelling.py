@@ -26,6 +26,9 @@ BUILTINS: dict[Builtin, str] = {
 # A folded kernel runs a grid of any shape in a launch of another shape; see `writer`.
 FOLDED_GLOBAL_ID, FOLDED_WORKGROUP_ID = "global_id", "workgroup_id"
 
+# Tells our compiler that every operation of floats rounds: NoContraction in SPIR-V.
+PRECISE = "#pragma vkdispatch precise"
+
 # The member of the argument block that holds packed 16-bit arguments.
 HALVES = "halves_"
 

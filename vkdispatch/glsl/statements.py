@@ -320,7 +320,8 @@ class BodyWriter:
     def _comment(self, text: str | None, loc: Loc | None) -> None:
         if text is None:
             return
-        lines = text.replace("*/", "* /").splitlines() or [""]
+        # NUL ends the source
+        lines = text.replace("\0", "").replace("*/", "* /").splitlines() or [""]
         if len(lines) == 1:
             self.line(f"/* {lines[0]} */", loc)
             return

@@ -15,9 +15,12 @@ from vkdispatch.base.dtype import (
     bfloat16,
     component_count,
     component_type,
+    float64,
+    int64,
     is_array,
     item_of,
     uint32,
+    uint64,
 )
 from vkdispatch.base.dtypes.composite import array_type
 from vkdispatch.base.record import record, replace
@@ -39,6 +42,7 @@ from vkdispatch.glsl.spelling import (
     GVEC,
     HALVES,
     INDENT,
+    PRECISE,
 )
 from vkdispatch.glsl.statements import BodyWriter
 from vkdispatch.glsl.structures import memory_type, reference_name, structure_declaration
@@ -50,6 +54,7 @@ from vkdispatch.ir import (
     ImageBinding,
     Kernel,
     Op,
+    ShaderFlags,
     Storage,
 )
 from vkdispatch.ir.location import Loc
@@ -120,6 +125,7 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
             "#version 450",
             *(f"#extension {name} : require" for name in extensions(used, kernel.flags)),
             *((BFLOAT16,) if has_bfloat16_matrices(used) else ()),
+            *((PRECISE,) if kernel.flags & ShaderFlags.PRECISE_MATH else ()),
         ),
         interface,
         ("void main() {", *lines, "}"),
@@ -290,6 +296,12 @@ def _write_body(
         names.addresses, names.lengths, names.halves = layout.addresses, layout.lengths, layout.halves
     names.lacks = variant.lacks
     names.shared = sizes_of_shared(kernel, variant.shared)
+    names.rounds_integers = any(
+        expr.op is Op.CONSTRUCT
+        and component_type(expr.dtype) is float64
+        and any(component_type(arg.dtype) in (int64, uint64) for arg in expr.args)
+        for expr in contents(kernel).expressions
+    )
     if packing is not None:
         names.packing = packing
     writer = BodyWriter(names, plan, FreshNames.of_variables(kernel))

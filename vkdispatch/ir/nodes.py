@@ -266,6 +266,14 @@ def root_of(place: Expr) -> Expr:
     return place
 
 
+def is_part(expr: Expr) -> bool:
+    """Whether an expression is an element of an array, or a part or swizzle of one or of a register."""
+    root = expr
+    while root.op in (Op.INDEX, Op.COMPONENT, Op.SWIZZLE):
+        root = root.args[0]
+    return root.op is Op.ELEMENT or (root is not expr and is_place(root))
+
+
 def is_encoded(expr: Expr) -> bool:
     """Whether an expression is an element whose type in memory differs from the type in kernels."""
     element, _ = split_array_indices(expr)

@@ -8,6 +8,7 @@ INTEGER_POWER = "integer_power"
 # The bits of a remainder, of the bits of two floats and of two doubles.
 FLOAT_REMAINDER = "float_remainder"
 DOUBLE_REMAINDER = "double_remainder"
+HALF_OF_DOUBLE = "half_of_double"
 
 # Functions of `glsl.mathematics`, written in float32 and in float64.
 SINGLE, DOUBLE = "f32_", "f64_"

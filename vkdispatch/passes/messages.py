@@ -1,7 +1,8 @@
 """Formats of prints, and the Python values of what the device printed."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from string import Formatter
 from typing import Any
 
 from vkdispatch.base.dtype import (
@@ -169,6 +170,79 @@ def _python_conversion(found: "re.Match[str]") -> str:
         return "%%"
     one = f"%{found['flags']}{found['width']}{found['precision'] or ''}{letter}"
     return ", ".join([one] * int(found["copies"] or 1))
+
+
+def put_texts(text: str, style: str, values: Sequence[Any]) -> tuple[str, list[Any]]:
+    """Put the texts among the values of a format into it; returns the format and values that remain.
+
+    Raises FormatError for a text that does not suit its conversion.
+    """
+    rest = [value for value in values if not isinstance(value, str)]
+    if len(rest) == len(values):
+        return text, rest
+    try:
+        put = _put_by_percent if style == PERCENT else _put_by_braces
+        return put(text, values), rest
+    except (TypeError, ValueError, LookupError) as error:
+        raise FormatError(f"{text!r} does not format {tuple(values)!r}: {error}") from None
+
+
+def _put_by_percent(text: str, values: Sequence[Any]) -> str:
+    remaining = iter(values)
+
+    def put(found: "re.Match[str]") -> str:
+        if found["type"] == "%":
+            return found[0]
+        value = next(remaining)
+        return (found[0] % value).replace("%", "%%") if isinstance(value, str) else found[0]
+
+    return re.sub(_CONVERSION, put, text)
+
+
+def check_fields(text: str, count: int) -> None:
+    """Raise FormatError if a format of `str.format` leaves out some of its values, which Python allows."""
+    fields = list(_fields(text))
+    if "{" in "".join(spec for *_, spec, _ in fields):
+        return  # a field in a field
+    left = set(range(count)) - {position for _, position, *_ in fields}
+    if left:
+        raise FormatError(f"{text!r} has no conversion for value {min(left) + 1} of {count}")
+
+
+def _fields(text: str) -> Iterator[tuple[str, int | None, str, str, str | None]]:
+    """Split a format of `str.format`: plain text, and the field behind it.
+
+    A field has the position of its value, what it takes of that, its specification and its conversion.
+    """
+    unnumbered = 0
+    try:
+        for literal, field, spec, conversion in Formatter().parse(text):
+            number = re.match(r"\d*", field or "")[0]  # type: ignore[index]
+            position = None if field is None else int(number) if number else unnumbered
+            unnumbered += field is not None and not number
+            yield literal, position, (field or "")[len(number) :], spec or "", conversion
+    except ValueError as error:
+        raise FormatError(f"{text!r} is no format: {error}") from None
+
+
+def _put_by_braces(text: str, values: Sequence[Any]) -> str:
+    parts: list[str] = []
+    for literal, position, inner, spec, conversion in _fields(text):
+        parts.append(_escaped(literal))
+        if position is None:
+            continue
+        value = values[position]
+        ending = (f"!{conversion}" if conversion else "") + (f":{spec}" if spec else "")
+        if isinstance(value, str):
+            parts.append(_escaped(f"{{0{inner}{ending}}}".format(value)))
+        else:
+            before = sum(isinstance(each, str) for each in values[:position])
+            parts.append(f"{{{position - before}{inner}{ending}}}")
+    return "".join(parts)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
 
 
 def check_format(text: str, style: str, kinds: Sequence[DType]) -> None:

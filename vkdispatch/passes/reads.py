@@ -6,28 +6,49 @@ use evaluates the expression, and the generated code is as short as the Python. 
 declaration, and all uses refer to its register.
 """
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 
-from vkdispatch.base.record import replace
+from vkdispatch.base.record import record, replace
 from vkdispatch.ir import (
     Block,
     Declare,
     Expr,
+    For,
     If,
     Op,
+    RawStatement,
+    RawText,
     Read,
     Register,
     Statement,
     Store,
+    While,
+    blocks_of,
     evaluated,
+    expressions_in,
     is_encoded,
     map_statement,
+    nodes,
     postorder,
+    root_of,
     walk,
     with_args,
 )
 from vkdispatch.ir.location import Loc
 from vkdispatch.passes.read_search import ReadSearch, operands_of
+
+# The registers that together are a copy: one, or those of the fields of a structure.
+Whole = tuple[Register, ...]
+
+
+@record(eq=False)
+class Copy:
+    """A change by the user's line of a register that is, or is one of those that are, a copy."""
+
+    register: Register
+    registers: Whole
+    loc: Loc | None
 
 
 def acts(statements: Iterable[Statement]) -> bool:
@@ -183,3 +204,74 @@ def unused_updates(body: Block, updates: Sequence[tuple[Expr, Loc | None]]) -> l
             if id(expr.value) in declared:
                 roots.append(declared[id(expr.value)])
     return [loc for value, loc in updates if id(value) not in seen]
+
+
+def unread_copies(body: Block, noted: Sequence[Copy]) -> list[Copy]:
+    """Return the changes of copies of which nothing reads the copy, or what is computed from it, afterwards.
+
+    A change of a part of a copy counts as read if any part is. `body` is settled. Of the changes by one line,
+    as in a function that is called twice, all have to be unread.
+    """
+    if not noted:
+        return []
+    search = _CopySearch(noted)
+    search.block(body, search.named_by_raw_text(body))
+    found = [copy for copy in noted if repr(copy.loc) not in search.read_at]
+    return list({repr(copy.loc): copy for copy in found}.values())
+
+
+class _CopySearch:
+    """Walks a kernel backwards, with the copies that are read later."""
+
+    def __init__(self, noted: Sequence[Copy]) -> None:
+        self._whole = {id(part): copy.registers for copy in noted for part in copy.registers}
+        self._noted = {(id(copy.register), repr(copy.loc)) for copy in noted}
+        self._reads: dict[int, frozenset[Whole]] = {}
+        # lines whose changes are read
+        self.read_at: set[str] = set()
+
+    def named_by_raw_text(self, body: Block) -> frozenset[Whole]:
+        """Return the copies whose names stand in raw GLSL."""
+        texts = [each.text for each in walk(body) if isinstance(each, RawStatement)]
+        texts += [each.value.text for each in expressions_in(body) if isinstance(each.value, RawText)]
+        words = {word for text in texts for word in re.findall(r"\w+", text)}
+        wholes = set(self._whole.values())
+        return frozenset(whole for whole in wholes if words & {part.name for part in whole})
+
+    def block(self, block: Block, live: frozenset[Whole]) -> frozenset[Whole]:
+        """Return what is read at the start of a block or later. Only its declaration begins a copy."""
+        for statement in reversed(block):
+            live = self._statement(statement, live)
+        return live
+
+    def _statement(self, statement: Statement, live: frozenset[Whole]) -> frozenset[Whole]:
+        if isinstance(statement, Store):
+            register = root_of(statement.place).value
+            whole = self._whole.get(id(register))
+            if whole is not None and whole not in live:
+                return live
+            if (id(register), repr(statement.loc)) in self._noted:
+                self.read_at.add(repr(statement.loc))
+        if isinstance(statement, Declare):
+            whole = self._whole.get(id(statement.register))
+            return (live if whole is None else live - {whole}) | self._read_by(statement)
+        inner = blocks_of(statement)
+        if inner:
+            live = live.union(*(self.block(each, live) for each in inner), self._read_by(statement))
+            if isinstance(statement, (For, While)):
+                # a round reads what the one before it changed
+                before: frozenset[Whole] = frozenset()
+                while live != before:
+                    before, live = live, live.union(*(self.block(each, live) for each in inner))
+            return live
+        return live | self._read_by(statement)
+
+    def _read_by(self, statement: Statement) -> frozenset[Whole]:
+        found: frozenset[Whole] = frozenset()
+        for root in evaluated(statement):
+            reads = self._reads.get(id(root))
+            if reads is None:
+                registers = (self._whole.get(id(each.value)) for each in nodes((root,)))
+                reads = self._reads[id(root)] = frozenset(each for each in registers if each is not None)
+            found |= reads
+        return found

@@ -95,7 +95,7 @@ class FunctionNames(NamedTuple):
         Whether it may return before its end.
     parameters
         Names of its parameters.
-    free, rebound, aliases, shared, mentioned
+    free, rebound, aliases, parts, shared, mentioned
         As in `LocalScope`.
     """
 
@@ -105,6 +105,7 @@ class FunctionNames(NamedTuple):
     free: Names
     rebound: Names
     aliases: Names
+    parts: Names
     shared: Names
     mentioned: Names
 
@@ -127,6 +128,7 @@ def enter(cells: Callable[[], Any], constants: tuple[Any, ...]) -> Frame:
         frozenset(names.free),
         frozenset(names.rebound),
         frozenset(names.aliases),
+        frozenset(names.parts),
         cells.__globals__,
         names.shared,
         names.mentioned,

@@ -15,14 +15,15 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.array_arguments import replace_arrays
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
-from vkdispatch.base.dtype import DType, is_complex
+from vkdispatch.base.dtype import DType, component_type, is_complex, is_float_dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.host.protocols import HostProtocols
 from vkdispatch.base.process.listing import Listed
 from vkdispatch.codegen.execution.invocation import without_invocation
-from vkdispatch.codegen.trace.current import is_tracing, precise_math
+from vkdispatch.codegen.trace.current import has_flag, is_tracing, precise_math
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.execution_pipeline.command_graph import pause_recording
+from vkdispatch.ir import Register, ShaderFlags
 from vkdispatch.ir.location import located
 from vkdispatch.rewrite.functions import prepare_function
 from vkdispatch.shader.arguments.annotations import check_elements, format_annotation, is_value
@@ -170,7 +171,10 @@ class MappingFunction(Referenced, Listed):
     def trace(self, *variables: Any) -> Any:
         """Trace the function on variables of the kernel being traced, and return what it returns."""
         with precise_math(self.precise_math):
-            return prepare_function(self.mapping_function)(*variables)
+            result = prepare_function(self.mapping_function)(*variables)
+        if self.precise_math and isinstance(result, vc.ShaderVariable) and not _rounds(result):
+            return vc.precise(result)
+        return result
 
     def callback(self, *variables: Any) -> Any:
         """Trace the function, in a block of its own, on variables of the kernel being traced.
@@ -201,6 +205,13 @@ class MappingFunction(Referenced, Listed):
                 )
             register[:] = result
         return register
+
+
+def _rounds(result: vc.ShaderVariable) -> bool:
+    """Whether all that makes up a map's result rounds anyhow."""
+    held = result.expr.value
+    is_exact = not is_float_dtype(component_type(result.var_type))
+    return is_exact or has_flag(ShaderFlags.PRECISE_MATH) or (isinstance(held, Register) and held.precise)
 
 
 @overload

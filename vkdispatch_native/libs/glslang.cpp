@@ -35,7 +35,7 @@ void initialize_once() {
 }
 
 // Part of compiler_identity(): increment it with any change of how glslang is used below.
-constexpr int kUse = 3;
+constexpr int kUse = 4;
 
 std::atomic<uint64_t> compilations{0};
 
@@ -192,6 +192,61 @@ void declare_small_results(std::vector<uint32_t>& spirv) {
   spirv.insert(spirv.begin() + static_cast<ptrdiff_t>(end_of_capabilities), added.begin(), added.end());
 }
 
+// Whether compilers may not combine or reorder the operation: a conversion, or if `arithmetic`, any of
+// floats.
+bool rounds(spv::Op opcode, bool arithmetic) {
+  switch (opcode) {
+    case spv::OpConvertFToU:
+    case spv::OpConvertFToS:
+    case spv::OpConvertSToF:
+    case spv::OpConvertUToF:
+    case spv::OpFConvert:
+      return true;
+    case spv::OpFNegate:
+    case spv::OpFAdd:
+    case spv::OpFSub:
+    case spv::OpFMul:
+    case spv::OpFDiv:
+    case spv::OpFRem:
+    case spv::OpFMod:
+    case spv::OpVectorTimesScalar:
+    case spv::OpMatrixTimesScalar:
+    case spv::OpVectorTimesMatrix:
+    case spv::OpMatrixTimesVector:
+    case spv::OpMatrixTimesMatrix:
+    case spv::OpOuterProduct:
+    case spv::OpDot:
+      return arithmetic;
+    default:
+      return false;
+  }
+}
+
+// Decorates operations with NoContraction, by which Mesa knows that each of them rounds: else it takes
+// int(float(i)) for i. glslang decorates what `precise` variables hold, and no conversions.
+void decorate_rounding(std::vector<uint32_t>& spirv, bool arithmetic) {
+  constexpr size_t kHeader = 5;
+  std::set<uint32_t> decorated;
+  std::vector<uint32_t> added;
+  size_t place = 0;  // of the first decoration or type
+  for (size_t at = kHeader; at < spirv.size();) {
+    const uint32_t* word = &spirv[at];
+    const auto opcode = static_cast<spv::Op>(word[0] & spv::OpCodeMask);
+    if (place == 0 &&
+        (opcode == spv::OpDecorate || opcode == spv::OpMemberDecorate || opcode == spv::OpTypeVoid)) {
+      place = at;
+    }
+    if (opcode == spv::OpDecorate && word[2] == spv::DecorationNoContraction) {
+      decorated.insert(word[1]);
+    } else if (rounds(opcode, arithmetic) && decorated.insert(word[2]).second) {
+      added.insert(added.end(), {3 << spv::WordCountShift | static_cast<uint32_t>(spv::OpDecorate), word[2],
+                                 static_cast<uint32_t>(spv::DecorationNoContraction)});
+    }
+    at += word[0] >> spv::WordCountShift;
+  }
+  spirv.insert(spirv.begin() + static_cast<ptrdiff_t>(place), added.begin(), added.end());
+}
+
 std::vector<uint32_t> compile(const std::string& source, const GlslOptions& options = {}) {
   initialize_once();
   constexpr auto messages = static_cast<EShMessages>(EShMsgSpvRules | EShMsgVulkanRules);
@@ -240,6 +295,7 @@ std::vector<uint32_t> compile(const std::string& source, const GlslOptions& opti
   std::vector<uint32_t> spirv;
   glslang::GlslangToSpv(*program.getIntermediate(EShLangCompute), spirv);
   declare_small_results(spirv);
+  decorate_rounding(spirv, source.find("#pragma vkdispatch precise") != std::string::npos);
   return spirv;
 }
 

@@ -15,11 +15,18 @@ from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op, Print, RawText, ShaderFlags
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
-from vkdispatch.passes.messages import BRACES, FormatError, check_format, parse_format
+from vkdispatch.passes.messages import (
+    BRACES,
+    FormatError,
+    check_fields,
+    check_format,
+    parse_format,
+    put_texts,
+)
 
 __all__ = ["print", "printf"]
 
-_RAW_TYPES: dict[str, DType] = {"d": int32, "i": int32, "c": int32, "u": uint32, "o": uint32}
+_RAW_TYPES: dict[str, DType] = {"d": int32, "i": int32, "u": uint32, "o": uint32}
 _RAW_TYPES.update(x=uint32, X=uint32)
 
 
@@ -105,8 +112,9 @@ def printf(format: str, *args: Any) -> None:
         components of a vector with commas between. A text without any `%` conversion is a format of
         `str.format`: `"{} {:.3f}"`. A newline is added unless it ends in one.
     *args
-        GPU values, numbers, or text, which is GLSL to be evaluated. As many as the format has conversions; or
-        the components of vectors, complex numbers and matrices are counted each by itself.
+        GPU values, numbers, or texts. As many as the format has conversions; or the components of vectors,
+        complex numbers and matrices are counted each by itself. `%s`, `%r`, `%c` and `{}` print a text. For
+        conversions of numbers, such as `%d` and `%f`, a text is GLSL to be evaluated.
 
     Raises
     ------
@@ -123,26 +131,35 @@ def printf(format: str, *args: Any) -> None:
     if any(not isinstance(piece, str) for piece in split_text(current().placeholders, format)):
         if args:
             raise located(ArgumentValueError, "printf: an f-string with GPU values accepts no further values")
-        values: list[Expr] = []
-        _emit(_end_line(_make_format(format, values)), BRACES, values)
+        held: list[Expr] = []
+        _emit(_end_line(_make_format(format, held)), BRACES, held)
         return
     try:
         text, style, conversions = parse_format(format)
     except FormatError as error:
         raise located(ArgumentValueError, f"printf: {error}") from None
-    plain = [_parse_value(arg, float32) for arg in args] if style == BRACES else []
-    _emit(_end_line(text), style, plain or _pair_values(text, args, conversions), "printf")
+    try:
+        if style == BRACES:
+            for arg in args:
+                _check_text(arg)
+            check_fields(text, len(args))
+            text, given = put_texts(text, style, args)
+            values = [_parse_value(arg, float32) for arg in given]
+        else:
+            text, values = put_texts(text, style, _pair_values(text, args, conversions))
+    except FormatError as error:
+        raise located(ArgumentValueError, f"printf: {error}") from None
+    _emit(_end_line(text), style, values, "printf")
 
 
 def _end_line(text: str) -> str:
     return text if text.endswith("\n") else text + "\n"
 
 
-def _pair_values(text: str, args: Sequence[Any], conversions: Sequence[str]) -> list[Expr]:
-    """One value for each conversion: the arguments, or their components where that is what comes out even."""
+def _pair_values(text: str, args: Sequence[Any], conversions: Sequence[str]) -> list[Expr | str]:
+    """One value or text for each conversion: the arguments, or their components where these come out even."""
     if len(args) == len(conversions):
-        pairs = zip(args, conversions, strict=True)
-        return [_parse_value(arg, _RAW_TYPES.get(letter, float32)) for arg, letter in pairs]
+        return [_pair(arg, letter) for arg, letter in zip(args, conversions, strict=True)]
     parts: list[Any] = []
     for arg in args:
         parts += split_components(arg._value()) if isinstance(arg, ShaderVariable) else [arg]
@@ -153,9 +170,27 @@ def _pair_values(text: str, args: Sequence[Any], conversions: Sequence[str]) -> 
             f"printf: {text!r} has {len(conversions)} conversions, got {len(args)} values{components}",
         )
     return [
-        part if isinstance(part, Expr) else _parse_value(part, _RAW_TYPES.get(letter, float32))
+        part if isinstance(part, Expr) else _pair(part, letter)
         for part, letter in zip(parts, conversions, strict=True)
     ]
+
+
+def _pair(arg: Any, letter: str) -> Expr | str:
+    if isinstance(arg, str) and letter in "src":
+        _check_text(arg)
+        return arg
+    return _parse_value(arg, _RAW_TYPES.get(letter, float32))
+
+
+def _check_text(arg: Any) -> None:
+    """Refuse a text that an f-string made of a GPU value, among the values of a format."""
+    held = split_text(current().placeholders, arg) if isinstance(arg, str) else ()
+    if any(not isinstance(piece, str) for piece in held):
+        raise located(
+            ArgumentTypeError,
+            "printf: a text among the values contains a GPU value by way of an f-string; pass the value "
+            'itself, or make the f-string the format: vc.printf(f"...")',
+        )
 
 
 def _parse_value(arg: Any, raw_type: DType) -> Expr:

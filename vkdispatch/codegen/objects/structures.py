@@ -82,7 +82,9 @@ def declare_arrays(kind: DType, name: str | None) -> Base:
 
 def held(value: Expr, name: str) -> Expr:
     """Copy a value, now, to a register."""
-    return current().declare_around(value.dtype, value, name)
+    copy = current().declare_around(value.dtype, value, name)
+    current().note_origin(copy, value)
+    return copy
 
 
 # ---- arrays --------------------------------------------------------------------------------------
@@ -364,6 +366,10 @@ class _Fields:
             ComponentError, f"{self._vd_owner.__name__} has no field {name!r}; its fields are {known}"
         )
 
+    def _vd_check_whole(self, index: Any) -> None:
+        if index != slice(None):
+            raise located(ArgumentValueError, f"a {self._vd_owner.__name__} takes s[:] = ..., no other index")
+
     def __bool__(self) -> bool:
         raise located(ArgumentValueError, f"a {self._vd_owner.__name__} has no truth value")
 
@@ -429,7 +435,14 @@ class StructurePlace(_Fields):
                 parts[name] = self._vd_array(name, kind)._copy(self._vd_label(name))
             else:
                 parts[name] = held(self._vd_leaf(name), self._vd_label(name))
-        return StructureValue(self._vd_kind, self._vd_owner, parts)
+        value = StructureValue(self._vd_kind, self._vd_owner, parts, self)
+        value._vd_note()
+        return value
+
+    def __setitem__(self, index: Any, value: object) -> None:
+        """Assign all fields: `p[i][:] = value`, as `p[i] = value`."""
+        self._vd_check_whole(index)
+        self._vd_store(value)
 
     def _vd_label(self, name: str) -> str:
         """Return what the register of a copied field is called."""
@@ -455,11 +468,19 @@ class StructureValue(_Fields):
     A scalar field is read as the value that it has then.
     """
 
-    __slots__ = ("_vd_parts",)
+    __slots__ = ("_vd_origin", "_vd_parts")
 
+    _vd_origin: StructurePlace | None
     _vd_parts: dict[str, Any]
 
-    def __init__(self, kind: type[Structure], owner: type[Any], parts: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        kind: type[Structure],
+        owner: type[Any],
+        parts: dict[str, Any],
+        origin: StructurePlace | None = None,
+    ) -> None:
+        _set(self, "_vd_origin", origin)
         _set(self, "_vd_kind", kind)
         _set(self, "_vd_owner", owner)
         _set(self, "_vd_parts", parts)
@@ -480,12 +501,21 @@ class StructureValue(_Fields):
         _store_part(self._vd_parts[name], value)
 
     def __setitem__(self, index: Any, value: object) -> None:
-        """Assign all fields: `s[:] = p[i]`, also where the GPU decides whether."""
-        if index != slice(None):
-            raise located(ArgumentValueError, f"a {self._vd_owner.__name__} takes s[:] = ..., no other index")
+        """Assign all fields: `s[:] = p[j]`, also those of the element that `s = p[i]` read."""
+        self._vd_check_whole(index)
+        self._vd_assign(value)
+        if self._vd_origin is not None:
+            self._vd_origin._vd_store(self)
+
+    def _vd_assign(self, value: object) -> None:
         values = list(_parts_of(value, self._vd_kind, self._vd_owner))
         for register, part in zip(self._vd_registers(), values, strict=True):
             _store_part(register, part)
+
+    def _vd_note(self) -> None:
+        """Note that the fields are one copy: a change of one is read where another is."""
+        registers = (part.value for part in self._vd_registers() if isinstance(part, Expr))
+        current().note_structure(tuple(registers))  # type: ignore[arg-type]
 
     def _vd_registers(self) -> Iterator[Expr | ItemArray]:
         for part in self._vd_parts.values():
@@ -499,7 +529,9 @@ class StructureValue(_Fields):
             name: held(part, name) if isinstance(part, Expr) else _copy_part(part)
             for name, part in self._vd_parts.items()
         }
-        return StructureValue(self._vd_kind, self._vd_owner, parts)
+        value = StructureValue(self._vd_kind, self._vd_owner, parts)
+        value._vd_note()
+        return value
 
     def __deepcopy__(self, _: object) -> "StructureValue":
         return self.__copy__()
@@ -523,10 +555,11 @@ def _store_part(part: Any, value: object) -> None:
     """Assign to a field of a structure in registers."""
     if isinstance(part, Expr):
         current().store(part, parse_stored_value(value, part.dtype))
+        current().note_copy(part)
     elif isinstance(part, ItemArray):
         part._fill(value)
     else:
-        part[:] = value
+        part._vd_assign(value)
 
 
 def _owner_of(owner: type[Any], name: str) -> type[Any]:

@@ -51,6 +51,7 @@ def assign(place: Expr, value: object) -> None:
         recorder.update(place, stored)
     else:
         recorder.store(place, stored)
+    recorder.note_copy(place)
 
 
 def update_in_place(place: Expr, symbol: str, value: Expr) -> None:

@@ -11,6 +11,7 @@ from vkdispatch.codegen.trace.declarations import Declarations
 from vkdispatch.codegen.trace.kernel_warnings import Warned, show_warnings, warn
 from vkdispatch.codegen.trace.placeholders import Placeholder
 from vkdispatch.ir import (
+    Argument,
     Block,
     Break,
     Continue,
@@ -26,14 +27,16 @@ from vkdispatch.ir import (
     ShaderFlags,
     Statement,
     Store,
+    is_constant,
     is_encoded,
+    is_part,
     nodes,
     root_of,
     walk,
 )
 from vkdispatch.ir.expressions import construct, literal
 from vkdispatch.ir.location import Loc, here, located
-from vkdispatch.passes.reads import unused_updates
+from vkdispatch.passes.reads import Copy, Whole, unread_copies, unused_updates
 
 _MEMORY = (Op.ELEMENT, Op.IMAGE_LOAD, Op.REGISTER)
 
@@ -70,6 +73,10 @@ class Recorder(Declarations):
         self.aliasing = False
         self._updates: list[tuple[Expr, Loc | None]] = []
         self._localized: list[tuple[Any, Expr]] = []
+        # by register: the register, and what it is a copy of
+        self._origins: dict[int, tuple[Expr, Expr]] = {}
+        self._changed_copies: list[Copy] = []
+        self._structures: dict[int, Whole] = {}
         self.marked_reads: set[int] = set()
         self.marked_writes: set[int] = set()
         self.warnings.clear()
@@ -184,7 +191,30 @@ class Recorder(Declarations):
     def localize(self, variable: Any, place: Expr) -> None:
         """Make a variable stand for a register, for all that hold the variable."""
         self._localized.append((variable, variable.expr))
+        self.note_origin(place, variable.expr)
         object.__setattr__(variable, "expr", place)
+
+    def note_origin(self, copy: Expr, source: Expr) -> None:
+        """Note what a register is a copy of."""
+        noted = self._origins.get(id(source.value)) if source.op is Op.REGISTER else None
+        if copy.op is Op.REGISTER:
+            self._origins[id(copy.value)] = copy, source if noted is None else noted[1]
+
+    def origin_of(self, copy: Expr) -> Expr | None:
+        """Return the element or part that a whole register is a copy of, if it is one."""
+        noted = self._origins.get(id(copy.value)) if copy.op is Op.REGISTER else None
+        return noted[1] if noted is not None and is_part(noted[1]) else None
+
+    def note_structure(self, registers: Whole) -> None:
+        """Note that registers are the fields of one copy."""
+        self._structures.update((id(register), registers) for register in registers)
+
+    def note_copy(self, place: Expr) -> None:
+        """Note that the user's line changes a copy that a name holds, if the place is part of one."""
+        register = root_of(place).value
+        if isinstance(register, Register) and register.local:
+            whole = self._structures.get(id(register), (register,))
+            self._changed_copies.append(Copy(register, whole, here()))
 
     def note_update(self, value: Expr) -> None:
         """Note the value of `name += x` of a name that was read from memory, which stays as it is."""
@@ -456,8 +486,10 @@ class Recorder(Declarations):
             statements[-1] = mark.last
         self._forget_reads()
 
-    def show_warnings(self) -> None:
-        """Show the warnings of the trace."""
+    def show_warnings(self, settled: Block) -> None:
+        """Show the warnings of the trace; `settled` are its statements without reads."""
+        for copy in unread_copies(settled, self._changed_copies):
+            warn(self._explain_copy(copy.register), copy.loc)
         for loc in unused_updates(self.body(), self._updates):
             warn(
                 "this changes the name only: it holds a value that was read, and the memory that it was read "
@@ -465,6 +497,22 @@ class Recorder(Declarations):
                 loc,
             )
         show_warnings(self.warnings)
+
+    def _explain_copy(self, register: Register) -> str:
+        noted = self._origins.get(id(register))
+        source = None if noted is None else noted[1]
+        if source is not None and is_part(source) and not is_constant(root_of(source)):
+            return (
+                "this changes the copy that the name holds, which nothing reads afterwards, and the element "
+                "that it was read from stays as it is. Assign to the element, as in buffer[i].x = value, or "
+                "to all of it by name[:] = value"
+            )
+        if source is not None and isinstance(source.value, Argument):
+            return (
+                f"this changes a copy of the argument {source.value.name!r}, which nothing reads afterwards: "
+                "what the caller passed stays as it is. Pass a buffer, and assign to its element"
+            )
+        return "this changes a value that nothing reads afterwards"
 
     def body(self) -> Block:
         """Statements recorded so far. Raises RuntimeError if a block is still open."""

@@ -9,7 +9,7 @@ from typing import Any
 from vkdispatch.base.errors import ArgumentTypeError, UnassignedError, UsageError
 from vkdispatch.codegen.objects.structures import ItemArray
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Break, Expr, Return
+from vkdispatch.ir import Break, Expr, Op, Return
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 from vkdispatch.rewrite.branches.blocks import emit_all, emit_single_round, inline_last_values
@@ -110,7 +110,8 @@ class Frame:
         for name in self._parameters:
             if name in self.scope.aliases:
                 cell = self.scope.cells[name]
-                write(cell, active.make_assignable(read(cell), name))
+                whole = name not in self.scope.parts
+                write(cell, active.make_assignable(read(cell), name, whole=whole))
 
     def _explain_unbound(self, error: NameError) -> None:
         """Raise a NameError that says why a variable has no value, if the reason is known."""
@@ -198,9 +199,14 @@ class Frame:
         """Return the value for a local variable."""
         return value if self.tracer is None else self.tracer.bind(value, label, fresh)
 
-    def make_assignable(self, value: Any, label: str | None) -> Any:
-        """Return the value for a local variable whose components are assigned to."""
-        return value if self.tracer is None else self.tracer.make_assignable(value, label)
+    def make_assignable(self, value: Any, label: str | None, whole: bool) -> Any:
+        """Return the value for a local variable that is assigned to by parts, or only as a `whole`."""
+        return value if self.tracer is None else self.tracer.make_assignable(value, label, whole=whole)
+
+    def value_of(self, value: Any) -> Any:
+        """Return what a name holds now, before `name[:] = value` makes it read its place anew."""
+        is_read = type(value) is ShaderVariable and value.expr.op is not Op.REGISTER
+        return ShaderVariable(value.expr) if is_read else value
 
     def is_container(self, value: Any) -> bool:
         """Whether a value is a container or object, rather than a GPU value."""
@@ -220,7 +226,7 @@ class Frame:
         if self.tracer is not None:
             self.tracer.note_update(value, result)
         return (
-            self.make_assignable(result, label)
+            self.make_assignable(result, label, label not in self.scope.parts)
             if label in self.scope.aliases
             else self.bind(result, label, fresh=False)
         )

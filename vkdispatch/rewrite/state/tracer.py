@@ -10,7 +10,7 @@ from vkdispatch.base.record import field, record
 from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.codegen.trace.recording import Mark, Recorder
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, Op, Register, is_place
+from vkdispatch.ir import Expr, Op, Register, is_part, is_place
 from vkdispatch.ir.location import Loc, here, located
 from vkdispatch.rewrite.state.containers import members_of
 from vkdispatch.rewrite.state.values import LocalValue, Unbound, is_gpu, is_local, is_steady
@@ -227,11 +227,18 @@ class Tracer:
         """Return the value for a local variable. `fresh` tells that nothing else refers to it."""
         return self.copy_value(value, label, fresh=fresh, steady_too=self.reached) if self.gpu else value
 
-    def make_assignable(self, value: Any, label: str | None, depth: int = _DEEPEST) -> Any:
-        """Return a value whose components can be assigned to, in a register that all its names share."""
+    def make_assignable(
+        self, value: Any, label: str | None, *, whole: bool = False, depth: int = _DEEPEST
+    ) -> Any:
+        """Return a value whose components can be assigned to, in a register that all its names share.
+
+        What is assigned to only as a `whole` stays the place that it was read from.
+        """
         for part in _parts_of(value) if depth else ():
-            self.make_assignable(part, label, depth - 1)
+            self.make_assignable(part, label, whole=whole, depth=depth - 1)
         if not isinstance(value, ShaderVariable) or not is_gpu(value) or not value.can_index:
+            return value
+        if whole and is_part(value.expr):
             return value
         if isinstance(value, LocalValue):
             return ShaderVariable(self.recorder.declare_local(value.expr, label))
@@ -277,6 +284,7 @@ class Tracer:
             self.recorder.localize(value, place)
             return value
         copy = LocalValue(place)
+        self.recorder.note_origin(place, expr)
         if expr.op is Op.ELEMENT:
             self.element_copies.add(id(copy.expr.value))
         copy.is_conjugate = value.is_conjugate

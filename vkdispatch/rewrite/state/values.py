@@ -24,6 +24,7 @@ from vkdispatch.base.errors import ArgumentValueError, VkDispatchError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.objects.structures import StructureValue
+from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
 from vkdispatch.ir import Expr, Op, Register, nodes
 from vkdispatch.ir import expressions as ex
@@ -52,6 +53,8 @@ class LocalValue(ShaderVariable):
         return result
 
     def _place(self) -> Expr:
+        if current().origin_of(self.expr) is not None:
+            return self.expr
         raise located(
             ArgumentValueError,
             "the GPU decides which value this variable holds, so a part of it is not assigned to; assign to "

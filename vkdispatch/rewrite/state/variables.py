@@ -48,7 +48,9 @@ class LocalScope:
     rebound
         Those of them that the function, or a function inside it, assigns.
     aliases
-        Names whose components are assigned to: they remain names of places.
+        Names that are assigned to by parts or by `[:]`: they remain names of places.
+    parts
+        Those that are assigned to by parts.
     module
         The variables of its module.
     shared
@@ -63,6 +65,7 @@ class LocalScope:
     free: frozenset[str] = frozenset()
     rebound: frozenset[str] = frozenset()
     aliases: frozenset[str] = frozenset()
+    parts: frozenset[str] = frozenset()
     module: dict[str, Any] = field(factory=dict)
     shared: tuple[str, ...] = ()
     mentioned: tuple[str, ...] = ()

@@ -5,7 +5,7 @@ import copy
 from collections.abc import Sequence
 
 from vkdispatch.rewrite.syntax.expressions import ExpressionRewriter
-from vkdispatch.rewrite.syntax.local_names import LocalNames
+from vkdispatch.rewrite.syntax.local_names import LocalNames, is_whole
 from vkdispatch.rewrite.syntax.nodes import (
     PLACES,
     call,
@@ -78,9 +78,9 @@ class AssignmentRewriter:
             return self.rewrite_expr(value)
         label = names[0] if names and names[0] != "_" else None
         if any(name in self.names.aliases for name in names):
-            return copy_position(
-                call(load("_vd_f"), "make_assignable", self.rewrite_expr(value), constant(label)), value
-            )
+            whole = constant(not any(name in self.names.parts for name in names))
+            own = call(load("_vd_f"), "make_assignable", self.rewrite_expr(value), constant(label), whole)
+            return copy_position(own, value)
         if isinstance(value, ast.Tuple) and not any(isinstance(part, ast.Starred) for part in value.elts):
             of_part = [
                 [target.elts[i] for target in patterns if len(target.elts) == len(value.elts)] or [store("_")]
@@ -90,6 +90,9 @@ class AssignmentRewriter:
                 self.rewrite_value(inner if not names else [store("_")], part)
                 for inner, part in zip(of_part, value.elts, strict=True)
             ]
+            if any(is_whole(target) for inner in of_part for target in inner):
+                # a[:], b[:] = b, a stores what both were before
+                parts = [copy_position(call(load("_vd_f"), "value_of", part), part) for part in parts]
             return ast.copy_location(ast.Tuple(parts, ast.Load()), value)
         if isinstance(value, ast.Name) and value.id == "_vd_item":
             return value
@@ -109,7 +112,10 @@ class AssignmentRewriter:
             root = root.value
         if isinstance(node, PLACES) and isinstance(node.value, PLACES) and isinstance(root, ast.Name):
             owner = load(root.id) if has_calls(node.value) else copy.deepcopy(node.value)
-            own = call(load("_vd_f"), "make_assignable", self.rewrite_expr(owner), constant(root.id))
+            own = call(
+                *(load("_vd_f"), "make_assignable", self.rewrite_expr(owner)),
+                *(constant(root.id), constant(is_whole(node))),
+            )
             held = ast.BoolOp(ast.And(), [call(load("_vd_f"), "is_container", load(root.id)), own])
             self.out.append(copy_position(ast.Expr(held), node))
         return self.rewrite_expr(node)

@@ -13,12 +13,19 @@ def list_nonlocals(inners: Iterable[ast.AST]) -> set[str]:
     return {name for inner in inners if isinstance(inner, ast.Nonlocal) for name in inner.names}
 
 
-def find_aliases(inners: Iterable[ast.AST]) -> set[str]:
-    """Return names of variables whose parts are assigned to, and names that these are assigned from.
+def is_whole(target: ast.AST) -> bool:
+    """Whether a target is `name[:]`, which stores to the place that a value was read from."""
+    return isinstance(target, ast.Subscript) and ast.dump(target.slice) == "Slice()"
 
-    Such variables are not copied: `w = v` makes two names of one object.
+
+def find_aliases(inners: Iterable[ast.AST]) -> tuple[set[str], set[str]]:
+    """Return names of variables that are assigned to by parts or by `[:]`, and names that these come from.
+
+    Such variables are not copied: `w = v` makes two names of one object. The second set has those that are
+    assigned to by parts.
     """
     names: set[str] = set()
+    parts: set[str] = set()
     copied: list[tuple[str, str]] = []
     for node in inners:
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.Name):
@@ -28,15 +35,17 @@ def find_aliases(inners: Iterable[ast.AST]) -> set[str]:
             while isinstance(root, (ast.Subscript, ast.Attribute)):
                 root = root.value
             if isinstance(root, ast.Name):
-                names.add(root.id)
+                (names if is_whole(node) else parts).add(root.id)
         elif isinstance(node, ast.Call) and node.args and isinstance(node.args[0], ast.Name):
             function = node.func
             called = getattr(function, "attr", None) or getattr(function, "id", "")
             if str(called).startswith("atomic"):
                 names.add(node.args[0].id)
+    names |= parts
     for _ in copied:
-        names.update(source for target, source in copied if target in names)
-    return names
+        for found in (names, parts):
+            found.update(source for target, source in copied if target in found)
+    return names, parts
 
 
 class LocalNames:
@@ -68,7 +77,7 @@ class LocalNames:
         self.early = any(isinstance(inner, ast.Return) and inner is not node.body[-1] for inner in own)
         self.enclosing = enclosing | local
         self.liveness: Liveness = analyze_liveness(node.body, inners)
-        self.aliases = find_aliases(inners)
+        self.aliases, self.parts = find_aliases(inners)
         # open constructs around a statement: loops, and `with` and `finally` blocks
         self.around: list[str] = []
         self._count = 0

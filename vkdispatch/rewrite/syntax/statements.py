@@ -44,7 +44,7 @@ def rewrite_function(node: ast.FunctionDef, enclosing: frozenset[str]) -> ast.Fu
         prologue.append(ast.If(constant(0), [nothing], []))
     every = sorted(names.enclosing & (names.assigned | set(names.parameters)) | names.free)
     cells = make_function("_vd_cells", [ast.Return(ast.Tuple([load(name) for name in every], ast.Load()))])
-    sets = (names.free, names.rebound, names.aliases, names.globals)
+    sets = (names.free, names.rebound, names.aliases, names.parts, names.globals)
     mentioned = tuple(sorted(names.mentioned - names.enclosing - names.free - names.globals))
     lists = (tuple(sorted(each)) for each in sets)
     facts = (node.name, names.early, tuple(names.parameters), *lists, mentioned)
