@@ -35,6 +35,23 @@ def explain_variables() -> str:
     return ""
 
 
+def explain_limits() -> str:
+    """Return how the address space of this process is limited, which drivers may exceed.
+
+    The text starts with a space; it is empty without such a limit.
+    """
+    try:
+        import resource
+    except ImportError:  # there is none on Windows
+        return ""
+    memory, _ = resource.getrlimit(resource.RLIMIT_AS)
+    return (
+        ""
+        if memory == resource.RLIM_INFINITY
+        else f" This process may use {memory >> 20} MiB of address space (ulimit -v), which may be too little."
+    )
+
+
 def _find_faults(value: str) -> Iterator[str]:
     for path in filter(None, value.split(os.pathsep)):
         manifests = glob.glob(os.path.join(glob.escape(path), "*.json")) if os.path.isdir(path) else [path]
