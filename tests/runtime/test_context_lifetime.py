@@ -523,9 +523,10 @@ def pinned(it):
 uses = [
     record, view, transform, pinned,
     lambda it: it.buffer.read(0), lambda it: it.buffer.write(ones), lambda it: it.image.read(),
-    lambda it: scale(it.buffer, 1.0), lambda it: scale(it.buffer, alpha=1.0), lambda it: scale_checked(it.buffer, 1.0),
+    lambda it: scale(it.buffer, 1.0), lambda it: scale(it.buffer, alpha=1.0),
+    lambda it: scale_checked(it.buffer, 1.0), lambda it: repr((it.buffer, it.graph, it.buffer.context)),
     lambda it: vd.sum(it.buffer).read(0), lambda it: vd.sort(it.buffer).read(0), lambda it: it.graph.submit(),
-    lambda it: (vnp.asarray(it.buffer) + 1).numpy(), lambda it: repr((it.buffer, it.graph, it.buffer.context)),
+    lambda it: (vnp.asarray(it.buffer) + 1).numpy(),
     lambda it: vd.queue_wait_idle(), lambda it: vd.record_event(0).wait(), lambda it: np.asarray(it.buffer),
     lambda it: vd.random.Generator(1).permutation(50).read(0), lambda it: it.buffer.__copy__().read(0),
     lambda it: vd.share(it.buffer), lambda it: vd.Buffer(64, vd.float32).destroy(),
@@ -540,15 +541,18 @@ def use_often(use, it, stop):
     while not stop.is_set():
         try: use(it)
         except vd.VkDispatchError as error:
-            if "belongs to another context" in str(error) or "driver rejected" in str(error): foreign.append(error)
+            if any(words in str(error) for words in ("belongs to another context", "driver rejected")):
+                foreign.append(error)
             return
         except BaseException as error:
             foreign.append(error)
             return
 for round in range(ROUNDS):
     it, stop = It(), threading.Event()
-    threads = [threading.Thread(target=use_often, args=(use, it, stop), daemon=True) for use in chances.sample(uses, 4)]
-    for thread in threads: thread.start()
+    threads = []
+    for use in chances.sample(uses, 4):
+        threads.append(threading.Thread(target=use_often, args=(use, it, stop), daemon=True))
+        threads[-1].start()
     threading.Event().wait(chances.random() * 0.01)
     end = chances.choice([destroy_context, vd.get_context().close, it.buffer.destroy, it.view.destroy])
     try: end()

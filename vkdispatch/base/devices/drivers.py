@@ -45,11 +45,9 @@ def explain_limits() -> str:
     except ImportError:  # there is none on Windows
         return ""
     memory, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return (
-        ""
-        if memory == resource.RLIM_INFINITY
-        else f" This process may use {memory >> 20} MiB of address space (ulimit -v), which may be too little."
-    )
+    if memory == resource.RLIM_INFINITY:
+        return ""
+    return f" The limit of {memory >> 20} MiB of address space (ulimit -v) may be too low."
 
 
 def _find_faults(value: str) -> Iterator[str]:
