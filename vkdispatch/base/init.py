@@ -156,8 +156,8 @@ def no_driver_error(reason: str) -> BackendUnavailableError:
         "vulkan",
         f"Vulkan cannot run on this machine: {reason}.{explain_variables()}{explain_limits()} Install the "
         "GPU vendor's Vulkan driver, or a CPU driver, which needs no GPU (Debian, Ubuntu: apt install "
-        "libvulkan1 mesa-vulkan-drivers). If one is installed, set VK_LOADER_DEBUG=error,driver to see why the loader "
-        "does not use it.",
+        "libvulkan1 mesa-vulkan-drivers). If one is installed, set VK_LOADER_DEBUG=error,driver to see why "
+        "the loader does not use it.",
     )
 
 
