@@ -487,9 +487,15 @@ _KEPT = {
     "permutation": ("return vd.sort(vd.random.Generator(1).permutation(999))", "np.arange(999)"),
     "sum": ("return vd.sum(vd.asbuffer(np.arange(1 << 16, dtype=np.int32)))", "(1 << 15) * ((1 << 16) - 1)"),
     "cumsum": ("return vd.cumsum(vd.asbuffer(np.ones(1 << 16, np.int32)))", "np.arange(1, (1 << 16) + 1)"),
-    "fft": ("a = vd.asbuffer(X + 0j); vd.fft.fft(a); return a", "np.fft.fft(X)"),
-    "vkfft": ("a = vd.asbuffer(X[:990].astype(np.complex64)); vd.vkfft.fft(a); return a", "np.fft.fft(X[:990])"),
-    "histogram": ("return vd.histogram(vd.asbuffer(X), 10, range=(-100, 100))[0]", "np.histogram(X, 10, (-100, 100))[0]"),
+    "fft": ("a = vd.asbuffer(X + np.complex64(0)); vd.fft.fft(a); return a", "np.fft.fft(X)"),
+    "vkfft": (
+        "a = vd.asbuffer(X[:990].astype(np.complex64)); vd.vkfft.fft(a); return a",
+        "np.fft.fft(X[:990])",
+    ),
+    "histogram": (
+        "return vd.histogram(vd.asbuffer(X), 10, range=(-100, 100))[0]",
+        "np.histogram(X, 10, (-100, 100))[0]",
+    ),
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -182,3 +182,61 @@ def test_default_dtype(float32_by_default: None) -> None:
     for given in (*data, _Exported(np.array([1.5]))):
         assert vnp.asarray(given).dtype == np.float64
     assert vnp.linspace(np.float64(0), 1, 3).dtype == np.float64
+
+
+_X = np.ones(3, np.float32)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: vnp.zeros(2**63),
+        lambda: vnp.zeros((0, 2**63)),
+        lambda: vnp.empty((2**32, 2**32)),
+        lambda: vnp.empty_like(_X, shape=2**63),
+        lambda: vnp.ones(2**64),
+        lambda: vnp.full((2**31, 2**31, 2**31), 1),
+        lambda: vnp.eye(2**32),
+        lambda: vnp.eye(3, 2**63),
+        lambda: vnp.identity(2**64),
+        lambda: vnp.tri(2**40),
+        lambda: vnp.tri(2**64),
+        lambda: vnp.arange(2**62),
+        lambda: vnp.arange(2**70),
+        lambda: vnp.linspace(0, 1, 2**63),
+        lambda: vnp.logspace(0, 1, 2**63),
+        lambda: vnp.geomspace(1, 2, 2**63),
+        lambda: vnp.diag(vnp.asarray(_X), 2**62),
+        lambda: vnp.diagflat(vnp.asarray(_X), 2**62),
+        lambda: vnp.indices((2**32, 2**32)),
+        lambda: vnp.repeat(vnp.asarray(_X), 2**63),
+        lambda: vnp.tile(vnp.asarray(_X), (2**40, 2**40)),
+        lambda: vnp.broadcast_to(vnp.asarray(_X)[0], (2**40, 2**40)),
+        lambda: (
+            vnp.broadcast_to(vnp.asarray(_X)[0], 2**40)[:, None] + vnp.broadcast_to(vnp.asarray(_X)[0], 2**40)
+        ),
+        lambda: vnp.pad(vnp.asarray(_X), 2**62),
+        lambda: vnp.resize(vnp.asarray(_X), 2**63),
+        lambda: vnp.fft.fft(vnp.asarray(_X), 2**63),
+        lambda: vnp.random.default_rng(0).random((2**40, 2**40)),
+        lambda: vd.Buffer(2**63, vd.float32),
+        lambda: vd.Buffer((2**32, 2**32), vd.float32),
+        lambda: vd.random.Generator(1).random(2**63),
+    ],
+)
+def test_shapes_of_more_elements_than_any_memory(call: Callable[[], Any]) -> None:
+    """NumPy raises ValueError or MemoryError, and so does this, in classes of its own."""
+    with pytest.raises((ValueError, MemoryError)) as caught:
+        call()
+    assert isinstance(caught.value, vd.VkDispatchError)
+
+
+def test_integers_that_no_dtype_holds_are_overflow_errors_of_ours() -> None:
+    for call in (
+        lambda: vnp.full(3, 10**400),
+        lambda: vnp.asarray(_X) + 10**400,
+        lambda: vnp.ones(2, np.int8) + 300,
+    ):
+        with pytest.raises(OverflowError) as caught:
+            call()
+        assert isinstance(caught.value, vd.VkDispatchError)

@@ -765,11 +765,11 @@ def end(how: str) -> None:
     _last = (context, hold, things)
     if how == "after_a_close":
         interrupt(just(context.close), hold)
-    elif how == "after_a_wait":
+    elif how in ("after_a_wait", "after_a_message"):
         try:
             interrupt(just(vd.queue_wait_idle), hold)
         finally:
-            _press_when(_is_ending)
+            _press_when(_is_ending if how == "after_a_wait" else _hear("press Ctrl-C to leave now"))
     elif own:
         _press_often()
     else:
@@ -777,6 +777,19 @@ def end(how: str) -> None:
     print("good", flush=True)
     if how == "after_a_wait":
         raise KeyboardInterrupt
+
+
+def _hear(words: str) -> Callable[[], bool]:
+    """Return what tells whether words were written to `sys.stderr`."""
+    heard, write = threading.Event(), sys.stderr.write
+
+    def listen(text: str) -> int:
+        if words in text:
+            heard.set()
+        return write(text)
+
+    sys.stderr.write = listen  # type: ignore[method-assign]
+    return heard.is_set
 
 
 def _press_often() -> None:

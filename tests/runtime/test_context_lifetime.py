@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import subprocess
 import threading
 import weakref
@@ -17,6 +18,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.kompute as kp
+import vkdispatch_native as native
 from vkdispatch import vkfft
 from vkdispatch.codegen.abreviations import Buff, Const, f32
 from vkdispatch.orders import Accel, Order
@@ -492,3 +494,113 @@ def test_contexts_may_be_open_at_the_exit(run_python: RunPython) -> None:
     result = run_python(_AT_THE_END, str(Path(__file__).parent))
     assert result.returncode == 0, result.stderr
     assert result.stdout.splitlines()[-1] == "done"
+
+
+RACES = """
+import random, sys, threading
+import numpy as np
+import vkdispatch as vd, vkdispatch.codegen as vc, vkdispatch.numpy as vnp
+from vkdispatch.base.context import destroy_context
+from tests.runtime.test_context_lifetime import scale, scale_checked
+sys.setswitchinterval(1e-5)
+ones, chances = np.ones(64, np.float32), random.Random(0)
+def record(it):
+    graph = vd.CommandGraph()
+    scale(it.buffer, 1.0, graph=graph)
+    vd.cumsum(it.buffer, graph=graph)
+    graph.submit()
+def view(it):
+    it.buffer.view(vd.uint32).read(0)
+    it.view.read(0)
+def transform(it):
+    data = vd.asbuffer(ones.astype(np.complex64))
+    vd.fft.fft(data)
+    vd.vkfft.fft(data)
+def pinned(it):
+    block = vd.empty_pinned(64, np.float32)
+    it.buffer.read_async().result()
+    it.buffer.write_async(block).wait()
+uses = [
+    record, view, transform, pinned,
+    lambda it: it.buffer.read(0), lambda it: it.buffer.write(ones), lambda it: it.image.read(),
+    lambda it: scale(it.buffer, 1.0), lambda it: scale(it.buffer, alpha=1.0),
+    lambda it: scale_checked(it.buffer, 1.0), lambda it: repr((it.buffer, it.graph, it.buffer.context)),
+    lambda it: vd.sum(it.buffer).read(0), lambda it: vd.sort(it.buffer).read(0), lambda it: it.graph.submit(),
+    lambda it: (vnp.asarray(it.buffer) + 1).numpy(),
+    lambda it: vd.queue_wait_idle(), lambda it: vd.record_event(0).wait(), lambda it: np.asarray(it.buffer),
+    lambda it: vd.random.Generator(1).permutation(50).read(0), lambda it: it.buffer.__copy__().read(0),
+    lambda it: vd.share(it.buffer), lambda it: vd.Buffer(64, vd.float32).destroy(),
+]
+class It:
+    def __init__(self):
+        self.buffer, self.graph = vd.asbuffer(ones), vd.CommandGraph()
+        self.view, self.image = self.buffer.view(vd.int32), vd.Image2D((8, 8), vd.float32, 1)
+        scale(self.buffer, 1.0, graph=self.graph)
+foreign = []
+def use_often(use, it, stop):
+    while not stop.is_set():
+        try: use(it)
+        except vd.VkDispatchError as error:
+            if any(words in str(error) for words in ("belongs to another context", "driver rejected")):
+                foreign.append(error)
+            return
+        except BaseException as error:
+            foreign.append(error)
+            return
+for round in range(ROUNDS):
+    it, stop = It(), threading.Event()
+    threads = []
+    for use in chances.sample(uses, 4):
+        threads.append(threading.Thread(target=use_often, args=(use, it, stop), daemon=True))
+        threads[-1].start()
+    threading.Event().wait(chances.random() * 0.01)
+    end = chances.choice([destroy_context, vd.get_context().close, it.buffer.destroy, it.view.destroy])
+    try: end()
+    except vd.VkDispatchError: pass
+    it.graph.destroy()
+    it.image.destroy()
+    stop.set()
+    for thread in threads: thread.join()
+print(foreign or "good")
+"""
+
+
+@vd.shader("data.size")
+def scale(data: Buff[f32], alpha: Const[f32]) -> None:
+    i = vc.global_invocation_id().x
+    data[i] = data[i] * alpha
+
+
+@vd.shader("data.size", check=True)
+def scale_checked(data: Buff[f32], alpha: Const[f32]) -> None:
+    i = vc.global_invocation_id().x
+    data[i] = data[i] * alpha
+
+
+def test_what_ends_while_threads_use_it_raises_errors_of_ours(run_python: RunPython) -> None:
+    paths = os.pathsep.join(filter(None, [str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH")]))
+    done = run_python(RACES.replace("ROUNDS", "10"), PYTHONPATH=paths, timeout=600)
+    assert (done.stdout, done.returncode) == ("good\n", 0), done.stdout + done.stderr
+
+
+def test_objects_that_were_destroyed_below_raise_errors_of_ours() -> None:
+    """As for a thread that has looked at the object before another one destroyed it."""
+    with vd.use_context(vd.Context([0], [[0]])) as context:
+        buffer, graph = vd.asbuffer(np.ones(4, np.float32)), vd.CommandGraph()
+        scale(buffer, 1.0, graph=graph)
+        memory, commands, (plan, *_) = buffer._native, graph._native, graph.parents.values()
+        graph.destroy()
+        buffer.destroy()
+        plan.destroy()
+        for use, what in (
+            (lambda: memory.read_into(0, bytearray(16)), "the buffer was destroyed"),
+            (lambda: memory.write(0, bytes(16)), "the buffer was destroyed"),
+            (lambda: commands.submit(0, b"", 1), "the command list was destroyed"),
+            (lambda: plan._native.id, "the compute plan was destroyed"),
+        ):
+            with pytest.raises(vd.UsageError, match=what):
+                use()
+        context.close()
+        for use in (lambda: context._native.wait_idle(), lambda: native.Buffer(context._native, 4)):
+            with pytest.raises(vd.UsageError, match="the context was closed"):
+                use()

@@ -56,6 +56,8 @@ def test_an_interrupt_ends_the_end_of_a_context_that_is_dropped(run_python: RunP
         ("own", ["good"]),
         # The interrupt of a wait, which nobody catches; the next one ends the process.
         ("after_a_wait", ["good", "pressed"]),
+        # It was caught, and the process says what it waits for.
+        ("after_a_message", ["good", "pressed"]),
         # The context is given up already: the exit does not wait.
         ("after_a_close", ["good"]),
     ],

@@ -222,3 +222,29 @@ def test_threads_may_load_names_at_once(run_python: RunPython) -> None:
         "print(len(found), len({frozenset(map(id, values)) for values in found}))\n"
     )
     assert (done.stdout, done.stderr) == ("8 1\n", "")
+
+
+def test_subinterpreters_are_refused(run_python: RunPython) -> None:
+    """A process that had used the module in one never ended."""
+    modules = pytest.importorskip("_xxsubinterpreters", reason="Python 3.13 calls it otherwise").__name__
+    done = run_python(
+        f"import {modules} as interpreters\n"
+        "try: interpreters.run_string(interpreters.create(), 'import vkdispatch_native')\n"
+        "except interpreters.RunFailedError as error: print(error)\n"
+    )
+    assert "ImportError" in done.stdout and "main interpreter only" in done.stdout, done.stdout + done.stderr
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("limit", ["resource.RLIMIT_AS, (500 << 20,) * 2", "resource.RLIMIT_NPROC, (1, 1)"])
+def test_a_limit_at_the_start_is_named(run_python: RunPython, limit: str) -> None:
+    """Whether the driver or a thread of the module does not get what it needs."""
+    done = run_python(
+        "import resource\n"
+        "import numpy as np, vkdispatch as vd\n"
+        f"resource.setrlimit({limit})\n"
+        "try: print(vd.asbuffer(np.ones(2, np.float32)).read(0))\n"
+        "except vd.VkDispatchError as error: print(error)\n",
+        OPENBLAS_NUM_THREADS="1",
+    )
+    assert "ulimit" in done.stdout or done.stdout == "[1. 1.]\n", done.stdout + done.stderr

@@ -283,7 +283,7 @@ class _ManagedVersioned(ctypes.Structure):
 class Handmade:
     """An array whose capsule is made by hand: a good one of four float32 with changes. It has no deleter."""
 
-    def __init__(self, array: Array, versioned: bool, **changes: Any) -> None:
+    def __init__(self, array: np.ndarray[Any, Any], versioned: bool, **changes: Any) -> None:
         self.kept = made = _ManagedVersioned(1, 0) if versioned else _Managed()
         shape, strides = changes.get("shape", (4,)), changes.get("strides")
         as_lengths = lambda lengths: None if lengths is None else (ctypes.c_int64 * len(lengths))(*lengths)  # noqa: E731

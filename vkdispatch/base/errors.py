@@ -58,7 +58,7 @@ class ArgumentValueError(VkDispatchError, ValueError):
     """An argument has the right type but an invalid value."""
 
 
-class ArgumentOverflowError(ArgumentValueError, OverflowError):
+class ArgumentOverflowError(VkDispatchError, OverflowError):
     """A Python integer does not fit the dtype that it is for."""
 
 

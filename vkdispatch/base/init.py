@@ -150,14 +150,14 @@ def _load_vulkan(debug: bool) -> None:
 
 def no_driver_error(reason: str) -> BackendUnavailableError:
     """Return the error that says why Vulkan cannot run on this machine and what to install."""
-    from vkdispatch.base.devices.drivers import explain_variables
+    from vkdispatch.base.devices.drivers import explain_limits, explain_variables
 
     return BackendUnavailableError(
         "vulkan",
-        f"Vulkan cannot run on this machine: {reason}.{explain_variables()} Install the GPU vendor's Vulkan "
-        "driver, or a CPU driver, which needs no GPU (Debian, Ubuntu: apt install libvulkan1 "
-        "mesa-vulkan-drivers). If one is installed, set VK_LOADER_DEBUG=error,driver to see why the loader "
-        "does not use it.",
+        f"Vulkan cannot run on this machine: {reason}.{explain_variables()}{explain_limits()} Install the "
+        "GPU vendor's Vulkan driver, or a CPU driver, which needs no GPU (Debian, Ubuntu: apt install "
+        "libvulkan1 mesa-vulkan-drivers). If one is installed, set VK_LOADER_DEBUG=error,driver to see why "
+        "the loader does not use it.",
     )
 
 

@@ -176,7 +176,7 @@ class CommandGraph(CommandList):
     @internal
     @contextmanager
     def recording_whole(self) -> Iterator[None]:
-        """Keep what is recorded only if nothing is raised: a call that failed does not run with later ones."""
+        """Keep what is recorded only if nothing is raised: a failed call does not run with later ones."""
         with self._lock:
             mark = self._mark()
             try:
@@ -498,12 +498,12 @@ class CommandGraph(CommandList):
         self.diagnostics.observe(launch, [probe for _, probe in arguments.probes])
 
     def _send(self, rows: Rows, instances: int, queue_index: int) -> None:
-        """Submit, and clear the recording if it is to be: it does not run again, whatever a wait ends with."""
+        """Submit, and clear the recording if it is to be: it does not run again if a wait is interrupted."""
         try:
             self._submit_rows(rows, instances, queue_index)
         except OutOfDeviceMemoryError:
             # a cached buffer whose upload failed
-            if not any([renew_contents(parent) for parent in self.parents.values()]):
+            if not sum(map(renew_contents, self.parents.values())):
                 raise
             self._submit_rows(rows, instances, queue_index)
         if self._reset_on_submit:

@@ -285,7 +285,9 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         check_values(kernel.who, kernel.parameters, values, context, None)
         extent = kernel.compute_extent(size, values)
         if 0 in extent:
-            raise ArgumentValueError(f"{kernel.who}: autotune: exec_size: {extent} has no invocations to time")
+            raise ArgumentValueError(
+                f"{kernel.who}: autotune: exec_size: {extent} has no invocations to time"
+            )
 
         def make_trial(local_size: int) -> ShaderFunction:
             return ShaderFunction(

@@ -35,6 +35,21 @@ def explain_variables() -> str:
     return ""
 
 
+def explain_limits() -> str:
+    """Return how the address space of this process is limited, which drivers may exceed.
+
+    The text starts with a space; it is empty without such a limit.
+    """
+    try:
+        import resource
+    except ImportError:  # there is none on Windows
+        return ""
+    memory, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if memory == resource.RLIM_INFINITY:
+        return ""
+    return f" The limit of {memory >> 20} MiB of address space (ulimit -v) may be too low."
+
+
 def _find_faults(value: str) -> Iterator[str]:
     for path in filter(None, value.split(os.pathsep)):
         manifests = glob.glob(os.path.join(glob.escape(path), "*.json")) if os.path.isdir(path) else [path]

@@ -63,9 +63,10 @@ def number_as(value: Any, kind: Kind, name: str = "value") -> Any:
         return number
     if kind.kind == "b":
         return bool(value)
-    if kind.kind == "c":
-        return complex(kind.type(value))
-    return float(kind.type(value))
+    try:
+        return complex(kind.type(value)) if kind.kind == "c" else float(kind.type(value))
+    except OverflowError as error:
+        raise ArgumentOverflowError(f"{name}: {error}, which {kind} is") from None
 
 
 def describe_operand(value: object) -> Any:

@@ -200,7 +200,9 @@ def host_data(obj: Any, kind: Kind | None = None) -> "np.ndarray[Any, Any]":
             data = np.asarray(nested)
             if data.dtype.kind == "O" and data.size and _are_numbers(data):
                 if kind is None:
-                    raise ArgumentOverflowError(f"obj: a Python integer fits no dtype of integers, in {obj!r:.60}")
+                    raise ArgumentOverflowError(
+                        f"obj: a Python integer fits no dtype of integers, in {obj!r:.60}"
+                    )
                 data = np.asarray(nested, kind)
             elif kind is not None and data.dtype.kind in "iufc" and kind.kind in "iuf":
                 data = np.asarray(nested, kind)  # NumPy refuses Python numbers that do not fit

@@ -95,7 +95,7 @@ class FastPath:
             return False
         except (VulkanError, UsageError, OutOfDeviceMemoryError):
             # The checking path says what happened to the context, and writes constants that a failure took.
-            if any([renew_contents(each) for each in self.constants]):
+            if sum(map(renew_contents, self.constants)):
                 return False
             if self._kernels[0].plan.context.usable:
                 raise
