@@ -10,19 +10,21 @@ from __future__ import annotations
 from typing import Any
 
 from .edge_sources import write_edge
-from .source_features import Features
 from .source_model import RANGES
+from .source_structures import TEXT, Structures
 from .source_tree import Block, Buffer, Clause, Line, Parts, Program, Statement, Value
 from .source_values import BOOL, FLOAT, INT, SLOTS, SMALL, Scope
 
 FEATURES = (
     "base", "reads", "alias", "functions", "conversions", "narrow", "wide", "floats", "vectors", "shared",
     "subgroups", "atomics", "edges", "partial", "loops", "arithmetic",
+    "structures",
 )  # fmt: skip
 
 
 # Functions that programs of a feature may call.
 _FUNCTIONS = (
+    ("structures", TEXT),
     (
         "reads",
         """def poke(buffer, place, value):
@@ -78,7 +80,7 @@ _FUNCTIONS = (
 )
 
 
-class Writer(Features):
+class Writer(Structures):
     """Writes one program."""
 
     # -- the program
@@ -180,7 +182,9 @@ class Writer(Features):
         self.memory(total)
         for feature, text in _FUNCTIONS:
             if self.barriers if feature == "shared" else self.has(feature):
-                self.functions.append(Line([[row] for row in text.splitlines()]))
+                self.functions.append(
+                    Line([[row] for row in text.splitlines()], fixed=feature == "structures")
+                )
         if self.has("functions"):
             wide = [Value((), INT, -SMALL, SMALL)] * 2
             self.made += [
@@ -223,6 +227,8 @@ class Writer(Features):
         if not (self.has("reads") or self.has("vectors")):
             # with code of the GPU, names held copies before they always did
             body.append(Line([["if i == 1000:"], [f"    p[i * {SLOTS}] = 0"]], fixed=True))
+        if self.has("structures"):
+            body.append(self.declare_structures())
         return [*body, *(self._declare(0) for _ in range(3))]
 
     def lanes(self, exec_size: tuple[int, ...], local_size: tuple[int, ...]) -> list[Parts]:
@@ -259,7 +265,7 @@ class Writer(Features):
             element = self.elements[name]
             stored = self.coerced(value, Value((), INT, element.low, element.high))
             found.append(Line([[f"{name}[i * {SLOTS} + {self.random.randrange(SLOTS)}] = ", stored]]))
-        return found
+        return [*found, *self.store_structures(SLOTS)] if self.has("structures") else found
 
 
 def write(seed: int, features: tuple[str, ...]) -> Program:

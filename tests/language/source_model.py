@@ -16,6 +16,8 @@ from typing import Any
 
 import numpy as np
 
+from . import source_items
+
 RANGES: dict[str, tuple[int, int]] = {
     f"{sign}{bits}": (0, (1 << bits) - 1) if sign == "u" else (-(1 << (bits - 1)), (1 << (bits - 1)) - 1)
     for sign in "iu"
@@ -227,6 +229,7 @@ def language(ids: Ids, local_size: tuple[int, ...], wraps: bool) -> Any:
         return ids.shared.setdefault(name, Cells(kind, [None] * size))
 
     vc.shared_buffer = shared_buffer
+    vc.local_array = source_items.local_array
     for kind in (*RANGES, "f32"):
         setattr(vc, kind, kind)
     vc.range, vc.min, vc.max, vc.abs = range, min, max, abs
@@ -279,7 +282,23 @@ class _Rewriter(ast.NodeTransformer):
                 return ast.Yield(None)
         if isinstance(node.func, ast.Name) and node.func.id in self.waiting:
             return ast.YieldFrom(node)
+        if isinstance(node.func, ast.Name):
+            node.args = list(map(_copied, node.args))
         return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.value, ast.Tuple):
+            node.value.elts = list(map(_copied, node.value.elts))
+        node.value = _copied(node.value)
+        return node
+
+
+def _copied(node: ast.expr) -> ast.expr:
+    """Copy a structure that is read from an array."""
+    if not isinstance(node, (ast.Subscript, ast.Attribute)):
+        return node
+    return ast.Call(ast.Name("_copied", ast.Load()), [node], [])
 
 
 def _at(node: ast.Subscript) -> ast.Call:
@@ -316,15 +335,19 @@ def run(
     waiting = _waiting(tree)
     # a kernel's own name is not called
     tree = ast.fix_missing_locations(_Rewriter(waiting - {"kernel"}).visit(tree))
-    tree.body = [node for node in tree.body if not isinstance(node, ast.Import)]
+    tree.body = [node for node in tree.body if not isinstance(node, (ast.Import, ast.ImportFrom))]
     cells = [Cells(kind, data, wraps=wraps) for kind, data in buffers]
     ids = Ids()
     namespace: dict[str, Any] = {
         "vc": language(ids, local_size, wraps),
         "math": math,
+        "vd": source_items.Types,
+        "dataclass": source_items.structure,
+        "_copied": source_items.copied,
         "__builtins__": builtins,
+        "__name__": "model",
     }
-    exec(compile(tree, "<model>", "exec"), namespace)
+    exec(compile(tree, "<model>", "exec", dont_inherit=True), namespace)
     kernel = namespace["kernel"]
     parameters = [cells[place] for place in arguments]
     size, local = (*exec_size, 1, 1)[:3], (*local_size, 1, 1)[:3]

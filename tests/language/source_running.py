@@ -72,7 +72,7 @@ def build(program: Program) -> Any:
     name = f"<program {abs(hash(source))}>"
     linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
     namespace: dict[str, Any] = {"__name__": "random_kernel"}
-    exec(compile(source, name, "exec"), namespace)
+    exec(compile(source, name, "exec", dont_inherit=True), namespace)
     try:
         return vd.shader(
             exec_size=program.exec_size,
