@@ -113,7 +113,7 @@ def _floor_divide(x: Any, y: Any, kind: Kind) -> Any:
     if x.var_type is dt.float16:
         wide = _floor_divide(x.to_dtype(dt.float32), y.to_dtype(dt.float32), float32)
         return wide.to_dtype(dt.float16)
-    rest = _fmod_float(x, y).to_register()
+    rest = vc.fmod(x, y).to_register()
     borrowed = vc.logical_and(rest != 0, (rest < 0) != (y < 0))
     whole = vc.precise(_quotient(x - rest, y))
     quotient = vc.select(borrowed, whole - _one(x), whole).to_register()
@@ -135,34 +135,6 @@ def _nan(x: Any) -> Any:
     return vc.to_dtype(x.var_type, vc.nan)
 
 
-def _float_remainder(x: Any, y: Any) -> Any:
-    """Remainder with the sign of the divisor, as Python has it."""
-    rest = _fmod_float(x, y).to_register()
-    moved = vc.select(vc.logical_and(rest != 0, (rest < 0) != (y < 0)), rest + y, rest).to_register()
-    return vc.select(moved == 0, copy_sign(_zero(x), y), moved).to_register()
-
-
-def _fmod_float(x: Any, y: Any) -> Any:
-    """Exact remainder with the sign of the dividend, as C's `fmod`: by long division in binary."""
-    if x.var_type is dt.float16:
-        return _fmod_float(x.to_dtype(dt.float32), y.to_dtype(dt.float32)).to_dtype(dt.float16)
-    rest = _variable(vc.abs(x))
-    divisor = vc.abs(y).to_register()
-    proper = vc.logical_and(vc.logical_and(vc.isfinite(x), _not(vc.isnan(y))), y != 0)
-    usable = vc.logical_and(proper, vc.isfinite(y))
-    with vc.if_block(vc.logical_and(usable, rest >= divisor)):
-        step = _variable(divisor)
-        half = (rest * vc.to_dtype(x.var_type, 0.5)).to_register()
-        with vc.while_block(step <= half):
-            step[:] = step + step
-        with vc.while_block(step >= divisor):
-            with vc.if_block(rest >= step):
-                rest[:] = vc.precise(rest - step)
-            step[:] = step * vc.to_dtype(x.var_type, 0.5)
-    signed = copy_sign(rest, x)
-    return vc.select(proper, signed, _nan(x))
-
-
 @_wrap
 def _remainder(x: Any, y: Any, kind: Kind) -> Any:
     if kind.kind in "iu":
@@ -171,14 +143,7 @@ def _remainder(x: Any, y: Any, kind: Kind) -> Any:
         rest = vc.floor_mod(x, safe) if kind.kind == "i" else x % safe
         trivial = vc.logical_or(y == 0, y == -1) if kind.kind == "i" else y == 0
         return vc.select(trivial, _zero(x), rest)
-    return vc.select(
-        vc.logical_and(vc.isinf(y), vc.isfinite(x)), _remainder_of_infinity(x, y), _float_remainder(x, y)
-    )
-
-
-def _remainder_of_infinity(x: Any, y: Any) -> Any:
-    same = vc.logical_or((x < 0) == (y < 0), x == 0)
-    return vc.select(same, vc.select(x == 0, copy_sign(_zero(x), y), x), y)
+    return vc.floor_mod(x, y)
 
 
 @_wrap
@@ -191,7 +156,7 @@ def _fmod(x: Any, y: Any, kind: Kind) -> Any:
             y == -1, _zero(x), x - vc.to_dtype(x.var_type, _divide_towards_zero(x, safe)) * safe
         )
         return vc.select(y == 0, _zero(x), quotient)
-    return _fmod_float(x, y)
+    return vc.fmod(x, y)
 
 
 def _divide_towards_zero(x: Any, y: Any) -> Any:
@@ -246,19 +211,8 @@ def _power(x: Any, y: Any, kind: Kind) -> Any:
         return of_complex.power(x, y)
     if kind.kind not in "iu":
         return vc.pow(x, y)
-    result = vc.new_register(x.var_type, 1)
-    base, left = _variable(x), _variable(y)
-    with vc.while_block(left > 0):
-        with vc.if_block((left & 1) == 1):
-            result[:] = result * base
-        base[:] = base * base
-        left[:] = left >> 1
-    if kind.kind == "i":
-        # NumPy refuses negative exponents that it sees; the inverse of other integers is 0
-        odd = (y & 1) == 1
-        inverse = vc.select(x == 1, _one(x), vc.select(x == -1, vc.select(odd, x, _one(x)), _zero(x)))
-        return vc.select(y < 0, inverse, result)
-    return result
+    # NumPy refuses negative exponents that it sees; the inverse of other integers is 0
+    return x**y
 
 
 @_wrap
