@@ -313,3 +313,120 @@ def test_a_counter_does_not_outlive_its_loop() -> None:
             with vc.for_block(3) as n:
                 pass
             out[0] = n
+
+
+_LOW, _HIGH = -(1 << 31), (1 << 31) - 1
+
+
+def _reversed_total(numbers: Any, total: Any) -> Any:
+    last = -9
+    for k in numbers:
+        if k == 4:
+            continue
+        total = total * 3 + k
+        last = k
+    return total * 5 + last
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "step"),
+    [
+        (0, 5, 1),
+        (0, 5, 2),
+        (3, 17, 4),
+        (5, -7, -3),
+        (2, 2, 1),
+        (9, -9, -1),
+        (0, 3, 0),
+        (_HIGH - 3, _HIGH, 3),
+        (_LOW + 5, _LOW + 4, -3),
+        (_HIGH - 9, _HIGH, 1),
+        (_LOW + 4, _LOW, -1),
+    ],
+)
+def test_reversed_ranges(start: int, stop: int, step: int) -> None:
+    @vd.shader("out.size")
+    def kernel(out: Buff[i32], a: Const[i32], b: Const[i32], s: Const[i32]) -> None:
+        i = vc.global_invocation_id().x
+        out[4 * i] = _reversed_total(reversed(range(a, b, s)), 1)
+        out[4 * i + 1] = _reversed_total(reversed(range(b & 15)), 2)
+        out[4 * i + 2] = _reversed_total(reversed(range(a, b if s > 0 else a, 3)), 3)
+        out[4 * i + 3] = _reversed_total(reversed(range(a, b if s < 0 else a, -2)), 4)
+
+    def run(numbers: range, total: int) -> int:
+        # an unsigned number as int32
+        return int((_reversed_total(reversed(numbers), total) + (1 << 31)) % (1 << 32) - (1 << 31))
+
+    expected = [
+        run(range(start, stop, step), 1) if step else run(range(0), 1),
+        run(range(stop & 15), 2),
+        run(range(start, stop if step > 0 else start, 3), 3),
+        run(range(start, stop if step < 0 else start, -2), 4),
+    ]
+    out, host = vd.asbuffer(np.zeros(4, np.int32)), np.zeros(4, np.int32)
+    kernel(out, start, stop, step, exec_size=1)
+    kernel.interpret(host, start, stop, step, exec_size=1)
+    assert out.read(0).tolist() == host.tolist() == expected
+
+
+def test_counters_at_the_limits_of_their_types() -> None:
+    @vd.shader(1)
+    def kernel(
+        out: Buff[u32], low: Const[i32], high: Const[u32], byte: Buff[vd.uint8], word: Buff[i16]
+    ) -> None:
+        for k in range(high - 3, high):
+            out[0] = out[0] * 7 + k
+        for k in reversed(range(high - 3, high)):
+            out[1] = out[1] * 7 + k
+        for k in range(low + 3, low, -1):
+            out[2] = out[2] * 7 + k.to_dtype(u32)
+        for k in range(byte[0]):
+            out[3] += k
+        for k in range(word[0], word[1], -1000):
+            out[4] += k.to_dtype(u32)
+
+    top = (1 << 32) - 1
+    expected = [0] * 5
+    for k in (top - 3, top - 2, top - 1):
+        expected[0] = (expected[0] * 7 + k) % (1 << 32)
+    for k in (top - 1, top - 2, top - 3):
+        expected[1] = (expected[1] * 7 + k) % (1 << 32)
+    for k in range(_LOW + 3, _LOW, -1):
+        expected[2] = (expected[2] * 7 + k) % (1 << 32)
+    expected[3] = sum(range(255))
+    expected[4] = sum(range(32767, -32768, -1000)) % (1 << 32)
+    byte, word = np.array([255], np.uint8), np.array([32767, -32768], np.int16)
+    out, host = vd.asbuffer(np.zeros(5, np.uint32)), np.zeros(5, np.uint32)
+    kernel(out, _LOW, top, vd.asbuffer(byte), vd.asbuffer(word))
+    kernel.interpret(host, _LOW, top, byte, word)
+    assert out.read(0).tolist() == host.tolist() == expected
+
+
+@pytest.mark.parametrize("bounds", [(0, _HIGH, 2), (0, _LOW, -3), (_HIGH - 1, _HIGH, 2)])
+def test_counters_that_leave_their_types_are_refused(bounds: tuple[int, int, int]) -> None:
+    with pytest.raises(ValueError, match=r"one step behind .* does not fit in int32"):
+
+        @vd.shader(1)
+        def kernel(out: Buff[i32]) -> None:
+            for _ in vc.range(*bounds):
+                out[0] += 1
+
+    with pytest.raises(ValueError, match=r"for_block: one step behind"):
+
+        @vd.shader(1)
+        def blocks(out: Buff[i32]) -> None:
+            with vc.for_block(*bounds):
+                out[0] += 1
+
+
+def test_counters_that_leave_their_types_are_found_by_the_interpreter() -> None:
+    @vd.shader(1)
+    def computed(out: Buff[i32], n: Const[i32]) -> None:
+        for _ in range(n - 5, n, 3):
+            out[0] += 1
+
+    host = np.zeros(1, np.int32)
+    with pytest.raises(vd.LoopLimitError, match="the counter of a loop leaves int32"):
+        computed.interpret(host, _HIGH)
+    computed.interpret(host, _HIGH - 3)
+    assert host[0] == 2

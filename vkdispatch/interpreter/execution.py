@@ -313,6 +313,16 @@ class _Runner:
         # as many rounds as range() has
         rounds = np.where(step == 0, 0, np.maximum(0, -((start - stop) // safe)))
         counter = self.new_register(statement.counter).data
+        kind = np.iinfo(counter.dtype)
+        past = start + rounds * step
+        wraps = (rounds > 0) & ((past < kind.min) | (past > kind.max))
+        if wraps.any():
+            text = (
+                f"the counter of a loop leaves {statement.counter.dtype.name}, so that the loop does not end"
+            )
+            raise self.batch.make_error(
+                LoopLimitError, text, int(lanes.index[int(np.argmax(wraps))]), statement.loc
+            )
         loop = _Loop()
         self.loops.append(loop)
         of_lane = np.zeros(self.batch.width, np.int64)

@@ -20,6 +20,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
+from vkdispatch.codegen.execution.ranges import check_counter
 from vkdispatch.codegen.functions.elementwise import Value, gives_value
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.recording import Recorder
@@ -191,6 +192,7 @@ def _range_bounds(what: str, start: Any, stop: Any, step: Any) -> tuple[Expr, Ex
         counted = int32 if max(numbers) < 1 << 31 else uint32
         if not (fits(min(numbers), counted) and fits(max(numbers), counted)):
             raise located(ArgumentValueError, f"{what}: {start}, {stop}, {step} do not fit in 32 bits")
+        check_counter(what, counted, int(start), int(stop), int(step))
     first, last, change = (
         ex.cast(value, counted) if isinstance(value, Expr) else ex.literal(value, counted, what)
         for value in values

@@ -6,8 +6,8 @@ from typing import Any
 
 from vkdispatch.base.dtype import bool_
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.codegen.execution.ranges import GpuRange
-from vkdispatch.ir import Break, If, While
+from vkdispatch.codegen.execution.ranges import GpuRange, find_ends
+from vkdispatch.ir import Break, Expr, If, Op, While
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import here, located
 from vkdispatch.rewrite.branches.blocks import emit_single_round
@@ -115,8 +115,12 @@ def _record_for(
     loop.expect_counter(state, start)
     loop.declare_registers(state)
     loop.watch_breaks(orelse)
+    ends = recorder.declare(start.dtype, find_ends(start, stop, step), "ends") if items.is_reversed else None
     counter = recorder.open_for(start, stop, step, loop.target)
     with frame.open_entry(Entry("gpu loop", recorder.depth, loop)):
+        if ends is not None:
+            backward = Expr(Op.BINARY, counter.dtype, (ends, counter), "-")
+            counter = recorder.declare(counter.dtype, backward, loop.target or "index")
         signal = body(LocalValue(counter))
         if signal is None:
             loop.store_registers()
