@@ -634,3 +634,24 @@ def test_atomics_of_a_name_that_is_assigned_to() -> None:
     a = filled(3, i32, 1)
     kernel(a)
     assert a.read(0).tolist() == [7, 7, 7]
+
+
+@pytest.mark.parametrize("kind", [f32, c64, v2], ids=lambda kind: kind.name)
+def test_a_name_that_stores_reads_when_it_is_used(kind: Any) -> None:
+    def kernel(a: Any, b: Any) -> None:
+        i = vc.global_invocation_id().x
+        element = a[i]
+        element[:] = element + 4
+        doubled = element * 2
+        a[i] = a[i] * 0
+        b[i] = doubled + element
+        first, second = a[i + 3], a[i + 6]
+        first[:], second[:] = second, first
+
+    made = vd.shader(3, arg_type_annotations=[Buff[kind]] * 2)(kernel)
+    host = filled(9, kind).read(0)
+    host[:] = np.arange(9).reshape(9, *[1] * (host.ndim - 1))
+    a, b = buffer_of(kind, host), filled(3, kind)
+    made(a, b)
+    same(b.read(0), (host[:3] + 4) * 2)
+    same(a.read(0), np.concatenate([host[:3] * 0, host[6:], host[3:6]]))
