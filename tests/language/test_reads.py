@@ -525,6 +525,15 @@ def by_argument(a: Any, b: Any, i: Any, new: Any) -> None:
     store_to_all([b[i]], new)
 
 
+def by_a_list_of_a_name_on_the_gpu(a: Any, b: Any, i: Any, new: Any) -> None:
+    if i == 1000:
+        b[i] = a[i]
+    element = a[i]
+    store_to_all([element], new + new)
+    element[:] -= new
+    b[i] = element
+
+
 def by_argument_with_a_name(a: Any, b: Any, i: Any, new: Any) -> None:
     element = a[i]
     store_to(element, new)
@@ -562,7 +571,8 @@ def of_shared_memory(a: Any, b: Any, i: Any, new: Any) -> None:
 
 WAYS = (
     *(by_name, by_two_names, by_part_of_a_list, by_part_of_a_tuple, by_key, by_loop_target, by_argument),
-    *(by_argument_with_a_name, in_a_branch, in_a_loop, in_steps, of_shared_memory),
+    *(by_argument_with_a_name, by_a_list_of_a_name_on_the_gpu, in_a_branch, in_a_loop, in_steps),
+    *(of_shared_memory,),
 )
 
 

@@ -380,6 +380,9 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
             assign(place, value)
         if origin is not None:
             ShaderVariable(origin)[:] = ShaderVariable(place)
+            copied = recorder.copied_variables.get(id(place.value))
+            if copied is not None and is_part(copied.expr):
+                recorder.localize(copied, _read_anew(copied.expr))
         elif is_part(place) and not recorder.aliasing:
             recorder.localize(self, _read_anew(place))
 
