@@ -18,7 +18,7 @@ from .source_values import BOOL, FLOAT, INT, SLOTS, SMALL, Scope
 FEATURES = (
     "base", "reads", "alias", "functions", "conversions", "narrow", "wide", "floats", "vectors", "shared",
     "subgroups", "atomics", "edges", "partial", "loops", "arithmetic",
-    "structures",
+    "structures", "stores",
 )  # fmt: skip
 
 
@@ -36,6 +36,22 @@ _FUNCTIONS = (
         "vectors",
         """def touch(vector, value):
     vector.x = value""",
+    ),
+    (
+        "stores",
+        """def put(element, value):
+    element[:] = value""",
+    ),
+    (
+        "stores",
+        """def put_all(elements, value):
+    for element in elements:
+        element[:] = value""",
+    ),
+    (
+        "stores",
+        """def now(element):
+    return element""",
     ),
     (
         "shared",

@@ -30,6 +30,7 @@ class Features(Statements):
             ("subgroups", 4, self._subgroup),
             ("loops", 3, self._long_loop),
             ("loops", 2, self._loop_at_limit),
+            ("stores", 8, self._stores),
         ]
         return rules + [(weight, rule) for feature, weight, rule in of_kernels if self.has(feature)]
 
@@ -193,6 +194,52 @@ class Features(Statements):
         vector = Value((self.fresh("v"),), frozenset({kind}), element.low, element.high)
         self.scope.vectors.append((vector, kind))
         return Line([[f"{vector} = ", *value]])
+
+    def _stores(self, depth: int) -> Statement | None:
+        """Stores by a name of an element, or of a part of one, and what the name reads then."""
+        name = self.random.choice(self.owned)
+        kind, element = self.kind(name), self.elements[name]
+        part = ""
+        if not self.is_scalar(name) and self.chance(0.6):
+            letters = "xyzw"[: int(kind[-1])]
+            part = "." + "".join(self.random.sample(letters, self.random.randint(1, len(letters))))
+        count = len(part) - 1 if part else 0 if self.is_scalar(name) else int(kind[-1])
+
+        def value() -> Parts:
+            if self.is_scalar(name):
+                return [self.stored(name, self.any_value(name, 1))]
+            if count == 1:
+                return [self.component(element)]
+            parts = [part for _ in range(count) for part in (", ", self.component(element))]
+            return [f"vc.to_ivec{count}(", *parts[1:], ")"]
+
+        place, one, other = self.fresh("place"), self.slot(), self.slot()
+        form = self.random.randrange(4)
+        opening, closing = self.pick("[]", "()")
+        rows: list[Parts] = [[f"{place} = {name}[", one, f"]{part}"]]
+        if form == 0:
+            rows.append([f"{place}_too = {place}"])
+            place += "_too"
+        elif form == 1:
+            pair = [f"{opening}{name}[", other, f"]{part}, {name}[", one, f"]{part}{closing}"]
+            rows = [[f"{place} = ", *pair]]
+            place += "[1]"
+        for _ in range(self.random.randint(1, 2)):
+            form = self.random.randrange(6)
+            if form == 0:
+                rows.append([f"put({place}, ", *value(), ")"])
+            elif form == 1:
+                rows.append([f"put_all([{place}], ", *value(), ")"])
+            elif form == 2:
+                rows += [["if ", self.condition(1), ":"], [f"    {place}[:] = ", *value()]]
+            elif form == 3:
+                count_of = self.pick("range(2)", "vc.range(2)", "range(70)", "vc.range(i % 3)")
+                rows += [[f"for {self.fresh('n')} in {count_of}:"], [f"    {place}[:] = ", *value()]]
+            elif form == 4 and kind == "i32":
+                rows += [[f"{place}[:] += ", *value()], [f"{place}[:] %= {int(element.high) + 1}"]]
+            else:
+                rows.append([f"{place}[:] = ", *value()])
+        return Line([*rows, [f"{name}[", self.slot(), f"]{part} = now({place})"]])
 
     def component(self, element: Value) -> Value:
         return self.coerced(self.integer(1), Value((), INT, element.low, element.high))

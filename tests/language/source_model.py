@@ -12,7 +12,7 @@ import builtins
 import itertools
 import math
 from collections.abc import Callable, Generator, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -115,6 +115,9 @@ class Place:
     def set(self, value: Any) -> None:
         self.cells[self.index] = value
 
+    def part(self, letters: str) -> Part:
+        return Part(self, letters)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.get(), name)
 
@@ -122,6 +125,19 @@ class Place:
         vector = self.get()
         setattr(vector, name, value)
         self.set(vector)
+
+
+class Part:
+    """Components of an element, to be changed in place."""
+
+    def __init__(self, place: Place, letters: str) -> None:
+        self.place, self.letters = place, letters
+
+    def get(self) -> Any:
+        return getattr(self.place.get(), self.letters)
+
+    def set(self, value: Any) -> None:
+        setattr(self.place, self.letters, value)
 
 
 class Cells:
@@ -272,8 +288,25 @@ class _Rewriter(ast.NodeTransformer):
             node.value = _at(node.value)
         return node
 
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        target = node.targets[0]
+        if isinstance(target, ast.Name) and target.id.startswith("place"):
+            self.generic_visit(node)
+            return ast.Assign(node.targets, _reference(node.value), lineno=node.lineno)
+        self.generic_visit(node)
+        return ast.Expr(_call(target.value, "set", node.value)) if _is_whole(target) else node
+
+    def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
+        self.generic_visit(node)
+        if not _is_whole(node.target):
+            return node
+        value = ast.BinOp(_call(node.target.value, "get"), node.op, node.value)
+        return ast.Expr(_call(node.target.value, "set", value))
+
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
+        if isinstance(node.func, ast.Name) and node.func.id == "now":
+            return _call(node.args[0], "get")
         if isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Name):
             name = node.func.attr
             if name.startswith("atomic_") and isinstance(node.args[0], ast.Subscript):
@@ -301,8 +334,25 @@ def _copied(node: ast.expr) -> ast.expr:
     return ast.Call(ast.Name("_copied", ast.Load()), [node], [])
 
 
+def _call(owner: ast.expr, name: str, *values: ast.expr) -> ast.Call:
+    return ast.Call(ast.Attribute(owner, name, ast.Load()), list(values), [])
+
+
 def _at(node: ast.Subscript) -> ast.Call:
-    return ast.Call(ast.Attribute(node.value, "at", ast.Load()), [node.slice], [])
+    return _call(node.value, "at", node.slice)
+
+
+def _is_whole(target: ast.expr) -> TypeGuard[ast.Subscript]:
+    return isinstance(target, ast.Subscript) and isinstance(target.slice, ast.Slice)
+
+
+def _reference(node: ast.expr) -> ast.expr:
+    """Make the element, or the part of one, that a name is bound to a place."""
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return type(node)([_reference(each) for each in node.elts], ast.Load())
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Subscript):
+        return _call(_at(node.value), "part", ast.Constant(node.attr))
+    return _at(node) if isinstance(node, ast.Subscript) else node
 
 
 def _waiting(tree: ast.Module) -> set[str]:

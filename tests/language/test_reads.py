@@ -525,6 +525,15 @@ def by_argument(a: Any, b: Any, i: Any, new: Any) -> None:
     store_to_all([b[i]], new)
 
 
+def by_a_list_of_a_name_on_the_gpu(a: Any, b: Any, i: Any, new: Any) -> None:
+    if i == 1000:
+        b[i] = a[i]
+    element = a[i]
+    store_to_all([element], new + new)
+    element[:] -= new
+    b[i] = element
+
+
 def by_argument_with_a_name(a: Any, b: Any, i: Any, new: Any) -> None:
     element = a[i]
     store_to(element, new)
@@ -562,7 +571,8 @@ def of_shared_memory(a: Any, b: Any, i: Any, new: Any) -> None:
 
 WAYS = (
     *(by_name, by_two_names, by_part_of_a_list, by_part_of_a_tuple, by_key, by_loop_target, by_argument),
-    *(by_argument_with_a_name, in_a_branch, in_a_loop, in_steps, of_shared_memory),
+    *(by_argument_with_a_name, by_a_list_of_a_name_on_the_gpu, in_a_branch, in_a_loop, in_steps),
+    *(of_shared_memory,),
 )
 
 
@@ -634,3 +644,24 @@ def test_atomics_of_a_name_that_is_assigned_to() -> None:
     a = filled(3, i32, 1)
     kernel(a)
     assert a.read(0).tolist() == [7, 7, 7]
+
+
+@pytest.mark.parametrize("kind", [f32, c64, v2], ids=lambda kind: kind.name)
+def test_a_name_that_stores_reads_when_it_is_used(kind: Any) -> None:
+    def kernel(a: Any, b: Any) -> None:
+        i = vc.global_invocation_id().x
+        element = a[i]
+        element[:] = element + 4
+        doubled = element * 2
+        a[i] = a[i] * 0
+        b[i] = doubled + element
+        first, second = a[i + 3], a[i + 6]
+        first[:], second[:] = second, first
+
+    made = vd.shader(3, arg_type_annotations=[Buff[kind]] * 2)(kernel)
+    host = filled(9, kind).read(0)
+    host[:] = np.arange(9).reshape(9, *[1] * (host.ndim - 1))
+    a, b = buffer_of(kind, host), filled(3, kind)
+    made(a, b)
+    same(b.read(0), (host[:3] + 4) * 2)
+    same(a.read(0), np.concatenate([host[:3] * 0, host[6:], host[3:6]]))

@@ -82,14 +82,16 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
 
     def _value(self) -> Expr:
         expr = self.expr
-        return current().read_register(expr) if expr.op is Op.REGISTER else expr
+        if expr.op is Op.REGISTER:
+            return current().read_register(expr)
+        return current().read(replace(expr, read=False)) if expr.read else expr
 
     def _place(self) -> Expr:
         """Return the expression to assign to.
 
         Raises ValueError for what a register held, TypeError where there is none, as for a whole buffer.
         """
-        if self.expr.read:
+        if self.expr.read and self.expr.op is Op.REGISTER:
             raise located(
                 ArgumentValueError,
                 "this is the value of a register or field, so assigning to a part would be lost; assign "
@@ -378,6 +380,9 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
             assign(place, value)
         if origin is not None:
             ShaderVariable(origin)[:] = ShaderVariable(place)
+            copied = recorder.copied_variables.get(id(place.value))
+            if copied is not None and is_part(copied.expr):
+                recorder.localize(copied, _read_anew(copied.expr))
         elif is_part(place) and not recorder.aliasing:
             recorder.localize(self, _read_anew(place))
 
@@ -496,10 +501,12 @@ class BoundVariable(ShaderVariable):
 
 
 def _read_anew(place: Expr) -> Expr:
-    """Copy a place, so that uses read it again."""
-    if place.op in (Op.ELEMENT, Op.REGISTER):
+    """Copy a place, so that each use of it reads it again."""
+    if place.op is Op.REGISTER:
         return replace(place, read=False)
-    return replace(place, args=(_read_anew(place.args[0]), *place.args[1:]))
+    if place.op is not Op.ELEMENT:
+        place = replace(place, args=(_read_anew(place.args[0]), *place.args[1:]))
+    return replace(place, read=True)
 
 
 def _mark(expr: Expr, *, reads: bool) -> None:

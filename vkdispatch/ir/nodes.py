@@ -231,7 +231,8 @@ class Expr:
 
     It has an operation, operands, the payload that `Op` documents, and the place in Python that wrote it. An
     ELEMENT indexed along several axes has (index, size) of each axis in `axes`; only bounds checks use these,
-    all else uses the flat index. A REGISTER that is `read` is a value that Python read, not a place.
+    all else uses the flat index. A REGISTER that is `read` is a value that Python read, not a place. Another
+    place that is `read` is read again by each use of the variable that holds it.
     """
 
     op: Op

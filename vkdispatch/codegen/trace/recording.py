@@ -75,6 +75,8 @@ class Recorder(Declarations):
         self._localized: list[tuple[Any, Expr]] = []
         # by register: the register, and what it is a copy of
         self._origins: dict[int, tuple[Expr, Expr]] = {}
+        # by register of a copy: the variable that still holds what was copied
+        self.copied_variables: dict[int, Any] = {}
         self._changed_copies: list[Copy] = []
         self._structures: dict[int, Whole] = {}
         self.marked_reads: set[int] = set()

@@ -285,6 +285,7 @@ class Tracer:
             return value
         copy = LocalValue(place)
         self.recorder.note_origin(place, expr)
+        self.recorder.copied_variables[id(place.value)] = value
         if expr.op is Op.ELEMENT:
             self.element_copies.add(id(copy.expr.value))
         copy.is_conjugate = value.is_conjugate
