@@ -21,10 +21,10 @@ from vkdispatch.numpy.basics.elementwise import (
     floor,
     log,
     log1p,
-    power,
     sqrt,
     tan,
 )
+from vkdispatch.numpy.basics.elementwise import power as raise_to
 from vkdispatch.numpy.basics.inputs import asnumpy, to_array
 from vkdispatch.numpy.basics.joining import concatenate, stack
 from vkdispatch.numpy.basics.manipulation import (
@@ -372,7 +372,7 @@ class Generator:
         drawn = self.standard_exponential(_parse_size(size, a))
         if not isinstance(a, Array) and a == 0:
             return drawn * 0
-        return power(drawn, 1 / a)
+        return raise_to(drawn, 1 / a)
 
     def pareto(self, a: Any, size: Any = None) -> Array:
         """Return numbers of Pareto's distribution II with a shape `a`.
@@ -395,7 +395,7 @@ class Generator:
         """
         a = _parameter(a, "a", 0, is_open=True)
         drawn = -expm1(-self.standard_exponential(_parse_size(size, a)))
-        return power(drawn, 1 / a)
+        return raise_to(drawn, 1 / a)
 
     def standard_cauchy(self, size: Any = None) -> Array:
         """Return numbers of Cauchy's distribution.

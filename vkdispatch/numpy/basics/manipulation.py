@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, AxisError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import AxisError
 from vkdispatch.numpy.basics.inputs import require_array, to_array
 from vkdispatch.numpy.core.application import broadcast_shapes, cast
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
