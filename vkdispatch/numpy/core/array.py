@@ -177,9 +177,13 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         self.imag[...] = value
 
     @property
-    def flat(self) -> Iterator[Any]:
-        """An iterator over the elements, as NumPy scalars."""
-        return iter(self.numpy().flat)
+    def flat(self) -> Any:
+        """The elements along one axis: to iterate over as NumPy scalars, to read and to write by index."""
+        return namespace().FlatIterator(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self.flat[...] = value
 
     # -- values on the host
 
@@ -848,6 +852,7 @@ def compute(array: Array) -> View:
 
 
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
+_EQUALITY = {"equal": "__eq__", "not_equal": "__ne__"}
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 
 
@@ -914,10 +919,20 @@ def _combine(name: str, *operands: Any) -> Any:
         elif _is_scalar(each):
             values.append(each[()])
         else:
-            return _refuse(each, name)
+            refused = _refuse(each, name)
+            return _compare(name, operands[0], each) if name in _EQUALITY else refused
     if name in _COMPARISONS and type(values[1]) is int:
         values[1] = bound_integer(values[1], values[0].dtype)
     return array_of(apply_ufunc(name, tuple(values)))
+
+
+def _compare(name: str, x: Array, other: Any) -> Any:
+    """Return which elements are equal to something else, or not equal, as NumPy's do: Python would say False."""
+    if isinstance(other, (list, tuple, range)):
+        given = namespace().asarray(list(other) if isinstance(other, range) else other, device=x.device)
+        return _operate(name, x, given)
+    answer = getattr(type(other), _EQUALITY[name])(other, x)
+    return namespace().full(x.shape, name == "not_equal", device=x.device) if answer is NotImplemented else answer
 
 
 native.serve_operators(Array, loops, _combine)

@@ -286,6 +286,8 @@ def _edges_along(x: Array, bins: Any, limits: Any) -> Array:
     if chosen < 1:
         raise ArgumentValueError(f"bins: expected at least 1, got {chosen}")
     edges = np.linspace(*_outer_edges(x, limits), chosen + 1)
+    if not np.isfinite(edges).all():
+        raise ArgumentValueError(f"sample: {edges.dtype} does not hold the width of its range")
     if x.dtype != float64 and edges.dtype == float64:
         edges = edges.astype(default_real())
     return asarray(edges)
