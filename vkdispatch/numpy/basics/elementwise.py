@@ -545,7 +545,8 @@ def _round(value: Any, places: int) -> Any:
         return _copy(value) if places >= 0 else _round_integers(value, 10**-places)
     if places == 0 or kind.kind == "b":
         return apply_ufunc("rint", (value,))
-    scale = 10.0 ** builtins.abs(places)
+    # as NumPy, which gives NaN beyond the range of float64
+    scale = 10.0 ** builtins.abs(places) if builtins.abs(places) < 309 else math.inf
     there, back = ("multiply", "divide") if places > 0 else ("divide", "multiply")
     return apply_ufunc(back, (apply_ufunc("rint", (apply_ufunc(there, (value, scale)),)), scale))
 

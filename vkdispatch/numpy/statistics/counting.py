@@ -50,7 +50,10 @@ def _bins_of(bins: Any) -> Any:
     """Return a number of bins, or edges as a NumPy array."""
     if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
         return int(bins)
-    return asnumpy(bins)
+    edges = asnumpy(bins)
+    if not edges.ndim:
+        raise ArgumentTypeError(f"bins: expected an int, edges or a rule, got {bins!r}")
+    return edges
 
 
 def _limits(limits: Any) -> tuple[Any, Any] | None:
