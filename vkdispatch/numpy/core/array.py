@@ -959,7 +959,11 @@ def _compare(name: str, x: Array, other: Any) -> Any:
         given = namespace().asarray(list(other) if isinstance(other, range) else other, device=x.device)
         return _operate(name, x, given)
     answer = getattr(type(other), _EQUALITY[name])(other, x)
-    return namespace().full(x.shape, name == "not_equal", device=x.device) if answer is NotImplemented else answer
+    return (
+        namespace().full(x.shape, name == "not_equal", device=x.device)
+        if answer is NotImplemented
+        else answer
+    )
 
 
 native.serve_operators(Array, loops, _combine)

@@ -246,7 +246,6 @@ def _power(x: Any, y: Any, kind: Kind) -> Any:
         return of_complex.power(x, y)
     if kind.kind not in "iu":
         return vc.pow(x, y)
-    # negative exponents are refused: see `apply_ufunc`
     result = vc.new_register(x.var_type, 1)
     base, left = _variable(x), _variable(y)
     with vc.while_block(left > 0):
@@ -254,6 +253,11 @@ def _power(x: Any, y: Any, kind: Kind) -> Any:
             result[:] = result * base
         base[:] = base * base
         left[:] = left >> 1
+    if kind.kind == "i":
+        # arrays refuse negative exponents, numbers in a function of `vectorize` do not
+        odd = (y & 1) == 1
+        inverse = vc.select(x == 1, _one(x), vc.select(x == -1, vc.select(odd, x, _one(x)), _zero(x)))
+        return vc.select(y < 0, inverse, result)
     return result
 
 
