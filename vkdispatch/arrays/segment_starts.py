@@ -31,6 +31,7 @@ class _StartsCheck(Check):
     length: int | None
     queue_count: int
     name: str
+    wanted: str | None
 
     def error(self, place: int, words: Any, queue: int, call: str) -> ArgumentValueError:
         ascending = self.length is not None
@@ -40,13 +41,21 @@ class _StartsCheck(Check):
             f", behind {read_note(words, 1, self.kind)}" if ascending and place and words is not None else ""
         )
         on = f" on queue {queue}" if self.queue_count > 1 else ""
+        if self.wanted is not None:
+            return ArgumentValueError(
+                f"{self.name}: expected {self.wanted}, got another at [{place}]{on}, in {call}"
+            )
         return ArgumentValueError(
             f"{self.name}: expected {wanted}, got {value} at [{place}]{behind}{on}, in {call}"
         )
 
 
 def note_bad_starts(
-    function: str, starts: Buffer[Any], length: int | None = None, name: str = "segments"
+    function: str,
+    starts: Buffer[Any],
+    length: int | None = None,
+    name: str = "segments",
+    wanted: str | None = None,
 ) -> None:
     """Let the device check that segments begin where they may, or that other integers are not negative.
 
@@ -63,6 +72,8 @@ def note_bad_starts(
         The largest start, if starts have to ascend; None if they only have to be nonnegative.
     name
         What messages call the argument.
+    wanted
+        What messages say was expected, of numbers that are negative where the argument is wrong.
     """
     kind = starts.var_type
     if not starts.size or (length is None and not is_signed_dtype(kind)):
@@ -70,7 +81,7 @@ def note_bad_starts(
     context = starts.context
     most = (1 << 8 * kind.item_size - (kind in (int32, int64))) - 1
     numbers = () if length is None else (min(length, most),)
-    check = _StartsCheck(function, kind, length, context.queue_count, name)
+    check = _StartsCheck(function, kind, length, context.queue_count, name, wanted)
     _make_check_kernel(kind, length is not None)(
         journal_of(context), starts, *numbers, take_ticket(context, check)
     )

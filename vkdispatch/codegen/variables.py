@@ -370,9 +370,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     def _update(self, symbol: str, result: Any) -> Any:
         place = self.expr
         aliasing = is_tracing() and current().aliasing
-        if chosen_arithmetic() or (
-            isinstance(place.value, Register) and (place.value.local or place.read)
-        ):
+        if chosen_arithmetic() or (isinstance(place.value, Register) and (place.value.local or place.read)):
             return result
         if (place.op in (Op.REGISTER, Op.RAW) or aliasing) and is_place(place):
             update_in_place(place, symbol, result.expr)
