@@ -1,4 +1,4 @@
-"""NumPy as `np`, or its stand-in (see `absent`), for all modules that tracing needs; its exception of axes."""
+"""NumPy as `np`, or its stand-in (see `absent`), for all modules that tracing needs; `AxisError`."""
 
 from typing import TYPE_CHECKING
 

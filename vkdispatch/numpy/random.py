@@ -101,8 +101,8 @@ def _parameter(
 ) -> Any:
     """Return a parameter: a number or an array.
 
-    Raises ValueError for numbers below `least`, or equal to it if it is open, and above `most`. Arrays may have
-    NaN if there is no `most`. For an Array the next wait for the device raises it.
+    Raises ValueError for numbers below `least`, or equal to it if it is open, and above `most`. Arrays may
+    have NaN if there is no `most`. For an Array the next wait for the device raises it.
     """
     wanted = f"numbers {'above' if is_open else 'from'} {least}" + ("" if most is None else f" to {most}")
     if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value):
@@ -564,7 +564,7 @@ class Generator:
         return self._chisquare(df, _parse_size(size, df))
 
     def _chisquare(self, df: Any, shape: Shape) -> Array:
-        return draw_gamma(self._seed(), df / 2, shape) * 2  # type: ignore[no-any-return]
+        return draw_gamma(self._seed(), df / 2, shape) * 2
 
     def standard_t(self, df: Any, size: Any = None) -> Array:
         """Return numbers of Student's distribution.
@@ -642,7 +642,7 @@ class Generator:
     def _noncentral(self, df: Any, nonc: Any, shape: Shape) -> Array:
         """Return central ones whose degrees of freedom are Poisson-distributed."""
         more = draw_poisson(self._seed(), nonc / 2, shape)
-        return draw_gamma(self._seed(), df / 2 + more, shape) * 2  # type: ignore[no-any-return]
+        return draw_gamma(self._seed(), df / 2 + more, shape) * 2
 
     def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> Array:
         """Return numbers of the noncentral F distribution.

@@ -73,7 +73,7 @@ def _reduce(
 def _extreme(
     function: Callable[..., Any], x: Any, axis: Any, keepdims: bool, out: Any, where: Any, initial: Any
 ) -> Array:
-    """Reduce to extremes. Raises OverflowError for an `initial` that the dtype of the elements does not hold."""
+    """Reduce to extremes. Raises OverflowError for an `initial` that the dtype does not hold."""
     array = require_array(x)
     options = {}
     if initial is not None:

@@ -108,8 +108,8 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         """
         if buffer is not None or strides is not None or offset:
             raise ArgumentTypeError(
-                "buffer, offset, strides: vnp.ndarray(shape, dtype) makes new memory; vnp.asarray(data) takes "
-                "data, and vnp.from_dlpack(data) memory"
+                "buffer, offset, strides: vnp.ndarray(shape, dtype) makes new memory; vnp.asarray(data) "
+                "takes data, and vnp.from_dlpack(data) memory"
             )
         self._value = namespace().empty(shape, dtype, order)._value
 
@@ -128,7 +128,7 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
             if "copy" not in str(error):
                 raise
             raise AttributeError(
-                f"shape: {self.shape} to {shape} needs a copy, as the elements lie in memory; use x.reshape(shape)"
+                f"shape: {self.shape} to {shape} needs a copy, as the elements lie in memory; use x.reshape"
             ) from None
 
     @property
@@ -954,7 +954,7 @@ def _combine(name: str, *operands: Any) -> Any:
 
 
 def _compare(name: str, x: Array, other: Any) -> Any:
-    """Return which elements are equal to something else, or not equal, as NumPy's do: Python would say False."""
+    """Return which elements are equal to something else, or are not, where Python would say False."""
     if isinstance(other, (list, tuple, range)):
         given = namespace().asarray(list(other) if isinstance(other, range) else other, device=x.device)
         return _operate(name, x, given)

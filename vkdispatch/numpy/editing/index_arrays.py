@@ -109,7 +109,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     Raises
     ------
     ValueError
-        An index is out of bounds, there are not as many as axes, or int64 does not hold the number of elements.
+        An index is out of bounds, there are not as many as axes, or int64 does not hold the number of
+        elements.
 
     Examples
     --------

@@ -56,8 +56,8 @@ def _write_flat(target: Array, places: Array, values: Any) -> None:
 class FlatIterator:
     """The elements of an array along one axis, in C order: `x.flat`. See `numpy.flatiter`.
 
-    It iterates over NumPy scalars, from a copy on the host that the first one makes. An index reads a copy, as
-    an Array; what is written to an index goes to the array, values being repeated as needed.
+    It iterates over NumPy scalars, from a copy on the host that the first one makes. An index reads a copy,
+    as an Array. What is written to an index goes to the array; values are repeated as needed.
 
     Attributes
     ----------

@@ -300,8 +300,11 @@ def vectorize(
     """Make an element-wise function of arrays from a Python function of numbers. See `numpy.vectorize`.
 
     The function is traced as kernels are: `if`, `while`, `for` and `math` may depend on its arguments. It is
-    an operation of an expression like any other, and runs in one kernel with those around it. What it reads
-    from outside, such as global variables, is read when it is traced: once for each combination of dtypes.
+    an operation of an expression like any other, and runs in one kernel with those around it. Operators have
+    the dtypes and values of those of arrays: `//` rounds down, and int32 with float32 is float64. Integers
+    that control flow joins, such as counts of rounds, have 32 bits, or 64 if one of them has. What the
+    function reads from outside, such as global variables, is read when it is traced: once for each
+    combination of dtypes.
 
     Parameters
     ----------

@@ -153,7 +153,8 @@ def _outer_edges(array: Array, limits: Any) -> tuple[Any, Any]:
     if given is None:
         if array.size == 0:
             return 0, 1
-        given = tuple(each.numpy().astype(_host_kind(array))[()] for each in (least(array), greatest(array)))
+        first, last = (each.numpy().astype(_host_kind(array))[()] for each in (least(array), greatest(array)))
+        given = first, last
         name = "a: its range"
     else:
         name = "range"
