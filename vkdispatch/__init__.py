@@ -42,7 +42,7 @@ _NAMES = {
     ),
     "base.contexts.dummy_limits": "set_dummy_context_params",
     "base.errors": (
-        "ArgumentIndexError ArgumentTypeError ArgumentValueError AxisError BackendUnavailableError "
+        "ArgumentIndexError ArgumentTypeError ArgumentValueError BackendUnavailableError "
         "BoundsError CheckError ComponentError DeviceLostError DeviceTimeoutError KernelAssertionError "
         "KernelWarning LoopLimitError MissingPackageError NanError OutOfDeviceMemoryError OverlapError "
         "ShaderBuildError SharingError UnsupportedError UsageError VkDispatchError VulkanError "
@@ -58,6 +58,7 @@ _NAMES = {
     ),
     "base.process.logging": "LogLevel log log_error log_info log_verbose log_warning set_log_level",
     "base.host.pinned": "empty_pinned",
+    "base.host_numpy": "AxisError",
     "base.buffers.rfft_buffer": "RFFTBuffer asrfftbuffer",
     "base.images.sampling": "HostSampler",
     "base.synchronization.signal": "Signal",

@@ -115,7 +115,6 @@ from vkdispatch.base.errors import (
     ArgumentIndexError,
     ArgumentTypeError,
     ArgumentValueError,
-    AxisError,
     BackendUnavailableError,
     BoundsError,
     CheckError,
@@ -138,6 +137,7 @@ from vkdispatch.base.errors import (
     WaitTimeoutError,
 )
 from vkdispatch.base.host.pinned import empty_pinned
+from vkdispatch.base.host_numpy import AxisError
 from vkdispatch.base.image import Image, Image1D, Image2D, Image2DArray, Image3D, Sampler
 from vkdispatch.base.images.format import (
     AddressMode,

@@ -443,3 +443,22 @@ def test_where_of_numbers_of_two_kinds() -> None:
         assert vnp.where(vnp.asarray(mask), vnp.arange(3), 2j).dtype == np.complex64
     finally:
         vnp.set_default_dtype(None)
+
+
+@pytest.mark.parametrize("kind", ["i1", "i2", "i4", "i8"])
+def test_integers_to_negative_powers(kind: str) -> None:
+    x, y = vnp.asarray(np.array([2, 3, 1], kind)), vnp.asarray(np.array([2, -1, 0], kind))
+    for call in (lambda: x**y, lambda: vnp.power(x, y), lambda: np.power(x, y + 0), lambda: 2 ** y[::-1]):
+        with pytest.raises(ValueError, match=r"negative integer powers.*got -1 at"):
+            call().numpy()
+    assert (x ** abs(y)).tolist() == [4, 3, 1]
+    assert vnp.power(x, y, where=y >= 0, out=x * 0).tolist() == [4, 0, 1]
+    assert (x[:0] ** y[:0]).shape == (0,)
+    assert (x.astype(np.float64) ** y).tolist() == [4, 1 / 3, 1]
+
+
+def test_rounding_beyond_the_range_of_numbers() -> None:
+    x = np.array([1.5, 5e-324])
+    for digits in (308, 400, -400):
+        with np.errstate(all="ignore"):
+            np.testing.assert_array_equal(vnp.round(vnp.asarray(x), digits).numpy(), np.round(x, digits))

@@ -111,3 +111,21 @@ def test_frequencies_and_shifts() -> None:
     for axes in (None, 0, (0, -1)):
         _agrees(vnp.fft.fftshift(vnp.asarray(x), axes=axes), np.fft.fftshift(x, axes))
         _agrees(vnp.fft.ifftshift(vnp.asarray(x), axes=axes), np.fft.ifftshift(x, axes))
+
+
+@pytest.mark.parametrize(
+    "name", ["fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "fft2", "rfftn", "irfftn"]
+)
+@pytest.mark.parametrize("length", [3, 5, 8])
+def test_transforms_leave_their_argument(name: str, length: int) -> None:
+    host = _signal((5, 5), "f8" if name in ("rfft", "ihfft", "rfftn") else "c16")
+    for x in (
+        vnp.asarray(host) * 1,
+        vnp.asarray(host) + 0,
+        vnp.asarray(host),
+    ):  # not computed yet, and computed
+        extents = {"s": (length, length), "axes": (0, 1)} if name[-1] in "n2" else {"n": length}
+        first = getattr(vnp.fft, name)(x, **extents).numpy()
+        np.testing.assert_array_equal(x.numpy(), host)
+        np.testing.assert_array_equal(getattr(vnp.fft, name)(x, **extents).numpy(), first)
+        np.testing.assert_allclose(first, getattr(np.fft, name)(host, **extents), rtol=1e-10, atol=1e-10)

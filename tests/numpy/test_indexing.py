@@ -341,3 +341,23 @@ def test_views_of_other_dtypes_overlap() -> None:
     host.view(np.int64)[:] = host[:32].copy()
     wide[...] = narrow[:32]
     compare(narrow.numpy(), host)
+
+
+def test_flat_indices_do_not_wrap() -> None:
+    def ravel(*dims: int, **options: Any) -> Any:
+        index = tuple(vnp.asarray([1, 0]) for _ in dims)
+        host = tuple(np.array([1, 0]) for _ in dims)
+        return vnp.ravel_multi_index(index, dims, **options), np.ravel_multi_index(host, dims, **options)
+
+    for dims in ((2**31, 2**31), (2**63 - 1,), (3, 4)):
+        for order in "CF":
+            found, expected = ravel(*dims, order=order)
+            np.testing.assert_array_equal(found.numpy(), expected)
+    for wrong in ((2**32,) * 3, (2**32, 2**31), (2**63,)):
+        with pytest.raises(ValueError, match="int64"):
+            ravel(*wrong)
+        with pytest.raises(ValueError, match="int64"):
+            vnp.unravel_index(vnp.asarray([1]), wrong)
+    with pytest.raises(ValueError, match="no elements"):
+        ravel(0, 4, mode="wrap")
+    assert int(vnp.ravel_multi_index((), ())) == 0

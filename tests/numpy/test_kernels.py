@@ -350,3 +350,64 @@ def test_vectorize_refuses_what_it_cannot_compute() -> None:
         vnp.vectorize(collatz, excluded={0})
     with pytest.raises(ValueError, match="otypes: 2 dtypes"):
         vnp.vectorize(collatz, otypes="ii")(vnp.ones(1, dtype=np.int32))
+
+
+def _floor(x: Any, y: Any) -> Any:
+    return x // (y * y + 1) + x % (y * y + 1)
+
+
+def _mixed(x: Any, y: Any) -> Any:
+    return (x + y) * 2 - y
+
+
+def _halves(x: Any, y: Any) -> Any:
+    return x * 0.5 + y / 3
+
+
+def _compared(x: Any, y: Any) -> Any:
+    return x < y
+
+
+def _updated(x: Any, y: Any) -> Any:
+    before = x
+    x += y
+    return x * before
+
+
+def _chosen(x: Any, y: Any) -> Any:
+    return x - y if x > y else y - x
+
+
+@pytest.mark.parametrize("function", [_floor, _mixed, _halves, _compared, _updated, _chosen])
+def test_vectorize_computes_as_numpy(function: Any) -> None:
+    kinds = ("i1", "u1", "i4", "u4", "i8", "f4", "f8")
+    own = vnp.vectorize(function)
+    for first in kinds:
+        for second in kinds:
+            x, y = (np.array([7, 3, 100, 0, 5], each) for each in (first, second))
+            if "u" not in first:
+                x = -x
+            if function is _updated:
+                expected = (x + y) * x
+            else:
+                expected = np.where(x > y, x - y, y - x) if function is _chosen else function(x, y)
+            found = own(vnp.asarray(x), vnp.asarray(y))
+            if function is not _chosen or x.dtype.itemsize > 2:  # values that an if joins have four bytes
+                assert found.dtype == expected.dtype, (first, second)
+            np.testing.assert_allclose(found.numpy(), expected, rtol=1e-6)
+
+
+def test_vectorize_of_other_numbers() -> None:
+    t = vnp.asarray([True, False])
+    assert (vnp.vectorize(lambda x, y: x + y)(t, t)).tolist() == [True, False]
+    a = vnp.asarray(np.array([-7, 7], np.int32))
+    square = vnp.vectorize(lambda x: x**2)(a)
+    assert (square.dtype, square.tolist()) == (np.int32, [49, 49])
+    root = vnp.vectorize(lambda x: math.sqrt(x))(vnp.asarray([2**31 + 1]))
+    assert (root.dtype, root.tolist()) == (np.float64, [math.sqrt(2**31 + 1)])
+    assert vnp.vectorize(lambda x: int(x))(vnp.asarray([3e9])).tolist() == [3_000_000_000]
+    u, i = vnp.asarray(np.array([3_000_000_000], np.uint32)), vnp.asarray(np.array([-1], np.int32))
+    assert vnp.vectorize(lambda x, y: max(x, y))(u, i).tolist() == [3_000_000_000]
+    assert vnp.vectorize(lambda x, y: (x < y, x != y))(i, u)[0].tolist() == [True]
+    with pytest.raises(OverflowError, match="300"):
+        vnp.vectorize(lambda x: x + 300)(vnp.zeros(1, np.int8))

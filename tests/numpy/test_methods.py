@@ -1,10 +1,13 @@
 """Methods and attributes of arrays beyond the array API standard, compared with NumPy's."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 import numpy as np
 import vkdispatch.numpy as vnp
-from tests.numpy.both import run_texts
+from tests.numpy.both import run_both, run_texts
 
 DATA = np.random.default_rng(3).integers(-9, 9, (4, 6)).astype(np.float64)
 
@@ -64,3 +67,121 @@ def test_views_as_other_dtypes() -> None:
     )
     with pytest.raises(TypeError, match="dtype"):
         vnp.asarray(DATA).view(bool)
+
+
+def test_flat() -> None:
+    run_texts(
+        """
+        x.flat[::4] = 1; x.flat[1] = 7; r = x.flat[3], x.flat[2:9:3], x.flat[[1, 1, -1]], x.flat[...]
+        x.T.flat[[5, 7]] = -1; x.T.flat[::-5] = [1, 2]
+        x[::2, ::-1].flat = [3, 4, 5]
+        x.flat = 2; x[1:, 1:].flat[-1] = 4
+        x.flat[m.asarray([0, 2])] = m.asarray([8, 9])
+        x.flat[1:3] = np.array([8, 9]); r = list(x.T.flat), len(x.flat), np.asarray(x.flat), x.flat.copy()
+        x.flat[99] = 1
+        x.flat[1, 2] = 1
+        x.flat[None] = 1
+        x.flat[0] = [1, 2]
+        y.flat[:2] = 300
+        y.flat = [1, -300]
+        x.T[0].flat[:] = 5
+        m.broadcast_to(x, (2, 4, 6)).flat[0] = 1
+        """,
+        DATA,
+        np.zeros(3, np.int8),
+    )
+    x = vnp.arange(3) * 2
+    with pytest.raises(TypeError, match="complex"):
+        x.flat[0] = 1j
+    assert next(x.flat) == 0
+    assert x.flat.base is x
+
+
+def test_stored_numbers_must_fit() -> None:
+    run_texts(
+        """
+        m.put(x, [0], 300)
+        m.put(x, [0, 1], [1, 300])
+        m.putmask(x, x == 0, 300)
+        m.fill_diagonal(x.reshape(2, 2), [300, 1])
+        r = m.insert(x, 0, 300)
+        r = m.pad(x, 1, constant_values=(1, 300))
+        r = m.pad(x, 1, constant_values=2.7)
+        r = m.max(x, initial=300), m.min(x, initial=-129)
+        r = m.min(x, initial=5)
+        """,
+        np.zeros(4, np.int8),
+    )
+
+
+def test_orders() -> None:
+    block = np.arange(24.0).reshape(2, 3, 4)
+    views: tuple[Callable[[Any], Any], ...] = (
+        lambda x: x,
+        lambda x: x.T,
+        lambda x: x.transpose(2, 0, 1),
+        lambda x: x.transpose(1, 0, 2)[:, ::-1, ::2],
+        lambda x: x[None, ..., 0],
+        lambda x: x.T[::-1],
+    )
+    for view in views:
+        own, theirs = view(block), view(vnp.asarray(block))
+        for order in "CFAK":
+            np.testing.assert_array_equal(theirs.ravel(order).numpy(), own.ravel(order))
+            np.testing.assert_array_equal(theirs.flatten(order).numpy(), own.flatten(order))
+            assert theirs.tobytes(order) == own.tobytes(order)
+            if order != "K":
+                shape = own.shape[::-1]
+                np.testing.assert_array_equal(
+                    theirs.reshape(shape, order=order).numpy(), own.reshape(shape, order=order)
+                )
+    wide = np.broadcast_to(np.arange(3), (2, 3))
+    np.testing.assert_array_equal(vnp.broadcast_to(vnp.arange(3), (2, 3)).ravel("K").numpy(), wide.ravel("K"))
+    for wrong in (lambda x: x.reshape(-1, order="K"), lambda x: x.ravel("X"), lambda x: x.flatten("X")):
+        with pytest.raises(ValueError, match="order"):
+            wrong(vnp.asarray(block))
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        *([0, 1, 2], (0, 5, 2), range(3), [[0], [1]], [0.5, 1, 2], [0, 1], None, "a", b"a", object, {1}, ...),
+        *(1j, 2**70, -1),
+    ],
+)
+def test_equal_to_anything(other: object) -> None:
+    def compare(m: Any, x: Any, y: Any) -> Any:
+        return x == other, x != other, other == x, y == other
+
+    run_both(compare, np.arange(3), np.array(1.0))
+
+
+def test_equality_leaves_to_others_what_is_theirs() -> None:
+    class Anything:
+        def __eq__(self, other: object) -> bool:
+            return True
+
+    assert (vnp.arange(3) == Anything()) is True
+    assert None not in vnp.arange(3)
+    with pytest.raises(TypeError, match="NumPy array"):
+        vnp.arange(3) == np.arange(3)  # noqa: B015
+
+
+def test_arrays_of_a_shape() -> None:
+    x = vnp.ndarray((2, 3), np.float32)
+    assert (x.shape, x.dtype) == ((2, 3), np.float32)
+    assert vnp.ndarray(shape=4).shape == (4,)
+    with pytest.raises(TypeError, match="buffer"):
+        vnp.ndarray(2, np.float64, np.zeros(2))  # type: ignore[arg-type]
+    run_texts(
+        """
+        x.shape = 24; r = x.sum()
+        x.shape = 3, -1; x[0, 0] = 50
+        x.shape = 5
+        y = x * 2; y.shape = (2, 12); r = y
+        y = x[:, ::2]; y.shape = (2, 2, 3); y[0] = 9
+        """,
+        DATA,
+    )
+    with pytest.raises(AttributeError, match="reshape"):
+        vnp.asarray(DATA).T.shape = 24

@@ -286,3 +286,68 @@ def test_wrong_arguments() -> None:
             call()
     with pytest.raises(AttributeError, match="default_rng"):
         vnp.random.RandomState(3)
+
+
+def test_functions_are_the_generators() -> None:
+    for name in np.random.__all__:
+        if hasattr(vnp.random, name) and callable(getattr(np.random.Generator, name, None)):
+            vnp.random.seed(3)
+            assert getattr(vnp.random, name).__name__ == name
+            assert getattr(vnp.random, name).__self__ is not None
+    vnp.random.seed(3)
+    assert 0 < float(vnp.random.power(2.0)) < 1
+    assert float(vnp.random.uniform(1, 0)) <= 1  # as NumPy's function, not as its generator
+
+
+BAD: list[tuple[str, list[Any], int, list[float]]] = [
+    ("beta", [2, 2], 1, [0, -1]),
+    ("binomial", [5, 0.5], 0, [-1, float("nan"), 2.0**60]),
+    ("binomial", [5, 0.5], 1, [-0.1, 1.5, float("nan")]),
+    ("chisquare", [2], 0, [0, -1]),
+    ("exponential", [2], 0, [-1]),
+    ("geometric", [0.5], 0, [0, 1.5, float("nan")]),
+    ("hypergeometric", [5, 5, 4], 0, [-1, 1e9]),
+    ("hypergeometric", [5, 5, 4], 2, [11]),
+    ("logseries", [0.5], 0, [-0.1, 1]),
+    ("negative_binomial", [5, 0.5], 0, [0, 1e19]),
+    ("negative_binomial", [5, 0.5], 1, [0, 1.5]),
+    ("normal", [0, 1], 1, [-1]),
+    ("poisson", [2], 0, [-1, 1e19, float("nan")]),
+    ("standard_gamma", [2], 0, [-1]),
+    ("triangular", [0, 0.5, 1], 1, [-1, 2]),
+    ("uniform", [0, 1], 1, [-1]),
+    ("vonmises", [0, 1], 1, [-1]),
+    ("zipf", [3], 0, [1, float("nan")]),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "parameters", "place", "wrong"), BAD, ids=[f"{n}-{i}" for n, _, i, _ in BAD]
+)
+def test_bad_parameters(name: str, parameters: list[Any], place: int, wrong: list[float]) -> None:
+    draw = getattr(vnp.random.default_rng(1), name)
+    for number in wrong:
+        pair = [parameters[place], number]
+        for given in (number, pair, np.array(pair), vnp.asarray(pair), vnp.asarray(pair) * 1):
+            own = [*parameters]
+            own[place] = given
+            with pytest.raises(ValueError, match=r"expected|asked|hold"):
+                draw(*own).numpy()
+    own = [*parameters]
+    own[place] = vnp.asarray([parameters[place]] * 3)
+    assert draw(*own).numpy().shape == (3,)
+
+
+def test_bad_ranges() -> None:
+    rng = vnp.random.default_rng(1)
+    for low, high in ((-1e308, 1e308), (0, float("inf")), (float("nan"), 1)):
+        with pytest.raises(OverflowError, match="low, high"):
+            rng.uniform(low, high)
+    with pytest.raises(OverflowError, match="n: int64"):
+        rng.binomial(2.0**70, 0.5)
+    for low, high in ((vnp.asarray([0, 5]), 5), (0, vnp.asarray([3, 0])), (vnp.asarray([0, 300]), 400)):
+        with pytest.raises(ValueError, match="low, high"):
+            rng.integers(low, high, dtype=np.uint8).numpy()
+    assert int(rng.geometric(1e-300)) == 2**63 - 1
+    with pytest.raises(ValueError, match="colors"):
+        rng.multivariate_hypergeometric([10**9, 3], 5)

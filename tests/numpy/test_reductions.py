@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import warnings
 from itertools import combinations
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 import numpy as np
+import vkdispatch as vd
 import vkdispatch.numpy as vnp
 from vkdispatch.numpy.core import expressions
 
@@ -157,3 +159,19 @@ def test_axes_that_are_not_there() -> None:
             vnp.sum(y, axis=axis)
     with pytest.raises(TypeError, match="axis"):
         vnp.sum(y, axis=1.5)
+
+
+def test_errors_of_axes_are_numpys() -> None:
+    x = vnp.zeros((2, 3))
+    for call in (
+        lambda: x.sum(axis=5),
+        lambda: vnp.sort(x, axis=-3),
+        lambda: x.mean(axis=(0, 0)),
+        lambda: vnp.roll(x, 1, 7),
+    ):
+        with pytest.raises(np.exceptions.AxisError) as caught:
+            call()
+        for kind in (vd.AxisError, vd.VkDispatchError, ValueError, IndexError):
+            assert isinstance(caught.value, kind)
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert (type(again), str(again)) == (vd.AxisError, str(caught.value))

@@ -98,3 +98,15 @@ def test_descending_sorts_are_stable(kind: str) -> None:
     places = vnp.argsort(vnp.asarray(x), descending=True).numpy()
     compare(places, (len(x) - 1 - np.argsort(x[::-1], stable=True))[::-1])
     compare(vnp.sort(vnp.asarray(x), descending=True).numpy(), x[places])
+
+
+def test_nan_is_one_element_along_the_only_axis() -> None:
+    for values in (np.array([np.nan, 0, 0, np.nan]), np.array([np.nan, 1j, complex(0, np.nan)])):
+        for options in ({"axis": 0}, {"axis": -1, "return_counts": True}, {"axis": 0, "equal_nan": False}):
+            expected, found = np.unique(values, **options), vnp.unique(vnp.asarray(values), **options)
+            for one, other in zip(
+                *((each if isinstance(each, tuple) else (each,)) for each in (found, expected)), strict=True
+            ):
+                np.testing.assert_array_equal(one.numpy(), other)
+    rows = np.array([[np.nan, 1], [np.nan, 1]])
+    assert vnp.unique(vnp.asarray(rows), axis=0).shape == np.unique(rows, axis=0).shape

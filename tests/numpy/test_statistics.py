@@ -208,3 +208,83 @@ def test_ranges_of_parts_are_their_own(number: int, kind: Any) -> None:
     flat = theirs.ravel()
     if kind is not np.float32 and flat.min() >= 0:
         np.testing.assert_array_equal(vnp.bincount(ours.ravel()).numpy(), np.bincount(flat))
+
+
+def test_halves_do_not_overflow() -> None:
+    x = np.array([[60000, 60000, 3], [-60000, 50000, 1], [60000, 60000, 60000]], np.float16)
+    for name in ("mean", "median", "ptp", "min", "max"):
+        for axis in (None, 0, 1):
+            check(name, x, axis=axis)
+    check("median", x[2:, :2])
+    assert float(vnp.nanmedian(vnp.asarray(x[0, :2]))) == 60000
+    middle = np.median(np.array([60000, 50000], np.float16))
+    assert vnp.nanmedian(vnp.asarray(np.array([np.nan, 60000, 50000], np.float16))).item() == middle
+
+
+@pytest.mark.parametrize("right", [False, True])
+def test_digitize_between_rising_and_falling_edges(right: bool) -> None:
+    values = np.array([10.0, 4, 2.5, 1, 0, 3, np.nan, np.inf, -np.inf])
+    for edges in (
+        [10.0, 4, 2.5, 1, 0],
+        [0, 1, 2.5, 4, 10.0],
+        [3, 3, 3],
+        [5, 3, 3, 1],
+        [np.inf, np.inf, 0, -np.inf],
+        [-np.inf, 0, np.inf, np.inf],
+        [0, 1, np.nan],
+        [2],
+        [],
+    ):
+        check("digitize", values, edges, right=right)
+        check("digitize", np.arange(-2, 12), edges, right=right)
+    for wrong in ([0, 2, 1], [np.nan, 0, 1], [1j, 2]):
+        check("digitize", values, wrong, right=right)
+    check("digitize", values + 0j, [0, 1])
+
+
+def test_edges_have_the_bits_of_numpys() -> None:
+    x, y = random.standard_normal((2, 100_003), np.float32)
+    for options in ({"bins": 32}, {"bins": [7, 32], "range": [[-1, 1.1], [0, 0.7]]}):
+        expected, found = (
+            np.histogram2d(x, y, **options),
+            vnp.histogram2d(*map(vnp.asarray, (x, y)), **options),
+        )
+        for one, other in zip(found, expected, strict=True):
+            np.testing.assert_array_equal(one.numpy(), other)
+            assert one.dtype == other.dtype
+    for kind in ("f4", "f2", "i1", "u8"):
+        for values in ([0, 1, 7], [5, 5], [-3 if kind[0] != "u" else 3, 100]):
+            own = np.array(values, kind)
+            np.testing.assert_array_equal(
+                vnp.histogram_bin_edges(vnp.asarray(own), 7).numpy(), np.histogram_bin_edges(own, 7)
+            )
+
+
+def test_ranges_of_histograms_keep_their_dtype() -> None:
+    one, eps = np.ones(1, np.float32), np.finfo(np.float64).eps
+    for limits in ((1 + eps, 2.0), (0.0, 1 - eps), (0.5, 1.5), (np.float32(0.1), 1)):
+        for given in (limits, np.array(limits)):
+            expected = np.histogram(one, 1, given)
+            assert_same(vnp.histogram(vnp.asarray(one), 1, given), expected)
+        assert_same(vnp.histogram(vnp.asarray(one), 1, vnp.asarray(np.array(limits))), expected)
+    check("histogram", one, 2.5)
+
+
+def test_interpolation_of_complex_values() -> None:
+    places = np.array([0.5, 1.5, 1, 0, 3, -1, 5, np.nan])
+    known = np.arange(4.0)
+    for values in ([1, np.inf, 3, 4j], [1 + 2j, -2j, complex(3, np.inf), 4.0]):
+        for options in ({}, {"left": 1j, "right": 2}):
+            found = vnp.interp(*map(vnp.asarray, (places, known, np.array(values, complex))), **options)
+            expected = np.interp(places, known, np.array(values, complex), **options)
+            np.testing.assert_array_equal(found.numpy().real, expected.real)
+            np.testing.assert_array_equal(found.numpy().imag, expected.imag)
+    check("interp", places, known, known, left=1j)
+
+
+def test_no_variables() -> None:
+    check("cov", np.zeros((0, 1), complex))
+    check("cov", np.zeros((0, 1)))
+    check("cov", np.arange(3.0), fweights=[1, -1, 2])
+    with pytest.raises(ValueError, match="aweights"):
+        vnp.cov(vnp.arange(3.0), aweights=[1, -1, 2])

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.arrays.numbers import parse_int
-from vkdispatch.base.errors import ArgumentValueError, AxisError
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.host_numpy import AxisError
 
 _MOST_AXES = 3
 

@@ -24,6 +24,8 @@ class _StartsCheck(Check):
     kind: DType
     length: int | None
     queue_count: int
+    name: str
+    wanted: str | None
 
     def error(self, place: int, words: Any, queue: int, call: str) -> ArgumentValueError:
         ascending = self.length is not None
@@ -33,15 +35,25 @@ class _StartsCheck(Check):
             f", behind {read_note(words, 1, self.kind)}" if ascending and place and words is not None else ""
         )
         on = f" on queue {queue}" if self.queue_count > 1 else ""
+        if self.wanted is not None:
+            return ArgumentValueError(
+                f"{self.name}: expected {self.wanted}, got another at [{place}]{on}, in {call}"
+            )
         return ArgumentValueError(
-            f"segments: expected {wanted}, got {value} at [{place}]{behind}{on}, in {call}"
+            f"{self.name}: expected {wanted}, got {value} at [{place}]{behind}{on}, in {call}"
         )
 
 
-def note_bad_starts(function: str, starts: Buffer[Any], length: int | None = None) -> None:
-    """Let the device check that segments begin where they may.
+def note_bad_starts(
+    function: str,
+    starts: Buffer[Any],
+    length: int | None = None,
+    name: str = "segments",
+    wanted: str | None = None,
+) -> None:
+    """Let the device check that segments begin where they may, or that other integers are not negative.
 
-    If a segment does not, the next wait for the device raises a ValueError that names the first such start
+    If one does not, the next wait for the device raises a ValueError that names the first such start
     and its position: this call does if checks are on (VKDISPATCH_CHECK).
 
     Parameters
@@ -52,6 +64,10 @@ def note_bad_starts(function: str, starts: Buffer[Any], length: int | None = Non
         The argument `segments`, a buffer of (u)int32 or (u)int64.
     length
         The largest start, if starts have to ascend; None if they only have to be nonnegative.
+    name
+        What messages call the argument.
+    wanted
+        What messages say was expected, of numbers that are negative where the argument is wrong.
     """
     kind = starts.var_type
     if not starts.size or (length is None and not is_signed_dtype(kind)):
@@ -59,7 +75,7 @@ def note_bad_starts(function: str, starts: Buffer[Any], length: int | None = Non
     context = starts.context
     most = (1 << 8 * kind.item_size - (kind in (int32, int64))) - 1
     numbers = () if length is None else (min(length, most),)
-    check = _StartsCheck(function, kind, length, context.queue_count)
+    check = _StartsCheck(function, kind, length, context.queue_count, name, wanted)
     _make_check_kernel(kind, length is not None)(
         journal_of(context), starts, *numbers, take_ticket(context, check)
     )

@@ -70,10 +70,6 @@ class ArgumentIndexError(VkDispatchError, IndexError):
     """An index is out of range."""
 
 
-class AxisError(ArgumentValueError, ArgumentIndexError):
-    """An axis is out of range or appears twice; like `numpy.exceptions.AxisError`."""
-
-
 class OverlapError(ArgumentValueError):
     """Two arguments of a call share memory, and the call would overwrite data that it still needs."""
 

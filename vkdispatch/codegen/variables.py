@@ -29,7 +29,7 @@ from vkdispatch.codegen.trace.components import (
     select_part,
     split_components,
 )
-from vkdispatch.codegen.trace.current import current, is_tracing
+from vkdispatch.codegen.trace.current import chosen_arithmetic, current, is_tracing
 from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.codegen.trace.operands import check_dtype, parse_stored_value
 from vkdispatch.codegen.trace.operators import Operators
@@ -392,7 +392,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     def _update(self, symbol: str, result: Any) -> Any:
         place = self.expr
         aliasing = is_tracing() and current().aliasing
-        if isinstance(place.value, Register) and (place.value.local or place.read):
+        if chosen_arithmetic() or (isinstance(place.value, Register) and (place.value.local or place.read)):
             return result
         if (place.op in (Op.REGISTER, Op.RAW) or aliasing) and is_place(place):
             update_in_place(place, symbol, result.expr)

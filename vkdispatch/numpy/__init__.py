@@ -104,6 +104,7 @@ _OF_ARRAYS = {
     "reduce_array": "core.blanks",
     "lend_elements": "interchange.exchange",
     "cuda_interface": "interchange.exchange",
+    "FlatIterator": "editing.writing",
     "array_flags": "interchange.layout",
     "view_as": "interchange.layout",
     "view_part": "interchange.layout",

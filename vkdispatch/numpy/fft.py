@@ -89,8 +89,13 @@ def _copy(x: Array, lengths: dict[int, int], kind: Kind) -> View:
     made = new_view(shape, kind, x.device.context)
     if made.size:
         assign(made, 0)
-        assign(View(made.storage, x.shape, kind, 0, made.strides), value_of(x))
+        _write_copy(View(made.storage, x.shape, kind, 0, made.strides), x)
     return made
+
+
+def _write_copy(target: View, x: Array) -> None:
+    """Write the elements to memory that is transformed in place next, which must not become that of `x`."""
+    assign(target, make_operation(COPY, (value_of(x),), (target.dtype,), x.shape, target.dtype))
 
 
 def _several(x: Array, s: Any, axes: Any, halved: bool = False) -> tuple[tuple[int, ...], list[int]]:
@@ -238,7 +243,7 @@ def _forward_real(x: Any, s: Any, axes: Any, norm: Any, out: Any) -> Array:
         if count < length:
             assign(rows, 0)
             rows = View(rows.storage, (*rows.shape[:-1], count), rows.dtype, 0, rows.strides)
-        assign(rows, value_of(moved[..., :count] if count < moved.shape[-1] else moved))
+        _write_copy(rows, moved[..., :count] if count < moved.shape[-1] else moved)
         _transform_rows(spectrum, length, False, scale)
     if len(set(places)) < len(places):
         half = moveaxis(array_of(spectrum), -1, last)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.arrays.segment_starts import note_bad_starts
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import full, zeros
 from vkdispatch.numpy.basics.elementwise import (
@@ -19,12 +20,13 @@ from vkdispatch.numpy.basics.elementwise import (
     exp,
     expm1,
     floor,
+    isfinite,
     log,
     log1p,
-    power,
     sqrt,
     tan,
 )
+from vkdispatch.numpy.basics.elementwise import power as raise_to
 from vkdispatch.numpy.basics.inputs import asnumpy, to_array
 from vkdispatch.numpy.basics.joining import concatenate, stack
 from vkdispatch.numpy.basics.manipulation import (
@@ -38,9 +40,11 @@ from vkdispatch.numpy.basics.reductions import cumsum
 from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.application import broadcast_shapes
-from vkdispatch.numpy.core.array import Array, describe, parse_index, store_result
+from vkdispatch.numpy.core.array import Array, describe, parse_index, store_result, value_of
 from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, int64, kernel_type, parse_dtype
+from vkdispatch.numpy.core.expressions import evaluate
+from vkdispatch.numpy.core.kernels import as_buffer
 from vkdispatch.numpy.core.memory import Shape
 from vkdispatch.numpy.core.recording import refuse_recording
 from vkdispatch.numpy.indexing.gathering import array_from
@@ -87,17 +91,28 @@ def _fit_size(size: Any, wide: Shape) -> Shape:
     return shape
 
 
-def _parameter(value: Any, name: str, least: float | None = None, *, is_open: bool = False) -> Any:
-    """Return a parameter: a number, which is checked, or an array, which is not.
+# The largest mean that NumPy draws Poisson-distributed integers of, and the number of things to draw from.
+_MOST_MEAN = float(np.iinfo(np.int64).max - np.sqrt(np.iinfo(np.int64).max) * 10)
+_MOST_THINGS = 10**9
 
-    Raises ValueError for a number below `least`, or equal to it if it is open.
+
+def _parameter(
+    value: Any, name: str, least: float | None = None, *, is_open: bool = False, most: float | None = None
+) -> Any:
+    """Return a parameter: a number or an array.
+
+    Raises ValueError for numbers below `least`, or equal to it if it is open, and above `most`. Arrays may
+    have NaN if there is no `most`. For an Array the next wait for the device raises it.
     """
+    wanted = f"numbers {'above' if is_open else 'from'} {least}" + ("" if most is None else f" to {most}")
     if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value):
         data = np.asarray(value, default_real())
-        if least is not None and ((data < least) | (is_open & (data == least))).any():
-            raise ArgumentValueError(f"{name}: expected numbers above {least}, got {value!r}")
+        if _is_bad(data, least, is_open, most).any():
+            raise ArgumentValueError(f"{name}: expected {wanted}, got {value!r}")
         return asarray(data)
     if isinstance(value, Array):
+        if least is not None:
+            _check_later(_is_bad(value, least, is_open, most), name, wanted)
         return value
     if isinstance(value, complex) or not isinstance(value, (int, float, np.number, np.ndarray)):
         raise ArgumentTypeError(f"{name}: expected a real number or an array, got {value!r}")
@@ -106,7 +121,48 @@ def _parameter(value: Any, name: str, least: float | None = None, *, is_open: bo
         raise ArgumentValueError(
             f"{name}: expected {'more than' if is_open else 'at least'} {least}, got {value}"
         )
+    if most is not None and number > most:
+        raise ArgumentValueError(f"{name}: expected at most {most}, got {value}")
     return number
+
+
+def _is_bad(values: Any, least: float | None, is_open: bool, most: float | None) -> Any:
+    """Return where values are below `least`, or above `most`."""
+    if least is None:
+        return values != values if most is not None else np.zeros(1, bool)
+    bad = values <= least if is_open else values < least
+    return bad if most is None else bad | ~(values <= most)
+
+
+def _check_later(bad: Array, name: str, wanted: str) -> None:
+    """Have the next wait for the device raise ValueError if a parameter is bad somewhere."""
+    if bad.size:
+        view = evaluate(value_of(choose(bad, -1, 0).astype(np.int32)))
+        note_bad_starts("random", as_buffer(view, (view.size,)), name=name, wanted=wanted)
+
+
+def _count(value: Any, name: str, most: int | None = None) -> Any:
+    """Return a parameter that counts something, without its fraction.
+
+    Raises ValueError for numbers below 0, above `most`, or above what the real dtype holds exactly, and
+    OverflowError for those that int64 does not hold.
+    """
+    exact = 1 << (53 if default_real() == float64 else 24)
+    if not isinstance(value, Array) and not np.all(np.abs(np.asarray(value, np.float64)) < 2.0**63):
+        if np.isnan(np.asarray(value, np.float64)).any():
+            raise ArgumentValueError(f"{name}: expected integers, got {value!r}")
+        raise OverflowError(f"{name}: int64 does not hold {value!r}")
+    number = _parameter(value, name, 0, most=exact if most is None else min(most, exact))
+    return (
+        floor(number)
+        if isinstance(number, Array) and number.dtype.kind == "f"
+        else (number if isinstance(number, Array) else float(math.floor(number)))
+    )
+
+
+def _probability(p: Any, *, is_open: bool, is_open_above: bool = False) -> Any:
+    """Return probabilities. Raises ValueError for others, also 0 if it is open, and 1 if it is open above."""
+    return _parameter(p, "p", 0, is_open=is_open, most=math.nextafter(1, 0) if is_open_above else 1)
 
 
 def _real(dtype: Any) -> Kind:
@@ -122,7 +178,8 @@ class Generator:
     """Random numbers as arrays, by the names of `numpy.random.Generator`.
 
     Real numbers have the default real dtype, integers int64, unless `dtype` says otherwise. Draws of one
-    number are arrays without axes. Parameters may be arrays; their values are not checked.
+    number are arrays without axes. Parameters may be arrays. The device checks the values of Arrays, and the
+    next wait raises the ValueError.
 
     Examples
     --------
@@ -130,6 +187,9 @@ class Generator:
     >>> rng.random(3)
     Array([0.7299931 , 0.34757536, 0.08327684], dtype=float64)
     """
+
+    # NumPy's generator refuses ranges that fall, its functions do not
+    _may_fall = False
 
     def __init__(self, stream: Stream) -> None:
         """Draw from a `vd.random.Generator`. See `default_rng`."""
@@ -185,14 +245,26 @@ class Generator:
         Array([ 0.4599862 , -0.30484928], dtype=float64)
         """
         low, high = _parameter(low, "low"), _parameter(high, "high")
-        return self._scale(self.random, low, high - low, _parse_size(size, low, high), dtype)
+        width = high - low
+        self._check_width(width)
+        return self._scale(self.random, low, width, _parse_size(size, low, high), dtype)
+
+    def _check_width(self, width: Any) -> None:
+        """Raise OverflowError for a range that is not finite, ValueError for one that falls."""
+        if isinstance(width, Array):
+            is_falling = False if self._may_fall else width < 0
+            _check_later(is_falling | ~isfinite(width), "low, high", "finite ascending ranges")
+        elif not math.isfinite(width):
+            raise OverflowError("low, high: the range exceeds the largest number")
+        elif width < 0 and not self._may_fall:
+            raise ArgumentValueError(f"low, high: expected an ascending range, got the width {width}")
 
     def integers(
         self, low: Any, high: Any = None, size: Any = None, dtype: Any = int64, endpoint: bool = False
     ) -> Array:
         """Return integers of [low, high), each with the same probability; of [0, low) without `high`.
 
-        Limits may be arrays. Those of the host are checked as numbers are; Arrays are not.
+        Limits may be arrays. The device checks those in Arrays, and the next wait raises the ValueError.
 
         Raises
         ------
@@ -240,6 +312,11 @@ class Generator:
         if len(hosts) == 2 and (hosts[0] > hosts[1]).any():
             raise ArgumentValueError(f"low, high: a range is empty: {low!r} to {high!r}")
         first, end = (each if isinstance(each, Array) else asarray(each.astype(wide)) for each in limits)
+        if len(hosts) < 2:
+            outside = [
+                (each < bounds.min) | (each > bounds.max) for each in limits if isinstance(each, Array)
+            ]
+            _check_later(sum(outside, first > end), "low, high", f"ranges of {kind} that are not empty")
         drawn = draw_integers(self._seed(), first, end, _parse_size(size, first, end), wide)
         return drawn.astype(kind, copy=False)
 
@@ -287,8 +364,9 @@ class Generator:
         >>> vnp.random.default_rng(1).lognormal(size=2)
         Array([0.63349649, 1.91339978], dtype=float64)
         """
-        found: Array = exp(self.normal(mean, _parameter(sigma, "sigma", 0), size))
-        return found
+        mean, sigma = _parameter(mean, "mean"), _parameter(sigma, "sigma", 0)
+        drawn = self._scale(self.standard_normal, mean, sigma, _parse_size(size, mean, sigma), None)
+        return exp(drawn)
 
     def standard_exponential(
         self, size: Any = None, dtype: Any = None, method: str = "inv", out: Any = None
@@ -372,7 +450,7 @@ class Generator:
         drawn = self.standard_exponential(_parse_size(size, a))
         if not isinstance(a, Array) and a == 0:
             return drawn * 0
-        return power(drawn, 1 / a)
+        return raise_to(drawn, 1 / a)
 
     def pareto(self, a: Any, size: Any = None) -> Array:
         """Return numbers of Pareto's distribution II with a shape `a`.
@@ -395,7 +473,7 @@ class Generator:
         """
         a = _parameter(a, "a", 0, is_open=True)
         drawn = -expm1(-self.standard_exponential(_parse_size(size, a)))
-        return power(drawn, 1 / a)
+        return raise_to(drawn, 1 / a)
 
     def standard_cauchy(self, size: Any = None) -> Array:
         """Return numbers of Cauchy's distribution.
@@ -416,8 +494,10 @@ class Generator:
         Array([1.26514369, 0.83375699], dtype=float64)
         """
         left, mode, right = _parameter(left, "left"), _parameter(mode, "mode"), _parameter(right, "right")
-        are_numbers = not any(isinstance(each, Array) for each in (left, mode, right))
-        if are_numbers and (not left <= mode <= right or left == right):
+        if any(isinstance(each, Array) for each in (left, mode, right)):
+            bad = (left > mode) | (mode > right) | (left == right)
+            _check_later(bad, "left, mode, right", "ascending numbers")
+        elif not left <= mode <= right or left == right:
             raise ArgumentValueError(
                 f"left, mode, right: expected ascending numbers, got {left}, {mode}, {right}"
             )
@@ -434,15 +514,13 @@ class Generator:
         >>> vnp.random.default_rng(1).geometric(0.5, size=4)
         Array([2, 1, 1, 2], dtype=int64)
         """
-        p = _parameter(p, "p", 0, is_open=True)
-        if not isinstance(p, Array) and p > 1:
-            raise ArgumentValueError(f"p: expected a probability, got {p}")
+        p = _probability(p, is_open=True)
         shape = _parse_size(size, p)
         if not isinstance(p, Array) and p == 1:
             return self.integers(1, 2, shape)
         ratio = log1p(-p) if isinstance(p, Array) else math.log1p(-p)
         found = floor(-self.standard_exponential(shape) / ratio) + 1
-        return found.astype(int64)  # type: ignore[no-any-return]
+        return _whole(found)
 
     # -- distributions by rejection: each element has a stream of its own, from one drawn seed
 
@@ -483,7 +561,10 @@ class Generator:
         Array([0.28803665, 0.04279316], dtype=float64)
         """
         df = _parameter(df, "df", 0, is_open=True)
-        return self.standard_gamma(df / 2, size) * 2
+        return self._chisquare(df, _parse_size(size, df))
+
+    def _chisquare(self, df: Any, shape: Shape) -> Array:
+        return draw_gamma(self._seed(), df / 2, shape) * 2
 
     def standard_t(self, df: Any, size: Any = None) -> Array:
         """Return numbers of Student's distribution.
@@ -495,7 +576,7 @@ class Generator:
         """
         df = _parameter(df, "df", 0, is_open=True)
         shape = _parse_size(size, df)
-        return self.standard_normal(shape) * sqrt(df / self.chisquare(df, shape))
+        return self.standard_normal(shape) * sqrt(df / self._chisquare(df, shape))
 
     def f(self, dfnum: Any, dfden: Any, size: Any = None) -> Array:
         """Return numbers of the F distribution.
@@ -508,7 +589,7 @@ class Generator:
         first = _parameter(dfnum, "dfnum", 0, is_open=True)
         second = _parameter(dfden, "dfden", 0, is_open=True)
         shape = _parse_size(size, first, second)
-        found: Array = self.chisquare(first, shape) / first / (self.chisquare(second, shape) / second)
+        found: Array = self._chisquare(first, shape) / first / (self._chisquare(second, shape) / second)
         return found
 
     def _log_gamma(self, a: Any, shape: Shape) -> Any:
@@ -556,8 +637,12 @@ class Generator:
         df = _parameter(df, "df", 0, is_open=True)
         nonc = _parameter(nonc, "nonc", 0)
         shape = _parse_size(size, df, nonc)
-        # central ones whose degrees of freedom are Poisson-distributed
-        return self.standard_gamma(df / 2 + self.poisson(nonc / 2, shape), shape) * 2
+        return self._noncentral(df, nonc, shape)
+
+    def _noncentral(self, df: Any, nonc: Any, shape: Shape) -> Array:
+        """Return central ones whose degrees of freedom are Poisson-distributed."""
+        more = draw_poisson(self._seed(), nonc / 2, shape)
+        return draw_gamma(self._seed(), df / 2 + more, shape) * 2
 
     def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> Array:
         """Return numbers of the noncentral F distribution.
@@ -571,8 +656,8 @@ class Generator:
         second = _parameter(dfden, "dfden", 0, is_open=True)
         nonc = _parameter(nonc, "nonc", 0)
         shape = _parse_size(size, first, second, nonc)
-        upper = self.noncentral_chisquare(first, nonc, shape) / first
-        found: Array = upper / (self.chisquare(second, shape) / second)
+        upper = self._noncentral(first, nonc, shape) / first
+        found: Array = upper / (self._chisquare(second, shape) / second)
         return found
 
     def vonmises(self, mu: Any, kappa: Any, size: Any = None) -> Array:
@@ -611,7 +696,7 @@ class Generator:
         >>> vnp.random.default_rng(1).poisson(3, size=4)
         Array([2, 2, 5, 4], dtype=int64)
         """
-        lam = _parameter(lam, "lam", 0)
+        lam = _parameter(lam, "lam", 0, most=_MOST_MEAN)
         return draw_poisson(self._seed(), lam, _parse_size(size, lam))
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Array:
@@ -622,9 +707,7 @@ class Generator:
         >>> vnp.random.default_rng(1).binomial(10, 0.5, size=3)
         Array([5, 3, 5], dtype=int64)
         """
-        n, p = _parameter(n, "n", 0), _parameter(p, "p", 0)
-        if not isinstance(p, Array) and p > 1:
-            raise ArgumentValueError(f"p: expected a probability, got {p}")
+        n, p = _count(n, "n"), _probability(p, is_open=False)
         return draw_binomial(self._seed(), n, p, _parse_size(size, n, p))
 
     def negative_binomial(self, n: Any, p: Any, size: Any = None) -> Array:
@@ -635,8 +718,14 @@ class Generator:
         >>> vnp.random.default_rng(1).negative_binomial(3, 0.5, size=4)
         Array([2, 0, 5, 1], dtype=int64)
         """
-        n, p = _parameter(n, "n", 0, is_open=True), _parameter(p, "p", 0, is_open=True)
-        return self.poisson(self.gamma(n, (1 - p) / p, _parse_size(size, n, p)))
+        n, p = _parameter(n, "n", 0, is_open=True, most=math.inf), _probability(p, is_open=True)
+        scale, shape = (1 - p) / p, _parse_size(size, n, p)
+        bad = scale * (n + 10 * n**0.5) > _MOST_MEAN
+        if isinstance(bad, Array):
+            _check_later(bad, "n, p", "a mean that int64 holds")
+        elif bad:
+            raise ArgumentValueError(f"n, p: int64 does not hold the results of {n} and {p}")
+        return draw_poisson(self._seed(), draw_gamma(self._seed(), n, shape) * scale, shape)
 
     def zipf(self, a: Any, size: Any = None) -> Array:
         """Return integers k of at least 1 with probabilities proportional to k**-a.
@@ -646,7 +735,7 @@ class Generator:
         >>> vnp.random.default_rng(1).zipf(3, size=4)
         Array([1, 1, 1, 1], dtype=int64)
         """
-        a = _parameter(a, "a", 1, is_open=True)
+        a = _parameter(a, "a", 1, is_open=True, most=math.inf)
         return draw_zipf(self._seed(), a, _parse_size(size, a))
 
     def logseries(self, p: Any, size: Any = None) -> Array:
@@ -657,15 +746,13 @@ class Generator:
         >>> vnp.random.default_rng(1).logseries(0.5, size=4)
         Array([2, 1, 1, 2], dtype=int64)
         """
-        p = _parameter(p, "p", 0)
-        if not isinstance(p, Array) and p >= 1:
-            raise ArgumentValueError(f"p: expected a probability less than 1, got {p}")
+        p = _probability(p, is_open=False, is_open_above=True)
         shape = _parse_size(size, p)
         # Kemp (1981): a geometric number whose own parameter is random
         rest = self._open(shape) * (log1p(-p) if isinstance(p, Array) else math.log1p(-p))
         ratio = choose(rest < -0.7, log1p(-exp(rest)), log(-expm1(rest)))
         found = floor(-self.standard_exponential(shape) / ratio) + 1
-        return found.astype(int64)  # type: ignore[no-any-return]
+        return _whole(found)
 
     def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Array:
         """Return how many of `nsample` drawn without replacement are of the `ngood`, not of the `nbad`.
@@ -677,9 +764,11 @@ class Generator:
         >>> vnp.random.default_rng(1).hypergeometric(5, 5, 4, size=4)
         Array([0, 1, 2, 2], dtype=int64)
         """
-        good, bad = _parameter(ngood, "ngood", 0), _parameter(nbad, "nbad", 0)
-        sample = _parameter(nsample, "nsample", 0)
-        if not any(isinstance(each, Array) for each in (good, bad, sample)) and good + bad < sample:
+        good, bad = _count(ngood, "ngood", _MOST_THINGS - 1), _count(nbad, "nbad", _MOST_THINGS - 1)
+        sample = _count(nsample, "nsample")
+        if any(isinstance(each, Array) for each in (good, bad, sample)):
+            _check_later(good + bad < sample, "nsample", "no more than ngood + nbad")
+        elif good + bad < sample:
             raise ArgumentValueError(f"nsample: {nsample} of {ngood} + {nbad} were asked for")
         return draw_hypergeometric(self._seed(), good, bad, sample, _parse_size(size, good, bad, sample))
 
@@ -694,14 +783,14 @@ class Generator:
         10
         """
         p = _probabilities(pvals)
-        trials = _parameter(n, "n", 0)
+        trials = _count(n, "n")
         counts = asarray(trials, int64)
         shape = _fit_size(size, broadcast_shapes([counts.shape, p.shape[:-1]], "pvals"))
 
         def halve(left: Array, first: Array, second: Array) -> Array:
             whole = first + second
             share = choose(whole > 0, first / choose(whole > 0, whole, 1), 0.0)
-            return self.binomial(left, clip(share, 0, 1), left.shape)
+            return draw_binomial(self._seed(), left, clip(share, 0, 1), left.shape)
 
         return _distribute(broadcast_to(counts, shape), p, halve)
 
@@ -730,11 +819,13 @@ class Generator:
         sample = parse_index(nsample, "nsample")
         if not 0 <= sample <= own.sum():
             raise ArgumentValueError(f"nsample: expected 0 to {own.sum()}, got {sample}")
+        if own.sum() >= _MOST_THINGS:
+            raise ArgumentValueError(f"colors: expected fewer than {_MOST_THINGS} in all, got {own.sum()}")
         start = full(_parse_size(size), sample, int64)
         return _distribute(
             start,
             asarray(own.astype(np.int64)),
-            lambda left, first, second: self.hypergeometric(first, second, left, left.shape),
+            lambda left, first, second: draw_hypergeometric(self._seed(), first, second, left, left.shape),
         )
 
     def multivariate_normal(
@@ -938,6 +1029,11 @@ class Generator:
         )
 
 
+def _whole(x: Any) -> Array:
+    """Return real numbers as integers, the largest one for those that int64 does not hold."""
+    return choose(x >= 2.0**63, np.iinfo(np.int64).max, x.astype(int64))
+
+
 def _shape_of_draw(size: Any, out: Any) -> Shape:
     if out is None:
         return _parse_size(size)
@@ -1015,9 +1111,15 @@ def default_rng(seed: Any = None, *, bit_generator: str = "philox4x32") -> Gener
 _shared: list[Generator] = []
 
 
+class _Shared(Generator):
+    """The generator of the functions."""
+
+    _may_fall = True
+
+
 def _common() -> Generator:
     if not _shared:
-        _shared.append(default_rng())
+        _shared.append(_Shared(Stream(None)))
     return _shared[0]
 
 
@@ -1032,7 +1134,7 @@ def seed(seed: Any = None) -> None:
     >>> vnp.array_equal(x, vnp.random.rand(3))
     True
     """
-    _shared[:] = [default_rng(seed)]
+    _shared[:] = [_Shared(default_rng(seed).bit_generator)]
 
 
 def rand(*shape: int) -> Array:

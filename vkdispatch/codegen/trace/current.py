@@ -3,16 +3,40 @@
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any, Protocol
 
+from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import UsageError
 from vkdispatch.codegen.trace.kernel_warnings import collect_warnings
 from vkdispatch.codegen.trace.recording import Recorder
-from vkdispatch.ir import ShaderFlags
+from vkdispatch.ir import Expr, ShaderFlags
 from vkdispatch.ir.location import located
+
+
+class Arithmetic(Protocol):
+    """Types and operators other than the language's, for functions that are written for another one.
+
+    Attributes
+    ----------
+    integer, real
+        The types of `int(x)`, and of real numbers that are made of integers.
+    """
+
+    integer: DType
+    real: DType
+
+    def apply(self, symbol: str, *operands: Any) -> Expr | None:
+        """Return the result of an operator of expressions and numbers; None: as the language does."""
+        ...
+
+    def unify(self, *operands: Any) -> list[Any]:
+        """Return variables and numbers as variables of one type."""
+        ...
 
 
 class _ThreadState(threading.local):
     recorder: Recorder | None = None
+    arithmetic: Arithmetic | None = None
 
 
 _state = _ThreadState()
@@ -51,6 +75,21 @@ def precise_math(switch: bool = True) -> Iterator[None]:
         yield
     finally:
         recorder.flags = before
+
+
+def chosen_arithmetic() -> Arithmetic | None:
+    """Return the arithmetic of what is traced here; None: the language's."""
+    return _state.arithmetic
+
+
+@contextmanager
+def compute_by(arithmetic: Arithmetic | None) -> Iterator[None]:
+    """Use an arithmetic for the operators that are traced here."""
+    before, _state.arithmetic = _state.arithmetic, arithmetic
+    try:
+        yield
+    finally:
+        _state.arithmetic = before
 
 
 def set_current(recorder: Recorder | None) -> None:

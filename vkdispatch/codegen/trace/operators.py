@@ -12,7 +12,7 @@ from vkdispatch.base.dtype import bool_, is_complex, is_integer_dtype
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.other_names import IN_CODEGEN
-from vkdispatch.codegen.trace.current import current, has_flag, is_tracing
+from vkdispatch.codegen.trace.current import chosen_arithmetic, current, has_flag, is_tracing
 from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.trace.operands import GpuValue
 from vkdispatch.codegen.trace.range_checks import (
@@ -66,6 +66,12 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "equal": operator.eq,
     "not_equal": operator.ne,
 }
+
+
+def _apply_chosen(symbol: str, *operands: ex.Operand) -> Expr | None:
+    """Return what an operator gives by another arithmetic; None by the language's."""
+    arithmetic = chosen_arithmetic()
+    return None if arithmetic is None else arithmetic.apply(symbol, *operands)
 
 
 def _is_numpy_scalar(value: object) -> bool:
@@ -140,11 +146,13 @@ class Operators(GpuValue):
 
     def _apply(self, rule: _Rule, other: object, symbol: str) -> Self:
         mine, theirs = self._value(), self._operand(other, symbol)
-        return self._result(symbol, mine, theirs, rule(mine, theirs))
+        own = _apply_chosen(symbol, mine, theirs)
+        return self._result(symbol, mine, theirs, rule(mine, theirs)) if own is None else self._wrap(own)
 
     def _reflected(self, rule: _Rule, other: object, symbol: str) -> Self:
         mine, theirs = self._value(), self._operand(other, symbol)
-        return self._result(symbol, mine, theirs, rule(theirs, mine))
+        own = _apply_chosen(symbol, theirs, mine)
+        return self._result(symbol, mine, theirs, rule(theirs, mine)) if own is None else self._wrap(own)
 
     def _result(self, symbol: str, mine: Expr, theirs: ex.Operand, expr: Expr) -> Self:
         if expr.dtype is not mine.dtype:
@@ -161,17 +169,21 @@ class Operators(GpuValue):
         reflected: bool = False,
     ) -> Self:
         mine, theirs = self._value(), self._operand(other, symbol)
-        expr = rule(symbol, theirs, mine) if reflected else rule(symbol, mine, theirs)
-        return self._result(symbol, mine, theirs, expr)
+        operands = (theirs, mine) if reflected else (mine, theirs)
+        own = _apply_chosen(symbol, *operands)
+        return self._result(symbol, mine, theirs, rule(symbol, *operands)) if own is None else self._wrap(own)
 
     def _compare(self, symbol: str, other: object) -> Self:
         mine, theirs = self._value(), self._operand(other, symbol)
-        check_comparison(symbol, mine, theirs)
-        return self._wrap(ex.compare(symbol, mine, theirs))
+        own = _apply_chosen(symbol, mine, theirs)
+        if own is None:
+            check_comparison(symbol, mine, theirs)
+            own = ex.compare(symbol, mine, theirs)
+        return self._wrap(own)
 
     def _is_one(self, other: object, *, whole: bool = False) -> bool:
         """Whether multiplying by `other` changes neither the value nor its type."""
-        if isinstance(other, Operators) or not ex.is_number(other) or other != 1:
+        if isinstance(other, Operators) or not ex.is_number(other) or other != 1 or chosen_arithmetic():
             return False
         kind = self._value().dtype
         return ex.is_integer_number(other) or not (whole or is_integer_dtype(kind) or ex.is_bool_like(kind))
@@ -290,21 +302,23 @@ class Operators(GpuValue):
     def __floordiv__(self, other: object) -> Self:
         if self._is_one(other, whole=True) and is_integer_dtype(self._value().dtype):
             return self
-        check_quotient(self._value())
+        if chosen_arithmetic() is None:
+            check_quotient(self._value())
         return self._apply(_floor_divide_rule(), other, "//")
 
     def __rfloordiv__(self, other: object) -> Self:
         return self._reflected(_floor_divide_rule(), other, "//")
 
     def __mod__(self, other: object) -> Self:
-        check_remainder(self._value(), self._operand(other, "%"), floors=_divides_as_python())
+        if chosen_arithmetic() is None:
+            check_remainder(self._value(), self._operand(other, "%"), floors=_divides_as_python())
         return self._apply(_modulo_rule(), other, "%")
 
     def __rmod__(self, other: object) -> Self:
         return self._reflected(_modulo_rule(), other, "%")
 
     def __pow__(self, other: object) -> Any:
-        if ex.is_number(other) and other == 0:
+        if ex.is_number(other) and other == 0 and not chosen_arithmetic():
             return 1
         return self._apply(_power_rule(), other, "**")
 
@@ -344,17 +358,22 @@ class Operators(GpuValue):
         return self._with_symbol(ex.bitwise, "^", other, reflected=True)
 
     def __neg__(self) -> Self:
-        return self._wrap(ex.negate(self._value()))
+        own = _apply_chosen("-", self._value())
+        return self._wrap(ex.negate(self._value()) if own is None else own)
 
     def __pos__(self) -> Self:
         return self
 
     def __invert__(self) -> Self:
-        return self._wrap(ex.invert(self._value()))
+        own = _apply_chosen("~", self._value())
+        return self._wrap(ex.invert(self._value()) if own is None else own)
 
     def __abs__(self) -> Self:
-        check_difference("abs", self._value())
-        return self._wrap(ex.absolute(self._value()))
+        own = _apply_chosen("abs", self._value())
+        if own is None:
+            check_difference("abs", self._value())
+            own = ex.absolute(self._value())
+        return self._wrap(own)
 
     # -- comparison
 

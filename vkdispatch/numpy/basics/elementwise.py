@@ -251,6 +251,9 @@ def _make_function(ufunc_name: str, own: str | None = None) -> ElementwiseFuncti
             compared = next(each.dtype for each in values if type(each) is Node or type(each) is View)
             values = [bound_integer(each, compared) if type(each) is int else each for each in values]
         kind = None if dtype is None else parse_dtype(dtype)
+        if ufunc_name == "power" and isinstance(where, Array):
+            # the exponents elsewhere may be negative
+            values[1] = value_of(choose(where, operands[1], 1))
         node = apply_ufunc(ufunc_name, tuple(values), kind, casting)
         return array_of(node) if out is None and where is None else finish(node, out, where, shown, casting)
 
@@ -542,7 +545,8 @@ def _round(value: Any, places: int) -> Any:
         return _copy(value) if places >= 0 else _round_integers(value, 10**-places)
     if places == 0 or kind.kind == "b":
         return apply_ufunc("rint", (value,))
-    scale = 10.0 ** builtins.abs(places)
+    # as NumPy, which gives NaN beyond the range of float64
+    scale = 10.0 ** builtins.abs(places) if builtins.abs(places) < 309 else math.inf
     there, back = ("multiply", "divide") if places > 0 else ("divide", "multiply")
     return apply_ufunc(back, (apply_ufunc("rint", (apply_ufunc(there, (value, scale)),)), scale))
 

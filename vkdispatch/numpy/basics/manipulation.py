@@ -5,7 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, AxisError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.host_numpy import AxisError
 from vkdispatch.numpy.basics.inputs import require_array, to_array
 from vkdispatch.numpy.core.application import broadcast_shapes, cast
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
@@ -85,7 +86,7 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
         Lengths of which one may be -1: it follows from the others.
     order
         In which order elements are taken and placed: "C", the last axis first; "F", the first axis first;
-        "A", "F" if the elements lie so in memory.
+        "A", "F" if the elements lie so in memory, else "C".
     copy
         True always copies; False raises ValueError where a copy is needed; None returns a view if possible.
 
@@ -101,10 +102,10 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
            [3, 4, 5]], dtype=int64)
     """
     array = require_array(x)
-    if order not in ("C", "F", "A", "K"):
-        raise ArgumentValueError(f"order: expected 'C', 'F', 'A' or 'K', got {order!r}")
+    if order not in ("C", "F", "A"):
+        raise ArgumentValueError(f"order: expected 'C', 'F' or 'A', got {order!r}")
     view = view_of(array)
-    if order == "F" or (order != "C" and not view.is_contiguous and is_f_order(view)):
+    if order == "F" or (order == "A" and not view.is_contiguous and is_f_order(view)):
         axes = tuple(reversed(range(array.ndim)))
         wanted = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
         turned = reshape(permute_dims(array, axes), tuple(reversed(wanted)), copy=copy)
@@ -140,15 +141,46 @@ def _complete(own: Shape, size: int, shape: Any) -> Shape:
 def ravel(x: Any, order: str = "C") -> Array:
     """Return the elements along one axis: a view if they lie so in memory, else a copy. See `numpy.ravel`.
 
+    Parameters
+    ----------
+    order
+        "C", "F" or "A", as of `reshape`; or "K", the order of the elements in memory, but for axes with
+        negative strides, which keep their direction.
+
     Examples
     --------
     >>> vnp.ravel(vnp.asarray([[1, 2], [3, 4]]))
     Array([1, 2, 3, 4], dtype=int64)
     """
-    view = view_of(require_array(x))
-    is_fortran = order != "C" and is_f_order(view)
-    is_view = is_fortran or (order != "F" and view.is_contiguous)
-    return reshape(x, -1, order, copy=None if is_view else True)
+    array = _in_order(require_array(x), order)
+    return reshape(array, -1, copy=None if view_of(array).is_contiguous else True)
+
+
+def _in_order(array: Array, order: str) -> Array:
+    """Return the array with its axes in the order in which `ravel` takes the elements."""
+    view = view_of(array)
+    if order == "K":
+        return permute_dims(array, _axes_in_memory(view))
+    if order not in ("C", "F", "A"):
+        raise ArgumentValueError(f"order: expected 'C', 'F', 'A' or 'K', got {order!r}")
+    is_turned = order == "F" or (order == "A" and not view.is_contiguous and is_f_order(view))
+    return permute_dims(array) if is_turned else array
+
+
+def _axes_in_memory(view: View) -> list[int]:
+    """Return the axes of a view by their strides, the largest first; repeated axes stay where they are."""
+    axes: list[int] = []
+    for axis in reversed(range(len(view.shape))):
+        own = abs(view.strides[axis]) if view.shape[axis] > 1 else 0
+        place = len(axes)
+        for at in reversed(range(len(axes))):
+            other = abs(view.strides[axes[at]]) if view.shape[axes[at]] > 1 else 0
+            if own and other:
+                if other <= own:
+                    break
+                place = at
+        axes.insert(place, axis)
+    return axes[::-1]
 
 
 def permute_dims(x: Any, /, axes: Any = None) -> Array:

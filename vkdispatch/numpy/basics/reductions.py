@@ -8,12 +8,12 @@ import numpy as np
 from vkdispatch import reduce as _package  # noqa: F401  its functions below
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.basics.creation import full
-from vkdispatch.numpy.basics.inputs import parse_value, real_kind
+from vkdispatch.numpy.basics.inputs import parse_value, real_kind, require_array
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.lines import as_reduction, final_shape, lines_of
 from vkdispatch.numpy.basics.manipulation import diagonal, expand_dims, parse_axes, parse_axis, reshape
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
-from vkdispatch.numpy.core.application import cast
+from vkdispatch.numpy.core.application import cast, number_as
 from vkdispatch.numpy.core.array import Array, array_of, store_result
 from vkdispatch.numpy.core.dtypes import Kind, default_real, kernel_type, numpy_type, parse_dtype
 from vkdispatch.numpy.core.kernels import as_operand
@@ -68,6 +68,17 @@ def _reduce(
     final = final_shape(value.shape, axes, keepdims)
     result = array_of(View(Storage(buffer), final, numpy_type(buffer.var_type)))
     return store_result(out, result)
+
+
+def _extreme(
+    function: Callable[..., Any], x: Any, axis: Any, keepdims: bool, out: Any, where: Any, initial: Any
+) -> Array:
+    """Reduce to extremes. Raises OverflowError for an `initial` that the dtype does not hold."""
+    array = require_array(x)
+    options = {}
+    if initial is not None:
+        options["initial"] = number_as(initial, array.dtype, "initial") if type(initial) is int else initial
+    return _reduce(function, array, axis, keepdims, out, where, **options)
 
 
 def _wider(dtype: Any, out: Any, own: Kind) -> Any:
@@ -236,8 +247,7 @@ def min(
     >>> vnp.min(vnp.asarray([[1, 5], [7, 0]]), axis=0)
     Array([1, 0], dtype=int64)
     """
-    options = {} if initial is None else {"initial": initial}
-    return _reduce(reduce.min, x, axis, keepdims, out, where, **options)
+    return _extreme(reduce.min, x, axis, keepdims, out, where, initial)
 
 
 def max(
@@ -257,8 +267,7 @@ def max(
     >>> vnp.max(vnp.asarray([[1, 5], [7, 0]]), axis=0)
     Array([7, 5], dtype=int64)
     """
-    options = {} if initial is None else {"initial": initial}
-    return _reduce(reduce.max, x, axis, keepdims, out, where, **options)
+    return _extreme(reduce.max, x, axis, keepdims, out, where, initial)
 
 
 amin, amax = min, max

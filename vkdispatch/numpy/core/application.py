@@ -9,25 +9,31 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.arrays.segment_starts import note_bad_starts
 from vkdispatch.base.errors import ArgumentOverflowError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.native_module import native
-from vkdispatch.numpy.core.dtypes import Kind, bool_, default_real, float64, kernel_type, resolve
+from vkdispatch.execution_pipeline.command_graph import pause_recording
+from vkdispatch.numpy.core.dtypes import Kind, bool_, default_real, float64, int64, kernel_type, resolve
 from vkdispatch.numpy.core.expressions import (
     INDEX,
     Loop,
     Node,
     Operation,
     Value,
+    evaluate,
     evaluate_apart,
     evaluate_into,
     find_loop,
     make_node,
 )
+from vkdispatch.numpy.core.kernels import as_buffer, gather
 from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides, is_read_only
 from vkdispatch.numpy.core.operations import COPY, OPERATIONS
 
 apply_known = native.apply_known
 _PACKAGE = dirname(dirname(dirname(__file__)))
+_INT32 = np.dtype(np.int32)
+_NEGATIVE_POWERS = "power: integers to negative integer powers are not allowed"
 _INTEGER_LIMITS = {
     np.dtype(kind): (int(np.iinfo(kind).min), int(np.iinfo(kind).max)) for kind in "bhilqBHILQ"
 }
@@ -133,18 +139,21 @@ def apply_ufunc(
             each if type(each) is Node or type(each) is View else number_as(each, kind, name)
             for each, kind in zip(operands, loop.kinds, strict=True)
         ]
-        if name == "power":
-            _check_exponent(values[1], loop)
+    if name == "power" and size and loop.dtype.kind == "i":
+        _check_exponent(values[1])
     return make_node(loop, tuple(values), shape, size)
 
 
-def _check_exponent(exponent: Any, loop: Loop) -> None:
-    """Refuse powers of integers with a negative number as exponent; of arrays nobody has looked at it."""
-    if loop.dtype.kind == "i" and type(exponent) is not Node and type(exponent) is not View and exponent < 0:
-        raise ArgumentValueError(
-            f"power: integers to negative integer powers are not allowed, got the exponent {exponent}; "
-            "use float_power"
-        )
+def _check_exponent(exponent: Any) -> None:
+    """Refuse powers of integers with a negative exponent; in an array the device looks for it."""
+    if type(exponent) is Node or type(exponent) is View:
+        if exponent.dtype.kind == "i":
+            with pause_recording():
+                wide = int64 if exponent.dtype == int64 else _INT32
+                view = gather(evaluate(cast(exponent, wide)))
+                note_bad_starts("power", as_buffer(view, (view.size,)), name=_NEGATIVE_POWERS)
+    elif exponent < 0:
+        raise ArgumentValueError(f"{_NEGATIVE_POWERS}, got the exponent {exponent}; use float_power")
 
 
 # Loops by ufunc and operands: dtype numbers, and types of numbers.
@@ -165,7 +174,8 @@ def _resolve(name: str, key: tuple[Any, ...], operands: Sequence[Any]) -> Loop:
     for kind in found:
         kernel_type(kind)  # a number of NumPy may have a type that arrays do not
     loop = find_loop(OPERATIONS[name], found[:-1], found[-1])
-    if real or not any(kind.kind in "fc" for kind in found):  # what the default dtype does not decide
+    # kept is what the default dtype does not decide, and what has no values to check
+    if real or not (any(kind.kind in "fc" for kind in found) or (name == "power" and loop.dtype.kind == "i")):
         loops[key] = loop
     return loop
 

@@ -93,10 +93,25 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
     if not TYPE_CHECKING:
         __class_getitem__ = classmethod(GenericAlias)  # with one argument or two
 
-    def __init__(self, *_: object) -> None:
-        raise ArgumentTypeError(
-            "Array: make arrays with vkdispatch.numpy, such as vnp.asarray(data) or vnp.zeros(shape)"
-        )
+    def __init__(
+        self,
+        shape: Any,
+        dtype: Any = None,
+        buffer: None = None,
+        offset: int = 0,
+        strides: None = None,
+        order: Any = None,
+    ) -> None:
+        """Make an array with undefined values, as `vkdispatch.numpy.empty`. See `numpy.ndarray`.
+
+        Raises TypeError for a `buffer`, and for `strides`.
+        """
+        if buffer is not None or strides is not None or offset:
+            raise ArgumentTypeError(
+                "buffer, offset, strides: vnp.ndarray(shape, dtype) makes new memory; vnp.asarray(data) "
+                "takes data, and vnp.from_dlpack(data) memory"
+            )
+        self._value = namespace().empty(shape, dtype, order)._value
 
     # -- what it is
 
@@ -104,6 +119,17 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
     def shape(self) -> ShapeT:
         """The length of each axis."""
         return self._value.shape  # type: ignore[return-value]  # an annotation says how many there are
+
+    @shape.setter
+    def shape(self, shape: Any) -> None:
+        try:
+            self._value = namespace().reshape(self, shape, copy=False)._value
+        except ArgumentValueError as error:
+            if "copy" not in str(error):
+                raise
+            raise AttributeError(
+                f"shape: {self.shape} to {shape} needs a copy, as the elements lie in memory; use x.reshape"
+            ) from None
 
     @property
     def ndim(self) -> int:
@@ -177,9 +203,13 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         self.imag[...] = value
 
     @property
-    def flat(self) -> Iterator[Any]:
-        """An iterator over the elements, as NumPy scalars."""
-        return iter(self.numpy().flat)
+    def flat(self) -> Any:
+        """The elements along one axis: to iterate over as NumPy scalars, to read and to write by index."""
+        return namespace().FlatIterator(self)
+
+    @flat.setter
+    def flat(self, value: Any) -> None:
+        self.flat[...] = value
 
     # -- values on the host
 
@@ -225,7 +255,8 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
 
     def tobytes(self, order: Any = "C") -> bytes:
         """Return the elements as bytes in C order, or another one. See `numpy.ndarray.tobytes`."""
-        return self.numpy().tobytes(order)
+        # bytes are in no order but C and F
+        return self.ravel({None: "C", "K": "C"}.get(order, order)).numpy().tobytes()
 
     def tofile(self, fid: Any, sep: str = "", format: str = "%s") -> None:
         """Write the elements to a file, as bytes or as text. See `numpy.ndarray.tofile`."""
@@ -471,8 +502,8 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         return namespace().ravel(self, order)
 
     def flatten(self, order: str = "C") -> "Array[tuple[int], ScalarT]":
-        """Return a copy of the elements along one axis."""
-        return self.reshape(-1, order=order, copy=True)
+        """Return a copy of the elements along one axis, in an order as of `ravel`."""
+        return self.ravel(order).copy()
 
     def transpose(self, *axes: Any) -> "Array[ShapeT, ScalarT]":
         """Return the array with its axes in another order: a view."""
@@ -848,6 +879,7 @@ def compute(array: Array) -> View:
 
 
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
+_EQUALITY = {"equal": "__eq__", "not_equal": "__ne__"}
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
 
 
@@ -914,10 +946,24 @@ def _combine(name: str, *operands: Any) -> Any:
         elif _is_scalar(each):
             values.append(each[()])
         else:
-            return _refuse(each, name)
+            refused = _refuse(each, name)
+            return _compare(name, operands[0], each) if name in _EQUALITY else refused
     if name in _COMPARISONS and type(values[1]) is int:
         values[1] = bound_integer(values[1], values[0].dtype)
     return array_of(apply_ufunc(name, tuple(values)))
+
+
+def _compare(name: str, x: Array, other: Any) -> Any:
+    """Return which elements are equal to something else, or are not, where Python would say False."""
+    if isinstance(other, (list, tuple, range)):
+        given = namespace().asarray(list(other) if isinstance(other, range) else other, device=x.device)
+        return _operate(name, x, given)
+    answer = getattr(type(other), _EQUALITY[name])(other, x)
+    return (
+        namespace().full(x.shape, name == "not_equal", device=x.device)
+        if answer is NotImplemented
+        else answer
+    )
 
 
 native.serve_operators(Array, loops, _combine)

@@ -211,7 +211,7 @@ def _power(x: Any, y: Any, kind: Kind) -> Any:
         return of_complex.power(x, y)
     if kind.kind not in "iu":
         return vc.pow(x, y)
-    # NumPy refuses negative exponents that it sees; the inverse of other integers is 0
+    # arrays refuse negative exponents; in a function of `vectorize` the inverse of other integers is 0
     return x**y
 
 

@@ -14,7 +14,7 @@ from vkdispatch.numpy.basics.manipulation import broadcast_to, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.sequences import arange, tri
 from vkdispatch.numpy.core.array import Array
-from vkdispatch.numpy.core.conversion import parse_shape
+from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.core.dtypes import int64, parse_dtype
 from vkdispatch.numpy.indexing.gathering import nonzero
 
@@ -109,7 +109,8 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     Raises
     ------
     ValueError
-        An index is out of bounds, or there are not as many as axes.
+        An index is out of bounds, there are not as many as axes, or int64 does not hold the number of
+        elements.
 
     Examples
     --------
@@ -121,7 +122,10 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     modes = (mode,) * len(shape) if isinstance(mode, str) else tuple(mode)
     if len(each) != len(shape) or len(modes) != len(shape):
         raise ArgumentValueError(f"multi_index: expected indices along {len(shape)} axes, got {len(each)}")
-    total: Any = None
+    _check_count(shape, "dims")
+    if 0 in shape and any(index.size for index in each):
+        raise ArgumentValueError(f"dims: the shape {shape} has no elements to index")
+    total: Any = None if shape else asarray(0)
     rows = list(zip(each, shape, modes, strict=True))
     for index, length, own in rows if _parse_order(order) == "C" else reversed(rows):
         if own == "raise":
@@ -132,6 +136,12 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
         wide = wide % length if own == "wrap" else clip(wide, 0, length - 1) if own == "clip" else wide
         total = wide if total is None else total * length + wide
     return total  # type: ignore[no-any-return]
+
+
+def _check_count(shape: tuple[int, ...], name: str) -> None:
+    """Raise ValueError if int64 does not hold the number of elements of a shape."""
+    if math.prod(length or 1 for length in shape) > np.iinfo(np.int64).max:
+        raise ArgumentValueError(f"{name}: int64 does not hold the number of elements of the shape {shape}")
 
 
 def _parse_order(order: Any) -> str:
@@ -161,7 +171,10 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
             return tuple(np.unravel_index(indices, lengths, _parse_order(order)))  # type: ignore[call-overload]
         except ValueError as error:
             raise ArgumentValueError(f"indices: {error}") from None
+    _check_count(lengths, "shape")
     flat = to_array(indices, "indices")
+    if not lengths and flat.ndim:
+        raise ArgumentValueError("shape: arrays without axes have one index, got several")
     _check_bounds(flat, math.prod(lengths), "indices")
     flat = flat.astype(int64, copy=False)
     found: list[Array] = []

@@ -14,6 +14,7 @@ from vkdispatch.numpy.basics.manipulation import broadcast_to, reshape
 from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import mean
 from vkdispatch.numpy.basics.reductions import min as least
+from vkdispatch.numpy.core.application import number_as
 from vkdispatch.numpy.core.array import Array, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.kernels import as_operand
@@ -132,6 +133,8 @@ def _parse_widths(value: Any, ndim: int) -> list[tuple[int, int]]:
 def _move(x: Array, widths: list[tuple[int, int]], mode: str, constants: Any) -> Array:
     """Pad with constants or elements: up to three axes at once, more of them one after the other."""
     values = _parse_pairs(constants, x.ndim, "constant_values")
+    if x.dtype.kind in "iu" and constants is not None:
+        values = [tuple(number_as(each, x.dtype, "constant_values") for each in pair) for pair in values]
     if x.ndim <= 3:
         return _pad_lines(x, x.shape, widths, mode, values)
     result = x

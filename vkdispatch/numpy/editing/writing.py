@@ -1,15 +1,17 @@
 """Writing to arrays: by places, masks and diagonals."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.elementwise import choose, clip
-from vkdispatch.numpy.basics.inputs import to_array, to_index
+from vkdispatch.numpy.basics.inputs import to_array, to_elements, to_index
 from vkdispatch.numpy.basics.manipulation import parse_axis, reshape, view_with
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import Array, check_cast, describe, suggest_array, view_of
+from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import Kind
 from vkdispatch.numpy.indexing.gathering import nonzero
 
@@ -33,7 +35,7 @@ def _target(a: Any, name: str) -> Array:
 
 def _write_flat(target: Array, places: Array, values: Any) -> None:
     """Write values, repeated as needed, to places of a flattened array."""
-    data = reshape(to_array(values, "values"), -1)
+    data = reshape(to_elements(values, target.dtype, "values"), -1)
     if places.size == 0:
         return
     if data.size == 0:
@@ -49,6 +51,62 @@ def _write_flat(target: Array, places: Array, values: Any) -> None:
         index.append(rest % length)
         rest = rest // length
     target[tuple(reversed([*index, rest]))] = data
+
+
+class FlatIterator:
+    """The elements of an array along one axis, in C order: `x.flat`. See `numpy.flatiter`.
+
+    It iterates over NumPy scalars, from a copy on the host that the first one makes. An index reads a copy,
+    as an Array. What is written to an index goes to the array; values are repeated as needed.
+
+    Attributes
+    ----------
+    base
+        The array.
+    """
+
+    def __init__(self, base: Array) -> None:
+        self.base = base
+        self._values: Iterator[Any] | None = None
+
+    def __len__(self) -> int:
+        return self.base.size
+
+    def __iter__(self) -> "FlatIterator":
+        return self
+
+    def __next__(self) -> Any:
+        if self._values is None:
+            self._values = iter(self.base.numpy().flat)
+        return next(self._values)
+
+    def __getitem__(self, index: Any) -> Array:
+        return reshape(self.base, -1)[self._parse(index)].copy()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        places = arange(self.base.size, device=self.base.device)[self._parse(index)]
+        if isinstance(value, np.ndarray):
+            value = asarray(value, device=self.base.device)
+        if not places.ndim and np.size(value) != 1:
+            raise ArgumentValueError(f"value: expected one number for one element, got {np.size(value)}")
+        _write_flat(self.base, reshape(places, -1), value)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> "np.ndarray[Any, Any]":
+        return reshape(self.base, -1).__array__(dtype, copy)
+
+    def copy(self) -> Array:
+        """Return a copy of the elements as an array of one axis."""
+        return self[...]
+
+    @staticmethod
+    def _parse(index: Any) -> Any:
+        """Return an index along one axis. Raises IndexError for one with other axes, as NumPy's."""
+        (own,) = index if isinstance(index, tuple) and len(index) == 1 else (index,)
+        if isinstance(own, tuple) and not own:
+            return ...
+        if own is None or isinstance(own, (tuple, bool, np.bool_)):
+            raise ArgumentIndexError(f"index: expected one index along the elements, got {index!r}")
+        return own
 
 
 def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
@@ -153,7 +211,7 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     chosen = to_array(mask, "mask").astype(bool, copy=False)
     if chosen.shape != target.shape:
         raise ArgumentValueError(f"mask: expected the shape {target.shape}, got {chosen.shape}")
-    data = reshape(to_array(values, "values").astype(target.dtype), -1)
+    data = reshape(to_elements(values, target.dtype, "values").astype(target.dtype, copy=False), -1)
     if data.size == 0:
         return
     if data.size != target.size:
@@ -218,7 +276,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         raise ArgumentValueError(f"a: expected axes of one length, got the shape {target.shape}")
     view = view_of(target)
     rows, columns = target.shape[0], target.shape[1]
-    data = to_array(val, "val")
+    data = to_elements(val, target.dtype, "val")
     step = sum(view.strides)
     if not wrap or target.ndim > 2 or rows <= columns:
         lines = [(view.offset, min(target.shape))]

@@ -10,11 +10,14 @@ import numpy as np
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.values.annotations import constant
-from vkdispatch.base.dtype import compute_type
+from vkdispatch.base.dtype import compute_type, is_complex, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.trace.current import is_tracing, precise_math
-from vkdispatch.numpy.core.application import broadcast_shapes, make_values
-from vkdispatch.numpy.core.array import array_of, describe, parse_operand, value_of
+from vkdispatch.codegen.trace.current import compute_by, is_tracing, precise_math
+from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
+from vkdispatch.ir import Expr, Op
+from vkdispatch.ir.location import located
+from vkdispatch.numpy.core.application import broadcast_shapes, describe_operand, make_values, number_as
+from vkdispatch.numpy.core.array import array_of, bound_integer, describe, parse_operand, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import (
     Kind,
@@ -26,16 +29,123 @@ from vkdispatch.numpy.core.dtypes import (
     kernel_type,
     numpy_type,
     parse_dtype,
+    resolve,
 )
 from vkdispatch.numpy.core.expressions import Loop, Node, Operation, make_node
 from vkdispatch.numpy.core.kernels import convert
 from vkdispatch.numpy.core.memory import View
+from vkdispatch.numpy.core.operations import OPERATIONS
 from vkdispatch.rewrite.functions import prepare_function, prepare_kernel
 from vkdispatch.shader.pickling.references import Home, Referenced, find_home
 
 __all__ = ["vectorize"]
 
 _LETTERS = {bool: "b", int: "biu", float: "f", complex: "c"}
+
+
+# NumPy's functions behind Python's operators, of one operand and of two.
+_UFUNCS = {
+    1: {"-": "negative", "~": "invert", "abs": "absolute"},
+    2: {
+        "+": "add",
+        "-": "subtract",
+        "*": "multiply",
+        "/": "divide",
+        "//": "floor_divide",
+        "%": "remainder",
+        "**": "power",
+        "<<": "left_shift",
+        ">>": "right_shift",
+        "&": "bitwise_and",
+        "|": "bitwise_or",
+        "^": "bitwise_xor",
+        "<": "less",
+        "<=": "less_equal",
+        ">": "greater",
+        ">=": "greater_equal",
+        "==": "equal",
+        "!=": "not_equal",
+    },
+}
+_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
+
+
+def _identity(expr: Expr) -> object:
+    """Return what stays the same each time that a value is read."""
+    return expr.value if expr.op is Op.REGISTER else expr
+
+
+class _NumpyArithmetic:
+    """Operators with the dtypes and the values of NumPy's: those of arrays. See `Arithmetic`.
+
+    Values in kernels have fewer types: small integers are int32. So dtypes are kept beside the expressions.
+    """
+
+    def __init__(self) -> None:
+        self.integer, self.real = kernel_type(int64), kernel_type(default_real())
+        self._kinds: dict[int, tuple[object, Kind]] = {}  # the first of each pair keeps the key alive
+
+    def note(self, value: vc.ShaderVariable, kind: Kind) -> vc.ShaderVariable:
+        """Remember the dtype of a variable, and return it."""
+        key = _identity(value.expr)
+        self._kinds[id(key)] = key, kind
+        return value
+
+    def kind_of(self, value: Any) -> Any:
+        """Return the dtype of an expression, or of a number what promotion takes for it."""
+        if not isinstance(value, Expr):
+            return describe_operand(value)
+        known = self._kinds.get(id(_identity(value)))
+        return numpy_type(value.dtype) if known is None else known[1]
+
+    def apply(self, symbol: str, *operands: Any) -> Expr | None:
+        """Return the result of an operator of numbers; None for vectors and matrices."""
+        exprs = [each for each in operands if isinstance(each, Expr)]
+        if not all(is_scalar(each.dtype) or is_complex(each.dtype) for each in exprs):
+            return None
+        if symbol in _COMPARISONS:
+            own = self.kind_of(exprs[0])
+            operands = tuple(bound_integer(each, own) if type(each) is int else each for each in operands)
+        name = _UFUNCS[len(operands)][symbol]
+        kinds = tuple(map(self.kind_of, operands))
+        try:
+            loop = resolve(getattr(np, name), kinds, self._is_wide(kinds))
+        except TypeError as error:
+            raise located(ArgumentTypeError, f"{symbol}: {error}") from None
+        with compute_by(None):
+            values = [self._convert(*each, symbol) for each in zip(operands, kinds, loop, strict=False)]
+            divides = symbol in ("//", "%") and loop[-1].kind in "iu"
+            if divides and type(operands[1]) is int and operands[1] > 0:
+                divide = floor_quotient if symbol == "//" else floor_remainder
+                result = vc.ShaderVariable(divide(values[0].expr, operands[1]))
+            else:
+                result = OPERATIONS[name].compute(*values, loop[-1])
+        return self.note(result, loop[-1]).expr
+
+    def unify(self, *operands: Any) -> list[Any]:
+        """Return variables and numbers as variables of their common dtype."""
+        parts = [each._value() if hasattr(each, "var_type") else each for each in operands]
+        kinds = tuple(map(self.kind_of, parts))
+        common = resolve(np.add, (kinds[0], kinds[1]), self._is_wide(kinds))[0] if len(kinds) == 2 else None
+        if common is None:
+            common = np.result_type(*(0 if k is int else 0.0 if k is float else k for k in kinds))
+        with compute_by(None):
+            return [
+                self.note(self._convert(part, kind, common, "min, max"), common)
+                for part, kind in zip(parts, kinds, strict=True)
+            ]
+
+    def _is_wide(self, kinds: Sequence[Any]) -> bool:
+        return default_real() == float64 or any(isinstance(k, np.dtype) and k.kind in "fc" for k in kinds)
+
+    def _convert(self, value: Any, source: Any, target: Kind, name: str) -> vc.ShaderVariable:
+        if not isinstance(value, Expr):
+            return vc.to_dtype(compute_type(kernel_type(target)), number_as(value, target, name))
+        variable = vc.ShaderVariable(value)
+        if source == bool_ and variable.var_type is not kernel_type(bool_):
+            variable = variable != 0  # registers hold truth values as 0 and 1
+        found: vc.ShaderVariable = convert(variable, source, target, None)
+        return found
 
 
 class VectorizedFunction(Referenced):
@@ -151,12 +261,12 @@ class VectorizedFunction(Referenced):
                 f"otypes: {len(results)} dtypes were given, and {self.__name__} returns {len(found)} values"
             )
         loops = [
-            Loop(Operation(self.__name__, self._computer(at, is_tuple)), kinds, kind)
+            Loop(Operation(self.__name__, self._computer(at, is_tuple, kinds)), kinds, kind)
             for at, kind in enumerate(results)
         ]
         return tuple(loops), is_tuple
 
-    def _computer(self, at: int, is_tuple: bool) -> Callable[..., Any]:
+    def _computer(self, at: int, is_tuple: bool, kinds: Sequence[Kind]) -> Callable[..., Any]:
         function = self.pyfunc
 
         def compute(*values: Any) -> Any:
@@ -165,10 +275,14 @@ class VectorizedFunction(Referenced):
             with vc.scope_block():
                 # `x += 1` in the function changes a register, and the operands belong to others too
                 own = [vc.new_register(each.var_type, each) for each in operands]
-                result = prepare_function(function)(*own)
+                arithmetic = _NumpyArithmetic()
+                for each, own_kind in zip(own, kinds, strict=True):
+                    arithmetic.note(each, own_kind)
+                with compute_by(arithmetic):
+                    result = prepare_function(function)(*own)
                 value = result[at] if is_tuple else result
                 if hasattr(value, "var_type"):
-                    value = convert(value, numpy_type(value.var_type), kind, None)
+                    value = convert(value, arithmetic.kind_of(value._value()), kind, None)
                 register[:] = value
             return register
 
@@ -186,8 +300,11 @@ def vectorize(
     """Make an element-wise function of arrays from a Python function of numbers. See `numpy.vectorize`.
 
     The function is traced as kernels are: `if`, `while`, `for` and `math` may depend on its arguments. It is
-    an operation of an expression like any other, and runs in one kernel with those around it. What it reads
-    from outside, such as global variables, is read when it is traced: once for each combination of dtypes.
+    an operation of an expression like any other, and runs in one kernel with those around it. Operators have
+    the dtypes and values of those of arrays: `//` rounds down, and int32 with float32 is float64. Integers
+    that control flow joins, such as counts of rounds, have 32 bits, or 64 if one of them has. What the
+    function reads from outside, such as global variables, is read when it is traced: once for each
+    combination of dtypes.
 
     Parameters
     ----------
@@ -264,22 +381,25 @@ def _weak_kind(number: Any, given: Sequence[Kind]) -> Kind:
 def _infer(function: Callable[..., Any], name: str, kinds: Sequence[Kind]) -> tuple[list[Kind], bool]:
     """Return the dtypes of the results of a function for these dtypes, and whether it returns a tuple."""
     traced: list[Any] = []
+    arithmetic = _NumpyArithmetic()
 
     def body(*variables: Any) -> None:
-        traced[:] = [prepare_function(function)(*(each.to_register() for each in variables))]
+        own = [arithmetic.note(each.to_register(), kind) for each, kind in zip(variables, kinds, strict=True)]
+        with compute_by(arithmetic):
+            traced[:] = [prepare_function(function)(*own)]
 
     types = [constant[compute_type(kernel_type(kind))] for kind in kinds]
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context, precise_math():
         variables = context.declare_input_arguments(types, [f"x{i}" for i in range(len(types))])
         prepare_kernel(body, rewrite=True)(*variables)
-    result = traced[0]
-    parts = list(result) if isinstance(result, tuple) else [result]
-    return [_kind_of_result(part, name) for part in parts], isinstance(result, tuple)
+        result = traced[0]
+        parts = list(result) if isinstance(result, tuple) else [result]
+        return [_kind_of_result(part, name, arithmetic) for part in parts], isinstance(result, tuple)
 
 
-def _kind_of_result(value: Any, name: str) -> Kind:
+def _kind_of_result(value: Any, name: str, arithmetic: _NumpyArithmetic) -> Kind:
     if hasattr(value, "var_type"):
-        return numpy_type(value.var_type)
+        return arithmetic.kind_of(value._value())  # type: ignore[no-any-return]
     if isinstance(value, np.generic):
         return parse_dtype(value.dtype)
     for kind in (bool, int, float, complex):

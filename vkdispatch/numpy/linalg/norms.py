@@ -27,6 +27,11 @@ def _with_fractions(x: Array) -> Array:
     return x if x.dtype.kind in "fc" else x.astype(default_real())
 
 
+def _greatest(size: Array, axis: Any, keepdims: bool = False) -> Array:
+    """Return the largest of numbers that are not negative; 0 of none."""
+    return greatest(size, axis, keepdims=keepdims, initial=None if size.size else 0)
+
+
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Array:
     """Return norms of vectors. See `numpy.linalg.vector_norm`. Raises ValueError for an `ord` of matrices.
 
@@ -40,7 +45,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     array = _with_fractions(require_array(x))
     size: Array = absolute(array)
     if ord == math.inf:
-        return greatest(size, axis=axis, keepdims=keepdims)
+        return _greatest(size, axis, keepdims)
     if ord == -math.inf:
         return least(size, axis=axis, keepdims=keepdims)
     if ord == 0:
@@ -73,10 +78,10 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Array
     if ord in (1, -1, math.inf, -math.inf):
         along = -2 if abs(ord) == 1 else -1
         sums = total(absolute(array), axis=along, keepdims=True)
-        found = (greatest if ord > 0 else least)(sums, axis=-1 if along == -2 else -2, keepdims=True)
+        found = (_greatest if ord > 0 else least)(sums, -1 if along == -2 else -2, keepdims=True)
     elif ord in ("nuc", 2, -2):
         values = svdvals(array)
-        folded = (total if ord == "nuc" else greatest if ord == 2 else least)(values, axis=-1)
+        folded = (total if ord == "nuc" else _greatest if ord == 2 else least)(values, -1)
         found = reshape(folded, (*folded.shape, 1, 1))
     else:
         raise ArgumentValueError(f"ord: expected 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")

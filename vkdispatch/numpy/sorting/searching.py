@@ -386,7 +386,7 @@ def unique(
 ) -> Any:
     """Return the different elements, or parts along an axis, in order. See `numpy.unique`.
 
-    With `equal_nan` all NaNs are one element, unless an axis is given.
+    With `equal_nan` all NaNs are one element, but not within parts along an axis of several axes.
 
     Examples
     --------
@@ -404,7 +404,7 @@ def unique(
         values, counts = unique_counts(array)
     else:
         values = unique_values(array)
-    if equal_nan and axis is None and array.dtype.kind in "fc" and values.size > 1:
+    if equal_nan and (axis is None or array.ndim == 1) and array.dtype.kind in "fc" and values.size > 1:
         nans = int(count_nonzero(isnan(values)))
         if nans > 1:
             first = values.size - nans

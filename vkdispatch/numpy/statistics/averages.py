@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.creation import full
+from vkdispatch.numpy.basics.creation import full, zeros
 from vkdispatch.numpy.basics.elementwise import (
     add,
     clip,
@@ -108,6 +108,8 @@ def _frequencies(given: Any, name: str, count: int) -> Array:
     own = to_array(given, name)
     if own.shape != (count,):
         raise ArgumentValueError(f"{name}: expected {count} weights, got the shape {own.shape}")
+    if own is not given and (np.asarray(given) < 0).any():
+        raise ArgumentValueError(f"{name}: expected no negative weights, got {given!r}")
     return own
 
 
@@ -131,14 +133,14 @@ def cov(
     bias, ddof
         Sums are divided by the number of observations less `ddof`: 1 by default, 0 with `bias`.
     fweights, aweights
-        How often each observation occurs, and the weight of each. Their values are not checked.
+        How often each observation occurs, and the weight of each. Values on the device are not checked.
 
     Raises
     ------
     TypeError
         `fweights` are not integers.
     ValueError
-        Arrays have more than two axes, or weights another number of elements.
+        Arrays have more than two axes, or weights another number of elements; a weight is negative.
 
     Examples
     --------
@@ -152,6 +154,8 @@ def cov(
     parts = [variables] if y is None else [variables, _variables(y, "y", rowvar)]
     kind = result_type(*parts, default_real()) if dtype is None else np.dtype(dtype)
     joined = concatenate([each.astype(kind, copy=False) for each in parts], axis=0)
+    if not joined.shape[0]:
+        return zeros((0, 0))
     count = joined.shape[1]
     less = (0 if bias else 1) if ddof is None else int(ddof)
     weights = None

@@ -7,6 +7,7 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy import fft
+from vkdispatch.numpy.basics.creation import empty
 from vkdispatch.numpy.basics.differences import diff
 from vkdispatch.numpy.basics.elementwise import absolute, choose, clip, conjugate, isnan, real
 from vkdispatch.numpy.basics.inputs import real_kind, to_array
@@ -15,6 +16,7 @@ from vkdispatch.numpy.basics.manipulation import flip, parse_axes, parse_axis, r
 from vkdispatch.numpy.basics.reductions import cumsum
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, check_cast
+from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real
 from vkdispatch.numpy.sorting.searching import argsort, searchsorted
 from vkdispatch.numpy.statistics.sliding import slide
@@ -82,8 +84,23 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         known = concatenate([known[-1:] - length, known, known[:1] + length])
         values = concatenate([values[-1:], values, values[:1]])
         left = right = None
-    last = known.size - 1
     above = searchsorted(known, places, side="right")
+    if kind.kind != "c":
+        if any(end is not None and asarray(end).dtype.kind == "c" for end in (left, right)):
+            raise ArgumentTypeError(f"left, right: expected real numbers, as fp, got {left!r} and {right!r}")
+        return _interpolate(places, known, values, above, left, right)
+    # each part alone: products of infinite numbers with complex ones are not numbers
+    found = empty(places.shape, kind, device=places.device)
+    for part in ("real", "imag"):
+        ends = (None if end is None else getattr(asarray(end), part) for end in (left, right))
+        line = _interpolate(places, known, getattr(values, part), above, *ends)
+        getattr(found, part)[...] = choose(isnan(places), 0, line) if part == "imag" else line
+    return found
+
+
+def _interpolate(places: Array, known: Array, values: Array, above: Array, left: Any, right: Any) -> Array:
+    """Return real numbers between those at known places, of which so many are not above each place."""
+    last = known.size - 1
     low = clip(above - 1, 0, max(last - 1, 0))
     high = clip(low + 1, 0, last)
     x0, x1, y0, y1 = known[low], known[high], values[low], values[high]
@@ -97,7 +114,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     beyond = values[last] if right is None else right
     found = choose(places >= known[last], choose(places == known[last], values[last], beyond), found)
     found = choose(places < known[0], below, found)
-    return choose(isnan(places), math.nan, found).astype(kind, copy=False)
+    return choose(isnan(places), math.nan, found).astype(values.dtype, copy=False)
 
 
 def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * math.pi) -> Array:

@@ -19,7 +19,7 @@ from vkdispatch.numpy.basics.reductions import std as deviation
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, parse_index, value_of
 from vkdispatch.numpy.core.conversion import asarray
-from vkdispatch.numpy.core.dtypes import default_real, int64
+from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, int64
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.indexing.gathering import array_from
 from vkdispatch.numpy.sorting.searching import searchsorted
@@ -50,13 +50,21 @@ def _bins_of(bins: Any) -> Any:
     """Return a number of bins, or edges as a NumPy array."""
     if isinstance(bins, (int, np.integer)) and not isinstance(bins, bool):
         return int(bins)
-    return asnumpy(bins)
+    edges = asnumpy(bins)
+    if not edges.ndim:
+        raise ArgumentTypeError(f"bins: expected an int, edges or a rule, got {bins!r}")
+    return edges
 
 
-def _limits(limits: Any) -> tuple[float, float] | None:
+def _limits(limits: Any) -> tuple[Any, Any] | None:
+    """Return the outer edges as numbers of the host, whose dtypes count in that of the edges."""
     if limits is None:
         return None
-    low, high = (float(each) for each in limits)
+    try:
+        low, high = (each.numpy()[()] if isinstance(each, Array) else each for each in limits)
+        float(low), float(high)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"range: expected two real numbers, got {limits!r}") from None
     return low, high
 
 
@@ -127,17 +135,26 @@ def histogram_bin_edges(
         if chosen.ndim != 1 or (chosen[1:] < chosen[:-1]).any():
             raise ArgumentValueError("bins: expected ascending edges along one axis")
         return asarray(chosen)
-    low, high = _outer_edges(array, range)
-    return asarray(np.histogram_bin_edges(np.empty(0, array.dtype), chosen, (low, high)))
+    try:
+        edges = np.histogram_bin_edges(np.empty(0, _host_kind(array)), chosen, _outer_edges(array, range))
+    except ValueError as error:
+        raise ArgumentValueError(f"bins: {error}") from None
+    return asarray(edges)
 
 
-def _outer_edges(array: Array, limits: Any) -> tuple[float, float]:
-    """Return the outer edges of bins, as Python numbers."""
+def _host_kind(array: Array) -> Kind:
+    """Return the dtype in which the host computes edges for an array."""
+    return np.dtype(np.uint8) if array.dtype.kind == "b" else array.dtype
+
+
+def _outer_edges(array: Array, limits: Any) -> tuple[Any, Any]:
+    """Return the outer edges of bins: as given, or of the dtype of the elements, for NumPy's rounding."""
     given = _limits(limits)
     if given is None:
         if array.size == 0:
-            return 0.0, 1.0
-        given = least(array).item(), greatest(array).item()
+            return 0, 1
+        first, last = (each.numpy().astype(_host_kind(array))[()] for each in (least(array), greatest(array)))
+        given = first, last
         name = "a: its range"
     else:
         name = "range"
@@ -169,7 +186,7 @@ def _edges_by_rule(a: Any, rule: str, limits: Any, weights: Any) -> int:
     width = _width(array, rule)
     if array.dtype.kind in "iu" and 0 < width < 1:
         width = 1.0
-    return math.ceil((high - low) / width) if width else 1
+    return math.ceil((float(high) - float(low)) / width) if width else 1
 
 
 def _width(x: Array, rule: str) -> float:
@@ -236,10 +253,10 @@ def histogramdd(
     limits = [None] * len(columns) if range is None else list(range)
     if len(wanted) != len(columns) or len(limits) != len(columns):
         raise ArgumentValueError(f"bins, range: expected one for each of {len(columns)} dimensions")
-    edges = [
-        histogram_bin_edges(x.astype(default_real()) if x.dtype.kind in "biu" else x, n, limit)
-        for x, n, limit in zip(columns, wanted, limits, strict=True)
-    ]
+    if columns:
+        common = result_type(*columns)
+        columns = [x.astype(common, copy=False) for x in columns]
+    edges = [_edges_along(x, n, limit) for x, n, limit in zip(columns, wanted, limits, strict=True)]
     counts = [each.size - 1 for each in edges]
     place: Any = None
     for x, each, count in zip(columns, edges, counts, strict=True):
@@ -257,11 +274,27 @@ def histogramdd(
         found = count_numbers(place, weights, math.prod(counts))
     found = reshape(found, tuple(counts)).astype(default_real(), copy=False)
     if density:
-        found = found / total(found)
+        whole = total(found)
         for axis, each in enumerate(edges):
             widths = each[1:] - each[:-1]
             found = found / reshape(widths, (-1, *(1,) * (len(edges) - axis - 1)))
+        found = found / whole
     return found, edges
+
+
+def _edges_along(x: Array, bins: Any, limits: Any) -> Array:
+    """Return the edges along one dimension, with NumPy's bits: of a given range, they are float64."""
+    chosen = _bins_of(bins)
+    if not isinstance(chosen, int):
+        return histogram_bin_edges(x, chosen)
+    if chosen < 1:
+        raise ArgumentValueError(f"bins: expected at least 1, got {chosen}")
+    edges = np.linspace(*_outer_edges(x, limits), chosen + 1)
+    if not np.isfinite(edges).all():
+        raise ArgumentValueError(f"sample: {edges.dtype} does not hold the width of its range")
+    if x.dtype != float64 and edges.dtype == float64:
+        edges = edges.astype(default_real())
+    return asarray(edges)
 
 
 def histogram2d(
@@ -353,11 +386,12 @@ def digitize(x: Any, bins: Any, right: bool = False) -> Array:
     edges = asnumpy(bins)
     if edges.ndim != 1:
         raise ArgumentValueError(f"bins: expected one axis, got the shape {edges.shape}")
-    steps = np.sign(np.subtract(edges[1:], edges[:-1], dtype=np.float64))
-    if ((steps < 0).any() and (steps > 0).any()) or np.isnan(steps).any():
+    if array.dtype.kind == "c" or edges.dtype.kind not in "biuf":
+        raise ArgumentTypeError(f"x, bins: expected real numbers, got {array.dtype} and {edges.dtype}")
+    descending = bool((edges[1:] < edges[:-1]).any())
+    ascending = edges[::-1] if descending else edges
+    # NaN is the largest
+    if not ((ascending[:-1] <= ascending[1:]) | np.isnan(ascending[1:])).all():
         raise ArgumentValueError("bins: expected ascending or descending edges")
-    descending = (steps < 0).any()
-    ascending = asarray(edges[::-1] if descending else edges)
-    side = "left" if bool(right) != bool(descending) else "right"
-    found = searchsorted(ascending, array, side=side)
+    found = searchsorted(asarray(ascending), array, side="left" if right else "right")
     return edges.size - found if descending else found

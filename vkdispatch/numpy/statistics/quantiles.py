@@ -320,7 +320,9 @@ def nanpercentile(
 
 
 def _middle(low: Array, high: Array, kind: Kind) -> Array:
-    return (low.astype(kind, copy=False) + high.astype(kind, copy=False)) / 2
+    # sums of float16 overflow where their halves do not
+    wide = np.float32 if kind == np.float16 else kind
+    return ((low.astype(wide, copy=False) + high.astype(wide, copy=False)) / 2).astype(kind, copy=False)
 
 
 def median(

@@ -11,6 +11,7 @@ from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.codegen.execution import control_flow
 from vkdispatch.codegen.execution.ranges import GpuRange
 from vkdispatch.codegen.functions import arithmetic, common, elementwise, special, trigonometry
+from vkdispatch.codegen.trace.current import chosen_arithmetic
 from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr
@@ -29,6 +30,9 @@ def _unify_types(name: str, values: Sequence[Any], plain: Callable[..., Any]) ->
 
     Leading Python numbers are combined into one, which takes the common type if it needs to.
     """
+    arithmetic = chosen_arithmetic()
+    if arithmetic is not None:
+        return arithmetic.unify(*values)
     first = next(position for position, value in enumerate(values) if is_gpu(value))
     numbers, rest = values[:first], list(values[first:])
     if len(numbers) > 1:
@@ -64,7 +68,9 @@ def _replace_extremum(name: str, plain: Callable[..., Any], ours: Callable[..., 
 def _int(*args: Any, **kwargs: Any) -> Any:
     if len(args) != 1 or kwargs or not is_gpu(args[0]):
         return builtins.int(*args, **kwargs)
-    return _convert_scalar(args[0], dt.int64 if args[0].var_type in (dt.int64, dt.uint64) else int32, "int")
+    kind = dt.int64 if args[0].var_type in (dt.int64, dt.uint64) else int32
+    arithmetic = chosen_arithmetic()
+    return _convert_scalar(args[0], kind if arithmetic is None else arithmetic.integer, "int")
 
 
 def _replace_rounding(ours: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -80,9 +86,10 @@ def _float(*args: Any) -> Any:
     if len(args) != 1 or not is_gpu(args[0]):
         return builtins.float(*args)
     kind = args[0].var_type
-    return (
-        args[0] if is_scalar(kind) and is_float_dtype(kind) else _convert_scalar(args[0], dt.float32, "float")
-    )
+    if is_scalar(kind) and is_float_dtype(kind):
+        return args[0]
+    arithmetic = chosen_arithmetic()
+    return _convert_scalar(args[0], dt.float32 if arithmetic is None else arithmetic.real, "float")
 
 
 def _bool(*args: Any) -> Any:
@@ -133,7 +140,11 @@ def _all(values: Any) -> Any:
 
 def _replace_math(plain: Callable[..., Any], ours: Callable[..., Any]) -> Callable[..., Any]:
     def either(*args: Any) -> Any:
-        return ours(*args) if builtins.any(map(is_gpu, args)) else plain(*args)
+        if not builtins.any(map(is_gpu, args)):
+            return plain(*args)
+        if chosen_arithmetic() is not None:
+            args = tuple(_float(each) if is_gpu(each) else each for each in args)
+        return ours(*args)
 
     return either
 
