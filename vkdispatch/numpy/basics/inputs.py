@@ -33,6 +33,18 @@ def to_array(x: Any, name: str = "x") -> Array:
     return asarray(x) if isinstance(x, (list, tuple)) else require_array(x, name)
 
 
+def to_elements(x: Any, kind: Kind, name: str = "values") -> Array:
+    """Return data for elements of an array of a dtype; numbers, lists and tuples are uploaded as that dtype.
+
+    Raises OverflowError for a Python integer that the dtype cannot hold, TypeError as `to_array`.
+    """
+    if isinstance(x, (list, tuple)) or (
+        isinstance(x, (int, float, complex)) and not isinstance(x, np.generic)
+    ):
+        return asarray(x, kind)
+    return to_array(x, name)
+
+
 def to_index(x: Any) -> Array:
     """Return indices as an array; those of the host, NumPy's arrays as well, are uploaded."""
     if isinstance(x, Array):

@@ -13,7 +13,7 @@ from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.lines import as_reduction, final_shape, lines_of
 from vkdispatch.numpy.basics.manipulation import diagonal, expand_dims, parse_axes, parse_axis, reshape
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
-from vkdispatch.numpy.core.application import cast
+from vkdispatch.numpy.core.application import cast, number_as
 from vkdispatch.numpy.core.array import Array, array_of, store_result
 from vkdispatch.numpy.core.dtypes import Kind, default_real, kernel_type, numpy_type, parse_dtype
 from vkdispatch.numpy.core.kernels import as_operand
@@ -46,6 +46,18 @@ __all__ = [
 ]
 
 
+def _all_axes(axis: Any, ndim: int) -> Any:
+    """Return None for the axes 0 and -1 of an array without axes, as NumPy's ufuncs do; else the axis."""
+    return None if not ndim and type(axis) is int and axis in (0, -1) else axis
+
+
+def _start(initial: Any, kind: Kind) -> Any:
+    """Return what a reduction starts from. Raises OverflowError for an integer that the dtype cannot hold."""
+    if type(initial) is int and kind.kind in "iu":
+        return number_as(initial, kind, "initial")
+    return initial
+
+
 def _reduce(
     function: Callable[..., Any],
     x: Any,
@@ -57,7 +69,8 @@ def _reduce(
 ) -> Array:
     """Reduce an array of any number of axes with a function on buffers of up to three."""
     value = parse_value(x)
-    axes = parse_axes(axis, len(value.shape))
+    ndim = len(value.shape)
+    axes = parse_axes(axis if function in _AVERAGES else _all_axes(axis, ndim), ndim)
     operand, along = as_reduction(value, axes)
     if where is not None and where is not True:
         mask = parse_value(where)
@@ -88,13 +101,18 @@ def _total(
     initial: Any,
     where: Any,
 ) -> Array:
-    options: dict[str, Any] = {} if initial is None else {"initial": initial}
+    options: dict[str, Any] = {}
     value = parse_value(x)
     dtype = _wider(dtype, out, value.dtype)
+    kind = value.dtype
     if dtype is not None:
         kind = parse_dtype(dtype)
         value = cast(value, kind)
         options["dtype"] = kernel_type(kind)
+    elif kind.kind in "iu":
+        kind = np.dtype(np.uint64 if kind.kind == "u" else np.int64)
+    if initial is not None:
+        options["initial"] = _start(initial, kind)
     return _reduce(function, array_of(value), axis, keepdims, out, where, **options)
 
 
@@ -219,6 +237,9 @@ def std(
     return _reduce(reduce.std, x, axis, keepdims, out, where, **options)
 
 
+_AVERAGES = (reduce.mean, reduce.var, reduce.std)
+
+
 def min(
     x: Any,
     /,
@@ -236,7 +257,7 @@ def min(
     >>> vnp.min(vnp.asarray([[1, 5], [7, 0]]), axis=0)
     Array([1, 0], dtype=int64)
     """
-    options = {} if initial is None else {"initial": initial}
+    options = {} if initial is None else {"initial": _start(initial, parse_value(x).dtype)}
     return _reduce(reduce.min, x, axis, keepdims, out, where, **options)
 
 
@@ -257,7 +278,7 @@ def max(
     >>> vnp.max(vnp.asarray([[1, 5], [7, 0]]), axis=0)
     Array([7, 5], dtype=int64)
     """
-    options = {} if initial is None else {"initial": initial}
+    options = {} if initial is None else {"initial": _start(initial, parse_value(x).dtype)}
     return _reduce(reduce.max, x, axis, keepdims, out, where, **options)
 
 
@@ -312,6 +333,7 @@ def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Arr
 def _extreme_place(function: Callable[..., Any], x: Any, axis: Any, out: Any, keepdims: bool) -> Array:
     value = parse_value(x)
     ndim = len(value.shape)
+    axis = _all_axes(axis, ndim)
     axes = parse_axes(None, ndim) if axis is None else (parse_axis(axis, ndim),)
     lines, shape, along = lines_of(value, axes)
     buffer = function(as_operand(lines, shape), axis=along)
@@ -360,6 +382,7 @@ def trace(
 def _scan(function: Callable[..., Any], x: Any, axis: Any, out: Any, **options: Any) -> Array:
     value = parse_value(x)
     ndim = len(value.shape)
+    axis = _all_axes(axis, ndim)
     axes = parse_axes(None, ndim) if axis is None else (parse_axis(axis, ndim),)
     lines, shape, along = lines_of(value, axes)
     buffer = function(as_operand(lines, shape), axis=along, **options)

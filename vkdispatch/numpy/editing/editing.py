@@ -7,7 +7,7 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import zeros
-from vkdispatch.numpy.basics.inputs import asnumpy, to_array
+from vkdispatch.numpy.basics.inputs import asnumpy, to_array, to_elements
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.manipulation import moveaxis, parse_axes, parse_axis, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
@@ -133,7 +133,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     array, place = _parse_line(arr, axis)
     length = array.shape[place]
     places, single = _parse_places(obj, length, length + 1, masks=False)
-    more = to_array(values, "values").astype(array.dtype, copy=False)
+    more = to_elements(values, array.dtype).astype(array.dtype, copy=False)
     if single and more.ndim:
         # numpy.insert(x, 1, [a, b]) inserts both along the axis
         more = reshape(more, (*(1,) * (array.ndim - more.ndim), *more.shape))

@@ -6,7 +6,7 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.elementwise import choose, clip
-from vkdispatch.numpy.basics.inputs import to_array, to_index
+from vkdispatch.numpy.basics.inputs import to_array, to_elements, to_index
 from vkdispatch.numpy.basics.manipulation import parse_axis, reshape, view_with
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import Array, check_cast, describe, suggest_array, view_of
@@ -33,7 +33,7 @@ def _target(a: Any, name: str) -> Array:
 
 def _write_flat(target: Array, places: Array, values: Any) -> None:
     """Write values, repeated as needed, to places of a flattened array."""
-    data = reshape(to_array(values, "values"), -1)
+    data = reshape(to_elements(values, target.dtype), -1)
     if places.size == 0:
         return
     if data.size == 0:
@@ -116,9 +116,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
         else reshape(arange(length), tuple(length if i == other else 1 for i in range(target.ndim)))
         for other, length in enumerate(target.shape)
     ]
-    if not isinstance(values, (bool, int, float, complex)):
-        values = to_array(values, "values")
-    target[tuple(entries)] = values
+    target[tuple(entries)] = to_elements(values, target.dtype)
 
 
 def place(arr: Any, mask: Any, vals: Any) -> None:
@@ -135,8 +133,10 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     chosen = to_array(mask, "mask")
     if chosen.size != target.size:
         raise ArgumentValueError(f"mask: expected {target.size} elements, got {chosen.size}")
+    values = to_elements(vals, target.dtype, "vals")
+    check_cast(values.dtype, target.dtype, "vals", "safe")
     (places,) = nonzero(reshape(chosen, -1))
-    _write_flat(target, places, vals)
+    _write_flat(target, places, values)
 
 
 def putmask(a: Any, mask: Any, values: Any) -> None:
@@ -153,7 +153,9 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     chosen = to_array(mask, "mask").astype(bool, copy=False)
     if chosen.shape != target.shape:
         raise ArgumentValueError(f"mask: expected the shape {target.shape}, got {chosen.shape}")
-    data = reshape(to_array(values, "values").astype(target.dtype), -1)
+    data = reshape(to_elements(values, target.dtype), -1)
+    check_cast(data.dtype, target.dtype, "values", "safe")
+    data = data.astype(target.dtype, copy=False)
     if data.size == 0:
         return
     if data.size != target.size:
@@ -218,7 +220,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         raise ArgumentValueError(f"a: expected axes of one length, got the shape {target.shape}")
     view = view_of(target)
     rows, columns = target.shape[0], target.shape[1]
-    data = to_array(val, "val")
+    data = to_elements(val, target.dtype, "val")
     step = sum(view.strides)
     if not wrap or target.ndim > 2 or rows <= columns:
         lines = [(view.offset, min(target.shape))]

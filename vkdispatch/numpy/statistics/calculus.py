@@ -82,6 +82,8 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
         known = concatenate([known[-1:] - length, known, known[:1] + length])
         values = concatenate([values[-1:], values, values[:1]])
         left = right = None
+    if kind.kind != "c" and any(np.iscomplexobj(each) for each in (left, right) if each is not None):
+        raise ArgumentTypeError(f"left, right: expected real numbers, as the values of {values.dtype} are")
     last = known.size - 1
     above = searchsorted(known, places, side="right")
     low = clip(above - 1, 0, max(last - 1, 0))
