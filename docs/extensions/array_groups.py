@@ -10,8 +10,8 @@ GROUPS: dict[str, dict[str, str]] = {
             "empty empty_like eye full full_like identity ones ones_like zeros zeros_like"
         ),
         "From existing data": (
-            "array asarray ascontiguousarray asfortranarray copy from_dlpack from_numpy frombuffer "
-            "fromfunction fromiter fromstring"
+            "array asarray asarray_chkfinite ascontiguousarray asfortranarray copy from_dlpack from_numpy "
+            "frombuffer fromfunction fromiter fromstring require"
         ),
         "Numerical ranges": "arange geomspace linspace logspace meshgrid mgrid ogrid",
         "Matrices": "diag diagflat tri tril triu vander",
@@ -22,7 +22,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "Transposing": "matrix_transpose moveaxis permute_dims rollaxis swapaxes transpose",
         "Number of dimensions": (
             "atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes broadcast_to expand_dims "
-            "sliding_window_view squeeze"
+            "lib.stride_tricks.as_strided lib.stride_tricks.sliding_window_view sliding_window_view squeeze"
         ),
         "Joining": "block c_ column_stack concatenate dstack hstack r_ stack vstack",
         "Splitting": "array_split dsplit hsplit split unstack vsplit",

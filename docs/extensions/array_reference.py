@@ -43,7 +43,8 @@ def public_names(module: Any) -> list[str]:
 def entries() -> Iterator[Entry]:
     """Yield everything public, each value once in a namespace."""
     seen: set[int] = set()
-    submodules = [(each, f"{vnp.__name__}.{each}") for each in vnp._SUBMODULES]
+    names = ("lib.stride_tricks" if each == "lib" else each for each in vnp._SUBMODULES)
+    submodules = [(each, f"{vnp.__name__}.{each}") for each in names]
     submodules = [each for each in submodules if importlib.util.find_spec(each[1])]
     for name, where in [*((name, vnp.__name__) for name in vnp._MODULES), *submodules]:
         module = importlib.import_module(f"{vnp.__name__}.{name}")

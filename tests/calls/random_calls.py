@@ -18,6 +18,8 @@ import os
 import sys
 import time
 from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from tests.workers import Worker, drive
@@ -30,12 +32,43 @@ CRASHED, HUNG = "crashed", "hung"
 _BAD = ("failed", CRASHED, HUNG)
 
 
-def tasks_of(first: int, count: int, only: tuple[str, ...]) -> list[Task]:
+@dataclass(frozen=True)
+class Tool:
+    """Random calls of one kind of functions.
+
+    Attributes
+    ----------
+    module
+        The module that `python -m` runs.
+    families
+        Names of groups of functions.
+    writers
+        The functions of a family, as the keys of a mapping.
+    check
+        Makes a call of a function by choices, leaving out causes that are known, within so many seconds, so
+        many times. Returns an outcome, and the choices.
+    show
+        The call of a function that choices make, as text.
+    """
+
+    module: str
+    families: tuple[str, ...]
+    writers: Callable[[str], Mapping[str, Any]]
+    check: Callable[[str, Choices, set[str], float, int], tuple[Any, list[int]]]
+    show: Callable[[Choices, str], str]
+
+
+def tasks_of(
+    first: int,
+    count: int,
+    only: tuple[str, ...],
+    functions: Callable[[str], Mapping[str, Any]] = writers,
+) -> list[Task]:
     """Return seeds, families and functions: each family in turn, and of each its functions in turn."""
     found: list[Task] = []
     for seed in range(first, first + count):
         family = only[seed % len(only)]
-        names = list(writers(family))
+        names = list(functions(family))
         found.append((seed, family, names[seed // len(only) % len(names)]))
     return found
 
@@ -62,7 +95,7 @@ def check(
     return running.check(write, running.run, function, choices, known, seconds)
 
 
-def answer_tasks(examples: int, seconds: float, repeat: int) -> None:
+def answer_tasks(tool: Tool, examples: int, seconds: float, repeat: int) -> None:
     """Make the calls whose seeds and functions come in, one JSON line each; answer likewise."""
     from . import running
 
@@ -75,7 +108,7 @@ def answer_tasks(examples: int, seconds: float, repeat: int) -> None:
         known = {cause for cause, count in seen.items() if count >= examples}
         start = time.monotonic()
         try:
-            found, made = check(function, Choices(seed=seed), known, seconds, repeat)
+            found, made = tool.check(function, Choices(seed=seed), known, seconds, repeat)
             answer = [found.verdict, found.cause, found.text, made]
             if found.cause:
                 seen[found.cause] += 1
@@ -99,26 +132,34 @@ class Calls(Worker):
 
     most = 400  # its kernels take memory
 
-    def __init__(self, options: list[str]) -> None:
-        super().__init__([sys.executable, "-m", "tests.calls.random_calls", "--worker", *options])
+    def __init__(self, options: list[str], tool: Tool | None = None) -> None:
+        self._tool = tool or TOOL
+        super().__init__([sys.executable, "-m", self._tool.module, "--worker", *options])
 
     def judge(self, task: Task, answer: Any) -> tuple[Task, str, str, str]:
         verdict, cause, text, _, _ = answer
         return task, verdict, cause, text
 
     def judge_crash(self, task: Task, status: str) -> tuple[Task, str, str, str]:
-        return task, CRASHED, f"{task[2]}: crash, {status}", shown(task)
+        return task, CRASHED, f"{task[2]}: crash, {status}", shown(task, self._tool)
 
     def judge_hang(self, task: Task) -> tuple[Task, str, str, str]:
-        return task, HUNG, f"{task[2]}: hangs", shown(task)
+        return task, HUNG, f"{task[2]}: hangs", shown(task, self._tool)
 
 
-def shown(task: Task) -> str:
-    """Return the call of a task as it is written at first."""
+def _show(choices: Choices, function: str) -> str:
     from . import running
 
+    return running.describe(write(choices, function))
+
+
+TOOL = Tool("tests.calls.random_calls", FAMILIES, writers, check, _show)
+
+
+def shown(task: Task, tool: Tool = TOOL) -> str:
+    """Return the call of a task as it is written at first."""
     try:
-        return running.describe(write(Choices(seed=task[0]), task[2]))
+        return tool.show(Choices(seed=task[0]), task[2])
     except Exception as error:
         return f"{type(error).__name__}: {error}"
 
@@ -172,16 +213,17 @@ class Record:
             print(f"{len(tasks):5}  {verdict}: {cause}   seeds {[seed for seed, _, _ in tasks][:6]}")
 
 
-def main() -> int:
+def main(tool: Tool = TOOL, description: str | None = __doc__) -> int:
+    """Make the calls that the command line asks for; return 1 if one failed, else 0."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--count", type=int, default=200, help="how many calls")
     parser.add_argument("--seed", type=int, default=0, help="with which to begin")
     parser.add_argument("--repeat", type=int, default=1, help="how often to make each")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument(
-        "--only", default=",".join(FAMILIES), help="families or functions, with commas between"
+        "--only", default=",".join(tool.families), help="families or functions, with commas between"
     )
     parser.add_argument("--timeout", type=float, default=240, help="seconds for a call and making it small")
     parser.add_argument("--shrink", type=float, default=40, help="seconds for making a failure small")
@@ -191,29 +233,31 @@ def main() -> int:
     parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.worker:
-        answer_tasks(given.examples, given.shrink, given.repeat)
+        answer_tasks(tool, given.examples, given.shrink, given.repeat)
         return 0
-    tasks = chosen(given.seed, given.count, tuple(given.only.split(",")))
+    tasks = chosen(given.seed, given.count, tuple(given.only.split(",")), tool)
     if given.show:
         for task in tasks:
-            print(f"# seed {task[0]}, {task[2]}", shown(task), "", sep="\n")
+            print(f"# seed {task[0]}, {task[2]}", shown(task, tool), "", sep="\n")
         return 0
     record = Record(given.examples, given.lines)
     options = [f"--examples={given.examples}", f"--shrink={given.shrink}", f"--repeat={given.repeat}"]
-    workers = [Calls(options) for _ in range(min(given.jobs, max(1, len(tasks))))]
+    workers = [Calls(options, tool) for _ in range(min(given.jobs, max(1, len(tasks))))]
     drive(tasks, workers, given.timeout, record.add)
     record.finish(given.count)
     return 1 if record.failures else 0
 
 
-def chosen(first: int, count: int, only: tuple[str, ...]) -> list[Task]:
+def chosen(first: int, count: int, only: tuple[str, ...], tool: Tool = TOOL) -> list[Task]:
     """Return the tasks for families, or for functions."""
-    if all(each in FAMILIES for each in only):
-        return tasks_of(first, count, only)
-    homes = {function: family for family in FAMILIES for function in writers(family)}
+    if all(each in tool.families for each in only):
+        return tasks_of(first, count, only, tool.writers)
+    homes = {function: family for family in tool.families for function in tool.writers(family)}
     unknown = [each for each in only if each not in homes]
     if unknown:
-        raise SystemExit(f"--only: expected families ({', '.join(FAMILIES)}) or functions, got {unknown}")
+        raise SystemExit(
+            f"--only: expected families ({', '.join(tool.families)}) or functions, got {unknown}"
+        )
     return [
         (seed, homes[only[seed % len(only)]], only[seed % len(only)]) for seed in range(first, first + count)
     ]

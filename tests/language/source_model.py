@@ -294,6 +294,9 @@ class _Rewriter(ast.NodeTransformer):
             self.generic_visit(node)
             return ast.Assign(node.targets, _reference(node.value), lineno=node.lineno)
         self.generic_visit(node)
+        if isinstance(node.value, ast.Tuple):
+            node.value.elts = list(map(_copied, node.value.elts))
+        node.value = _copied(node.value)
         return ast.Expr(_call(target.value, "set", node.value)) if _is_whole(target) else node
 
     def visit_AugAssign(self, node: ast.AugAssign) -> ast.AST:
@@ -317,13 +320,6 @@ class _Rewriter(ast.NodeTransformer):
             return ast.YieldFrom(node)
         if isinstance(node.func, ast.Name):
             node.args = list(map(_copied, node.args))
-        return node
-
-    def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        self.generic_visit(node)
-        if isinstance(node.value, ast.Tuple):
-            node.value.elts = list(map(_copied, node.value.elts))
-        node.value = _copied(node.value)
         return node
 
 

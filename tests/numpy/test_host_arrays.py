@@ -99,7 +99,7 @@ isdtype issubdtype iscomplexobj isrealobj isscalar iterable ndim shape size may_
 shares_memory set_default_dtype array2string array_repr array_str save savez savetxt savez_compressed
 get_printoptions set_printoptions printoptions eval explain from_dlpack from_numpy einsum_path
 vectorize apply_along_axis asmatrix bmat broadcast frompyfunc memmap ndenumerate ndindex
-nditer poly1d errstate finfo iinfo
+nditer poly1d errstate finfo iinfo asarray_chkfinite require
 """
 
 

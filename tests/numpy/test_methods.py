@@ -185,3 +185,130 @@ def test_arrays_of_a_shape() -> None:
     )
     with pytest.raises(AttributeError, match="reshape"):
         vnp.asarray(DATA).T.shape = 24
+
+
+def test_requirements_of_memory() -> None:
+    run_texts(
+        """
+        r = m.require(x.T, np.float32, ["C", "W"]), m.require(x, None, "F"), m.require([1, 2], float)
+        r = m.require(m.broadcast_to(x, (2, 4, 6)), None, "W").flags["WRITEABLE"]
+        r = m.require(x[1:], None, "O").flags.owndata
+        r = m.require(x.T, None, ["FORTRAN", "OWNDATA"]).flags.f_contiguous
+        r = m.require(x.T, None, "C").flags.c_contiguous
+        m.require(x, None, ["C", "F"])
+        r = m.asarray_chkfinite(x), m.asarray_chkfinite([1, 2], np.float32)
+        m.asarray_chkfinite([1, np.nan])
+        m.asarray_chkfinite(x / 0)
+        r = x.base is None, x[1:].base is None, x.T.base is None, x[1:].base.size, (x + 1).base is None
+        """,
+        DATA,
+    )
+    with pytest.raises(ValueError, match=r"requirements: .*'Z'"):
+        vnp.require([1], None, "Z")
+    for name in ("data", "ctypes", "setflags", "resize", "byteswap", "getfield", "setfield"):
+        with pytest.raises(AttributeError, match=f"{name}'; .*x"):
+            getattr(vnp.ones(3), name)
+
+
+def test_strided_views() -> None:
+    run_texts(
+        """
+        r = m.lib.stride_tricks.as_strided(x, (3, 3), (8, 16))
+        r = m.lib.stride_tricks.as_strided(x[2:], (3,), (8,))
+        r = m.lib.stride_tricks.as_strided(x[::-1], (3,), (-8,)), m.lib.stride_tricks.as_strided(y)
+        r = m.lib.stride_tricks.as_strided(y, (4,), (56,)), m.lib.stride_tricks.as_strided(x, (0, 3), (8, 8))
+        r = m.lib.stride_tricks.as_strided(x * 2, (2, 2), (0, 8))
+        r = m.lib.stride_tricks.sliding_window_view(x, 3)
+        m.lib.stride_tricks.as_strided(x, (5,), (16,))[...] = 0; r = x
+        m.lib.stride_tricks.as_strided(x, (5,), (16,), writeable=False)[...] = 0; r = x
+        """,
+        np.arange(10.0),
+        DATA,
+    )
+    outside = [((2, 2), (80, 0)), ((11,), (8,)), ((3,), (-8,)), ((2,), (1 << 40,))]
+    for shape, strides in outside:
+        with pytest.raises(ValueError, match=r"strides: .*of 10 in memory"):
+            vnp.lib.stride_tricks.as_strided(vnp.arange(10), shape, strides)
+    for wrong in ((8, 8), (4,)):
+        with pytest.raises(ValueError, match="strides"):
+            vnp.lib.stride_tricks.as_strided(vnp.arange(10), (2,), wrong)
+
+
+def test_numbers_that_a_dtype_cannot_hold() -> None:
+    run_texts(
+        """
+        m.put(x, [0], -1)
+        m.putmask(x, x > 2, -1)
+        m.place(x, x > 2, [-1])
+        m.fill_diagonal(x, 70000)
+        m.fill_diagonal(y, np.inf)
+        m.put_along_axis(x, m.asarray([[0]]), -1, 0)
+        m.insert(x, 1, -1)
+        m.max(x, initial=70000)
+        m.min(x, initial=-1)
+        m.sum(x, dtype=np.uint8, initial=300)
+        m.prod(x, initial=-1)
+        m.nan_to_num(z, nan=1j)
+        m.interp(z, [0, 1], [0, 1], left=1j)
+        z @= m.ones((3, 3)) * 1j
+        r = m.choose(y > 0, [x, 1]), m.choose(y > 0, [z, 1])
+        r = m.insert(x, 1, [7, 8, 9], axis=0), m.max(x, initial=7), m.sum(y, initial=-3)
+        m.put(y, [0, 1], [1.5, 2.5]); r = y
+        """,
+        np.arange(9, dtype=np.uint16).reshape(3, 3),
+        np.arange(-4, 5, dtype=np.int32).reshape(3, 3),
+        np.eye(3),
+    )
+
+
+def test_what_random_calls_found() -> None:
+    run_texts(
+        """
+        r = m.sum(x[0, 0:1].reshape(()), axis=0), m.max(x[0, 0:1].reshape(()), axis=-1)
+        r = m.cumsum(x[0, 0:1].reshape(()), axis=0), m.argmin(x[0, 0:1].reshape(()), axis=-1)
+        m.mean(x[0, 0:1].reshape(()), axis=0)
+        r = m.fft.fftfreq(17), m.fft.rfftfreq(17, 0.3), m.fft.fftfreq(1000, 1.7)
+        r = m.polymul([0.0, 0, 0], [1.0, 2]), m.polymul([0, 1, 2], [0, 0, 3])
+        y = x + 1; r = m.may_share_memory(y, y)
+        r = m.ascontiguousarray(x[0, 0:1].reshape(())), m.asfortranarray(x[0, 0:1].reshape(())), m.tri(3, -2)
+        r = m.roll(x, m.asarray([1, 2]), axis=(0, 1))
+        r = m.roll(x, np.array([1, 2]), axis=0)
+        r = m.roll(x, (1,), axis=(0, 1))
+        a, b = m.zeros((4, 6)), m.zeros((4, 6)); m.divmod(x, 3, out=(a, b)); r = a, b
+        a = m.zeros((4, 6)); p = m.divmod(x, 3, out=(x, a)); r = p[0], p[1], a, x
+        a = m.zeros((4, 6)); m.modf(x / 3, out=(a, None)); r = a
+        a = m.zeros((4, 6), dtype=np.int32); m.frexp(x, out=(None, a)); r = a
+        m.divmod(x, 3, out=x)
+        m.divmod(x, 3, out=(m.zeros(5), None))
+        m.divmod(x, 3, out=(m.zeros((4, 6), dtype=np.int8), None))
+        r = m.matmul(x, x, axes=[(1, 0), (0, 1), (0, 1)]), m.matmul(x, x, axes=[(0, 1), (1, 0), (1, 0)])
+        r = m.matmul(x, x[0], axes=[(-2, -1), (0,), (-1,)]), m.matmul(x[0], x[0], axes=[(0,), (0,), ()])
+        r = m.matmul(x.reshape(2, 2, 6), x.reshape(6, 2, 2), axes=[(0, 1), (1, 2), (0, 1)])
+        r = m.matmul(x, x.T, dtype=np.int32, casting="unsafe")
+        r = m.matmul(x, x.T, out=m.zeros((4, 4), dtype=np.int32), casting="unsafe")
+        m.matmul(x, x.T, dtype=np.float32, casting="safe")
+        m.matmul(x, x.T, axes=[(0, 1), (0, 1)])
+        m.matmul(x, x.T, axes=3)
+        """,
+        DATA,
+    )
+
+
+def test_odd_reflections() -> None:
+    run_texts(
+        """
+        r = m.pad(x, (3, 2), mode="reflect", reflect_type="odd")
+        r = m.pad(x, (30, 22), mode="reflect", reflect_type="odd")
+        r = m.pad(x, (30, 22), mode="symmetric", reflect_type="odd")
+        r = m.pad(x[:2], 4, mode="reflect", reflect_type="odd")
+        r = m.pad(y, ((2, 9), (0, 17)), mode="symmetric", reflect_type="odd")
+        r = m.pad(y, 3, mode="reflect", reflect_type="odd")
+        r = m.pad(x[:1], 4, mode="reflect", reflect_type="odd")
+        r = m.pad(x[:1], 4, mode="symmetric", reflect_type="odd")
+        r = m.pad(z, 13, mode="reflect", reflect_type="odd"), m.pad(x, 0, mode="reflect", reflect_type="odd")
+        m.pad(x[:0], 3, mode="reflect", reflect_type="odd")
+        """,
+        np.arange(10.0),
+        DATA,
+        np.arange(10, dtype=np.uint8),
+    )

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import copy
 import inspect
+import json
+import math
 import operator
 import pickle
+import statistics
 from collections.abc import Callable
 from typing import Any
 
@@ -14,6 +17,7 @@ import pytest
 import numpy as np
 import vkdispatch as vd
 import vkdispatch.numpy as vnp
+from tests.numpy.both import run_texts
 
 H = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
 N = np.array([[3, -7, 12], [0, 5, -1]], np.int32)
@@ -170,7 +174,7 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], str]] = {
     "a NumPy array as a mask": (lambda x: np.add(x, 1, out=x, where=H > 1), "got a NumPy array"),
     "a buffer": (lambda x: np.add(x, vd.asbuffer(H)), r"np\.add: got a vd\.Buffer"),
     "a list": (lambda x: np.add(x, [1, 2, 3, 4]), r"got \[1, 2, 3, 4\]"),
-    "reduceat": (lambda x: np.add.reduceat(x, [0, 1]), r"np\.add\.reduceat: .*x\.numpy\(\)"),
+    "reduceat": (lambda x: np.subtract.reduceat(x, [0, 1]), r"np\.subtract\.reduceat: .*x\.numpy\(\)"),
     "what has an order": (lambda x: np.subtract.reduce(x), r"np\.subtract\.reduce: .*x\.numpy\(\)"),
     "no running result": (lambda x: np.hypot.accumulate(x), r"np\.hypot\.accumulate"),
     "at without order": (lambda x: np.power.at(x, [0, 0], 2), r"np\.power\.at"),
@@ -358,7 +362,7 @@ CONVERSIONS: dict[str, Callable[[Any], Any]] = {
     "rows": lambda a: [row.tolist() for row in a([[1, 2], [3, 4]])],
     "backwards": lambda a: [int(each) for each in reversed(a([1, 2, 3]))],
     "in": lambda a: (3 in a([1, 2, 3]), 4 in a([1, 2, 3])),
-    "hash": lambda a: hash(a(1)),
+    "hash of several": lambda a: hash(a([1])),
     "format": lambda a: f"{a(1.25):.1f} {a([1, 2])}",
     "format of several": lambda a: f"{a([1.5]):.3f}",
     "percent": lambda a: "%d" % a(3),  # noqa: UP031
@@ -486,3 +490,86 @@ def test_names_of_other_arrays_tell_what_to_use(name: str) -> None:
         getattr(vnp.ones(3), name)
     with pytest.raises(AttributeError, match=r"no attribute 'shap'$"):
         _ = vnp.ones(3).shap  # type: ignore[attr-defined]
+
+
+def test_reduceat() -> None:
+    rng = np.random.default_rng(4)
+    run_texts(
+        """
+        r = np.add.reduceat(x, [0, 4, 1, 5]), np.add.reduceat(x, [0, 257, 300, 299]), np.add.reduceat(x, [])
+        r = np.add.reduceat(y, [0, 3, 1], axis=1)
+        r = np.add.reduceat(y, [0, 3, 1])
+        r = np.add.reduceat(y.T, [2], axis=-1)
+        r = np.maximum.reduceat(y, m.asarray([0, 2]), axis=-1), np.minimum.reduceat(y[::-1], [1, 4])
+        r = np.multiply.reduceat(z, [0, 4]), np.add.reduceat(z, [3]), np.bitwise_xor.reduceat(z, [1, 3, 0])
+        r = np.logical_or.reduceat(x, [0, 5, 7])
+        r = np.logical_and.reduceat(x, [0, 5, 7])
+        r = np.gcd.reduceat(z, [0, 5])
+        r = np.add.reduceat(x, [0, 4], dtype=np.float32)
+        r = m.add.reduceat(x, [0, 2, 9])
+        r = np.add.reduceat(x > 3, [0, 9])
+        o = m.zeros(2); np.add.reduceat(x, [0, 4], out=o); r = o
+        np.add.reduceat(x, [1001])
+        np.add.reduceat(x, [-1])
+        np.add.reduceat(x, [[0]])
+        np.add.reduceat(x, [0], axis=1)
+        """,
+        rng.integers(-9, 9, 1001).astype(np.float64),
+        rng.integers(-9, 9, (5, 7)),
+        np.arange(10, dtype=np.uint8),
+    )
+
+
+def test_at_of_one_operand() -> None:
+    run_texts(
+        """
+        np.negative.at(x, [0, 0, 3]); r = x
+        np.sqrt.at(x, [4, 9, 4]); r = x
+        np.negative.at(y, ([0, 1, 0], [2, 2, 2])); r = y
+        np.square.at(y, (slice(None), 1)); r = y
+        np.negative.at(y.T, [0, 0, 0, 2]); r = y
+        m.negative.at(x, m.asarray([1, 1, 2])); r = x
+        np.negative.at(x, x > 4); r = x
+        np.negative.at(x, []); r = x
+        np.negative.at(x, [99]); r = x
+        """,
+        np.arange(10.0),
+        np.random.default_rng(4).integers(-9, 9, (5, 7)),
+    )
+    with pytest.raises(TypeError, match=r"np\.sqrt\.at: cannot cast"):
+        np.sqrt.at(vnp.arange(3), [0])
+
+
+def test_numbers_of_results_take_the_place_of_scalars() -> None:
+    x = vnp.asarray([1.0, 2.5, 1.0])
+    assert {1.0: "one"}[x[0]] == "one"  # type: ignore[index]
+    assert len({x[0], x[1], x[2]}) == 2
+    assert hash(x[1]) == hash(np.float64(2.5)) == hash(2.5)
+    assert hash(x.astype(np.int8)[0]) == hash(1)
+    assert math.trunc(x[1]) == 2
+    assert x[1].as_integer_ratio() == (5, 2)
+    assert (x[0].is_integer(), x[1].is_integer()) == (True, False)
+    with pytest.raises(TypeError, match=r"unhashable.*tuple\(x\.tolist\(\)\)"):
+        hash(x)
+    with pytest.raises(TypeError, match=r"vnp\.mean"):
+        statistics.mean(x)
+    assert statistics.fmean(x) == 1.5
+    assert json.dumps({"x": x.tolist(), "mean": x.mean().item()}) == '{"x": [1.0, 2.5, 1.0], "mean": 1.5}'
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x, host: host * x,
+        lambda x, host: host @ x,
+        lambda x, host: np.concatenate([host, x]),
+        lambda x, host: np.stack([x, host]),
+        lambda x, host: np.broadcast_arrays(x, host),
+        lambda x, host: np.where(x > 0, host, x),
+    ],
+)
+def test_mixed_calls_tell_both_conversions(call: Callable[..., Any]) -> None:
+    with pytest.raises(
+        TypeError, match=r"^np\.\w+: .*NumPy array.*vnp\.asarray, or read the Arrays? with x\.numpy\(\)"
+    ):
+        call(vnp.arange(3.0), np.ones(3))

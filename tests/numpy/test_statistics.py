@@ -9,6 +9,7 @@ import pytest
 import numpy as np
 import vkdispatch.numpy as vnp
 from tests.numpy.against_numpy import assert_same, check
+from tests.numpy.both import run_texts
 
 METHODS = (
     "inverted_cdf",
@@ -80,10 +81,33 @@ def test_wrong_quantiles() -> None:
     check("quantile", np.zeros(0), 0.5)
     check("quantile", np.array([1, 0], bool), 0.5)
     check("quantile", np.array([1, 0], bool), [0.5])
-    with pytest.raises(NotImplementedError, match="weights"):
-        vnp.quantile(vnp.asarray(X), 0.5, weights=vnp.asarray(X), method="inverted_cdf")
     with pytest.raises(TypeError, match=r"vnp\.asarray"):
         vnp.quantile(X, 0.5)
+
+
+def test_weighted_quantiles() -> None:
+    rng = np.random.default_rng(7)
+    run_texts(
+        """
+        r = m.quantile(x, 0.3, weights=y, method="inverted_cdf")
+        r = m.quantile(z, 0.5, weights=z, method="inverted_cdf")
+        r = m.quantile(x, [0, 0.5, 1], axis=1, weights=y + 1, method="inverted_cdf")
+        r = m.quantile(x, [0, 0.25, 1], axis=0, weights=m.asarray([1.0, 0, 2, 3]), method="inverted_cdf")
+        r = m.percentile(x, [0, 25, 100], axis=0, weights=z[:4], method="inverted_cdf", keepdims=True)
+        r = m.quantile(m.where(x > 1, np.nan, x), [0.1, 0.5], axis=1, weights=y + 1, method="inverted_cdf")
+        r = m.nanquantile(m.where(x > 1, np.nan, x), [0.1, 0.5], axis=1, weights=y + 1, method="inverted_cdf")
+        r = m.nanpercentile(m.where(x > 1, np.nan, x), 50, weights=y, method="inverted_cdf")
+        r = m.quantile(y.astype(int), [0.1, 0.5], axis=(0, 1), weights=y, method="inverted_cdf")
+        m.quantile(x, 0.3, weights=y)
+        m.quantile(x, 0.3, axis=1, weights=z[:4], method="inverted_cdf")
+        m.quantile(x, 0.3, weights=z[:4], method="inverted_cdf")
+        m.quantile(x, 0.3, weights=y * 0, method="inverted_cdf")
+        m.quantile(x, 0.3, weights=y - 5, method="inverted_cdf")
+        """,
+        rng.standard_normal((4, 257)),
+        rng.integers(0, 4, (4, 257)).astype(np.float64),
+        np.array([1.0, 0, 2, 3, 1]),
+    )
 
 
 def test_medians() -> None:

@@ -88,7 +88,7 @@ get_printoptions, set_printoptions = _numpy.get_printoptions, _numpy.set_printop
 printoptions, errstate = _numpy.printoptions, _numpy.errstate
 
 
-_SUBMODULES = ("fft", "linalg", "random", "special")
+_SUBMODULES = ("fft", "lib", "linalg", "random", "special")
 _OF_LINALG = (
     *("matmul", "dot", "inner", "vdot", "outer", "vecdot", "tensordot", "cross", "kron", "matvec", "vecmat"),
 )
@@ -106,6 +106,7 @@ _OF_ARRAYS = {
     "cuda_interface": "interchange.exchange",
     "FlatIterator": "editing.writing",
     "array_flags": "interchange.layout",
+    "base_of": "interchange.layout",
     "view_as": "interchange.layout",
     "view_part": "interchange.layout",
     "call_ufunc": "interchange.protocols",

@@ -59,6 +59,7 @@ from numpy import unsignedinteger as unsignedinteger
 from numpy import ushort as ushort
 
 from vkdispatch.numpy import fft as fft
+from vkdispatch.numpy import lib as lib
 from vkdispatch.numpy import linalg as linalg
 from vkdispatch.numpy import random as random
 from vkdispatch.numpy import special as special

@@ -388,7 +388,7 @@ def fftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) ->
     """
     n = _check_length(n)
     places = (arange(n, device=device) + n // 2) % n - n // 2
-    return (places / (n * d)).astype(default_real() if dtype is None else dtype, copy=False)
+    return (places * (1 / (n * d))).astype(default_real() if dtype is None else dtype, copy=False)
 
 
 def rfftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -> Array:
@@ -400,7 +400,7 @@ def rfftfreq(n: int, d: float = 1.0, device: Any = None, *, dtype: Any = None) -
     Array([0. , 0.5, 1. ], dtype=float64)
     """
     n = _check_length(n)
-    return (arange(n // 2 + 1, device=device) / (n * d)).astype(
+    return (arange(n // 2 + 1, device=device) * (1 / (n * d))).astype(
         default_real() if dtype is None else dtype, copy=False
     )
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import use_context
-from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.core.application import make_operation
 from vkdispatch.numpy.core.array import (
     Array,
@@ -16,6 +16,7 @@ from vkdispatch.numpy.core.array import (
     ScalarT,
     ShapeT,
     array_of,
+    namespace,
     view_of,
 )
 from vkdispatch.numpy.core.blanks import find_blank
@@ -42,6 +43,7 @@ __all__ = [
     "array",
     "asanyarray",
     "asarray",
+    "asarray_chkfinite",
     "ascontiguousarray",
     "asfortranarray",
     "copy",
@@ -55,6 +57,7 @@ __all__ = [
     "full_like",
     "ones",
     "ones_like",
+    "require",
     "zeros",
     "zeros_like",
 ]
@@ -113,7 +116,7 @@ def array(
 
 
 def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
-    """Return an array whose elements lie one behind the other, copied if they do not.
+    """Return an array of at least one axis whose elements lie one behind the other, copied if they do not.
 
     Examples
     --------
@@ -124,6 +127,7 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> Array:
            [2, 5]], dtype=int64)
     """
     found = asarray(a, dtype)
+    found = found if found.ndim else found.reshape(1)
     view = view_of(found)
     return found if view.is_contiguous else array_of(gather(view))
 
@@ -138,9 +142,75 @@ def asfortranarray(a: Any, dtype: Any = None) -> Array:
     True
     """
     found = asarray(a, dtype)
+    found = found if found.ndim else found.reshape(1)
     if is_f_order(view_of(found)):
         return found
     return copy_array(found.transpose()).transpose()
+
+
+def require(a: Any, dtype: Any = None, requirements: Any = None) -> Array:
+    """Return an array with a dtype that lies in memory as required, if need be a copy. See `numpy.require`.
+
+    Parameters
+    ----------
+    requirements
+        One or several of "C" (the last axis changes fastest), "F" (the first one), "W" (writable), "O" (with
+        memory of its own), "A" and "E", which all arrays have; or NumPy's longer names.
+
+    Raises
+    ------
+    ValueError
+        A requirement is none of these, or "C" and "F" are both required.
+
+    Examples
+    --------
+    >>> vnp.require(vnp.arange(6).reshape(2, 3).T, vnp.float32, "C").flags.c_contiguous
+    True
+    """
+    names = [requirements] if isinstance(requirements, str) else list(requirements or ())
+    letters = {_REQUIREMENTS.get(str(each).upper(), "") for each in names}
+    if "" in letters:
+        raise ArgumentValueError(
+            f"requirements: expected some of {', '.join(sorted(_REQUIREMENTS))}, got {requirements!r}"
+        )
+    if {"C", "F"} <= letters:
+        raise ArgumentValueError("requirements: expected either C or F, got both")
+    found = asarray(a, dtype)
+    if "C" in letters or "F" in letters:
+        found = asfortranarray(found) if "F" in letters else ascontiguousarray(found)
+    flags = found.flags
+    if ("W" in letters and not flags.writeable) or ("O" in letters and not flags.owndata):
+        found = copy_array(found.T).T if "F" in letters else copy_array(found)
+    return found
+
+
+_REQUIREMENTS = {
+    **{name: name for name in "CFAWOE"},
+    "CONTIGUOUS": "C",
+    "C_CONTIGUOUS": "C",
+    "FORTRAN": "F",
+    "F_CONTIGUOUS": "F",
+    "ALIGNED": "A",
+    "WRITEABLE": "W",
+    "OWNDATA": "O",
+    "ENSUREARRAY": "E",
+}
+
+
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Array:
+    """Return an array of data without NaN and infinity. See `numpy.asarray_chkfinite`. It waits for the data.
+
+    Raises ValueError where an element is NaN or infinite.
+
+    Examples
+    --------
+    >>> vnp.asarray_chkfinite([1.0, 2.0])
+    Array([1., 2.], dtype=float64)
+    """
+    found = asarray(a, dtype)
+    if found.dtype.kind in "fc" and not bool(namespace().isfinite(found).all()):
+        raise ArgumentValueError("a: expected finite numbers, got NaN or infinity")
+    return found
 
 
 @overload

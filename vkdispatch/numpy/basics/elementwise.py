@@ -629,6 +629,11 @@ def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, ne
         result = array_of(_join(*(value_of(part) for part in parts)))
     else:
         info = np.finfo(kind)
+        for number in (nan, posinf, neginf):
+            if isinstance(number, (complex, np.complexfloating)):
+                raise ArgumentTypeError(
+                    f"nan, posinf, neginf: expected real numbers for {kind}, got {number!r}"
+                )
         above = float(info.max) if posinf is None else posinf
         below = float(info.min) if neginf is None else neginf
         result = choose(array == math.inf, above, choose(array == -math.inf, below, array))

@@ -56,6 +56,8 @@ __all__ = [
 def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
     """Return the array with its elements moved round along axes. See `numpy.roll`.
 
+    `shift` is an int, or several for as many axes: also as an array, which is read.
+
     Examples
     --------
     >>> vnp.roll(vnp.arange(4), 1)
@@ -65,9 +67,13 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
     if axis is None:
         return reshape(roll(reshape(array, -1), shift, axis=0), array.shape)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    if isinstance(shift, (Array, np.ndarray)):
+        shift = asnumpy(shift).tolist()
     shifts = shift if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
     if len(axes) == 1 and len(shifts) > 1:
         axes = tuple(axes) * len(shifts)
+    if len(shifts) == 1:
+        shifts = tuple(shifts) * len(axes)
     if len(axes) != len(shifts):
         raise ArgumentValueError("shift, axis: expected as many shifts as axes")
     for each, amount in zip(axes, shifts, strict=True):

@@ -21,7 +21,7 @@ from vkdispatch.numpy.core.array import (
 from vkdispatch.numpy.core.conversion import parse_shape
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype
 from vkdispatch.numpy.core.kernels import gather
-from vkdispatch.numpy.core.memory import Shape, View, is_f_order, reshape_strides, share_storage
+from vkdispatch.numpy.core.memory import Shape, View, bounds, is_f_order, reshape_strides, share_storage
 
 __all__ = [
     "astype",
@@ -580,6 +580,61 @@ def view_diagonal(array: Array, offset: int, axis1: int = 0, axis2: int = 1) -> 
     shape = (*(view.shape[i] for i in kept), count)
     strides = (*(view.strides[i] for i in kept), view.strides[first] + view.strides[second])
     return View(view.storage, shape, view.dtype, start if count else view.offset, strides)
+
+
+def as_strided(
+    x: Any, shape: Any = None, strides: Any = None, subok: bool = False, writeable: bool = True
+) -> Array:
+    """Return a view with another shape and other strides. See `numpy.lib.stride_tricks.as_strided`.
+
+    All its elements lie in the memory of `x`, from the first element of `x` on.
+
+    Parameters
+    ----------
+    shape
+        None: that of `x`.
+    strides
+        How many bytes neighbours along each axis are apart; None: as those of `x`.
+    writeable
+        False makes the view read-only. Views that show an element several times always are.
+
+    Raises
+    ------
+    ValueError
+        There are not as many strides as axes, a stride is no multiple of the size of an element, or an
+        element lies outside of the memory.
+
+    Examples
+    --------
+    >>> x = vnp.arange(5)
+    >>> vnp.lib.stride_tricks.as_strided(x, (3, 3), (8, 8))
+    Array([[0, 1, 2],
+           [1, 2, 3],
+           [2, 3, 4]], dtype=int64)
+    """
+    view = view_of(require_array(x))
+    size = view.dtype.itemsize
+    lengths = view.shape if shape is None else parse_shape(shape, "shape")
+    steps = tuple(step * size for step in view.strides)
+    if strides is not None:
+        steps = tuple(
+            parse_index(each, "strides") for each in (strides if np.iterable(strides) else (strides,))
+        )
+    if len(steps) != len(lengths):
+        raise ArgumentValueError(f"strides: expected one for each axis of the shape {lengths}, got {steps}")
+    if any(step % size for step in steps):
+        raise ArgumentValueError(
+            f"strides: expected multiples of the {size} bytes of an element of {view.dtype}, got {steps}"
+        )
+    made = View(view.storage, lengths, view.dtype, view.offset, tuple(step // size for step in steps))
+    if made.size:
+        low, high = bounds(made)
+        count = view.storage.buffer.size
+        if low < 0 or high >= count:
+            raise ArgumentValueError(
+                f"strides: {steps} and the shape {lengths} show elements {low} to {high} of {count} in memory"
+            )
+    return array_of(made) if writeable else _protect(made)
 
 
 def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Array:

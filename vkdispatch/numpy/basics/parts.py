@@ -11,6 +11,7 @@ from vkdispatch.numpy.basics.elementwise import (
     absolute,
     choose,
     copysign,
+    finish,
     floor_divide,
     isinf,
     nextafter,
@@ -19,7 +20,7 @@ from vkdispatch.numpy.basics.elementwise import (
 )
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.core.application import broadcast_shapes, make_operation
-from vkdispatch.numpy.core.array import Array, array_of, value_of
+from vkdispatch.numpy.core.array import Array, array_of, check_cast, describe, value_of
 from vkdispatch.numpy.core.dtypes import default_real, float64, resolve
 from vkdispatch.numpy.core.expressions import Operation
 
@@ -37,19 +38,49 @@ def _real(name: str, x: Any) -> Array:
     return array.astype(kind, copy=False)
 
 
-def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
+def _store_both(out: Any, results: tuple[Array, Array], name: str) -> tuple[Array, Array]:
+    """Return two results, or those of a pair `out` that they are stored in; None there: no array is given."""
+    if out is None:
+        return results
+    if not isinstance(out, (tuple, list)) or len(out) != 2:
+        raise ArgumentTypeError(f"{name}: out: expected a pair of Arrays, got {describe(out)}")
+    for result, each in zip(results, out, strict=True):
+        if isinstance(each, Array):  # before either is written
+            check_cast(result.dtype, each.dtype, name)
+    first, second = (
+        result if each is None else finish(value_of(result), each, None, name)
+        for result, each in zip(results, out, strict=True)
+    )
+    return first, second
+
+
+def divmod(x1: Any, x2: Any, /, out: Any = None) -> tuple[Array, Array]:
     """Return quotients rounded down, and remainders. See `numpy.divmod`.
+
+    Parameters
+    ----------
+    out
+        A pair of arrays for the results; None in place of one: a new array.
+
+    Raises
+    ------
+    TypeError
+        `out` is no such pair, or its dtypes do not hold the results.
+    ValueError
+        The shapes do not broadcast, or are not those of `out`.
 
     Examples
     --------
     >>> vnp.divmod(vnp.asarray([7, -7]), 3)
     (Array([ 2, -3], dtype=int64), Array([1, 2], dtype=int64))
     """
-    return floor_divide(x1, x2), remainder(x1, x2)
+    return _store_both(out, (floor_divide(x1, x2), remainder(x1, x2)), "divmod")
 
 
-def modf(x: Any, /) -> tuple[Array, Array]:
+def modf(x: Any, /, out: Any = None) -> tuple[Array, Array]:
     """Return the fractions of numbers and their integers, both with their signs. See `numpy.modf`.
+
+    `out` is a pair of arrays for the results, as that of `divmod`.
 
     Examples
     --------
@@ -58,7 +89,8 @@ def modf(x: Any, /) -> tuple[Array, Array]:
     """
     array = _real("modf", x)
     whole = trunc(array)
-    return copysign(choose(isinf(array), 0.0, array - whole), array), whole
+    fractions = copysign(choose(isinf(array), 0.0, array - whole), array)
+    return _store_both(out, (fractions, whole), "modf")
 
 
 def _mantissa(x: Any, kind: Any) -> Any:
@@ -78,8 +110,10 @@ _EXPONENT = Operation("frexp exponent", _exponent)
 _SCALE = Operation("ldexp", _scale)
 
 
-def frexp(x: Any, /) -> tuple[Array, Array]:
+def frexp(x: Any, /, out: Any = None) -> tuple[Array, Array]:
     """Return mantissas from 0.5 to 1 and exponents of two, int32. See `numpy.frexp`.
+
+    `out` is a pair of arrays for the results, as that of `divmod`.
 
     Examples
     --------
@@ -92,7 +126,7 @@ def frexp(x: Any, /) -> tuple[Array, Array]:
         array_of(make_operation(operation, (value,), (value.dtype,), value.shape, kind))
         for operation, kind in parts
     )
-    return mantissa, exponent
+    return _store_both(out, (mantissa, exponent), "frexp")
 
 
 def ldexp(x1: Any, x2: Any, /) -> Array:

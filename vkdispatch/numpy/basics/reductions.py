@@ -46,6 +46,18 @@ __all__ = [
 ]
 
 
+def _all_axes(axis: Any, ndim: int) -> Any:
+    """Return None for the axes 0 and -1 of an array without axes, as NumPy's ufuncs do; else the axis."""
+    return None if not ndim and type(axis) is int and axis in (0, -1) else axis
+
+
+def _start(initial: Any, kind: Kind) -> Any:
+    """Return what a reduction starts from. Raises OverflowError for an integer that the dtype cannot hold."""
+    if type(initial) is int and kind.kind in "iu":
+        return number_as(initial, kind, "initial")
+    return initial
+
+
 def _reduce(
     function: Callable[..., Any],
     x: Any,
@@ -57,7 +69,8 @@ def _reduce(
 ) -> Array:
     """Reduce an array of any number of axes with a function on buffers of up to three."""
     value = parse_value(x)
-    axes = parse_axes(axis, len(value.shape))
+    ndim = len(value.shape)
+    axes = parse_axes(axis if function in _AVERAGES else _all_axes(axis, ndim), ndim)
     operand, along = as_reduction(value, axes)
     if where is not None and where is not True:
         mask = parse_value(where)
@@ -75,9 +88,7 @@ def _extreme(
 ) -> Array:
     """Reduce to extremes. Raises OverflowError for an `initial` that the dtype does not hold."""
     array = require_array(x)
-    options = {}
-    if initial is not None:
-        options["initial"] = number_as(initial, array.dtype, "initial") if type(initial) is int else initial
+    options = {} if initial is None else {"initial": _start(initial, array.dtype)}
     return _reduce(function, array, axis, keepdims, out, where, **options)
 
 
@@ -99,13 +110,18 @@ def _total(
     initial: Any,
     where: Any,
 ) -> Array:
-    options: dict[str, Any] = {} if initial is None else {"initial": initial}
+    options: dict[str, Any] = {}
     value = parse_value(x)
     dtype = _wider(dtype, out, value.dtype)
+    kind = value.dtype
     if dtype is not None:
         kind = parse_dtype(dtype)
         value = cast(value, kind)
         options["dtype"] = kernel_type(kind)
+    elif kind.kind in "iu":
+        kind = np.dtype(np.uint64 if kind.kind == "u" else np.int64)
+    if initial is not None:
+        options["initial"] = _start(initial, kind)
     return _reduce(function, array_of(value), axis, keepdims, out, where, **options)
 
 
@@ -230,6 +246,9 @@ def std(
     return _reduce(reduce.std, x, axis, keepdims, out, where, **options)
 
 
+_AVERAGES = (reduce.mean, reduce.var, reduce.std)
+
+
 def min(
     x: Any,
     /,
@@ -321,6 +340,7 @@ def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Arr
 def _extreme_place(function: Callable[..., Any], x: Any, axis: Any, out: Any, keepdims: bool) -> Array:
     value = parse_value(x)
     ndim = len(value.shape)
+    axis = _all_axes(axis, ndim)
     axes = parse_axes(None, ndim) if axis is None else (parse_axis(axis, ndim),)
     lines, shape, along = lines_of(value, axes)
     buffer = function(as_operand(lines, shape), axis=along)
@@ -369,6 +389,7 @@ def trace(
 def _scan(function: Callable[..., Any], x: Any, axis: Any, out: Any, **options: Any) -> Array:
     value = parse_value(x)
     ndim = len(value.shape)
+    axis = _all_axes(axis, ndim)
     axes = parse_axes(None, ndim) if axis is None else (parse_axis(axis, ndim),)
     lines, shape, along = lines_of(value, axes)
     buffer = function(as_operand(lines, shape), axis=along, **options)

@@ -389,9 +389,9 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:  
            [1, 1, 0],
            [1, 1, 1]], dtype=int32)
     """
-    columns = N if M is None else M
+    rows, columns = (max(parse_index(each, "N, M"), 0) for each in (N, N if M is None else M))
     kind = default_real() if dtype is None else parse_dtype(dtype)
-    return array_of(cast(_place_mask(_LOWER, parse_shape((N, columns)), k), kind))
+    return array_of(cast(_place_mask(_LOWER, parse_shape((rows, columns)), k), kind))
 
 
 def _part(x: Any, k: int, name: str, lower: bool) -> Array:

@@ -53,6 +53,14 @@ _HOST = "x.numpy() is a NumPy array with its elements"
 # What arrays of other libraries and buffers have, and what to use instead.
 _ABSENT = {
     **dict.fromkeys(("read", "cpu", "get", "to_numpy", "copy_to_host", "__array_interface__"), _HOST),
+    **dict.fromkeys(
+        ("data", "ctypes"), "the memory is the device's: " + _HOST + ", vnp.asbuffer(x) the buffer"
+    ),
+    "setflags": "vnp.broadcast_to(x, x.shape) is a read-only view",
+    "resize": "y = vnp.resize(x, shape), or x.reshape(shape), is an array of another shape",
+    "byteswap": "x.numpy().byteswap() is a NumPy array",
+    "getfield": "x.view(dtype) shows the bytes as elements of another dtype",
+    "setfield": "x.view(dtype)[...] = value writes the bytes as elements of another dtype",
     "write": "x[...] = array writes all elements",
     "var_type": "x.dtype is the type of its elements",
 }
@@ -86,7 +94,6 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
     __slots__ = ()
     # NumPy's scalars on the left leave operators to arrays
     __array_priority__ = 1000
-    __hash__ = None  # type: ignore[assignment]  # as NumPy's: == compares elements
 
     _value: Value
 
@@ -104,8 +111,14 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
     ) -> None:
         """Make an array with undefined values, as `vkdispatch.numpy.empty`. See `numpy.ndarray`.
 
-        Raises TypeError for a `buffer`, and for `strides`.
+        Raises TypeError for a `buffer`, for `strides`, and for a `shape` that is none.
         """
+        if not isinstance(shape, (int, np.integer, tuple, list)):
+            raise ArgumentTypeError(
+                f"Array: expected a shape, got {shape!r:.60}; make arrays of data with vnp.asarray(data). "
+                "Functions of vkdispatch.numpy replace those of Python's numbers, such as vnp.mean(x) "
+                "statistics.mean(x)"
+            )
         if buffer is not None or strides is not None or offset:
             raise ArgumentTypeError(
                 "buffer, offset, strides: vnp.ndarray(shape, dtype) makes new memory; vnp.asarray(data) "
@@ -166,6 +179,14 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
     def flags(self) -> Any:
         """How the elements lie in memory. See `numpy.ndarray.flags`."""
         return namespace().array_flags(self)
+
+    @property
+    def base(self) -> "Array | None":
+        """None for an array with memory of its own; for a view, an array of all elements of its memory.
+
+        That one has one axis, and is a new object each time: compare memory with `vnp.shares_memory`.
+        """
+        return namespace().base_of(self)
 
     @property
     def device(self) -> Device:
@@ -293,6 +314,29 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
 
     def __complex__(self) -> complex:
         return complex(self._number())
+
+    def __hash__(self) -> int:
+        """Return the hash of the number of an array without axes, which takes the place of NumPy's scalars.
+
+        Raises TypeError for other arrays.
+        """
+        if self.shape:
+            raise ArgumentTypeError(
+                f"unhashable type: an Array of the shape {self.shape}; tuple(x.tolist()) is hashable"
+            )
+        return hash(self._number())
+
+    def __trunc__(self) -> int:
+        return math.trunc(self._number())
+
+    def as_integer_ratio(self) -> tuple[int, int]:
+        """Return two integers whose quotient is the number of an array without axes. See `float`."""
+        ratio: tuple[int, int] = self._number().as_integer_ratio()
+        return ratio
+
+    def is_integer(self) -> bool:
+        """Whether the number of an array without axes is whole. See `float`."""
+        return bool(self._number().is_integer())
 
     def __round__(self, digits: int | None = None) -> Any:
         return round(self._number(), digits)
@@ -778,7 +822,9 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         return _refuse(other, "matmul")
 
     def __imatmul__(self, other: Any) -> "Array":
-        self[...] = self @ other
+        result = self @ other
+        check_cast(result.dtype, self.dtype, "matmul")
+        self[...] = result
         return self
 
     def __and__(self, other: Any) -> "Array":
@@ -878,6 +924,8 @@ def compute(array: Array) -> View:
     return view
 
 
+# What messages about an array of NumPy say to do.
+CONVERT = "convert it with vnp.asarray"
 _NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 _EQUALITY = {"equal": "__eq__", "not_equal": "__ne__"}
 _COMPARISONS = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
@@ -898,9 +946,7 @@ def parse_operand(value: Any, name: str = "x") -> Any:
     if _is_scalar(value):
         return value[()]
     if isinstance(value, (np.ndarray, Buffer)):
-        raise ArgumentTypeError(
-            f"{name}: expected an Array or a number, got {describe(value)}; convert it with vnp.asarray"
-        )
+        raise ArgumentTypeError(f"{name}: expected an Array or a number, got {describe(value)}; {CONVERT}")
     if hasattr(value, "var_type"):
         # imported here: programs without kernels need no place in their source
         from vkdispatch.ir.location import located

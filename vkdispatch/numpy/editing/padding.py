@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from vkdispatch.numpy.basics.elementwise import floor, rint
+from vkdispatch.numpy.basics.elementwise import choose, floor, rint
 from vkdispatch.numpy.basics.inputs import asnumpy, to_array
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.manipulation import broadcast_to, reshape
@@ -19,6 +19,7 @@ from vkdispatch.numpy.core.array import Array, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.indexing.gathering import array_from
+from vkdispatch.numpy.sorting.searching import take
 from vkdispatch.numpy.statistics.quantiles import median
 from vkdispatch.rearrange.padding import pad as pad_buffer
 
@@ -55,7 +56,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Ar
         "constant", "edge", "reflect", "symmetric", "wrap", "empty", "linear_ramp", "maximum", "minimum",
         "mean" or "median".
     kwargs
-        `constant_values`, `end_values` and `stat_length` of the modes that take them.
+        `constant_values`, `end_values`, `stat_length` and `reflect_type` of the modes that take them.
 
     Raises
     ------
@@ -65,7 +66,7 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Ar
         A width is negative, there is no such mode, or it does not take an argument; an axis without elements
         would be padded with its elements.
     NotImplementedError
-        `mode` is a function, or `reflect_type` is "odd".
+        `mode` is a function.
 
     Examples
     --------
@@ -81,11 +82,14 @@ def pad(array: Any, pad_width: Any, mode: str = "constant", **kwargs: Any) -> Ar
     wrong = set(kwargs) - set(_OPTIONS.get(mode, ()))
     if wrong:
         raise ArgumentValueError(f"{sorted(wrong)[0]}: mode {mode!r} does not take it")
-    if kwargs.get("reflect_type", "even") != "even":
-        raise UnsupportedError("reflect_type: only 'even' is implemented")
+    reflect_type = kwargs.get("reflect_type", "even")
+    if reflect_type not in ("even", "odd"):
+        raise ArgumentValueError(f"reflect_type: expected 'even' or 'odd', got {reflect_type!r}")
     widths = _parse_widths(pad_width, source.ndim)
     if not any(any(pair) for pair in widths):
         return source.copy()
+    if reflect_type == "odd":
+        return _reflect_oddly(source, widths, mode)
     if mode in _MOVES:
         return _move(source, widths, mode, kwargs.get("constant_values", 0))
     result = source
@@ -152,6 +156,33 @@ def _pad_lines(
 ) -> Array:
     options: dict[str, Any] = {"constant_values": values} if mode == "constant" else {}
     return array_from(pad_buffer(as_operand(value_of(x), shape), widths, mode, **options))
+
+
+def _reflect_oddly(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
+    """Pad with reflections through the points of the first and the last elements."""
+    if x.dtype.kind == "b":
+        raise ArgumentTypeError("array: booleans have no differences to reflect; convert them with astype")
+    for axis, (low, high) in enumerate(widths):
+        length = x.shape[axis]
+        if not (low or high):
+            continue
+        if not length:
+            raise ArgumentValueError(f"pad_width: axis {axis} has no elements for mode {mode!r}")
+        period = length - (mode == "reflect")
+        if not period:
+            x = pad(x, [(low, high) if each == axis else (0, 0) for each in range(x.ndim)], "edge")
+            continue
+        # of lines one behind the other each is the one before, turned about their common point
+        number, place = np.divmod(np.arange(-low, length + high), period)
+        is_turned = number % 2 == 1
+        shape = (-1, *(1,) * (x.ndim - axis - 1))
+        before = (slice(None),) * axis
+        first, last = x[(*before, slice(0, 1))], x[(*before, slice(-1, None))]
+        taken = take(x, asarray(np.where(is_turned, length - 1 - place, place)), axis)
+        steps = asarray((number - is_turned).reshape(shape)).astype(x.dtype)
+        turned = choose(asarray(is_turned.reshape(shape)), 2 * last - taken, taken)
+        x = turned + steps * (last - first)
+    return x
 
 
 def _ramp(

@@ -174,9 +174,7 @@ def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> Non
         else reshape(arange(length), tuple(length if i == other else 1 for i in range(target.ndim)))
         for other, length in enumerate(target.shape)
     ]
-    if not isinstance(values, (bool, int, float, complex)):
-        values = to_array(values, "values")
-    target[tuple(entries)] = values
+    target[tuple(entries)] = to_elements(values, target.dtype, "values")
 
 
 def place(arr: Any, mask: Any, vals: Any) -> None:
@@ -193,8 +191,10 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
     chosen = to_array(mask, "mask")
     if chosen.size != target.size:
         raise ArgumentValueError(f"mask: expected {target.size} elements, got {chosen.size}")
+    values = to_elements(vals, target.dtype, "vals")
+    check_cast(values.dtype, target.dtype, "vals", "safe")
     (places,) = nonzero(reshape(chosen, -1))
-    _write_flat(target, places, vals)
+    _write_flat(target, places, values)
 
 
 def putmask(a: Any, mask: Any, values: Any) -> None:
@@ -211,7 +211,9 @@ def putmask(a: Any, mask: Any, values: Any) -> None:
     chosen = to_array(mask, "mask").astype(bool, copy=False)
     if chosen.shape != target.shape:
         raise ArgumentValueError(f"mask: expected the shape {target.shape}, got {chosen.shape}")
-    data = reshape(to_elements(values, target.dtype, "values").astype(target.dtype, copy=False), -1)
+    data = reshape(to_elements(values, target.dtype, "values"), -1)
+    check_cast(data.dtype, target.dtype, "values", "safe")
+    data = data.astype(target.dtype, copy=False)
     if data.size == 0:
         return
     if data.size != target.size:

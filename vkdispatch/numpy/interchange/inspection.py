@@ -225,6 +225,8 @@ def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
     """
     if not (isinstance(a, Array) and isinstance(b, Array)):
         return False
+    if a is b:
+        return a.size > 0
     first, second = value_of(a), value_of(b)
     return isinstance(first, View) and isinstance(second, View) and overlaps(first, second)
 

@@ -65,6 +65,14 @@ def array_flags(x: Array) -> Flags:
     )
 
 
+def base_of(x: Array) -> Array | None:
+    """Return None for an array with memory of its own; for a view, an array of all elements of its memory."""
+    view = view_of(x)
+    if view.is_whole and not view.storage.memory.imported:
+        return None
+    return array_of(View(view.storage, (view.storage.buffer.size,), view.dtype))
+
+
 def view_as(x: Array, dtype: Any = None) -> Array:
     """Return an array on the same memory, whose bytes are elements of another dtype.
 
@@ -106,6 +114,9 @@ def _lay_out(view: View, kind: Kind) -> tuple[Shape, Shape, int]:
         return view.shape, view.strides, view.offset
     if not view.shape or (view.size and view.strides[-1] != 1 and view.shape[-1] != 1):
         raise ArgumentValueError(f"dtype: a view as {kind} needs a contiguous last axis; copy it first")
+    if not view.size and view.shape[-1] * old % new == 0:
+        shape = (*view.shape[:-1], view.shape[-1] * old // new)
+        return shape, c_strides(shape), 0
     strides = view.strides if view.size else c_strides((*view.shape[:-1], 0))
     numbers = [view.shape[-1] * old, view.offset * old, *(each * old for each in strides[:-1])]
     if any(number % new for number in numbers):

@@ -13,9 +13,9 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics import parts
 from vkdispatch.numpy.basics.elementwise import UFUNCS, finish
 from vkdispatch.numpy.basics.reductions import accumulate
-from vkdispatch.numpy.core.array import Array, describe, namespace, value_of
+from vkdispatch.numpy.core.array import CONVERT, Array, describe, namespace, value_of
 from vkdispatch.numpy.core.conversion import asarray
-from vkdispatch.numpy.interchange.updates import update_at
+from vkdispatch.numpy.interchange.updates import apply_at, reduce_parts, update_at
 
 __all__: list[str] = []
 
@@ -147,15 +147,13 @@ def _call(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any
     name = ufunc.__name__
     if name in parts.__all__:
         outputs = _options(name, kwargs, ("out",)).get("out")
-        found = getattr(parts, name)(*inputs)
         if outputs is None:
-            return found
-        if isinstance(found, Array):
-            return finish(value_of(found), outputs, None, name)
-        pairs = zip(found, outputs, strict=True)
-        return tuple(each if out is None else finish(value_of(each), out, None, name) for each, out in pairs)
+            return getattr(parts, name)(*inputs)
+        if ufunc.nout == 2:
+            return getattr(parts, name)(*inputs, out=outputs)
+        return finish(value_of(getattr(parts, name)(*inputs)), outputs, None, name)
     if name in _PRODUCTS:
-        options = _options(name, kwargs, ("out", "dtype", "axis"))
+        options = _options(name, kwargs, ("out", "dtype", "casting", "axis", "axes"))
         return getattr(namespace(), name)(*inputs, **options)
     function = UFUNCS.get(_SAME.get(name, name))
     if function is None:
@@ -245,9 +243,26 @@ def _at(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> None:
         raise ArgumentTypeError(
             f"np.{ufunc.__name__}.at: expected an Array to change, got {describe(inputs[0])}"
         )
-    if len(inputs) != 3:
-        raise ArgumentTypeError(f"np.{ufunc.__name__}.at: needs an array, indices and values")
-    update_at(ufunc.__name__, *inputs)
+    if len(inputs) != ufunc.nin + 1:
+        values = " and values" if ufunc.nin == 2 else ""
+        raise ArgumentTypeError(f"np.{ufunc.__name__}.at: needs an array, indices{values}")
+    if ufunc.nin == 1:
+        apply_at(ufunc.__name__, *inputs)
+    else:
+        update_at(ufunc.__name__, *inputs)
+
+
+def _reduceat(ufunc: np.ufunc, inputs: Sequence[Any], kwargs: dict[str, Any]) -> Any:
+    name = ufunc.__name__
+    if name not in _REDUCTIONS and name not in _ASSOCIATIVE:
+        raise ArgumentTypeError(
+            f"np.{name}.reduceat: arrays have it for {', '.join((*_REDUCTIONS, *_ASSOCIATIVE))}; {_ON_HOST}"
+        )
+    x, indices = inputs
+    options = {"axis": 0, **_options(f"{name}.reduceat", kwargs, ("axis", "dtype", "out"))}
+    out = options.pop("out", None)
+    result = reduce_parts(name, asarray(x), indices, **options)
+    return result if out is None else finish(value_of(result), out, None, f"{name}.reduceat")
 
 
 _METHODS: dict[str, Callable[[np.ufunc, Sequence[Any], dict[str, Any]], Any]] = {
@@ -256,6 +271,7 @@ _METHODS: dict[str, Callable[[np.ufunc, Sequence[Any], dict[str, Any]], Any]] = 
     "accumulate": _accumulate,
     "outer": _outer,
     "at": _at,
+    "reduceat": _reduceat,
 }
 
 
@@ -279,7 +295,12 @@ def call_function(func: Any, types: Any, args: Sequence[Any], kwargs: dict[str, 
     if own is None:
         raise ArgumentTypeError(f"{name}: arrays do not have this function; {_ON_HOST}")
     positional, named = bind_arguments(name, func, own, args, kwargs)
-    return own(*positional, **named)
+    try:
+        return own(*positional, **named)
+    except ArgumentTypeError as error:
+        if CONVERT not in str(error):
+            raise
+        raise ArgumentTypeError(f"{name}: {error}, or read the Arrays with x.numpy()") from None
 
 
 def _describe_function(func: Any) -> str:

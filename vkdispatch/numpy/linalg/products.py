@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.matrices.product import matmul as multiply_matrices
 from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import conjugate, multiply
@@ -54,15 +54,25 @@ def _matrices(x: Array, shape: Shape) -> tuple[Any, bool]:
     return as_buffer(gather(view), own), False
 
 
-def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> Array:
+def matmul(
+    x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind", axes: Any = None
+) -> Array:
     """Return products of matrices. See `numpy.matmul`.
+
+    Parameters
+    ----------
+    casting
+        By which of NumPy's rules the product may be converted to `dtype` and to that of `out`.
+    axes
+        Three pairs of axes: those of the matrices of `x1` and `x2`, and those of the products in the
+        result; of a vector one axis, of a number none.
 
     Raises
     ------
     ValueError
         An operand has no axes, or the shapes do not fit.
     TypeError
-        The product does not go into `dtype`, or into that of `out`, by a "same_kind" cast.
+        The product does not go into `dtype`, or into that of `out`, by the rule `casting`.
 
     Examples
     --------
@@ -76,8 +86,13 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> Array:
     kind = a.dtype if a.dtype == b.dtype else result_type(a, b)
     if dtype is not None:
         wanted = parse_dtype(dtype)
-        check_cast(kind, wanted, "dtype")
+        check_cast(kind, wanted, "dtype", casting)
         kind = wanted
+    if axes is not None:
+        a, b, places = _matrices_last(a, b, axes)
+        product = matmul(a, b, dtype=kind, casting=casting)
+        product = moveaxis(product, tuple(range(-len(places), 0)), places) if places else product
+        return _store_product(out, product, casting)
     first = expand_dims(a, 0) if a.ndim == 1 else a
     second = expand_dims(b, 1) if b.ndim == 1 else b
     if first.shape[-1] != second.shape[-2]:
@@ -91,7 +106,31 @@ def matmul(x1: Any, x2: Any, /, out: Any = None, *, dtype: Any = None) -> Array:
         shape = shape[:-1]
     if a.ndim == 1:
         shape = (*shape[:-2], shape[-1]) if b.ndim > 1 else shape[:-1]
-    return store_result(out, result if shape == result.shape else reshape(result, shape))
+    return _store_product(out, result if shape == result.shape else reshape(result, shape), casting)
+
+
+def _store_product(out: Any, product: Array, casting: Any) -> Array:
+    if isinstance(out, Array):
+        check_cast(product.dtype, out.dtype, "matmul", casting)
+        product = product.astype(out.dtype, copy=False)
+    return store_result(out, product)
+
+
+def _matrices_last(a: Array, b: Array, axes: Any) -> tuple[Array, Array, tuple[int, ...]]:
+    """Return operands whose last axes are those of matrices, and the axes of the product."""
+    sizes = [min(a.ndim, 2), min(b.ndim, 2)]
+    sizes.append(sum(sizes) - 2)
+    try:
+        given = [
+            (each,) if isinstance(each, int) else tuple(operator.index(place) for place in each)
+            for each in axes
+        ]
+    except TypeError:
+        raise ArgumentTypeError(f"axes: expected three tuples of ints, got {axes!r}") from None
+    if [len(each) for each in given] != sizes:
+        raise ArgumentValueError(f"axes: expected tuples of {sizes} axes, got {axes!r}")
+    first = moveaxis(a, given[0], tuple(range(-sizes[0], 0)))
+    return first, moveaxis(b, given[1], tuple(range(-sizes[1], 0))), given[2]
 
 
 def _multiply(first: Array, second: Array, kind: Kind) -> Array:

@@ -82,7 +82,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
     index = to_array(a, "a")
     if index.dtype.kind not in "biu":
         raise ArgumentTypeError(f"a: expected integers, got {index.dtype}")
-    each = [to_array(choice, "choices") for choice in choices]
+    given = list(choices)
+    each = [to_array(choice, "choices") for choice in given]
     if not each:
         raise ArgumentValueError("choices: expected at least one")
     if index.dtype.kind == "b":
@@ -96,7 +97,8 @@ def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
         raise ArgumentValueError(f"mode: expected 'raise', 'wrap' or 'clip', got {mode!r}")
     elif index.size and bool(any_of((index < 0) | (index >= count))):
         raise ArgumentValueError(f"a: a number is out of bounds for {count} choices; mode='clip' allows it")
-    kind = result_type(*each)
+    # Python numbers adapt to the arrays
+    kind = result_type(*(one if _is_number(one) else array for one, array in zip(given, each, strict=True)))
     index, *each = broadcast_arrays(index, *each)
     result = each[0].astype(kind, copy=False)
     for number in range(1, count):

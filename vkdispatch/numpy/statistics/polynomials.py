@@ -98,7 +98,12 @@ def polymul(a1: Any, a2: Any) -> Array:
     >>> vnp.polymul(vnp.asarray([1, 2]), vnp.asarray([1, 3]))
     Array([1, 5, 6], dtype=int64)
     """
-    return convolve(_coefficients(a1, "a1"), _coefficients(a2, "a2"))
+    return convolve(_without_zeros(_coefficients(a1, "a1")), _without_zeros(_coefficients(a2, "a2")))
+
+
+def _without_zeros(p: Array) -> Array:
+    """Return coefficients without the zeros before the first one that is none; at least one."""
+    return p[min(int((p != 0).argmax()) if bool((p != 0).any()) else p.size, max(p.size - 1, 0)) :]
 
 
 def polyder(p: Any, m: int = 1) -> Array:

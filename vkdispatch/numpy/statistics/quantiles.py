@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError, UnsupportedError
+from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import full
 from vkdispatch.numpy.basics.elementwise import (
     choose,
@@ -18,14 +18,18 @@ from vkdispatch.numpy.basics.inputs import asnumpy, real_kind, to_array
 from vkdispatch.numpy.basics.joining import stack
 from vkdispatch.numpy.basics.lines import final_shape
 from vkdispatch.numpy.basics.manipulation import (
+    broadcast_to,
     moveaxis,
     parse_axes,
     reshape,
+    transpose,
 )
+from vkdispatch.numpy.basics.reductions import any as any_of
+from vkdispatch.numpy.basics.reductions import cumsum
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, store_result
 from vkdispatch.numpy.core.dtypes import Kind, default_real, float64
-from vkdispatch.numpy.sorting.searching import sort, take_along_axis
+from vkdispatch.numpy.sorting.searching import argsort, sort, take_along_axis
 
 __all__ = [
     "median",
@@ -154,8 +158,8 @@ def _quantiles(  # noqa: PLR0913  the options of the public functions
     _check_real(array, "a")
     if method not in METHODS:
         raise ArgumentValueError(f"method: expected one of {', '.join(map(repr, METHODS))}, got {method!r}")
-    if weights is not None:
-        raise UnsupportedError("weights: weighted quantiles are not implemented; use numpy.quantile")
+    if weights is not None and method != "inverted_cdf":
+        raise ArgumentValueError(f"method: only 'inverted_cdf' supports weights, got {method!r}")
     fractions, q_kind = _parse_q(q, scale)
     kind = real_kind(array.dtype) if method not in _DISCRETE else array.dtype
     if q_kind is not None and method not in _DISCRETE:
@@ -172,8 +176,14 @@ def _quantiles(  # noqa: PLR0913  the options of the public functions
     if length == 0:
         found = full((*fractions.shape, *final), math.nan, kind)
         return store_result(out, found)
-    ordered = sort(lines)
-    pick = _pick_without_nan(ordered) if without_nan and array.dtype.kind == "f" else _pick(ordered)
+    if weights is not None:
+        factors = _parse_weights(weights, array, axes)
+        pick: Callable[[float, str, Kind], Array] = _pick_weighted(
+            lines, factors, without_nan, fractions.dtype
+        )
+    else:
+        ordered = sort(lines)
+        pick = _pick_without_nan(ordered) if without_nan and array.dtype.kind == "f" else _pick(ordered)
     parts = [reshape(pick(float(each), method, kind), final) for each in fractions.reshape(-1)]
     if fractions.ndim == 0:
         result = parts[0]
@@ -215,6 +225,52 @@ def _pick_without_nan(ordered: Array) -> Callable[[float, str, Kind], Array]:
     return pick
 
 
+def _parse_weights(weights: Any, array: Array, axes: tuple[int, ...]) -> Array:
+    """Return weights as lines of the last axis, in the order of the elements of an array."""
+    own = to_array(weights, "weights")
+    if own.dtype.kind not in "biuf":
+        raise ArgumentTypeError(f"weights: expected real numbers, got {own.dtype}")
+    if own.shape != array.shape:
+        if len(axes) == array.ndim and array.ndim > 1:
+            raise ArgumentTypeError("axis: needed where the shapes of a and weights differ")
+        if own.shape != tuple(array.shape[place] for place in axes):
+            raise ArgumentValueError(
+                f"weights: expected the shape {array.shape}, or that of its axes {axes}, got {own.shape}"
+            )
+        own = transpose(own, tuple(np.argsort(axes).tolist()))
+        shape = tuple(length if place in axes else 1 for place, length in enumerate(array.shape))
+        own = broadcast_to(reshape(own, shape), array.shape)
+    if own.dtype.kind in "if" and bool(any_of(own < 0)):
+        raise ArgumentValueError("weights: expected at least 0")
+    return _lines_last(own, axes)[0].astype(default_real(), copy=False)
+
+
+def _pick_weighted(
+    lines: Array, weights: Array, without_nan: bool, q_kind: Kind
+) -> Callable[[float, str, Kind], Array]:
+    """Return what finds the first element of each line up to which weights add up to a share of them."""
+    if without_nan and lines.dtype.kind == "f":
+        weights = choose(isnan(lines), 0, weights)
+    order = argsort(lines, axis=-1)
+    ordered = take_along_axis(lines, order, axis=-1)
+    shares = cumsum(take_along_axis(weights, order, axis=-1), axis=-1)
+    shares = shares / shares[..., -1:]
+    empty_line = isnan(shares[..., -1])
+    if not without_nan and bool(any_of(empty_line)):
+        raise ArgumentValueError("weights: they include NaN or infinity, or are all zero")
+    shares = choose(shares == 0, -1, shares)  # elements of no weight are no quantile
+    last = lines.shape[-1] - 1
+
+    def pick(q: float, method: str, kind: Kind) -> Array:
+        place = clip(total(shares < q, axis=-1, keepdims=True, dtype=np.int64), 0, last)
+        found = take_along_axis(ordered, place, axis=-1)[..., 0].astype(kind, copy=False)
+        if lines.dtype.kind != "f":
+            return found
+        return choose(empty_line if without_nan else isnan(ordered[..., -1]), math.nan, found)
+
+    return pick
+
+
 def quantile(
     a: Any,
     q: Any,
@@ -235,18 +291,17 @@ def quantile(
     method
         One of NumPy's, such as "linear", "lower", "higher", "midpoint" and "nearest".
     weights
-        None.
+        None, or one for each element, or for each element along the axes: with the method "inverted_cdf".
 
     Raises
     ------
     TypeError
         The array is complex, or a boolean one whose elements would be interpolated.
     ValueError
-        A fraction is out of range, or there is no such method.
+        A fraction is out of range, there is no such method, or it does not take weights; weights are
+        negative, or all zero.
     IndexError
         There are no elements.
-    NotImplementedError
-        `weights` are given.
 
     Examples
     --------

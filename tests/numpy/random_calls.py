@@ -1,0 +1,91 @@
+"""Random calls of the functions and methods of `vkdispatch.numpy`, beside NumPy.
+
+    python -m tests.numpy.random_calls --count 1000 --seed 0 --jobs 2 --only moving,sorting
+
+A call is a few lines: arrays of random dtypes, shapes, layouts and values, some of them not computed yet, the
+call, what is done with its result, and a write to its sources. With NumPy and with `vkdispatch.numpy` all
+variables are equal then, or both raise exceptions of the same class. What differs is made smaller and written
+as lines of Python.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Mapping
+
+import vkdispatch.numpy as vnp
+from tests.calls import running
+from tests.calls.choices import Choices
+from tests.calls.random_calls import Tool, main
+
+from .programs import Draft, Program, Writer, run
+from .writers import FAMILIES
+
+# Functions and methods without calls, by why.
+LEFT_OUT: dict[str, str] = {
+    "they refuse all arguments": (
+        "apply_along_axis asmatrix bmat broadcast frompyfunc memmap ndenumerate ndindex nditer poly1d"
+    ),
+    "devices, memory and settings": (
+        "asbuffer explain set_default_dtype get_printoptions set_printoptions printoptions Array.device "
+        "Array.to_device Array.numpy Generator.bit_generator"
+    ),
+    "files": "fromfile genfromtxt load loadtxt save savetxt savez savez_compressed Array.tofile",
+    "it compiles its argument": "vectorize",
+}
+# Differences: function, what is said of it, and where it is documented.
+DOCUMENTED: tuple[tuple[str, str, str], ...] = (
+    ("choose", "accepted what NumPy refuses.*Cannot cast array data", "indices may have any integer dtype"),
+    ("choose", "raised ValueError where NumPy raises TypeError", "the same"),
+    ("mean", "ArgumentValueError: dtype: mean of complex", "numbers are not made real in silence"),
+    ("full", "OverflowError: ", "numbers that a dtype cannot hold raise"),
+    ("average", "accepted what NumPy refuses.*Weights sum to zero", "no warnings: divisions by zero are NaN"),
+    ("pow", "Integers to negative integer powers", "exponents on the device are not read"),
+    ("nan(quantile|percentile)", "^r: (dtype|shape)", "of no elements, NumPy forgets the axes of q"),
+    ("cross", "ArgumentValueError: axis: expected vectors of three", "vectors of two are deprecated"),
+    ("arg(min|max)|cum", "Argument.*: out: ", "out has the shape of the result, and holds its dtype"),
+    ("log1p", "value np.complex", "NumPy's own loses digits where the real part is small"),
+    ("__i", "raised TypeError where NumPy raises ValueError: .*read-only", "of two mistakes one is named"),
+    (r"^fft\.", "list index out of range", "the exception names the argument"),
+)
+
+
+def public_functions() -> set[str]:
+    """Return the names of all functions and methods."""
+    found = set()
+    for home in (vnp, vnp.linalg, vnp.fft, vnp.random, vnp.special):
+        prefix = "" if home is vnp else f"{home.__name__.rpartition('.')[2]}."
+        found |= {f"{prefix}{name}" for name in home.__all__ if inspect.isroutine(getattr(home, name))}
+    for name, home in (("Array", vnp.Array), ("Generator", vnp.random.Generator)):
+        found |= {f"{name}.{each}" for each in dir(home) if not each.startswith("_")}
+    return found
+
+
+def write(choices: Choices, function: str) -> Program:
+    """Return the call of a function that choices make."""
+    writer = next(family[function] for family in FAMILIES.values() if function in family)
+    return Draft(choices, function, writer).write()
+
+
+def check(
+    function: str, choices: Choices, known: set[str], seconds: float, repeat: int = 1
+) -> tuple[running.Outcome, list[int]]:
+    """Make a call by choices; a failure that is not known is made smaller first."""
+    return running.check(write, lambda program: run(program, DOCUMENTED), function, choices, known, seconds)
+
+
+def writers(family: str) -> Mapping[str, Writer]:
+    """Return how calls of each function of a family are written."""
+    return FAMILIES[family]
+
+
+def _show(choices: Choices, function: str) -> str:
+    return write(choices, function).describe()
+
+
+TOOL = Tool("tests.numpy.random_calls", tuple(FAMILIES), writers, check, _show)
+__all__ = ["DOCUMENTED", "LEFT_OUT", "TOOL", "check", "public_functions"]
+
+if __name__ == "__main__":
+    sys.exit(main(TOOL, __doc__))
