@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, cast
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, notebook_shell
+from vkdispatch.ir.location import is_foreign
 from vkdispatch.rewrite.calls.kernel_result import check_result
 from vkdispatch.rewrite.functions import prepare_kernel
-from vkdispatch.rewrite.user_code import is_foreign
 from vkdispatch.shader.arguments.signature import Signature, find_origin, is_method, read_signature
 from vkdispatch.shader.launch.barriers import check_barriers
 from vkdispatch.shader.launch.orientation import check_dimensions, check_orientation

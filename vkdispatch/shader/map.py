@@ -27,7 +27,7 @@ from vkdispatch.ir.location import located
 from vkdispatch.rewrite.functions import prepare_function
 from vkdispatch.shader.arguments.annotations import check_elements, format_annotation, is_value
 from vkdispatch.shader.arguments.parameters import describe
-from vkdispatch.shader.arguments.signature import find_return_type, read_signature
+from vkdispatch.shader.arguments.signature import describe_function, find_return_type, read_signature
 from vkdispatch.shader.pickling.references import Home, Referenced, find_home
 
 
@@ -266,11 +266,11 @@ def map(
     for name, annotation in zip(signature.names, signature.annotations, strict=True):
         if not is_value(annotation) and not getattr(annotation, "__args__", None):
             raise ArgumentTypeError(
-                f"argument {name!r}: expected an annotation such as Buff[f32] or f32, got {annotation!r}"
+                f"{describe_function(func)}: argument {name!r}: expected an annotation such as Buff[f32] or "
+                f"f32, got {annotation!r}"
             )
-    return MappingFunction(
-        list(signature.annotations), return_type or find_return_type(func), func, precise_math=precise_math
-    )
+    return_type = return_type or find_return_type(func, f"{describe_function(func)}: ")
+    return MappingFunction(list(signature.annotations), return_type, func, precise_math=precise_math)
 
 
 class MappedArray(HostProtocols, Listed):
