@@ -35,6 +35,7 @@ from vkdispatch.shader.arguments.constants import add_constants, upload_constant
 from vkdispatch.shader.arguments.parameters import bind_values, read_constants, read_parameters, read_slots
 from vkdispatch.shader.arguments.slots import BufferSlot
 from vkdispatch.shader.arguments.values import check_values
+from vkdispatch.shader.dependencies import Guard
 from vkdispatch.shader.fusion.fusible import FusibleKernel, find_bound_resources
 from vkdispatch.shader.launch.fast_path import FastPath, TiledFastPath
 from vkdispatch.shader.launch.launcher import BuiltKernel, Launch
@@ -93,8 +94,11 @@ class LaunchableKernel:
         What both fill, in order.
     latest, fast
         Weak references to the state used last, and to its fast path.
+    guard
+        Holds as long as what the kernel was traced from has not changed; None if nothing of it can.
     """
 
+    guard: Guard | None = None
     internal = False  # whether the kernel is one of the package's own, which profiles leave out
 
     def __init__(
@@ -164,13 +168,15 @@ class LaunchableKernel:
 
     # -- calling
 
-    def check_and_call(self, args: tuple[Any, ...], graph: object, kwargs: dict[str, Any]) -> None:
-        """Check all arguments, compile the kernel if necessary, and launch or record it."""
+    def check_and_call(self, args: tuple[Any, ...], graph: object, kwargs: dict[str, Any]) -> bool:
+        """Check all arguments, compile the kernel if necessary, and launch or record it.
+
+        Returns False, and does nothing, if what the kernel was traced from has changed.
+        """
         context = graph.context if isinstance(graph, CommandGraph) else context_of((*args, *kwargs.values()))
         if context is not None and not is_current(context) and context.usable:
             with use_context(context):
-                self.check_and_call(args, graph, kwargs)
-            return
+                return self.check_and_call(args, graph, kwargs)
         if is_tracing():
             raise UsageError(
                 f"{self.who}: a kernel cannot call another one; make what they share a plain function"
@@ -182,30 +188,31 @@ class LaunchableKernel:
         if is_dummy():
             raise UsageError(f"{self.who}: kernels do not run on the dummy backend; see get_src()")
         queue = ALL_QUEUES
+        named = kwargs
         if "queue_index" in kwargs and "queue_index" not in self.names:
-            queue = self._parse_queue(kwargs.pop("queue_index"), graph)
-        size, named = self.read_size(kwargs)
+            named = dict(kwargs)
+            queue = self._parse_queue(named.pop("queue_index"), graph)
+        size, named = self.read_size(named)
         values = bind_values(self.who, self.parameters, args, named)
         # With keyword arguments and defaults resolved, most calls can take the fast path too.
         latest = self.latest()
         fast = None if latest is None else latest.fast_paths.get(size.option)
         if fast is not None and fast.run(values, size, graph, queue):
-            return
+            return True
         replaced = replace_arrays(values, {}, graph is not None)
         if replaced is not None:
             if fast is not None and fast.run(replaced[1], size, graph, queue):
-                return
-            self.check_and_call(replaced[1], graph, self._options_of(size, kwargs, queue))
-            return
+                return True
+            return self.check_and_call(replaced[1], graph, self._options_of(size, kwargs, queue))
         shared = replace_foreign(values, self._buffers, self._kinds)
         if shared is not None:
             try:
                 self._require_writable(shared)
-                if fast is None or not fast.run(shared, size, graph, queue):
-                    self.check_and_call(shared, graph, self._options_of(size, kwargs, queue))
+                if fast is not None and fast.run(shared, size, graph, queue):
+                    return True
+                return self.check_and_call(shared, graph, self._options_of(size, kwargs, queue))
             finally:
                 end_visits(get_context())
-            return
         context = get_context()
         state = self.enter(context)
         if graph is not None:
@@ -228,7 +235,9 @@ class LaunchableKernel:
         launch = Launch(call, extent, size.in_groups, graph, queue)
         for _ in range(_ATTEMPTS):
             if self._run(kernel, state.diagnostics, variant, launch):
-                return
+                return True
+            if self.guard is not None and not self.guard.holds():
+                return False
         raise UsageError(f"{self.who}: an argument was destroyed by another thread during the call")
 
     @property
@@ -336,6 +345,7 @@ class LaunchableKernel:
         program, slots = self.program, self.slots
         coarsening = self._choose_coarsening(context, state)
         kernel = program.compile(slots, context, local_size, variant, coarsening)
+        kernel.launcher.guard = self.guard
         if program.observation is not None:
             if state.diagnostics is None:
                 instrumented = program.observation.select(variant).instrumented

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast, overload
+from typing import Any, ClassVar, cast, overload
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from vkdispatch.rewrite.functions import prepare_function
 from vkdispatch.shader.arguments.annotations import check_elements, format_annotation, is_value
 from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.arguments.signature import describe_function, find_return_type, read_signature
+from vkdispatch.shader.dependencies import Edition
 from vkdispatch.shader.pickling.references import Home, Referenced, find_home
 
 
@@ -78,6 +79,8 @@ def mapped_at(index: Any) -> Iterator[None]:
 class MappingFunction(Referenced, Listed):
     """A function that is traced inside other kernels. It is equal only to itself.
 
+    What it reads from outside is noticed as with `vd.shader`.
+
     It is pickled by module and name, as Python functions are, or by value if no module has it: its function,
     with the values that this refers to.
 
@@ -100,11 +103,25 @@ class MappingFunction(Referenced, Listed):
     instance_id: uuid.UUID = field(default_factory=uuid.uuid4)
     precise_math: bool = False
 
+    _edition: ClassVar[Edition | None] = None
+
+    @property
+    def version(self) -> Any:
+        """What is equal as long as what the function reads from outside is.
+
+        It is the hash of the map, so that what is memoized for a map is made anew after a change.
+        """
+        edition = self._edition
+        if edition is None:
+            edition = Edition(self.mapping_function, first=self.instance_id)
+            object.__setattr__(self, "_edition", edition)
+        return edition.find()
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, MappingFunction) and other.instance_id == self.instance_id
+        return isinstance(other, MappingFunction) and other.version == self.version
 
     def __hash__(self) -> int:
-        return hash(self.instance_id)
+        return hash(self.version)
 
     def _home(self) -> Home | None:
         return find_home(self.mapping_function)
@@ -124,6 +141,7 @@ class MappingFunction(Referenced, Listed):
     def _arrive(self, key: bytes) -> None:
         # Plans that a context keeps for a map serve an equal one that is loaded later.
         object.__setattr__(self, "instance_id", uuid.UUID(bytes=key))
+        object.__setattr__(self, "_edition", None)
 
     def __repr__(self) -> str:
         taken = ", ".join(format_annotation(each) for each in self.buffer_types)
@@ -170,7 +188,10 @@ class MappingFunction(Referenced, Listed):
     def trace(self, *variables: Any) -> Any:
         """Trace the function on variables of the kernel being traced, and return what it returns."""
         with precise_math(self.precise_math):
-            return prepare_function(self.mapping_function)(*variables)
+            result = prepare_function(self.mapping_function)(*variables)
+        if self._edition is not None:
+            self._edition.settle()
+        return result
 
     def callback(self, *variables: Any) -> Any:
         """Trace the function, in a block of its own, on variables of the kernel being traced.

@@ -11,7 +11,7 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.values.annotations import constant
 from vkdispatch.base.dtype import compute_type
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.codegen.trace.current import is_tracing, precise_math
 from vkdispatch.numpy.core.application import broadcast_shapes, make_values
 from vkdispatch.numpy.core.array import array_of, describe, parse_operand, value_of
@@ -31,6 +31,7 @@ from vkdispatch.numpy.core.expressions import Loop, Node, Operation, make_node
 from vkdispatch.numpy.core.kernels import convert
 from vkdispatch.numpy.core.memory import View
 from vkdispatch.rewrite.functions import prepare_function, prepare_kernel
+from vkdispatch.shader.dependencies import Edition
 from vkdispatch.shader.pickling.references import Home, Referenced, find_home
 
 __all__ = ["vectorize"]
@@ -67,6 +68,7 @@ class VectorizedFunction(Referenced):
         self._signature = signature
         self._wanted = [_parse_annotation(each) for each in signature.parameters.values()]
         self._loops: dict[tuple[Any, ...], tuple[tuple[Loop, ...], bool]] = {}
+        self._edition = Edition(pyfunc, first=None)
         update_wrapper(self, pyfunc)
         self.__name__ = getattr(pyfunc, "__name__", "vectorized")
         if doc is not None:
@@ -111,10 +113,11 @@ class VectorizedFunction(Referenced):
         if not any(type(each) is Node or type(each) is View for each in values):
             values[:1] = [value_of(asarray(each)) for each in values[:1]]
         kinds = self._kinds_of(values)
-        key = (*kinds, default_real())
+        key = (*kinds, default_real(), self._edition.find())
         found = self._loops.get(key)
         if found is None:
             found = self._loops.setdefault(key, self._make_loops(kinds))
+            self._edition.settle()
         loops, is_tuple = found
         shapes = [each.shape for each in values if type(each) is Node or type(each) is View]
         shape = broadcast_shapes(shapes, self.__name__)
@@ -157,10 +160,15 @@ class VectorizedFunction(Referenced):
         return tuple(loops), is_tuple
 
     def _computer(self, at: int, is_tuple: bool) -> Callable[..., Any]:
-        function = self.pyfunc
+        function, edition, version = self.pyfunc, self._edition, self._edition.find()
 
         def compute(*values: Any) -> Any:
             *operands, kind = values
+            if edition.find() != version:
+                raise UsageError(
+                    f"{self.__name__}: what the function reads has changed since the call, and its result was "
+                    "not computed yet; read the result before the change"
+                )
             register = vc.new_register(compute_type(kernel_type(kind)))
             with vc.scope_block():
                 # `x += 1` in the function changes a register, and the operands belong to others too
@@ -186,8 +194,8 @@ def vectorize(
     """Make an element-wise function of arrays from a Python function of numbers. See `numpy.vectorize`.
 
     The function is traced as kernels are: `if`, `while`, `for` and `math` may depend on its arguments. It is
-    an operation of an expression like any other, and runs in one kernel with those around it. What it reads
-    from outside, such as global variables, is read when it is traced: once for each combination of dtypes.
+    an operation of an expression like any other, and runs in one kernel with those around it. It is traced
+    once for each combination of dtypes, and again after a change of what it reads from outside.
 
     Parameters
     ----------
