@@ -30,8 +30,9 @@ def element(x: Buff[f32]) -> f32:
 
 
 @vd.map
-def scaled_complex(x: Buff[c64]) -> c64:
-    return helper(x[vd.fft.read_op().io_index])
+def scaled_complex(x: Buff[c64]) -> None:
+    op = vd.fft.read_op()
+    op.register[:] = helper(x[op.io_index])
 
 
 @vd.reduce.reduce(identity=0)

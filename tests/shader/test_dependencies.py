@@ -386,7 +386,7 @@ class Filter:
 
     @vd.shader("x.size")
     def apply(self, x: Buff[f32]) -> None:
-        x[index()] = self.combined(x[index()])
+        x[vc.global_invocation_id().x] = self.combined(x[vc.global_invocation_id().x])
 
 
 def test_methods_follow_globals_too() -> None:

@@ -145,11 +145,11 @@ class _Watch:
 
 
 def _make_guard(watches: Iterable[_Watch]) -> Guard:
-    entries = [(each.owner, each.name, each.value) for each in watches if each.kind == "entry"]
-    attributes = [(each.owner, each.name, each.value) for each in watches if each.kind == "attribute"]
-    containers = [(each.owner, each.value) for each in watches if each.kind == "container"]
-    arrays = [(each.owner, each.value) for each in watches if each.kind == "array"]
-    return Guard(entries, attributes, containers, arrays)
+    kinds: dict[str, list[Any]] = {"entry": [], "attribute": [], "container": [], "array": []}
+    for each in watches:
+        named = (each.owner, each.value) if each.name is None else (each.owner, each.name, each.value)
+        kinds[each.kind].append(named)
+    return Guard(*kinds.values())
 
 
 class Snapshot:
@@ -183,8 +183,9 @@ class Snapshot:
         self._visit_methods()
         self.state = tuple(self._state)
 
-    def make_guard(self) -> Guard:
-        """Return a guard, which holds as long as nothing has changed."""
+    @functools.cached_property
+    def guard(self) -> Guard:
+        """A guard, which holds as long as nothing has changed."""
         return _make_guard(self._watches.values())
 
     @property
@@ -194,7 +195,7 @@ class Snapshot:
 
     def find_changed(self) -> list[_Watch]:
         """Return what has changed since."""
-        if self.make_guard().holds():
+        if self.guard.holds():
             return []
         return [each for each in self._watches.values() if not _make_guard([each]).holds()]
 
@@ -513,13 +514,24 @@ class Edition:
         if self._snapshot is None and snapshot.unclear and self._dependencies is not None:
             function = self._dependencies.functions[0]
             warn_unnoticed(function, function.__name__, snapshot)
-        self._snapshot, self._guard, self._latest = snapshot, snapshot.make_guard(), version
+        self._snapshot, self._guard, self._latest = snapshot, snapshot.guard, version
 
 
-def follows(function: Any) -> TypeGuard[types.FunctionType]:
-    """Whether what a function reads is to be noticed: it is a Python function of the user."""
-    is_python = isinstance(function, types.FunctionType) and not is_absent(native)
-    return is_python and not is_foreign(function.__code__.co_filename)
+def follows(function: Any, owner: type | None = None) -> TypeGuard[types.FunctionType]:
+    """Whether a function, perhaps of a class, is one of the user's that may read something from outside."""
+    if not isinstance(function, types.FunctionType) or is_absent(native):
+        return False
+    code, names = function.__code__, function.__globals__
+    if is_foreign(code.co_filename):
+        return False
+    return owner is not None or bool(code.co_freevars) or _reads_globals(code, names)
+
+
+def _reads_globals(code: types.CodeType, names: dict[str, Any]) -> bool:
+    """Whether a function reads a global variable that is no module of a library: most kernels do not."""
+    return any(name in names and not _is_library(names[name]) for name in code.co_names) or any(
+        _reads_globals(each, names) for each in code.co_consts if isinstance(each, types.CodeType)
+    )
 
 
 def warn_unnoticed(function: Callable[..., Any], who: str, snapshot: Snapshot) -> None:

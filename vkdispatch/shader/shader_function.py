@@ -280,13 +280,13 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             known = followed.versions.find(snapshot.state)
             if known is None:
                 snapshot, version = followed.dependencies.trace(followed.make)
-                version._kernel.guard, version.internal = snapshot.make_guard(), self.internal
+                version._kernel.guard, version.internal = snapshot.guard, self.internal
                 reason = "as what it reads from outside changes"
                 followed.versions.add(snapshot.state, version, kernel.who, reason)
             else:
                 version = known
                 assert version._kernel.guard is not None
-                version._kernel.guard.adopt(snapshot.make_guard())
+                version._kernel.guard.adopt(snapshot.guard)
             followed.snapshot = snapshot
             self.shader_description, self._kernel = version.shader_description, version._kernel
             return self._kernel
@@ -300,7 +300,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             if any(each.place in later.places for each in changed):
                 followed.is_superseded = True
                 followed.dependencies.ignore(changed)
-                guard.adopt(followed.dependencies.look().make_guard())
+                guard.adopt(followed.dependencies.look().guard)
 
     if not TYPE_CHECKING:
         __call__ = _call
@@ -577,19 +577,18 @@ def make_following(
     `owner` is the class of a method.
     """
     __tracebackhide__ = True  # notebooks and pytest leave this frame out
-    if not follows(function):
+    if not follows(function, owner):
         return make()
     dependencies = Dependencies(function, owner=owner)
     snapshot, kernel = dependencies.trace(make)
-    guard = snapshot.make_guard()
-    if len(guard):
+    if len(snapshot.guard):
         followed = _Followed(dependencies, make)
         # not the kernel itself, which shows the version used last
         first = ShaderFunction.__new__(ShaderFunction)
         first.__dict__.update(kernel.__dict__)
         followed.versions.add(snapshot.state, first, kernel.name, "")
         followed.snapshot = snapshot
-        kernel._followed, kernel._kernel.guard = followed, guard
+        kernel._followed, kernel._kernel.guard = followed, snapshot.guard
         _supersede_earlier(function, kernel, snapshot)
     if snapshot.unclear:
         warn_unnoticed(function, kernel._kernel.who, snapshot)

@@ -166,8 +166,8 @@ class VectorizedFunction(Referenced):
             *operands, kind = values
             if edition.find() != version:
                 raise UsageError(
-                    f"{self.__name__}: what the function reads has changed since the call, and its result was "
-                    "not computed yet; read the result before the change"
+                    f"{self.__name__}: what the function reads has changed since the call, whose result "
+                    "was not computed yet; read the result before the change"
                 )
             register = vc.new_register(compute_type(kernel_type(kind)))
             with vc.scope_block():
