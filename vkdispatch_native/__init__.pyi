@@ -8,7 +8,7 @@ commands that read them, raises the error of the batch until all of the data hav
 `write`, by a copy of the whole, or by a dispatch after `announce`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
