@@ -369,6 +369,19 @@ def test_kernels_of_a_factory_follow_their_closures() -> None:
 
         return kernel, change
 
+    def make_with(table: Any) -> Any:
+        @vd.shader("x.size")
+        def kernel(x: Buff[f32]) -> None:
+            x[index()] *= table[0] * SCALE
+
+        return kernel
+
+    for values in ([2.0, 3.0], np.array([2.0, 3.0])):
+        globals()["SCALE"] = 2.0
+        first = make_with(values)
+        globals()["SCALE"] = 3.0
+        assert (call(make_with(values)), call(first)) == (6, 6)
+    globals()["SCALE"] = 2.0
     (first, change), (second, _) = make_scaled(2.0), make_scaled(3.0)
     assert (call(first), call(second)) == (4, 6)
     change(5.0)

@@ -607,5 +607,7 @@ def _supersede_earlier(function: types.FunctionType, kernel: ShaderFunction, sna
     for other in filter(None, (each() for each in earlier)):
         assert other._followed is not None
         (before,) = other._followed.dependencies.functions
-        if before is not function and before.__closure__ == function.__closure__:
+        # cells are compared by what they hold
+        cells = [tuple(map(id, each.__closure__ or ())) for each in (before, function)]
+        if before is not function and cells[0] == cells[1]:
             other._supersede(snapshot)
