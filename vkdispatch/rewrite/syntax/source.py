@@ -214,7 +214,10 @@ def _summarize(code: types.CodeType) -> tuple[Any, ...]:
     """Return all that a function does, for comparison: without names of its own, and places."""
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & _REST_FLAGS
-    return code.co_code, code.co_exceptiontable, names, counts, *map(_summarize_constant, code.co_consts)
+    # the body of a class has its qualified name, which is another one where a function is compiled by itself
+    own = None if code.co_flags & inspect.CO_OPTIMIZED else code.co_qualname
+    constants = [_summarize_constant(each) for each in code.co_consts if own is None or each != own]
+    return code.co_code, code.co_exceptiontable, names, counts, *constants
 
 
 def _summarize_constant(value: object) -> Any:
