@@ -8,7 +8,7 @@ commands that read them, raises the error of the batch until all of the data hav
 `write`, by a copy of the whole, or by a dispatch after `announce`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -924,11 +924,14 @@ def refuse_repeating(recorder: CallRecorder) -> None:
 def take_turns(buffers: Sequence[Buffer]) -> None:
     """Make repeated calls that use one of these buffers use all of them in turn."""
 
-def set_repeated_types(buffers: Sequence[type], arrays: Sequence[type], plain: Sequence[type]) -> None:
+def set_repeated_types(
+    buffers: Sequence[type], arrays: Sequence[type], maps: Sequence[type], plain: Sequence[type]
+) -> None:
     """Set the argument types by which calls can be compared.
 
     buffers: the classes of buffers, the most frequent one first.
-    arrays: classes with a `mapping`, by which they are compared, and `arguments`.
+    arrays: classes with a `mapping`, a map, and `arguments`.
+    maps: classes with a `version`, by which they are compared.
     plain: classes whose objects are compared by equality.
     """
 
@@ -988,6 +991,30 @@ class ValueSlot(ArgumentSlot):
 
     def __init__(self, *, offset: int, size: int) -> None: ...
 
+NO_VALUE: object
+
+class Guard:
+    """Tells whether values are the same objects as before, and containers and arrays have the same contents.
+
+    entries: (dict, key, value). attributes: (object, name, value). The value is NO_VALUE where there is none.
+    containers: (list, set or another sized iterable, its items), or (dict, keys and values in turn).
+    arrays: (NumPy array, (its bytes, shape, dtype)).
+    """
+
+    def __init__(
+        self,
+        entries: Iterable[tuple[dict[Any, Any], Any, Any]] = (),
+        attributes: Iterable[tuple[Any, str, Any]] = (),
+        containers: Iterable[tuple[Any, Iterable[Any]]] = (),
+        arrays: Iterable[tuple[Any, tuple[Any, ...]]] = (),
+    ) -> None: ...
+    def holds(self) -> bool: ...
+    def adopt(self, other: Guard) -> None:
+        """Compare with the values of another guard from now on."""
+
+    def __len__(self) -> int:
+        """Return how many comparisons it makes."""
+
 class Launcher:
     """Binds one call signature to a plan: packs the arguments and appends a dispatch in one native call.
 
@@ -998,7 +1025,10 @@ class Launcher:
     coarse_width, coarse_least, coarse_step, coarse: launches are accepted if `is_coarse` is `coarse`, and
         refused otherwise.
     wide: shapes are four int64 instead of an ivec4, and the execution limit is three uint64.
+    guard: unless None, launches are refused when it does not hold.
     """
+
+    guard: Guard | None
 
     def __init__(
         self,

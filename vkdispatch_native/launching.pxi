@@ -198,6 +198,7 @@ cdef class Launcher:
     cdef uint64_t coarse_width, coarse_least, coarse_step
     cdef bint coarse
     cdef object pack
+    cdef public Guard guard  # of what the kernel was traced from; None: nothing that can change
 
     def __init__(self, Engine engine not None, Plan plan not None, slots, uint32_t argument_size,
                  int uniform_binding, int exec_offset, int groups_offset, local_size, max_groups, pack,
@@ -478,6 +479,8 @@ cdef class Launcher:
         cdef cbool crowded
         if self.engine is None:
             raise misuse_error("the launcher was not initialized")
+        if self.guard is not None and not self.guard.snapshot.holds():
+            return False
         for argument in arguments:
             if isinstance(argument, ArrayBase):
                 arguments = _with_buffers(arguments)
@@ -518,7 +521,7 @@ cdef class Launcher:
         cdef bint done = False
         commands.open()
         mark_unrepeatable()
-        if commands.engine is not self.engine:
+        if commands.engine is not self.engine or (self.guard is not None and not self.guard.snapshot.holds()):
             return None
         engine = self.engine.open()
         while not done:

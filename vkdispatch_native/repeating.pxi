@@ -482,11 +482,13 @@ def refuse_repeating(CallRecorder recorder not None):
 cdef object _buffer_type = None
 cdef tuple _buffer_types = ()
 cdef tuple _array_types = ()  # they have arguments of their own
+cdef tuple _map_types = ()  # what they read may change, and with it their version
 cdef frozenset _plain_types = frozenset()
 
 
-def set_repeated_types(buffers, arrays, plain):
-    global _buffer_type, _buffer_types, _array_types, _plain_types
+def set_repeated_types(buffers, arrays, maps, plain):
+    global _buffer_type, _buffer_types, _array_types, _map_types, _plain_types
+    _map_types = tuple(maps)
     _buffer_types = tuple(buffers)
     _buffer_type = _buffer_types[0]
     _array_types = tuple(arrays)
@@ -549,7 +551,7 @@ cdef bint _append_key(object value, list key, list buffers, list numbers) except
         return True
     if kind in _array_types:
         key.append(kind)
-        key.append(value.mapping)
+        key.append(value.mapping.version)
         key.append(value.shape)  # which buffers that are indexed by the map itself do not tell
         key.append(len(value.arguments))
         for item in value.arguments:
@@ -561,6 +563,9 @@ cdef bint _append_key(object value, list key, list buffers, list numbers) except
         return True
     if kind in _plain_types:
         key.append(value)
+        return True
+    if kind in _map_types:
+        key.append(value.version)
         return True
     return False
 

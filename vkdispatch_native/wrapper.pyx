@@ -6,6 +6,7 @@ cimport cython
 import atexit
 import os
 import sys
+import types
 import weakref
 from _thread import allocate_lock
 from weakref import ref as weakref_ref
@@ -14,6 +15,7 @@ from time import monotonic, sleep
 from cpython.buffer cimport (PyBUF_C_CONTIGUOUS, PyBUF_CONTIG, PyBUF_CONTIG_RO, PyBUF_F_CONTIGUOUS, PyBUF_FORMAT,
                              PyBUF_ND, PyBUF_STRIDES, PyBUF_WRITABLE, PyBuffer_FillInfo, PyBuffer_Release,
                              PyObject_GetBuffer)
+from cpython.dict cimport PyDict_GetItemWithError, PyDict_Next
 from cpython.exc cimport PyErr_SetInterrupt
 from cpython.float cimport PyFloat_AsDouble, PyFloat_Check
 from cpython.number cimport PyNumber_Index
@@ -771,6 +773,7 @@ cdef atomic[uint64_t] _destroyed
 include "dlpack.pxi"
 include "data.pxi"
 include "commands.pxi"
+include "guards.pxi"
 include "launching.pxi"
 include "repeating.pxi"
 include "timing.pxi"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 import dataclasses
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -508,3 +509,68 @@ def test_edited_source_file_is_not_used(tmp_path: Any) -> None:
     path.write_text(text.replace("> 3", "> 99"))
     with pytest.raises(ValueError, match="edited since"):
         trace(lambda out: module.kernel(out, index))
+
+
+def test_a_recursion_that_ends_in_another_file_names_the_kernels_line(tmp_path: Any) -> None:
+    # IPython looks for its shell where a place is described, and may be what runs out of frames
+    path = tmp_path / "shell.py"
+    path.write_text("def get_ipython():\n    raise RecursionError\n")
+    shell: dict[str, Any] = {}
+    exec(compile(path.read_text(), str(path), "exec"), shell)
+
+    def kernel(out: Any) -> None:
+        def endless(n: Any) -> Any:
+            if len(depth) > 5:
+                shell["get_ipython"]()
+            depth.append(n)
+            return endless(n)
+
+        out[0] = endless(1)
+
+    depth: list[int] = []
+    with pytest.raises(RuntimeError, match="call one another too deeply") as caught:
+        trace(kernel)
+    assert 'shell["get_ipython"]()' in str(caught.value)
+
+
+def test_what_the_standard_library_computes_is_at_the_users_line() -> None:
+    def kernel(out: Any) -> None:
+        out[0] = colorsys.rgb_to_hls(index(), 1, 2)[0]  # HERE
+
+    with pytest.raises(VkDispatchError) as caught:
+        trace(kernel)
+    assert "# HERE" in str(caught.value)
+    assert "(test_errors.py:" in str(caught.value)
+
+
+def test_a_signature_that_does_not_fit_names_the_function() -> None:
+    at = r"\(test_errors\.py:\d+\): argument "
+    with pytest.raises(ValueError, match=f"^scaled {at}'n' has no annotation"):
+
+        @vd.shader("x.size")
+        def scaled(x: Buff[i32], n) -> None:  # type: ignore[no-untyped-def]
+            x[0] = n
+
+    with pytest.raises(ValueError, match=rf"^scaled {at}\*rest"):
+
+        @vd.shader("x.size")
+        def scaled(x: Buff[i32], *rest: Any) -> None:
+            x[0] = 1
+
+    with pytest.raises(TypeError, match=f"^scaled {at}'n': the annotation"):
+
+        @vd.shader("x.size")
+        def scaled(x: Buff[i32], n: "Nothing") -> None:  # type: ignore[name-defined]  # noqa: F821, UP037
+            x[0] = n
+
+    with pytest.raises(ValueError, match=f"^mapped {at}'x' has no annotation"):
+
+        @vd.map
+        def mapped(x):  # type: ignore[no-untyped-def]
+            return x
+
+    with pytest.raises(TypeError, match=f"^mapped {at}'x': expected an annotation"):
+
+        @vd.map
+        def mapped(x: int) -> i32:
+            return x

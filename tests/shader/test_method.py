@@ -353,4 +353,4 @@ def test_too_many_traces_warn() -> None:
     a.factor = 31.0
     with pytest.warns(vd.KernelWarning, match=r"Filter\.negate was traced 32 times"):
         assert a.negate.name == "negate"
-    assert len(vars(Filter)["negate"]._entries[id(a)].kernels) == 16
+    assert len(vars(Filter)["negate"]._entries[id(a)].kernels.made) == 16

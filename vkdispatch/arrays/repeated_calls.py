@@ -26,7 +26,7 @@ _R = TypeVar("_R")
 _Finish = Callable[[Any, list[Any], list[Any]], Any]
 
 native.set_repeated_types(
-    (Buffer, RFFTBuffer), (MappedArray, OutputMap), (MappingFunction, type(np.dtype(np.float32)))
+    (Buffer, RFFTBuffer), (MappedArray, OutputMap), (MappingFunction,), (type(np.dtype(np.float32)),)
 )
 
 

@@ -5,6 +5,7 @@ import opcode
 import os
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from itertools import islice
 from types import CodeType, FrameType
 from typing import TypeVar
@@ -12,16 +13,22 @@ from typing import TypeVar
 from vkdispatch.base.errors import VkDispatchError, describe_place
 from vkdispatch.base.host_numpy import np
 
-# With the separator, so that a folder such as vkdispatch_tests is not taken for it.
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-# NumPy calls operators of GPU values in its own Python; user code called NumPy.
-_NUMPY = getattr(np, "__file__", None)  # None where it is not installed
-_LIBRARIES = (_PACKAGE,) if _NUMPY is None else (_PACKAGE, os.path.dirname(_NUMPY) + os.sep)
+
+def _folder(file: str) -> str:
+    # with the separator, so that a folder such as vkdispatch_tests is not taken for it
+    return os.path.dirname(os.path.abspath(file)) + os.sep
+
+
+_PACKAGE = _folder(os.path.dirname(__file__))
+_NUMPY = _folder(getattr(np, "__file__", __file__))  # not installed everywhere
+_STANDARD = _folder(os.__file__)
+# Folders of installed packages lie inside of it.
+_INSTALLED = (f"{_STANDARD}site-packages{os.sep}", f"{_STANDARD}dist-packages{os.sep}")
 # What user code of a kernel calls directly, and what stands under it.
 _LANGUAGE_FOLDERS = ("analyses", "codegen", "glsl", "ir", "passes", "rewrite")
 _LANGUAGE = tuple(os.path.join(_PACKAGE, folder) + os.sep for folder in _LANGUAGE_FOLDERS)
-# Files known to be part of the package: every operation looks up each of its callers.
-_own_files: set[str] = set()
+# Files known not to be the user's: every operation looks up each of its callers.
+_foreign_files: set[str] = set()
 
 _FILLERS = frozenset(("CACHE", "EXTENDED_ARG", "NOP"))
 _NAMES = frozenset(
@@ -111,16 +118,27 @@ def _instructions(code: CodeType) -> Iterator[str]:
     return (opcode.opname[unit] for unit in code.co_code[::2])
 
 
+@lru_cache(maxsize=4096)
+def is_foreign(file: str) -> bool:
+    """Whether a file of code is this package's, NumPy's or the standard library's: not the user's."""
+    if file.startswith((_PACKAGE, _NUMPY, "<frozen")):
+        return True
+    return file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
+
+
 def here() -> Loc | None:
-    """Place of the nearest caller outside this package and NumPy, or None when there is none."""
+    """Place of the nearest caller in the user's code, or None when there is none.
+
+    NumPy and the standard library call operators of GPU values, too; user code called them.
+    """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code
         file = code.co_filename
-        if file not in _own_files:
-            if not file.startswith(_LIBRARIES):
+        if file not in _foreign_files:
+            if not is_foreign(file):
                 return Loc(code, frame.f_lasti)
-            _own_files.add(file)
+            _foreign_files.add(file)
         frame = frame.f_back
     return None
 

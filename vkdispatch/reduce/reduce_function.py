@@ -36,11 +36,12 @@ from vkdispatch.reduce.cpu_planning import make_planner
 from vkdispatch.reduce.kernels import make_stage_kernel
 from vkdispatch.reduce.launching import Launches, find_launches, launch, plan_launches
 from vkdispatch.reduce.layouts import find_shape, read_axes
-from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation
+from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation, is_predefined
 from vkdispatch.reduce.planning import Planner
 from vkdispatch.shader.arguments.annotations import check_elements
 from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.arguments.values import WrongBufferError
+from vkdispatch.shader.dependencies import Edition
 from vkdispatch.shader.map import MappedArray, MappingFunction
 from vkdispatch.shader.pickling.references import Home, Referenced
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -154,8 +155,13 @@ class ReduceFunction(Referenced):
                 f"{self.name}: its first argument must be a buffer, such as x: Buff[f32]: its elements are "
                 "what is reduced"
             )
+        self._edition = Edition(
+            *(() if is_predefined(reduction) else (reduction.reduction,)),
+            mapping_function.mapping_function,
+            first=object(),
+        )
         # A key for the caches of contexts, which would keep the function itself alive.
-        self._key = object()
+        self._key: Any = None
         self._source: Source | None = None
         self._accumulators: dict[frozenset[str], Accumulator] = {}
 
@@ -187,6 +193,7 @@ class ReduceFunction(Referenced):
             raise UsageError(f"{self.name}: a kernel cannot call a reduction; call it before, or after")
         args = self._take_arrays(args, graph)
         self._check(args)
+        self._follow()
         context = context_of(args)
         if context is not None and not is_current(context):
             if not context.usable:
@@ -197,6 +204,7 @@ class ReduceFunction(Referenced):
 
     def reduce_operand(self, x: Operand, graph: CommandGraph | None = None) -> Buffer[Any]:
         """Reduce an array of any shape. The mapping function gets the arguments of the array."""
+        self._follow()
         return self._run(self._make_operand(x.shape, x.var_type, x.context, x.arguments), graph)
 
     def _run(self, x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
@@ -208,7 +216,14 @@ class ReduceFunction(Referenced):
         result: Buffer[Any] = function_buffer(shape, self.out_type)
         launch(launches, x, result, graph=graph)
         end_visits(result.context)
+        self._edition.settle()
         return result
+
+    def _follow(self) -> None:
+        """Plan anew if what the functions read from outside has changed."""
+        key = self._edition.find()
+        if key is not self._key:
+            self._source, self._accumulators, self._key = None, {}, key
 
     def _take_arrays(self, args: tuple[Any, ...], graph: CommandGraph | None) -> tuple[Any, ...]:
         """Return arguments with arrays as buffers, without a copy if they are of another library."""
@@ -286,6 +301,7 @@ class ReduceFunction(Referenced):
         TypeError, ValueError
             The mapping function or the operation is invalid, or the device has no workgroups of `group_size`.
         """
+        self._follow()
         source, context = self._source or self._make_source(), get_context()
         planner = self._make_planner(source, context)
         accumulator, sink = self._find_accumulator(context), plain_output(self.out_type).sink

@@ -56,7 +56,7 @@ def _wrap_kernel(function: Callable[..., Any], active: Tracer) -> Callable[..., 
                 UsageError,
                 "the functions of this kernel call one another too deeply while it is traced; a recursion "
                 "must end by a condition that Python knows, not by a value of the GPU: use a loop",
-                last_place(error.__traceback__),
+                last_place(error.__traceback__, recursive=True),
             ) from None
         if active.abandoned is not None:
             raise located(

@@ -10,6 +10,7 @@ from typing import Any
 from vkdispatch.base.record import record
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.ir.location import is_foreign
 from vkdispatch.rewrite import interface
 from vkdispatch.rewrite.branches.builtin_functions import REPLACED
 from vkdispatch.rewrite.calls.host_draws import is_host_draw
@@ -18,9 +19,8 @@ from vkdispatch.rewrite.syntax.bytecode import Call, find_calls
 from vkdispatch.rewrite.syntax.compilation import compile_function
 from vkdispatch.rewrite.syntax.control_flow import has_control_flow, is_generator
 from vkdispatch.rewrite.syntax.nodes import walk_tree
-from vkdispatch.rewrite.syntax.source import Source, find_source
+from vkdispatch.rewrite.syntax.source import Source, explain_missing, find_source
 from vkdispatch.rewrite.syntax.statements import rewrite_function, rewrite_lambda
-from vkdispatch.rewrite.user_code import is_foreign
 
 _RUNTIME = "_vd_rt"
 # Builtins that call a function of the user, and builtins with side effects; `callees` replaces them.
@@ -42,6 +42,8 @@ class _Code:
         Its source, or None.
     reason
         Why it has no source or cannot be rewritten.
+    missing
+        Whether it is because the source was not found.
     calls
         The dotted names of the functions that it calls.
     control_flow
@@ -52,6 +54,7 @@ class _Code:
 
     source: Source | None
     reason: str = ""
+    missing: bool = False
     calls: tuple[Call, ...] = ()
     control_flow: bool = False
     rewritten: types.CodeType | None = None
@@ -95,7 +98,7 @@ def rewrite_plain_function(function: types.FunctionType) -> Any:
 def _explain(active: Tracer | None, code: types.CodeType, reason: str) -> None:
     """Note why a function is not rewritten, for errors about truth values."""
     if active is not None:
-        active.recorder.truth_notes[code] = reason.format(name=code.co_name)
+        active.recorder.truth_notes[code] = reason
 
 
 def _find_straight_calls(code: types.CodeType) -> frozenset[Call] | None:
@@ -122,25 +125,26 @@ def _find_code(function: types.FunctionType) -> _Code:
     key = (code.co_filename, code)
     found = _codes.get(key)
     if found is None:
-        found = _codes.setdefault(key, _inspect_code(code, function.__globals__))
-        _limit_size(_codes)
+        found = _inspect_code(code, function.__globals__)
+        # what is not found may be there later: a reload brings equal code with its source
+        if found.source is not None or not found.missing:
+            found = _codes.setdefault(key, found)
+            _limit_size(_codes)
     return found
 
 
 def _inspect_code(code: types.CodeType, module: dict[str, Any]) -> _Code:
-    source = find_source(code, module)
+    source, name = find_source(code, module), code.co_name
     if source is None:
-        return _Code(
-            None, "the source of {name!r} was not found (made by exec or at a prompt, or edited since?)"
-        )
+        return _Code(None, explain_missing(code, module), missing=True)
     node = source.node
     inners = walk_tree(node)
     if any(isinstance(inner, ast.Name) and inner.id in _DYNAMIC for inner in inners):
-        return _Code(None, "{name!r} uses super(), locals(), exec or their like, and runs as it is")
+        return _Code(None, f"{name!r} uses super(), locals(), exec or their like, and runs as it is")
     if isinstance(node, ast.FunctionDef) and is_generator(node, inners):
-        return _Code(None, "{name!r} is a generator, and runs as it is")
+        return _Code(None, f"{name!r} is a generator, and runs as it is")
     calls = {_find_dotted_name(inner.func) for inner in inners if isinstance(inner, ast.Call)}
-    return _Code(source, "", tuple(calls), has_control_flow(inners))
+    return _Code(source, calls=tuple(calls), control_flow=has_control_flow(inners))
 
 
 def _rewrite_code(code: types.CodeType, source: Source) -> tuple[types.CodeType | None, str]:
@@ -155,9 +159,9 @@ def _rewrite_code(code: types.CodeType, source: Source) -> tuple[types.CodeType 
             rewritten = rewrite_lambda(fresh)
         compiled = compile_function(rewritten, code, source.class_name, (_RUNTIME,))
     except (SyntaxError, ValueError, RecursionError) as error:
-        return None, f"{{name!r}} could not be rewritten ({error})"
+        return None, f"{code.co_name!r} could not be rewritten ({error})"
     if compiled is None:
-        return None, "{name!r} could not be rewritten"
+        return None, f"{code.co_name!r} could not be rewritten"
     return _rename_blocks(compiled, code.co_name, code.co_qualname), ""
 
 

@@ -44,6 +44,8 @@ class ScanOp:
         Whether the function is one expression of its operands.
     is_commutative
         Whether the operands may be exchanged, apart from rounding.
+    edition
+        The version of the function, by what it reads from outside.
     """
 
     name: str
@@ -52,6 +54,7 @@ class ScanOp:
     identity: tuple[Any, ...] | None
     is_expression: bool
     is_commutative: bool = False
+    edition: Any = None
 
     def combine(self, x: Any, y: Any) -> Any:
         """Return two values combined, in a register."""
@@ -81,6 +84,7 @@ def make_operation(
     identity: tuple[Any, ...] | None,
     *,
     is_commutative: bool = False,
+    edition: Any = None,
 ) -> ScanOp:
     """Make an operation. It traces the function once, to find out whether it is an expression.
 
@@ -90,7 +94,8 @@ def make_operation(
         Tracing the function fails.
     """
     who = f"scan {getattr(function, '__name__', 'scan')!r}"
-    return ScanOp(name, function, kind, identity, is_expression(function, kind, who), is_commutative)
+    is_single = is_expression(function, kind, who)
+    return ScanOp(name, function, kind, identity, is_single, is_commutative, edition)
 
 
 def parse_identity(identity: Any, kind: DType) -> tuple[Any, ...] | None:

@@ -19,6 +19,7 @@ from vkdispatch.scans.launching import Direction, ScanTask, scan_columns, scan_r
 from vkdispatch.scans.operations import ScanOp, make_operation, parse_identity
 from vkdispatch.scans.segments import make_flags
 from vkdispatch.shader.arguments.signature import read_return_type
+from vkdispatch.shader.dependencies import Edition
 from vkdispatch.shader.pickling.references import Home, Referenced, find_home
 
 
@@ -112,6 +113,7 @@ class ScanFunction(Referenced):
         self.identity = identity
         self._identity = parse_identity(identity, self.var_type)
         self._operation: ScanOp | None = None
+        self._edition = Edition(function, first=None)
         self.__doc__ = function.__doc__ or type(self).__doc__
 
     def __call__(
@@ -178,11 +180,13 @@ class ScanFunction(Referenced):
 
     def operation(self) -> ScanOp:
         """Return the operation of the kernels."""
-        if self._operation is None:
-            self._operation = make_operation(
-                self.name, self.function, wide_type(self.var_type), self._identity
-            )
-        return self._operation
+        edition, operation = self._edition.find(), self._operation
+        if operation is None or operation.edition != edition:
+            kind = wide_type(self.var_type)
+            operation = make_operation(self.name, self.function, kind, self._identity, edition=edition)
+            self._edition.settle()
+            self._operation = operation
+        return operation
 
     def __repr__(self) -> str:
         return f"<scan {self.name!r} of {self.var_type.name}>"
@@ -201,7 +205,9 @@ def _call(
     values = parse_operand(x)
     check_convertible(scan.name, values.var_type, scan.var_type)
     options = ScanOptions(axis, out, direction, segments, output_map, graph)
-    return run_scan(scan.name, scan.operation(), values, scan.var_type, options)
+    result = run_scan(scan.name, scan.operation(), values, scan.var_type, options)
+    scan._edition.settle()
+    return result
 
 
 _call.__name__ = "scan"

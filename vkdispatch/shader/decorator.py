@@ -1,14 +1,15 @@
 """`@vd.shader`: a Python function traced into a kernel."""
 
 import sys
+import types
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, notebook_shell
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, notebook_shell
+from vkdispatch.ir.location import is_foreign
 from vkdispatch.rewrite.calls.kernel_result import check_result
 from vkdispatch.rewrite.functions import prepare_kernel
-from vkdispatch.rewrite.user_code import is_foreign
 from vkdispatch.shader.arguments.signature import Signature, find_origin, is_method, read_signature
 from vkdispatch.shader.launch.barriers import check_barriers
 from vkdispatch.shader.launch.orientation import check_dimensions, check_orientation
@@ -23,7 +24,7 @@ from vkdispatch.shader.launch.sums import check_streams, check_sums
 from vkdispatch.shader.method import KernelMethod
 from vkdispatch.shader.observation import Check, parse_check
 from vkdispatch.shader.pickling.references import find_home
-from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.shader_function import ShaderFunction, make_following
 
 if TYPE_CHECKING:
     from vkdispatch.shader.calling import Decorated
@@ -42,6 +43,9 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
     precise_math: bool = False,
 ) -> "Callable[[Decorated], ShaderFunction[Decorated]]":
     """Turn the decorated function into a kernel. Tracing runs its body once, and needs no device.
+
+    It is traced again when it is called after a change of what it read from outside: global variables,
+    closures, attributes, the contents of lists, dicts and small arrays, and the functions that it calls.
 
     In a class, a first parameter without annotation is the instance. Each instance has a kernel of its own,
     traced when the attribute is first accessed, and again when attributes that it may read have changed.
@@ -158,16 +162,28 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
             function, arg_type_annotations, arg_names, arg_defaults, local_names, method=method
         )
         if not method:
-            return trace(function, signature, exec_size, workgroups)
+            return make_following(function, lambda: trace(function, signature, exec_size, workgroups))
         first = function.__code__.co_varnames[0]
 
-        def make(bound: Callable[..., Any], instance: Callable[[], Any]) -> ShaderFunction:
-            return trace(
-                bound,
-                signature,
-                bind_instance("exec_size", exec_size, first, instance, signature.names),
-                bind_instance("workgroups", workgroups, first, instance, signature.names),
-            )
+        def make(owner: type[Any], instance: Callable[[], Any]) -> ShaderFunction:
+            __tracebackhide__ = True
+            sizes = [
+                bind_instance(option, size, first, instance, signature.names)
+                for option, size in (("exec_size", exec_size), ("workgroups", workgroups))
+            ]
+
+            def trace_bound() -> ShaderFunction:
+                __tracebackhide__ = True
+                # held weakly, as the kernel does not keep its instance
+                target = instance()
+                if target is None:
+                    raise UsageError(
+                        f"{function.__qualname__}: the kernel must be traced again, as what it reads has "
+                        "changed, but the instance that it is a method of is gone; keep that"
+                    )
+                return trace(types.MethodType(function, target), signature, *sizes)
+
+            return make_following(function, trace_bound, owner)
 
         for option, size in (("exec_size", exec_size), ("workgroups", workgroups)):
             bind_instance(option, size, first, object, signature.names)

@@ -37,6 +37,7 @@ from vkdispatch.shader.arguments.constants import add_constants, upload_constant
 from vkdispatch.shader.arguments.parameters import bind_values, read_constants, read_parameters, read_slots
 from vkdispatch.shader.arguments.slots import BufferSlot, ValueSlot
 from vkdispatch.shader.arguments.values import check_values
+from vkdispatch.shader.dependencies import Guard
 from vkdispatch.shader.fusion.fusible import FusibleKernel, find_bound_resources
 from vkdispatch.shader.launch.fast_path import FastPath, TiledFastPath
 from vkdispatch.shader.launch.launcher import BuiltKernel, Launch
@@ -97,8 +98,11 @@ class LaunchableKernel:
         What both fill, in order.
     latest, fast
         Weak references to the state used last, and to its fast path.
+    guard
+        Holds as long as what the kernel was traced from has not changed; None if nothing of it can.
     """
 
+    guard: Guard | None = None
     internal = False  # whether the kernel is one of the package's own, which profiles leave out
 
     def __init__(
@@ -168,13 +172,15 @@ class LaunchableKernel:
 
     # -- calling
 
-    def check_and_call(self, args: tuple[Any, ...], graph: object, kwargs: dict[str, Any]) -> None:
-        """Check all arguments, compile the kernel if necessary, and launch or record it."""
+    def check_and_call(self, args: tuple[Any, ...], graph: object, kwargs: dict[str, Any]) -> bool:
+        """Check all arguments, compile the kernel if necessary, and launch or record it.
+
+        Returns False, and does nothing, if what the kernel was traced from has changed.
+        """
         context = graph.context if isinstance(graph, CommandGraph) else context_of((*args, *kwargs.values()))
         if context is not None and not is_current(context) and context.usable:
             with use_context(context):
-                self.check_and_call(args, graph, kwargs)
-            return
+                return self.check_and_call(args, graph, kwargs)
         if is_tracing():
             raise UsageError(
                 f"{self.who}: a kernel cannot call another one; make what they share a plain function"
@@ -186,30 +192,31 @@ class LaunchableKernel:
         if is_dummy():
             raise UsageError(f"{self.who}: kernels do not run on the dummy backend; see get_src()")
         queue = ALL_QUEUES
+        named = kwargs
         if "queue_index" in kwargs and "queue_index" not in self.names:
-            queue = self._parse_queue(kwargs.pop("queue_index"), graph)
-        size, named = self.read_size(kwargs)
+            named = dict(kwargs)
+            queue = self._parse_queue(named.pop("queue_index"), graph)
+        size, named = self.read_size(named)
         values = bind_values(self.who, self.parameters, args, named)
         # With keyword arguments and defaults resolved, most calls can take the fast path too.
         latest = self.latest()
         fast = None if latest is None else latest.fast_paths.get(size.option)
         if fast is not None and fast.run(values, size, graph, queue):
-            return
+            return True
         replaced = replace_arrays(values, {}, graph is not None)
         if replaced is not None:
             if fast is not None and fast.run(replaced[1], size, graph, queue):
-                return
-            self.check_and_call(replaced[1], graph, self._options_of(size, kwargs, queue))
-            return
+                return True
+            return self.check_and_call(replaced[1], graph, self._options_of(size, kwargs, queue))
         shared = replace_foreign(values, self._buffers, self._kinds)
         if shared is not None:
             try:
                 self._require_writable(shared)
-                if fast is None or not fast.run(shared, size, graph, queue):
-                    self.check_and_call(shared, graph, self._options_of(size, kwargs, queue))
+                if fast is not None and fast.run(shared, size, graph, queue):
+                    return True
+                return self.check_and_call(shared, graph, self._options_of(size, kwargs, queue))
             finally:
                 end_visits(get_context())
-            return
         context = get_context()
         state = self.enter(context)
         if graph is not None:
@@ -236,7 +243,9 @@ class LaunchableKernel:
         launch = Launch(call, extent, size.in_groups, graph, queue)
         for _ in range(_ATTEMPTS):
             if self._run(kernel, state.diagnostics, variant, launch):
-                return
+                return True
+            if self.guard is not None and not self.guard.holds():
+                return False
         raise UsageError(f"{self.who}: an argument was destroyed by another thread during the call")
 
     @property
@@ -365,18 +374,19 @@ class LaunchableKernel:
         program, slots = self.program, self.slots
         coarsening = self._choose_coarsening(context, state)
         kernel = program.compile(slots, context, local_size, variant, coarsening)
-        guard = program.guard(context, variant)
-        if guard is not None:
+        kernel.launcher.guard = self.guard
+        loop_guard = program.loop_guard(context, variant)
+        if loop_guard is not None:
             # One for all variants, which the fast path passes to each.
-            state.guard = state.guard or guard.make_values(self.who, context)
-            kernel = replace(kernel, guard=state.guard)
+            state.loop_guard = state.loop_guard or loop_guard.make_values(self.who, context)
+            kernel = replace(kernel, loop_guard=state.loop_guard)
         if program.observation is not None:
             if state.diagnostics is None:
                 instrumented = program.observation.select(variant).instrumented
                 state.diagnostics = Diagnostics(context, prints=instrumented.prints)
             return kernel
         # Fusing reads recorded arguments in the layout of the plain form.
-        if program.kernel is None or variant.addressed or guard is not None:
+        if program.kernel is None or variant.addressed or loop_guard is not None:
             return kernel
         fusible = _RecordedKernel(
             program.description,
@@ -403,10 +413,10 @@ class LaunchableKernel:
             if is_plain and local_size == self.choose_group(in_groups, context, state):
                 if option not in state.fast_paths:
                     constants: tuple[Any, ...] = upload_constants(self.constants, context)
-                    slots, guard = self.slots, self.program.guard(context, variant)
-                    if kernel.guard is not None and guard is not None:
-                        constants += kernel.guard.slots
-                        slots += guard.slots
+                    slots, loop_guard = self.slots, self.program.loop_guard(context, variant)
+                    if kernel.loop_guard is not None and loop_guard is not None:
+                        constants += kernel.loop_guard.slots
+                        slots += loop_guard.slots
                     state.fast_paths[option] = (
                         TiledFastPath(slots, in_groups, constants, local_size)
                         if self._fills_tiles and not in_groups
@@ -418,7 +428,7 @@ class LaunchableKernel:
             state.primary = kernel
             # What a driver's limit of rounds adds is not shown: sources do not depend on the device.
             description = self.program.description
-            is_own = kernel.guard is None
+            is_own = kernel.loop_guard is None
             state.shown = kernel.source if is_own else description.shader_source(local_size, variant)
             state.fast = state.fast_paths.get(self.size.option) if self.size else None
             self._show(state)

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, cast, overload
+from typing import Any, ClassVar, cast, overload
 
 import numpy as np
 
@@ -28,7 +28,8 @@ from vkdispatch.ir.location import located
 from vkdispatch.rewrite.functions import prepare_function
 from vkdispatch.shader.arguments.annotations import check_elements, format_annotation, is_value
 from vkdispatch.shader.arguments.parameters import describe
-from vkdispatch.shader.arguments.signature import find_return_type, read_signature
+from vkdispatch.shader.arguments.signature import describe_function, find_return_type, read_signature
+from vkdispatch.shader.dependencies import Edition
 from vkdispatch.shader.pickling.references import Home, Referenced, find_home
 
 
@@ -79,6 +80,8 @@ def mapped_at(index: Any) -> Iterator[None]:
 class MappingFunction(Referenced, Listed):
     """A function that is traced inside other kernels. It is equal only to itself.
 
+    What it reads from outside is noticed as with `vd.shader`.
+
     It is pickled by module and name, as Python functions are, or by value if no module has it: its function,
     with the values that this refers to.
 
@@ -101,11 +104,25 @@ class MappingFunction(Referenced, Listed):
     instance_id: uuid.UUID = field(default_factory=uuid.uuid4)
     precise_math: bool = False
 
+    _edition: ClassVar[Edition | None] = None
+
+    @property
+    def version(self) -> Any:
+        """What is equal as long as what the function reads from outside is.
+
+        It is the hash of the map, so that what is memoized for a map is made anew after a change.
+        """
+        edition = self._edition
+        if edition is None:
+            edition = Edition(self.mapping_function, first=self.instance_id)
+            object.__setattr__(self, "_edition", edition)
+        return edition.find()
+
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, MappingFunction) and other.instance_id == self.instance_id
+        return isinstance(other, MappingFunction) and other.version == self.version
 
     def __hash__(self) -> int:
-        return hash(self.instance_id)
+        return hash(self.version)
 
     def _home(self) -> Home | None:
         return find_home(self.mapping_function)
@@ -125,6 +142,7 @@ class MappingFunction(Referenced, Listed):
     def _arrive(self, key: bytes) -> None:
         # Plans that a context keeps for a map serve an equal one that is loaded later.
         object.__setattr__(self, "instance_id", uuid.UUID(bytes=key))
+        object.__setattr__(self, "_edition", None)
 
     def __repr__(self) -> str:
         taken = ", ".join(format_annotation(each) for each in self.buffer_types)
@@ -172,6 +190,8 @@ class MappingFunction(Referenced, Listed):
         """Trace the function on variables of the kernel being traced, and return what it returns."""
         with precise_math(self.precise_math):
             result = prepare_function(self.mapping_function)(*variables)
+        if self._edition is not None:
+            self._edition.settle()
         if self.precise_math and isinstance(result, vc.ShaderVariable) and not _rounds(result):
             return vc.precise(result)
         return result
@@ -277,11 +297,11 @@ def map(
     for name, annotation in zip(signature.names, signature.annotations, strict=True):
         if not is_value(annotation) and not getattr(annotation, "__args__", None):
             raise ArgumentTypeError(
-                f"argument {name!r}: expected an annotation such as Buff[f32] or f32, got {annotation!r}"
+                f"{describe_function(func)}: argument {name!r}: expected an annotation such as Buff[f32] or "
+                f"f32, got {annotation!r}"
             )
-    return MappingFunction(
-        list(signature.annotations), return_type or find_return_type(func), func, precise_math=precise_math
-    )
+    return_type = return_type or find_return_type(func, f"{describe_function(func)}: ")
+    return MappingFunction(list(signature.annotations), return_type, func, precise_math=precise_math)
 
 
 class MappedArray(HostProtocols, Listed):

@@ -4,67 +4,35 @@ import dis
 import functools
 import threading
 import types
-import warnings
 import weakref
-from collections.abc import Callable, Iterator, Sized
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from vkdispatch.base.errors import ArgumentTypeError, ComponentError, KernelWarning, UsageError
-from vkdispatch.base.host_numpy import np
+from vkdispatch.base.errors import ArgumentTypeError, ComponentError, UsageError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.ir.location import located
+from vkdispatch.shader.dependencies import Versions, find_functions, freeze
 from vkdispatch.shader.pickling.references import Home, Referenced, find_home
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # The names of the attributes that a method may read (None: all), and those of them with values in the class.
 _Watched = tuple[tuple[str, ...] | None, frozenset[str]]
-Make = Callable[[types.MethodType, "weakref.ref[Any]"], ShaderFunction]
+Make = Callable[[type[Any], "weakref.ref[Any]"], ShaderFunction]
 
-# The most kernels that an instance keeps, and the number of traces that causes a warning.
-_MOST_KERNELS = 16
-_MANY_TRACES = 32
-# Larger arrays and containers are compared by identity.
-_MOST_BYTES = 1 << 16
-_MOST_ITEMS = 1000
-_DEEPEST = 6
 _ABSENT = object()
-_PLAIN = (int, bool, str, bytes, complex, type(None))
 # Names by which code can access attributes that it does not name.
 _DYNAMIC = frozenset(("super", "locals", "eval", "exec", "vars", "__dict__"))
 _ATTRIBUTE_OPCODES = frozenset(("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR", "DELETE_ATTR"))
 
 
-class _Identity:
-    """An object compared by identity, and held by a weak reference if possible."""
-
-    __slots__ = ("number", "target")
-
-    def __init__(self, value: Any) -> None:
-        self.number = id(value)
-        try:
-            self.target: Callable[[], Any] = weakref.ref(value)
-        except TypeError:
-            self.target = lambda: value
-
-    def __hash__(self) -> int:
-        return self.number
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, _Identity):
-            return False
-        mine = self.target()
-        return mine is not None and mine is other.target()
-
-
-@record(eq=False, frozen=False)
+@record(eq=False)
 class _Entry:
-    """The kernels of an instance, by the state of its attributes. The one used last is at the end."""
+    """The kernels of an instance, by the state of its attributes."""
 
     instance: "weakref.ref[Any]"
-    kernels: dict[Any, ShaderFunction]
-    traces: int = 0
+    kernels: Versions[ShaderFunction]
 
 
 class _InstanceKernel(ShaderFunction):
@@ -93,7 +61,7 @@ class KernelMethod(Referenced):
         of_class: bool = False,
         names_instance: bool = False,
     ) -> None:
-        """Make a method of a function. `make` traces it, bound to an instance.
+        """Make a method of a function. `make` traces it for an instance of a class.
 
         `recipe` has a function of a module, and arguments of which it makes such a method again.
         The class is the instance if `of_class`. `names_instance` says whether the launch size names it.
@@ -167,12 +135,13 @@ class KernelMethod(Referenced):
         with self._lock:
             entry = self._get_entry(instance)
             state = self._capture_state(instance)
-            kernel = entry.kernels.pop(state, None)
+            kernel = entry.kernels.find(state)
             if kernel is None:
-                kernel = self._make(types.MethodType(self._function, instance), entry.instance)
+                kernel = self._make(type(instance), entry.instance)
                 kernel._method = entry.instance, self._function.__name__
-                self._count_trace(entry)
-            entry.kernels[state] = kernel
+                entry.kernels.add(
+                    state, kernel, self._shown, "for one instance, as attributes that it reads change"
+                )
             return _InstanceKernel(kernel, instance) if self._names_instance else kernel
 
     def _get_entry(self, instance: Any) -> _Entry:
@@ -194,20 +163,8 @@ class KernelMethod(Referenced):
                 "their kernels would never be freed; add '__weakref__' to its __slots__ (dataclasses: "
                 "weakref_slot=True)"
             ) from None
-        entry = entries[number] = _Entry(reference, {})
+        entry = entries[number] = _Entry(reference, Versions({}))
         return entry
-
-    def _count_trace(self, entry: _Entry) -> None:
-        entry.traces += 1
-        if len(entry.kernels) >= _MOST_KERNELS:
-            del entry.kernels[next(iter(entry.kernels))]
-        if entry.traces == _MANY_TRACES:
-            warnings.warn(
-                f"{self._shown} was traced {_MANY_TRACES} times for one instance, as attributes that it "
-                "reads change; make what changes an argument of the kernel",
-                KernelWarning,
-                stacklevel=4,
-            )
 
     def _capture_state(self, instance: Any) -> tuple[Any, ...]:
         owner = instance if isinstance(instance, type) else type(instance)
@@ -235,7 +192,7 @@ def find_read_attributes(function: types.FunctionType, owner: type[Any]) -> froz
             return None
         found = {each.argval for code in codes for each in dis.get_instructions(code) if _is_attribute(each)}
         for name in found - names:
-            pending.extend(_find_functions(_look_up(owner, name)))
+            pending.extend(find_functions(_look_up(owner, name)))
         names |= found
     return frozenset(names)
 
@@ -280,49 +237,10 @@ def _look_up(owner: type[Any], name: str) -> Any:
     return next((vars(each)[name] for each in owner.__mro__ if name in vars(each)), _ABSENT)
 
 
-def _find_functions(member: Any) -> list[types.FunctionType]:
-    """Return the Python functions that access to a member of a class may call."""
-    if isinstance(member, property):
-        found: list[Any] = [member.fget]
-    elif isinstance(member, functools.cached_property):
-        found = [member.func]
-    else:
-        found = [getattr(member, "__func__", member)]
-    return [each for each in found if isinstance(each, types.FunctionType)]
-
-
 def _capture_attributes(instance: Any, names: tuple[str, ...], of_class: frozenset[str]) -> tuple[Any, ...]:
     """Return the values of attributes, for comparison. The class has values for those `of_class`."""
     is_class = isinstance(instance, type)
     own: dict[str, Any] = {} if is_class else getattr(instance, "__dict__", {})
     found = [(name, own[name]) for name in names if name in own]
     found += [(name, getattr(instance, name, None)) for name in of_class if name not in own]
-    return tuple([(name, _freeze(value, 0)) for name, value in found])
-
-
-def _freeze(value: Any, depth: int) -> Any:
-    """Return something hashable that is equal for equal numbers, texts, arrays, and containers of them.
-
-    Other objects are equal to themselves.
-    """
-    kind = type(value)
-    if kind in _PLAIN:
-        return (kind, value)
-    if kind is float:
-        return (kind, value.hex())
-    if isinstance(value, np.generic):
-        return (kind, value.tobytes())
-    if isinstance(value, np.ndarray) and not value.dtype.hasobject and value.nbytes <= _MOST_BYTES:
-        return (kind, value.dtype.str, value.shape, value.tobytes())
-    if depth < _DEEPEST and (not isinstance(value, Sized) or len(value) <= _MOST_ITEMS):
-        if kind in (tuple, list):
-            return (kind, *(_freeze(each, depth + 1) for each in value))
-        if kind in (set, frozenset):
-            return (kind, frozenset(_freeze(each, depth + 1) for each in value))
-        if kind is dict:
-            items = (_freeze(each, depth + 1) for pair in value.items() for each in pair)
-            return (kind, *items)
-        if hasattr(kind, "__dataclass_fields__"):
-            fields = (getattr(value, name, None) for name in kind.__dataclass_fields__)
-            return (kind, *(_freeze(each, depth + 1) for each in fields))
-    return _Identity(value)
+    return tuple([(name, freeze(value)) for name, value in found])

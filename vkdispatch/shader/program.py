@@ -38,7 +38,7 @@ class Program(Protocol):
     def depends_on_workgroups(self) -> bool:
         """Return whether results may depend on the size of the workgroups."""
 
-    def guard(self, context: Context, variant: Variant) -> LoopGuard | None:
+    def loop_guard(self, context: Context, variant: Variant) -> LoopGuard | None:
         """Return the form whose loops report that the driver ended them, if the devices need one."""
 
     def choose_coarsening(self, context: Context) -> Coarsening:
@@ -80,11 +80,11 @@ class TracedProgram:
 
     def choose_coarsening(self, context: Context) -> Coarsening:
         """Return which launches use the coarse variant: none of a kernel that reports invocations."""
-        if self.observation is not None or self.guard(context, PLAIN) is not None:
+        if self.observation is not None or self.loop_guard(context, PLAIN) is not None:
             return UNCOARSENED
         return choose_coarsening(self.kernel, context)
 
-    def guard(self, context: Context, variant: Variant) -> LoopGuard | None:
+    def loop_guard(self, context: Context, variant: Variant) -> LoopGuard | None:
         """Return the form whose loops report that the driver ended them; see `Program`."""
         guards: dict[bool, LoopGuard | None] = context._state_of(self, dict)
         if variant.wide not in guards:
@@ -107,7 +107,7 @@ class TracedProgram:
         coarsening: Coarsening,
     ) -> BuiltKernel:
         """Compile a variant for one workgroup size; see `Program`."""
-        observation, guard = self.observation, self.guard(context, variant)
+        observation, guard = self.observation, self.loop_guard(context, variant)
         if observation is not None:
             slots = observation.select(variant).slots
         source = KernelSource(

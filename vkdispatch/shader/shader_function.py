@@ -2,6 +2,9 @@
 
 import copy
 import sys
+import threading
+import types
+import warnings
 import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
@@ -9,7 +12,13 @@ from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 from vkdispatch.base.compilation.compiler import can_compile, expect_kernels
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import get_context, is_context_initialized
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, VkDispatchError
+from vkdispatch.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    KernelWarning,
+    UsageError,
+    VkDispatchError,
+)
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.process.listing import Listed
@@ -17,10 +26,12 @@ from vkdispatch.base.process.listing import internal as hidden
 from vkdispatch.base.record import replace
 from vkdispatch.codegen import GLSLBackend, ShaderDescription, ShaderSource, get_shader_print_line_numbers
 from vkdispatch.codegen.constants import ConstantArray
+from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.shader.arguments.parameters import bind_values, read_constants, read_parameters
 from vkdispatch.shader.arguments.values import check_values
+from vkdispatch.shader.dependencies import Dependencies, Guard, Snapshot, Versions, follows, warn_unnoticed
 from vkdispatch.shader.launch.launcher import BuiltKernel
 from vkdispatch.shader.launch.requirements import check_local_size
 from vkdispatch.shader.launch.size import Extent
@@ -38,6 +49,26 @@ else:
 
 # Default values that never change.
 _FIXED = (bool, int, float, complex, type(None), np.generic, ConstantArray)
+
+
+class _Followed:
+    """What traces a kernel again, and what was traced before, by the state of what it read.
+
+    Attributes
+    ----------
+    snapshot
+        What the version in use has read.
+    is_superseded
+        Whether another kernel was made of the same function since, with other values, as in a loop. As each
+        has its own values, it is not traced again.
+    """
+
+    def __init__(self, dependencies: Dependencies, make: "Callable[[], ShaderFunction]") -> None:
+        self.dependencies, self.make = dependencies, make
+        self.versions: Versions[ShaderFunction] = Versions({})
+        self.lock = threading.RLock()
+        self.snapshot: Snapshot | None = None
+        self.is_superseded = False
 
 
 class LaunchBounds:
@@ -110,6 +141,8 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         self._kernel = LaunchableKernel(program, self.name, origin, local_size, workgroups, exec_count)
         expect_kernels()
 
+    # How it is traced again; None if it reads nothing that can change.
+    _followed: "_Followed | None" = None
     # Where the function is defined, or for a method its instance and name.
     _defined: Home | None = None
     _method: "tuple[weakref.ref[Any], str] | None" = None
@@ -141,7 +174,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     def _is_fixed(self) -> bool:
         # functions may read variables that change, and dataclasses have fields that do
         values = [info.default_value for info in self.shader_description.shader_arg_infos]
-        is_plain = all(isinstance(each, _FIXED) for each in values)
+        is_plain = all(isinstance(each, _FIXED) for each in values) and self._followed is None
         return is_plain and not callable(self.exec_size) and not callable(self.workgroups)
 
     def _reduce_otherwise(self) -> tuple[Any, ...] | None:
@@ -151,6 +184,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         # Imported on first use: few programs pickle kernels by value.
         from vkdispatch.shader.pickling.payload import list_operands_first
 
+        self._follow()
         description = self.shader_description
         operands = [list_operands_first(each) for each in (description.kernel, description.asserting) if each]
         sizes = self.local_size, self.workgroups, self.exec_size
@@ -162,6 +196,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         self.internal = internal
 
     def _get_content(self) -> tuple[Any, ...]:
+        self._follow()
         description = self.shader_description
         if not isinstance(description.backend, GLSLBackend):
             return self._get_state()
@@ -223,7 +258,49 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         fast, size = kernel.fast(), kernel.size
         if fast is not None and size is not None and not kwargs and fast.run(args, size, graph):
             return
-        kernel.check_and_call(args, graph, kwargs)
+        while not self._follow().check_and_call(args, graph, kwargs):
+            pass
+
+    def _follow(self) -> LaunchableKernel:
+        """Return what is launched, which is traced again if what it was traced from has changed."""
+        followed, kernel = self._followed, self._kernel
+        if followed is None or kernel.guard is None or kernel.guard.holds() or is_tracing():
+            return kernel
+        with followed.lock:
+            if followed.is_superseded:
+                kernel.guard.adopt(Guard())
+                warnings.warn(
+                    f"{kernel.who}: what it reads has changed, but it keeps the values that it was traced "
+                    "with, as another kernel was made of the same function since; make it anew",
+                    KernelWarning,
+                    stacklevel=3,
+                )
+                return kernel
+            snapshot = followed.dependencies.look()
+            known = followed.versions.find(snapshot.state)
+            if known is None:
+                snapshot, version = followed.dependencies.trace(followed.make)
+                version._kernel.guard, version.internal = snapshot.guard, self.internal
+                reason = "as what it reads from outside changes"
+                followed.versions.add(snapshot.state, version, kernel.who, reason)
+            else:
+                version = known
+                assert version._kernel.guard is not None
+                version._kernel.guard.adopt(snapshot.guard)
+            followed.snapshot = snapshot
+            self.shader_description, self._kernel = version.shader_description, version._kernel
+            return self._kernel
+
+    def _supersede(self, later: Snapshot) -> None:
+        """Keep the values of variables that a later kernel of the same function has read as others."""
+        followed, guard = self._followed, self._kernel.guard
+        assert followed is not None and followed.snapshot is not None and guard is not None
+        with followed.lock:
+            changed = [each for each in followed.snapshot.find_changed() if each.is_name]
+            if any(each.place in later.places for each in changed):
+                followed.is_superseded = True
+                followed.dependencies.ignore(changed)
+                guard.adopt(followed.dependencies.look().guard)
 
     if not TYPE_CHECKING:
         __call__ = _call
@@ -269,7 +346,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         # Imported on first use, as the interpreter is.
         from vkdispatch.shader.launch.tuning import find_fastest_size, store_size
 
-        kernel = self._kernel
+        kernel = self._follow()
         kernel.require_free_groups()
         if "graph" in kwargs:
             raise ArgumentTypeError(
@@ -351,7 +428,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         # The interpreter is imported on first use: that takes as long as the rest of the package.
         from vkdispatch.shader.interpretation import interpret_call, make_host_resources, parse_host_checks
 
-        kernel = self._kernel
+        kernel = self._follow()
         who, description = kernel.who, self.shader_description
         size, named = kernel.read_size(kwargs)
         parameters, constants = read_parameters(description), read_constants(description)
@@ -414,7 +491,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
         UnsupportedError
             The device lacks a type that the kernel uses.
         """
-        kernel, context = self._kernel, get_context()
+        kernel, context = self._follow(), get_context()
         state = kernel.enter(context)
         local_size = kernel.choose_group(kernel.is_sized_in_groups, context, state)
         if context.runs:
@@ -436,9 +513,10 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             Compile it first. Without, no device is needed. Nor is one where there is no native module to
             compile with.
         """
-        kernel = self._kernel
+        kernel = self._follow()
         if build and (can_compile() or is_dummy()) and not kernel.is_sized_by_calls:
             self.build()
+            kernel = self._follow()
         latest = kernel.latest()
         source = latest.shown if latest else None
         if source is None:
@@ -499,3 +577,47 @@ def make_shader_function(
     function = ShaderFunction(description, local_size, workgroups, exec_count, check=check)
     function._defined = sys._getframe(1).f_globals.get("__name__", ""), function.name
     return function
+
+
+def make_following(
+    function: Callable[..., Any], make: Callable[[], ShaderFunction], owner: type[Any] | None = None
+) -> ShaderFunction:
+    """Return the kernel that `make` traces of a function, and traces again when what that reads has changed.
+
+    `owner` is the class of a method.
+    """
+    __tracebackhide__ = True  # notebooks and pytest leave this frame out
+    if not follows(function, owner):
+        return make()
+    dependencies = Dependencies(function, owner=owner)
+    snapshot, kernel = dependencies.trace(make)
+    if len(snapshot.guard):
+        followed = _Followed(dependencies, make)
+        # not the kernel itself, which shows the version used last
+        first = ShaderFunction.__new__(ShaderFunction)
+        first.__dict__.update(kernel.__dict__)
+        followed.versions.add(snapshot.state, first, kernel.name, "")
+        followed.snapshot = snapshot
+        kernel._followed, kernel._kernel.guard = followed, snapshot.guard
+        _supersede_earlier(function, kernel, snapshot)
+    if snapshot.unclear:
+        warn_unnoticed(function, kernel._kernel.who, snapshot)
+    return kernel
+
+
+# Kernels by the code of their functions.
+_made: "weakref.WeakKeyDictionary[types.CodeType, list[weakref.ref[ShaderFunction]]]"
+_made = weakref.WeakKeyDictionary()
+
+
+def _supersede_earlier(function: types.FunctionType, kernel: ShaderFunction, snapshot: Snapshot) -> None:
+    """Let kernels keep their values that were made by the same `def`, executed before, as in a loop."""
+    earlier = [each for each in _made.get(function.__code__, ()) if each() is not None]
+    _made[function.__code__] = [*earlier, weakref.ref(kernel)]
+    for other in filter(None, (each() for each in earlier)):
+        assert other._followed is not None
+        (before,) = other._followed.dependencies.functions
+        # cells are compared by what they hold
+        cells = [tuple(map(id, each.__closure__ or ())) for each in (before, function)]
+        if before is not function and cells[0] == cells[1]:
+            other._supersede(snapshot)

@@ -101,6 +101,14 @@ class _LastIndex(threading.local):
 _last_index = _LastIndex()
 
 
+def _explain_unrewritten() -> str:
+    """Return ", and " with the reason why the function that asks for a value was not rewritten, or ""."""
+    notes = current().truth_notes if is_tracing() else {}
+    place = here() if notes else None
+    note = notes.get(place.code if place else None) or notes.get(None)
+    return f", and {note}" if note else ""
+
+
 def _place_of(value: object, frame: FrameType) -> tuple[int, CodeType, int]:
     return id(value), frame.f_code, frame.f_lasti
 
@@ -214,8 +222,9 @@ class Operators(GpuValue):
     def _refuse_number(self, what: str) -> NoReturn:
         raise located(
             ArgumentTypeError,
-            f"{what}: the number behind a GPU value is not known while the kernel is traced; convert it with "
-            ".to_dtype(...), and use the functions of vc, not of math",
+            f"{what}: the number behind a GPU value is not known while the kernel is traced"
+            f"{_explain_unrewritten()}; convert it with .to_dtype(...), and use the functions of vc, not of "
+            "math",
         )
 
     def __int__(self) -> int:
@@ -231,10 +240,10 @@ class Operators(GpuValue):
         _last_index.place = _place_of(self, sys._getframe(1))
         raise located(
             ArgumentTypeError,
-            "range() or an index: the number behind a GPU value is not known while the kernel is traced, so "
-            "that Python cannot choose an element of a list, text or array by it, nor count by it: pass the "
-            "elements as a buffer, make them part of the kernel by vc.constant_array(np.array(...)), or use "
-            "conditions",
+            "range() or an index: the number behind a GPU value is not known while the kernel is traced"
+            f"{_explain_unrewritten()}, so that Python cannot choose an element of a list, text or array by "
+            "it, nor count to it: pass the elements as a buffer, make them part of the kernel by "
+            "vc.constant_array(np.array(...)), or use conditions",
         )
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> "np.ndarray[Any, Any]":
@@ -396,9 +405,7 @@ class Operators(GpuValue):
         return self._compare("!=", other)
 
     def __bool__(self) -> bool:
-        notes = current().truth_notes if is_tracing() else {}
-        place = here()
-        note = notes.get(place.code if place else None) or notes.get(None)
+        place, note = here(), _explain_unrewritten()
         if place is not None and _REWRITTEN & {*place.code.co_freevars, *place.code.co_cellvars}:
             raise located(
                 ArgumentValueError,
@@ -408,10 +415,8 @@ class Operators(GpuValue):
             )
         raise located(
             ArgumentValueError,
-            "a GPU value has no truth value while the kernel is traced"
-            + (f", and {note}: " if note else ": ")
-            + "instead of a Python if, while, and, or, not use vc.if_block / vc.while_block, vc.all, vc.any "
-            + "and ~"
+            f"a GPU value has no truth value while the kernel is traced{note}: instead of a Python if, "
+            "while, and, or, not use vc.if_block / vc.while_block, vc.all, vc.any and ~"
             + ("" if note else ", or move the condition into a plain function, whose source is rewritten"),
         )
 

@@ -11,7 +11,7 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.values.annotations import constant
 from vkdispatch.base.dtype import compute_type, is_complex, is_scalar
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.codegen.trace.current import compute_by, is_tracing, precise_math
 from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
 from vkdispatch.ir import Expr, Op
@@ -36,6 +36,7 @@ from vkdispatch.numpy.core.kernels import convert
 from vkdispatch.numpy.core.memory import View
 from vkdispatch.numpy.core.operations import OPERATIONS
 from vkdispatch.rewrite.functions import prepare_function, prepare_kernel
+from vkdispatch.shader.dependencies import Edition
 from vkdispatch.shader.pickling.references import Home, Referenced, find_home
 
 __all__ = ["vectorize"]
@@ -177,6 +178,7 @@ class VectorizedFunction(Referenced):
         self._signature = signature
         self._wanted = [_parse_annotation(each) for each in signature.parameters.values()]
         self._loops: dict[tuple[Any, ...], tuple[tuple[Loop, ...], bool]] = {}
+        self._edition = Edition(pyfunc, first=None)
         update_wrapper(self, pyfunc)
         self.__name__ = getattr(pyfunc, "__name__", "vectorized")
         if doc is not None:
@@ -221,10 +223,11 @@ class VectorizedFunction(Referenced):
         if not any(type(each) is Node or type(each) is View for each in values):
             values[:1] = [value_of(asarray(each)) for each in values[:1]]
         kinds = self._kinds_of(values)
-        key = (*kinds, default_real())
+        key = (*kinds, default_real(), self._edition.find())
         found = self._loops.get(key)
         if found is None:
             found = self._loops.setdefault(key, self._make_loops(kinds))
+            self._edition.settle()
         loops, is_tuple = found
         shapes = [each.shape for each in values if type(each) is Node or type(each) is View]
         shape = broadcast_shapes(shapes, self.__name__)
@@ -267,10 +270,15 @@ class VectorizedFunction(Referenced):
         return tuple(loops), is_tuple
 
     def _computer(self, at: int, is_tuple: bool, kinds: Sequence[Kind]) -> Callable[..., Any]:
-        function = self.pyfunc
+        function, edition, version = self.pyfunc, self._edition, self._edition.find()
 
         def compute(*values: Any) -> Any:
             *operands, kind = values
+            if edition.find() != version:
+                raise UsageError(
+                    f"{self.__name__}: what the function reads has changed since the call, whose result "
+                    "was not computed yet; read the result before the change"
+                )
             register = vc.new_register(compute_type(kernel_type(kind)))
             with vc.scope_block():
                 # `x += 1` in the function changes a register, and the operands belong to others too
@@ -302,9 +310,8 @@ def vectorize(
     The function is traced as kernels are: `if`, `while`, `for` and `math` may depend on its arguments. It is
     an operation of an expression like any other, and runs in one kernel with those around it. Operators have
     the dtypes and values of those of arrays: `//` rounds down, and int32 with float32 is float64. Integers
-    that control flow joins, such as counts of rounds, have 32 bits, or 64 if one of them has. What the
-    function reads from outside, such as global variables, is read when it is traced: once for each
-    combination of dtypes.
+    that control flow joins, such as counts of rounds, have 32 bits, or 64 if one of them has. The function is
+    traced once for each combination of dtypes, and again after a change of what it reads from outside.
 
     Parameters
     ----------

@@ -1,5 +1,6 @@
 """The state of a trace of rewritten functions: running functions, and copies of their values."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import CodeType, TracebackType
@@ -11,11 +12,10 @@ from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.codegen.trace.recording import Mark, Recorder
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Expr, Op, Register, is_part, is_place
-from vkdispatch.ir.location import Loc, here, located
+from vkdispatch.ir.location import Loc, here, is_foreign, located
 from vkdispatch.rewrite.state.containers import members_of
 from vkdispatch.rewrite.state.values import LocalValue, Unbound, is_gpu, is_local, is_steady
 from vkdispatch.rewrite.state.variables import LocalScope, State, capture, list_variables, read, write
-from vkdispatch.rewrite.user_code import is_foreign
 
 
 class Running(Protocol):
@@ -312,14 +312,23 @@ def _is_leaf(expr: Expr) -> bool:
     return expr.op in _LEAVES
 
 
-def last_place(trace: TracebackType | None) -> Loc | None:
-    """Place in the user's code where an exception came from."""
-    place = None
+def last_place(trace: TracebackType | None, *, recursive: bool = False) -> Loc | None:
+    """Place in the user's code where an exception came from.
+
+    A RecursionError may come from any file, such as IPython's: `recursive` takes code that repeats.
+    """
+    places: list[Loc] = []
     while trace is not None:
         if not is_foreign(trace.tb_frame.f_code.co_filename):
-            place = Loc(trace.tb_frame.f_code, trace.tb_lasti)
+            places.append(Loc(trace.tb_frame.f_code, trace.tb_lasti))
         trace = trace.tb_next
-    return place
+    if recursive:
+        # by name, since the blocks of a function have codes of their own
+        names = [(place.file, place.code.co_name) for place in places]
+        counts = Counter(names)
+        repeated = [place for place, name in zip(places, names, strict=True) if counts[name] > 1]
+        places = repeated or places
+    return places[-1] if places else None
 
 
 def find_tracer() -> Tracer | None:

@@ -1,4 +1,4 @@
-"""Detection by bytecode of functions that have nothing to rewrite except calls.
+"""What bytecode tells: functions that have nothing to rewrite except calls, and the variables that are read.
 
 Most kernels are of this kind, and reading their source would take longer than the rest of the trace.
 """
@@ -6,6 +6,9 @@ Most kernels are of this kind, and reading their source would take longer than t
 import opcode
 import sys
 import types
+from functools import lru_cache
+
+from vkdispatch.base.record import record
 
 Call = tuple[str, ...]
 
@@ -45,6 +48,18 @@ _NULL: Call = ("NULL", "")
 _PART: Call = ("", "[]")
 # Instructions that assign to a part of something, and where that lies on the stack.
 _STORES = {"STORE_SUBSCR": -2, "STORE_ATTR": -1}
+# What reads and assigns variables, and what reads an attribute of the value before.
+_EXTENDED, _GLOBAL, _STORE_GLOBAL, _STORE_FREE = (
+    opcode.opmap[name] for name in ("EXTENDED_ARG", "LOAD_GLOBAL", "STORE_GLOBAL", "STORE_DEREF")
+)
+_ATTRIBUTES, _FREE = (
+    frozenset(opcode.opmap[name] for name in names if name in opcode.opmap)
+    for names in (
+        ("LOAD_ATTR", "LOAD_METHOD"),
+        ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"),
+    )
+)
+_MOST_READS = 1024
 
 
 def find_calls(code: types.CodeType) -> frozenset[Call] | None:
@@ -154,3 +169,63 @@ def _cell_names(code: types.CodeType) -> Call:
     """Names of local variables, of those shared with inner functions, and of those of outer ones."""
     own = code.co_varnames
     return (*own, *(name for name in code.co_cellvars if name not in own), *code.co_freevars)
+
+
+@record
+class Reads:
+    """What a function and the functions inside of it read by name.
+
+    Attributes
+    ----------
+    variables
+        Global and free variables, and the chains of attributes that are read of each: () is the value itself.
+    assigned
+        Those that are assigned to.
+    names
+        All names of variables and attributes.
+    """
+
+    variables: dict[str, set[tuple[str, ...]]]
+    assigned: frozenset[str]
+    names: frozenset[str]
+
+
+@lru_cache(maxsize=_MOST_READS)
+def find_reads(code: types.CodeType) -> Reads:
+    """Find what a function reads from outside."""
+    variables: dict[str, set[tuple[str, ...]]] = {}
+    assigned: set[str] = set()
+    names: set[str] = set()
+    pending = [code]
+    while pending:
+        inner = pending.pop()
+        pending += [value for value in inner.co_consts if isinstance(value, types.CodeType)]
+        names.update(inner.co_names)
+        cells = _cell_names(inner)
+        chain: tuple[str, ...] = ()
+        extended = 0
+        units = inner.co_code
+        for op, low in zip(units[::2], units[1::2], strict=True):
+            if not op:  # CACHE
+                continue
+            argument, extended = extended | low, 0
+            if op == _EXTENDED:
+                extended = argument << 8
+                continue
+            if op in _ATTRIBUTES:
+                if chain:
+                    chain += (inner.co_names[argument >> 1 if _FLAGGED else argument],)
+                continue
+            if chain:
+                variables.setdefault(chain[0], set()).add(chain[1:])
+                chain = ()
+            if op == _GLOBAL:
+                chain = (inner.co_names[argument >> 1],)
+            elif op in _FREE:
+                name = cells[argument]
+                chain = (name,) if name in code.co_freevars else ()
+            elif op == _STORE_GLOBAL:
+                assigned.add(inner.co_names[argument])
+            elif op == _STORE_FREE and cells[argument] in code.co_freevars:
+                assigned.add(cells[argument])
+    return Reads(variables, frozenset(assigned), frozenset(names))

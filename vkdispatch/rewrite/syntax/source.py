@@ -1,15 +1,21 @@
 """The syntax tree of an existing function, found in its file and verified against its bytecode."""
 
 import ast
+import inspect
 import linecache
 import types
 from functools import lru_cache
 from itertools import pairwise
+from operator import itemgetter
 from typing import Any
 
+from vkdispatch.base.errors import describe_place
 from vkdispatch.base.record import record
 from vkdispatch.rewrite.syntax.compilation import FunctionNode, compile_function
 from vkdispatch.rewrite.syntax.nodes import list_children
+
+# Whether a function takes *args and **kwargs.
+_REST_FLAGS = inspect.CO_VARARGS | inspect.CO_VARKEYWORDS
 
 
 @record
@@ -72,14 +78,40 @@ def _group_codes(pending: list[types.CodeType]) -> dict[tuple[int, str], list[ty
 
 
 def find_source(code: types.CodeType, module: dict[str, Any] | None = None) -> Source | None:
-    """Return the tree of a function, or None: no file, an edited file, or an ambiguous match.
+    """Return the tree of a function, or None: no file, or an edited one; `explain_missing` says which.
 
     `module` are the variables of its module, whose loader reads files in archives.
     """
     lines = linecache.getlines(code.co_filename, module)
+    found = _find_in_lines(code, lines, module or {})
+    if found is None:
+        # after a reload, linecache still has the lines of the file before
+        linecache.checkcache(code.co_filename)
+        renewed = linecache.getlines(code.co_filename, module)
+        found = _find_in_lines(code, renewed, module or {}) if renewed != lines else None
+    return found
+
+
+def explain_missing(code: types.CodeType, module: dict[str, Any] | None = None) -> str:
+    """Say why `find_source` did not find a function, and what to do."""
+    name, file = code.co_name, code.co_filename
+    if linecache.getlines(file, module):
+        place = describe_place(file, code.co_firstlineno)
+        why = f"{place} has other code: it was edited since, or a hook changed it on import; load it again"
+    elif file.startswith("<"):
+        why = (
+            f"it was compiled from a text, and Python keeps no lines of {file!r}; write it into a file that "
+            "is imported, or put its lines into linecache.cache under the file name that compile() gets"
+        )
+    else:
+        why = f"{file!r} cannot be read; put that file where it was"
+    return f"the source of {name!r} was not found ({why})"
+
+
+def _find_in_lines(code: types.CodeType, lines: list[str], module: dict[str, Any]) -> Source | None:
     if not lines:
         return None
-    found_alone = _find_by_lines(code, lines, module or {})
+    found_alone = _find_by_lines(code, lines, module)
     if found_alone is not None:
         return found_alone
     text = "".join(lines)
@@ -96,9 +128,11 @@ def find_source(code: types.CodeType, module: dict[str, Any] | None = None) -> S
                 return None
     found = [source for source in file.functions.get(code.co_firstlineno, []) if _is_tree_of(source, code)]
     if len(found) > 1:
-        # several lambdas of one line: the columns tell them apart
-        found = [source for source in found if _column_fits(source.node, code)]
-    return found[0] if len(found) == 1 else None
+        # several lambdas of one line: those of equal code mean the same, and the columns tell which it is
+        same = [source for source in found if _compiles_to(source, code, module)]
+        fitting = _choose_by_columns(same or found, code)
+        return fitting or (same[0] if same else None)
+    return found[0] if found else None
 
 
 def _find_by_lines(code: types.CodeType, lines: list[str], module: dict[str, Any]) -> Source | None:
@@ -121,16 +155,24 @@ def _find_by_lines(code: types.CodeType, lines: list[str], module: dict[str, Any
         node = body[0]
         if len(body) > 1 or not isinstance(node, ast.FunctionDef):
             return None
-        source = Source(node, _find_class(code), shared=False)
-        imported = [name for inner in codes for name in inner.co_names if _is_imported(name, module)]
-        # without them, as the compiler does not see those of another cell or statement of a notebook
-        compiled = (
-            compile_function(node, code, source.class_name, imported=names) for names in (imported, [])
-        )
-        same = any(other is not None and _is_same_code(other, code) for other in compiled)
     except (SyntaxError, ValueError, RecursionError):
         return None
-    return source if same and _is_tree_of(source, code) else None
+    source = Source(node, _find_class(code), shared=False)
+    return source if _compiles_to(source, code, module) and _is_tree_of(source, code) else None
+
+
+def _compiles_to(source: Source, code: types.CodeType, module: dict[str, Any]) -> bool:
+    """Whether a tree by itself compiles to the same code."""
+    names = [name for inner in _list_codes(code) for name in inner.co_names if _is_imported(name, module)]
+    # without them, as the compiler does not see those of another cell or statement of a notebook
+    for imported in (names, []) if names else ([],):
+        try:
+            other = compile_function(source.node, code, source.class_name, imported=imported)
+        except (SyntaxError, ValueError, RecursionError):
+            continue
+        if other is not None and _is_same_code(other, code):
+            return True
+    return False
 
 
 def _list_codes(code: types.CodeType) -> list[types.CodeType]:
@@ -165,20 +207,30 @@ def _is_tree_of(source: Source, code: types.CodeType) -> bool:
 
 
 def _is_same_code(a: types.CodeType, b: types.CodeType) -> bool:
-    same = a.co_code == b.co_code and a.co_names == b.co_names and a.co_varnames == b.co_varnames
-    return same and _constants(a) == _constants(b)
+    return _summarize(a) == _summarize(b)
+
+
+def _summarize(code: types.CodeType) -> tuple[Any, ...]:
+    """Return all that a function does, for comparison: without names of its own, and places."""
+    names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+    counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & _REST_FLAGS
+    # the body of a class has its qualified name, which is another one where a function is compiled by itself
+    own = None if code.co_flags & inspect.CO_OPTIMIZED else code.co_qualname
+    constants = [_summarize_constant(each) for each in code.co_consts if own is None or each != own]
+    return code.co_code, code.co_exceptiontable, names, counts, *constants
+
+
+def _summarize_constant(value: object) -> Any:
+    if isinstance(value, types.CodeType):
+        return _summarize(value)
+    # the text tells 0.0 from -0.0, and 1 from True inside of tuples
+    return type(value), sorted(map(repr, value)) if isinstance(value, frozenset) else repr(value)
 
 
 def _has_pytest_names(code: types.CodeType) -> bool:
     return any(local.startswith("@py_") for local in code.co_varnames) or any(
         isinstance(value, types.CodeType) and _has_pytest_names(value) for value in code.co_consts
     )
-
-
-def _constants(code: types.CodeType) -> list[object]:
-    return [
-        (type(value), value) for value in code.co_consts if not isinstance(value, (types.CodeType, frozenset))
-    ]
 
 
 def _arguments(args: ast.arguments) -> list[str]:
@@ -189,7 +241,7 @@ def _arguments(args: ast.arguments) -> list[str]:
 
 def _code_arguments(code: types.CodeType, owner: str | None) -> list[str]:
     count = code.co_argcount + code.co_kwonlyargcount
-    count += bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)
+    count += (code.co_flags & _REST_FLAGS).bit_count()
     prefix = f"_{owner.lstrip('_')}__" if owner else None
     names = []
     for name in code.co_varnames[:count]:
@@ -198,16 +250,20 @@ def _code_arguments(code: types.CodeType, owner: str | None) -> list[str]:
     return names
 
 
-def _column_fits(node: ast.AST, code: types.CodeType) -> bool:
-    columns = [
-        (line, column)
-        for line, _, column, _ in code.co_positions()
-        if line is not None and column is not None
+def _choose_by_columns(sources: list[Source], code: types.CodeType) -> Source | None:
+    """Return the innermost function whose body has all of the columns of the code; None without columns."""
+    # instructions of a function as a whole have an empty place, such as the return of a lambda in Python 3.12
+    spans = [
+        ((line, column), (last or line, end))
+        for line, last, column, end in code.co_positions()
+        if line is not None and column is not None and end is not None and column != end
     ]
-    body = node.body if isinstance(node, ast.Lambda) else node
-    if not columns or not isinstance(body, ast.expr):
-        return False
-    first, last = min(columns[1:] or columns), max(columns)
-    start = (body.lineno, body.col_offset)
-    end = (body.end_lineno or body.lineno, body.end_col_offset or body.col_offset)
-    return start <= first and last <= end
+    fitting = []
+    for source in sources:
+        body = source.node.body
+        if spans and isinstance(body, ast.expr):
+            start = (body.lineno, body.col_offset)
+            end = (body.end_lineno or body.lineno, body.end_col_offset or body.col_offset)
+            if start <= min(spans)[0] and max(stop for _, stop in spans) <= end:
+                fitting.append((start, source))
+    return max(fitting, key=itemgetter(0))[1] if fitting else None

@@ -88,14 +88,16 @@ def is_method(function: object, annotations: Sequence[Any] | None) -> bool:
 def _read_function(function: Callable[..., Any], local_names: Mapping[str, Any], method: bool) -> Signature:
     annotations, names, defaults = [], [], []
     parameters = tuple(inspect.signature(function).parameters.values())
+    who = describe_function(function)
     for parameter in parameters[method:]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ArgumentValueError(
-                f"argument *{parameter.name}: name each argument, or pass arg_type_annotations"
+                f"{who}: argument *{parameter.name}: name each argument, or pass arg_type_annotations"
             )
         if parameter.annotation is parameter.empty:
             raise ArgumentValueError(
-                f"argument {parameter.name!r} has no annotation; write, say, {parameter.name}: Buff[f32]"
+                f"{who}: argument {parameter.name!r} has no annotation; write, say, "
+                f"{parameter.name}: Buff[f32]"
             )
         annotations.append(_evaluate(function, parameter.name, parameter.annotation, local_names))
         names.append(parameter.name)
@@ -118,8 +120,16 @@ def _evaluate(
         return annotation
     except Exception as error:
         raise ArgumentTypeError(
-            f"argument {name!r}: the annotation {annotation!r} does not evaluate: {error}"
+            f"{describe_function(function)}: argument {name!r}: the annotation {annotation!r} does not "
+            f"evaluate: {error}"
         ) from error
+
+
+def describe_function(function: Callable[..., Any]) -> str:
+    """Return what messages call a function that is no kernel yet: its name, and where it is defined."""
+    origin = find_origin(function)
+    name = getattr(function, "__name__", type(function).__name__)
+    return f"{name} ({origin})" if origin else name
 
 
 def _read_closure(function: Callable[..., Any]) -> dict[str, Any]:

@@ -62,7 +62,7 @@ class Launch:
 class BuiltKernel:
     """A compiled kernel: one variant, for one workgroup size.
 
-    `fusible` is what graphs need to fuse its launches, or None. `guard` is what every launch passes after the
+    `fusible` is what graphs need to fuse its launches, or None. `loop_guard` is what every launch passes after the
     arguments, or None (see `shader.loop_guards`).
     """
 
@@ -72,7 +72,7 @@ class BuiltKernel:
     local_size: Extent
     layout: ArgumentLayout
     fusible: Fusible | None = None
-    guard: GuardValues | None = None
+    loop_guard: GuardValues | None = None
 
     def run(self, launch: Launch, probe: tuple[int, Probe] | None = None) -> bool:
         """Launch or record a checked call. Return False if the launcher refused it; nothing happened then.
@@ -80,9 +80,9 @@ class BuiltKernel:
         `probe` goes with the recording of an observed kernel; see `CommandGraph._append_dispatch`.
         """
         call, extent, in_groups = launch.call, launch.extent, launch.in_groups
-        if self.guard is not None:
-            resources = (*call.resources, self.guard.journal)
-            call = replace(call, slots=(*call.slots, *self.guard.slots), resources=resources)
+        if self.loop_guard is not None:
+            resources = (*call.resources, self.loop_guard.journal)
+            call = replace(call, slots=(*call.slots, *self.loop_guard.slots), resources=resources)
         if launch.graph is None:
             return self.launcher.launch(call.slots, extent, in_groups, launch.queue)
         variables = {

@@ -24,7 +24,7 @@ class KernelState:
         The compiled kernel and the source that the attributes `plan` and `source` of the kernel return.
     fast_paths, fast
         The fast path for each option of the launch size, and that for the decorator's option.
-    guard
+    loop_guard
         What launches pass after the arguments, or None.
     """
 
@@ -35,7 +35,7 @@ class KernelState:
         "diagnostics",
         "fast",
         "fast_paths",
-        "guard",
+        "loop_guard",
         "is_searched",
         "primary",
         "shown",
@@ -52,4 +52,4 @@ class KernelState:
         self.fast: FastPath | None = None
         self.fast_paths: dict[str, FastPath] = {}
         self.diagnostics: Diagnostics | None = None
-        self.guard: GuardValues | None = None
+        self.loop_guard: GuardValues | None = None

@@ -53,7 +53,7 @@ class RawProgram:
         """Return True: what the code depends on is unknown."""
         return True
 
-    def guard(self, context: Context, variant: Variant) -> None:
+    def loop_guard(self, context: Context, variant: Variant) -> None:
         """Return that loops are not guarded: what the code does in them is unknown."""
 
     def choose_coarsening(self, context: Context) -> Coarsening:

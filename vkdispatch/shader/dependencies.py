@@ -1,0 +1,545 @@
+"""What a function read from outside while it was traced, and whether that has other values by now.
+
+That is global variables, closures, default values, attributes of modules, classes and objects, and the
+contents of lists, dicts, sets and small arrays, for a function and those that it calls. Bytecode tells what
+is read. A native guard compares it at each call, by identity. Where that fails, it is compared by value.
+"""
+
+import contextlib
+import functools
+import sys
+import threading
+import types
+import uuid
+import warnings
+import weakref
+from collections import deque
+from collections.abc import Callable, Iterable, Sized
+from typing import Any, Generic, TypeGuard, TypeVar
+
+from vkdispatch.base.absent import is_absent
+from vkdispatch.base.errors import KernelWarning
+from vkdispatch.base.host_numpy import np
+from vkdispatch.base.native_module import native
+from vkdispatch.base.record import record
+from vkdispatch.ir.location import is_foreign
+from vkdispatch.rewrite.syntax.bytecode import find_reads
+
+Guard = native.Guard
+_T = TypeVar("_T")
+_Chains = Iterable[tuple[str, ...]]
+
+# The most versions of a kernel that are kept, and the number of traces that causes a warning.
+MOST_VERSIONS = 16
+_MANY_TRACES = 32
+# Larger arrays and containers are compared by identity.
+_MOST_BYTES = 1 << 16
+_MOST_ITEMS = 1000
+_MOST_WATCHES = 1000
+_DEEPEST = 6
+_DEEPEST_OBJECT = 3
+_ATTEMPTS = 3
+_PLAIN = (int, bool, str, bytes, complex, type(None))
+_CONTAINERS = (list, dict, set, frozenset, deque)
+# A value that is used for more than attributes by name.
+_WHOLE: _Chains = ((),)
+_LIBRARIES = frozenset(("vkdispatch", "vkdispatch_native", "numpy", *sys.stdlib_module_names)) - {"__main__"}
+# The functions of users in objects of this package that kernels call, and in those of functools.cache.
+_CARRIED = ("mapping_function", "pyfunc", "__wrapped__")
+
+
+class Identity:
+    """An object compared by identity, and held by a weak reference if possible."""
+
+    __slots__ = ("number", "target")
+
+    def __init__(self, value: Any) -> None:
+        self.number = id(value)
+        try:
+            self.target: Callable[[], Any] = weakref.ref(value)
+        except TypeError:
+            self.target = lambda: value
+
+    def __hash__(self) -> int:
+        return self.number
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Identity):
+            return False
+        mine = self.target()
+        return mine is not None and mine is other.target()
+
+
+def freeze(value: Any, depth: int = 0) -> Any:
+    """Return something hashable that is equal for equal numbers, texts, arrays, and containers of them.
+
+    Other objects are equal to themselves.
+    """
+    kind = type(value)
+    if kind in _PLAIN:
+        return (kind, value)
+    if kind is float:
+        return (kind, value.hex())
+    if isinstance(value, np.generic):
+        return (kind, value.tobytes())
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject and value.nbytes <= _MOST_BYTES:
+        return (kind, value.dtype.str, value.shape, value.tobytes())
+    if depth < _DEEPEST and (not isinstance(value, Sized) or len(value) <= _MOST_ITEMS):
+        if kind in (tuple, list):
+            return (kind, *(freeze(each, depth + 1) for each in value))
+        if kind in (set, frozenset):
+            return (kind, frozenset(freeze(each, depth + 1) for each in value))
+        if kind is dict:
+            items = (freeze(each, depth + 1) for pair in value.items() for each in pair)
+            return (kind, *items)
+        if hasattr(kind, "__dataclass_fields__"):
+            fields = (getattr(value, name, None) for name in kind.__dataclass_fields__)
+            return (kind, *(freeze(each, depth + 1) for each in fields))
+    return Identity(value)
+
+
+@record(eq=False, frozen=False)
+class Versions(Generic[_T]):
+    """The latest versions of a kernel, by the state of what it read. The one used last is at the end."""
+
+    made: dict[Any, _T]
+    traces: int = 0
+
+    def find(self, state: Any) -> _T | None:
+        """Return the version for a state, or None."""
+        version = self.made.pop(state, None)
+        if version is not None:
+            self.made[state] = version
+        return version
+
+    def add(self, state: Any, version: _T, who: str, reason: str) -> None:
+        """Keep a version, and warn if there were many of what messages call `who`."""
+        self.traces += 1
+        if len(self.made) >= MOST_VERSIONS:
+            del self.made[next(iter(self.made))]
+        self.made[state] = version
+        if self.traces == _MANY_TRACES:
+            text = (
+                f"{who} was traced {_MANY_TRACES} times {reason}; make what changes an argument of the kernel"
+            )
+            warnings.warn(text, KernelWarning, stacklevel=4)
+
+
+@record(eq=False)
+class _Watch:
+    """Something that was read: an entry of a dict, an attribute, or the contents of a container or an array.
+
+    `is_name` tells variables from parts of values, which tracing itself may change.
+    """
+
+    kind: str
+    owner: Any
+    name: str | None
+    value: Any
+    is_name: bool
+
+    @property
+    def place(self) -> tuple[int, str | None]:
+        """What tells it from others while the owner lives."""
+        return id(self.owner), self.name
+
+
+def _make_guard(watches: Iterable[_Watch]) -> Guard:
+    kinds: dict[str, list[Any]] = {"entry": [], "attribute": [], "container": [], "array": []}
+    for each in watches:
+        named = (each.owner, each.value) if each.name is None else (each.owner, each.name, each.value)
+        kinds[each.kind].append(named)
+    return Guard(*kinds.values())
+
+
+class Snapshot:
+    """What a function reads now.
+
+    Attributes
+    ----------
+    state
+        The values, for comparison with those of another time.
+    unclear
+        What cannot be compared, as messages say it.
+    """
+
+    def __init__(
+        self, functions: Iterable[types.FunctionType], owner: type | None, ignored: dict[Any, Any]
+    ) -> None:
+        """Look at functions. `owner` is the class of a method; `ignored` are places that are left out."""
+        self._watches: dict[Any, _Watch] = {}
+        self.unclear: dict[str, None] = {}
+        self._ignored = ignored
+        self._state: list[Any] = []
+        self._seen: dict[int, Any] = {}
+        self._names: set[str] = set()
+        self._classes: list[type] = []
+        # The installed packages whose objects are looked into: those of the functions themselves.
+        self._own = {_root_of(each) for each in functions}
+        for function in functions:
+            self._visit_function(function, is_kernel=True)
+        if owner is not None:
+            self._add_class(owner)
+        self._visit_methods()
+        self.state = tuple(self._state)
+
+    @functools.cached_property
+    def guard(self) -> Guard:
+        """A guard, which holds as long as nothing has changed."""
+        return _make_guard(self._watches.values())
+
+    @property
+    def places(self) -> set[Any]:
+        """The places of all that is compared."""
+        return set(self._watches)
+
+    def find_changed(self) -> list[_Watch]:
+        """Return what has changed since."""
+        if self.guard.holds():
+            return []
+        return [each for each in self._watches.values() if not _make_guard([each]).holds()]
+
+    def _watch(self, kind: str, owner: Any, name: str | None, value: Any, is_name: bool = False) -> bool:
+        """Note what is read. Return False if it is ignored."""
+        watch = _Watch(kind, owner, name, value, is_name)
+        if watch.place in self._ignored:
+            return False
+        if watch.place not in self._watches:
+            self._watches[watch.place] = watch
+        return True
+
+    def _is_distant(self, value: Any) -> bool:
+        """Whether a function or class is of a library, or of another installed package than the kernel."""
+        root = _root_of(value)
+        return root in _LIBRARIES or (root not in self._own and _is_installed(root))
+
+    def _is_new(self, value: Any) -> bool:
+        """Whether a value was not visited. It is kept alive, so that its id stays its own."""
+        if id(value) in self._seen:
+            return False
+        self._seen[id(value)] = value
+        return True
+
+    # -- functions
+
+    def _visit_function(self, function: types.FunctionType, *, is_kernel: bool = False) -> None:
+        code, names = function.__code__, function.__globals__
+        self._state.append((code, id(names)))
+        if not self._is_new(function) or is_foreign(code.co_filename) or self._is_distant(function):
+            return
+        reads = find_reads(code)
+        self._names |= reads.names
+        if not is_kernel:
+            for attribute in ("__code__", "__defaults__", "__kwdefaults__"):
+                self._watch("attribute", function, attribute, getattr(function, attribute))
+            self._visit(function.__defaults__, code.co_name)
+            self._visit(function.__kwdefaults__, code.co_name)
+        for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
+            if name in reads.variables and name not in reads.assigned:
+                try:
+                    value = cell.cell_contents
+                except ValueError:  # such as the kernel's own name
+                    continue
+                if self._watch("attribute", cell, "cell_contents", value, is_name=True):
+                    self._visit(value, name, reads.variables[name])
+        for name, chains in reads.variables.items():
+            if name in names and name not in reads.assigned and name not in code.co_freevars:
+                value = names[name]
+                if _is_library(value):
+                    continue
+                if self._watch("entry", names, name, value, is_name=True):
+                    self._visit(value, name, chains)
+
+    def _add_class(self, kind: type) -> None:
+        if kind not in self._classes:
+            self._classes += [each for each in kind.__mro__ if not self._is_distant(each)]
+
+    def _visit_methods(self) -> None:
+        """Visit the methods that may be called by name or by operators, of the classes that were met."""
+        visited: set[tuple[type, str]] = set()
+        while True:
+            waiting = [
+                (kind, name)
+                for kind in dict.fromkeys(self._classes)
+                for name in kind.__dict__
+                if name in self._names or (name.startswith("__") and name.endswith("__"))
+            ]
+            new = [each for each in waiting if each not in visited]
+            if not new:
+                return
+            visited.update(new)
+            for kind, name in new:
+                member = kind.__dict__[name]
+                for function in find_functions(member):
+                    self._visit_function(function)
+                is_value = not name.startswith("__") and not hasattr(type(member), "__get__")
+                if is_value and self._watch("attribute", kind, name, member):
+                    self._visit(member, f"{kind.__name__}.{name}")
+
+    # -- values
+
+    def _visit(self, value: Any, label: str, chains: _Chains = _WHOLE, depth: int = 0) -> None:
+        """Note a value, and what is read through it by these chains of attributes."""
+        kind = type(value)
+        if len(self._watches) >= _MOST_WATCHES:
+            self.unclear[f"more than {_MOST_WATCHES} values"] = None
+            return
+        if kind in _PLAIN or kind is float or isinstance(value, np.generic):
+            self._state.append(freeze(value))
+        elif kind is types.FunctionType:
+            self._visit_function(value)
+        elif kind is types.MethodType:
+            self._visit(value.__func__, label)
+            self._visit(value.__self__, label, _WHOLE, depth + 1)
+        elif isinstance(value, np.ndarray):
+            self._visit_array(value, label)
+        elif kind is tuple or isinstance(value, (tuple, *_CONTAINERS)):
+            self._visit_container(value, label, depth)
+        elif kind is functools.partial:
+            self._visit((value.func, value.args, value.keywords), label, _WHOLE, depth + 1)
+        elif isinstance(value, types.ModuleType):
+            self._state.append(Identity(value))
+            for name, rest in _group(chains).items():
+                if name and not _is_library(value):
+                    found = vars(value).get(name, native.NO_VALUE)
+                    if not _is_library(found) and self._watch(
+                        "entry", vars(value), name, found, is_name=True
+                    ):
+                        self._visit(found, f"{label}.{name}", rest)
+        elif self._is_distant(value if isinstance(value, type) else kind) and not _is_namespace(kind):
+            self._visit_foreign(value, label)
+        else:
+            self._visit_object(value, label, chains, depth)
+
+    def _visit_foreign(self, value: Any, label: str) -> None:
+        self._state.append(Identity(value))
+        own: Any = {}
+        with contextlib.suppress(AttributeError):  # without asking GPU values, which have names of their own
+            own = object.__getattribute__(value, "__dict__")
+        for name in _CARRIED:
+            if isinstance(own.get(name), types.FunctionType):
+                self._visit_function(own[name])
+        root = type(value).__module__.partition(".")[0]
+        if type(value).__hash__ is None and root != "vkdispatch":
+            self.unclear[f"{label} ({type(value).__name__})"] = None
+
+    def _visit_array(self, value: Any, label: str) -> None:
+        if value.dtype.hasobject or value.nbytes > _MOST_BYTES:
+            self._state.append(Identity(value))
+            if value.flags.writeable:
+                self.unclear[f"{label} (an array of {value.nbytes} bytes)"] = None
+        elif self._watch("array", value, None, (value.tobytes(), value.shape, value.dtype)):
+            self._state.append(freeze(value))
+
+    def _visit_container(self, value: Any, label: str, depth: int) -> None:
+        if not self._is_new(value):
+            return
+        if len(value) > _MOST_ITEMS or depth > _DEEPEST:
+            self._state.append(Identity(value))
+            if not isinstance(value, tuple):
+                self.unclear[f"{label} (a {type(value).__name__} of {len(value)} items)"] = None
+            return
+        if isinstance(value, (set, frozenset)):
+            items = tuple(value)
+            if isinstance(value, frozenset) or self._watch("container", value, None, items):
+                self._state.append(freeze(value))
+            return
+        pairs = value.items() if isinstance(value, dict) else ()
+        items = tuple(each for pair in pairs for each in pair) if isinstance(value, dict) else tuple(value)
+        if isinstance(value, tuple) or self._watch("container", value, None, items):
+            self._state.append((type(value), len(items)))
+            for number, item in enumerate(items):
+                self._visit(item, f"{label}[{number}]", _WHOLE, depth + 1)
+
+    def _visit_object(self, value: Any, label: str, chains: _Chains, depth: int) -> None:
+        """Note what is read of a class of the user, or of an instance of one."""
+        is_class = isinstance(value, type)
+        kind = value if is_class else type(value)
+        self._state.append(Identity(value) if is_class else kind)
+        groups = _group(chains)
+        is_whole = "" in groups
+        own = None if is_class else getattr(value, "__dict__", None)
+        for name, rest in groups.items():
+            if name:
+                is_whole |= self._visit_attribute(value, kind, own, name, rest, f"{label}.{name}", depth)
+        if is_whole:
+            self._add_class(kind)
+        if is_class or not is_whole or not self._is_new(value):
+            return
+        if depth > _DEEPEST_OBJECT:
+            self.unclear[f"{label} (a {kind.__name__})"] = None
+            return
+        if isinstance(own, dict):
+            self._visit_container(own, label, depth)
+        for each in kind.__mro__:
+            for name, member in vars(each).items():
+                if isinstance(member, types.MemberDescriptorType):
+                    self._visit_attribute(value, kind, None, name, _WHOLE, f"{label}.{name}", depth)
+
+    def _visit_attribute(
+        self, value: Any, kind: type, own: Any, name: str, rest: _Chains, label: str, depth: int
+    ) -> bool:
+        """Note an attribute. Return whether a function of the class runs, which may read all others."""
+        member = next((vars(each)[name] for each in kind.__mro__ if name in vars(each)), native.NO_VALUE)
+        if isinstance(own, dict) and name in own and not hasattr(type(member), "__set__"):
+            if self._watch("entry", own, name, own[name]):
+                self._visit(own[name], label, rest, depth + 1)
+            return False
+        functions = find_functions(member)
+        for function in functions:
+            self._visit_function(function)
+        if functions:
+            return True
+        found = getattr(value, name, native.NO_VALUE)
+        if found is native.NO_VALUE or getattr(value, name, native.NO_VALUE) is not found:
+            return True  # made anew each time
+        if self._watch("attribute", value, name, found):
+            self._visit(found, label, rest, depth + 1)
+        return False
+
+
+def _group(chains: _Chains) -> dict[str, list[tuple[str, ...]]]:
+    """Return chains of attributes by the first one; "" where there is none."""
+    groups: dict[str, list[tuple[str, ...]]] = {}
+    for chain in chains:
+        groups.setdefault(chain[0] if chain else "", []).append(chain[1:])
+    return groups
+
+
+def _is_library(value: Any) -> bool:
+    """Whether a value is a module of this package, NumPy or the standard library."""
+    return isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in _LIBRARIES
+
+
+def _root_of(value: Any) -> str:
+    """Return the package of a function or class."""
+    module = getattr(value, "__module__", None)
+    return module.partition(".")[0] if isinstance(module, str) else ""
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_installed(root: str) -> bool:
+    file = getattr(sys.modules.get(root), "__file__", None)
+    return file is not None and ("site-packages" in file or "dist-packages" in file)
+
+
+def _is_namespace(kind: type) -> bool:
+    return f"{kind.__module__}.{kind.__name__}" in ("types.SimpleNamespace", "argparse.Namespace")
+
+
+def find_functions(member: Any) -> list[types.FunctionType]:
+    """Return the Python functions that access to a member of a class may call."""
+    if isinstance(member, property):
+        found: list[Any] = [member.fget]
+    elif isinstance(member, functools.cached_property):
+        found = [member.func]
+    else:
+        found = [getattr(member, "__func__", member)]
+    return [each for each in found if isinstance(each, types.FunctionType)]
+
+
+class Dependencies:
+    """What functions depend on. What tracing itself changes is left out."""
+
+    def __init__(self, *functions: types.FunctionType, owner: type | None = None) -> None:
+        """Follow functions; `owner` is the class of a method."""
+        self.functions, self._owner = functions, owner
+        self._ignored: dict[Any, Any] = {}
+
+    def look(self) -> Snapshot:
+        """Return what the functions read now."""
+        return Snapshot(self.functions, self._owner, self._ignored)
+
+    def trace(self, make: Callable[[], _T]) -> tuple[Snapshot, _T]:
+        """Trace by `make`, again if a variable changes meanwhile. Return what was read, and the result."""
+        for attempt in range(_ATTEMPTS):
+            snapshot = self.look()
+            made = make()
+            if not self.ignore_changed(snapshot, names=attempt == _ATTEMPTS - 1):
+                return snapshot, made
+            if not any(each.is_name for each in snapshot.find_changed()):
+                break
+        return self.look(), made
+
+    def ignore_changed(self, snapshot: Snapshot, *, names: bool) -> bool:
+        """Leave out what a trace has changed: parts of values, and variables if `names`."""
+        changed = snapshot.find_changed()
+        self.ignore(each for each in changed if names or not each.is_name)
+        return bool(changed)
+
+    def ignore(self, watches: Iterable[_Watch]) -> None:
+        """Leave these out from now on."""
+        self._ignored.update({each.place: each.owner for each in watches})
+
+
+class Edition:
+    """The version of functions that are traced as parts of kernels, by what they read."""
+
+    def __init__(self, *functions: Any, first: Any) -> None:
+        """Follow functions, as far as they are the user's. `first` stands for the first version."""
+        followed = [each for each in functions if follows(each)]
+        self._dependencies = Dependencies(*followed) if followed else None
+        self._first, self._latest = first, first
+        self._known: Versions[Any] = Versions({})
+        self._guard: Guard | None = None
+        self._snapshot: Snapshot | None = None
+        self._lock = threading.RLock()
+
+    def find(self) -> Any:
+        """Return what is equal for equal versions, and hashable."""
+        if self._dependencies is None or (self._guard is not None and self._guard.holds()):
+            return self._latest
+        with self._lock:
+            snapshot = self._dependencies.look()
+            found = self._known.find(snapshot.state)
+            if found is None:
+                found = uuid.uuid4() if self._known.made else self._first
+            self._use(snapshot, found)
+            return found
+
+    def settle(self) -> None:
+        """Leave out what a trace has changed since the last `find`."""
+        if self._guard is not None and self._dependencies is not None and not self._guard.holds():
+            with self._lock:
+                assert self._snapshot is not None
+                self._dependencies.ignore_changed(self._snapshot, names=False)
+                if not any(each.is_name for each in self._snapshot.find_changed()):
+                    self._use(self._dependencies.look(), self._latest)
+
+    def _use(self, snapshot: Snapshot, version: Any) -> None:
+        made = self._known.made
+        made[snapshot.state] = version
+        if len(made) > MOST_VERSIONS:
+            del made[next(iter(made))]
+        if self._snapshot is None and snapshot.unclear and self._dependencies is not None:
+            function = self._dependencies.functions[0]
+            warn_unnoticed(function, function.__name__, snapshot)
+        self._snapshot, self._guard, self._latest = snapshot, snapshot.guard, version
+
+
+def follows(function: Any, owner: type | None = None) -> TypeGuard[types.FunctionType]:
+    """Whether a function, perhaps of a class, is one of the user's that may read something from outside."""
+    if not isinstance(function, types.FunctionType) or is_absent(native):
+        return False
+    code, names = function.__code__, function.__globals__
+    if is_foreign(code.co_filename):
+        return False
+    return owner is not None or bool(code.co_freevars) or _reads_globals(code, names)
+
+
+def _reads_globals(code: types.CodeType, names: dict[str, Any]) -> bool:
+    """Whether a function reads a global variable that is no module of a library: most kernels do not."""
+    return any(name in names and not _is_library(names[name]) for name in code.co_names) or any(
+        _reads_globals(each, names) for each in code.co_consts if isinstance(each, types.CodeType)
+    )
+
+
+def warn_unnoticed(function: Callable[..., Any], who: str, snapshot: Snapshot) -> None:
+    """Warn of what cannot be compared."""
+    code, found = function.__code__, list(snapshot.unclear)
+    named = ", ".join(found[:3]) + (f" and {len(found) - 3} others" if len(found) > 3 else "")
+    text = (
+        f"{who}: changes of {named} are not noticed after the trace: pass them as arguments, or make them "
+        "tuples or read-only arrays"
+    )
+    warnings.warn_explicit(text, KernelWarning, code.co_filename, code.co_firstlineno)
