@@ -16,7 +16,8 @@ class ShaderFlags(IntFlag):
     NO_SUBGROUP_OPS omits the GLSL extension lines, NO_PRINTF all prints, and NO_EXEC_BOUNDS the test that
     makes invocations beyond the execution size do nothing. With PYTHON_DIVISION `//` and `%` follow Python
     instead of GLSL, for floats too: quotients are rounded down, and remainders have the sign of the divisor.
-    PRECISE_MATH computes float32 mathematical functions to full float32 accuracy on any device.
+    PRECISE_MATH computes float32 mathematical functions to full float32 accuracy on any device, and rounds
+    each operation of floats as it is written.
     """
 
     NONE = 0

@@ -82,7 +82,8 @@ def shader(  # noqa: PLR0913 - public, the signature of 0.1.0 and more
         Whether functions of float32 and float16 such as `vc.sin`, `vc.exp` and `vc.pow` are computed to a few
         units in the last place over their whole range, instead of by the device's own functions, which are
         faster and may be inaccurate (Vulkan requires of `sin` an absolute error below 2**-11 between -pi and
-        pi). Functions of float64 always are.
+        pi). Functions of float64 always are. It also keeps the order of the kernel's additions,
+        multiplications and divisions, and each of them rounds; see `vc.precise`.
 
     Raises
     ------

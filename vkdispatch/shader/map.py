@@ -95,7 +95,8 @@ class MappingFunction(Referenced, Listed):
     mapping_function
         The Python function.
     precise_math
-        Whether its mathematical functions are the precise ones, whatever kernel it is part of.
+        Whether its mathematical functions are the precise ones and its result rounds as it is written,
+        whatever kernel it is part of.
     """
 
     buffer_types: list[Any]
@@ -269,8 +270,9 @@ def map(
         Annotations used instead of the function's own.
     precise_math
         Whether functions of float32 and float16 such as `vc.sin` are computed as in a kernel with
-        `precise_math`, in this map and in the functions that it calls, whatever kernel it is part of. False
-        leaves that to the kernel. The kernels of functions on arrays use the device's own.
+        `precise_math`, in this map and in the functions that it calls, whatever kernel it is part of, and
+        each operation that the result is made of rounds. False leaves that to the kernel. The kernels of
+        functions on arrays use the device's own.
 
     Raises
     ------

@@ -95,9 +95,10 @@ def new_complex_register(*args: Any, var_name: str | None = None) -> ShaderVaria
 def precise(x: Any) -> Any:
     """Compute a value as it is written: each operation rounds, so that all devices give the same bits.
 
-    Devices may otherwise take a product and a sum together, and round once. It holds for all that x is made
-    of, in this kernel; of sums, differences and products that is (those of float32 and float64 round alike
-    everywhere; quotients, roots and functions do not). Returns a register. A number is returned as it is.
+    Devices may otherwise take a product and a sum together, and round once, or take (x + c) - c for x. It
+    holds for all that x is made of, in this kernel; `precise_math=True` does the same for a whole kernel. Of
+    operations these are sums, differences and products (those of float32 and float64 round alike everywhere;
+    quotients, roots and functions do not). Returns a register. A number is returned as it is.
 
     Raises TypeError or ValueError for what is neither, RuntimeError outside tracing.
     """
