@@ -160,6 +160,22 @@ class ItemArray:
     def __bool__(self) -> bool:
         raise located(ArgumentValueError, f"{self._noun} has no truth value")
 
+    def _refuse(self, *_: object) -> NoReturn:
+        raise located(
+            ArgumentTypeError, f"{self._noun} is no number; compute with its items, as in a[k] += 1"
+        )
+
+    __eq__ = __lt__ = __le__ = __gt__ = __ge__ = __neg__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = _refuse
+    __truediv__ = __rtruediv__ = __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = _refuse
+    __hash__ = object.__hash__
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            # Python looks for protocols this way
+            raise AttributeError(name)
+        raise located(ComponentError, f"{self._noun} has no attribute {name!r}; its items may: a[k].{name}")
+
     @property
     def _noun(self) -> str:
         """What messages call it."""
@@ -372,6 +388,13 @@ class _Fields:
 
     def __bool__(self) -> bool:
         raise located(ArgumentValueError, f"a {self._vd_owner.__name__} has no truth value")
+
+    def __eq__(self, other: object) -> bool:
+        raise located(
+            ArgumentTypeError, f"a {self._vd_owner.__name__} is not compared as a whole; compare its fields"
+        )
+
+    __hash__ = object.__hash__
 
 
 class StructurePlace(_Fields):
