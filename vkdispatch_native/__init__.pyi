@@ -1120,6 +1120,7 @@ PLACE: str
 def serve_expressions(
     *,
     package: str,
+    oversized: type[Exception],
     allocate: Callable[..., Any],
     wrap: Callable[..., Any],
     evaluate: Callable[[Any], View],
@@ -1131,6 +1132,7 @@ def serve_expressions(
     """Set what expressions call.
 
     package: the folder whose frames are no lines of programs.
+    oversized: the error of shapes with more elements than any memory.
     allocate, wrap: return a `vd.Buffer` of a shape and dtype; on a context, memory, shape and dtype.
     evaluate: computes a node and returns its view.
     lock: is held while nodes are computed.

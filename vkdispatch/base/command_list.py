@@ -51,7 +51,7 @@ class CommandList(Handle):
         TypeError
             An argument is of the wrong type.
         ValueError
-            `blocks` are not three ints within the device's limits. With a 0 among them, nothing is appended.
+            `blocks` are not three positive ints within the device's limits.
         RuntimeError
             A binding is empty, or an object was destroyed.
         """
@@ -70,8 +70,6 @@ class CommandList(Handle):
             raise ArgumentValueError("descriptor_set: it belongs to a plan with other bindings")
         groups = self._parse_blocks(blocks)
         bindings = descriptor_set.bindings()
-        if 0 in groups:
-            return
 
         def record() -> None:
             try:
@@ -89,8 +87,8 @@ class CommandList(Handle):
         except (TypeError, ValueError):
             raise ArgumentValueError(f"blocks: expected three ints, got {blocks!r}") from None
         limit = self.context.max_workgroup_count
-        if any(not 0 <= count <= most for count, most in zip((x, y, z), limit, strict=True)):
-            raise ArgumentValueError(f"blocks: expected 0 to {limit} workgroups, got {(x, y, z)}")
+        if any(not 1 <= count <= most for count, most in zip((x, y, z), limit, strict=True)):
+            raise ArgumentValueError(f"blocks: expected 1 to {limit} workgroups, got {(x, y, z)}")
         return (x, y, z)
 
     @internal

@@ -229,7 +229,7 @@ class CommandGraph(CommandList):
         exec_limits
             Invocations along x, y and z; those beyond return at once.
         blocks
-            Workgroups along x, y and z. With a 0 among them, nothing is appended.
+            Workgroups along x, y and z.
         bound_buffers, bound_samplers
             The resources and their bindings. The members named by `shape_name` get the buffers' shapes.
         uniform_values, pc_values
@@ -266,8 +266,6 @@ class CommandGraph(CommandList):
                 raise ArgumentValueError(
                     f"{shader_description.name}: pc_values: {variable!r} was bound by another graph"
                 )
-        if 0 in groups:
-            return
         bound = BoundPlan(plan, descriptors.bindings(uniform_binding), uniform_binding)
         slots: dict[str, list[tuple[int, DType]]] = {}
         for variable, slot in variables:
