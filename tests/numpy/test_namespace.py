@@ -93,7 +93,7 @@ def test_arrays_are_reached_by_the_package() -> None:
     with pytest.raises(AttributeError, match="has no attribute '__nothing__'"):
         getattr(vnp, "__nothing__")  # noqa: B009
     with pytest.raises(TypeError, match=r"vnp\.asarray"):
-        vd.Array(3)
+        vd.Array(2, np.float64, np.zeros(2))  # type: ignore[arg-type]
 
 
 def test_arrays_load_when_they_are_asked_for(run_python: Any) -> None:

@@ -111,9 +111,10 @@ def _parameter(
             raise ArgumentValueError(f"{name}: expected {wanted}, got {value!r}")
         return asarray(data)
     if isinstance(value, Array):
-        if least is not None:
-            _check_later(_is_bad(value, least, is_open, most), name, wanted)
-        return value
+        if least is None:
+            return value
+        good = 0.5 if most is not None and most <= 1 else least + 1
+        return _replace_bad(value, _is_bad(value, least, is_open, most), good, name, wanted)
     if isinstance(value, complex) or not isinstance(value, (int, float, np.number, np.ndarray)):
         raise ArgumentTypeError(f"{name}: expected a real number or an array, got {value!r}")
     number = float(value)
@@ -139,6 +140,12 @@ def _check_later(bad: Array, name: str, wanted: str) -> None:
     if bad.size:
         view = evaluate(value_of(choose(bad, -1, 0).astype(np.int32)))
         note_bad_starts("random", as_buffer(view, (view.size,)), name=name, wanted=wanted)
+
+
+def _replace_bad(value: Any, bad: Array, good: Any, name: str, wanted: str) -> Array:
+    """Check a parameter, and return it with a good number for bad ones, of which a loop might not end."""
+    _check_later(bad, name, wanted)
+    return choose(bad, good, value)
 
 
 def _count(value: Any, name: str, most: int | None = None) -> Any:
@@ -316,7 +323,8 @@ class Generator:
             outside = [
                 (each < bounds.min) | (each > bounds.max) for each in limits if isinstance(each, Array)
             ]
-            _check_later(sum(outside, first > end), "low, high", f"ranges of {kind} that are not empty")
+            wrong = sum(outside, first > end)
+            end = _replace_bad(end, wrong, first, "low, high", f"ranges of {kind} that are not empty")
         drawn = draw_integers(self._seed(), first, end, _parse_size(size, first, end), wide)
         return drawn.astype(kind, copy=False)
 
@@ -767,7 +775,7 @@ class Generator:
         good, bad = _count(ngood, "ngood", _MOST_THINGS - 1), _count(nbad, "nbad", _MOST_THINGS - 1)
         sample = _count(nsample, "nsample")
         if any(isinstance(each, Array) for each in (good, bad, sample)):
-            _check_later(good + bad < sample, "nsample", "no more than ngood + nbad")
+            sample = _replace_bad(sample, good + bad < sample, 0, "nsample", "no more than ngood + nbad")
         elif good + bad < sample:
             raise ArgumentValueError(f"nsample: {nsample} of {ngood} + {nbad} were asked for")
         return draw_hypergeometric(self._seed(), good, bad, sample, _parse_size(size, good, bad, sample))
