@@ -467,6 +467,8 @@ class Draft(Sketch):
         if not isinstance(right, (np.ndarray, np.generic)):
             right = np.zeros(self._first.shape)
         kind, shape, how = name_of(right.dtype), right.shape, self.below(20)
+        if "cum" in self.program.function:
+            how %= 14  # NumPy 2.4 reads and writes outside of an `out` of another shape
         if how >= 16 and "x" in self._arguments:
             return str(self.pick(["x", "x[::-1]", "a"]))
         if how == 15:
@@ -584,7 +586,7 @@ def _differs(actual: Any, right: Any, program: Program, names: dict[str, Any], r
             actual, Expected(right, name_of(right.dtype), _bound(right, program, names) if rounds else None)
         )
         return wrong or _differs_in_sign(actual, right, program)
-    if type(actual) is not type(right) or not (actual == right or actual != actual):
+    if not isinstance(actual, type(right)) or not (actual == right or actual != actual):
         return f"{_short(actual)} in place of {_short(right)}"
     return None
 
