@@ -15,6 +15,7 @@ import argparse
 import functools
 import json
 import os
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -141,10 +142,20 @@ class Calls(Worker):
         return task, verdict, cause, text
 
     def judge_crash(self, task: Task, status: str) -> tuple[Task, str, str, str]:
-        return task, CRASHED, f"{task[2]}: crash, {status}", shown(task, self._tool)
+        return task, CRASHED, f"{task[2]}: crash, {status}", self._show_apart(task)
 
     def judge_hang(self, task: Task) -> tuple[Task, str, str, str]:
-        return task, HUNG, f"{task[2]}: hangs", shown(task, self._tool)
+        return task, HUNG, f"{task[2]}: hangs", self._show_apart(task)
+
+    def _show_apart(self, task: Task) -> str:
+        """Return the call of a task, written by another process: this one must not end as well."""
+        options = ["--show", "--count=1", f"--seed={task[0]}", f"--only={task[2]}"]
+        command = [sys.executable, "-m", self._tool.module, *options]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        except subprocess.TimeoutExpired:
+            return "hangs already when it is written"
+        return done.stdout or f"ends when it is written, exit status {done.returncode}"
 
 
 def _show(choices: Choices, function: str) -> str:

@@ -196,6 +196,7 @@ def test_requirements_of_memory() -> None:
         r = m.require(x.T, None, ["FORTRAN", "OWNDATA"]).flags.f_contiguous
         r = m.require(x.T, None, "C").flags.c_contiguous
         m.require(x, None, ["C", "F"])
+        r = np.isfortran(x.T), x.flags.fnc, x.T.flags.forc, x[::2].flags.carray, x.T.flags.farray
         r = m.asarray_chkfinite(x), m.asarray_chkfinite([1, 2], np.float32)
         m.asarray_chkfinite([1, np.nan])
         m.asarray_chkfinite(x / 0)

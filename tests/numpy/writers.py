@@ -598,7 +598,7 @@ SPECIAL: Table = table(
     "m.special.",
     ulps=64,
     scale="1",
-    fills=TAME,
+    fills=("small", "normal", "few", "flags"),
 )
 
 FAMILIES: dict[str, Table] = {

@@ -128,7 +128,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     Array([10,  1, 20,  3], dtype=int64)
     """
     target = _target(a, "a")
-    places = reshape(to_index(ind), -1)
+    places, data = reshape(to_index(ind), -1), to_elements(v, target.dtype, "v")
     if places.size == 0:
         return
     if target.size == 0:
@@ -143,7 +143,7 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
         places = choose(places < 0, places + target.size, places)
         # what is out of bounds stays so along the first axis of an array that is not contiguous
         places = choose(places < 0, np.iinfo(np.int64).max // 2, places.astype(np.int64))
-    _write_flat(target, places, v)
+    _write_flat(target, places, data)
 
 
 def put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None) -> None:
