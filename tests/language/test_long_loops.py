@@ -331,7 +331,7 @@ def test_short_loops_stay_as_they_are() -> None:
 
     expected = sum(j ^ k ^ 5 for j in range(200) for k in range(100))
     assert _compute(short, 5) == [expected] * 3
-    assert all(built.guard is None for built in short._built.values())
+    assert all(built.loop_guard is None for built in short._built.values())
 
 
 def test_limit_is_measured_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:

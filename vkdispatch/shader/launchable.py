@@ -225,7 +225,7 @@ class LaunchableKernel:
         call = add_constants(call, self.constants, context)
         extent = self.compute_extent(size, values)
         if 0 in extent:
-            return  # of no invocations: nothing to launch or to record
+            return True  # of no invocations: nothing to launch or to record
         if self._is_auto and not state.is_searched:
             state = self._use_stored_size(extent, context)
         local_size = self.choose_group(size.in_groups, context, state)
