@@ -62,8 +62,8 @@ class Launch:
 class BuiltKernel:
     """A compiled kernel: one variant, for one workgroup size.
 
-    `fusible` is what graphs need to fuse its launches, or None. `loop_guard` is what every launch passes after
-    the arguments, or None (see `shader.loop_guards`).
+    `fusible` is what graphs need to fuse its launches, or None. `loop_guard` is what launches pass after the
+    arguments, or None (see `shader.loop_guards`).
     """
 
     plan: ComputePlan
