@@ -13,6 +13,7 @@ from vkdispatch.passes.diagnostics import Checks
 from vkdispatch.passes.widen import widen
 from vkdispatch.shader.arguments.slots import Slot
 from vkdispatch.shader.launch.build import KernelSource, build_kernel
+from vkdispatch.shader.launch.features import without_float_atomics
 from vkdispatch.shader.launch.launcher import BuiltKernel
 from vkdispatch.shader.launch.size import Extent
 from vkdispatch.shader.launch.variants import UNCOARSENED, Coarsening, choose_coarsening
@@ -92,7 +93,9 @@ class TracedProgram:
             if variant.wide and not description.kernel.wide:
                 bounded = not keeps_workgroups(description.kernel)
                 description = replace(description, kernel=widen(description.kernel, bounded=bounded))
-            guards[variant.wide] = guard_loops(description, context)
+            # atomics that the device lacks become loops
+            kernel = without_float_atomics(description.kernel, context.device_infos)
+            guards[variant.wide] = guard_loops(replace(description, kernel=kernel), context)
         return guards[variant.wide]
 
     def _observe(self, variant: Variant) -> ShaderDescription:

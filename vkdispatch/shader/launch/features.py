@@ -174,8 +174,7 @@ def without_float_atomics(kernel: Kernel, devices: Sequence[DeviceInfo]) -> Kern
 
     def lacks(function: str, kind: DType, shared: bool) -> bool:
         feature = find_atomic_feature(function, kind, shared=shared)
-        # llvmpipe would end the loops early, and lacks only those of float64
-        return any(feature not in info.features and not info.is_llvmpipe() for info in devices)
+        return any(feature not in info.features for info in devices)
 
     return replace_float_atomics(kernel, lacks)
 
