@@ -1,7 +1,7 @@
 """How elements lie in memory: views as other dtypes, and flags."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import empty, zeros
@@ -42,13 +42,11 @@ class Flags(NamedTuple):
             )
         return getattr(self, lower)
 
-    if not TYPE_CHECKING:
-
-        def __getattr__(self, name: str) -> bool:
-            """Return a combination of flags that NumPy has: `forc`, `fnc`, `behaved`, `carray`, `farray`."""
-            if name in _COMBINATIONS:
-                return _COMBINATIONS[name](self)
-            raise AttributeError(f"flags: no flag {name!r}")
+    def __getattr__(self, name: str) -> bool:
+        """Return a combination of flags that NumPy has: `forc`, `fnc`, `behaved`, `carray`, `farray`."""
+        if name in _COMBINATIONS:
+            return _COMBINATIONS[name](self)
+        raise AttributeError(f"flags: no flag {name!r}")
 
 
 _COMBINATIONS: dict[str, Callable[[Flags], bool]] = {
