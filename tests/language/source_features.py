@@ -29,7 +29,6 @@ class Features(Statements):
             ("atomics", 4, self._atomic),
             ("subgroups", 4, self._subgroup),
             ("loops", 3, self._long_loop),
-            ("loops", 2, self._loop_at_limit),
             ("stores", 8, self._stores),
         ]
         return rules + [(weight, rule) for feature, weight, rule in of_kernels if self.has(feature)]
@@ -327,31 +326,6 @@ class Features(Statements):
                 )
         target = self.declared(Value((), INT, 0, 1000))
         return Line([[f"{target} = vc.subgroup_shuffle(", whole, ", vc.subgroup_invocation_id())"]])
-
-    def _loop_at_limit(self, depth: int) -> Statement | None:
-        """A loop whose counter comes near the limit of its type, or, rarely, of more than 65,535 rounds."""
-        targets = [each for each in self.scope.assignable if each.types in (INT, NATURAL)]
-        if not targets or self.loops:
-            return None
-        target, name = self.random.choice(targets), self.fresh("n")
-        bound = self.signed(self.remainder(self.integer(1), 5))
-        first: Parts = ["range(2147483640 + ", bound, ", 2147483647)"]
-        last: Parts = ["range(-2147483640 - ", bound, ", -2147483648, -1)"]
-        items = self.pick(
-            first,
-            last,
-            ["reversed(", *first, ")"],
-            ["reversed(", *last, ")"],
-            ["vc.range(2147483633, 2147483645, 3)"],
-            [f"range({self.pick(65_600, 70_000)} + ", bound, ")"] if self.chance(0.1) else first,
-        )
-        step = Value((f"(({name} if {name} >= 0 else -1 - {name}) % 7)",), NATURAL, 0, 6)
-        with self.nested(), self.divergent(loop=True):
-            changed = self.coerced(self.binary("+", target, step), target)
-            body: list[Statement] = [Line([[f"{target} = ", changed]])]
-            if self.chance(0.3):
-                body.append(self._jump(0))
-        return Block([Clause([f"for {name} in ", *items, ":"], body)])
 
     def _long_loop(self, depth: int) -> Statement | None:
         targets = [each for each in self.scope.assignable if each.types in (INT, NATURAL)]

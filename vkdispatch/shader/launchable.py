@@ -386,7 +386,7 @@ class LaunchableKernel:
                 state.diagnostics = Diagnostics(context, prints=instrumented.prints)
             return kernel
         # Fusing reads recorded arguments in the layout of the plain form.
-        if program.kernel is None or variant.addressed or loop_guard is not None:
+        if program.kernel is None or variant.addressed:
             return kernel
         fusible = _RecordedKernel(
             program.description,

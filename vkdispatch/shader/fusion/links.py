@@ -144,7 +144,8 @@ def make_link(launch: Launch) -> Link | None:
     reach = _find_reach(kernel.description, (x, y, z), values)
     if reach is None:
         return None
-    bound = dict(zip(kernel.resources, launch.resources, strict=True))
+    # a journal of errors may follow the kernel's own
+    bound = dict(zip(kernel.resources, launch.resources, strict=False))
     keys = _find_keys(kernel, bound)
     return Link(launch, kernel, reach, (x, y, z), bound, keys, _find_uses(reach, bound))
 
