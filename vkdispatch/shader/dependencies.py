@@ -10,7 +10,6 @@ import functools
 import sys
 import threading
 import types
-import uuid
 import warnings
 import weakref
 from collections import deque
@@ -493,7 +492,7 @@ class Edition:
             snapshot = self._dependencies.look()
             found = self._known.find(snapshot.state)
             if found is None:
-                found = uuid.uuid4() if self._known.made else self._first
+                found = object() if self._known.made else self._first
             self._use(snapshot, found)
             return found
 
