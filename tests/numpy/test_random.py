@@ -128,10 +128,10 @@ def test_ends_of_parameters() -> None:
 
 def test_integers_of_several_ranges() -> None:
     rng = vnp.random.default_rng(4)
-    found = rng.integers(vnp.asarray([[0], [10], [-5]]), [3, 20], (4000, 3, 2), np.int16, endpoint=True)
+    found = rng.integers(vnp.asarray([[0], [3], [-5]]), [3, 20], (4000, 3, 2), np.int16, endpoint=True)
     assert found.dtype == np.int16
     values = found.numpy()
-    assert (values.min(0) == [[0, 0], [4, 10], [-5, -5]])[:, 1].all()
+    assert (values.min(0) == [[0, 0], [3, 3], [-5, -5]])[:, 1].all()
     assert (values.max(0)[:, 1] == 20).all()
     assert abs(values[:, 2].mean(0) - [-1, 7.5]).max() < 0.5
     assert distance(rng.integers([5], [12], 5000)[:], stats.randint(5, 12)) < 2.2
@@ -191,7 +191,8 @@ def test_draws_of_several_numbers() -> None:
     assert rng.poisson(vnp.asarray([[0.0], [1e6]]), (2, 3)).numpy().sum(1)[0] == 0
     # parameters that are no numbers end as well
     assert rng.gamma(vnp.asarray([np.nan, np.inf, 1.0])).shape == (3,)
-    assert rng.binomial(vnp.asarray([np.nan, np.inf, 5]), vnp.asarray([0.5, 0.5, np.nan])).shape == (3,)
+    with pytest.raises(ValueError, match="n: expected"):
+        rng.binomial(vnp.asarray([np.nan, np.inf, 5]), 0.5).numpy()
 
 
 def test_sizes_and_dtypes() -> None:
