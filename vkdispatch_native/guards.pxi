@@ -56,29 +56,88 @@ def _find_fields():
 
 _find_fields()
 
+# Where dicts have a number that every change renews, or 0: while it stays, no entry need be compared. Not in the stable
+# ABI, and not in every Python, so it is tried out.
+cdef size_t _version_offset = 0
+
+
+cdef inline uint64_t _version_at(PyObject* owner, size_t offset) noexcept:
+    return (<uint64_t*>(<char*>owner + offset))[0]
+
+
+def _find_versions():
+    global _version_offset
+    cdef size_t offset = 3 * sizeof(void*)  # behind the header and the count of entries
+    cdef dict tried = {"name": 1000}
+    cdef int i
+    if <size_t>dict.__basicsize__ < offset + sizeof(uint64_t):
+        return
+    seen = {_version_at(<PyObject*>tried, offset)}
+    for i in range(300):
+        if i % 3 == 0:
+            tried["name"] = i
+        elif i % 3 == 1:
+            tried["other"] = i
+        else:
+            del tried["other"]
+        version = _version_at(<PyObject*>tried, offset)
+        if version in seen or tried["name"] < 0 or version != _version_at(<PyObject*>tried, offset):
+            return
+        seen.add(version)
+    _version_offset = offset
+
+
+_find_versions()
+
 
 @cython.final
 cdef class _Snapshot:
-    cdef vector[Watch] watches
+    cdef vector[Watch] entries
+    cdef vector[Watch] watches  # all others
+    cdef vector[uint64_t] versions  # of the dicts of the entries when they were last compared
+    cdef vector[PyObject*] dicts
     cdef list kept
 
     cdef int add(self, WatchKind kind, object owner, object key, PyObject* value, size_t offset=0) except -1:
         cdef Watch watch
         watch.kind, watch.owner, watch.key = kind, <PyObject*>owner, <PyObject*>key
         watch.value, watch.offset = value, offset
-        self.watches.push_back(watch)
         self.kept.append((owner, key))
+        if kind != ENTRY_WATCH:
+            self.watches.push_back(watch)
+            return 0
+        self.entries.push_back(watch)
+        if _version_offset and (self.dicts.empty() or self.dicts.back() != watch.owner):
+            self.dicts.push_back(watch.owner)
+            self.versions.push_back(0)  # not compared yet
         return 0
+
+    cdef bint holds_entries(self) except -1:
+        cdef Watch* watch
+        cdef size_t i
+        cdef bint is_known = not self.dicts.empty()
+        for i in range(self.dicts.size()):
+            if _version_at(self.dicts[i], _version_offset) != self.versions[i]:
+                is_known = False
+                break
+        if is_known:
+            return True
+        for i in range(self.entries.size()):
+            watch = &self.entries[i]
+            if PyDict_GetItemWithError(<object>watch.owner, <object>watch.key) != watch.value:
+                return False
+        for i in range(self.dicts.size()):
+            self.versions[i] = _version_at(self.dicts[i], _version_offset)
+        return True
 
     cdef bint holds(self) except -1:
         cdef Watch* watch
         cdef size_t i
+        if not self.holds_entries():
+            return False
         for i in range(self.watches.size()):
             watch = &self.watches[i]
-            if watch.kind == ENTRY_WATCH:
-                if PyDict_GetItemWithError(<object>watch.owner, <object>watch.key) != watch.value:
-                    return False
-            elif watch.kind == FIELD_WATCH:
+            if watch.kind == FIELD_WATCH:
                 if (<PyObject**>(<char*>watch.owner + watch.offset))[0] != watch.value:
                     return False
             elif not _is_unchanged(watch):
@@ -139,7 +198,7 @@ cdef class Guard:
         return self.snapshot.holds()
 
     def __len__(self):
-        return self.snapshot.watches.size()
+        return self.snapshot.entries.size() + self.snapshot.watches.size()
 
 
 cdef _Snapshot _take_snapshot(entries, attributes, containers, arrays):
