@@ -117,11 +117,10 @@ def _floored_quotient(a: Expr, b: Expr) -> Expr:
     # devices may return 0 for quotients by the largest numbers
     scale = ex.select(ex.compare(">", ex.absolute(b), 1e36), ex.literal(0.0625, a.dtype), 1.0)
     whole = ex.divide(ex.multiply(ex.add("-", a, rest), scale), ex.multiply(b, scale))
-    whole = ex.add("-", whole, ex.select(_signs_differ(rest, b), ex.literal(1.0, a.dtype), 0.0))
-    floor = ex.call("floor", a.dtype, whole)
-    above = ex.compare(">", ex.add("-", whole, floor), 0.5)
-    quotient = ex.select(above, ex.add("+", floor, 1.0), floor)
-    quotient = ex.select(ex.compare("==", whole, 0), ex.copy_sign(whole, plain), quotient)
+    # a multiple of b over b, which the device's division may miss by a little
+    whole = ex.call("roundEven", a.dtype, whole)
+    quotient = ex.add("-", whole, ex.select(_signs_differ(rest, b), ex.literal(1.0, a.dtype), 0.0))
+    quotient = ex.select(ex.compare("==", quotient, 0), ex.copy_sign(quotient, plain), quotient)
     return ex.select(ex.compare("==", b, 0), plain, quotient)
 
 
