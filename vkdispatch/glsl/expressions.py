@@ -20,6 +20,7 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.structures import strides_along
 from vkdispatch.glsl import emulation
+from vkdispatch.glsl.helpers import narrows_float
 from vkdispatch.glsl.lanes import goes_by_lanes, write_by_lanes
 from vkdispatch.glsl.literals import literal_text
 from vkdispatch.glsl.names import Names
@@ -51,7 +52,7 @@ from vkdispatch.ir import (
     root_of,
     split_array_indices,
 )
-from vkdispatch.ir.own_functions import HALF_OF_DOUBLE
+from vkdispatch.ir.own_functions import HALF_OF_DOUBLE, HALF_OF_FLOAT
 from vkdispatch.ir.variant import emulates
 
 
@@ -406,6 +407,8 @@ def _construct(expr: Expr, names: Names) -> tuple[str, int]:
 def _rounded(arg: Expr, kind: DType, names: Names) -> str:
     """Write a part of a value whose components have a type; what is float64 becomes it by rounding once."""
     text = full_text(arg, names)
+    if kind is float16 and names.rounds_halves and narrows_float(arg):
+        return f"{HALF_OF_FLOAT}({text})"
     if component_type(arg.dtype) is not float64 or is_matrix(arg.dtype):
         return text
     if kind is float16:

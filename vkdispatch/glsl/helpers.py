@@ -3,22 +3,34 @@
 `Op.CALL` calls them as it calls GLSL's functions. A kernel that calls one gets its definition before `main`.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
-from vkdispatch.base.dtype import component_count, component_type, float16, float64, is_scalar, to_vector
+from vkdispatch.analyses.contents import contents, resource_access
+from vkdispatch.base.dtype import (
+    component_count,
+    component_type,
+    float16,
+    float32,
+    float64,
+    is_matrix,
+    is_scalar,
+    to_vector,
+)
 from vkdispatch.glsl.emulation import is_emulated_long
-from vkdispatch.ir import Expr, Op
+from vkdispatch.ir import Expr, Kernel, Op, Storage, is_place, root_of
 from vkdispatch.ir.attributes import COMPONENTS
 from vkdispatch.ir.own_functions import (
     DOUBLE,
     DOUBLE_REMAINDER,
     FLOAT_REMAINDER,
     HALF_OF_DOUBLE,
+    HALF_OF_FLOAT,
     INTEGER_POWER,
     SINGLE,
     UMUL_HIGH,
     WRAPPED,
 )
+from vkdispatch.ir.variant import FLOAT16
 
 
 def _integer_power(kind: str) -> str:
@@ -128,9 +140,46 @@ float16_t half_of_double(double x) {{
 }
 
 
-def helper_lines(expressions: Iterable[Expr], lacks: frozenset[str]) -> list[str]:
+# A zero is added that drivers do not know to be one.
+_HALF_OF_FLOAT = """
+float16_t half_of_float(float x) {
+    return unpackFloat2x16(packFloat2x16(f16vec2(float16_t(x), 0.0hf)) | gl_NumWorkGroups.z >> 31).x;
+}
+"""
+
+
+def narrows_float(arg: Expr) -> bool:
+    """Whether a part of a value of halves is one of float32 that has to be rounded."""
+    return component_type(arg.dtype) is float32 and arg.op is not Op.LITERAL and not is_matrix(arg.dtype)
+
+
+def rounds_halves(kernel: Kernel, lacks: frozenset[str]) -> bool:
+    """Whether a kernel makes halves of float32 and float32 of what may be such halves.
+
+    NVIDIA's driver takes `float(float16_t(x))` for `x`, by any way that it can follow.
+    """
+    if FLOAT16 in lacks:
+        return False
+    written = resource_access(kernel).writes
+    makes = [each for each in contents(kernel).expressions if each.op is Op.CONSTRUCT]
+    narrowed = any(
+        component_type(each.dtype) is float16 and any(map(narrows_float, each.args)) for each in makes
+    )
+    widened = (arg for each in makes if component_type(each.dtype) is float32 for arg in each.args)
+    return narrowed and any(
+        component_type(arg.dtype) is float16 and not _is_input(arg, written) for arg in widened
+    )
+
+
+def _is_input(arg: Expr, written: set[int]) -> bool:
+    """Whether a value lies in a buffer that the kernel does not write."""
+    memory = root_of(arg).value
+    return is_place(arg) and isinstance(memory, Storage) and memory.index not in written
+
+
+def helper_lines(kernel: Kernel, lacks: frozenset[str]) -> list[str]:
     """Return the definitions of the functions that expressions call, each with an empty line behind it."""
-    expressions = list(expressions)
+    expressions = contents(kernel).expressions
     calls = [
         expr
         for expr in expressions
@@ -146,15 +195,31 @@ def helper_lines(expressions: Iterable[Expr], lacks: frozenset[str]) -> list[str
     }
     if narrowed:
         used.add((HALF_OF_DOUBLE, "double"))
+    halves = rounds_halves(kernel, lacks)
     lines: list[str] = []
     for name, kind in sorted(used):
         lines += [*_TEXTS[name](kind).strip().splitlines(), ""]
     for kind, count in sorted(narrowed.items()):
         if count > 1:
-            parts = ", ".join(f"{HALF_OF_DOUBLE}(x.{letter})" for letter in COMPONENTS[:count])
-            result = to_vector(float16, count).glsl_type
-            lines += [f"{result} {HALF_OF_DOUBLE}({kind} x) {{", f"    return {result}({parts});", "}", ""]
+            lines += _by_component(HALF_OF_DOUBLE, kind, count)
+    if halves:
+        lines += [*_HALF_OF_FLOAT.strip().splitlines(), ""]
+        counts = {
+            component_count(arg.dtype)
+            for expr in expressions
+            if expr.op is Op.CONSTRUCT and component_type(expr.dtype) is float16
+            for arg in expr.args
+            if narrows_float(arg)
+        }
+        for count in sorted(counts - {1}):
+            lines += _by_component(HALF_OF_FLOAT, f"vec{count}", count)
     return lines + _mathematics([expr for expr in calls if str(expr.value).startswith((SINGLE, DOUBLE))])
+
+
+def _by_component(name: str, kind: str, count: int) -> list[str]:
+    parts = ", ".join(f"{name}(x.{letter})" for letter in COMPONENTS[:count])
+    result = to_vector(float16, count).glsl_type
+    return [f"{result} {name}({kind} x) {{", f"    return {result}({parts});", "}", ""]
 
 
 def _mathematics(calls: list[Expr]) -> list[str]:

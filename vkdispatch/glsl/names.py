@@ -30,6 +30,8 @@ class Names:
     shared: dict[int, int] = field(factory=dict)
     # whether integers of 64 bits become float64
     rounds_integers: bool = False
+    # whether halves made of float32 become float32 again
+    rounds_halves: bool = False
 
     def name_of(self, expr: Expr) -> str | None:
         """Return the name that an expression was given, if any."""

@@ -28,7 +28,7 @@ from vkdispatch.base.structures import is_structure
 from vkdispatch.glsl.emulation import plain_types
 from vkdispatch.glsl.emulation_functions import helper_lines as emulation_lines
 from vkdispatch.glsl.extensions import BFLOAT16, extensions, has_bfloat16_matrices
-from vkdispatch.glsl.helpers import helper_lines
+from vkdispatch.glsl.helpers import helper_lines, rounds_halves
 from vkdispatch.glsl.lanes import lane_functions, usage_by_lanes
 from vkdispatch.glsl.literals import literal_text
 from vkdispatch.glsl.names import Names
@@ -210,7 +210,7 @@ def _interface(kernel: Kernel, layout: ArgumentLayout, packing: Packing, sizes: 
         for resource in kernel.resources
     ):
         lines += [*BFLOAT16_BITS.strip().splitlines(), ""]
-    lines += helper_lines(contents(kernel).expressions, packing.lacks)
+    lines += helper_lines(kernel, packing.lacks)
     for array in kernel.shared:
         counts = (sizes.get(id(array), "/* as calls decide */"), *array_shape(array.dtype))
         axes = "".join(f"[{count}]" for count in counts)
@@ -302,6 +302,7 @@ def _write_body(
         and any(component_type(arg.dtype) in (int64, uint64) for arg in expr.args)
         for expr in contents(kernel).expressions
     )
+    names.rounds_halves = rounds_halves(kernel, variant.lacks)
     if packing is not None:
         names.packing = packing
     writer = BodyWriter(names, plan, FreshNames.of_variables(kernel))

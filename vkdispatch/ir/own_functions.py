@@ -9,6 +9,7 @@ INTEGER_POWER = "integer_power"
 FLOAT_REMAINDER = "float_remainder"
 DOUBLE_REMAINDER = "double_remainder"
 HALF_OF_DOUBLE = "half_of_double"
+HALF_OF_FLOAT = "half_of_float"
 
 # Functions of `glsl.mathematics`, written in float32 and in float64.
 SINGLE, DOUBLE = "f32_", "f64_"
