@@ -104,9 +104,9 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         self,
         shape: Any,
         dtype: Any = None,
-        buffer: None = None,
+        buffer: Any = None,
         offset: int = 0,
-        strides: None = None,
+        strides: Any = None,
         order: Any = None,
     ) -> None:
         """Make an array with undefined values, as `vkdispatch.numpy.empty`. See `numpy.ndarray`.
