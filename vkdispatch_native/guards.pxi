@@ -187,6 +187,7 @@ cdef bint _is_unchanged(Watch* watch) except -1:
 @cython.final
 cdef class Guard:
     cdef _Snapshot snapshot
+    cdef object __weakref__
 
     def __init__(self, entries=(), attributes=(), containers=(), arrays=()):
         self.snapshot = _take_snapshot(entries, attributes, containers, arrays)

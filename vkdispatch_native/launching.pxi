@@ -183,6 +183,21 @@ cdef Buffer _memory_of(object argument):
     return <Buffer>native if isinstance(native, Buffer) else None
 
 
+cdef extern from *:
+    """
+    static inline PyObject* referent_of(PyObject* reference) {
+    #ifdef Py_LIMITED_API
+      PyObject* found = PyWeakref_GetObject(reference);
+      return Py_NewRef(found != NULL ? found : Py_None);
+    #else  // without the GIL
+      PyObject* found = NULL;
+      return PyWeakref_GetRef(reference, &found) == 1 ? found : Py_NewRef(Py_None);
+    #endif
+    }
+    """
+    object referent_of(object reference)
+
+
 cdef class Launcher:
     cdef Engine engine
     cdef Plan plan
@@ -198,7 +213,7 @@ cdef class Launcher:
     cdef uint64_t coarse_width, coarse_least, coarse_step
     cdef bint coarse
     cdef object pack
-    cdef public Guard guard  # of what the kernel was traced from; None: nothing that can change
+    cdef object weak_guard  # refers to the guard of what the kernel was traced from; None: nothing that can change
 
     def __init__(self, Engine engine not None, Plan plan not None, slots, uint32_t argument_size,
                  int uniform_binding, int exec_offset, int groups_offset, local_size, max_groups, pack,
@@ -469,6 +484,22 @@ cdef class Launcher:
         dispatch.uniform_binding = self.uniform_binding
         return True
 
+    # Contexts hold launchers, and a guard holds what the kernel reads, which may lead to the kernel: contexts would keep
+    # such kernels alive.
+    @property
+    def guard(self):
+        return None if self.weak_guard is None else self.weak_guard()
+
+    @guard.setter
+    def guard(self, Guard guard):
+        self.weak_guard = None if guard is None else weakref.ref(guard)
+
+    cdef bint is_stale(self) except -1:
+        if self.weak_guard is None:
+            return False
+        guard = referent_of(self.weak_guard)
+        return guard is None or not (<Guard>guard).snapshot.holds()
+
     def launch(self, tuple arguments not None, limit, bint limit_is_groups, int queue=-2):
         cdef char block[MAX_ARGUMENTS]
         cdef CppBinding bindings[MAX_BINDINGS]
@@ -479,7 +510,7 @@ cdef class Launcher:
         cdef cbool crowded
         if self.engine is None:
             raise misuse_error("the launcher was not initialized")
-        if self.guard is not None and not self.guard.snapshot.holds():
+        if self.is_stale():
             return False
         for argument in arguments:
             if isinstance(argument, ArrayBase):
@@ -521,7 +552,7 @@ cdef class Launcher:
         cdef bint done = False
         commands.open()
         mark_unrepeatable()
-        if commands.engine is not self.engine or (self.guard is not None and not self.guard.snapshot.holds()):
+        if commands.engine is not self.engine or self.is_stale():
             return None
         engine = self.engine.open()
         while not done:

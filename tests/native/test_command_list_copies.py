@@ -384,7 +384,7 @@ def test_closed_engines() -> None:
         partial(commands.submit, 0, loop.data, 1),
         partial(commands.timestamps, 0),
     ):
-        with pytest.raises(RuntimeError, match="destroyed"):
+        with pytest.raises(RuntimeError, match="context was closed"):
             use()
     del use, commands, loop, engine
     gc.collect()

@@ -85,6 +85,7 @@ def test_writes_are_ordered_between_reads(pinned: bool) -> None:
 
 def test_asynchronous_calls_do_not_wait_for_the_device() -> None:
     buffer = filled(1)
+    keep_busy(1)  # the first call compiles, and may measure how many rounds the driver allows a loop
     with Gate(vd.get_context()._native) as gate:
         gate.hold()
         keep_busy(1000)

@@ -117,7 +117,7 @@ def test_doctor_prints_a_screen_and_returns_nothing(
     assert text.count("\n") < 60 and max(map(len, text.splitlines())) < 180
     for device in vd.get_devices():
         assert device.device_name in text
-    assert "12 of 12 checks" in text or "11 of 11 checks" in text
+    assert re.search(r"\b(\d+) of \1 checks", text)  # how many depends on the device
     assert all(
         name in text for name in ("loader:", "driver:", "bandwidth: copy", "Disk cache: ", np.__version__)
     )

@@ -96,7 +96,7 @@ def test_handles_of_a_closed_context() -> None:
     context = vd.Context([0], [[0]])
     assert context.handles.devices[0].device
     context.close()
-    with pytest.raises(RuntimeError, match="destroyed"):
+    with pytest.raises(RuntimeError, match="context was closed"):
         _ = context.handles
 
 

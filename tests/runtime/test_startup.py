@@ -232,7 +232,9 @@ def test_subinterpreters_are_refused(run_python: RunPython) -> None:
         "try: interpreters.run_string(interpreters.create(), 'import vkdispatch_native')\n"
         "except interpreters.RunFailedError as error: print(error)\n"
     )
-    assert "ImportError" in done.stdout and "main interpreter only" in done.stdout, done.stdout + done.stderr
+    assert "ImportError" in done.stdout, done.stdout + done.stderr
+    # from Python 3.12 on the interpreter itself refuses
+    assert "main interpreter only" in done.stdout or "not support loading in subinterpreters" in done.stdout
     assert done.returncode == 0, done.stderr
 
 

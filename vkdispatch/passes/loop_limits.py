@@ -72,7 +72,7 @@ from vkdispatch.passes.instrument import add_endings
 # How many rounds may be written out, and how many expressions they may have together.
 _COPIES = (20, 10, 5)
 _MOST_EXPRESSIONS = 640
-_HAS_LOOP = re.compile(r"\b(for|while|do)\b")
+_LOOP = r"\b(for|while|do)\b"
 
 
 @record
@@ -130,7 +130,7 @@ def count_rounds(block: Block) -> float:
 
 def _count_rounds_of(statement: Statement) -> float:
     if isinstance(statement, RawStatement):
-        return math.inf if _HAS_LOOP.search(statement.text) else 0
+        return math.inf if re.search(_LOOP, statement.text) else 0
     inside = sum(map(count_rounds, blocks_of(statement)))
     if isinstance(statement, For):
         return (_count_own_rounds(statement) or 0) * (1 + inside) + 1

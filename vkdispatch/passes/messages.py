@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from string import Formatter
 from typing import Any
 
 from vkdispatch.base.dtype import (
@@ -214,6 +213,8 @@ def _fields(text: str) -> Iterator[tuple[str, int | None, str, str, str | None]]
 
     A field has the position of its value, what it takes of that, its specification and its conversion.
     """
+    from string import Formatter  # compiles a regular expression when it is imported
+
     unnumbered = 0
     try:
         for literal, field, spec, conversion in Formatter().parse(text):

@@ -20,6 +20,10 @@ from vkdispatch.base.sharing.formats import buffer_format
 Array = np.ndarray[Any, Any]
 
 
+# What strides in Python's buffer protocol are less than.
+_MOST = 1 << 63
+
+
 class HostElements(native.HostView):
     """Elements in memory of the host, with Python's buffer protocol and NumPy's `__array_interface__`."""
 
@@ -31,7 +35,8 @@ class HostElements(native.HostView):
             buffer_format(elements.kind),
             size,
             elements.shape,
-            tuple(stride * size for stride in elements.strides),
+            # that of an axis of one element may be any number
+            tuple(stride * size if abs(stride * size) < _MOST else 0 for stride in elements.strides),
             bool(elements.flags & READ_ONLY),
         )
         self._elements = elements
