@@ -22,6 +22,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from vkdispatch.base.dtype import is_complex, is_matrix, is_scalar, is_vector, uint32
+from vkdispatch.base.errors import UsageError
 from vkdispatch.base.record import replace
 from vkdispatch.ir import (
     Block,
@@ -49,7 +50,7 @@ from vkdispatch.ir import (
     walk,
     with_args,
 )
-from vkdispatch.ir.location import Loc
+from vkdispatch.ir.location import Loc, located
 from vkdispatch.ir.names import FreshNames
 from vkdispatch.passes.builders import compare, read, uint, zero
 from vkdispatch.passes.loop_limits import is_single, replace_registers
@@ -64,6 +65,8 @@ _SHALLOW = 16
 _MOST_SELECTIONS = 4096
 # What the driver takes, with a margin for conditions of its own.
 DEEPEST = 72
+# How deep kernels may be at all.
+_MOST_LEVELS = 120
 
 
 class _Depths:
@@ -135,6 +138,26 @@ def _count_jumps(statement: Statement, jumps: _Jump) -> int:
 
 def _first(pair: tuple[int, Loc | None]) -> int:
     return pair[0]
+
+
+def check_nesting(body: Block) -> None:
+    """Raise if a block nests deeper than the passes, which recurse, take."""
+    stack: list[tuple[Block, int]] = [(body, 0)]
+    while stack:
+        block, depth = stack.pop()
+        for statement in block:
+            # a guarded loop has an `if` inside
+            inner = depth + (2 if isinstance(statement, (For, While)) else 1)
+            blocks = blocks_of(statement)
+            if blocks and inner > _MOST_LEVELS:
+                raise located(
+                    UsageError,
+                    f"conditions and loops are nested too deeply here: more than {_MOST_LEVELS} levels, "
+                    "where loops count twice; join conditions by `and`, or keep one in a variable "
+                    "and test it after the nest",
+                    statement.loc,
+                )
+            stack += [(each, inner) for each in blocks]
 
 
 def find_depth(kernel: Kernel) -> tuple[int, Loc | None]:
@@ -378,7 +401,7 @@ class _Moving:
 
     def _if(self, statement: If, room: int) -> If:
         branches, orelse = statement.branches, statement.orelse
-        count = min(len(branches), room - 1)
+        count = min(len(branches), max(room - 1, 1))
         kept = tuple(
             (condition, self._cut(body, room - position - 1))
             for position, (condition, body) in enumerate(branches[:count])
