@@ -152,7 +152,7 @@ def test_many_continues(tmp_path: Path) -> None:
     check(load(tmp_path, continues(n)), x, wanted)
 
 
-@pytest.mark.parametrize("depth", [40, 70])
+@pytest.mark.parametrize("depth", [40, 70, 90])
 def test_nested_conditions(depth: int, tmp_path: Path) -> None:
     lines = indent(0, "r = v - v")
     for j in range(depth):
@@ -169,17 +169,24 @@ def test_else_blocks_with_variables(depth: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("depth", [40, 70, 90])
 def test_statements_after_nested_conditions(depth: int, tmp_path: Path) -> None:
-    """What follows nested conditions keeps them where they are: llvmpipe refuses too many."""
     lines = indent(0, "r = v - v")
     lines += "".join(indent(j, f"if v > {j}:") for j in range(depth)) + indent(depth, "r = r + 1")
-    lines += "".join(indent(j, "r = r + v - source[i]") for j in range(depth - 1, 0, -1))
-    kernel = load(tmp_path, _KERNEL + lines + indent(0, "out[i] = r"))
+    lines += "".join(indent(j, "r = r + 2 * v - source[i]") for j in range(depth - 1, 0, -1))
     x, _ = expected(depth)
-    if depth > 72 and vd.get_context().device_infos[0].is_llvmpipe:
-        with pytest.raises(vd.UnsupportedError, match=r"nested 90 deep here, .* takes 72: .*nested_kernel"):
+    wanted = (x >= depth) + x * np.clip(x, 0, depth - 1)
+    check(load(tmp_path, _KERNEL + lines + indent(0, "out[i] = r")), x, wanted)
+
+
+def test_nested_operators(tmp_path: Path) -> None:
+    """Nested `and`, each of which may be skipped: computed, or refused by drivers with a limit."""
+    tests = " and (".join(f"source[i] > {j}" for j in range(90))
+    kernel = load(tmp_path, _KERNEL + indent(0, f"out[i] = 1 if {tests}{')' * 89} else 0"))
+    x, _ = expected(90)
+    if vd.get_context().device_infos[0].is_llvmpipe:
+        with pytest.raises(vd.UnsupportedError, match=r"nested \d+ deep here.* takes 72: .*nested_kernel"):
             kernel(vd.Buffer(len(x), vd.int32), vd.asbuffer(x))
     else:
-        check(kernel, x, (x >= depth).astype(int))
+        check(kernel, x, (x >= 90).astype(int))
 
 
 def test_loops_in_nested_conditions(tmp_path: Path) -> None:

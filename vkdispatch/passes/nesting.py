@@ -392,11 +392,15 @@ class _Moving:
     def convert(self, statement: If) -> Block:
         """Return the statements that take the place of one."""
         out: list[Statement] = [self._if(statement, self._room)]
-        room = self._room - 1
-        for flag, block in self._moved:  # which grows
-            body = self._ending(self._nests.block(block[:-1], room), block[-1], room)
-            out.append(If(((compare("!=", read(flag), uint(0)), body),), None, block[-1].loc))
-        flags = [Declare(flag, uint(0), statement.loc) for flag, _ in self._moved]
+        flags: list[Statement] = []
+        waiting = self._moved[::-1]
+        while waiting:
+            flag, block = waiting.pop()
+            flags.append(Declare(flag, uint(0), statement.loc))
+            self._moved = []
+            body = self._split(block, self._room - 1)
+            out.append(If(((compare("!=", read(flag), uint(0)), body),), None, block[0].loc))
+            waiting += self._moved[::-1]  # which run before what waits already
         return (*flags, *self._outside.declare(tuple(out)))
 
     def _if(self, statement: If, room: int) -> If:
@@ -416,19 +420,29 @@ class _Moving:
         """Return a block of a depth of `room`; what does not fit is moved."""
         if self._nests.depth(block) <= room:
             return block
-        fits = room > 1 and isinstance(block[-1], If) and self._nests.depth(block[:-1]) <= room
-        return self._ending(block[:-1], block[-1], room) if fits else self._move(block)
+        position = self._find_deep(block, room)
+        shallow = room > 1 and self._nests.depth(block[:position]) <= room
+        return self._split(block, room) if shallow and isinstance(block[position], If) else self._move(block)
+
+    def _find_deep(self, block: Block, room: int) -> int:
+        """Return the position of the first deep statement of a block, or of the last statement."""
+        deep = (self._nests.depth((statement,)) > room for statement in block)
+        return next((position for position, is_deep in enumerate(deep) if is_deep), len(block) - 1)
 
     def _move(self, block: Block) -> Block:
         flag = Register(self._names.claim_number("rest"), uint32)
         self._moved.append((flag, block))
         return (_set(flag, block[0].loc),)
 
-    def _ending(self, before: Block, last: Statement, room: int) -> Block:
-        """Return a block whose last statement is cut; variables for what is moved are declared outside."""
-        if not isinstance(last, If):
-            return (*before, *self._nests.block((last,), room))
+    def _split(self, block: Block, room: int) -> Block:
+        """Cut the first deep statement of a block. What is moved uses variables that are declared outside."""
+        position = self._find_deep(block, room)
+        before, deep, after = block[:position], block[position], block[position + 1 :]
+        if not isinstance(deep, If):
+            return self._nests.block(block, room)
         first = len(self._moved)
-        ending = self._if(last, room)
-        used = _find_registers(block for _, block in self._moved[first:])
-        return (*(self._outside.move(each, used) for each in before), ending)
+        cut: Block = (self._if(deep, room),)
+        if after:
+            cut += self._move(after) if len(self._moved) > first else after
+        used = _find_registers(inner for _, inner in self._moved[first:])
+        return (*(self._outside.move(each, used) for each in before), *cut)
