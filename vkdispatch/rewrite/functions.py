@@ -10,7 +10,7 @@ from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.ir.location import located
 from vkdispatch.rewrite.callees import choose_callee
 from vkdispatch.rewrite.state.signals import EndlessRecursionError
-from vkdispatch.rewrite.state.tracer import Tracer, is_recursive, last_place, require_tracer
+from vkdispatch.rewrite.state.tracer import Tracer, last_place, require_tracer
 
 
 def prepare_kernel(function: Callable[..., Any], rewrite: bool) -> Callable[..., Any]:
@@ -52,15 +52,13 @@ def _wrap_kernel(function: Callable[..., Any], active: Tracer) -> Callable[..., 
         except EndlessRecursionError as error:
             raise UsageError(str(error)) from None
         except RecursionError as error:
-            message = (
-                "the functions of this kernel call one another too deeply while it is traced; a recursion "
-                "must end by a condition that Python knows, not by a value of the GPU: use a loop"
-                if is_recursive(error.__traceback__)
-                else "the conditions of this kernel nest too deeply for Python while it is traced; split a "
-                "chain of more than 200 `elif` into several `if` statements, or look values up in an array"
-            )
-            place = last_place(error.__traceback__, recursive=True)
-            raise located(UsageError, message, place) from None
+            raise located(
+                UsageError,
+                "the functions of this kernel call one another too deeply while it is traced, or its "
+                "conditions nest too deeply for Python; a recursion must end by a condition that Python "
+                "knows, not by a value of the GPU: use a loop; split a chain of more than 200 `elif`",
+                last_place(error.__traceback__, recursive=True),
+            ) from None
         if active.abandoned is not None:
             raise located(
                 UsageError,

@@ -331,16 +331,6 @@ def last_place(trace: TracebackType | None, *, recursive: bool = False) -> Loc |
     return places[-1] if places else None
 
 
-def is_recursive(trace: TracebackType | None) -> bool:
-    """Whether a user's function runs many times at once where an exception came from."""
-    counts: Counter[CodeType] = Counter()
-    while trace is not None:
-        if not is_foreign(trace.tb_frame.f_code.co_filename):
-            counts[trace.tb_frame.f_code] += 1
-        trace = trace.tb_next
-    return max(counts.values(), default=0) > 20
-
-
 def find_tracer() -> Tracer | None:
     """Return the trace of the kernel that this thread traces, or None outside tracing."""
     if not is_tracing():
