@@ -48,6 +48,7 @@ from vkdispatch.ir import (
 )
 from vkdispatch.ir.location import here, located
 from vkdispatch.passes.float_atomics import is_comparison, replace_float_atomics
+from vkdispatch.passes.nesting import check_nesting
 from vkdispatch.passes.reads import settle_reads
 from vkdispatch.passes.unfold import unfold_conditionals
 
@@ -197,10 +198,12 @@ class ShaderBuilder(Recorder):
     def build(self, name: str) -> ShaderDescription:
         """Return the kernel.
 
-        Raises RuntimeError if a block is open or a variable is used where it does not exist.
+        Raises RuntimeError if a block is open or too deep, or a variable is used where it does not exist.
         """
         arguments = tuple(self._arguments)
-        settled = settle_reads(self.body(), self.new_name)
+        body = self.body()
+        check_nesting(body)
+        settled = settle_reads(body, self.new_name)
         kernel = Kernel(
             name,
             arguments if self.exec_count is None else (*arguments, self.exec_count),

@@ -135,7 +135,7 @@ def _count_rounds_of(statement: Statement) -> float:
     if isinstance(statement, For):
         return (_count_own_rounds(statement) or 0) * (1 + inside) + 1
     if isinstance(statement, While):
-        return 1 + inside if _is_single(statement) else math.inf
+        return 1 + inside if is_single(statement) else math.inf
     return inside
 
 
@@ -147,7 +147,7 @@ def _count_own_rounds(loop: For) -> float:
     return len(range(start, stop, step)) if step else 0
 
 
-def _is_single(loop: While) -> bool:
+def is_single(loop: While) -> bool:
     """Whether a loop has one round at most: one that is left by jumps, as `break` would an `if`."""
     return bool(loop.body) and isinstance(loop.body[-1], Break) and not _has_jump(loop.body, Continue)
 
@@ -206,7 +206,7 @@ class _Rewriting:
             self._spent = math.inf
             if isinstance(statement, For):
                 return self._for(statement)
-            if not _is_single(statement):
+            if not is_single(statement):
                 return self._while(statement)
         if isinstance(statement, RawStatement):
             self._spent = math.inf
@@ -227,7 +227,7 @@ class _Rewriting:
         parts = _Parts(
             before=(Declare(counter, loop.start, loc),),
             holds=holds,
-            body=_replace_register(self.block(loop.body), loop.counter, counter),
+            body=replace_registers(self.block(loop.body), {id(loop.counter): counter}),
             leave=(_set(counter, loop.stop, loc),),
             stays=holds,
             step=(Store(place, loop.step, "+", loc),),
@@ -397,14 +397,16 @@ def _without_jumps(block: Block, leave: Block, stays: Expr, skip: Register) -> B
     return tuple(out)
 
 
-def _replace_register(block: Block, old: Register, new: Register) -> Block:
-    """Return a block in which another register takes the place of one."""
+def replace_registers(block: Block, others: dict[int, Register]) -> Block:
+    """Return a block in which other registers take the places of some, by their identity."""
     known: dict[int, tuple[Expr, Expr]] = {}  # by identity of the original, which it keeps alive
 
     def replace_in(root: Expr) -> Expr:
         for expr in () if id(root) in known else postorder(root, known):
             changed = with_args(expr, tuple(known[id(arg)][0] for arg in expr.args))
-            known[id(expr)] = (replace(expr, value=new) if expr.value is old else changed), expr
+            if expr.op is Op.REGISTER and id(expr.value) in others:
+                changed = read(others[id(expr.value)])
+            known[id(expr)] = changed, expr
         return known[id(root)][0]
 
     def replace_all(inner: Block) -> Block:

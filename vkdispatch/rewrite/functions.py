@@ -54,8 +54,9 @@ def _wrap_kernel(function: Callable[..., Any], active: Tracer) -> Callable[..., 
         except RecursionError as error:
             raise located(
                 UsageError,
-                "the functions of this kernel call one another too deeply while it is traced; a recursion "
-                "must end by a condition that Python knows, not by a value of the GPU: use a loop",
+                "the functions of this kernel call one another too deeply while it is traced, or its "
+                "conditions nest too deeply for Python; a recursion must end by a condition that Python "
+                "knows, not by a value of the GPU: use a loop; split a chain of more than 200 `elif`",
                 last_place(error.__traceback__, recursive=True),
             ) from None
         if active.abandoned is not None:

@@ -158,7 +158,10 @@ def _rewrite_code(code: types.CodeType, source: Source) -> tuple[types.CodeType 
         else:
             rewritten = rewrite_lambda(fresh)
         compiled = compile_function(rewritten, code, source.class_name, (_RUNTIME,))
-    except (SyntaxError, ValueError, RecursionError) as error:
+    except RecursionError:
+        why = "its statements or expressions nest too deeply for Python; split chains of over 200 `elif`"
+        return None, f"{code.co_name!r} could not be rewritten ({why})"
+    except (SyntaxError, ValueError) as error:
         return None, f"{code.co_name!r} could not be rewritten ({error})"
     if compiled is None:
         return None, f"{code.co_name!r} could not be rewritten"

@@ -6,10 +6,19 @@ from collections.abc import Sequence
 from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
-from vkdispatch.base.errors import ArgumentValueError, DeviceLostError, ShaderBuildError, VulkanError
+from vkdispatch.base.errors import (
+    ArgumentValueError,
+    DeviceLostError,
+    ShaderBuildError,
+    UnsupportedError,
+    VulkanError,
+)
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource
+from vkdispatch.ir import Kernel
+from vkdispatch.ir.location import located
 from vkdispatch.ir.variant import INT64, Variant
+from vkdispatch.passes.nesting import DEEPEST, find_depth, flatten
 from vkdispatch.shader.arguments.slots import Slot
 from vkdispatch.shader.launch.features import without_float_atomics
 from vkdispatch.shader.launch.launcher import BuiltKernel, bind_kernel
@@ -57,13 +66,13 @@ def build_kernel(
     ValueError
         `local_size` exceeds the device's limits, or the kernel has more bindings than the device allows.
     UnsupportedError
-        The device lacks a type that the kernel uses.
+        The device lacks a type that the kernel uses, or does not take as many nested conditions.
     ShaderBuildError
         The compiler or the driver rejected the kernel.
     """
     who, description = kernel.who, kernel.description
     check_local_size(who, local_size, context)
-    body = without_float_atomics(description.kernel, context.device_infos)
+    body = _fit_nesting(who, without_float_atomics(description.kernel, context.device_infos), context)
     if body is not description.kernel:
         description = replace(description, kernel=body)
     lacks = find_lacks(description.kernel, context)
@@ -81,6 +90,23 @@ def build_kernel(
         # such as more buffers than the device binds
         more = "; its prints and checks take one buffer and 4 bytes of arguments" if kernel.observed else ""
         raise ArgumentValueError(f"{who}: {error}{more}") from error
+
+
+def _fit_nesting(who: str, kernel: Kernel, context: Context) -> Kernel:
+    """Return the form of a kernel with as few nested conditions as llvmpipe takes, on that driver."""
+    if not any(info.is_llvmpipe for info in context.device_infos):
+        return kernel
+    flat = flatten(kernel)
+    depth, loc = find_depth(flat)
+    if depth > DEEPEST:
+        raise located(
+            UnsupportedError,
+            f"{who}: conditions and loops are nested {depth} deep here, and Mesa's llvmpipe, which ignores "
+            f"conditions beyond 80, takes {DEEPEST}: join conditions by `and`, or keep one in a variable "
+            "and test that after the nest",
+            loc,
+        )
+    return flat
 
 
 def _compile(
