@@ -1025,7 +1025,7 @@ class Launcher:
     coarse_width, coarse_least, coarse_step, coarse: launches are accepted if `is_coarse` is `coarse`, and
         refused otherwise.
     wide: shapes are four int64 instead of an ivec4, and the execution limit is three uint64.
-    guard: unless None, launches are refused when it does not hold, or was dropped: the launcher refers to it weakly.
+    guard: unless None, launches are refused when it does not hold or was dropped. The reference is weak.
     """
 
     guard: Guard | None
