@@ -84,8 +84,6 @@ def test_launch_sizes(size: Any, expected: int) -> None:
         (7.0, ValueError),
         ((), ValueError),
         ((1, 2, 3, 4), ValueError),
-        (0, ValueError),
-        ((3, 0), ValueError),
         ("other.size", NameError),
         (lambda args: args.other, KeyError),
     ],
@@ -96,6 +94,14 @@ def test_bad_launch_sizes(size: Any, error: type[Exception]) -> None:
             invocations(counting(**{option: size}))
         with pytest.raises(error):
             invocations(counting(), **{option: size})
+
+
+@pytest.mark.parametrize("size", [0, (3, 0), (0, 2, 5)])
+def test_launch_sizes_of_nothing(size: Any) -> None:
+    """They were refused, and now do nothing."""
+    for option in ("exec_size", "workgroups"):
+        assert invocations(counting(**{option: size})) == 0
+        assert invocations(counting(), **{option: size}) == 0
 
 
 def test_no_launch_size() -> None:

@@ -172,7 +172,9 @@ class Features(Statements):
         read = self.pick(
             f"{vector}.{letter}", f"{vector}[i % {len(letters)}]", f"{vector}.{order}.{letters[0]}"
         )
-        return Line([[f"touch({vector}, ", one, ")"], [f"{target} = {read}"]])
+        # where the GPU decides, functions change only what is assigned to by its name too
+        named: list[Parts] = [] if self.uniform else [[f"{vector}.{letter} = ", one]]
+        return Line([*named, [f"touch({vector}, ", one, ")"], [f"{target} = {read}"]])
 
     def _new_vector(self, name: str) -> Statement:
         """Bind a name to an element, to a vector that is made, or to one that has a name."""

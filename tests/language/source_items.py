@@ -64,6 +64,9 @@ class Items:
 
     at = __getitem__
 
+    def set(self, value: Any) -> None:
+        self[:] = value
+
     def __setitem__(self, index: Any, value: Any) -> None:
         if isinstance(index, slice):
             values = list(value)

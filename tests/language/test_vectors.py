@@ -412,3 +412,30 @@ def test_a_column_changes_however_often_the_rest_is_read() -> None:
     body(out)
     a[:, 0, 0] = a.sum(axis=(1, 2))
     same(out.read(0), a)
+
+
+def test_functions_change_vectors_where_all_invocations_run() -> None:
+    def touch(vector: Any) -> None:
+        vector.x += 5
+
+    def after_a_loop(x: Buff[i32], y: Buff[i32]) -> None:
+        i = vc.global_invocation_id().x
+        pair = vc.to_ivec2(1, 1)
+        k = 0
+        while k < 5 and k < x[i]:
+            k += 1
+        else:  # no break leaves the loop
+            touch(pair)
+            y[i] = pair[k % 2] + k
+
+    def in_a_branch(x: Buff[i32], y: Buff[i32]) -> None:
+        pair = vc.to_ivec2(1, 1)
+        if x[0] > 0:
+            touch(pair)
+        y[0] = pair.x
+
+    x, y = vd.asbuffer(np.arange(7, dtype=np.int32)), vd.Buffer(7, vd.int32)
+    vd.shader("x.size")(after_a_loop)(x, y)
+    assert y.read(0).tolist() == [6, 2, 8, 4, 10, 6, 6]
+    with pytest.raises(vd.UsageError, match="make it a register"):
+        vd.shader("x.size")(in_a_branch)(x, y)

@@ -192,8 +192,8 @@ def test_buffers_of_no_elements():
         def fill(x: Buff[f32]):
             x[vc.global_invocation_id().x] = 1
 
-        with pytest.raises(ValueError, match="at least 1"):
-            fill(made)
+        fill(made)  # a launch of no invocations
+        assert made.read(0).shape == shape
 
 
 def test_storage_only_types():

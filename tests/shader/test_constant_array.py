@@ -6,6 +6,7 @@ import gc
 import inspect
 import subprocess
 import threading
+import warnings
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -153,6 +154,36 @@ def test_the_array_is_copied_when_the_kernel_is_traced() -> None:
     table[:] = 0
     kernel(out)
     np.testing.assert_array_equal(out.read(0), wanted)
+
+    @vd.map
+    def first(x: f32) -> f32:
+        return x + vc.constant_array(table)[0]
+
+    for number in (0, 1):
+        assert vd.asbuffer(first(out)).read(0)[1] == wanted[1]
+        table[:] = number + 1
+
+
+def test_another_array_under_the_name_is_noticed() -> None:
+    tables, out = [floats(20), floats(20)], vd.Buffer(COUNT, vd.float32)
+    table, factor = tables[0], np.ones(1, np.float32)
+
+    @vd.shader("out.size")
+    def gather(out: Buff[f32]) -> None:
+        out[gid()] = vc.constant_array(table)[(gid() * 3 + 1) % table.size] * float(factor[0])
+
+    for number in (0, 1, 0, 1):
+        table, factor[0] = tables[number], number + 1
+        gather(out)
+        np.testing.assert_array_equal(out.read(0), gathered(tables[number]) * factor)
+
+
+def test_copies_of_large_arrays_need_no_warning() -> None:
+    table, out = floats(70_000), vd.Buffer(COUNT, vd.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        gather(table)(out)
+    np.testing.assert_array_equal(out.read(0), gathered(table))
 
 
 def test_an_array_that_changes_while_the_kernel_is_traced_is_two() -> None:

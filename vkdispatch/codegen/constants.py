@@ -1,6 +1,9 @@
 """Arrays of numbers that travel with a kernel."""
 
 import math
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from vkdispatch.base.dtype import DType, from_numpy_dtype
@@ -11,6 +14,21 @@ from vkdispatch.ir.location import located
 __all__ = ["ConstantArray"]
 
 _MOST_AXES = 3
+_watching = threading.local()
+
+
+@contextmanager
+def watch_copies() -> Iterator[list[Any]]:
+    """Collect the arrays that this thread makes constant arrays of meanwhile."""
+    outer = getattr(_watching, "arrays", None)
+    copied: list[Any] = []
+    _watching.arrays = copied
+    try:
+        yield copied
+    finally:
+        _watching.arrays = outer
+        if outer is not None:
+            outer += copied
 
 
 class ConstantArray:
@@ -75,6 +93,9 @@ class ConstantArray:
         shape = array.shape if array.ndim <= _MOST_AXES else (array.size,)
         copy = np.array(array, host, order="C", subok=False).reshape(shape)
         copy.flags.writeable = False
+        watched = getattr(_watching, "arrays", None)
+        if watched is not None:
+            watched.append(array)
         self.array = copy
         self.shape = tuple(map(int, shape))
         self.size = math.prod(self.shape)

@@ -187,9 +187,11 @@ def _read_launch(
         return invocations, None
     index_of = {binding: index for index, binding in resource_bindings(facts.kernel, layout).items()}
     addressed = {layout.offset_of(name): index for index, name in layout.addresses.items()}
+    # without the journal of a kernel whose loops are guarded
     found = [
-        (addressed[address] if binding < 0 else index_of[binding], texel, size)
+        (index, texel, size)
         for binding, address, texel, size in bound
+        if (index := addressed[address] if binding < 0 else index_of.get(binding)) is not None
     ]
     launch = Launch(
         invocations,

@@ -91,7 +91,7 @@ def count_or_warn(array: Operand, call: Call, warning: str, most: float) -> int:
     if count <= most and _count_results(array, call):
         native.forbid_repeating()  # each call warns
         # the caller of `vd.mean` and the like
-        warnings.warn(warning, RuntimeWarning, stacklevel=6)
+        warnings.warn(warning, RuntimeWarning, stacklevel=7)
     return count
 
 

@@ -3,6 +3,7 @@
 That is global variables, closures, default values, attributes of modules, classes and objects, and the
 contents of lists, dicts, sets and small arrays, for a function and those that it calls. Bytecode tells what
 is read. A native guard compares it at each call, by identity. Where that fails, it is compared by value.
+Arrays that a trace copies, by `vc.constant_array`, are compared by identity only.
 """
 
 import contextlib
@@ -21,6 +22,7 @@ from vkdispatch.base.errors import KernelWarning
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
+from vkdispatch.codegen.constants import watch_copies
 from vkdispatch.ir.location import is_foreign
 from vkdispatch.rewrite.syntax.bytecode import find_reads
 
@@ -168,6 +170,7 @@ class Snapshot:
         """Look at functions. `owner` is the class of a method; `ignored` are places that are left out."""
         self._watches: dict[Any, _Watch] = {}
         self.unclear: dict[str, None] = {}
+        self._arrays: set[int] = set()
         self._ignored = ignored
         self._state: list[Any] = []
         self._seen: dict[int, Any] = {}
@@ -197,6 +200,10 @@ class Snapshot:
         if self.guard.holds():
             return []
         return [each for each in self._watches.values() if not _make_guard([each]).holds()]
+
+    def reads_array(self, array: Any) -> bool:
+        """Whether an array is among what is read."""
+        return id(array) in self._arrays
 
     def _watch(self, kind: str, owner: Any, name: str | None, value: Any, is_name: bool = False) -> bool:
         """Note what is read. Return False if it is ignored."""
@@ -323,7 +330,10 @@ class Snapshot:
             self.unclear[f"{label} ({type(value).__name__})"] = None
 
     def _visit_array(self, value: Any, label: str) -> None:
-        if value.dtype.hasobject or value.nbytes > _MOST_BYTES:
+        self._arrays.add(id(value))
+        if (id(value), None) in self._ignored:
+            self._state.append(Identity(value))
+        elif value.dtype.hasobject or value.nbytes > _MOST_BYTES:
             self._state.append(Identity(value))
             if value.flags.writeable:
                 self.unclear[f"{label} (an array of {value.nbytes} bytes)"] = None
@@ -453,7 +463,10 @@ class Dependencies:
         """Trace by `make`, again if a variable changes meanwhile. Return what was read, and the result."""
         for attempt in range(_ATTEMPTS):
             snapshot = self.look()
-            made = make()
+            with watch_copies() as copied:
+                made = make()
+            if self.ignore_copied(snapshot, copied):
+                snapshot = self.look()
             if not self.ignore_changed(snapshot, names=attempt == _ATTEMPTS - 1):
                 return snapshot, made
             if not any(each.is_name for each in snapshot.find_changed()):
@@ -465,6 +478,13 @@ class Dependencies:
         changed = snapshot.find_changed()
         self.ignore(each for each in changed if names or not each.is_name)
         return bool(changed)
+
+    def ignore_copied(self, snapshot: Snapshot, arrays: Iterable[Any]) -> bool:
+        """Leave out the contents of arrays that a trace has copied. Return whether there are such."""
+        copied = {(id(each), None): each for each in arrays if snapshot.reads_array(each)}
+        is_new = not copied.keys() <= self._ignored.keys()
+        self._ignored.update(copied)
+        return is_new
 
     def ignore(self, watches: Iterable[_Watch]) -> None:
         """Leave these out from now on."""
@@ -496,8 +516,12 @@ class Edition:
             self._use(snapshot, found)
             return found
 
-    def settle(self) -> None:
-        """Leave out what a trace has changed since the last `find`."""
+    def settle(self, copied: Iterable[Any] = ()) -> None:
+        """Leave out what a trace has changed since the last `find`, and arrays that it has copied."""
+        if self._snapshot is not None and self._dependencies is not None:
+            with self._lock:
+                if self._dependencies.ignore_copied(self._snapshot, copied):
+                    self._use(self._dependencies.look(), self._latest)
         if self._guard is not None and self._dependencies is not None and not self._guard.holds():
             with self._lock:
                 assert self._snapshot is not None

@@ -15,6 +15,7 @@ from vkdispatch.base.kernel_errors import NOTES, Check, StandingTicket, journal_
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription
 from vkdispatch.codegen.backends import GLSLBackend
+from vkdispatch.execution_pipeline.kernel_facts import KernelFacts, register_facts
 from vkdispatch.ir import Declare, Expr, Kernel, Op, Register, Storage, Store, While
 from vkdispatch.ir.location import Loc, located
 from vkdispatch.ir.variant import PLAIN
@@ -152,6 +153,8 @@ def _measure_rounds(context: Context) -> int:
     source = KernelSource("probe_loops", description, (slot,), None)
     with use_context(context):
         built = build_kernel(source, context, (1, 1, 1), PLAIN, UNCOARSENED)
+        facts = KernelFacts(kernel.name, None, (1, 1, 1), kernel, built.layout, internal=True)
+        register_facts(built.plan, facts)
         buffer: Buffer[Any] = Buffer(3, uint32)
         buffer.write(_PROBED.to_bytes(4, "little") + bytes(8))
         built.launcher.launch((buffer,), (1, 1, 1), True, ALL_QUEUES)

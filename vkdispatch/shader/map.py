@@ -19,6 +19,7 @@ from vkdispatch.base.dtype import DType, component_type, is_complex, is_float_dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.host.protocols import HostProtocols
 from vkdispatch.base.process.listing import Listed
+from vkdispatch.codegen.constants import watch_copies
 from vkdispatch.codegen.execution.invocation import without_invocation
 from vkdispatch.codegen.trace.current import has_flag, is_tracing, precise_math
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
@@ -189,10 +190,10 @@ class MappingFunction(Referenced, Listed):
 
     def trace(self, *variables: Any) -> Any:
         """Trace the function on variables of the kernel being traced, and return what it returns."""
-        with precise_math(self.precise_math):
+        with precise_math(self.precise_math), watch_copies() as copied:
             result = prepare_function(self.mapping_function)(*variables)
         if self._edition is not None:
-            self._edition.settle()
+            self._edition.settle(copied)
         if self.precise_math and isinstance(result, vc.ShaderVariable) and not _rounds(result):
             return vc.precise(result)
         return result

@@ -100,16 +100,16 @@ def _unroll(
 def _start_range(loop: Loop, items: GpuRange, body: Callable[[Any], Any], orelse: Block | None) -> Any:
     if loop.target is None:
         raise located(ArgumentValueError, "for: a loop over a range of the GPU has one plain variable")
-    return loop.record(lambda state: _record_for(loop, state, items, body, orelse))
+    return loop.record(lambda state: _record_for(loop, state, items, body, orelse), orelse)
 
 
 def _start_rounds(loop: Loop, items: list[Any], body: Callable[[Any], Any], orelse: Block | None) -> Any:
-    return loop.record(lambda state: _record_rounds(loop, state, items, body, orelse))
+    return loop.record(lambda state: _record_rounds(loop, state, items, body, orelse), orelse)
 
 
 def _record_for(
     loop: Loop, state: State, items: GpuRange, body: Callable[[Any], Any], orelse: Block | None
-) -> Any:
+) -> bool:
     recorder, frame = loop.tracer.recorder, loop.frame
     start, stop, step = items.bounds()
     loop.expect_counter(state, start)
@@ -126,12 +126,12 @@ def _record_for(
             loop.store_registers()
     recorder.close()
     loop.finish(state)
-    return loop.leave(orelse, endless=False)
+    return False
 
 
 def _record_rounds(
     loop: Loop, state: State, items: list[Any], body: Callable[[Any], Any], orelse: Block | None
-) -> Any:
+) -> bool:
     """Unroll a loop that the GPU may leave: each round, and the whole loop, becomes a loop of one round."""
     recorder, frame = loop.tracer.recorder, loop.frame
     loop.is_unrolled = True
@@ -156,4 +156,4 @@ def _record_rounds(
     recorder.emit(Break(here()))
     recorder.emit(While(ex.literal(True, bool_), tuple(recorder.take_block(outer)), here()))
     loop.finish(state)
-    return loop.leave(orelse, endless=False)
+    return False

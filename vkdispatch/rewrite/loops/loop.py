@@ -156,14 +156,18 @@ class Loop:
 
     # -- a loop on the GPU
 
-    def record(self, attempt: Callable[[State], Any]) -> Any:
-        """Record the loop, repeatedly until the types of its variables are known."""
+    def record(self, attempt: Callable[[State], bool], orelse: Block | None) -> Any:
+        """Record the loop, repeatedly until the types of its variables are known, and then its else block.
+
+        `attempt` records the loop once, and returns whether only a break or return leaves it.
+        """
         active = self.tracer
         active.enter_gpu(set(self.names.live))
         with active.watch_variables() as state:
-            return self._attempts(attempt, state)
+            endless = self._attempts(attempt, state)
+        return self._leave(orelse, endless=endless)
 
-    def _attempts(self, attempt: Callable[[State], Any], state: State) -> Any:
+    def _attempts(self, attempt: Callable[[State], bool], state: State) -> bool:
         active, recorder = self.tracer, self.tracer.recorder
         mark = recorder.mark()
         for _ in range(_ATTEMPTS):
@@ -353,7 +357,7 @@ class Loop:
                 recorder.store(self.break_register, ex.literal(True, bool_))
         recorder.emit(Break(here()) if what == "break" or self.is_unrolled else Continue(here()))
 
-    def leave(self, orelse: Block | None, *, endless: bool) -> Any:
+    def _leave(self, orelse: Block | None, *, endless: bool) -> Any:
         """Continue after the loop: run its else block, or pass on a return of the function."""
         if self.has_return:
             self.frame.leave_if_done()

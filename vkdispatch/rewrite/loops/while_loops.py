@@ -48,7 +48,7 @@ def run_while(loop: Loop, test: Block, body: Block, orelse: Block | None) -> Any
             if signal is not None and signal is not CONTINUE:
                 return signal
     if signal is loop:
-        return loop.record(lambda start: _record_while(loop, start, test, body, orelse))
+        return loop.record(lambda start: _record_while(loop, start, test, body, orelse), orelse)
     return None if orelse is None else orelse()
 
 
@@ -62,7 +62,7 @@ def _run_in_python(test: Block, body: Block, orelse: Block | None) -> Any:
     return None if orelse is None else orelse()
 
 
-def _record_while(loop: Loop, state: State, test: Block, body: Block, orelse: Block | None) -> Any:
+def _record_while(loop: Loop, state: State, test: Block, body: Block, orelse: Block | None) -> bool:
     recorder, frame = loop.tracer.recorder, loop.frame
     loop.declare_registers(state)
     loop.watch_breaks(orelse)
@@ -94,7 +94,7 @@ def _record_while(loop: Loop, state: State, test: Block, body: Block, orelse: Bl
         )
     recorder.emit(While(condition, tuple(statements), here()))
     loop.finish(state)
-    return loop.leave(orelse, endless=endless)
+    return endless
 
 
 def _returns(block: Iterable[Statement]) -> bool:
