@@ -226,8 +226,10 @@ def test_kernels_without_their_files(other: Other, script: Callable[[str], Any])
     for kernel, arguments, expected in items:
         sent = made.dumps(kernel)
         np.testing.assert_array_equal(other.call("run_kernel", sent, DATA, *arguments), expected)
-        # what is loaded here again is the kernel itself, unless its launch size is a function
-        assert (pickle.loads(sent)[0] is kernel) != callable(kernel.exec_size)
+        # what is loaded here again is the kernel itself, unless its launch size is a function, or it would be
+        # traced again when what it reads from outside changes
+        assert (pickle.loads(sent)[0] is kernel) == kernel._is_fixed
+        assert kernel._is_fixed == (kernel._followed is None and not callable(kernel.exec_size))
     settings = made.Settings(0.5, 3)
     sent = made.dumps(made.with_settings, DATA, settings)
     np.testing.assert_array_equal(other.call("run_kernel", sent), DATA + 1.5)
@@ -241,7 +243,7 @@ def test_structures(other: Other, script: Callable[[str], Any]) -> None:
     np.testing.assert_array_equal(result["x"], [5, 8, 9, 8, 5])
 
 
-def test_a_kernel_is_sent_as_it_was_traced(other: Other, script: Callable[[str], Any]) -> None:
+def test_a_kernel_is_sent_as_it_is_called_here(other: Other, script: Callable[[str], Any]) -> None:
     made = script("""
         def make():
             factor = 2
@@ -253,8 +255,9 @@ def test_a_kernel_is_sent_as_it_was_traced(other: Other, script: Callable[[str],
             return scale
     """)
     kernel = made.make()
-    np.testing.assert_array_equal(run_kernel(kernel, DATA), DATA * 2)
-    np.testing.assert_array_equal(other.call("run_kernel", made.dumps(kernel), DATA), DATA * 2)
+    # it is traced again, as what it reads has changed
+    np.testing.assert_array_equal(run_kernel(kernel, DATA), DATA * 1000)
+    np.testing.assert_array_equal(other.call("run_kernel", made.dumps(kernel), DATA), DATA * 1000)
 
 
 MAPS = """
@@ -573,7 +576,7 @@ def test_dask_pickles_kernels(script: Callable[[str], Any]) -> None:
     pickles = pytest.importorskip("distributed.protocol.pickle")
     made = script(KERNELS)
     kernel = made.make_scaling(2)
-    assert pickles.loads(pickles.dumps(kernel)) is kernel
+    np.testing.assert_array_equal(run_kernel(pickles.loads(pickles.dumps(kernel)), DATA, 1.0), DATA * 2 + 1)
     function, _ = pickles.loads(pickles.dumps((made.twice, kernel)))
     assert function(4.0) == 8
 
