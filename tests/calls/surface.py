@@ -33,8 +33,8 @@ _LEFT_OUT: dict[str, str] = {
         "vd.default_graph vd.global_graph vd.set_global_graph"
     ),
     "other ways to write kernels and maps": (
-        "vd.map vd.mapped_index vd.make_shader_function vd.fixed_array vd.glsl_kernel vd.spirv_kernel vd.profile "
-        "vd.reduce.mapped_io_index vd.reduce.make_reduction_stage"
+        "vd.map vd.mapped_index vd.make_shader_function vd.glsl_kernel vd.spirv_kernel vd.profile "
+        "vd.fixed_array vd.reduce.mapped_io_index vd.reduce.make_reduction_stage"
     ),
     "shorter names of vd.Buffer(...)": " ".join(
         f"vd.{name}" for name in dir(vd) if name.startswith("buffer_")
