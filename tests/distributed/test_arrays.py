@@ -544,6 +544,22 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return {"PYTHONPATH": os.pathsep.join(paths)}
 
 
+@pytest.mark.parametrize(
+    "imports", ["vkdispatch.distributed, dask.sizeof", "dask.sizeof, vkdispatch.distributed"]
+)
+def test_sizes_are_known_without_entry_points(run_python: RunPython, imports: str) -> None:
+    done = run_python(
+        "import importlib.metadata, sys\n"
+        "try: import importlib_metadata\n"
+        "except ImportError: importlib_metadata = importlib.metadata\n"
+        "importlib.metadata.entry_points = importlib_metadata.entry_points = lambda **_: ()\n"
+        f"import {imports}\n"
+        "import vkdispatch as vd\n"
+        "print(dask.sizeof.sizeof(vd.Buffer(100, vd.float32)))"
+    )
+    assert (done.stdout, done.stderr) == ("400\n", "")
+
+
 ORDERS = [
     "import dask.array as da, vkdispatch.numpy as vnp",
     "import vkdispatch.numpy as vnp, dask.array as da",
@@ -672,7 +688,8 @@ def test_graphs_with_a_device_are_read_without_one(run_python: RunPython, tmp_pa
         ones = da.ones((6, 6), chunks=3)
     file.write_bytes(pickle.dumps([ones.sum(), ones.T[:2] * 3, ones.mean(axis=0), x._meta, x.sum()._meta]))
     done = run_python(
-        f"import pickle\nfound = pickle.load(open({str(file)!r}, 'rb'))\n"
+        "import pickle, vkdispatch.distributed\n"
+        f"found = pickle.load(open({str(file)!r}, 'rb'))\n"
         "print([type(getattr(x, '_meta', x)).__name__ for x in found])\n"
         "print((found[1] + 1).sum(axis=0).dtype, found[3].dtype, found[4].shape, found[3][:, None].shape)\n"
         "try: found[0].compute()\n"

@@ -243,7 +243,7 @@ def test_structures(other: Other, script: Callable[[str], Any]) -> None:
     np.testing.assert_array_equal(result["x"], [5, 8, 9, 8, 5])
 
 
-def test_a_kernel_is_sent_as_it_was_traced(other: Other, script: Callable[[str], Any]) -> None:
+def test_a_kernel_is_sent_as_it_is_called_here(other: Other, script: Callable[[str], Any]) -> None:
     made = script("""
         def make():
             factor = 2

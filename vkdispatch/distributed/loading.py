@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 # Functions of modules of this package to call once all modules of a set are loaded.
 _waiting: dict[tuple[str, str], frozenset[str]] = {
+    ("loading", "register_sizes_lazily"): frozenset(("dask.sizeof",)),
     ("arrays", "register_backend"): frozenset(("dask.array",)),
     ("arrays", "register_chunks"): frozenset(("dask.array", "vkdispatch.numpy")),
     ("protocol", "register_messages"): frozenset(("distributed.protocol.serialize",)),
@@ -40,14 +41,23 @@ def register_sizes(sizeof: Any) -> None:
     sizeof
         Dask's dispatcher, `dask.sizeof.sizeof`.
     """
-
-    def register_lazily() -> None:
-        from vkdispatch.distributed.sizes import register_types
-
-        register_types(sizeof)
-
-    sizeof.register_lazy("vkdispatch", register_lazily)
+    _waiting.pop(("loading", "register_sizes_lazily"), None)
+    _register_lazily(sizeof)
     register()
+
+
+def register_sizes_lazily() -> None:
+    """Tell `dask.sizeof` the sizes of Arrays, where this package's entry points are not installed."""
+    _register_lazily(sys.modules["dask.sizeof"].sizeof)
+
+
+def _register_lazily(sizeof: Any) -> None:
+    def register_types() -> None:
+        from vkdispatch.distributed import sizes
+
+        sizes.register_types(sizeof)
+
+    sizeof.register_lazy("vkdispatch", register_types)
 
 
 def register() -> None:
