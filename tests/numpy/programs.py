@@ -85,7 +85,8 @@ class Writer:
         How many units in the last place results may differ from NumPy's; None: not at all.
     scale
         Of what numbers beside the result: an expression of `top`, the largest absolute value of the
-        arguments, and `size`, the largest number of elements.
+        arguments, `size`, the largest number of elements, and `loss`, how much less precise an argument is
+        than the result.
     fills
         What arguments hold where the template does not say.
     signs
@@ -144,8 +145,16 @@ def make(host: Host) -> Any:
     else:
         found = Host(host.name, host.kind, host.shape, "few", host.seed).make(0)
         if found.dtype.kind in "fc":
-            found = np.asarray(found * np.finfo(found.dtype).smallest_subnormal * 3)
+            info = np.finfo(found.dtype)
+            is_flushed = info.bits == 32 and _flushes()
+            found = np.asarray(found * (info.smallest_normal if is_flushed else info.smallest_subnormal) * 3)
     return found
+
+
+@functools.cache
+def _flushes() -> bool:
+    """Whether the device takes subnormal numbers of float32 for zeros."""
+    return not (vnp.asarray(np.float32([1e-40])) * np.float32(1)).numpy().any()
 
 
 def _text(host: Host) -> str:
@@ -226,7 +235,8 @@ class Draft(Sketch):
         text = text.replace("(, ", "(").replace("\0", "<").replace("\1", ">")
         if "OUT" in text:
             text = text.replace("OUT", self._out(text.replace("OUT", "None")))
-        if text.startswith("m.") and text[2:4] not in ("as", "ar") and self._arguments and self.chance(8):
+        on_host = text.startswith(("m.as", "m.ar", "m.require"))  # of NumPy's arrays only
+        if text.startswith("m.") and not on_host and self._arguments and self.chance(8):
             text = "np" + text[1:]  # NumPy's function, which asks the array
         for line in text.split("; "):
             self._add(line if _STORES.match(line) else f"r = {line}")
@@ -404,6 +414,8 @@ class Draft(Sketch):
         kind, shape, how = name_of(right.dtype), right.shape, self.below(20)
         if "cum" in self.program.function:
             how %= 14  # NumPy 2.4 reads and writes outside of an `out` of another shape
+        if "where=" in text and kind != name_of(self._first.dtype):
+            how %= 16  # NumPy's buffers of an `out` that overlaps write where the mask does not hold
         if how >= 16 and "x" in self._arguments:
             return str(self.pick(["x", "x[::-1]", "a"]))
         if how == 15:
@@ -423,7 +435,8 @@ class Draft(Sketch):
     def _follow(self) -> None:
         """Perhaps use the result in a further expression, or write its sources before it is computed."""
         r = self.names.get("r")
-        if isinstance(r, np.ndarray) and r.ndim and not self.program.writer.random and self.chance(30):
+        fixed = self.program.writer.random or re.search("asnumpy|dumps", self.program.function)
+        if isinstance(r, np.ndarray) and r.ndim and not fixed and self.chance(30):
             uses = ["r.T", "r[..., None]", "r.ravel()", "m.flip(r)", "r[::-1]", "r[..., ::2]", "r[1:]"]
             self._add(f"s = {self.pick(uses)}")
         if self.program.arrays and self.chance(40):
@@ -542,9 +555,10 @@ def _bound(right: Any, program: Program, names: dict[str, Any]) -> Any:
     tops = [
         float(np.abs(each[np.isfinite(each)]).max(initial=0)) for each in arrays if each.dtype.kind in "biufc"
     ]
-    scope = {"top": max([1.0, *tops]), "size": max([1, *sizes])}
-    scale = float(eval(program.writer.scale, {"sqrt": np.sqrt}, scope))
     info = np.finfo(right.dtype)
+    losses = [float(np.finfo(each.dtype).eps / info.eps) for each in arrays if each.dtype.kind in "fc"]
+    scope = {"top": max([1.0, *tops]), "size": max([1, *sizes]), "loss": max([1.0, *losses])}
+    scale = float(eval(program.writer.scale, {"sqrt": np.sqrt}, scope))
     wide = np.abs(right.astype(np.clongdouble if right.dtype.kind == "c" else np.longdouble))
     if scale:
         finite = wide[np.isfinite(wide)]

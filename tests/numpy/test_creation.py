@@ -240,3 +240,6 @@ def test_integers_that_no_dtype_holds_are_overflow_errors_of_ours() -> None:
         with pytest.raises(OverflowError) as caught:
             call()
         assert isinstance(caught.value, vd.VkDispatchError)
+    with pytest.raises(ValueError, match="fill_value: cannot convert NaN") as nan:
+        vnp.full_like(vnp.arange(3), np.nan)
+    assert isinstance(nan.value, vd.VkDispatchError)

@@ -290,6 +290,23 @@ def test_what_random_calls_found() -> None:
         m.matmul(x, x.T, dtype=np.float32, casting="safe")
         m.matmul(x, x.T, axes=[(0, 1), (0, 1)])
         m.matmul(x, x.T, axes=3)
+        s = x[0, 0:1].reshape(()); r = m.take(s, 0, axis=-1), m.take(s, m.asarray([0, -1]), axis=0)
+        s = x[0, 0:1].reshape(()); r = m.squeeze(s, 0), s.squeeze(-1), m.compress([True], s, axis=0)
+        s = x[0, 0:1].reshape(()) > 3; r = m.packbits(s, axis=0), m.unpackbits(m.packbits(s)[0], axis=-1)
+        m.squeeze(x[0, 0:1].reshape(()), 1)
+        m.take(x[0, 0:1].reshape(()), 0, axis=1)
+        r = m.max(x > 3, initial=-2), m.min(x > 3, initial=-2), (x > 3)[:0].max(initial=-1)
+        x.argmax(0, out=m.zeros(6, dtype=np.float32))
+        m.nanargmin(x, 0, out=m.zeros(6))
+        r = x.argmax(0, out=m.zeros(6, dtype=np.int32))
+        m.nanstd(x, out=m.zeros(2))
+        r = m.nanstd(x, out=m.zeros(()))
+        round((x > 3)[0, 0])
+        r = m.require(x[0, 0:1].reshape(()), None, "C"), m.require(x[0, 0:1].reshape(()), None, "F")
+        r = m.diag(x, 1); x[...] = 1
+        m.diag(x)[:] = 1
+        r = m.random.default_rng(1).integers(1, 1, size=(2, 0)), m.random.randint(1, 1, size=0)
+        m.random.default_rng(1).integers(1, 1, size=2)
         """,
         DATA,
     )

@@ -290,6 +290,8 @@ class Generator:
             return self._integers_between(first, last, size, parse_dtype(dtype), endpoint)
         kind = parse_dtype(dtype)
         shape = _parse_size(size)
+        if 0 in shape:  # there may be no such integers
+            return zeros(shape, kind)
         first = low if high is None else high
         if kind.kind == "b":
             start, end = (0, first) if high is None else (low, first)

@@ -7,7 +7,7 @@ import numpy as np
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import use_context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.core.application import make_operation
+from vkdispatch.numpy.core.application import make_operation, number_as
 from vkdispatch.numpy.core.array import (
     Array,
     OfScalar,
@@ -176,7 +176,7 @@ def require(a: Any, dtype: Any = None, requirements: Any = None) -> Array:
     if {"C", "F"} <= letters:
         raise ArgumentValueError("requirements: expected either C or F, got both")
     found = asarray(a, dtype)
-    if "C" in letters or "F" in letters:
+    if found.ndim and letters & {"C", "F"}:
         found = asfortranarray(found) if "F" in letters else ascontiguousarray(found)
     flags = found.flags
     if ("W" in letters and not flags.writeable) or ("O" in letters and not flags.owndata):
@@ -306,6 +306,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, d
     ------
     OverflowError
         The dtype does not hold the integer.
+    ValueError
+        NaN does not go into integers.
 
     Examples
     --------
@@ -326,6 +328,8 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: Any = None, *, d
     kind = host_data(fill_value).dtype if dtype is None else parse_dtype(dtype)
     if isinstance(fill_value, complex) and kind.kind in "iuf":
         raise ArgumentTypeError(f"fill_value: a complex number does not go into an array of {kind}")
+    if kind.kind in "iu":
+        fill_value = number_as(fill_value, kind, "fill_value")
     return _fill(lengths, fill_value, kind, device)
 
 

@@ -61,6 +61,11 @@ def parse_axis(axis: Any, ndim: int, name: str = "axis") -> int:
     return place % ndim
 
 
+def all_axes(axis: Any, ndim: int) -> Any:
+    """Return None for the axes 0 and -1 of an array without axes, as NumPy often does; else the axis."""
+    return None if not ndim and type(axis) is int and axis in (0, -1) else axis
+
+
 def parse_axes(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     """Return axes counted from the front; None: all. Raises AxisError for axes out of range or repeated."""
     if axis is None:
@@ -300,6 +305,7 @@ def squeeze(x: Any, /, axis: Any = None) -> Array:
     (3,)
     """
     array = require_array(x)
+    axis = all_axes(axis, array.ndim)
     if axis is None:
         axes = tuple(i for i, n in enumerate(array.shape) if n == 1)
     else:

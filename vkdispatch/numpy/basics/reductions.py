@@ -11,11 +11,18 @@ from vkdispatch.numpy.basics.creation import full
 from vkdispatch.numpy.basics.inputs import parse_value, real_kind, require_array
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.lines import as_reduction, final_shape, lines_of
-from vkdispatch.numpy.basics.manipulation import diagonal, expand_dims, parse_axes, parse_axis, reshape
+from vkdispatch.numpy.basics.manipulation import (
+    all_axes,
+    diagonal,
+    expand_dims,
+    parse_axes,
+    parse_axis,
+    reshape,
+)
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast, number_as
-from vkdispatch.numpy.core.array import Array, array_of, store_result
-from vkdispatch.numpy.core.dtypes import Kind, default_real, kernel_type, numpy_type, parse_dtype
+from vkdispatch.numpy.core.array import Array, array_of, check_cast, store_result
+from vkdispatch.numpy.core.dtypes import Kind, default_real, int64, kernel_type, numpy_type, parse_dtype
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Storage, View
 from vkdispatch.reduce import functions as reduce
@@ -46,14 +53,9 @@ __all__ = [
 ]
 
 
-def _all_axes(axis: Any, ndim: int) -> Any:
-    """Return None for the axes 0 and -1 of an array without axes, as NumPy's ufuncs do; else the axis."""
-    return None if not ndim and type(axis) is int and axis in (0, -1) else axis
-
-
 def _start(initial: Any, kind: Kind) -> Any:
     """Return what a reduction starts from. Raises OverflowError for an integer that the dtype cannot hold."""
-    if type(initial) is int and kind.kind in "iu":
+    if type(initial) is int and kind.kind in "iub":
         return number_as(initial, kind, "initial")
     return initial
 
@@ -70,7 +72,7 @@ def _reduce(
     """Reduce an array of any number of axes with a function on buffers of up to three."""
     value = parse_value(x)
     ndim = len(value.shape)
-    axes = parse_axes(axis if function in _AVERAGES else _all_axes(axis, ndim), ndim)
+    axes = parse_axes(axis if function in _AVERAGES else all_axes(axis, ndim), ndim)
     operand, along = as_reduction(value, axes)
     if where is not None and where is not True:
         mask = parse_value(where)
@@ -340,9 +342,11 @@ def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Arr
 def _extreme_place(function: Callable[..., Any], x: Any, axis: Any, out: Any, keepdims: bool) -> Array:
     value = parse_value(x)
     ndim = len(value.shape)
-    axis = _all_axes(axis, ndim)
+    axis = all_axes(axis, ndim)
     axes = parse_axes(None, ndim) if axis is None else (parse_axis(axis, ndim),)
     lines, shape, along = lines_of(value, axes)
+    if isinstance(out, Array):
+        check_cast(out.dtype, int64, "out", "safe")
     buffer = function(as_operand(lines, shape), axis=along)
     final = final_shape(value.shape, axes, keepdims)
     return store_result(out, array_of(View(Storage(buffer), final, numpy_type(buffer.var_type))))
@@ -389,7 +393,7 @@ def trace(
 def _scan(function: Callable[..., Any], x: Any, axis: Any, out: Any, **options: Any) -> Array:
     value = parse_value(x)
     ndim = len(value.shape)
-    axis = _all_axes(axis, ndim)
+    axis = all_axes(axis, ndim)
     axes = parse_axes(None, ndim) if axis is None else (parse_axis(axis, ndim),)
     lines, shape, along = lines_of(value, axes)
     buffer = function(as_operand(lines, shape), axis=along, **options)

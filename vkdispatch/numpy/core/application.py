@@ -58,10 +58,12 @@ def broadcast_shapes(shapes: Sequence[Shape], name: str) -> Shape:
 def number_as(value: Any, kind: Kind, name: str = "value") -> Any:
     """Return a number of Python or NumPy as a Python number that a dtype holds.
 
-    Raises OverflowError for an integer that the dtype cannot represent, TypeError for a complex number in a
-    real place.
+    Raises OverflowError for an integer that the dtype cannot represent, ValueError for NaN among integers,
+    TypeError for a complex number in a real place.
     """
     if kind.kind in "iu":
+        if value != value:
+            raise ArgumentValueError(f"{name}: cannot convert NaN to {kind}")
         number = int(value)
         low, high = _INTEGER_LIMITS[kind]
         if not low <= number <= high:

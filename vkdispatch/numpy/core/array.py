@@ -339,6 +339,8 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         return bool(self._number().is_integer())
 
     def __round__(self, digits: int | None = None) -> Any:
+        if self.dtype.kind == "b":
+            raise ArgumentTypeError("round: expected a number, got a boolean")
         return round(self._number(), digits)
 
     def __index__(self) -> int:

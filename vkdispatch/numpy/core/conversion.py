@@ -25,8 +25,11 @@ from vkdispatch.numpy.core.recording import refuse_recording
 from vkdispatch.shader.map import MappedArray
 
 
-def parse_shape(shape: Any, name: str = "shape") -> Shape:
-    """Return a shape from an int or several ints. Raises TypeError or ValueError for anything else."""
+def parse_shape(shape: Any, name: str = "shape", most: float = native.MOST_ELEMENTS) -> Shape:
+    """Return a shape from an int or several ints. Raises TypeError or ValueError for anything else.
+
+    `most` is how many elements it may have at most.
+    """
     if isinstance(shape, Array):
         shape = shape.tolist()
     try:
@@ -39,7 +42,7 @@ def parse_shape(shape: Any, name: str = "shape") -> Shape:
         raise ArgumentTypeError(f"{name}: expected an int or a tuple of ints, got {shape!r}") from None
     if any(length < 0 for length in lengths):
         raise ArgumentValueError(f"{name}: negative dimensions are not allowed, got {lengths}")
-    if math.prod(max(length, 1) for length in lengths) > native.MOST_ELEMENTS:
+    if math.prod(max(length, 1) for length in lengths) > most:
         raise OversizedBufferError(f"{name}: {lengths} has more elements than any memory")
     return lengths
 

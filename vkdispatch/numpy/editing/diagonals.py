@@ -16,7 +16,7 @@ __all__ = [
 
 
 def diag(v: Any, k: int = 0) -> Array:
-    """Return the matrix with a vector as its diagonal, or the diagonal of a matrix. See `numpy.diag`.
+    """Return the matrix with a vector as its diagonal, or the diagonal of a matrix: a view. See `numpy.diag`.
 
     Raises ValueError for other than one or two axes.
 
@@ -29,7 +29,7 @@ def diag(v: Any, k: int = 0) -> Array:
     array = to_array(v, "v")
     offset = parse_index(k, "k")
     if array.ndim == 2:
-        return diagonal(array, offset).copy()
+        return diagonal(array, offset)
     if array.ndim != 1:
         raise ArgumentValueError(f"v: expected one or two axes, got the shape {array.shape}")
     size = array.size + abs(offset)

@@ -117,7 +117,7 @@ def ravel_multi_index(multi_index: Any, dims: Any, mode: Any = "raise", order: s
     >>> vnp.ravel_multi_index((vnp.asarray([0, 1]), vnp.asarray([2, 0])), (2, 3))
     Array([2, 3], dtype=int64)
     """
-    shape = parse_shape(dims, "dims")
+    shape = parse_shape(dims, "dims", math.inf)
     each = [to_array(one, "multi_index") for one in multi_index]
     modes = (mode,) * len(shape) if isinstance(mode, str) else tuple(mode)
     if len(each) != len(shape) or len(modes) != len(shape):
@@ -165,7 +165,7 @@ def unravel_index(indices: Any, shape: Any, order: str = "C") -> tuple[Any, ...]
     >>> vnp.unravel_index(vnp.asarray([2, 3]), (2, 3))
     (Array([0, 1], dtype=int64), Array([2, 0], dtype=int64))
     """
-    lengths = parse_shape(shape)
+    lengths = parse_shape(shape, "shape", math.inf)
     if isinstance(indices, (int, np.integer)):
         try:
             return tuple(np.unravel_index(indices, lengths, _parse_order(order)))  # type: ignore[call-overload]

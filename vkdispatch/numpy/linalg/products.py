@@ -111,7 +111,7 @@ def matmul(
 
 def _store_product(out: Any, product: Array, casting: Any) -> Array:
     if isinstance(out, Array):
-        check_cast(product.dtype, out.dtype, "matmul", casting)
+        check_cast(product.dtype, out.dtype, "out", casting)
         product = product.astype(out.dtype, copy=False)
     return store_result(out, product)
 

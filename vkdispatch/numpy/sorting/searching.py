@@ -12,6 +12,7 @@ from vkdispatch.numpy.basics.inputs import parse_value, to_array
 from vkdispatch.numpy.basics.joining import concatenate, stack
 from vkdispatch.numpy.basics.lines import lines_of
 from vkdispatch.numpy.basics.manipulation import (
+    all_axes,
     broadcast_to,
     moveaxis,
     parse_axes,
@@ -223,7 +224,7 @@ def take(x: Any, /, indices: Any, axis: Any = None, out: Any = None, mode: str =
         raise ArgumentTypeError(f"indices: expected integers, got {index.dtype}")
     if mode not in ("raise", "wrap", "clip"):
         raise ArgumentValueError(f"mode: expected 'raise', 'wrap' or 'clip', got {mode!r}")
-    if axis is None:
+    if all_axes(axis, array.ndim) is None:
         array, axis = reshape(array, -1), 0
     place = parse_axis(axis, array.ndim)
     length = array.shape[place]

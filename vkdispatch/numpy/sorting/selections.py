@@ -9,7 +9,7 @@ from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import absolute, imag_of, real
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.joining import concatenate
-from vkdispatch.numpy.basics.manipulation import parse_axis, reshape
+from vkdispatch.numpy.basics.manipulation import all_axes, parse_axis, reshape
 from vkdispatch.numpy.basics.reductions import all as all_of
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.basics.sequences import arange
@@ -39,7 +39,7 @@ def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -
     chosen, array = to_array(condition, "condition"), to_array(a, "a")
     if chosen.ndim != 1:
         raise ArgumentValueError(f"condition: expected a vector, got the shape {chosen.shape}")
-    if axis is None:
+    if all_axes(axis, array.ndim) is None:
         array, axis = reshape(array, -1), 0
     place = parse_axis(axis, array.ndim)
     (places,) = nonzero(chosen)
@@ -127,7 +127,7 @@ def packbits(a: Any, /, axis: int | None = None, bitorder: str = "big") -> Array
     array = to_array(a, "a")
     if array.dtype.kind not in "biu":
         raise ArgumentTypeError(f"a: expected integers or booleans, got {array.dtype}")
-    if axis is None:
+    if all_axes(axis, array.ndim) is None:
         array, axis = reshape(array, -1), 0
     place = parse_axis(axis, array.ndim)
     rest = -array.shape[place] % 8
@@ -151,7 +151,7 @@ def unpackbits(a: Any, /, axis: int | None = None, count: int | None = None, bit
     array = to_array(a, "a")
     if array.dtype != np.uint8:
         raise ArgumentTypeError(f"a: expected uint8, got {array.dtype}")
-    if axis is None:
+    if all_axes(axis, array.ndim) is None:
         array, axis = reshape(array, -1), 0
     place = parse_axis(axis, array.ndim)
     after = (1,) * (array.ndim - place - 1)

@@ -167,8 +167,8 @@ def nanstd(
     >>> vnp.nanstd(vnp.asarray([2, vnp.nan, 4]))
     Array(1., dtype=float64)
     """
-    found: Array = sqrt(_variance(a, axis, dtype, ddof, keepdims, where, correction), out=out)
-    return found
+    found = sqrt(_variance(a, axis, dtype, ddof, keepdims, where, correction))
+    return store_result(out, found)
 
 
 def _filling(array: Array, number: float) -> complex:
