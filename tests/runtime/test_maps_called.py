@@ -192,8 +192,7 @@ def test_buffers_of_no_elements():
         def fill(x: Buff[f32]):
             x[vc.global_invocation_id().x] = 1
 
-        with pytest.raises(ValueError, match="at least 1"):
-            fill(made)
+        fill(made)  # a launch of no invocations does nothing
 
 
 def test_storage_only_types():
