@@ -197,7 +197,7 @@ def test_engine_ends_during_an_evaluation(end: str) -> None:
     time.sleep(0.02)
     (partial(engine.close) if end == "close" else busy.destroy)()
     thread.join()
-    assert "destroyed" in str(answers[-1])
+    assert any(text in str(answers[-1]) for text in ("destroyed", "context was closed"))
     assert set(answers[:-1]) <= {True}
     engine.close()
     assert native.take_messages() == []

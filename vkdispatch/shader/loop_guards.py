@@ -158,6 +158,10 @@ def _measure_rounds(context: Context) -> int:
         buffer: Buffer[Any] = Buffer(3, uint32)
         buffer.write(_PROBED.to_bytes(4, "little") + bytes(8))
         built.launcher.launch((buffer,), (1, 1, 1), True, ALL_QUEUES)
-        counts = [int(buffer.read(queue)[2]) for queue in range(context.queue_count)]
+        # what other work has found is not this one's to raise
+        counts = [
+            int(buffer._read(0, buffer.shape, queue, raise_findings=False)[2])
+            for queue in range(context.queue_count)
+        ]
         buffer.destroy()
     return min(counts)
