@@ -343,3 +343,22 @@ def test_limit_is_measured_once(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) 
     monkeypatch.delitem(context.kept, guards._STATE_KEY)
     monkeypatch.setattr(guards, "_measure_rounds", None)
     assert guards.find_loop_limit(context) == limit
+
+
+@pytest.mark.parametrize("count", [25, 26, 27, 28, 29])
+def test_guards_beside_arguments_that_just_fit(count: int) -> None:
+    """The ticket of a guard may be what moves the arguments from push constants to a uniform block."""
+    names = [f"n{i}" for i in range(count)]
+
+    def body(out: Any, *numbers: Any) -> None:
+        t = vc.new_int_register(0)
+        with vc.while_block(t < sum(numbers)):
+            t[:] = t + 1
+        out[0] = t
+
+    function = eval(f"lambda out, {', '.join(names)}: body(out, {', '.join(names)})", {"body": body})
+    function.__annotations__ = {"out": Buff[i32], **dict.fromkeys(names, Const[i32])}
+    kernel: Any = vd.shader("1")(function)
+    out = vd.asbuffer(np.zeros(1, np.int32))
+    kernel(out, *range(count))
+    assert int(out.read(0)[0]) == sum(range(count))

@@ -11,7 +11,7 @@ from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.passes.bounds import keeps_workgroups
 from vkdispatch.passes.diagnostics import Checks
 from vkdispatch.passes.widen import widen
-from vkdispatch.shader.arguments.slots import Slot
+from vkdispatch.shader.arguments.slots import Slot, ValueSlot
 from vkdispatch.shader.launch.build import KernelSource, build_kernel
 from vkdispatch.shader.launch.features import without_float_atomics
 from vkdispatch.shader.launch.launcher import BuiltKernel
@@ -113,10 +113,19 @@ class TracedProgram:
         observation, guard = self.observation, self.loop_guard(context, variant)
         if observation is not None:
             slots = observation.select(variant).slots
+        description = self._observe(variant)
+        if guard is not None:
+            # its ticket may be what no longer fits in push constants; the block is binding 0 then
+            moved = guard.description.resource_binding_base - description.resource_binding_base
+            kept = (
+                slot if isinstance(slot, ValueSlot) else replace(slot, binding=slot.binding + moved)
+                for slot in slots
+            )
+            slots, description = (*kept, *guard.slots), guard.description
         source = KernelSource(
             self._who,
-            self._observe(variant) if guard is None else guard.description,
-            slots if guard is None else (*slots, *guard.slots),
+            description,
+            slots,
             self._place,
             observed=observation is not None,
         )
