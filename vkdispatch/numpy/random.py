@@ -735,7 +735,8 @@ class Generator:
             _check_later(bad, "n, p", "a mean that int64 holds")
         elif bad:
             raise ArgumentValueError(f"n, p: int64 does not hold the results of {n} and {p}")
-        return draw_poisson(self._seed(), draw_gamma(self._seed(), n, shape) * scale, shape)
+        means = draw_gamma(self._seed(), n, shape) * scale
+        return draw_poisson(self._seed(), means, shape)
 
     def zipf(self, a: Any, size: Any = None) -> Array:
         """Return integers k of at least 1 with probabilities proportional to k**-a.
