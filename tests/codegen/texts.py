@@ -331,7 +331,7 @@ def random_kernels() -> Iterator[tuple[str, str]]:
     for number, program in enumerate(json.load(sys.stdin)):
         source, name = program["source"], f"<program {number}>"
         linecache.cache[name] = (len(source), None, source.splitlines(keepends=True), name)
-        namespace: dict[str, Any] = {"__name__": "random_kernel"}
+        namespace: dict[str, Any] = {"__name__": "__main__"}
         exec(compile(source, name, "exec"), namespace)
         kinds = [vc.Buff[getattr(vc, kind)] for kind in program["kinds"]]
         try:

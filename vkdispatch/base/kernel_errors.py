@@ -18,12 +18,11 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
-import numpy as np
-
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, int64, is_signed_dtype, uint32, uint64
 from vkdispatch.base.errors import VkDispatchError, describe_place
+from vkdispatch.base.host_numpy import np
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process.tasks import is_in_task
 

@@ -109,6 +109,7 @@ def fixed_array(kind: Any, *shape: int) -> Any:
 
     Examples
     --------
+    >>> from dataclasses import dataclass
     >>> @dataclass
     ... class Filter:
     ...     weights: vd.float32[4]
