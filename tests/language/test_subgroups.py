@@ -181,6 +181,26 @@ def test_exchanges(kind: DType) -> None:
     same(run(lambda x, lane: vc.subgroup_all_equal(x), kind, values * 0), np.ones(ROWS))
 
 
+@pytest.mark.parametrize("kind", [f64, i64, u64], ids=lambda kind: kind.name)
+def test_sums_by_shuffles(kind: DType) -> None:
+    need(kind)
+    values = some(kind)
+
+    def rule(x: Any, lane: Any) -> Any:
+        rest = x + x
+        for distance in (1, 2, 4):
+            x = vc.select(lane >= distance, vc.subgroup_shuffle_up(x, distance) + x, x)
+            rest = vc.select(lane >= distance, vc.subgroup_shuffle_up(rest, distance) + rest, rest)
+        last = vc.subgroup_shuffle(x, 7)
+        return vc.select(lane < 8, last + rest + vc.subgroup_shuffle(rest, 7), 0)
+
+    groups = grouped(values)
+    sums = groups[:, :8].cumsum(axis=1)
+    expected = np.zeros_like(groups)
+    expected[:, :8] = sums[:, 7:] * 3 + 2 * sums
+    same(grouped(run(rule, kind, values)), expected)
+
+
 def test_votes() -> None:
     size = device().sub_group_size
     values = np.zeros(ROWS, np.int32)

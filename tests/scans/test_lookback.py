@@ -87,7 +87,9 @@ def test_look_back(run_python: Callable[..., CompletedProcess[str]], packed: int
 )
 def test_device_decides_on_look_back(vendor: int, kind: int, looks: bool, takes: bool) -> None:
     device = replace(device_facts(), vendors=frozenset([vendor]), is_cpu=kind == 4)
-    lanes = LaneFacts(32, has_shuffle=True, has_long_shuffle=True, has_long_atomics=True, has_arithmetic=True)
+    lanes = LaneFacts(
+        32, has_shuffle=True, has_long_arithmetic=True, has_long_atomics=True, has_arithmetic=True
+    )
     assert can_look_back(device, lanes) is looks
     assert needs_tickets(device) is takes
     assert not can_look_back(device, replace(lanes, has_shuffle=False))

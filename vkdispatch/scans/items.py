@@ -16,7 +16,6 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import (
     DType,
-    component_type,
     float32,
     float64,
     int32,
@@ -24,7 +23,6 @@ from vkdispatch.base.dtype import (
     is_matrix,
     uint32,
     uint64,
-    uvec2,
 )
 from vkdispatch.base.record import record
 from vkdispatch.scans.operations import ScanOp
@@ -182,7 +180,7 @@ class Lanes:
     def _call_native(self, algebra: Algebra, functions: dict[Any, Any], item: Item) -> Item | None:
         """Return the result of the device's own operation; None if it has none."""
         function = functions.get(algebra.operation.function)
-        kinds = (*_NATIVE, int64, uint64) if self._facts.has_long_shuffle else _NATIVE
+        kinds = (*_NATIVE, int64, uint64) if self._facts.has_long_arithmetic else _NATIVE
         if not (self._facts.has_arithmetic and function and algebra.kind in kinds):
             return None
         if algebra.is_segmented or item.present is not True:
@@ -204,9 +202,6 @@ class Lanes:
         if is_matrix(kind):
             columns = [exchange(value[column].to_register()) for column in range(kind.child_count)]
             return vc.to_dtype(kind, *columns).to_register()
-        component = component_type(kind)
-        if component.item_size == 8 and component.name != "float64" and not self._facts.has_long_shuffle:
-            return vc.reinterpret(kind, exchange(vc.reinterpret(uvec2, value).to_register())).to_register()
         return exchange(value)
 
 

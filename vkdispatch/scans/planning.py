@@ -37,7 +37,7 @@ class LaneFacts:
         Invocations that exchange values: a subgroup, or without `has_shuffle` the whole workgroup.
     has_shuffle
         Whether they do so by subgroup operations; otherwise they use workgroup memory.
-    has_long_shuffle
+    has_long_arithmetic
         Whether those operations take integers of 64 bits.
     has_long_atomics
         Whether words of 64 bits are loaded and stored atomically.
@@ -47,7 +47,7 @@ class LaneFacts:
 
     size: int
     has_shuffle: bool
-    has_long_shuffle: bool
+    has_long_arithmetic: bool
     has_long_atomics: bool
     has_arithmetic: bool
 
@@ -98,14 +98,14 @@ def choose_lanes(device: DeviceFacts, kind: DType) -> LaneFacts:
     has_shuffle = (
         device.has_shuffle and device.has_shift and device.has_one_subgroup_size and device.subgroup_size >= 4
     )
-    has_long_shuffle = "shaderSubgroupExtendedTypes" in device.features
+    has_long_arithmetic = "shaderSubgroupExtendedTypes" in device.features
     has_long_atomics = {"shaderInt64", "shaderBufferInt64Atomics"} <= device.features
     if tuning.packed >= 0:
         has_long_atomics = has_long_atomics and bool(tuning.packed)
     has_arithmetic = not device.is_cpu if tuning.native < 0 else bool(tuning.native)
     has_arithmetic = has_arithmetic and has_shuffle and device.has_arithmetic
     size = device.subgroup_size if has_shuffle else choose_group(device, kind, 0)
-    return LaneFacts(size, has_shuffle, has_long_shuffle, has_long_atomics, has_arithmetic)
+    return LaneFacts(size, has_shuffle, has_long_arithmetic, has_long_atomics, has_arithmetic)
 
 
 def choose_group(

@@ -23,10 +23,13 @@ from vkdispatch.base.dtype import (
     to_vector,
     uint16,
     uint32,
+    uvec2,
     uvec4,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
+from vkdispatch.codegen.functions.bits import reinterpret
 from vkdispatch.codegen.functions.elementwise import Operand, Value
+from vkdispatch.codegen.trace.components import split_components
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.ir import Builtin, Expr, Op
@@ -277,6 +280,8 @@ def _parse_lane(name: str, value: Any) -> Expr:
 def _move(name: str, glsl: str, x: Any, *lanes: Any) -> ShaderVariable:
     value = _parse_exchanged(name, x)
     args = [_parse_lane(name, lane) for lane in lanes]
+    if component_type(value.dtype).item_size == 8:
+        return _move_words(glsl, value, args)
     if component_type(value.dtype) is not float16:
         return _compute(glsl, value.dtype, value, *args)
     # drivers mix halves up here (NVIDIA 580) or end the process (llvmpipe): move their bits
@@ -287,6 +292,16 @@ def _move(name: str, glsl: str, x: Any, *lanes: Any) -> ShaderVariable:
     return ShaderVariable(
         _restore_type(ex.call("uint16BitsToFloat16", to_vector(float16, count), moved), value.dtype)
     )
+
+
+def _move_words(glsl: str, value: Expr, lanes: list[Expr]) -> ShaderVariable:
+    """Move 64 bits as two words: LLVM 15 under llvmpipe ends the process for more of them than AVX2 has."""
+    scalar = component_type(value.dtype)
+    moved = []
+    for part in split_components(value):
+        words = reinterpret(uvec2, ShaderVariable(part).to_register())._value()
+        moved.append(reinterpret(scalar, _compute(glsl, uvec2, words, *lanes))._value())
+    return ShaderVariable(ex.construct(value.dtype, moved) if len(moved) > 1 else moved[0])
 
 
 def _as_vector(value: Expr, count: int) -> Expr:
