@@ -90,7 +90,7 @@ class Statements(Values):
                 value, Value((), INT if kind == "i8" else NATURAL, -SMALL if kind == "i8" else 0, SMALL)
             )
             return Value(
-                ("int(" if kind == "i8" else "vc.to_uint(", value, ")"), element.types, value.low, value.high
+                ("vc.to_int(" if kind == "i8" else "vc.to_uint(", value, ")"), element.types, value.low, value.high
             )
         if kind == "i32":
             return self.coerced(value, Value((), INT, element.low, element.high))

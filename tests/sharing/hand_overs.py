@@ -178,9 +178,11 @@ class Jax(NumPy):
     is_immutable = True
     growth = 128 << 20  # it keeps what it has compiled, for each dtype and shape
 
-    def __init__(self) -> None:
+    def __init__(self, *, cuda: bool) -> None:
         import jax
 
+        if not cuda:
+            jax.config.update("jax_default_device", jax.devices("cpu")[0])
         jax.config.update("jax_enable_x64", True)
         self.jax = jax
 
@@ -208,7 +210,7 @@ def open_library(name: str, *, cuda: bool) -> NumPy:
         return NumPy()
     if name == "torch":
         return Torch("cuda" if cuda else "cpu")
-    return CuPy() if name == "cupy" else Jax()
+    return CuPy() if name == "cupy" else Jax(cuda=cuda)
 
 
 # ---- our side
