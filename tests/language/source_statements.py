@@ -86,12 +86,10 @@ class Statements(Values):
         """Make a value what a store to a buffer takes."""
         kind, element = self.kind(name), self.elements[name]
         if kind in ("i8", "u8"):
-            value = self.coerced(
-                value, Value((), INT if kind == "i8" else NATURAL, -SMALL if kind == "i8" else 0, SMALL)
-            )
-            return Value(
-                ("vc.to_int(" if kind == "i8" else "vc.to_uint(", value, ")"), element.types, value.low, value.high
-            )
+            types, low = (INT, -SMALL) if kind == "i8" else (NATURAL, 0)
+            value = self.coerced(value, Value((), types, low, SMALL))
+            convert = "vc.to_int(" if kind == "i8" else "vc.to_uint("
+            return Value((convert, value, ")"), element.types, value.low, value.high)
         if kind == "i32":
             return self.coerced(value, Value((), INT, element.low, element.high))
         value = self.coerced(value, element)

@@ -462,3 +462,20 @@ def test_rounding_beyond_the_range_of_numbers() -> None:
     for digits in (308, 400, -400):
         with np.errstate(all="ignore"):
             np.testing.assert_array_equal(vnp.round(vnp.asarray(x), digits).numpy(), np.round(x, digits))
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_spacing_of_all_sizes(kind: type) -> None:
+    limits = np.finfo(kind)
+    powers = np.ldexp(kind(1), np.arange(limits.minexp - limits.nmant, limits.maxexp)).astype(kind)
+    edges = [0.0, -0.0, limits.max, limits.tiny, limits.smallest_subnormal, np.inf, np.nan]
+    x = np.concatenate([powers, np.nextafter(powers, kind(0)), np.array(edges, kind)])
+    x = np.concatenate([x, -x])
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(np.asarray(vnp.spacing(vnp.asarray(x))), np.spacing(x))
+
+
+def test_power_where_the_exponent_is_not_negative() -> None:
+    x = vnp.asarray(np.array([-3, 2], np.int32))
+    for where in (False, vnp.asarray([False, False])):
+        assert vnp.power(x, x, out=x * 0 + 5, where=where).tolist() == [5, 5]

@@ -251,9 +251,9 @@ def _make_function(ufunc_name: str, own: str | None = None) -> ElementwiseFuncti
             compared = next(each.dtype for each in values if type(each) is Node or type(each) is View)
             values = [bound_integer(each, compared) if type(each) is int else each for each in values]
         kind = None if dtype is None else parse_dtype(dtype)
-        if ufunc_name == "power" and isinstance(where, Array):
+        if ufunc_name == "power" and (isinstance(where, Array) or where is False):
             # the exponents elsewhere may be negative
-            values[1] = value_of(choose(where, operands[1], 1))
+            values[1] = value_of(choose(asarray(where), operands[1], 1))
         node = apply_ufunc(ufunc_name, tuple(values), kind, casting)
         return array_of(node) if out is None and where is None else finish(node, out, where, shown, casting)
 

@@ -14,6 +14,8 @@ from vkdispatch.numpy.basics.elementwise import (
     finish,
     floor_divide,
     isinf,
+    maximum,
+    minimum,
     nextafter,
     remainder,
     trunc,
@@ -161,8 +163,11 @@ def spacing(x: Any, /) -> Array:
     size = absolute(array)
     step = nextafter(size, np.inf) - size
     step = choose(array < 0, -step, step)
-    # devices may compute with subnormal numbers as with zero, but nextafter works on bits
-    least = nextafter(size * 0, 1)
-    least = choose(array < 0, nextafter(size * 0, -1), least)
-    step = choose(size < 2 * np.finfo(array.dtype).smallest_normal, least, step)
+    # devices may compute with subnormal numbers as with zero: those have one bit, and the sign
+    digits, width = np.finfo(array.dtype).nmant, 8 * array.dtype.itemsize
+    bits = array.view(f"i{width // 8}")
+    exponent = (bits >> digits) & (1 << (width - 1 - digits)) - 1
+    sign = -(1 << (width - 1))
+    small = (1 << maximum(minimum(exponent, digits) - 1, 0)) | choose(bits == sign, 0, bits & sign)
+    step = choose(exponent <= digits, small.view(array.dtype), step)
     return choose(isinf(array), np.nan, step)
