@@ -414,11 +414,11 @@ def _construct(expr: Expr, names: Names) -> tuple[str, int]:
         # int64_t(x) says the same; llvmpipe of Mesa 22.3 compares that with constants wrongly
         text = full_text(expr.args[0], names)
         return f"int64_t(uint({text}) ^ 2147483648u) - 2147483648l", SUM
-    texts = [_rounded(arg, component_type(expr.dtype), names) for arg in expr.args]
+    texts = [_part_text(arg, component_type(expr.dtype), names) for arg in expr.args]
     return f"{expr.dtype.glsl_type}({', '.join(texts)})", POSTFIX
 
 
-def _rounded(arg: Expr, kind: DType, names: Names) -> str:
+def _part_text(arg: Expr, kind: DType, names: Names) -> str:
     """Write a part of a value whose components have a type; what is float64 becomes it by rounding once."""
     text = full_text(arg, names)
     if kind is float16 and names.rounds_halves and narrows_float(arg):

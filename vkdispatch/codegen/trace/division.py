@@ -25,7 +25,7 @@ def floor_quotient(a: ex.Operand, b: ex.Operand) -> Expr:
     """Make `a // b` as Python means it, of integers or floats. Raises TypeError for other types."""
     dividend, divisor, kind = _operands("//", a, b)
     if is_float_dtype(kind):
-        return _by_parts(_floored_quotient, dividend, divisor, kind)
+        return _by_parts(_floor_quotient, dividend, divisor, kind)
     if not is_signed_dtype(component_type(kind)) or _power_of_two(b):
         return ex.floor_divide(a, b)
     ex.check_divisor("//", b)
@@ -37,7 +37,7 @@ def floor_remainder(a: ex.Operand, b: ex.Operand) -> Expr:
     """Make `a % b` as Python means it, of integers or floats. Raises TypeError for other types."""
     dividend, divisor, kind = _operands("%", a, b)
     if is_float_dtype(kind):
-        return _by_parts(_floored, dividend, divisor, kind)
+        return _by_parts(_floor_remainder, dividend, divisor, kind)
     if not is_signed_dtype(component_type(kind)):
         return ex.modulo(a, b)
     if ex.is_integer_number(b) and _power_of_two(b):
@@ -77,7 +77,7 @@ def _correct_quotient(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
 
 def float_remainder(a: ex.Operand, b: ex.Operand, name: str = "fmod") -> Expr:
     """Make the exact remainder of floats with the sign of `a`, as C's fmod. Integers become floats."""
-    return _by_parts(_truncated, *_floats(name, a, b))
+    return _by_parts(_remainder_toward_zero, *_floats(name, a, b))
 
 
 def _floats(symbol: str, a: ex.Operand, b: ex.Operand) -> tuple[Expr, Expr, DType]:
@@ -94,7 +94,7 @@ def _by_parts(rule: Callable[[Expr, Expr], Expr], a: Expr, b: Expr, kind: DType)
     return ex.by_component(lambda x, y: ex.cast(rule(_widen_half(x), _widen_half(y)), scalar), kind, a, b)
 
 
-def _truncated(a: Expr, b: Expr) -> Expr:
+def _remainder_toward_zero(a: Expr, b: Expr) -> Expr:
     to_bits, from_bits, word = ex.BITS_OF[a.dtype]
     function = FLOAT_REMAINDER if word is uint32 else DOUBLE_REMAINDER
     bits = ex.call(function, word, ex.call(to_bits, word, a), ex.call(to_bits, word, b))
@@ -106,14 +106,14 @@ def _signs_differ(rest: Expr, b: Expr) -> Expr:
     return ex.logical("&&", (ex.compare("!=", rest, 0), other))
 
 
-def _floored(a: Expr, b: Expr) -> Expr:
-    rest = _truncated(a, b)
+def _floor_remainder(a: Expr, b: Expr) -> Expr:
+    rest = _remainder_toward_zero(a, b)
     moved = ex.select(_signs_differ(rest, b), ex.add("+", rest, b), rest)
     return ex.select(ex.compare("==", rest, 0), ex.copy_sign(rest, b), moved)
 
 
-def _floored_quotient(a: Expr, b: Expr) -> Expr:
-    rest, plain = _truncated(a, b), ex.divide(a, b)
+def _floor_quotient(a: Expr, b: Expr) -> Expr:
+    rest, plain = _remainder_toward_zero(a, b), ex.divide(a, b)
     # devices may return 0 for quotients by the largest numbers
     scale = ex.select(ex.compare(">", ex.absolute(b), 1e36), ex.literal(0.0625, a.dtype), 1.0)
     whole = ex.divide(ex.multiply(ex.add("-", a, rest), scale), ex.multiply(b, scale))
