@@ -562,6 +562,7 @@ def _bound(right: Any, program: Program, names: dict[str, Any]) -> Any:
         float(np.abs(each[np.isfinite(each)]).max(initial=0)) for each in arrays if each.dtype.kind in "biufc"
     ]
     info = np.finfo(right.dtype)
+    eps = max(float(info.eps), _unit(program, arrays))
     losses = [float(np.finfo(each.dtype).eps / info.eps) for each in arrays if each.dtype.kind in "fc"]
     scope = {"top": max([1.0, *tops]), "size": max([1, *sizes]), "loss": max([1.0, *losses])}
     scale = float(eval(program.writer.scale, {"sqrt": np.sqrt}, scope))
@@ -572,10 +573,19 @@ def _bound(right: Any, program: Program, names: dict[str, Any]) -> Any:
     if right.dtype.kind == "c" and "pow" in program.function:
         # exp(y log x) is as many units off as its argument is large; that of y log x is at most 30
         ulps = ulps + 30 + np.abs(np.log(np.clip(wide, info.tiny, info.max)))
-    bound = ulps * float(info.eps) * (np.where(np.isfinite(wide), wide, 0) + scale) + 4 * float(info.tiny)
+    bound = ulps * eps * (np.where(np.isfinite(wide), wide, 0) + scale) + 4 * float(info.tiny)
     if right.dtype.kind == "c":
         bound = np.where(np.isfinite(right), bound, np.inf)
     return bound
+
+
+def _unit(program: Program, arrays: list[Any]) -> float:
+    """Return the relative distance of numbers of the dtype that a ufunc computes with; `out` may be wider."""
+    if not arrays or not isinstance(getattr(np, program.function, None), np.ufunc):
+        return 0
+    named = re.search(r"dtype=np\.(\w+)", " ".join(program.lines))
+    kind = np.dtype(named[1].rstrip("_")) if named else np.result_type(*arrays)
+    return float(np.finfo(kind).eps) if kind.kind in "fc" else 0
 
 
 def _short(value: Any) -> str:

@@ -47,7 +47,7 @@ DOCUMENTED: tuple[tuple[str, str, str], ...] = (
     ),
     ("putmask", "ArgumentTypeError: values: cannot cast", "the same"),
     ("view", "bool has no view|has no view as bool", "bytes are no truth values"),
-    ("var|std", r"right is np.float16\(inf\)", "sums of float16 are float32"),
+    ("mean|var|std", r"right is np.float16\(inf\)", "sums of float16 are float32"),
     ("average", "accepted what NumPy refuses.*Weights sum to zero", "no warnings: divisions by zero are NaN"),
     ("nan(quantile|percentile)", "^r: (dtype|shape)", "of no elements, NumPy forgets the axes of q"),
     ("quantile|percentile|median", "accepted what NumPy refuses.*cannot reshape", "the same"),
@@ -61,6 +61,7 @@ DOCUMENTED: tuple[tuple[str, str, str], ...] = (
     ("__i", "raised TypeError where NumPy raises ValueError: .*read-only", "of two mistakes one is named"),
     ("__i", "raised ValueError where NumPy raises TypeError: .*broadcast .*Cannot cast", "the same"),
     ("min|max", "raised OverflowError where NumPy raises IndexError: initial: ", "the same"),
+    (r"^fft\.", "raised ValueError where NumPy raises TypeError: norm: ", "the same"),
     ("from_dlpack", "BufferError: Unsupported device", "NumPy reads memory of the host only"),
     (
         "reciprocal",

@@ -79,7 +79,7 @@ ELEMENTWISE |= table(
     iscomplex isreal real imag real_if_close: $({x})
     clip: $({x:r}, {number:r}, 3<, out=OUT>) || $({x:r}, {y:r}, {w:r0}) || $({x:r}, None, {y:r}<, out=OUT>)
     round: $({x}<, {i}>) || $({x:r}, out=OUT)
-    around: $({x}<, {i}>)
+    around: $({x}<, {i}>) || $({x:f/small} / 2)
     nan_to_num: $({x}<, nan={number:r}><, posinf=1.0>)
     isclose: $({x}, {y}<, equal_nan=True>) || $({x:f}, {x:f} * 1.00001, rtol=1e-4)
     where: $({x:b}, {y}, {y}) || $({x}) || $({mask}, {x}, {number}) || $({mask}, {x}, {y})
