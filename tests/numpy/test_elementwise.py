@@ -11,6 +11,7 @@ import pytest
 
 import numpy as np
 import vkdispatch.numpy as vnp
+from tests.numpy.both import run_texts
 from vkdispatch.base.context import get_context
 
 KINDS = [np.dtype(code) for code in "?bhilBHILefdFD"]
@@ -322,6 +323,20 @@ def test_rounding_to_decimals(kind: str) -> None:
         _assert_same(vnp.round(vnp.asarray(a), places), np.round(a, places), f"{kind} {places}", 4)
 
 
+def test_booleans_have_no_decimals() -> None:
+    run_texts(
+        """
+        r = x.round(1)
+        r = m.round(x, -1)
+        r = m.around(x, decimals=2)
+        r = x.round(), m.round(x, 0)
+        r = m.round(x, 1, out=y)
+        """,
+        np.array([True, False]),
+        np.zeros(2),
+    )
+
+
 def test_limits_of_intervals() -> None:
     for kind in "bBlefd":
         a = _values(kind)
@@ -455,6 +470,24 @@ def test_integers_to_negative_powers(kind: str) -> None:
     assert vnp.power(x, y, where=y >= 0, out=x * 0).tolist() == [4, 0, 1]
     assert (x[:0] ** y[:0]).shape == (0,)
     assert (x.astype(np.float64) ** y).tolist() == [4, 1 / 3, 1]
+
+
+def test_a_power_that_cannot_be_stored_is_a_type_error() -> None:
+    run_texts(
+        """
+        x **= -1
+        x **= m.asarray([2, -1])
+        y **= np.int8(-1)
+        y **= -1
+        y **= m.asarray([2, -1], dtype=np.int8)
+        y **= 1.5
+        y **= 2; r = y
+        y **= True; r = y
+        """,
+        np.array([True, False]),
+        np.array([3, 15], np.uint8),
+    )
+    assert vnp.zeros(2).tolist() == [0, 0]  # no exponent is complained of later
 
 
 def test_rounding_beyond_the_range_of_numbers() -> None:

@@ -108,7 +108,7 @@ def test_frequencies_and_shifts() -> None:
             np.testing.assert_allclose(found.numpy(), getattr(np.fft, name)(n, 0.1), rtol=1e-6)
             assert getattr(vnp.fft, name)(n, dtype=vnp.float32).dtype == np.float32
     x = _signal((4, 5), "f4")
-    for axes in (None, 0, (0, -1)):
+    for axes in (None, 0, (0, -1), (0, 0), [1, -1], (0, 1, -2), ()):
         _agrees(vnp.fft.fftshift(vnp.asarray(x), axes=axes), np.fft.fftshift(x, axes))
         _agrees(vnp.fft.ifftshift(vnp.asarray(x), axes=axes), np.fft.ifftshift(x, axes))
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import numpy as np
+import vkdispatch as vd
 import vkdispatch.numpy as vnp
 from tests.numpy.both import run_both, run_texts
 
@@ -245,6 +246,8 @@ def test_numbers_that_a_dtype_cannot_hold() -> None:
         m.fill_diagonal(y, np.inf)
         m.put_along_axis(x, m.asarray([[0]]), -1, 0)
         m.insert(x, 1, -1)
+        x[0] = [1, 2, -1]
+        m.asarray([-1], dtype=np.uint16)
         m.max(x, initial=70000)
         m.min(x, initial=-1)
         m.sum(x, dtype=np.uint8, initial=300)
@@ -260,6 +263,17 @@ def test_numbers_that_a_dtype_cannot_hold() -> None:
         np.arange(-4, 5, dtype=np.int32).reshape(3, 3),
         np.eye(3),
     )
+    x = vnp.arange(3, dtype=np.uint8)
+    calls = {
+        "v": lambda: vnp.put(x, [0], 300),
+        "values": lambda: vnp.put_along_axis(x, [0], -1, 0),
+        "vals": lambda: vnp.place(x, x > 0, [-1]),
+        "value": lambda: x.__setitem__(slice(1), [300]),
+        "obj": lambda: vnp.asarray([300], dtype=np.uint8),
+    }
+    for name, call in calls.items():
+        with pytest.raises(vd.VkDispatchError, match=f"^{name}: .*out of bounds for uint8"):
+            call()
 
 
 def test_what_random_calls_found() -> None:

@@ -82,6 +82,18 @@ def test_parts_of_numbers(kind: Any) -> None:
         np.ldexp(vnp.asarray(x), 1.5)
 
 
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.float64])
+def test_powers_of_two_of_any_size(kind: Any) -> None:
+    limits = np.finfo(kind)
+    x = np.array([0, -0.0, 1, -3, 1 / 3, limits.max, limits.tiny, np.inf, -np.inf, np.nan], kind)[:, None]
+    powers = np.array([*range(-290, 290, 9), *range(-2200, 2200, 61), -(2**31), 2**31 - 1], np.int32)
+    found = vnp.ldexp(vnp.asarray(x), vnp.asarray(powers)).numpy()
+    with np.errstate(all="ignore"):
+        wanted = np.ldexp(x, powers)
+    np.testing.assert_array_equal(_flush(found), _flush(wanted), strict=True)
+    assert (np.signbit(found) == np.signbit(wanted))[~np.isnan(wanted)].all()
+
+
 def test_out_and_where() -> None:
     host, array = H, vnp.asarray(H)
     wanted, found = np.zeros_like(host), vnp.zeros_like(array)

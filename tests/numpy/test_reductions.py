@@ -13,6 +13,7 @@ import pytest
 import numpy as np
 import vkdispatch as vd
 import vkdispatch.numpy as vnp
+from tests.numpy.both import run_texts
 from vkdispatch.numpy.core import expressions
 
 
@@ -113,6 +114,18 @@ def test_an_inexact_out_of_integers_does_not_wrap_around() -> None:
                 with np.errstate(all="ignore"):
                     getattr(np, name)(x.astype(dtype), axis=1, out=expected)
                 np.testing.assert_allclose(out.numpy(), expected, 1e-2)
+
+
+@pytest.mark.parametrize("kind", ["?", "u1", "i2", "f4"])
+def test_first_values_of_extremes_fit_the_dtype_of_both(kind: str) -> None:
+    texts = [
+        f"r = m.{name}(x, out=m.zeros((), np.{out}), initial={initial})"
+        for name in ("min", "max")
+        for out in ("int8", "int64", "uint8", "float32", "complex128")
+        for initial in (-1, 300, 2, 70000)
+        if np.can_cast(np.promote_types(kind, out), out, "same_kind")
+    ]
+    run_texts("\n".join(texts), np.array([1, 0, 1], kind))
 
 
 def test_empty_arrays() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from vkdispatch.numpy.basics.elementwise import UFUNCS
 
-from .programs import TAME, Writer
+from .programs import FILLS, TAME, Writer
 
 Table = dict[str, Writer]
 
@@ -43,7 +43,8 @@ _ULPS = dict.fromkeys(
     1.0,
 )
 _ULPS |= dict.fromkeys(_ROUNDED.split(), 6.0) | {"power": 12.0, "float_power": 12.0}
-_ULPS |= {"absolute": 2.0, "divide": 2.0, "floor_divide": 2.0}  # devices may round quotients otherwise
+# devices may round quotients otherwise
+_ULPS |= {"absolute": 2.0, "divide": 2.0, "floor_divide": 2.0, "sign": 3.0}
 _NARROW = {"left_shift": "i/small", "right_shift": "i/small", "power": "n/small"}
 _ALIASES = (  # names that are another one's
     "abs=absolute acos=arccos acosh=arccosh asin=arcsin asinh=arcsinh atan=arctan atan2=arctan2 atanh=arctanh "
@@ -61,7 +62,9 @@ def _ufunc(name: str, own: str) -> Writer:
     return Writer(
         text,
         _ULPS.get(name),
-        signs=name not in _ULPS.keys() - {"floor_divide"} and "imum" not in name and "fm" not in name,
+        # NumPy's magnitudes of subnormal complex numbers have few digits
+        fills=tuple(each for each in FILLS if each != "tiny" or name != "sign"),
+        signs=name not in _ULPS.keys() - {"floor_divide", "sign"} and "imum" not in name and "fm" not in name,
     )
 
 
@@ -76,7 +79,7 @@ ELEMENTWISE |= table(
     iscomplex isreal real imag real_if_close: $({x})
     clip: $({x:r}, {number:r}, 3<, out=OUT>) || $({x:r}, {y:r}, {w:r0}) || $({x:r}, None, {y:r}<, out=OUT>)
     round: $({x}<, {i}>) || $({x:r}, out=OUT)
-    around: $({x}<, {i}>)
+    around: $({x}<, {i}>) || $({x:f/small} / 2)
     nan_to_num: $({x}<, nan={number:r}><, posinf=1.0>)
     isclose: $({x}, {y}<, equal_nan=True>) || $({x:f}, {x:f} * 1.00001, rtol=1e-4)
     where: $({x:b}, {y}, {y}) || $({x}) || $({mask}, {x}, {number}) || $({mask}, {x}, {y})
@@ -427,11 +430,14 @@ _TWICE = "$({x:s2m}<, norm={norm}>) || $({x:s2}, s={pair})"
 _OFTEN = "$({x:s1m}<, axes=({axis},)>) || $({x:s2}, s=(4, 5))"
 TRANSFORMS: Table = table(
     f"""
-    fft ifft hfft irfft: {_ONCE}
+    fft ifft: {_ONCE}
+    hfft irfft: {_ONCE.replace("1m", "1p")}
     rfft ihfft: {_ONCE.replace(":s", ":d")}
-    fft2 ifft2 irfft2: {_TWICE}
+    fft2 ifft2: {_TWICE}
+    irfft2: {_TWICE.replace("2m", "2p")}
     rfft2: {_TWICE.replace(":s", ":d")}
-    fftn ifftn irfftn: {_OFTEN}
+    fftn ifftn: {_OFTEN}
+    irfftn: {_OFTEN.replace("1m", "1p")}
     rfftn: {_OFTEN.replace(":s", ":d")}
     """,
     "fft.",
@@ -535,9 +541,9 @@ METHODS |= table(
     put: {x}.put({places:flat}, {number:r}); r = x
     searchsorted: {x:r1/rising}.searchsorted({z:r}<, side='right'>)
     sort: {x}.sort(<, axis={axis}>); r = x
-    tobytes: {x}.tobytes(<, order='F'>)
+    tobytes: {x:o}.tobytes(<, order='F'>) || {x:g/normal}.tobytes(<, order='F'>)
     tolist: {x}.tolist()
-    view: {x}.view({kind:o}) || {x:f1}.view(np.int32)
+    view: {x:o}.view({kind:o}) || {x:g/normal}.view({kind:o}) || {x:f1/small}.view(np.int32)
     T: {x}.T
     mT: {x}.mT
     real: {x}.real || {x}.real = {i}
@@ -583,7 +589,7 @@ DRAWS: Table = table(
     triangular: $(0.0, {positive}, 5.0, size={size})
     uniform: $(-1.0, {positive}, size={size})
     vonmises: $(0.0, {positive}, size={size})
-    choice: $({x:r1}, {size}) || $({n}, size={n}, replace=False)
+    choice: $({x:r1/normal}, {size}) || $({n}, size={n}, replace=False)
     """,
     "Generator.",
     _STREAM,

@@ -413,9 +413,7 @@ def fftshift(x: Any, /, axes: Any = None) -> Array:
     >>> vnp.fft.fftshift(vnp.arange(4))
     Array([2, 3, 0, 1], dtype=int64)
     """
-    array = require_array(x)
-    places = parse_axes(axes, array.ndim, "axes")
-    return roll(array, tuple(array.shape[i] // 2 for i in places), axis=places) if places else array.copy()
+    return _turn(x, axes, 1)
 
 
 def ifftshift(x: Any, /, axes: Any = None) -> Array:
@@ -426,6 +424,12 @@ def ifftshift(x: Any, /, axes: Any = None) -> Array:
     >>> vnp.fft.ifftshift(vnp.asarray([2, 3, 0, 1]))
     Array([0, 1, 2, 3], dtype=int64)
     """
+    return _turn(x, axes, -1)
+
+
+def _turn(x: Any, axes: Any, sign: int) -> Array:
+    """Return an array moved by half its length along axes, along one that is given twice twice."""
     array = require_array(x)
-    places = parse_axes(axes, array.ndim, "axes")
-    return roll(array, tuple(-(array.shape[i] // 2) for i in places), axis=places) if places else array.copy()
+    several = axes if isinstance(axes, (tuple, list)) else parse_axes(axes, array.ndim, "axes")
+    places = [parse_axis(each, array.ndim, "axes") for each in several]
+    return roll(array, [sign * (array.shape[i] // 2) for i in places], places) if places else array.copy()

@@ -75,11 +75,13 @@ sign = unary(
 )
 floor = unary("floor", host.floor, "Largest whole number not above `var`, in floating point.")
 ceil = unary("ceil", host.ceil, "Smallest whole number not below `var`, in floating point.")
-trunc = unary("trunc", host.trunc, "Whole part of `var`, in floating point.")
+trunc = unary("trunc", host.trunc, "Whole part of `var`, in floating point.", glsl="trunc", own=True)
 round = unary(
-    "round", host.rint, "Nearest whole number, halves to even, in floating point.", glsl="roundEven"
+    "round", host.rint, "Nearest whole number, halves to even, in floating point.", glsl="roundEven", own=True
 )
-round_even = unary("round_even", host.rint, "Nearest whole number, halves to even.", glsl="roundEven")
+round_even = unary(
+    "round_even", host.rint, "Nearest whole number, halves to even.", glsl="roundEven", own=True
+)
 fract = unary("fract", lambda x: x - host.floor(x), "var - floor(var).")
 mod = binary("mod", lambda x, y: x - y * host.floor(host.divide(x, y)), "Remainder with the sign of y.")
 min = binary(

@@ -64,10 +64,29 @@ CONSTANTS: dict[str, Text] = {
     "stirling_limit": number(12.0, 7.0),
     "gamma_limit": number(220.0, 60.0),
     "stirling_constant": lambda p: p.pair_text(HALF_LOG_2_PI - Fraction(1, 2)),
+    "whole_limit": number(2.0**52, 2.0**23),
     "one_by_pi": lambda p: p.pair_text(1 / PI),
 }
 
 FUNCTIONS: dict[str, Text] = {
+    # llvmpipe of Mesa 22.3 rounds halves of doubles towards zero, and keeps the fractions of large ones
+    "trunc": """
+@real @trunc(@real x) {
+    return x < 0.0 ? ceil(x) : floor(x);
+}
+""",
+    "round": """
+@real @round(@real x) {
+    precise @real size = abs(x) + @whole_limit;
+    precise @real whole = size - @whole_limit;
+    return abs(x) < @whole_limit ? (x < 0.0 ? -whole : whole) : x;
+}
+""",
+    "round_even": """
+@real @round_even(@real x) {
+    return @round(x);
+}
+""",
     # erf(x) / x - 1, of x**2
     "erf_series": polynomial("erf_series", _erf),
     "erfc_series": polynomial("erfc_series", lambda p: _ERFC_64 if p.double else _ERFC_32),
@@ -159,7 +178,7 @@ FUNCTIONS: dict[str, Text] = {
     bool reflect = x < -0.5;
     @pair l = @gamma_parts(reflect ? -x : x, n, d);
     if (reflect) {
-        precise @real whole = roundEven(x);
+        precise @real whole = @round(x);
         precise @real f = abs(x - whole);
         @pair s;
         if (f < 0.25) {

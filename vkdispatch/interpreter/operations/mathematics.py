@@ -30,6 +30,9 @@ _NAMED: dict[str, Rule] = {
         for name in ("asin", "acos", "atan", "asinh", "acosh", "atanh", "atan2")
     },
     "pow": np.power,
+    "trunc": np.trunc,
+    "round": np.rint,
+    "round_even": np.rint,
     **{
         name: _apply_each(getattr(host, name))
         for name in ("erf", "erfc", "gamma", "lgamma", "sinpi", "cospi")

@@ -528,12 +528,17 @@ def clip(
 def round(x: Any, /, decimals: int = 0, out: Any = None) -> Array:
     """Return the elements rounded to a number of decimals, halves to even. See `numpy.round`.
 
+    Raises TypeError for decimals of booleans.
+
     Examples
     --------
     >>> vnp.round(vnp.asarray([1.234, 5.678]), 1)
     Array([1.2, 5.7], dtype=float64)
     """
-    rounded = _round(parse_value(x, "round: x"), parse_index(decimals, "decimals"))
+    value, places = parse_value(x, "round: x"), parse_index(decimals, "decimals")
+    if places and out is None and value.dtype.kind == "b":
+        raise ArgumentTypeError(f"decimals: expected 0 for booleans, got {places}; use astype")
+    rounded = _round(value, places)
     return array_of(rounded) if out is None else finish(rounded, out, None, "round")
 
 

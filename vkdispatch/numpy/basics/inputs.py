@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.numpy.core.array import Array, parse_operand, value_of
-from vkdispatch.numpy.core.conversion import asarray, is_of_python
+from vkdispatch.numpy.core.conversion import asarray, host_data, is_of_python
 from vkdispatch.numpy.core.dtypes import Kind, default_real
 
 __all__: list[str] = []
@@ -38,7 +38,7 @@ def to_elements(x: Any, kind: Kind, name: str) -> Array:
 
     Raises OverflowError or TypeError for numbers of Python that the dtype does not hold, and as `to_array`.
     """
-    return asarray(x, kind) if is_of_python(x) else to_array(x, name)
+    return asarray(host_data(x, kind, name)) if is_of_python(x) else to_array(x, name)
 
 
 def to_index(x: Any) -> Array:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.numpy.basics.elementwise import (
     UFUNCS,
@@ -104,7 +105,16 @@ def _exponent(x: Any, kind: Any) -> Any:
 
 
 def _scale(x: Any, power: Any, kind: Any) -> Any:
-    return vc.ldexp(x, power)
+    """Give x * 2 ** power in three steps, of which one rounds: GLSL's ldexp takes small powers only."""
+    wide, most, digits = (dt.float64, 1023, 53) if kind == float64 else (dt.float32, 127, 24)
+    value, one = vc.to_dtype(wide, x), vc.to_dtype(wide, 1)
+    for _ in range(2):
+        low = vc.select(power < 1 - most, 1 - most + digits, 0)
+        step = vc.select(power > most, most, low).to_register()
+        value = vc.precise(value * vc.ldexp(one, step))
+        power = power - step
+    value = vc.precise(value * vc.ldexp(one, vc.clamp(power, 1 - most, most)))
+    return vc.to_dtype(x.var_type, value)
 
 
 _MANTISSA = Operation("frexp mantissa", _mantissa)

@@ -88,9 +88,16 @@ def _reduce(
 def _extreme(
     function: Callable[..., Any], x: Any, axis: Any, keepdims: bool, out: Any, where: Any, initial: Any
 ) -> Array:
-    """Reduce to extremes. Raises OverflowError for an `initial` that the dtype does not hold."""
+    """Reduce to extremes. Raises OverflowError for an `initial` that the dtype does not hold.
+
+    With an `initial`, `out` has a part in the dtype, as in NumPy.
+    """
     array = require_array(x)
-    options = {} if initial is None else {"initial": _start(initial, array.dtype)}
+    options = {}
+    if initial is not None:
+        if isinstance(out, Array) and out.dtype != array.dtype:
+            array = array.astype(np.promote_types(array.dtype, out.dtype))
+        options["initial"] = _start(initial, array.dtype)
     return _reduce(function, array, axis, keepdims, out, where, **options)
 
 

@@ -1045,6 +1045,9 @@ def _power(x: Array, y: Any) -> Any:
 
 
 def _in_place(name: str, x: Array, y: Any) -> Any:
+    if name == "power" and x.dtype.kind in "biu" and isinstance(y, (Array, int, np.integer)):
+        # before the exponents are looked at, which a call that fails must not
+        check_cast(np.result_type(x.dtype, y.dtype if isinstance(y, Array) else y), x.dtype, name)
     result = _power(x, y) if name == "power" else _operate(name, x, y)
     if result is NotImplemented:
         return result

@@ -183,8 +183,10 @@ def _stack(arrays: Sequence[Array]) -> Array:
     return array_of(made)
 
 
-def host_data(obj: Any, kind: Kind | None = None) -> "np.ndarray[Any, Any]":
+def host_data(obj: Any, kind: Kind | None = None, name: str = "obj") -> "np.ndarray[Any, Any]":
     """Return data of the host as a NumPy array of a dtype that arrays have; see `asarray` for `kind`.
+
+    `name` is what messages call the data.
 
     Raises
     ------
@@ -203,18 +205,18 @@ def host_data(obj: Any, kind: Kind | None = None) -> "np.ndarray[Any, Any]":
             data = np.asarray(nested)
             if data.dtype.kind == "O" and data.size and _are_numbers(data):
                 if kind is None:
-                    raise ArgumentOverflowError(
-                        f"obj: a Python integer fits no dtype of integers, in {obj!r:.60}"
-                    )
+                    raise OverflowError(f"a Python integer fits no dtype of integers, in {obj!r:.60}")
                 data = np.asarray(nested, kind)
             elif kind is not None and data.dtype.kind in "iufc" and kind.kind in "iuf":
                 data = np.asarray(nested, kind)  # NumPy refuses Python numbers that do not fit
         except ValueError as error:
-            raise ArgumentValueError(f"obj: {error}") from None
+            raise ArgumentValueError(f"{name}: {error}") from None
         except TypeError as error:
-            raise ArgumentTypeError(f"obj: {error}") from None
+            raise ArgumentTypeError(f"{name}: {error}") from None
+        except OverflowError as error:
+            raise ArgumentOverflowError(f"{name}: {error}") from None
     if data.dtype.kind not in "biufc" and (data.size or data.dtype.kind != "O"):
-        raise ArgumentTypeError(f"obj: expected numbers, got {type(obj).__name__} of dtype {data.dtype}")
+        raise ArgumentTypeError(f"{name}: expected numbers, got {type(obj).__name__} of dtype {data.dtype}")
     if kind is None and not isinstance(obj, (np.ndarray, np.generic)):
         kind = default_kind(obj, data)
     return data if kind is None else data.astype(kind, copy=False)

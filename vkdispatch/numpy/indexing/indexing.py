@@ -4,7 +4,12 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import (
+    ArgumentIndexError,
+    ArgumentOverflowError,
+    ArgumentTypeError,
+    ArgumentValueError,
+)
 from vkdispatch.base.host.protocols import refuse_kernel_index
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.application import assign, broadcast_to, cast, make_operation, refuse_read_only
@@ -100,9 +105,9 @@ def _parse_value(value: Any, x: Array) -> Any:
     if isinstance(value, (list, tuple)):
         try:
             return value_of(asarray(np.asarray(read_nested(value), x.dtype), device=x.device))
+        except OverflowError as error:
+            raise ArgumentOverflowError(f"value: {error}") from None
         except (TypeError, ValueError) as error:
-            if isinstance(error, OverflowError):
-                raise
             kind = ArgumentTypeError if isinstance(error, TypeError) else ArgumentValueError
             raise kind(f"value: {error}") from None
     if isinstance(value, np.ndarray):
