@@ -36,6 +36,9 @@ LEFT_OUT: dict[str, str] = {
 }
 # Differences: function, what is said of it, and where it is documented.
 DOCUMENTED: tuple[tuple[str, str, str], ...] = (
+    ("pad", "OverflowError: constant_values", "numbers that a dtype cannot hold raise"),
+    ("real|imag", "raised ValueError where NumPy raises OverflowError: .*read-only", "of two one is named"),
+    (r"^fft\.", "raised TypeError where NumPy raises IndexError: axes: expected an int", "the same"),
     ("choose", "accepted what NumPy refuses.*Cannot cast array data", "indices may have any integer dtype"),
     ("choose", "raised ValueError where NumPy raises TypeError", "the same"),
     ("mean", "dtype: mean of complex", "numbers are not made real in silence"),
@@ -48,7 +51,11 @@ DOCUMENTED: tuple[tuple[str, str, str], ...] = (
     ("putmask", "ArgumentTypeError: values: cannot cast", "the same"),
     ("view", "bool has no view|has no view as bool", "bytes are no truth values"),
     ("mean|var|std", r"right is np.float16\(inf\)", "sums of float16 are float32"),
-    ("average", "accepted what NumPy refuses.*Weights sum to zero", "no warnings: divisions by zero are NaN"),
+    (
+        "average",
+        "accepted what NumPy refuses.*(Weights sum to|division by) zero",
+        "no warnings: divisions by zero are NaN",
+    ),
     ("nan(quantile|percentile)", "^r: (dtype|shape)", "of no elements, NumPy forgets the axes of q"),
     ("quantile|percentile|median", "accepted what NumPy refuses.*cannot reshape", "the same"),
     ("bincount", "^r: dtype float.*right is int64", "of no elements, NumPy forgets the weights"),

@@ -361,3 +361,8 @@ def test_flat_indices_do_not_wrap() -> None:
     with pytest.raises(ValueError, match="no elements"):
         ravel(0, 4, mode="wrap")
     assert int(vnp.ravel_multi_index((), ())) == 0
+
+
+def test_put_of_nothing_into_a_read_only_view() -> None:
+    with pytest.raises(ValueError, match="read-only"):
+        vnp.put(vnp.broadcast_to(vnp.zeros(1), (3,)), [], 2)

@@ -339,6 +339,8 @@ def test_odd_reflections() -> None:
         r = m.pad(x[:1], 4, mode="symmetric", reflect_type="odd")
         r = m.pad(z, 13, mode="reflect", reflect_type="odd"), m.pad(x, 0, mode="reflect", reflect_type="odd")
         m.pad(x[:0], 3, mode="reflect", reflect_type="odd")
+        r = m.pad(m.log(x), (2, 13), mode="reflect", reflect_type="odd")
+        r = m.pad(-m.log(x[::-1]), (13, 2), mode="symmetric", reflect_type="odd")
         """,
         np.arange(10.0),
         DATA,

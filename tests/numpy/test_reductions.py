@@ -128,6 +128,15 @@ def test_first_values_of_extremes_fit_the_dtype_of_both(kind: str) -> None:
     run_texts("\n".join(texts), np.array([1, 0, 1], kind))
 
 
+@pytest.mark.parametrize("kind", ["?", "i1", "u2", "f4"])
+def test_totals_start_from_numbers_beyond_the_dtype(kind: str) -> None:
+    x = np.array([[1, 0], [1, 1]], kind)
+    for name in ("sum", "prod", "nansum", "nanprod"):
+        for initial in (0, 7, 1000):
+            found = getattr(vnp, name)(vnp.asarray(x), axis=1, initial=initial)
+            _agrees(found, getattr(np, name)(x, axis=1, initial=initial))
+
+
 def test_empty_arrays() -> None:
     empty = vnp.zeros((0, 3), dtype=np.float32)
     _agrees(vnp.sum(empty, axis=0), np.zeros(3, np.float32))

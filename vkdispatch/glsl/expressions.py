@@ -166,23 +166,12 @@ def _element(expr: Expr, names: Names) -> tuple[str, int]:
 def element_place(expr: Expr, names: Names, indices: tuple[Expr, ...] = ()) -> str:
     """Write where an element lies, without reading it, or an item of the array that the element is."""
     assert isinstance(expr.value, (Storage, SharedArray))
-    if isinstance(expr.value, Storage) and expr.value.index in names.addresses:
-        within = [_field_index(index, names) for index in indices]
-        return _addressed_place(expr.value, expr.args[0], names) + field_text(expr.value, within)
     within = [full_text(index, names) for index in indices]
+    if isinstance(expr.value, Storage) and expr.value.index in names.addresses:
+        return _addressed_place(expr.value, expr.args[0], names) + field_text(expr.value, within)
     if isinstance(expr.value, SharedArray):
         return f"{expr.value.name}[{full_text(expr.args[0], names)}]" + "".join(f"[{i}]" for i in within)
     return f"{expr.value.name}.data[{_index_text(expr.args[0], names)}]{field_text(expr.value, within)}"
-
-
-def _field_index(index: Expr, names: Names) -> str:
-    """Write the index of an item of a field that is reached by address.
-
-    NVIDIA's compiler (580.159) takes an index that is the remainder of a 64-bit value by 2 for 1.
-    """
-    if index.op is Op.LITERAL:
-        return full_text(index, names)
-    return f"{_operand(index, names, BIT_XOR)} ^ {index.dtype.glsl_type}({_unknown_zero(names)})"
 
 
 def _item_text(place: Expr, names: Names) -> str:
@@ -328,12 +317,8 @@ def unknown_zero(symbol: str, left: Expr, right: Expr, names: Names) -> str | No
         power_of_two = right.value > 0 and right.value & (right.value - 1) == 0
         if power_of_two or left.op is Op.LITERAL:
             return None
-    zero = _unknown_zero(names)
+    zero = f"{names.block}.{next(iter(names.addresses.values()))} >> 63ul"
     return f"({zero})" if kind is uint64 else f"int64_t({zero})"
-
-
-def _unknown_zero(names: Names) -> str:
-    return f"{names.block}.{next(iter(names.addresses.values()))} >> 63ul"
 
 
 def updated_text(place: str, symbol: str, left: Expr, right: Expr, names: Names) -> str:

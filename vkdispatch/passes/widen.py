@@ -187,10 +187,10 @@ class _Widening:
         if expr.op is Op.ELEMENT and isinstance(expr.value, Storage):
             axes = tuple((self._position(index), self._position(size)) for index, size in expr.axes)
             return replace(expr, args=(self._position(expr.args[0]),), axes=axes)
-        if self._positions.is_division(expr):
+        if self._positions.is_division(expr) and not _is_of_low_bits(expr):
             found = self._widen(expr)
             return replace(expr, args=args) if found is None else _cast(found[0], expr.dtype)
-        if self._positions.needs_long(expr):
+        if self._positions.needs_long(expr) and not _is_of_low_bits(expr):
             return replace(expr, args=tuple(self._wide[id(arg)][0] for arg in expr.args))
         return with_args(expr, args)
 
@@ -375,6 +375,16 @@ class _Widening:
             bounds[name] = bound
         first = Declare(counter, _cast(read(companion), counter.dtype), loc)
         yield replace(statement, counter=companion, **bounds, body=(first, *self._block(statement.body)))
+
+
+def _is_of_low_bits(expr: Expr) -> bool:
+    """Whether the low 32 bits decide: an unsigned remainder by a power of two, which NVIDIA 580 gets wrong.
+
+    Its 64-bit form as the index of an array in a structure selects another item.
+    """
+    divisor = expr.args[1].value if expr.op is Op.BINARY and expr.value == "%" else None
+    is_power = isinstance(divisor, int) and divisor > 0 and divisor & (divisor - 1) == 0
+    return is_power and component_type(expr.dtype) is uint32
 
 
 def _split(argument: Argument, members: FreshNames) -> tuple[Argument, ...]:

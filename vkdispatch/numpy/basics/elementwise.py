@@ -538,6 +538,8 @@ def round(x: Any, /, decimals: int = 0, out: Any = None) -> Array:
     value, places = parse_value(x, "round: x"), parse_index(decimals, "decimals")
     if places and out is None and value.dtype.kind == "b":
         raise ArgumentTypeError(f"decimals: expected 0 for booleans, got {places}; use astype")
+    if isinstance(out, Array) and out.size != value.size:
+        raise ArgumentValueError(f"out: expected the shape {value.shape}, got {out.shape}")
     rounded = _round(value, places)
     return array_of(rounded) if out is None else finish(rounded, out, None, "round")
 

@@ -127,7 +127,7 @@ def _total(
         kind = parse_dtype(dtype)
         value = cast(value, kind)
         options["dtype"] = kernel_type(kind)
-    elif kind.kind in "iu":
+    elif kind.kind in "biu":
         kind = np.dtype(np.uint64 if kind.kind == "u" else np.int64)
     if initial is not None:
         options["initial"] = _start(initial, kind)

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
-from vkdispatch.numpy.basics.elementwise import choose, floor, rint
+from vkdispatch.numpy.basics.elementwise import floor, rint
 from vkdispatch.numpy.basics.inputs import asnumpy, to_array
 from vkdispatch.numpy.basics.joining import concatenate
-from vkdispatch.numpy.basics.manipulation import broadcast_to, reshape
+from vkdispatch.numpy.basics.manipulation import broadcast_to, flip, reshape
 from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import mean
 from vkdispatch.numpy.basics.reductions import min as least
@@ -19,7 +19,6 @@ from vkdispatch.numpy.core.array import Array, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.indexing.gathering import array_from
-from vkdispatch.numpy.sorting.searching import take
 from vkdispatch.numpy.statistics.quantiles import median
 from vkdispatch.rearrange.padding import pad as pad_buffer
 
@@ -168,20 +167,27 @@ def _reflect_oddly(x: Array, widths: list[tuple[int, int]], mode: str) -> Array:
             continue
         if not length:
             raise ArgumentValueError(f"pad_width: axis {axis} has no elements for mode {mode!r}")
-        period = length - (mode == "reflect")
+        skip = int(mode == "reflect")
+        period = length - skip
         if not period:
             x = pad(x, [(low, high) if each == axis else (0, 0) for each in range(x.ndim)], "edge")
             continue
-        # of lines one behind the other each is the one before, turned about their common point
-        number, place = np.divmod(np.arange(-low, length + high), period)
-        is_turned = number % 2 == 1
-        shape = (-1, *(1,) * (x.ndim - axis - 1))
         before = (slice(None),) * axis
-        first, last = x[(*before, slice(0, 1))], x[(*before, slice(-1, None))]
-        taken = take(x, asarray(np.where(is_turned, length - 1 - place, place)), axis)
-        steps = asarray((number - is_turned).reshape(shape)).astype(x.dtype)
-        turned = choose(asarray(is_turned.reshape(shape)), 2 * last - taken, taken)
-        x = turned + steps * (last - first)
+        while low or high:
+            length = x.shape[axis]
+            # whole periods are turned about the first and the last element
+            most = (length - skip) // period * period
+            left, right = min(most, low), min(most, high)
+            x = concatenate(
+                [
+                    2 * x[(*before, slice(0, 1))] - flip(x[(*before, slice(skip, skip + left))], axis),
+                    x,
+                    2 * x[(*before, slice(-1, None))]
+                    - flip(x[(*before, slice(length - skip - right, length - skip))], axis),
+                ],
+                axis=axis,
+            )
+            low, high = low - left, high - right
     return x
 
 

@@ -10,9 +10,11 @@ from vkdispatch.numpy.basics.elementwise import choose, clip
 from vkdispatch.numpy.basics.inputs import to_array, to_elements, to_index
 from vkdispatch.numpy.basics.manipulation import parse_axis, reshape, view_with
 from vkdispatch.numpy.basics.sequences import arange
+from vkdispatch.numpy.core.application import refuse_read_only
 from vkdispatch.numpy.core.array import Array, check_cast, describe, suggest_array, view_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.dtypes import Kind
+from vkdispatch.numpy.core.memory import View
 from vkdispatch.numpy.indexing.gathering import nonzero
 
 __all__ = [
@@ -128,6 +130,8 @@ def put(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     Array([10,  1, 20,  3], dtype=int64)
     """
     target = _target(a, "a")
+    if type(target._value) is View:
+        refuse_read_only(target._value)
     places, data = reshape(to_index(ind), -1), to_elements(v, target.dtype, "v")
     if places.size == 0:
         return

@@ -199,7 +199,7 @@ def min_scalar_type(a: Any, /) -> Any:
     return (
         a.dtype
         if isinstance(a, Array) and a.ndim
-        else np.min_scalar_type(a.item() if isinstance(a, Array) else a)
+        else np.min_scalar_type(np.asarray(a) if isinstance(a, Array) else a)
     )
 
 
