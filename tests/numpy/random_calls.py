@@ -37,6 +37,14 @@ LEFT_OUT: dict[str, str] = {
 # Differences: function, what is said of it, and where it is documented.
 DOCUMENTED: tuple[tuple[str, str, str], ...] = (
     ("pad", "OverflowError: constant_values", "numbers that a dtype cannot hold raise"),
+    ("prod", "value .*nan.*right is .*0.0", "the order of factors decides whether they overflow"),
+    ("require", "^r: value", "a view of all elements owns its data, in flags also"),
+    ("insert", "IndexError: obj: ", "NumPy does not check several indices"),
+    ("view", "accepted what NumPy.*last axis must be contiguous", "results of ufuncs are in C order"),
+    ("view", "lines of # elements|lines of \\d+ elements", "views begin at multiples of their items"),
+    ("", "exceeds the [#\\d]+ bytes that the device allocates", "devices limit the size of buffers"),
+    ("__i", "raised OverflowError where NumPy raises ValueError: .*read-only", "of two one is named"),
+    (r"^fft\.", "raised ValueError where NumPy raises IndexError: norm", "the same"),
     ("real|imag", "raised ValueError where NumPy raises OverflowError: .*read-only", "of two one is named"),
     (r"^fft\.", "raised TypeError where NumPy raises IndexError: axes: expected an int", "the same"),
     ("choose", "accepted what NumPy refuses.*Cannot cast array data", "indices may have any integer dtype"),

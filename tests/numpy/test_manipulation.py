@@ -227,3 +227,13 @@ def test_shapes_are_ints_whatever_integers_they_come_from() -> None:
     ]
     made += [x.reshape(two, -1), vnp.tile(x, two), vnp.pad(x, two), vnp.broadcast_to(x, (two, 5, 4))]
     assert {type(length) for each in made for length in each.shape} == {int}
+
+
+def test_rollaxis_to_every_place() -> None:
+    x = np.zeros((2, 3, 4))
+    for axis in range(-3, 3):
+        for start in range(-3, 4):
+            assert vnp.rollaxis(vnp.asarray(x), axis, start).shape == np.rollaxis(x, axis, start).shape
+    for start in (-4, 4):
+        with pytest.raises(vd.AxisError, match="start"):
+            vnp.rollaxis(vnp.asarray(x), 0, start)

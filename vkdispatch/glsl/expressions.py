@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from vkdispatch.base.dtype import (
     DType,
+    array_shape,
     component_count,
     component_type,
     float16,
@@ -168,6 +169,11 @@ def element_place(expr: Expr, names: Names, indices: tuple[Expr, ...] = ()) -> s
     assert isinstance(expr.value, (Storage, SharedArray))
     within = [full_text(index, names) for index in indices]
     if isinstance(expr.value, Storage) and expr.value.index in names.addresses:
+        # NVIDIA's compiler (580.159) takes remainders of 64-bit values by 2 for 1 here, but not their minimum
+        within = [
+            text if index.op is Op.LITERAL else f"min({text}, {index.dtype.glsl_type}({count - 1}))"
+            for text, index, count in zip(within, indices, array_shape(expr.dtype), strict=False)
+        ]
         return _addressed_place(expr.value, expr.args[0], names) + field_text(expr.value, within)
     if isinstance(expr.value, SharedArray):
         return f"{expr.value.name}[{full_text(expr.args[0], names)}]" + "".join(f"[{i}]" for i in within)

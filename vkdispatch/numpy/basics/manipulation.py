@@ -278,7 +278,11 @@ def rollaxis(x: Any, axis: int, start: int = 0) -> Array:
     """
     array = require_array(x)
     place = parse_axis(axis, array.ndim)
-    return moveaxis(array, place, start - 1 if start > place else start)
+    before = parse_index(start, "start")
+    if before == array.ndim:
+        return moveaxis(array, place, -1)
+    before = parse_axis(before, array.ndim, "start")
+    return moveaxis(array, place, before - 1 if before > place else before)
 
 
 def expand_dims(x: Any, /, axis: Any = 0) -> Array:
