@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import numpy as np
+import vkdispatch as vd
 import vkdispatch.numpy as vnp
 from tests.numpy.both import compare, run_texts
 from vkdispatch.numpy.core import kernels, turning
