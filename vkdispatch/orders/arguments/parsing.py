@@ -52,7 +52,8 @@ def _list_side(values: object) -> Sequence[object]:
 
 def is_text_first(args: Sequence[object]) -> bool:
     """Whether the arguments of an Accel are those of accelpy before 0.3."""
-    return bool(args) and isinstance(args[0], (str, os.PathLike))
+    is_text = bool(args) and isinstance(args[0], (str, os.PathLike))
+    return is_text and not any(isinstance(item, Order) for item in args)
 
 
 def make_arguments(order: Order, inputs: Sequence[object], outputs: Sequence[object]) -> tuple[Argument, ...]:

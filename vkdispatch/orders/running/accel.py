@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, ClassVar
 
@@ -44,6 +44,8 @@ from vkdispatch.orders.running.work import (
 from vkdispatch.orders.text.order import parse_commands
 
 RunIds = int | Sequence[int] | None
+
+_REGION_OPTIONS = ("accel", "alloc", "copyin", "copyinout", "copyout", "lang", "vendor")
 
 
 class Accel:
@@ -96,6 +98,15 @@ class Accel:
 
     name: ClassVar[str | None] = None
     """The model of a class with a single model, such as `CppAccel`."""
+
+    make_region: ClassVar[Callable[..., object]]
+    """Makes the `Region` of accelpy 0.6, where the data came first: `Accel(copyin=(x,), copyout=(y,))`."""
+
+    def __new__(cls, *args: object, **options: Any) -> Any:
+        """Return an Accel, or a `Region` if only lists of data are passed."""
+        if args or options.keys().isdisjoint(_REGION_OPTIONS):
+            return super().__new__(cls)
+        return cls.make_region(**options)
 
     def __init__(
         self,
