@@ -296,8 +296,8 @@ def transform_maps() -> None:
 
 @program(
     "`vd.vkfft`: transforms of several axes, `convolve2D`, `transpose_kernel2D`, plans",
-    "`normalize=False` leaves out the division by the number of points; negative axes count from the end; "
-    "complex128 is computed as complex128",
+    "`convolve2D(normalize=False)` is H * W times the convolution, in 0.1.0 W times; `conjugate_kernel` "
+    "conjugates the kernel; negative axes count from the end; complex128 is computed as complex128",
 )
 def vkfft() -> None:
     data = (_random(12, 17) + 0j).astype(np.complex64)

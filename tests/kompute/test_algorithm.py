@@ -566,6 +566,24 @@ def test_code_in_the_form_of_pyshader(manager: kp.Manager, tmp_path: Path) -> No
     assert a.data().tolist() == [1, 2, 3] and b.data().tolist() == [1, 4, 9]
 
 
+@pytest.mark.parametrize("minor", [0, 1, 2, 3])
+def test_versions_of_spirv(manager: kp.Manager, monkeypatch: pytest.MonkeyPatch, minor: int) -> None:
+    device = vd.get_context().device_infos[0]
+    code = native.compile_glsl(PRODUCT, "", minor)
+    a, b, out = (manager.tensor([1, 2, 3]) for _ in range(3))
+    if minor < 3 or (device.version_major, device.version_minor) >= (1, 3):
+        sequence = manager.sequence().record(kp.OpSyncDevice([a, b, out]))
+        sequence.record(kp.OpAlgoDispatch(manager.algorithm([a, b, out], code)))
+        sequence.record(kp.OpSyncLocal([a, b, out])).eval()
+        assert [1, 4, 9] in [tensor.data().tolist() for tensor in (a, b, out)]
+    monkeypatch.setattr(device, "version_minor", 2)
+    if minor == 3:
+        with pytest.raises(RuntimeError, match=r"SPIR-V 1.6 needs Vulkan 1.3, .* has 1.2; .*vulkan1.2"):
+            manager.algorithm([a, b, out], code)
+    else:
+        manager.algorithm([a, b, out], code)
+
+
 # -- traced kernels
 
 

@@ -143,7 +143,7 @@ def test_a_python_module_contains_the_bytes(folder: Path, tmp_path: Path) -> Non
         assert made[name] == (folder / f"{path}.spv").read_bytes()
 
 
-@pytest.mark.parametrize(("environment", "version"), [("vulkan1.0", 0x10000), ("vulkan1.2", 0x10500)])
+@pytest.mark.parametrize(("environment", "version"), [("vulkan1.0", 0x10000), ("vulkan1.3", 0x10600)])
 def test_the_version_of_vulkan(folder: Path, environment: str, version: int) -> None:
     assert convert("-p", folder, "--target-env", environment).exit_code == 0
     assert words(folder / "double.comp.spv")[1] == version

@@ -99,6 +99,43 @@ def gate() -> Iterator[Gate]:
         made.accel.stop(timeout=60)
 
 
+# --- before 0.3: the text first
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_the_text_first(side: dict[str, Any], tmp_path: Path, is_file: bool) -> None:
+    x, y = _block(1), np.ones((3, 4), np.float32)
+    path = tmp_path / "order.txt"
+    path.write_text(ADD_TO)
+    accel = Accel(path if is_file else ADD_TO, x, y, **side)
+    accel.run(MEMBERS)
+    accel.wait()  # in these versions it fills the outputs
+    np.testing.assert_array_equal(y, x + 1)
+    accel.run(MEMBERS)
+    accel.stop()
+    np.testing.assert_array_equal(y, 2 * x + 1)
+
+
+def test_sides_of_the_text_first() -> None:
+    require("cpp")
+    text = 'set_argnames(("x", "y"), ("sum", "difference"))\n[cpp]\n sum(0) = x + y; difference(0) = x - y;\n'
+    for inputs in ((5, 3), [np.array(5), np.array(3)]):
+        total, difference = np.zeros(1, np.int64), [0]
+        CppAccel(text, inputs, (total, difference)).run()
+        accel = CppAccel(text, inputs, (total, difference))
+        accel.run()
+        accel.wait()
+        assert (total[0], difference) == (8, [2])
+    accel = CppAccel('set_argnames("x", "y")\n[cpp]\n y(0) = x(0) + x(1);\n', [3, 4], total)
+    accel.run()
+    accel.wait()
+    assert total[0] == 7
+    with pytest.raises(TypeError, match=r"Accel\(text, \(a, b\), c\), got 3 arguments"):
+        CppAccel(text, 1, 2, total)
+    with pytest.raises(ValueError, match="names 2 inputs"):
+        CppAccel(text, 1, total)
+
+
 # --- run(inputs=, outputs=)
 
 

@@ -119,7 +119,7 @@ def test_malformed_modules(code: object, error: type[Exception], text: str) -> N
 @pytest.mark.parametrize(
     ("word", "value", "text"),
     [
-        (1, 0x00010600, "SPIR-V 1.6 is newer"),
+        (1, 0x00010700, "SPIR-V 1.7 is newer"),
         (1, 0x00020600, "SPIR-V 2.6|no version"),
         (1, 0x00000000, "no version"),
         (3, 0, "0 identifiers"),

@@ -15,6 +15,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.codegen.abbreviations import Buff, Const, Img2, Var, c64, f32, i32, m2, u32, v2, v3, v4
+from vkdispatch_native import compile_glsl as compile_glsl_text
 
 HEAD = "#version 450\n#extension GL_EXT_scalar_block_layout : require\n"
 SCALE = (
@@ -441,6 +442,31 @@ def test_shared_memory_and_features(monkeypatch: pytest.MonkeyPatch) -> None:
     source = HEAD + "layout(binding = 0) buffer A { double a; }; void main() { a = a * 2.0lf; }"
     with pytest.raises(NotImplementedError, match="float64"):
         vd.glsl_kernel(source, [("a", Buff[vc.f64])], exec_size=1)(vd.asbuffer(np.ones(1)))
+
+
+@pytest.mark.parametrize("minor", [0, 1, 2, 3])
+def test_versions_of_spirv(monkeypatch: pytest.MonkeyPatch, minor: int) -> None:
+    """With 1.6, the size of workgroups is in an execution mode instead of a built-in constant."""
+    source = HEAD + (
+        "layout(local_size_x_id = 3) in; layout(constant_id = 4) const float step = 1;"
+        "layout(binding = 0) buffer A { float a[]; };"
+        "void main() { a[gl_GlobalInvocationID.x] += step * gl_WorkGroupSize.x; }"
+    )
+    kernel = vd.spirv_kernel(
+        compile_glsl_text(source, "", minor), [("a", Buff[f32])], "a.size", specialization={3: 5, 4: 0.5}
+    )
+    assert kernel.interface.version == (1, (0, 3, 5, 6)[minor])
+    device = vd.get_context().device_infos[0]
+    if minor < 3 or (device.version_major, device.version_minor) >= (1, 3):
+        data = vd.asbuffer(np.arange(10, dtype=np.float32))
+        kernel(data)
+        assert (data.read(0) == np.arange(10) + 2.5).all()
+    monkeypatch.setattr(device, "version_minor", 2)
+    if minor == 3:
+        with pytest.raises(
+            NotImplementedError, match=r"SPIR-V 1.6 needs Vulkan 1.3, .* has 1.2; .*vulkan1.2"
+        ):
+            kernel.specialize({4: 2.0})(vd.asbuffer(np.zeros(10, np.float32)))
 
 
 def test_kernels_survive_their_context(run_python: Callable[..., subprocess.CompletedProcess[str]]) -> None:

@@ -10,7 +10,7 @@ import pytest
 import vkdispatch as vd
 from vkdispatch import vkfft
 
-from .data import complexes, distance, reals
+from .data import TOLERANCE, complexes, distance, reals
 
 CLOSE = 6e-7
 
@@ -89,6 +89,35 @@ def test_real_lengths_forward_and_inverse(length: int) -> None:
     vkfft.rfft(buffer)
     vkfft.irfft(buffer, normalize=False)
     assert distance(buffer.read_real(0), signal * length) < CLOSE
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize(
+    "shape", [(16,), (15,), (3, 2), (3, 14), (4, 1), (2, 3, 16), (2, 3, 15), (5, 34), (2, 16384)]
+)
+def test_inverse_of_spectra_that_no_reals_have(shape: tuple[int, ...], kind: Any) -> None:
+    """NumPy ignores the imaginary parts at both ends; the lines do not mix."""
+    if kind is np.float64 and not vd.get_devices()[0].float_64_support:
+        pytest.skip("the device has no float64")
+    pair = np.result_type(kind, np.complex64)
+    spectrum = complexes((*shape[:-1], shape[-1] // 2 + 1), pair)
+    for axes in {(len(shape) - 1,), tuple(range(len(shape)))}:
+        sizes = [shape[axis] for axis in axes]
+        truth = np.fft.irfftn(spectrum, sizes, axes)
+        buffer = vd.asrfftbuffer(np.zeros(shape, kind))
+        buffer.write_fourier(spectrum)
+        vkfft.irfft(buffer, axis=axes)
+        assert distance(buffer.read_real(0), truth) < TOLERANCE[pair]
+        buffer.write_fourier(spectrum)
+        vkfft.irfft(buffer, axis=axes, normalize=False)
+        assert distance(buffer.read_real(0), truth * np.prod(sizes)) < TOLERANCE[pair]
+    real = vd.Buffer(
+        (*shape[:-1], 2 * (shape[-1] // 2 + 1)), vd.float32 if kind is np.float32 else vd.float64
+    )
+    real.write(spectrum.view(kind))
+    vkfft.fft(real, buffer_shape=shape, r2c=True, inverse=True)
+    truth = np.fft.irfft(spectrum, shape[-1])
+    assert distance(real.read(0)[..., : shape[-1]], truth) < TOLERANCE[pair]
 
 
 def test_real_transforms_of_several_axes() -> None:

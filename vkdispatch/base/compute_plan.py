@@ -141,10 +141,10 @@ class ComputePlan(Handle):
 
 def _check_spirv(spirv: bytes, argument: str) -> "Module":
     # imported here, as few programs need them
-    from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, read_module
+    from vkdispatch.base.spirv.module import read_module
     from vkdispatch.base.spirv.type_checks import check_types
 
-    module = read_module(spirv, argument, NEWEST_OF_EXTENSIONS)
+    module = read_module(spirv, argument)
     check_types(module, argument)
     return module
 

@@ -6,6 +6,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 from vkdispatch.base.spirv.capabilities import Capability
 from vkdispatch.base.spirv.interface import Interface
+from vkdispatch.base.spirv.module import NEWEST_OF_1_2
 
 # SPIR-V capability -> the attribute of a device that tells whether it is supported, and its name in messages.
 _FEATURES: dict[int, tuple[str, str]] = {
@@ -27,16 +28,22 @@ _FEATURES: dict[int, tuple[str, str]] = {
 
 
 def check_features(who: str, interface: Interface, context: Context) -> None:
-    """Check that the devices of the context support the capabilities and shared memory of a module.
+    """Check that the devices of the context support the version, capabilities and shared memory of a module.
 
     Raises
     ------
     UnsupportedError
-        A device lacks a capability of the module.
+        A device lacks a capability of the module, or takes no SPIR-V of its version.
     ValueError
         The shared arrays of the module are too large.
     """
     for device in context.device_infos:
+        vulkan = (device.version_major, device.version_minor)
+        if interface.version > NEWEST_OF_1_2 and vulkan < (1, 3):
+            raise UnsupportedError(
+                f"{who}: SPIR-V 1.6 needs Vulkan 1.3, and the device {device.device_name!r} has "
+                f"{vulkan[0]}.{vulkan[1]}; compile it with --target-env=vulkan1.2"
+            )
         for capability, (attribute, what) in _FEATURES.items():
             if capability in interface.capabilities and not getattr(device, attribute):
                 raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {what}")

@@ -29,7 +29,7 @@ _SUFFIXES = (".comp", ".glsl")
 _NAMESPACE = "kp::shader_data"
 
 
-_ENVIRONMENTS = ("vulkan1.0", "vulkan1.1", "vulkan1.2")
+_ENVIRONMENTS = ("vulkan1.0", "vulkan1.1", "vulkan1.2", "vulkan1.3")
 
 
 _WORDS_IN_LINE, _BYTES_IN_LINE = 8, 16
@@ -146,7 +146,7 @@ def _make_headers(
     type=click.Choice(_ENVIRONMENTS),
     default="vulkan1.1",
     show_default=True,
-    help="The Vulkan version to compile for: SPIR-V 1.0, 1.3 or 1.5.",
+    help="The Vulkan version to compile for: SPIR-V 1.0, 1.3, 1.5 or 1.6.",
 )
 @click.option("--verbose", "-v", is_flag=True, help="Print each step.")
 def convert_shaders(

@@ -1,6 +1,7 @@
 """Orders: one task as native code in several programming models, run in the best one available.
 
-Names and behavior follow accelpy 0.3: `import vkdispatch.orders as accelpy` runs its programs.
+Names and behavior follow accelpy 0.3, and those of its later `Kernel`: `import vkdispatch.orders as accelpy`
+runs its programs.
 """
 
 from vkdispatch.orders.errors import Attempt, OrderBuildError, OrderMismatchError, OrderRunError
@@ -17,16 +18,28 @@ from vkdispatch.orders.running.classes import (
     OpenmpFortranAccel,
 )
 from vkdispatch.orders.running.comparison import Verification
+from vkdispatch.orders.running.kernel import (
+    AccelData,
+    Kernel,
+    Region,
+    Spec,
+    Task,
+    build_sharedlib,
+    invoke_sharedlib,
+    load_sharedlib,
+)
 from vkdispatch.orders.text.order import Order, Section
 
 __all__ = [
     "Accel",
     "AccelBase",
+    "AccelData",
     "Attempt",
     "CppAccel",
     "CudaAccel",
     "FortranAccel",
     "HipAccel",
+    "Kernel",
     "OpenaccCppAccel",
     "OpenaccFortranAccel",
     "OpenmpCppAccel",
@@ -35,8 +48,14 @@ __all__ = [
     "OrderBuildError",
     "OrderMismatchError",
     "OrderRunError",
+    "Region",
     "Section",
+    "Spec",
+    "Task",
     "Verification",
+    "build_sharedlib",
+    "invoke_sharedlib",
+    "load_sharedlib",
 ]
 
 

@@ -4,7 +4,7 @@ import math
 from typing import Any
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.dtype import DType, complex32, complex64, complex128, is_scalar, uint32
+from vkdispatch.base.dtype import DType, complex32, complex64, complex128, is_complex, is_scalar, uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen.abbreviations import Buff, Const
 from vkdispatch.codegen.execution.control_flow import if_block
@@ -19,6 +19,7 @@ CONJUGATE_DATA, CONJUGATE_KERNEL = 1, 2
 _products: dict[tuple[DType, int], ShaderFunction] = {}
 _embeddings: dict[DType, ShaderFunction] = {}
 _moves: dict[tuple[DType, DType], ShaderFunction] = {}
+_drops: dict[DType, ShaderFunction] = {}
 
 
 def multiply(
@@ -76,6 +77,18 @@ def move(
     _moves[key](target, source, start, first, exec_size=elements, graph=graph)
 
 
+def drop_imaginary_ends(buffer: Buffer[Any], length: int, lines: int, graph: CommandGraph | None) -> None:
+    """Clear the imaginary parts at frequency 0 and, if `length` is even, at the highest one.
+
+    Half spectra of reals have none. VkFFT inverts two lines at once, and would add them to the other line.
+    """
+    kind = buffer.var_type
+    if kind not in _drops:
+        _drops[kind] = _make_drop(kind)
+    last = 0 if length % 2 else length // 2
+    _drops[kind](buffer, length // 2 + 1, last, exec_size=lines, graph=graph)
+
+
 def check_complex(buffer: Buffer[Any], name: str) -> None:
     """Raise ValueError if the dtype of a buffer is not complex."""
     if buffer.var_type not in (complex32, complex64, complex128):
@@ -131,6 +144,27 @@ def _make_embedding(kind: DType) -> ShaderFunction:
         rewrite=False,
     )
     return decorate(with_zeros)
+
+
+def _make_drop(kind: DType) -> ShaderFunction:
+    def without_imaginary_ends(data: Any, row: Any, last: Any) -> None:
+        first = global_invocation_id().x * row
+        for place in (first, first + last):
+            if is_scalar(kind):
+                data[2 * place + 1] = 0
+            elif is_complex(kind):
+                data[place].imag = 0
+            else:
+                data[place].y = 0
+
+    buffer: Any = Buff
+    number: Any = Const
+    decorate = shader(
+        arg_type_annotations=[buffer[kind], *[number[uint32]] * 2],
+        arg_names=["data", "row", "last"],
+        rewrite=False,
+    )
+    return decorate(without_imaginary_ends)
 
 
 def _make_move(kind: DType, source_kind: DType) -> ShaderFunction:

@@ -15,7 +15,13 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.copying import copyto
 from vkdispatch.vkfft.cache import find_program
-from vkdispatch.vkfft.elementwise import check_complex, check_same_dtype, embed, multiply
+from vkdispatch.vkfft.elementwise import (
+    check_complex,
+    check_same_dtype,
+    drop_imaginary_ends,
+    embed,
+    multiply,
+)
 from vkdispatch.vkfft.layout import (
     Shape,
     count_complex_bytes,
@@ -242,8 +248,11 @@ class VkFFTPlan(Transform):
                 before = [partial(_copy, buffer, input)]
             else:
                 place = self._find_input_layout(input, precision)
-        steps = []
+        steps: list[Step] = []
         for axes in self._split_axes(inverse):
+            if self.do_r2c and inverse and len(self.shape) - 1 in axes:
+                lines = self._elements * results // (self.shape[-1] // 2 + 1)
+                steps.append(partial(drop_imaginary_ends, buffer, self.shape[-1], lines))
             request = self._make_request(precision, inverse, axes, results, *place)
             buffers = {BUFFER: buffer}
             if place[0] and input is not None:

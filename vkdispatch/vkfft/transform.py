@@ -40,9 +40,12 @@ class Transform:
         """Return the axes of each VkFFT transform, in order.
 
         VkFFT gives wrong results for several axes with zero padding, so each axis is then transformed alone.
+        The inverse to reals is alone, too, since its input is prepared.
         """
+        last = len(self.shape) - 1
         if len(self.axes) == 1 or not any(self._choose_padding(inverse)):
-            return [self.axes]
+            is_apart = inverse and self.do_r2c and len(self.axes) > 1
+            return [self.axes[:-1], (last,)] if is_apart else [self.axes]
         return [(axis,) for axis in (self.axes if inverse else reversed(self.axes))]
 
     def _choose_padding(self, inverse: bool) -> Padding:

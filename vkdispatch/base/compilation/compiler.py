@@ -96,7 +96,7 @@ def compile_glsl_file(path: str, vulkan_minor: int = 2) -> bytes:
         The path of the file. With `#extension GL_GOOGLE_include_directive : require`, the directive
         `#include "other.glsl"` includes a file of the same folder.
     vulkan_minor
-        0, 1 or 2 for Vulkan 1.0, 1.1 or 1.2 (SPIR-V 1.0, 1.3 or 1.5).
+        0 to 3 for Vulkan 1.0 to 1.3 (SPIR-V 1.0, 1.3, 1.5 or 1.6).
 
     Raises
     ------

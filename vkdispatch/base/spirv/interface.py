@@ -184,6 +184,8 @@ class Interface:
         Bytes of shared memory.
     capabilities
         Numbers of the SPIR-V capabilities.
+    version
+        The version of SPIR-V.
     """
 
     entry_point: str
@@ -195,3 +197,4 @@ class Interface:
     shared_bytes: int
     capabilities: frozenset[int]
     push_name: str = ""
+    version: tuple[int, int] = (1, 0)

@@ -16,8 +16,8 @@ from vkdispatch.base.spirv.opcodes import parse_ranges
 
 MAGIC = 0x07230203
 _HEADER_WORDS = 5
-NEWEST = (1, 5)  # of Vulkan 1.2
-NEWEST_OF_EXTENSIONS = (1, 6)  # of Vulkan 1.3, which some extensions are defined upon
+NEWEST = (1, 6)  # of Vulkan 1.3, which contexts ask for; `check_features` compares devices with it
+NEWEST_OF_1_2 = (1, 5)
 _MAX_BOUND = 1 << 22
 _VALIDATOR_SECONDS = 60
 
@@ -99,7 +99,7 @@ class Module:
         return (instruction for instruction in self.instructions if instruction.opcode in opcodes)
 
 
-def read_module(code: object, argument: str = "spirv", newest: tuple[int, int] = NEWEST) -> Module:
+def read_module(code: object, argument: str = "spirv") -> Module:
     """Take a module apart.
 
     Parameters
@@ -108,24 +108,22 @@ def read_module(code: object, argument: str = "spirv", newest: tuple[int, int] =
         The module, in either byte order.
     argument
         How messages call it.
-    newest
-        The newest version that is taken.
 
     Raises
     ------
     TypeError
         `code` is no bytes.
     ValueError
-        It is no SPIR-V, of a version that is newer than asked for, or malformed.
+        It is no SPIR-V, of a version that is newer than 1.6, or malformed.
     """
     words = _words(code, argument)
     version = (int(words[1]) >> 16 & 0xFF, int(words[1]) >> 8 & 0xFF)
     if int(words[1]) & 0xFF0000FF or not (1, 0) <= version <= (2, 0):
         raise ArgumentValueError(f"{argument}: {int(words[1]):#010x} is no version of SPIR-V")
-    if version > newest:
+    if version > NEWEST:
         raise ArgumentValueError(
-            f"{argument}: SPIR-V {version[0]}.{version[1]} is newer than the {newest[0]}.{newest[1]} that "
-            "Vulkan 1.2 takes; compile it with --target-env=vulkan1.2"
+            f"{argument}: SPIR-V {version[0]}.{version[1]} is newer than 1.6, which Vulkan 1.3 takes; "
+            "compile it with --target-env=vulkan1.3"
         )
     bound = int(words[3])
     if not 0 < bound <= _MAX_BOUND or words[4] != 0:
@@ -305,7 +303,8 @@ def validate(code: bytes, argument: str = "spirv") -> None:
     validator = shutil.which("spirv-val")
     if validator is None:
         return
-    command = [validator, "--target-env", "vulkan1.2", "--scalar-block-layout", "-"]
+    environment = "vulkan1.2" if _words(code, argument)[1] >> 8 & 0xFF <= NEWEST_OF_1_2[1] else "vulkan1.3"
+    command = [validator, "--target-env", environment, "--scalar-block-layout", "-"]
     try:
         done = subprocess.run(
             command, input=code, capture_output=True, timeout=_VALIDATOR_SECONDS, check=False

@@ -256,6 +256,7 @@ class _Reader:
             shared,
             frozenset(word for instruction in self.module.of(op.CAPABILITY) for word in instruction.operands),
             push_name,
+            self.module.version,
         )
 
     def _entry(self, entry_point: str) -> int:

@@ -1,5 +1,6 @@
 """The arguments of an Accel: the values before and after the order, by name."""
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +16,22 @@ from vkdispatch.orders.text.order import Order
 def split_arguments(args: Sequence[object]) -> tuple[Order, Sequence[object], Sequence[object]]:
     """Return the order among the arguments of an Accel, the values before it and the values after it.
 
+    Before accelpy 0.3, the text came first, then the inputs and the outputs: a value or a tuple of them each.
+
     Raises
     ------
     TypeError
         There is not exactly one order.
     """
+    if is_text_first(args):
+        if len(args) != 3:
+            raise ArgumentTypeError(
+                "Accel: expected inputs and outputs after the text, as in Accel(text, (a, b), c), got "
+                f"{len(args) - 1} arguments; Accel(a, b, Order(text), c) takes any number"
+            )
+        text, inputs, outputs = args
+        assert isinstance(text, (str, os.PathLike))
+        return Order(text), _list_side(inputs), _list_side(outputs)
     places = [place for place, item in enumerate(args) if isinstance(item, Order)]
     if len(places) != 1:
         raise ArgumentTypeError(
@@ -28,6 +40,20 @@ def split_arguments(args: Sequence[object]) -> tuple[Order, Sequence[object], Se
     order = args[places[0]]
     assert isinstance(order, Order)
     return order, args[: places[0]], args[places[0] + 1 :]
+
+
+def _list_side(values: object) -> Sequence[object]:
+    """Return the values of a side in the older form. A list of numbers is one value."""
+    if isinstance(values, tuple):
+        return values
+    is_several = isinstance(values, list) and values and isinstance(values[0], (np.ndarray, Buffer))
+    return values if is_several and isinstance(values, list) else (values,)
+
+
+def is_text_first(args: Sequence[object]) -> bool:
+    """Whether the arguments of an Accel are those of accelpy before 0.3."""
+    is_text = bool(args) and isinstance(args[0], (str, os.PathLike))
+    return is_text and not any(isinstance(item, Order) for item in args)
 
 
 def make_arguments(order: Order, inputs: Sequence[object], outputs: Sequence[object]) -> tuple[Argument, ...]:

@@ -25,16 +25,23 @@ TYPES = {
 
 
 ARRAY = """\
+template <int N> struct accelpy_shape {
+  int64_t sizes[N];
+  ACCELPY_ROUTINE
+  ACCELPY_BOTH operator const int64_t *() const { return sizes; }
+  ACCELPY_ROUTINE
+  ACCELPY_BOTH int64_t operator()(int axis) const { return sizes[axis]; }
+};
 template <typename T, int N> struct accelpy_array {
   T *data;
-  int64_t shape[N];
+  accelpy_shape<N> shape;
   int64_t stride[N];
   int64_t size;
   enum { ndim = N };
   ACCELPY_BOTH accelpy_array() = default;
   ACCELPY_BOTH accelpy_array(void *place, const int64_t *extents) : data(static_cast<T *>(place)), size(1) {
     for (int d = 0; d < N; d++) {
-      shape[d] = extents[d];
+      shape.sizes[d] = extents[d];
       stride[d] = extents[N + d];
       size *= shape[d];
     }

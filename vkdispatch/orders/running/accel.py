@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Any, ClassVar
 
@@ -20,6 +20,7 @@ from vkdispatch.orders.arguments.numbers import (
     to_python_number,
 )
 from vkdispatch.orders.arguments.parsing import (
+    is_text_first,
     make_arguments,
     make_targets,
     replace_arguments,
@@ -44,6 +45,8 @@ from vkdispatch.orders.text.order import parse_commands
 
 RunIds = int | Sequence[int] | None
 
+_REGION_OPTIONS = ("accel", "alloc", "copyin", "copyinout", "copyout", "lang", "vendor")
+
 
 class Accel:
     """A task for an accelerator: inputs, an order, outputs.
@@ -53,7 +56,9 @@ class Accel:
     args
         Inputs, then one `Order`, then outputs. An input is an array or anything that `numpy.asarray`
         converts; an output is a writable array or a (nested) list of numbers, which is filled in place.
-        Either may be a `vd.Buffer`.
+        Either may be a `vd.Buffer`. The form of accelpy before 0.3 is taken too: `Accel(text, inputs,
+        outputs)` with the text or path of an order, and a value or a tuple for each side; `wait` then copies
+        the results.
     kind
         The name of a programming model, or a list of names in order of preference. None tries every section
         of the order, accelerators first (`vkdispatch.orders.text.order.MODELS`), until one can be built.
@@ -94,6 +99,15 @@ class Accel:
     name: ClassVar[str | None] = None
     """The model of a class with a single model, such as `CppAccel`."""
 
+    make_region: ClassVar[Callable[..., object]]
+    """Makes the `Region` of accelpy 0.6, where the data came first: `Accel(copyin=(x,), copyout=(y,))`."""
+
+    def __new__(cls, *args: object, **options: Any) -> Any:
+        """Return an Accel, or a `Region` if only lists of data are passed."""
+        if args or options.keys().isdisjoint(_REGION_OPTIONS):
+            return super().__new__(cls)
+        return cls.make_region(**options)
+
     def __init__(
         self,
         *args: object,
@@ -103,6 +117,7 @@ class Accel:
         verify: bool | float = False,
     ) -> None:
         order, inputs, outputs = split_arguments(args)
+        self._is_filled_by_wait = is_text_first(args)
         self.order = order
         self._arguments = make_arguments(order, inputs, outputs)
         self._debugging = Debugging(order.label) if parse_flag(debug, "debug") else None
@@ -263,7 +278,10 @@ class Accel:
         TypeError, ValueError
             `run` did not return this id.
         """
-        self._runs.wait(self._runs.parse_ids(run_id), parse_timeout(timeout))
+        if self._is_filled_by_wait:
+            self.stop(run_id, timeout=timeout)
+        else:
+            self._runs.wait(self._runs.parse_ids(run_id), parse_timeout(timeout))
 
     def isbusy(self) -> bool:
         """Whether any run has not finished."""

@@ -25,11 +25,14 @@ class Header:
         The option expressions, by name.
     lines
         The number of lines of the header.
+    arguments
+        The names before the options, which only kernels have: `[cpp: a, b, enable=True]`.
     """
 
     models: tuple[str, ...]
     options: dict[str, ast.expr]
     lines: int
+    arguments: tuple[str, ...] = ()
 
 
 def parse_header(lines: Sequence[str], fail: Callable[[int, str], Exception]) -> Header:
@@ -53,12 +56,13 @@ def parse_header(lines: Sequence[str], fail: Callable[[int, str], Exception]) ->
     names = [token for token, _ in tokens[1 : len(tokens) - 1 if colon is None else colon]]
     models = _parse_models(names, fail)
     options: dict[str, ast.expr] = {}
+    arguments: tuple[str, ...] = ()
     if colon is not None:
-        options = _parse_options(lines, tokens[colon][0].end, tokens[-1][0].start, fail)
+        arguments, options = _parse_options(lines, tokens[colon][0].end, tokens[-1][0].start, fail)
     rest = lines[last[0] - 1][last[1] :].split("#", 1)[0].strip()
     if rest:
         raise fail(last[0] - 1, f"{rest!r} after the header's ]; the body begins on the next line")
-    return Header(models, options, last[0])
+    return Header(models, options, last[0], arguments)
 
 
 def _read_tokens(
@@ -119,7 +123,7 @@ def _parse_options(
     start: tuple[int, int],
     end: tuple[int, int],
     fail: Callable[[int, str], Exception],
-) -> dict[str, ast.expr]:
+) -> tuple[tuple[str, ...], dict[str, ast.expr]]:
     first, last = start[0] - 1, end[0] - 1
     rows = [line.rstrip("\r\n") for line in lines[first : last + 1]]
     rows[-1] = rows[-1][: end[1]]
@@ -133,7 +137,7 @@ def _parse_options(
             min(first + line - 1, last),
             f"the options are not valid Python ({error.args[0]}); expected option=value",
         ) from None
-    if not isinstance(call, ast.Call) or call.args:
+    if not isinstance(call, ast.Call) or not all(isinstance(name, ast.Name) for name in call.args):
         raise fail(first, "an option without a name; expected option=value")
     options: dict[str, ast.expr] = {}
     for keyword in call.keywords:
@@ -142,4 +146,4 @@ def _parse_options(
         if keyword.arg in options:
             raise fail(first, f"the option {keyword.arg} occurs twice")
         options[keyword.arg] = keyword.value
-    return options
+    return tuple(name.id for name in call.args if isinstance(name, ast.Name)), options

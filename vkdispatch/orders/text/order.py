@@ -62,6 +62,8 @@ class Section:
         The text below the header.
     body_line
         The first line of the body.
+    arguments
+        The names of the arguments that the header of a kernel has.
     """
 
     models: tuple[str, ...]
@@ -71,6 +73,7 @@ class Section:
     line: int
     body: str
     body_line: int
+    arguments: tuple[str, ...] = ()
 
 
 class Order:
@@ -112,7 +115,7 @@ class Order:
     """
 
     def __init__(self, source: "str | os.PathLike[str] | Order") -> None:
-        self.text, self.path = _read_source(source)
+        self.text, self.path = self._read(source)
         self.inputs: tuple[str, ...] | None = None
         self.outputs: tuple[str, ...] | None = None
         self.names: dict[str, Any] = {}
@@ -137,6 +140,9 @@ class Order:
             position = end
         self.sections = tuple(sections)
 
+    def _read(self, source: Any) -> tuple[str, str | None]:
+        return read_source(source)
+
     @property
     def label(self) -> str:
         """The name of the order in messages: its file, or `<order>`."""
@@ -149,10 +155,12 @@ class Order:
     def _make_error(self, start: int, line: int, text: str) -> ArgumentValueError:
         return ArgumentValueError(f"{self.label}:{start + line + 1}: {text}")
 
-    def _run_preamble(self, text: str) -> None:
+    def _make_namespace(self) -> dict[str, Any]:
+        """Return the names of the preamble."""
+
         def set_argnames(inputs: str | tuple[str, ...], outputs: str | tuple[str, ...]) -> None:
             """Name the arguments. Each side is a name or a tuple of names."""
-            names = (_parse_names(inputs, "inputs"), _parse_names(outputs, "outputs"))
+            names = (parse_names(inputs, "inputs"), parse_names(outputs, "outputs"))
             every = (*names[0], *names[1])
             repeated = [name for name in every if every.count(name) > 1]
             if repeated:
@@ -161,7 +169,10 @@ class Order:
 
         # Python's message for missing arguments has this name.
         set_argnames.__qualname__ = "set_argnames"
-        namespace: dict[str, Any] = {"set_argnames": set_argnames}
+        return {"set_argnames": set_argnames}
+
+    def _run_preamble(self, text: str) -> None:
+        namespace = self._make_namespace()
         namespace["__builtins__"] = {name: getattr(builtins, name) for name in _BUILTIN_NAMES}
         try:
             exec(compile(text, self.label, "exec", dont_inherit=True), namespace)
@@ -173,6 +184,13 @@ class Order:
         self.names = namespace
 
     def _make_section(self, header: Header, line: int, body: str, body_line: int) -> Section:
+        if header.arguments:
+            raise self._make_error(
+                line, 0, f"the option {header.arguments[0]} has no value; expected option=value"
+            )
+        return self._make_checked_section(header, line, body, body_line)
+
+    def _make_checked_section(self, header: Header, line: int, body: str, body_line: int) -> Section:
         for model in header.models:
             if model not in MODELS:
                 raise self._make_error(line, 0, describe_unknown_model(model))
@@ -185,7 +203,9 @@ class Order:
             compile_ = parse_commands(commands)
         except (ArgumentTypeError, ArgumentValueError) as error:
             raise self._make_error(line, 0, str(error)) from None
-        return Section(header.models, options, compile_, bool(enabled), line + 1, body, body_line + 1)
+        return Section(
+            header.models, options, compile_, bool(enabled), line + 1, body, body_line + 1, header.arguments
+        )
 
     def _evaluate_option(self, name: str, expression: ast.expr, line: int) -> Any:
         namespace = {**self.names, "__builtins__": {word: getattr(builtins, word) for word in _BUILTIN_NAMES}}
@@ -232,7 +252,8 @@ def parse_commands(value: object) -> tuple[str, ...] | None:
     return tuple(commands)
 
 
-def _read_source(source: object) -> tuple[str, str | None]:
+def read_source(source: object) -> tuple[str, str | None]:
+    """Return the text of an order, and the path of its file or None. Raises the errors of `Order`."""
     if isinstance(source, Order):
         return source.text, source.path
     if isinstance(source, str) and ("\n" in source or source.lstrip().startswith("[")):
@@ -255,7 +276,8 @@ def _read_source(source: object) -> tuple[str, str | None]:
         raise ArgumentValueError(f"source: {path} is not UTF-8 text ({error})") from None
 
 
-def _parse_names(value: object, what: str) -> tuple[str, ...]:
+def parse_names(value: object, what: str) -> tuple[str, ...]:
+    """Return names of arguments: a name, or a tuple or list. Raises TypeError or ValueError otherwise."""
     names = (value,) if isinstance(value, str) else value
     if not isinstance(names, (tuple, list)):
         raise ArgumentTypeError(f"set_argnames, {what}: expected a name or a tuple of names, got {value!r}")

@@ -9,7 +9,7 @@ from vkdispatch.base.compilation.includes import resolve_includes
 from vkdispatch.base.errors import ArgumentTypeError, describe_place
 from vkdispatch.base.record import replace
 from vkdispatch.base.spirv.interface import Value
-from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, read_module, validate
+from vkdispatch.base.spirv.module import read_module, validate
 from vkdispatch.base.spirv.reflection import reflect
 from vkdispatch.base.spirv.type_checks import check_types
 from vkdispatch.shader.launch.size import GroupSize, Size, parse_local_size
@@ -60,7 +60,7 @@ class RawKernel(ShaderFunction):
 
     def _set_state(self, *state: Any) -> None:
         (name, glsl, spirv, entry_point, arguments), options, exec_size, workgroups, origin = state
-        module = read_module(spirv, f"{name}: spirv", NEWEST_OF_EXTENSIONS)
+        module = read_module(spirv, f"{name}: spirv")
         code = RawCode(name, glsl, module, entry_point, arguments, *options)
         RawKernel.__init__(self, code, exec_size, workgroups, origin)
 
@@ -177,11 +177,11 @@ def glsl_kernel(  # noqa: PLR0913 - public
         from vkdispatch.base.untrusted.compiler import compile_untrusted  # few programs need this
 
         compiled = compile_untrusted(source, name, preprocessing)
-        module = read_module(compiled, f"{name}: source", NEWEST_OF_EXTENSIONS)
+        module = read_module(compiled, f"{name}: source")
         check_types(module, f"{name}: source")
     else:
         compiled = compile_glsl(source, name, None, preprocessing)
-        module = read_module(compiled, f"{name}: source", NEWEST_OF_EXTENSIONS)
+        module = read_module(compiled, f"{name}: source")
     code = RawCode(name, source, module, "main", read, size, {}, bool(untrusted))
     return _make_kernel(code, exec_size, workgroups, specialization, _locate_caller())
 
@@ -197,7 +197,7 @@ def spirv_kernel(  # noqa: PLR0913 - public
     entry_point: str = "main",
     untrusted: bool = False,
 ) -> RawKernel:
-    """Make a kernel of a SPIR-V module, of SPIR-V 1.0 to 1.5.
+    """Make a kernel of a SPIR-V module, of SPIR-V 1.0 to 1.6. A device with Vulkan 1.2 takes at most 1.5.
 
     A broken module can crash a driver. Its structure, blocks and types are checked here; all its rules are
     checked if the program `spirv-val` is installed (Debian: spirv-tools).
