@@ -257,7 +257,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
         assign(target, value)
 
     def _warn_of_scalar(self, name: str) -> bool:
-        """Warn that a scalar has no components. Programs for vkdispatch 0.1.0 assign to them, without effect."""
+        """Warn that a scalar has no components; programs for 0.1.0 assign to them, without effect."""
         if is_scalar(self.var_type):
             warn(f"{self.var_type.name} has no component .{name}, so this stores nothing; write x[:] = value")
         return is_scalar(self.var_type)

@@ -34,7 +34,8 @@ from vkdispatch.ir import (
 )
 
 # Units of memory that statements change and expressions read: a register or a shared array, as itself; all
-# buffers with components of one type, since a call may pass one of them twice; all images of one; and these two.
+# buffers with components of one type, since a call may pass one of them twice; all images of one type; and
+# these two.
 _Memory = object
 _SHARED = "what other invocations reach"
 _ANYTHING = "anything"

@@ -28,7 +28,7 @@ def is_value(annotation: object) -> bool:
 
 
 def parse_elements(label: str, annotation: Any, argument: Any) -> Any:
-    """Return the argument of a parameter; for `Buff[...]` a buffer with its elements (see `take_elements`)."""
+    """Return the argument of a parameter; for `Buff[...]` a buffer as `take_elements` does."""
     if isinstance(argument, Buffer) and getattr(annotation, "__origin__", None) is vc.Buffer:
         return take_elements(label, parse_dtype(annotation.__args__[0]), argument)
     return argument

@@ -128,19 +128,19 @@ def _parse_buffer(who: str, slot: BufferSlot, value: Any, context: Context) -> B
         raise ArgumentValueError(
             f"{who}: {slot.label}: the kernel indexes it by two axes, the buffer has the shape {value.shape}"
         )
-    value = take_elements(f"{who}: {slot.label}", slot.kind, value)
-    if value.mem_size < slot.least_bytes:
+    buffer = take_elements(f"{who}: {slot.label}", slot.kind, value)
+    if buffer.mem_size < slot.least_bytes:
         what = "the uniform block" if slot.uniform else "what precedes the last array of the block"
         raise ArgumentValueError(
-            f"{who}: {slot.label}: the buffer has {value.mem_size} bytes, {what} in the code takes "
+            f"{who}: {slot.label}: the buffer has {buffer.mem_size} bytes, {what} in the code takes "
             f"{slot.least_bytes}"
         )
     if slot.writes:
         try:
-            value._native.settle()  # launchers refuse to write what an expression waits to read
+            buffer._native.settle()  # launchers refuse to write what an expression waits to read
         except ArgumentValueError as error:
             raise ArgumentValueError(f"{who}: {slot.label}: {error}") from None
-    return value
+    return buffer
 
 
 def take_elements(label: str, wanted: DType | None, buffer: Buffer[Any]) -> Buffer[Any]:
