@@ -6,7 +6,6 @@ from typing import Any
 
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
 from vkdispatch.base.context import Context, wrong_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
@@ -157,7 +156,7 @@ def take_elements(label: str, wanted: DType | None, buffer: Buffer[Any]) -> Buff
     if wanted is None or not _are_words(wanted, kind):
         check_element(label, wanted, kind)
         return buffer
-    if not isinstance(buffer, RFFTBuffer) or wanted is not buffer.real_type:
+    if getattr(buffer, "real_type", None) is not wanted:  # an RFFTBuffer is rows of reals
         warn(
             f"{label}: the kernel takes components of {kind.name} one by one, as {wanted.name}, while the "
             f"buffer's shape counts {kind.name}; if that is meant, pass .view(vd.{wanted.__name__})"
