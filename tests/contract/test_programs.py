@@ -144,6 +144,13 @@ def test_rows_of_an_rfft_buffer(recwarn: pytest.WarningsRecorder) -> None:
     assert not [each for each in recwarn if issubclass(each.category, vd.KernelWarning)]
 
 
+def test_a_launch_that_counts_complex_numbers_warns() -> None:
+    buffer = vd.RFFTBuffer((3, 10))
+    for graph in (None, vd.CommandGraph()):
+        with pytest.warns(vd.KernelWarning, match="'rows': .*size and shape count complex64"):
+            halve(buffer, exec_size=buffer.size, graph=graph)
+
+
 def test_components_of_other_buffers_warn() -> None:
     data = complex_array(2, 3)
     buffer = vd.asbuffer(data)

@@ -35,12 +35,21 @@ class CheckedCall:
         The slots that each bound variable fills, by name.
     is_mixed
         Whether the kernel writes to memory that it gets as elements of two dtypes.
+    views
+        The buffers whose components the kernel takes one by one, and their slots.
     """
 
     slots: tuple[Any, ...]
     resources: tuple[Handle, ...]
     variables: dict[str, list[ValueSlot]]
     is_mixed: bool = False
+    views: tuple[tuple[BufferSlot, Buffer[Any]], ...] = ()
+
+    def check_count(self, who: str, count: int) -> None:
+        """Warn if a launch counts the complex numbers of an RFFTBuffer that the kernel takes as reals."""
+        for slot, buffer in self.views:
+            if count == buffer.size and _is_rows_of(slot.kind, buffer):
+                _warn_of_words(f"{who}: {slot.label}", slot.kind, buffer)
 
 
 def check_values(
@@ -73,11 +82,14 @@ def check_values(
     slots: list[Any] = []
     resources: list[Handle] = []
     variables: dict[str, list[ValueSlot]] = {}
+    views: list[tuple[BufferSlot, Buffer[Any]]] = []
     for parameter, value in zip(parameters, values, strict=True):
         for slot, part in split_value(who, parameter, value):
             if isinstance(slot, BufferSlot):
                 slots.append(_parse_buffer(who, slot, part, context))
                 resources.append(slots[-1])
+                if slots[-1] is not part:
+                    views.append((slot, part))
             elif isinstance(slot, ImageSlot):
                 slots.append(_parse_image(who, slot, part, context))
                 resources.append(part)
@@ -88,7 +100,7 @@ def check_values(
             else:
                 slots.append(parse_number(who, slot, part, parameter.variable))
     is_mixed = check_apart(who, [slot for parameter in parameters for slot in parameter.slots], slots)
-    return CheckedCall(tuple(slots), tuple(resources), variables, is_mixed)
+    return CheckedCall(tuple(slots), tuple(resources), variables, is_mixed, tuple(views))
 
 
 def check_apart(who: str, slots: Sequence[Slot], values: Sequence[Any]) -> bool:
@@ -156,12 +168,23 @@ def take_elements(label: str, wanted: DType | None, buffer: Buffer[Any]) -> Buff
     if wanted is None or not _are_words(wanted, kind):
         check_element(label, wanted, kind)
         return buffer
-    if getattr(buffer, "real_type", None) is not wanted:  # an RFFTBuffer is rows of reals
-        warn(
-            f"{label}: the kernel takes components of {kind.name} one by one, as {wanted.name}, while the "
-            f"buffer's shape counts {kind.name}; if that is meant, pass .view(vd.{wanted.__name__})"
-        )
+    if not _is_rows_of(wanted, buffer):
+        _warn_of_words(label, wanted, buffer)
     return buffer.words(wanted)
+
+
+def _is_rows_of(wanted: DType | None, buffer: Buffer[Any]) -> bool:
+    """Whether a buffer is an RFFTBuffer, with rows of reals of the dtype `wanted`."""
+    return wanted is not None and getattr(buffer, "real_type", None) is wanted
+
+
+def _warn_of_words(label: str, wanted: DType | None, buffer: Buffer[Any]) -> None:
+    assert wanted is not None
+    kind = buffer.var_type.name
+    warn(
+        f"{label}: the kernel takes components of {kind} one by one, as {wanted.name}, while the buffer's "
+        f"size and shape count {kind}; if that is meant, pass .view(vd.{wanted.__name__})"
+    )
 
 
 def check_element(label: str, wanted: DType | None, kind: DType) -> None:
