@@ -301,6 +301,20 @@ def _run_speed(folder: str, name: str, script: str) -> Iterator[tuple[str, Any]]
             yield f"{table.stem}: rows", np.array(len(list(csv.reader(rows))))
 
 
+def _run_accuracy(folder: str) -> Iterator[tuple[str, Any]]:
+    """Run the test of accuracy as it is, on fewer lengths; yield which relative errors are below 1e-6."""
+    sys.path.insert(0, str(Path(folder, "tests", "accuracy")))
+    sys.argv = ["accuracy_test.py", str(2**16), "1", "1", "2", "--vulkan"]
+    import accuracy_test_utils
+
+    accuracy_test_utils.get_fft_sizes = lambda: [8, 64, 256]
+    runpy.run_path(str(Path(folder, "tests", "accuracy", "accuracy_test.py")), run_name="__main__")
+    for table in sorted(Path().glob("*.csv")):
+        with table.open() as rows:
+            errors = [[float(each) for each in row[2:4]] for row in list(csv.reader(rows))[1:]]
+        yield table.stem, (np.array(errors) < 1e-6).astype(np.int32)
+
+
 def _kernel_shape(vd: Any, name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     return (
         (max(int(np.prod(shape)), vd.fft.get_transposed_size(shape, axis=1)),) if "conv_2d" in name else shape
@@ -335,6 +349,7 @@ def _tasks(tm2d: str, performance: str) -> dict[str, Callable[[], Iterator[tuple
         ):
             tasks[f"tm2d: {' '.join(words)}"] = lambda words=words: _run_script(tm2d, *words)  # type: ignore[misc]
     if performance:
+        tasks["performance: accuracy/accuracy_test.py"] = lambda: _run_accuracy(performance)
         for path in sorted(Path(performance, "tests").glob("*/vk*_test.py")):
             tasks[f"performance: {path.parent.name}/{path.name}"] = (
                 lambda at=(path.parent.name, path.name): _run_speed(performance, *at)  # type: ignore[misc]
