@@ -420,7 +420,7 @@ def test_destroyed_buffers_are_refused() -> None:
 
 
 def test_buffers_of_another_dtype() -> None:
-    for host in (np.zeros(4, np.uint32), np.zeros(4), np.zeros((4, 2), np.float32).view(np.complex64)[:, 0]):
+    for host in (np.zeros(4, np.uint32), np.zeros(4), np.zeros(4, np.complex128)):
         other = vd.asbuffer(host)
         for graph in (None, vd.CommandGraph()):
             with pytest.raises(

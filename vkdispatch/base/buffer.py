@@ -286,8 +286,16 @@ class Buffer(Transfers, Generic[_D]):
                     f"{kind.name}, of {kind.item_size} bytes"
                 )
             shape = (*shape[:-1], octets // kind.item_size)
+        return self._view(layout_of(shape, kind))
+
+    @internal
+    def words(self, kind: DType) -> "Buffer[Any]":
+        """Return a view with elements of `kind`, whose `shape` still counts this buffer's elements."""
+        return self._view((kind, self.shape, self.size, self.mem_size, self.shader_shape))
+
+    def _view(self, layout: Layout) -> "Buffer[Any]":
         view: Buffer[Any] = Buffer.__new__(Buffer)
-        view._set_shape(shape, kind)
+        view.var_type, view.shape, view.size, view.mem_size, view.shader_shape = layout
         Handle.__init__(view, self.context)
         view._base = base = self if self._base is None else self._base
         view._native = base._native

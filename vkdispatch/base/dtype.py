@@ -494,6 +494,12 @@ def pair_twin(kind: DType) -> DType | None:
     return None
 
 
+@cache
+def memory_type(kind: DType) -> DType:
+    """Type that memory may be read as while it is written as `kind`: its components, or a whole structure."""
+    return component_type(kind) if hasattr(kind, "dimentions") else kind
+
+
 def is_float_dtype(dtype: DType) -> bool:
     """Whether the components are floating-point numbers.
 

@@ -247,12 +247,20 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
         return ShaderVariable(select_component(self._value(), letter))
 
     def _set_component(self, letter: str, value: object) -> None:
+        if self._warn_of_scalar(letter):
+            return
         self._check_owner()
         try:
             target = select_component(self._place(), letter)
         except ComponentError as error:
             raise ArgumentValueError(str(error)) from None
         assign(target, value)
+
+    def _warn_of_scalar(self, name: str) -> bool:
+        """Warn that a scalar has no components; programs for 0.1.0 assign to them, without effect."""
+        if is_scalar(self.var_type):
+            warn(f"{self.var_type.name} has no component .{name}, so this stores nothing; write x[:] = value")
+        return is_scalar(self.var_type)
 
     def _set_swizzle(self, letters: str, value: object) -> None:
         if len(set(letters)) < len(letters):
@@ -325,8 +333,9 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
 
     @real.setter
     def real(self, value: object) -> None:
-        self._check_owner()
-        assign(select_part(self._place(), 0, "real"), value)
+        if not self._warn_of_scalar("real"):
+            self._check_owner()
+            assign(select_part(self._place(), 0, "real"), value)
 
     @property
     def imag(self) -> "ShaderVariable":
@@ -335,8 +344,9 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
 
     @imag.setter
     def imag(self, value: object) -> None:
-        self._check_owner()
-        assign(select_part(self._place(), 1, "imag"), value)
+        if not self._warn_of_scalar("imag"):
+            self._check_owner()
+            assign(select_part(self._place(), 1, "imag"), value)
 
     def conjugate(self) -> "ShaderVariable":
         """Complex conjugate. Raises ValueError for a value that is not complex."""

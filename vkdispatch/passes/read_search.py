@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 
+from vkdispatch.base.dtype import memory_type
 from vkdispatch.base.record import record
 from vkdispatch.ir import (
     Assert,
@@ -33,7 +34,8 @@ from vkdispatch.ir import (
 )
 
 # Units of memory that statements change and expressions read: a register or a shared array, as itself; all
-# buffers or images of one type, since a call may pass one of them twice; and these two.
+# buffers with components of one type, since a call may pass one of them twice; all images of one type; and
+# these two.
 _Memory = object
 _SHARED = "what other invocations reach"
 _ANYTHING = "anything"
@@ -281,7 +283,7 @@ def _own_memory(expr: Expr) -> frozenset[_Memory]:
 def _memory_of(thing: object) -> _Memory:
     if isinstance(thing, Storage):
         # the fields of a structure do not overlap
-        return ("buffer", (thing.whole or thing).dtype, thing.path)
+        return ("buffer", memory_type((thing.whole or thing).dtype), thing.path)
     if isinstance(thing, ImageBinding):
         return ("image", thing.dtype)
     return thing

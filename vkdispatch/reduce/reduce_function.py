@@ -38,7 +38,7 @@ from vkdispatch.reduce.launching import Launches, find_launches, launch, plan_la
 from vkdispatch.reduce.layouts import find_shape, read_axes
 from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation, is_predefined
 from vkdispatch.reduce.planning import Planner
-from vkdispatch.shader.arguments.annotations import check_elements
+from vkdispatch.shader.arguments.annotations import parse_elements
 from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.arguments.values import WrongBufferError
 from vkdispatch.shader.dependencies import Edition
@@ -192,7 +192,7 @@ class ReduceFunction(Referenced):
         if is_tracing():
             raise UsageError(f"{self.name}: a kernel cannot call a reduction; call it before, or after")
         args = self._take_arrays(args, graph)
-        self._check(args)
+        args = self._parse(args)
         self._follow()
         context = context_of(args)
         if context is not None and not is_current(context):
@@ -232,7 +232,7 @@ class ReduceFunction(Referenced):
         names = {at: name for at, name in self._buffers.items() if at < len(values)}
         return replace_foreign(values, names) or values
 
-    def _check(self, args: tuple[Any, ...]) -> None:
+    def _parse(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         if is_dummy():
             raise UsageError(f"{self.name}: kernels do not run on the dummy backend; see get_src()")
         if len(args) != len(self.input_types):
@@ -249,8 +249,11 @@ class ReduceFunction(Referenced):
                 f"{self.name}: argument 1: expected a vd.Buffer, got {describe(args[0])}; {instead} with "
                 f"{suggest_conversion(args[0])}"
             )
-        for position, (annotation, argument) in enumerate(zip(self.input_types, args, strict=True), 1):
-            check_elements(f"{self.name}: argument {position}", annotation, argument)
+        pairs = enumerate(zip(self.input_types, args, strict=True), 1)
+        return tuple(
+            parse_elements(f"{self.name}: argument {position}", annotation, argument)
+            for position, (annotation, argument) in pairs
+        )
 
     # -- planning
 

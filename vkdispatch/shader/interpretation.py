@@ -35,7 +35,7 @@ from vkdispatch.ir import Storage
 from vkdispatch.passes.diagnostics import parse_checks
 from vkdispatch.shader.arguments.parameters import Parameter, describe, split_value
 from vkdispatch.shader.arguments.slots import BufferSlot, ImageSlot, ValueSlot
-from vkdispatch.shader.arguments.values import WrongBufferError, check_apart, check_element, parse_number
+from vkdispatch.shader.arguments.values import WrongBufferError, check_apart, parse_number, take_elements
 from vkdispatch.shader.host_images import HostImage, make_host_image
 from vkdispatch.shader.launch.size import Extent
 
@@ -124,7 +124,7 @@ def make_host_resources(
             label, host = f"{who}: {slot.label}", slot.kind or kind
             buffer = _make_host_buffer(label, kind, host, value, slot.writes, read)
             if isinstance(value, Buffer):
-                check_element(f"{who}: {slot.label}", slot.kind, value.var_type)
+                take_elements(f"{who}: {slot.label}", slot.kind, value)
             if slot.planar and (*buffer.shape, 1, 1, 1)[2] != 1:
                 raise ArgumentValueError(
                     f"{who}: {slot.label}: the kernel indexes it by two axes, "

@@ -1,6 +1,7 @@
 """Calling, launching and recording: a program with its parameters, launch size and compiled variants."""
 
 import functools
+import math
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -224,6 +225,8 @@ class LaunchableKernel:
         call = check_values(self.who, self.parameters, values, context, graph)
         call = add_constants(call, self.constants, context)
         extent = self.compute_extent(size, values)
+        if call.views and not size.in_groups:
+            call.check_count(self.who, math.prod(extent))
         if 0 in extent:
             return True  # of no invocations: nothing to launch or to record
         if self._is_auto and not state.is_searched:

@@ -70,8 +70,9 @@ def pack(kind: DType, value: object, argument: str) -> bytes:
     kind
         The dtype that the kernel reads.
     value
-        A number, or for vectors and matrices a sequence or array of their shape. Real numbers are rounded to
-        float types, but an integer must be exactly representable. Integer types accept whole numbers only.
+        A number, or for vectors and matrices a sequence or array of their shape; an array may have one axis
+        of length 1 before it. Real numbers are rounded to float types, but an integer must be exactly
+        representable. Integer types accept whole numbers only.
     argument
         The name of the value in error messages.
 
@@ -87,8 +88,8 @@ def pack(kind: DType, value: object, argument: str) -> bytes:
         return quick
     array = _numbers(kind, value, argument)
     shape = value_shape(kind)
-    if not shape and array.size == 1 and isinstance(value, np.ndarray):
-        array = array.reshape(())
+    if isinstance(value, np.ndarray) and (array.shape == (1, *shape) or (not shape and array.size == 1)):
+        array = array.reshape(shape)  # one row, as programs for 0.1.0 give values
     if array.shape != shape:
         raise ArgumentValueError(f"{argument}: {_expect(kind, 1)}, got {_describe(value)}")
     if dtype.is_placed(kind):

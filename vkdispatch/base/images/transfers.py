@@ -48,8 +48,9 @@ class ImageTransfers(Handle):
         ----------
         data
             An array of `array_shape` and the image's dtype, or one axis with all values in C order. Byte
-            order and memory layout are free, and a single channel may have an axis of length 1. Or exactly
-            `mem_size` bytes in the same order. `data` may be reused on return.
+            order and memory layout are free, and a single channel may have an axis of length 1. The two
+            channels of an image of float32 may be the parts of complex64 numbers. Or exactly `mem_size`
+            bytes in the same order. `data` may be reused on return.
         device_index
             The queue whose copy is written; -1 writes every copy.
         casting
@@ -90,6 +91,8 @@ class ImageTransfers(Handle):
         host = np.dtype(host_dtype(self.dtype))
         if isinstance(data, np.ndarray):
             array = plain_array(data, "data")
+            if array.dtype.kind == "c" and self.channels == 2 and array.shape == self.array_shape[:-1]:
+                array = np.ascontiguousarray(array).view(array.real.dtype).reshape(self.array_shape)
             wanted = choice(host, array.shape, self.array_shape, (*self.shape, self.channels))
             values = np.ascontiguousarray(fit(array, [wanted], casting)[1])
         else:

@@ -50,6 +50,7 @@ class IOProxy:
         """Take a dtype, a map, or None. `words`: the kernel reads and writes whole complex numbers."""
         self.name = name
         self._words = words
+        self._moves = False  # the map assigns to `io_index`
         self.map_func: MappingFunction | None = None
         self.var_type: DType | None = None
         self.variables: tuple[Any, ...] | None = None
@@ -76,13 +77,11 @@ class IOProxy:
 
     def read(self, op: GlobalReadOp) -> None:
         """Trace a read into `op.register`: from the buffer, or by the map."""
-        variables = self._bound()
         if self.map_func is None:
-            op.read_from_buffer(variables[0])
+            op.read_from_buffer(self._bound()[0])
             return
         begun = current().recorded
-        with tracing_for(read=op), without_invocation(_INSTEAD):
-            self.map_func.callback(*variables)
+        self._trace_map(self.map_func, op, read=op)
         if self.name == "input" and not _mentions(current().innermost[begun:], op.register):
             raise located(
                 ArgumentValueError,
@@ -92,12 +91,24 @@ class IOProxy:
 
     def write(self, op: GlobalWriteOp) -> None:
         """Trace a write of `op.register`: into the buffer, or by the map."""
-        variables = self._bound()
         if self.map_func is None:
-            op.write_to_buffer(variables[0])
+            op.write_to_buffer(self._bound()[0])
             return
-        with tracing_for(write=op), without_invocation(_INSTEAD):
-            self.map_func.callback(*variables)
+        self._trace_map(self.map_func, op, write=op)
+
+    def _trace_map(self, mapping: MappingFunction, op: GlobalReadOp | GlobalWriteOp, **role: Any) -> None:
+        """Trace the map for an operation; a second time if it is the first that assigns to `io_index`."""
+        recorder = current()
+        mark = recorder.mark()
+        op.is_mapped = True
+        if self._moves:
+            op.declare_index()
+        with tracing_for(**role), without_invocation(_INSTEAD):
+            mapping.callback(*self._bound())
+        if op.moves and not self._moves:
+            recorder.rewind(mark)
+            self._moves = True
+            self._trace_map(mapping, op, **role)
 
     def _bound(self) -> tuple[Any, ...]:
         if self.variables is None or not self.present:

@@ -14,6 +14,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.fft.plan.indices import add, multiply
 from vkdispatch.fft.trace.words import cast
+from vkdispatch.ir import Expr
 from vkdispatch.ir.location import located
 
 # The layout of a buffer: that of the shape, that without the axes before the line, the reals or the half
@@ -128,14 +129,41 @@ class MemoryOp:
         return self.spot.line.size
 
 
+class _Index(vc.ShaderVariable):
+    """The index of an operation. `io_index[:] = other` is noted only; the map is then traced anew."""
+
+    __slots__ = ("_op",)
+
+    _op: "_GlobalOp"
+
+    def __init__(self, value: vc.ShaderVariable, op: "_GlobalOp") -> None:
+        super().__init__(value.expr)
+        object.__setattr__(self, "_op", op)
+
+    def _store_whole(self, place: Expr, value: object) -> None:
+        if not self._op.is_mapped:
+            super()._store_whole(place, value)
+        self._op.moves = True
+
+
 class _GlobalOp(MemoryOp):
-    """A read or write of a value."""
+    """A read or write of a value.
+
+    `is_mapped`: a map is traced for it, which `moves` it if it assigns to `io_index`.
+    """
+
+    is_mapped = moves = False
 
     def __init__(self, spot: Spot, register: Any, r2c: bool, inverse: bool) -> None:
         super().__init__(spot)
         self._register = register
+        self._moved: Any = None
         self.r2c = r2c
         self.inverse = inverse
+
+    def declare_index(self) -> None:
+        """Make `io_index` a register, to which a map may assign."""
+        self._moved = _variable(self.spot.flat).to_register("io_index")
 
     @property
     def register(self) -> Any:
@@ -150,8 +178,8 @@ class _GlobalOp(MemoryOp):
 
     @property
     def io_index(self) -> Any:
-        """Flat index in memory (u32)."""
-        return _variable(self.spot.flat)
+        """Flat index in memory (u32). A map may assign to it: `op.io_index[:] = ...`."""
+        return _Index(_variable(self.spot.flat), self) if self._moved is None else self._moved
 
     @property
     def fft_offset(self) -> Any:

@@ -216,8 +216,8 @@ def construct(kind: DType, args: Sequence[Expr | Number | complex]) -> Expr:
     """Build a value of type `kind` from nothing (zero), one value, or all its components in order.
 
     Vectors take scalars and vectors that together have the right count of components, or one scalar for all;
-    a scalar given to a matrix goes to its diagonal; complex types take a complex value or a real and an
-    imaginary part. Raises ValueError for other shapes.
+    a scalar given to a matrix goes to its diagonal; complex types take a complex value, a real and an
+    imaginary part, or a vector that begins with these. Raises ValueError for other shapes.
     """
     if not args:
         return _zero(kind)
@@ -272,6 +272,9 @@ def _construct_complex(kind: DType, args: Sequence[Expr | Number | complex]) -> 
             return make_node(Op.CONSTRUCT, kind, (literal(only.real, scalar), literal(only.imag, scalar)))
         if isinstance(only, Expr) and is_complex(only.dtype):
             return cast(only, kind)
+        if isinstance(only, Expr) and is_vector(only.dtype):
+            pair = only if only.dtype.child_count == 2 else swizzle(only, "xy")
+            return make_node(Op.CONSTRUCT, kind, (pair,))
     parts: list[Expr] = []
     for arg in (*args, 0)[:2]:
         if isinstance(arg, complex) or (isinstance(arg, Expr) and not is_scalar(arg.dtype)):

@@ -6,7 +6,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import dtype
 from vkdispatch.base.host.layout import parse_dtype
-from vkdispatch.shader.arguments.values import check_element
+from vkdispatch.shader.arguments.values import check_element, take_elements
 
 # The names that annotations are usually written with.
 _SHORT: dict[Any, str] = {vc.Buffer: "Buff", vc.Constant: "Const", vc.Variable: "Var"}
@@ -25,6 +25,13 @@ def format_annotation(annotation: Any) -> str:
 def is_value(annotation: object) -> bool:
     """Whether a parameter with this annotation takes a value."""
     return isinstance(annotation, type) and issubclass(annotation, dtype) and hasattr(annotation, "name")
+
+
+def parse_elements(label: str, annotation: Any, argument: Any) -> Any:
+    """Return the argument of a parameter; for `Buff[...]` a buffer as `take_elements` does."""
+    if isinstance(argument, Buffer) and getattr(annotation, "__origin__", None) is vc.Buffer:
+        return take_elements(label, parse_dtype(annotation.__args__[0]), argument)
+    return argument
 
 
 def check_elements(label: str, annotation: Any, argument: Any) -> None:

@@ -14,6 +14,7 @@ from vkdispatch.base.host.packing import pack, plain_scalar
 from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.record import record
 from vkdispatch.base.structures import is_structure
+from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.arguments.parameters import Parameter, describe, split_value
@@ -32,11 +33,23 @@ class CheckedCall:
         The buffers, images and samplers among them.
     variables
         The slots that each bound variable fills, by name.
+    is_mixed
+        Whether the kernel writes to memory that it gets as elements of two dtypes.
+    views
+        The buffers whose components the kernel takes one by one, and their slots.
     """
 
     slots: tuple[Any, ...]
     resources: tuple[Handle, ...]
     variables: dict[str, list[ValueSlot]]
+    is_mixed: bool = False
+    views: tuple[tuple[BufferSlot, Buffer[Any]], ...] = ()
+
+    def check_count(self, who: str, count: int) -> None:
+        """Warn if a launch counts the complex numbers of an RFFTBuffer that the kernel takes as reals."""
+        for slot, buffer in self.views:
+            if count == buffer.size and _is_rows_of(slot.kind, buffer):
+                _warn_of_words(f"{who}: {slot.label}", slot.kind, buffer)
 
 
 def check_values(
@@ -69,11 +82,14 @@ def check_values(
     slots: list[Any] = []
     resources: list[Handle] = []
     variables: dict[str, list[ValueSlot]] = {}
+    views: list[tuple[BufferSlot, Buffer[Any]]] = []
     for parameter, value in zip(parameters, values, strict=True):
         for slot, part in split_value(who, parameter, value):
             if isinstance(slot, BufferSlot):
                 slots.append(_parse_buffer(who, slot, part, context))
-                resources.append(part)
+                resources.append(slots[-1])
+                if slots[-1] is not part:
+                    views.append((slot, part))
             elif isinstance(slot, ImageSlot):
                 slots.append(_parse_image(who, slot, part, context))
                 resources.append(part)
@@ -83,24 +99,32 @@ def check_values(
                 slots.append(make_zero(slot.kind))
             else:
                 slots.append(parse_number(who, slot, part, parameter.variable))
-    check_apart(who, [slot for parameter in parameters for slot in parameter.slots], slots)
-    return CheckedCall(tuple(slots), tuple(resources), variables)
+    is_mixed = check_apart(who, [slot for parameter in parameters for slot in parameter.slots], slots)
+    return CheckedCall(tuple(slots), tuple(resources), variables, is_mixed, tuple(views))
 
 
-def check_apart(who: str, slots: Sequence[Slot], values: Sequence[Any]) -> None:
-    """Raise ValueError if a kernel writes to memory that it gets twice, as elements of two dtypes."""
+def check_apart(who: str, slots: Sequence[Slot], values: Sequence[Any]) -> bool:
+    """Return whether a kernel writes to memory that it gets twice, as elements of two dtypes.
+
+    Raises ValueError if their components differ, as kernels assume these to be apart.
+    """
+    is_mixed = False
     typed = [
         (slot, value._native)
         for slot, value in zip(slots, values, strict=True)
         if isinstance(slot, BufferSlot) and slot.kind is not None and isinstance(value, Buffer)
     ]
     for (first, memory), (second, other) in itertools.combinations(typed, 2):
-        if first.kind is not second.kind and (first.writes or second.writes) and memory.overlaps(other):
-            assert first.kind is not None and second.kind is not None
+        if first.kind is second.kind or not (first.writes or second.writes) or not memory.overlaps(other):
+            continue
+        assert first.kind is not None and second.kind is not None
+        is_mixed = True
+        if dtype.memory_type(first.kind) is not dtype.memory_type(second.kind):
             raise ArgumentValueError(
                 f"{who}: {first.label} and {second.label} share memory, as {first.kind.name} and as "
                 f"{second.kind.name}, and the kernel writes to it; convert in the kernel, or pass a copy"
             )
+    return is_mixed
 
 
 def _parse_buffer(who: str, slot: BufferSlot, value: Any, context: Context) -> Buffer[Any]:
@@ -115,19 +139,52 @@ def _parse_buffer(who: str, slot: BufferSlot, value: Any, context: Context) -> B
         raise ArgumentValueError(
             f"{who}: {slot.label}: the kernel indexes it by two axes, the buffer has the shape {value.shape}"
         )
-    check_element(f"{who}: {slot.label}", slot.kind, value.var_type)
-    if value.mem_size < slot.least_bytes:
+    buffer = take_elements(f"{who}: {slot.label}", slot.kind, value)
+    if buffer.mem_size < slot.least_bytes:
         what = "the uniform block" if slot.uniform else "what precedes the last array of the block"
         raise ArgumentValueError(
-            f"{who}: {slot.label}: the buffer has {value.mem_size} bytes, {what} in the code takes "
+            f"{who}: {slot.label}: the buffer has {buffer.mem_size} bytes, {what} in the code takes "
             f"{slot.least_bytes}"
         )
     if slot.writes:
         try:
-            value._native.settle()  # launchers refuse to write what an expression waits to read
+            buffer._native.settle()  # launchers refuse to write what an expression waits to read
         except ArgumentValueError as error:
             raise ArgumentValueError(f"{who}: {slot.label}: {error}") from None
-    return value
+    return buffer
+
+
+def take_elements(label: str, wanted: DType | None, buffer: Buffer[Any]) -> Buffer[Any]:
+    """Return a buffer with the elements that a kernel takes, perhaps a view.
+
+    Programs for vkdispatch 0.1.0 also take components one by one, rows of reals above all.
+
+    Raises
+    ------
+    WrongBufferError
+        The elements have neither the dtype `wanted` nor such components.
+    """
+    kind = buffer.var_type
+    if wanted is None or not _are_words(wanted, kind):
+        check_element(label, wanted, kind)
+        return buffer
+    if not _is_rows_of(wanted, buffer):
+        _warn_of_words(label, wanted, buffer)
+    return buffer.words(wanted)
+
+
+def _is_rows_of(wanted: DType | None, buffer: Buffer[Any]) -> bool:
+    """Whether a buffer is an RFFTBuffer, with rows of reals of the dtype `wanted`."""
+    return wanted is not None and getattr(buffer, "real_type", None) is wanted
+
+
+def _warn_of_words(label: str, wanted: DType | None, buffer: Buffer[Any]) -> None:
+    assert wanted is not None
+    kind = buffer.var_type.name
+    warn(
+        f"{label}: the kernel takes components of {kind} one by one, as {wanted.name}, while the buffer's "
+        f"size and shape count {kind}; if that is meant, pass .view(vd.{wanted.__name__})"
+    )
 
 
 def check_element(label: str, wanted: DType | None, kind: DType) -> None:
@@ -146,6 +203,15 @@ def check_element(label: str, wanted: DType | None, kind: DType) -> None:
         if sizes[0] == sizes[1]:  # others would give numbers that mean nothing
             hint += f", or reinterpret the memory by .view(vd.{wanted.__name__})"
     raise WrongBufferError(f"{label}: expected elements of {wanted.name}, the buffer has {kind.name}{hint}")
+
+
+def _are_words(wanted: DType, kind: DType) -> bool:
+    """Whether `wanted` is the type of the components of `kind`, or an integer of their size."""
+    if is_structure(wanted) or is_structure(kind) or dtype.is_scalar(kind) or not dtype.is_scalar(wanted):
+        return False
+    part = dtype.component_type(kind)
+    fits = wanted is part or (dtype.is_integer_dtype(wanted) and wanted.item_size == part.item_size)
+    return fits and kind.item_size == dtype.component_count(kind) * part.item_size
 
 
 def _check_usable(what: str, value: Handle, context: Context) -> None:

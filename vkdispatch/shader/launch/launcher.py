@@ -1,6 +1,7 @@
 """Launchers: native objects that pack the arguments of a compiled kernel, and launch or record it."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from vkdispatch.analyses.layout import ArgumentLayout
@@ -63,7 +64,7 @@ class BuiltKernel:
     """A compiled kernel: one variant, for one workgroup size.
 
     `fusible` is what graphs need to fuse its launches, or None. `loop_guard` is what launches pass after the
-    arguments, or None (see `shader.loop_guards`).
+    arguments, or None (see `shader.loop_guards`). `make_untyped` makes a launcher that compares no dtypes.
     """
 
     plan: ComputePlan
@@ -71,6 +72,7 @@ class BuiltKernel:
     source: ShaderSource
     local_size: Extent
     layout: ArgumentLayout
+    make_untyped: Callable[[], native.Launcher]
     fusible: Fusible | None = None
     loop_guard: GuardValues | None = None
 
@@ -80,6 +82,12 @@ class BuiltKernel:
         `probe` goes with the recording of an observed kernel; see `CommandGraph._append_dispatch`.
         """
         call, extent, in_groups = launch.call, launch.extent, launch.in_groups
+        if call.is_mixed:
+            # launchers refuse one memory as two types
+            untyped = self.make_untyped()
+            untyped.guard = self.launcher.guard
+            mixed = replace(self, launcher=untyped)
+            return mixed.run(replace(launch, call=replace(call, is_mixed=False)), probe)
         if self.loop_guard is not None:
             resources = (*call.resources, self.loop_guard.journal)
             call = replace(call, slots=(*call.slots, *self.loop_guard.slots), resources=resources)
@@ -115,31 +123,37 @@ def bind_kernel(
     places
         For variants that move resources: the place of each binding of the plain variant.
     """
-    launcher = native.Launcher(
-        context._native,
-        plan._native,
-        [
-            _make_native_slot(slot, layout.offset_of, places or {}, None if places is None else variant)
-            for slot in slots
-        ],
-        layout.size,
-        0 if layout.uniform else -1,
-        -1 if layout.exec_offset is None else layout.exec_offset,
-        -1 if layout.group_count_offset is None else layout.group_count_offset,
-        count_elements(source.local_size, variant),
-        context.max_workgroup_count,
-        make_packer(slots),
-        coarsening.elements * source.local_size[0],
-        coarsening.least,
-        variant.coarse > 1,
-        wide=variant.wide,
-        coarse_step=coarsening.step,
-    )
-    return BuiltKernel(plan, launcher, source, source.local_size, layout)
+
+    def make(*, typed: bool) -> native.Launcher:
+        form = None if places is None else variant
+        return native.Launcher(
+            context._native,
+            plan._native,
+            [_make_native_slot(slot, layout.offset_of, places or {}, form, typed) for slot in slots],
+            layout.size,
+            0 if layout.uniform else -1,
+            -1 if layout.exec_offset is None else layout.exec_offset,
+            -1 if layout.group_count_offset is None else layout.group_count_offset,
+            count_elements(source.local_size, variant),
+            context.max_workgroup_count,
+            make_packer(slots),
+            coarsening.elements * source.local_size[0],
+            coarsening.least,
+            variant.coarse > 1,
+            wide=variant.wide,
+            coarse_step=coarsening.step,
+        )
+
+    untyped = cache(lambda: make(typed=False))
+    return BuiltKernel(plan, make(typed=True), source, source.local_size, layout, untyped)
 
 
 def _make_native_slot(
-    slot: Slot, offset_of: Callable[[str], int], places: Mapping[int, Place], variant: Variant | None
+    slot: Slot,
+    offset_of: Callable[[str], int],
+    places: Mapping[int, Place],
+    variant: Variant | None,
+    typed: bool,
 ) -> native.ArgumentSlot:
     """Return a slot as the native launcher takes it. Without a variant, buffers may have any length."""
     if isinstance(slot, BufferSlot):
@@ -157,7 +171,7 @@ def _make_native_slot(
             address_offset=place.address,
             length_offset=place.length,
             in_words=place.in_words,
-            element=slot.kind,
+            element=slot.kind if typed else None,
             twin=None if slot.kind is None else pair_twin(slot.kind),
             least_bytes=slot.least_bytes,
             uniform=slot.uniform,
