@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.fft.line.context import fft_context
+from vkdispatch.fft.line.context import fft_context, trace_for_maps
 from vkdispatch.fft.line.real import make_real_kernel
 from vkdispatch.fft.line.staged import make_staged_kernel
 from vkdispatch.fft.many.long import make_column_fft, make_long_fft
@@ -13,7 +13,7 @@ from vkdispatch.fft.many.long_real import make_long_real_fft
 from vkdispatch.fft.many.planes import make_plane_kernel
 from vkdispatch.fft.many.program import Program
 from vkdispatch.fft.plan.lines import plan_long_line, plan_staged
-from vkdispatch.fft.plan.passes import plan_pass
+from vkdispatch.fft.plan.passes import Pass, plan_for_long_maps, plan_pass
 from vkdispatch.fft.plan.planes import plan_planes
 from vkdispatch.fft.plan.real import plan_real
 from vkdispatch.fft.plan.transforms import Transform, device_limits
@@ -45,8 +45,19 @@ def build_fft_kernel(transform: Transform, _limits: object) -> Any:
     columns = None if plan.layout is None else make_column_fft(transform)
     if columns is not None:
         return columns
+    fewer = plan if long_line or not transform.is_mapped else plan_for_long_maps(plan, transform)
+    return trace_for_maps(lambda plan, most: _trace(transform, plan, most, long_line), plan, fewer)
+
+
+def _trace(transform: Transform, plan: Pass, most: int | None, long_line: Pass | None) -> ShaderFunction:
+    """Trace a transform in one pass, whose maps have at most so many statements."""
     with fft_context(
-        transform.shape, transform.axis, compute_type=transform.compute_type, name=transform.name, plan=plan
+        transform.shape,
+        transform.axis,
+        compute_type=transform.compute_type,
+        name=transform.name,
+        plan=plan,
+        most=most,
     ) as context:
         io = context.make_io_manager(
             transform.output_map,

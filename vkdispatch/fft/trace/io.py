@@ -29,6 +29,10 @@ from vkdispatch.shader.map import MappingFunction
 _INSTEAD = "the map is told its place by op.io_index, with op = vd.fft.read_op() or vd.fft.write_op()"
 
 
+class LongMap(Exception):
+    """A map is too long to be written out for each value of an invocation."""
+
+
 class IOProxy:
     """One side of a transform: a buffer of complex numbers, a map, or nothing.
 
@@ -44,12 +48,15 @@ class IOProxy:
         Annotations of its kernel arguments.
     variables
         Its kernel arguments, after `bind`.
+    most
+        The statements that the map may have, or None. `read` and `write` raise LongMap if there are more.
     """
 
     def __init__(self, obj: DType | MappingFunction | None, name: str, words: bool = False) -> None:
         """Take a dtype, a map, or None. `words`: the kernel reads and writes whole complex numbers."""
         self.name = name
         self._words = words
+        self.most: int | None = None
         self.map_func: MappingFunction | None = None
         self.var_type: DType | None = None
         self.variables: tuple[Any, ...] | None = None
@@ -83,6 +90,7 @@ class IOProxy:
         begun = current().recorded
         with tracing_for(read=op), without_invocation(_INSTEAD):
             self.map_func.callback(*variables)
+        self._check_length(begun)
         if self.name == "input" and not _mentions(current().innermost[begun:], op.register):
             raise located(
                 ArgumentValueError,
@@ -96,8 +104,15 @@ class IOProxy:
         if self.map_func is None:
             op.write_to_buffer(variables[0])
             return
+        begun = current().recorded
         with tracing_for(write=op), without_invocation(_INSTEAD):
             self.map_func.callback(*variables)
+        self._check_length(begun)
+
+    def _check_length(self, begun: int) -> None:
+        most, self.most = self.most, None
+        if most is not None and sum(1 for _ in walk(tuple(current().innermost[begun:]))) > most:
+            raise LongMap
 
     def _bound(self) -> tuple[Any, ...]:
         if self.variables is None or not self.present:
