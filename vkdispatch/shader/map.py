@@ -79,9 +79,10 @@ def mapped_at(index: Any) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class MappingFunction(Referenced, Listed):
-    """A function that is traced inside other kernels. It is equal only to itself.
+    """A function that is traced inside other kernels.
 
-    What it reads from outside is noticed as with `vd.shader`.
+    It is equal to maps that are made anew of the same code while what this reads is the same, and such maps
+    share their kernels. What it reads from outside is noticed as with `vd.shader`.
 
     It is pickled by module and name, as Python functions are, or by value if no module has it: its function,
     with the values that this refers to.
@@ -116,7 +117,8 @@ class MappingFunction(Referenced, Listed):
         """
         edition = self._edition
         if edition is None:
-            edition = Edition(self.mapping_function, first=self.instance_id)
+            family = tuple(self.buffer_types), self.return_type, self.precise_math
+            edition = Edition(self.mapping_function, first=self.instance_id, family=family)
             object.__setattr__(self, "_edition", edition)
         return edition.find()
 
