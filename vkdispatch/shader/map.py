@@ -25,7 +25,7 @@ from vkdispatch.codegen.trace.current import has_flag, is_tracing, precise_math
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.execution_pipeline.command_graph import pause_recording
 from vkdispatch.ir import Register, ShaderFlags
-from vkdispatch.ir.location import located
+from vkdispatch.ir.location import fixed_place, located
 from vkdispatch.rewrite.functions import prepare_function
 from vkdispatch.shader.arguments.annotations import check_elements, format_annotation, is_value
 from vkdispatch.shader.arguments.parameters import describe
@@ -192,7 +192,7 @@ class MappingFunction(Referenced, Listed):
 
     def trace(self, *variables: Any) -> Any:
         """Trace the function on variables of the kernel being traced, and return what it returns."""
-        with precise_math(self.precise_math), watch_copies() as copied:
+        with fixed_place(False), precise_math(self.precise_math), watch_copies() as copied:
             result = prepare_function(self.mapping_function)(*variables)
         if self._edition is not None:
             self._edition.settle(copied)

@@ -17,6 +17,7 @@ from vkdispatch.fft.plan.transforms import device_limits
 from vkdispatch.fft.trace.line_kernel import buffer_of
 from vkdispatch.fft.trace.ops import tracing_for
 from vkdispatch.fft.trace.registers import FFTRegisters
+from vkdispatch.ir.location import fixed_place
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -37,6 +38,7 @@ def get_convolution_kernel(convolution: Convolution) -> Any:
 
 
 @functools.cache
+@fixed_place()
 def _build_convolution_kernel(convolution: Convolution, _limits: object) -> ShaderFunction | LongConvolution:
     signal = convolution.transform
     plans = plan_convolution(signal)
@@ -115,6 +117,7 @@ def get_transpose_kernel(convolution: Convolution) -> ShaderFunction:
 
 
 @functools.cache
+@fixed_place()
 def _build_transpose_kernel(convolution: Convolution, _limits: object) -> ShaderFunction:
     signal, inner_only = convolution.transform, convolution.spectra.inner_only
     shape, axis, compute_type = signal.shape, signal.axis, signal.compute_type

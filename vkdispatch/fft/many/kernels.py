@@ -18,6 +18,7 @@ from vkdispatch.fft.plan.planes import plan_planes
 from vkdispatch.fft.plan.real import plan_real
 from vkdispatch.fft.plan.transforms import Transform, device_limits
 from vkdispatch.fft.trace.ops import tracing_for
+from vkdispatch.ir.location import fixed_place
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -27,6 +28,7 @@ def get_fft_kernel(transform: Transform) -> Any:
 
 
 @functools.cache
+@fixed_place()
 def build_fft_kernel(transform: Transform, _limits: object) -> Any:
     """Make the kernel of a transform for devices of some limits: a ShaderFunction or a Program."""
     if transform.r2c:
@@ -109,6 +111,7 @@ def get_plane_kernel(transform: Transform) -> ShaderFunction | None:
 
 
 @functools.cache
+@fixed_place()
 def build_plane_kernel(transform: Transform, _limits: object) -> ShaderFunction | None:
     """Make the kernel of `get_plane_kernel` for devices of some limits."""
     shape = transform.shape
