@@ -436,9 +436,10 @@ class Recorder(Declarations):
         sizes: dict[str, int] = {}
         values: dict[str, Any] = {}
         for name, value in vars(self).items():
-            if isinstance(value, (list, dict)):
+            kind = type(value)
+            if kind is list or kind is dict:
                 sizes[name] = len(value)
-            elif isinstance(value, set):
+            elif kind is set:
                 values[name] = value if name == "_names" else value.copy()
             else:
                 values[name] = value
