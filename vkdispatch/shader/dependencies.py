@@ -255,10 +255,13 @@ class Snapshot:
         if not self._is_new(function):
             return
         if is_foreign(code.co_filename) or self._is_distant(function):
-            self.is_complete &= _is_steady(function)
             wrapped = getattr(function, "__wrapped__", None)  # such as that of a context manager
             if isinstance(wrapped, types.FunctionType):
                 self._visit_function(wrapped)
+            if function.__closure__:
+                self._state.append(Identity(function))
+            is_open = function.__closure__ is None or wrapped is not None
+            self.is_complete &= is_open and not is_kernel and _is_steady(function)
             return
         reads = find_reads(code)
         self._names |= reads.names
