@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -241,3 +243,46 @@ def test_plans_on_a_cpu() -> None:
     # the least registers that save an exchange
     for length, registers in ((64, 64), (62, 16), (256, 16), (1000, 16), (1024, 32), (600, 25)):
         assert choose_registers(length, False, True) == registers
+
+
+@pytest.mark.parametrize("plans", ["cpu", "gpu"])
+@pytest.mark.parametrize(("shape", "axis", "most"), [((2, 64, 3), 1, 8), ((3, 480), 1, 16), ((1, 7), 1, 7)])
+@pytest.mark.parametrize("place", ["input", "kernel", "output"])
+def test_long_maps_are_written_out_for_few_values(
+    monkeypatch: pytest.MonkeyPatch, plans: str, shape: tuple[int, ...], axis: int, most: int, place: str
+) -> None:
+    monkeypatch.setenv("VKDISPATCH_PLAN", plans)
+    traces: list[str] = []
+
+    def multiply(op: Any, factor: Any) -> None:
+        traces.append(place)
+        for number in tuple(range(40)):
+            with vc.if_block(factor > number):
+                op.register[:] = op.register * 2
+
+    def read(source: vc.Buff[vc.c64], factor: vc.Const[vc.f32]) -> None:
+        op = vd.fft.read_op()
+        op.read_from_buffer(source)
+        multiply(op, factor)
+
+    def change(factor: vc.Const[vc.f32]) -> None:
+        multiply(vd.fft.read_op(), factor)
+
+    def write(target: vc.Buff[vc.c64], factor: vc.Const[vc.f32]) -> None:
+        op = vd.fft.write_op()
+        multiply(op, factor)
+        op.write_to_buffer(target)
+
+    signal = complex_signal(*shape)
+    buffer = filled(signal, vd.complex64)
+    truth = 4 * np.fft.fft(signal, axis=axis)
+    if place == "input":
+        vd.fft.fft(buffer, filled(signal, vd.complex64), 2.0, axis=axis, input_map=vd.map(read))
+    elif place == "kernel":
+        vd.fft.convolve(buffer, 2.0, axis=axis, kernel_map=vd.map(change))
+        truth = 4 * signal
+    else:
+        vd.fft.fft(buffer, 2.0, filled(signal, vd.complex64), axis=axis, output_map=vd.map(write))
+    assert error(buffer.read(0), truth) < 4 * bound(shape[axis])
+    # it may be measured once
+    assert len(traces) <= most + 1

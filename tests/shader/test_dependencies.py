@@ -17,7 +17,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import KernelWarning
-from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32
+from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32, i32
 
 SCALE: Any = 2.0
 COUNT = 0
@@ -495,3 +495,132 @@ def test_threads_that_call_while_a_global_changes() -> None:
     assert not failures
     SCALE = 7.0
     assert call(kernel) == 7
+
+
+# ---- maps that are made anew
+
+
+def apply(function: Any) -> float:
+    """Return what a new map of a function makes of 1, in a transform of one value."""
+    x: Any = vd.Buffer((1,), vd.complex64)
+    y: Any = vd.asbuffer(np.ones(1, np.complex64))
+
+    def read(source: Buff[c64]) -> None:
+        op = vd.fft.read_op()
+        op.read_from_buffer(source)
+        op.register[:] = op.register * float(function())
+
+    vd.fft.fft(x, y, input_map=vd.map(read))
+    return float(x.read(0).real[0])
+
+
+def count_kernels(values: list[Any], wrap: Callable[[Any], Callable[[], Any]]) -> int:
+    """Return how many kernels new maps for some values take, whose results must be right."""
+    vd.fft.cache_clear()
+    for value in values:
+        assert apply(wrap(value)) == value
+    return int(vd.fft.get_cache_info().currsize)
+
+
+def attribute(value: float) -> Callable[[], Any]:
+    parameters = Parameters(value)
+    return lambda: parameters.gain
+
+
+def size(value: float) -> Callable[[], Any]:
+    buffer = vd.Buffer((int(value), 2), vd.float32)
+    return lambda: buffer.shape[0]
+
+
+def module(value: float) -> Callable[[], Any]:
+    CONFIG.ALPHA = value  # type: ignore[attr-defined]
+    return lambda: CONFIG.ALPHA  # type: ignore[attr-defined]
+
+
+def nested(value: float) -> Callable[[], Any]:
+    return (lambda inner: lambda: sum(inner["a"]))({"a": [value - 1.0, 1.0]})
+
+
+WAYS = [lambda value: lambda: value, lambda value: functools.partial(abs, -value), attribute, size, module]
+
+
+@pytest.mark.parametrize("way", [*WAYS, nested])
+def test_maps_that_are_made_anew_share_kernels(way: Any) -> None:
+    assert count_kernels([2.0, 3.0, 2.0, 2.0, 3.0], way) == 2
+
+
+def test_equal_maps_have_equal_annotations() -> None:
+    def anew(kind: Any, precise: bool = False) -> Any:
+        return vd.map(lambda x: x, vd.float32, [kind], precise_math=precise)
+
+    assert anew(f32) == anew(f32) and hash(anew(f32)) == hash(anew(f32))
+    assert anew(f32) != anew(i32) and anew(f32) != anew(f32, precise=True)
+    assert anew(f32) != vd.map(lambda x: x, vd.float32, [f32])
+
+
+class Hidden:
+    """An object of another package: its parts are not looked into."""
+
+    __module__ = "pytest"
+
+    def __init__(self, value: float) -> None:
+        self.value = value
+
+
+HIDDEN = Hidden(0.0)
+MANY: Any = [0.0] * 2000
+
+
+def hidden(value: float) -> Callable[[], Any]:
+    HIDDEN.value = value
+    return lambda: HIDDEN.value
+
+
+def many(value: float) -> Callable[[], Any]:
+    MANY[-1] = value
+    return lambda: MANY[-1]
+
+
+def imported(value: float) -> Callable[[], Any]:
+    CONFIG.ALPHA = value  # type: ignore[attr-defined]
+
+    def find() -> Any:
+        import sys
+
+        return sys.modules[__name__].CONFIG.ALPHA
+
+    return find
+
+
+def keyword(value: float) -> Callable[[], Any]:
+    def find(*, found: Any = value) -> Any:
+        return found
+
+    return find
+
+
+def note(value: float) -> Callable[[], Any]:
+    keyword.found = value  # type: ignore[attr-defined]
+    return lambda: keyword.found  # type: ignore[attr-defined]
+
+
+def memory(value: float) -> Callable[[], Any]:
+    BUFFERS[0].write(np.array([value], np.float32))
+    return lambda: BUFFERS[0].read(0)[0]
+
+
+BUFFERS: list[Any] = []
+
+
+@pytest.mark.filterwarnings("ignore:.*are not noticed")
+@pytest.mark.parametrize("way", [hidden, many, imported, keyword, note, memory])
+def test_maps_that_read_what_is_not_compared_share_none(way: Any) -> None:
+    BUFFERS[:] = [vd.asbuffer(np.zeros(1, np.float32))]
+    count_kernels([2.0, 3.0, 2.0, 4.0], way)
+
+
+def test_one_list_twice_and_two_lists() -> None:
+    a, b = [1.0], [2.0]
+    for last in (a, b, a):
+        lists = [a, b, last]
+        assert apply(lambda: lists[2][0]) == last[0]  # noqa: B023

@@ -53,6 +53,8 @@ _BITS_OF_HALVES = {"float16BitsToUint16": "half_bits", "uint16BitsToFloat16": "h
 
 def can_emulate(kernel: Kernel, lacks: frozenset[str]) -> bool:
     """Whether all operations of a kernel on types that the device lacks can be emulated."""
+    if not any(emulates(kind, lacks) for kind in usage(kernel).dtypes):
+        return True  # as most kernels
     for expr in contents(kernel).expressions:
         kinds = [expr.dtype, *(arg.dtype for arg in expr.args)]
         if not any(emulates(kind, lacks) for kind in kinds):

@@ -4,7 +4,9 @@ import linecache
 import opcode
 import os
 import sys
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from itertools import islice
 from types import CodeType, FrameType
@@ -126,11 +128,38 @@ def is_foreign(file: str) -> bool:
     return file.startswith(_STANDARD) and not file.startswith(_INSTALLED)
 
 
+class _Place(threading.local):
+    """The place that `here` returns in this thread without a search, in a tuple; or None."""
+
+    fixed: tuple[Loc | None] | None = None
+
+
+_place = _Place()
+
+
+@contextmanager
+def fixed_place(fixed: bool = True) -> Iterator[None]:
+    """Have `here` return the place of this call, in a block that traces a kernel of this package.
+
+    Each operation would else look through the same callers. Code of the user's in the block runs in one that
+    is not `fixed`.
+    """
+    outer = _place.fixed
+    try:
+        _place.fixed = (here(),) if fixed else None
+        yield
+    finally:
+        _place.fixed = outer
+
+
 def here() -> Loc | None:
     """Place of the nearest caller in the user's code, or None when there is none.
 
     NumPy and the standard library call operators of GPU values, too; user code called them.
     """
+    fixed = _place.fixed
+    if fixed is not None:
+        return fixed[0]
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         code = frame.f_code

@@ -21,6 +21,7 @@ where there are many, jumps set a flag too, and what follows each runs if the fl
 from collections.abc import Iterable
 from functools import partial
 
+from vkdispatch.analyses.contents import contents
 from vkdispatch.base.dtype import is_complex, is_matrix, is_scalar, is_vector, uint32
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.record import replace
@@ -165,9 +166,26 @@ def find_depth(kernel: Kernel) -> tuple[int, Loc | None]:
     return _Depths().find(kernel.body, (Return,))
 
 
+def is_flat(kernel: Kernel) -> bool:
+    """Whether a kernel surely has few nested conditions: a quick bound, which most kernels meet."""
+    found = contents(kernel)
+    jumps = sum(isinstance(statement, (Return, Break, Continue)) for statement in found.statements)
+    selections = sum(expr.op in (Op.SELECT, Op.LOGICAL) for expr in found.expressions)
+    return _count_levels(kernel.body) + jumps + selections <= _FLAT
+
+
+def _count_levels(block: Block) -> int:
+    """Return how many conditions and loops are around the innermost statement of a block, at most."""
+    deepest = 0
+    for statement in block:
+        for position, inner in enumerate(blocks_of(statement)):
+            deepest = max(deepest, 2 + position + _count_levels(inner))
+    return deepest
+
+
 def flatten(kernel: Kernel) -> Kernel:
     """Return a kernel with fewer nested conditions; the same one if they are few."""
-    if find_depth(kernel)[0] <= _FLAT:
+    if is_flat(kernel) or find_depth(kernel)[0] <= _FLAT:
         return kernel
     names = FreshNames.of_variables(kernel)
     try:

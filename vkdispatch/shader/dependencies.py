@@ -14,11 +14,12 @@ import types
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterable, Sized
+from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any, Generic, TypeGuard, TypeVar
 
 from vkdispatch.base.absent import is_absent
 from vkdispatch.base.errors import KernelWarning
+from vkdispatch.base.handle import Handle
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
@@ -42,9 +43,24 @@ _DEEPEST_OBJECT = 3
 _ATTEMPTS = 3
 _PLAIN = (int, bool, str, bytes, complex, type(None))
 _CONTAINERS = (list, dict, set, frozenset, deque)
+_EXACT = frozenset((tuple, *_CONTAINERS))
 # A value that is used for more than attributes by name.
 _WHOLE: _Chains = ((),)
 _LIBRARIES = frozenset(("vkdispatch", "vkdispatch_native", "numpy", *sys.stdlib_module_names)) - {"__main__"}
+# Modules whose functions return the same for the same arguments, and functions that may not.
+_STEADY = frozenset(
+    (
+        *("vkdispatch", "numpy", "builtins", "math", "cmath", "operator", "functools", "itertools", "string"),
+        *("collections", "typing", "types", "enum", "dataclasses", "contextlib", "abc", "numbers"),
+    )
+)
+_BASES = frozenset(("abc", "collections.abc", "enum", "types", "typing"))
+_UNSTEADY = frozenset(("open", "input", "eval", "exec", "globals", "locals", "vars", "next", "__import__"))
+_MOST_SHARED = 256
+# What of a buffer or an image never changes.
+_METADATA = frozenset(
+    ("shape", "real_shape", "fourier_shape", "ndim", "size", "mem_size", "var_type", "dtype")
+)
 # The functions of users in objects of this package that kernels call, and in those of functools.cache.
 _CARRIED = ("mapping_function", "pyfunc", "__wrapped__")
 
@@ -162,6 +178,8 @@ class Snapshot:
         The values, for comparison with those of another time.
     unclear
         What cannot be compared, as messages say it.
+    is_complete
+        Whether functions with an equal state read the same, even if they are others.
     """
 
     def __init__(
@@ -170,10 +188,11 @@ class Snapshot:
         """Look at functions. `owner` is the class of a method; `ignored` are places that are left out."""
         self._watches: dict[Any, _Watch] = {}
         self.unclear: dict[str, None] = {}
+        self.is_complete = True
         self._arrays: set[int] = set()
         self._ignored = ignored
         self._state: list[Any] = []
-        self._seen: dict[int, Any] = {}
+        self._seen: dict[int, tuple[int, Any]] = {}
         self._names: set[str] = set()
         self._classes: list[type] = []
         # The installed packages whose objects are looked into: those of the functions themselves.
@@ -221,9 +240,11 @@ class Snapshot:
 
     def _is_new(self, value: Any) -> bool:
         """Whether a value was not visited. It is kept alive, so that its id stays its own."""
-        if id(value) in self._seen:
+        first = self._seen.get(id(value))
+        if first is not None:
+            self._state.append(first[0])
             return False
-        self._seen[id(value)] = value
+        self._seen[id(value)] = len(self._seen), value
         return True
 
     # -- functions
@@ -231,10 +252,20 @@ class Snapshot:
     def _visit_function(self, function: types.FunctionType, *, is_kernel: bool = False) -> None:
         code, names = function.__code__, function.__globals__
         self._state.append((code, id(names)))
-        if not self._is_new(function) or is_foreign(code.co_filename) or self._is_distant(function):
+        if not self._is_new(function):
+            return
+        if is_foreign(code.co_filename) or self._is_distant(function):
+            wrapped = getattr(function, "__wrapped__", None)  # such as that of a context manager
+            if isinstance(wrapped, types.FunctionType):
+                self._visit_function(wrapped)
+            if function.__closure__:
+                self._state.append(Identity(function))
+            is_open = function.__closure__ is None or wrapped is not None
+            self.is_complete &= is_open and not is_kernel and _is_steady(function)
             return
         reads = find_reads(code)
         self._names |= reads.names
+        self.is_complete &= not (reads.imports or reads.assigned or reads.names & _UNSTEADY)
         if not is_kernel:
             for attribute in ("__code__", "__defaults__", "__kwdefaults__"):
                 self._watch("attribute", function, attribute, getattr(function, attribute))
@@ -252,8 +283,8 @@ class Snapshot:
             if name in names and name not in reads.assigned and name not in code.co_freevars:
                 value = names[name]
                 if _is_library(value):
-                    continue
-                if self._watch("entry", names, name, value, is_name=True):
+                    self._visit_library(value, chains)
+                elif self._watch("entry", names, name, value, is_name=True):
                     self._visit(value, name, chains)
 
     def _add_class(self, kind: type) -> None:
@@ -293,6 +324,7 @@ class Snapshot:
         if kind in _PLAIN or kind is float or isinstance(value, np.generic):
             self._state.append(freeze(value))
         elif kind is types.FunctionType:
+            self.is_complete &= not any(chains)
             self._visit_function(value)
         elif kind is types.MethodType:
             self._visit(value.__func__, label)
@@ -305,20 +337,48 @@ class Snapshot:
             self._visit((value.func, value.args, value.keywords), label, _WHOLE, depth + 1)
         elif isinstance(value, types.ModuleType):
             self._state.append(Identity(value))
-            for name, rest in _group(chains).items():
-                if name and not _is_library(value):
-                    found = vars(value).get(name, native.NO_VALUE)
-                    if not _is_library(found) and self._watch(
-                        "entry", vars(value), name, found, is_name=True
-                    ):
-                        self._visit(found, f"{label}.{name}", rest)
+            self._visit_module(value, label, chains)
         elif self._is_distant(value if isinstance(value, type) else kind) and not _is_namespace(kind):
-            self._visit_foreign(value, label)
+            self._visit_foreign(value, label, chains)
         else:
             self._visit_object(value, label, chains, depth)
 
-    def _visit_foreign(self, value: Any, label: str) -> None:
+    def _visit_module(self, value: types.ModuleType, label: str, chains: _Chains) -> None:
+        if _is_library(value):
+            self._visit_library(value, chains)
+            return
+        for name, rest in _group(chains).items():
+            found = vars(value).get(name, native.NO_VALUE)
+            if not name:
+                self.is_complete = False
+            elif _is_library(found):
+                self._visit_library(found, rest)
+            elif self._watch("entry", vars(value), name, found, is_name=True):
+                self._visit(found, f"{label}.{name}", rest)
+
+    def _visit_library(self, module: types.ModuleType, chains: _Chains) -> None:
+        """Note a module whose contents are not looked into."""
+        name = module.__name__
+        self._state.append(name)
+        draws = ".random" in name or (name.endswith("numpy") and any("random" in chain for chain in chains))
+        self.is_complete &= name.partition(".")[0] in _STEADY and not draws
+
+    def _visit_metadata(self, value: Handle, chains: _Chains) -> bool:
+        """Note attributes of a buffer or image, such as its shape. Return whether no more of it is read."""
+        found = {name: getattr(value, name, native.NO_VALUE) for name in _group(chains)}
+        if not (_METADATA.issuperset(found) and all(map(_is_plain, found.values()))):
+            return False
+        self._state.append(type(value))
+        for name, each in found.items():
+            if self._watch("attribute", value, name, each):
+                self._state.append(freeze(each))
+        return True
+
+    def _visit_foreign(self, value: Any, label: str, chains: _Chains) -> None:
+        if isinstance(value, Handle) and self._visit_metadata(value, chains):
+            return
         self._state.append(Identity(value))
+        self.is_complete &= _is_steady(value)
         own: Any = {}
         with contextlib.suppress(AttributeError):  # without asking GPU values, which have names of their own
             own = object.__getattribute__(value, "__dict__")
@@ -335,6 +395,7 @@ class Snapshot:
             self._state.append(Identity(value))
         elif value.dtype.hasobject or value.nbytes > _MOST_BYTES:
             self._state.append(Identity(value))
+            self.is_complete = False
             if value.flags.writeable:
                 self.unclear[f"{label} (an array of {value.nbytes} bytes)"] = None
         elif self._watch("array", value, None, (value.tobytes(), value.shape, value.dtype)):
@@ -343,13 +404,16 @@ class Snapshot:
     def _visit_container(self, value: Any, label: str, depth: int) -> None:
         if not self._is_new(value):
             return
+        self.is_complete &= type(value) in _EXACT or hasattr(value, "_fields")
         if len(value) > _MOST_ITEMS or depth > _DEEPEST:
             self._state.append(Identity(value))
+            self.is_complete = False
             if not isinstance(value, tuple):
                 self.unclear[f"{label} (a {type(value).__name__} of {len(value)} items)"] = None
             return
         if isinstance(value, (set, frozenset)):
             items = tuple(value)
+            self.is_complete &= all(map(_is_plain, items))
             if isinstance(value, frozenset) or self._watch("container", value, None, items):
                 self._state.append(freeze(value))
             return
@@ -364,6 +428,8 @@ class Snapshot:
         """Note what is read of a class of the user, or of an instance of one."""
         is_class = isinstance(value, type)
         kind = value if is_class else type(value)
+        bases = {each.__module__ for each in kind.__mro__ if self._is_distant(each) and each is not object}
+        self.is_complete &= bases <= _BASES
         self._state.append(Identity(value) if is_class else kind)
         groups = _group(chains)
         is_whole = "" in groups
@@ -420,6 +486,26 @@ def _is_library(value: Any) -> bool:
     return isinstance(value, types.ModuleType) and value.__name__.partition(".")[0] in _LIBRARIES
 
 
+def _is_plain(value: Any) -> bool:
+    """Whether a value is a number, a text, a dtype, or a tuple of such."""
+    if type(value) is tuple:
+        return all(map(_is_plain, value))
+    return type(value) in (*_PLAIN, float) or (isinstance(value, type) and _root_of(value) == "vkdispatch")
+
+
+def _is_steady(value: Any) -> bool:
+    """Whether something that is not looked into means the same at any time."""
+    if getattr(value, "mapping_function", None) is not None and _root_of(type(value)) == "vkdispatch":
+        return True
+    owner = getattr(value, "__self__", None)
+    if isinstance(value, types.BuiltinFunctionType) and isinstance(owner, types.ModuleType):
+        return owner.__name__ in _STEADY and value.__name__ not in _UNSTEADY
+    if isinstance(value, (type, types.FunctionType)):
+        name = value.__module__ if isinstance(value, type) else value.__globals__.get("__name__")
+        return str(name).partition(".")[0] in _STEADY and "random" not in str(name)
+    return isinstance(value, (np.ufunc, np.dtype))
+
+
 def _root_of(value: Any) -> str:
     """Return the package of a function or class."""
     module = getattr(value, "__module__", None)
@@ -454,6 +540,11 @@ class Dependencies:
         """Follow functions; `owner` is the class of a method."""
         self.functions, self._owner = functions, owner
         self._ignored: dict[Any, Any] = {}
+
+    @property
+    def ignores(self) -> bool:
+        """Whether something is left out."""
+        return bool(self._ignored)
 
     def look(self) -> Snapshot:
         """Return what the functions read now."""
@@ -491,13 +582,38 @@ class Dependencies:
         self._ignored.update({each.place: each.owner for each in watches})
 
 
+_shared: dict[Any, Any] = {}
+_sharing = threading.Lock()
+
+
+def _share(family: Any, functions: Sequence[types.FunctionType], snapshot: Snapshot, version: Any) -> Any:
+    """Return the version of functions of one family that have the same code as these and read the same."""
+    defaults = tuple((each.__defaults__, tuple((each.__kwdefaults__ or {}).items())) for each in functions)
+    if snapshot.unclear or not snapshot.is_complete or not _is_plain(defaults):
+        return version
+    key = family, freeze(defaults), snapshot.state
+    with _sharing:
+        version = _shared.pop(key, version)
+        _shared[key] = version
+        if len(_shared) > _MOST_SHARED:
+            del _shared[next(iter(_shared))]
+    return version
+
+
 class Edition:
     """The version of functions that are traced as parts of kernels, by what they read."""
 
-    def __init__(self, *functions: Any, first: Any) -> None:
-        """Follow functions, as far as they are the user's. `first` stands for the first version."""
+    def __init__(self, *functions: Any, first: Any, family: Any = None) -> None:
+        """Follow functions, as far as they are the user's. `first` stands for the first version.
+
+        Functions that are made anew have the version of those with the same code that read the same, and that
+        have an equal `family`, if there is one.
+        """
         followed = [each for each in functions if follows(each)]
         self._dependencies = Dependencies(*followed) if followed else None
+        self._family = family
+        if family is not None and not followed and isinstance(functions[0], types.FunctionType):
+            first = _share(family, functions, Snapshot(functions, None, {}), first)
         self._first, self._latest = first, first
         self._known: Versions[Any] = Versions({})
         self._guard: Guard | None = None
@@ -513,6 +629,8 @@ class Edition:
             found = self._known.find(snapshot.state)
             if found is None:
                 found = object() if self._known.made else self._first
+                if self._family is not None and not self._dependencies.ignores:
+                    found = _share(self._family, self._dependencies.functions, snapshot, found)
             self._use(snapshot, found)
             return found
 

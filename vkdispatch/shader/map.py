@@ -25,7 +25,7 @@ from vkdispatch.codegen.trace.current import has_flag, is_tracing, precise_math
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.execution_pipeline.command_graph import pause_recording
 from vkdispatch.ir import Register, ShaderFlags
-from vkdispatch.ir.location import located
+from vkdispatch.ir.location import fixed_place, located
 from vkdispatch.rewrite.functions import prepare_function
 from vkdispatch.shader.arguments.annotations import check_elements, format_annotation, is_value
 from vkdispatch.shader.arguments.parameters import describe
@@ -79,9 +79,10 @@ def mapped_at(index: Any) -> Iterator[None]:
 
 @dataclass(frozen=True, eq=False)
 class MappingFunction(Referenced, Listed):
-    """A function that is traced inside other kernels. It is equal only to itself.
+    """A function that is traced inside other kernels.
 
-    What it reads from outside is noticed as with `vd.shader`.
+    It is equal to maps that are made anew of the same code while what this reads is the same, and such maps
+    share their kernels. What it reads from outside is noticed as with `vd.shader`.
 
     It is pickled by module and name, as Python functions are, or by value if no module has it: its function,
     with the values that this refers to.
@@ -116,7 +117,8 @@ class MappingFunction(Referenced, Listed):
         """
         edition = self._edition
         if edition is None:
-            edition = Edition(self.mapping_function, first=self.instance_id)
+            family = tuple(self.buffer_types), self.return_type, self.precise_math
+            edition = Edition(self.mapping_function, first=self.instance_id, family=family)
             object.__setattr__(self, "_edition", edition)
         return edition.find()
 
@@ -190,7 +192,7 @@ class MappingFunction(Referenced, Listed):
 
     def trace(self, *variables: Any) -> Any:
         """Trace the function on variables of the kernel being traced, and return what it returns."""
-        with precise_math(self.precise_math), watch_copies() as copied:
+        with fixed_place(False), precise_math(self.precise_math), watch_copies() as copied:
             result = prepare_function(self.mapping_function)(*variables)
         if self._edition is not None:
             self._edition.settle(copied)

@@ -23,7 +23,6 @@ from vkdispatch.ir import (
     RawStatement,
     Read,
     Register,
-    Return,
     ShaderFlags,
     Statement,
     Store,
@@ -32,7 +31,6 @@ from vkdispatch.ir import (
     is_part,
     nodes,
     root_of,
-    walk,
 )
 from vkdispatch.ir.expressions import construct, literal
 from vkdispatch.ir.location import Loc, here, located
@@ -407,16 +405,8 @@ class Recorder(Declarations):
 
     def values_of(self, register: Register) -> list[Expr]:
         """Return the values stored in a register or a part of it so far; `r -= x` gives `r - x`."""
-        found: list[Expr] = []
-        for frame in self._frames:
-            for statement in walk(tuple(frame.statements)):
-                if isinstance(statement, Declare) and statement.register is register:
-                    found.append(statement.value)
-                elif isinstance(statement, Store) and root_of(statement.place).value is register:
-                    place, value, symbol = statement.place, statement.value, statement.operator
-                    whole = Expr(Op.BINARY, place.dtype, (place, value), symbol)
-                    found.append(value if symbol is None else whole)
-        return found
+        key = id(register)
+        return [value for frame in self._frames for value in frame.contents.values.get(key, ())]
 
     def start_of(self, counter: Register) -> Expr | None:
         """Return where the counter of an open loop starts."""
@@ -436,8 +426,7 @@ class Recorder(Declarations):
     def is_conditional(self) -> bool:
         """Whether a branch or `while` of the GPU is open, or invocations may have left it before."""
         return any(
-            frame.kind in ("if", "else", "case", "default", "while")
-            or any(isinstance(statement, (Break, Return)) for statement in walk(tuple(frame.statements)))
+            frame.kind in ("if", "else", "case", "default", "while") or frame.contents.exits
             for frame in self._frames
         )
 
@@ -447,9 +436,10 @@ class Recorder(Declarations):
         sizes: dict[str, int] = {}
         values: dict[str, Any] = {}
         for name, value in vars(self).items():
-            if isinstance(value, (list, dict)):
+            kind = type(value)
+            if kind is list or kind is dict:
                 sizes[name] = len(value)
-            elif isinstance(value, set):
+            elif kind is set:
                 values[name] = value if name == "_names" else value.copy()
             else:
                 values[name] = value

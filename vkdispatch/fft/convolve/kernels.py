@@ -7,15 +7,17 @@ from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.record import replace
 from vkdispatch.fft.arguments.types import ensure_supported_complex_precision, require_no_type
 from vkdispatch.fft.convolve.long import LongConvolution, make_plain_copy, multiply_by_conjugate
-from vkdispatch.fft.convolve.plans import Convolution, plan_convolution, remove_outer_axes
-from vkdispatch.fft.line.context import IOManager, fft_context
+from vkdispatch.fft.convolve.plans import Convolution, plan_convolution, plan_inverse, remove_outer_axes
+from vkdispatch.fft.line.context import IOManager, fft_context, trace_for_maps
 from vkdispatch.fft.line.iterators import global_reads_iterator, global_trasposed_write_iterator
 from vkdispatch.fft.line.resources import FFTConfig
 from vkdispatch.fft.plan.memory import count_allocated
+from vkdispatch.fft.plan.passes import Pass, plan_for_long_maps
 from vkdispatch.fft.plan.transforms import device_limits
 from vkdispatch.fft.trace.line_kernel import buffer_of
 from vkdispatch.fft.trace.ops import tracing_for
 from vkdispatch.fft.trace.registers import FFTRegisters
+from vkdispatch.ir.location import fixed_place
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -36,12 +38,20 @@ def get_convolution_kernel(convolution: Convolution) -> Any:
 
 
 @functools.cache
+@fixed_place()
 def _build_convolution_kernel(convolution: Convolution, _limits: object) -> ShaderFunction | LongConvolution:
-    signal, spectra = convolution.transform, convolution.spectra
+    signal = convolution.transform
     plans = plan_convolution(signal)
     if plans is None:
         return LongConvolution(convolution)
-    plan, inverse = plans
+    # a transposed kernel has the order of the usual plan
+    fewer = plans[0] if convolution.spectra.transposed else plan_for_long_maps(plans[0], signal)
+    return trace_for_maps(lambda plan, most: _trace(convolution, plan, most), plans[0], fewer)
+
+
+def _trace(convolution: Convolution, plan: Pass, most: int | None) -> ShaderFunction:
+    """Trace a convolution by a plan whose maps have at most so many statements."""
+    signal, spectra, inverse = convolution.transform, convolution.spectra, plan_inverse(plan)
     least = count_allocated(inverse.split, inverse.layout) if inverse.layout else 0
     with fft_context(
         signal.shape,
@@ -50,6 +60,7 @@ def _build_convolution_kernel(convolution: Convolution, _limits: object) -> Shad
         name=convolution.name,
         plan=plan,
         least=least,
+        most=most,
     ) as context:
         io = context.make_io_manager(
             signal.output_map,
@@ -106,6 +117,7 @@ def get_transpose_kernel(convolution: Convolution) -> ShaderFunction:
 
 
 @functools.cache
+@fixed_place()
 def _build_transpose_kernel(convolution: Convolution, _limits: object) -> ShaderFunction:
     signal, inner_only = convolution.transform, convolution.spectra.inner_only
     shape, axis, compute_type = signal.shape, signal.axis, signal.compute_type

@@ -15,6 +15,7 @@ from vkdispatch.fft.plan.planes import PlanePlan, plan_planes
 from vkdispatch.fft.plan.stages import Split
 from vkdispatch.fft.plan.transforms import device_limits
 from vkdispatch.fft.trace.words import cast
+from vkdispatch.ir.location import fixed_place
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -56,6 +57,7 @@ def get_plane_convolution(planes: PlaneConvolution) -> ShaderFunction | None:
 
 
 @functools.cache
+@fixed_place()
 def build_plane_convolution(key: tuple[PlaneConvolution, object]) -> ShaderFunction | None:
     """Make the kernel of `get_plane_convolution` for devices of some limits."""
     planes = key[0]

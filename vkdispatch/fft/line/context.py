@@ -1,7 +1,7 @@
 """Kernels of transforms that the user's code traces step by step: read, transform, write."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import vkdispatch.codegen as vc
@@ -12,7 +12,8 @@ from vkdispatch.fft.arguments.shapes import SignalRange
 from vkdispatch.fft.line.iterators import global_reads_iterator, global_writes_iterator
 from vkdispatch.fft.line.resources import ContextRegisters, FFTConfig, FFTResources
 from vkdispatch.fft.plan.passes import Pass
-from vkdispatch.fft.trace.io import IOProxy
+from vkdispatch.fft.plan.tuning import tuning
+from vkdispatch.fft.trace.io import IOProxy, LongMap
 from vkdispatch.fft.trace.ops import GlobalReadOp, GlobalWriteOp
 from vkdispatch.fft.trace.registers import FFTRegisters
 from vkdispatch.fft.trace.transform import transform
@@ -38,10 +39,16 @@ class FFTContext:
     """
 
     def __init__(
-        self, config: FFTConfig, shader_context: vc.ShaderContext, name: str | None, least: int = 0
+        self,
+        config: FFTConfig,
+        shader_context: vc.ShaderContext,
+        name: str | None,
+        least: int = 0,
+        most: int | None = None,
     ) -> None:
         self.config = config
         self._least = least
+        self._most = most
         self.shader_context = shader_context
         self.name = name or f"fft_{'x'.join(map(str, config.buffer_shape))}_axis{config.axis}"
         self._resources: FFTResources | None = None
@@ -135,6 +142,7 @@ class FFTContext:
         for side in sides:
             count = len(side.buffer_types)
             side.bind(variables[:count])
+            side.most = self._most
             variables = variables[count:]
         return IOManager(self, output, read, kernel)
 
@@ -264,6 +272,19 @@ class IOManager:
             self.kernel_proxy.read(op)
 
 
+def trace_for_maps(
+    trace: Callable[[Pass, int | None], ShaderFunction], plan: Pass, fewer: Pass
+) -> ShaderFunction:
+    """Trace a kernel by a plan, or by one of fewer registers if its maps are long.
+
+    `trace` gets a plan, and the statements that a map may have.
+    """
+    if fewer is not plan:
+        with suppress(LongMap):
+            return trace(plan, tuning.long_map // plan.split.registers)
+    return trace(fewer, None)
+
+
 @contextmanager
 def fft_context(
     buffer_shape: int | Sequence[int],
@@ -274,6 +295,7 @@ def fft_context(
     *,
     plan: Pass | None = None,
     least: int = 0,
+    most: int | None = None,
 ) -> Iterator[FFTContext]:
     """Trace a kernel of lines along an axis; after the block, `get_callable` returns it.
 
@@ -291,6 +313,8 @@ def fft_context(
         The plan of the pass, if it exists.
     least
         Minimum number of elements in shared memory.
+    most
+        The statements that a map may have; `LongMap` is raised for one that has more. None: any number.
 
     Raises
     ------
@@ -317,6 +341,6 @@ def fft_context(
     """
     config = FFTConfig(buffer_shape, axis, max_register_count, compute_type, plan=plan)
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:
-        context = FFTContext(config, shader, name, least)
+        context = FFTContext(config, shader, name, least, most)
         yield context
         context._finish()

@@ -5,7 +5,7 @@ import math
 from typing import Any
 
 from vkdispatch.arrays.facts import device_facts
-from vkdispatch.fft.line.context import fft_context
+from vkdispatch.fft.line.context import fft_context, trace_for_maps
 from vkdispatch.fft.line.real import make_real_kernel
 from vkdispatch.fft.line.staged import make_staged_kernel
 from vkdispatch.fft.many.long import make_column_fft, make_long_fft
@@ -13,11 +13,12 @@ from vkdispatch.fft.many.long_real import make_long_real_fft
 from vkdispatch.fft.many.planes import make_plane_kernel
 from vkdispatch.fft.many.program import Program
 from vkdispatch.fft.plan.lines import plan_long_line, plan_staged
-from vkdispatch.fft.plan.passes import plan_pass
+from vkdispatch.fft.plan.passes import Pass, plan_for_long_maps, plan_pass
 from vkdispatch.fft.plan.planes import plan_planes
 from vkdispatch.fft.plan.real import plan_real
 from vkdispatch.fft.plan.transforms import Transform, device_limits
 from vkdispatch.fft.trace.ops import tracing_for
+from vkdispatch.ir.location import fixed_place
 from vkdispatch.shader.shader_function import ShaderFunction
 
 
@@ -27,6 +28,7 @@ def get_fft_kernel(transform: Transform) -> Any:
 
 
 @functools.cache
+@fixed_place()
 def build_fft_kernel(transform: Transform, _limits: object) -> Any:
     """Make the kernel of a transform for devices of some limits: a ShaderFunction or a Program."""
     if transform.r2c:
@@ -45,8 +47,19 @@ def build_fft_kernel(transform: Transform, _limits: object) -> Any:
     columns = None if plan.layout is None else make_column_fft(transform)
     if columns is not None:
         return columns
+    fewer = plan if long_line or not transform.is_mapped else plan_for_long_maps(plan, transform)
+    return trace_for_maps(lambda plan, most: _trace(transform, plan, most, long_line), plan, fewer)
+
+
+def _trace(transform: Transform, plan: Pass, most: int | None, long_line: Pass | None) -> ShaderFunction:
+    """Trace a transform in one pass, whose maps have at most so many statements."""
     with fft_context(
-        transform.shape, transform.axis, compute_type=transform.compute_type, name=transform.name, plan=plan
+        transform.shape,
+        transform.axis,
+        compute_type=transform.compute_type,
+        name=transform.name,
+        plan=plan,
+        most=most,
     ) as context:
         io = context.make_io_manager(
             transform.output_map,
@@ -98,6 +111,7 @@ def get_plane_kernel(transform: Transform) -> ShaderFunction | None:
 
 
 @functools.cache
+@fixed_place()
 def build_plane_kernel(transform: Transform, _limits: object) -> ShaderFunction | None:
     """Make the kernel of `get_plane_kernel` for devices of some limits."""
     shape = transform.shape

@@ -7,6 +7,7 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.fft.plan.grids import LineGrid, make_grid
 from vkdispatch.fft.plan.memory import SharedLayout, plan_layout
 from vkdispatch.fft.plan.stages import Split, choose_split, fewest_stages
+from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.plan.tuning import look_up, tuning
 
 
@@ -67,8 +68,25 @@ def choose_registers(length: int, strided: bool, on_cpu: bool = False) -> int:
         return look_up(tuning.registers_strided if strided else table, length)
     if length == tuning.cpu_whole_line:
         return length
-    # the least number with the fewest exchanges
-    return min(tuning.cpu_registers, key=lambda registers: (fewest_stages(length, registers), registers))
+    return _choose_fewest(length, tuning.cpu_registers)
+
+
+def _choose_fewest(length: int, candidates: tuple[int, ...]) -> int:
+    """Return the least number of registers with the fewest exchanges."""
+    return min(candidates, key=lambda registers: (fewest_stages(length, registers), registers))
+
+
+def plan_for_long_maps(plan: Pass, transform: Transform) -> Pass:
+    """Return a pass whose invocations hold fewer values, so that a long map is written out less often.
+
+    It is the same one if it holds no more.
+    """
+    shape, axis = transform.shape, transform.axis
+    registers = _choose_fewest(shape[axis], tuning.registers_long_map)
+    if plan.split.registers <= registers:
+        return plan
+    fewer = plan_pass(shape, axis, plan.compute_type, PassChoices(registers=registers))
+    return plan if fewer is None or fewer.split.registers >= plan.split.registers else fewer
 
 
 def plan_pass(

@@ -61,6 +61,16 @@ class Tuning(Table, family="fft"):
         (_PLANES, ((_ANY, 4),), ((_ANY, 8),), ((_ANY, 16),)),
         changes_rounding=True,
     )
+    registers_long_map = Number(
+        (8, 16),
+        "The same where a long map is written out for each: the first of them with the fewest exchanges.",
+        changes_rounding=True,
+    )
+    long_map = Number(
+        1024,
+        "Statements that an invocation's maps have at most, where that is not to be so.",
+        changes_rounding=True,
+    )
     group = Number(
         64,
         "Least invocations of a workgroup of short lines or small planes.",

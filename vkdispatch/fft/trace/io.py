@@ -29,6 +29,10 @@ from vkdispatch.shader.map import MappingFunction
 _INSTEAD = "the map is told its place by op.io_index, with op = vd.fft.read_op() or vd.fft.write_op()"
 
 
+class LongMap(Exception):
+    """A map is too long to be written out for each value of an invocation."""
+
+
 class IOProxy:
     """One side of a transform: a buffer of complex numbers, a map, or nothing.
 
@@ -44,6 +48,8 @@ class IOProxy:
         Annotations of its kernel arguments.
     variables
         Its kernel arguments, after `bind`.
+    most
+        The statements that the map may have, or None. `read` and `write` raise LongMap if there are more.
     """
 
     def __init__(self, obj: DType | MappingFunction | None, name: str, words: bool = False) -> None:
@@ -51,6 +57,7 @@ class IOProxy:
         self.name = name
         self._words = words
         self._moves = False  # the map assigns to `io_index`
+        self.most: int | None = None
         self.map_func: MappingFunction | None = None
         self.var_type: DType | None = None
         self.variables: tuple[Any, ...] | None = None
@@ -99,7 +106,7 @@ class IOProxy:
     def _trace_map(self, mapping: MappingFunction, op: GlobalReadOp | GlobalWriteOp, **role: Any) -> None:
         """Trace the map for an operation; a second time if it is the first that assigns to `io_index`."""
         recorder = current()
-        mark = recorder.mark()
+        mark, begun = recorder.mark(), recorder.recorded
         op.is_mapped = True
         if self._moves:
             op.declare_index()
@@ -109,6 +116,13 @@ class IOProxy:
             recorder.rewind(mark)
             self._moves = True
             self._trace_map(mapping, op, **role)
+            return
+        self._check_length(begun)
+
+    def _check_length(self, begun: int) -> None:
+        most, self.most = self.most, None
+        if most is not None and sum(1 for _ in walk(tuple(current().innermost[begun:]))) > most:
+            raise LongMap
 
     def _bound(self) -> tuple[Any, ...]:
         if self.variables is None or not self.present:

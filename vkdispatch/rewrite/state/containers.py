@@ -21,7 +21,10 @@ DEEPEST = 4
 _PLAIN = (ShaderVariable, int, float, str, bytes, type, FunctionType, ModuleType, BuiltinFunctionType)
 # Types of immutable values without contents.
 ATOMS = frozenset(
-    (int, float, bool, complex, str, bytes, type(None), Unbound, LocalValue, ShaderVariable, FunctionType)
+    (
+        *(int, float, bool, complex, str, bytes, type(None), Unbound, LocalValue, ShaderVariable),
+        *(FunctionType, BuiltinFunctionType, ModuleType, type),
+    )
 )
 # Bytes of an array that are compared.
 _MOST_BYTES = 1 << 20

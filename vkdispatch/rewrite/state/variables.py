@@ -70,6 +70,8 @@ class LocalScope:
     shared: tuple[str, ...] = ()
     mentioned: tuple[str, ...] = ()
     reasons: dict[str, str] = field(factory=dict)
+    # the variables of the functions around it, and those with its own
+    merged: "tuple[dict[int, Variable] | None, dict[int, Variable]]" = field(factory=lambda: (None, {}))
     _variables: "dict[int, Variable]" = field(factory=dict)
 
     @property
@@ -92,15 +94,21 @@ class Variable:
 
 
 Values = dict[int, Any]
+_NO_VARIABLES: dict[int, Variable] = {}
 
 
 def list_variables(scopes: list[LocalScope]) -> dict[int, Variable]:
     """Return all local variables of the running functions, by the identity of their cells."""
-    found: dict[int, Variable] = {}
+    found = _NO_VARIABLES
     for scope in scopes:
-        # those of the inner ones take precedence, and stand first
-        found = {**scope.variables, **found, **scope.variables} if found else {**scope.variables}
-    return found
+        # the functions around a running one stay the same
+        around, known = scope.merged
+        if around is not found:
+            # those of the inner ones take precedence, and stand first
+            known = {**scope.variables, **found, **scope.variables} if found else {**scope.variables}
+            scope.merged = found, known
+        found = known
+    return {**found}
 
 
 @record(eq=False, frozen=False)
@@ -161,8 +169,9 @@ class State:
                 part = GlobalVariable(scope.module, name)
                 self.containers.append((f"the global variable {name!r}", part, list_contents(part) or []))
         for name in scope.mentioned:
-            if name in scope.module:
-                collect_containers(name, scope.module[name], self.containers, self._seen, DEEPEST)
+            value = scope.module.get(name)
+            if type(value) not in ATOMS:
+                collect_containers(name, value, self.containers, self._seen, DEEPEST)
         for name, cell in scope.cells.items():
             value = read(cell)
             if type(value) not in ATOMS:

@@ -49,8 +49,9 @@ _PART: Call = ("", "[]")
 # Instructions that assign to a part of something, and where that lies on the stack.
 _STORES = {"STORE_SUBSCR": -2, "STORE_ATTR": -1}
 # What reads and assigns variables, and what reads an attribute of the value before.
-_EXTENDED, _GLOBAL, _STORE_GLOBAL, _STORE_FREE = (
-    opcode.opmap[name] for name in ("EXTENDED_ARG", "LOAD_GLOBAL", "STORE_GLOBAL", "STORE_DEREF")
+_EXTENDED, _GLOBAL, _STORE_GLOBAL, _STORE_FREE, _IMPORT = (
+    opcode.opmap[name]
+    for name in ("EXTENDED_ARG", "LOAD_GLOBAL", "STORE_GLOBAL", "STORE_DEREF", "IMPORT_NAME")
 )
 _ATTRIBUTES, _FREE = (
     frozenset(opcode.opmap[name] for name in names if name in opcode.opmap)
@@ -183,11 +184,14 @@ class Reads:
         Those that are assigned to.
     names
         All names of variables and attributes.
+    imports
+        Whether it imports modules.
     """
 
     variables: dict[str, set[tuple[str, ...]]]
     assigned: frozenset[str]
     names: frozenset[str]
+    imports: bool = False
 
 
 @lru_cache(maxsize=_MOST_READS)
@@ -196,6 +200,7 @@ def find_reads(code: types.CodeType) -> Reads:
     variables: dict[str, set[tuple[str, ...]]] = {}
     assigned: set[str] = set()
     names: set[str] = set()
+    imports = False
     pending = [code]
     while pending:
         inner = pending.pop()
@@ -224,8 +229,10 @@ def find_reads(code: types.CodeType) -> Reads:
             elif op in _FREE:
                 name = cells[argument]
                 chain = (name,) if name in code.co_freevars else ()
+            elif op == _IMPORT:
+                imports = True
             elif op == _STORE_GLOBAL:
                 assigned.add(inner.co_names[argument])
             elif op == _STORE_FREE and cells[argument] in code.co_freevars:
                 assigned.add(cells[argument])
-    return Reads(variables, frozenset(assigned), frozenset(names))
+    return Reads(variables, frozenset(assigned), frozenset(names), imports)

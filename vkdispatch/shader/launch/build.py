@@ -18,7 +18,7 @@ from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.ir import Kernel
 from vkdispatch.ir.location import located
 from vkdispatch.ir.variant import INT64, Variant
-from vkdispatch.passes.nesting import DEEPEST, find_depth, flatten
+from vkdispatch.passes.nesting import DEEPEST, find_depth, flatten, is_flat
 from vkdispatch.shader.arguments.slots import Slot
 from vkdispatch.shader.launch.features import without_float_atomics
 from vkdispatch.shader.launch.launcher import BuiltKernel, bind_kernel
@@ -94,7 +94,7 @@ def build_kernel(
 
 def _fit_nesting(who: str, kernel: Kernel, context: Context) -> Kernel:
     """Return the form of a kernel with as few nested conditions as llvmpipe takes, on that driver."""
-    if not any(info.is_llvmpipe for info in context.device_infos):
+    if is_flat(kernel) or not any(info.is_llvmpipe for info in context.device_infos):
         return kernel
     flat = flatten(kernel)
     depth, loc = find_depth(flat)
