@@ -14,7 +14,7 @@ import vkdispatch_native as native
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.device_support import check_features
 from vkdispatch.base.errors import VkDispatchError
-from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, read_module
+from vkdispatch.base.spirv.module import read_module
 from vkdispatch.base.spirv.reflection import reflect
 from vkdispatch.base.spirv.type_checks import check_types
 
@@ -141,7 +141,7 @@ def attempt(seed: int) -> str:
     except ValueError:
         return "refused"
     try:
-        module = read_module(code, newest=NEWEST_OF_EXTENSIONS)
+        module = read_module(code)
         check_types(module)
         interface = reflect(module)
         check_features("mutant", interface, vd.get_context())

@@ -17,7 +17,7 @@ from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.device_support import check_features
 from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.base.spirv.interface import Interface
-from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, read_module
+from vkdispatch.base.spirv.module import read_module
 from vkdispatch.base.spirv.reflection import reflect
 from vkdispatch.base.spirv.type_checks import check_types
 
@@ -239,7 +239,7 @@ def attempt(seed: int) -> str:
     """Make a pipeline of a mutant as for a user who hands it in, and compile it for the device."""
     code = mutant(seed)
     try:
-        module = read_module(code, newest=NEWEST_OF_EXTENSIONS)
+        module = read_module(code)
         check_types(module)
         interface = reflect(module)
         check_features("mutant", interface, vd.get_context())

@@ -13,7 +13,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.compilation.bfloat16 import MARK, replace_float16
 from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.spirv.module import NEWEST_OF_EXTENSIONS, read_module
+from vkdispatch.base.spirv.module import read_module
 from vkdispatch.codegen.abbreviations import Buff, bf16, c64, f16, f32, i8, i32, u32, uv4
 from vkdispatch.glsl.writer import write_kernel
 
@@ -48,7 +48,7 @@ def test_generated_code() -> None:
     assert "coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>" in text
     assert "coopMatLoad(" in text and "gl_CooperativeMatrixLayoutColumnMajor" in text
     assert "coopMatMulAdd(" in text and "coopMatStore(" in text
-    read_module(compile_glsl(text, "body"), newest=NEWEST_OF_EXTENSIONS)
+    read_module(compile_glsl(text, "body"))
 
 
 def test_integers_and_words() -> None:
@@ -62,7 +62,7 @@ def test_integers_and_words() -> None:
 
     text = written(body, Buff[i32], Buff[uv4])
     assert "coopmat<int8_t, gl_ScopeSubgroup, 16, 32, gl_MatrixUseA>" in text
-    read_module(compile_glsl(text, "body"), newest=NEWEST_OF_EXTENSIONS)
+    read_module(compile_glsl(text, "body"))
 
 
 def test_workgroup_scope_loads_windows_of_a_buffer() -> None:
@@ -84,7 +84,7 @@ def test_bfloat16() -> None:
     text = written(product(bf16, f32), Buff[f32], Buff[u32], Buff[u32])
     assert MARK in text and "coopmat<bfloat16_t," in text
     code = compile_glsl(text, "body")
-    read_module(code, newest=NEWEST_OF_EXTENSIONS)
+    read_module(code)
     found = instructions(code)
     capabilities = [each[1] for each in found if each[0] & 0xFFFF == 17]
     assert {5116, 5118} <= set(capabilities) and 9 not in capabilities
@@ -107,7 +107,7 @@ def test_arithmetic_keeps_types() -> None:
         x[0] = x[0] + x.length().to_dtype(f32)
         x.store(result, 0, 8)
 
-    read_module(compile_glsl(written(body, Buff[f32]), "body"), newest=NEWEST_OF_EXTENSIONS)
+    read_module(compile_glsl(written(body, Buff[f32]), "body"))
 
 
 REFUSED: list[tuple[type[Exception], str, Callable[[Any], Any]]] = [

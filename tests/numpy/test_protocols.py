@@ -90,6 +90,8 @@ def test_powers_of_two_of_any_size(kind: Any) -> None:
     found = vnp.ldexp(vnp.asarray(x), vnp.asarray(powers)).numpy()
     with np.errstate(all="ignore"):
         wanted = np.ldexp(x, powers)
+    # what is rounded up to the smallest normal number may be flushed before
+    wanted = np.where((found == 0) & (np.abs(wanted) == limits.tiny), found, wanted)
     np.testing.assert_array_equal(_flush(found), _flush(wanted), strict=True)
     assert (np.signbit(found) == np.signbit(wanted))[~np.isnan(wanted)].all()
 
