@@ -124,7 +124,9 @@ def _copied(sketch: Sketch) -> Case:
     other = kind if sketch.chance(40) else sketch.kind(every)
     out = _target(sketch, kind, shape)
     name = sketch.array(other, shape, "small")
-    if other != kind and {other, kind} not in _ALIKE:
+    if _takes_components(kind, other):
+        case.truth = f"kernels.components({name}, {kind!r}, {shape})"
+    elif other != kind and {other, kind} not in _ALIKE:
         sketch.refuses("x: another dtype")
     else:
         case.truth = f"kernels.as_kind({name}, {kind!r})"
@@ -149,6 +151,20 @@ def as_kind(x: Array, kind: str) -> Expected:
     if host.kind == "c" and x.dtype.kind != "c":
         return bits(x.view(host)[..., 0], kind)
     return bits(x, kind)
+
+
+def _takes_components(kind: str, other: str) -> bool:
+    """Whether a kernel of numbers takes the components of another dtype: the same numbers, or integers."""
+    if kind not in _KINDS or other in (*_KINDS, "bool_"):
+        return False
+    part, wanted = np.zeros(0, host_of(other)).real.dtype, np.dtype(host_of(kind))
+    return part == wanted or (wanted.kind in "iu" and wanted.itemsize == part.itemsize)
+
+
+def components(x: Array, kind: str, shape: tuple[int, ...]) -> Expected:
+    """Return the first components of an array, as numbers of a dtype."""
+    flat = np.ascontiguousarray(x).reshape(-1).view(host_of(kind))
+    return bits(flat[: int(np.prod(shape))].reshape(shape), kind)
 
 
 def _reduction(sketch: Sketch, name: str) -> Case:

@@ -289,7 +289,7 @@ class Buffer(Transfers, Generic[_D]):
         return self._view(layout_of(shape, kind))
 
     @internal
-    def words(self, kind: DType) -> "Buffer[Any]":
+    def _as_words(self, kind: DType) -> "Buffer[Any]":
         """Return a view with elements of `kind`, whose `shape` still counts this buffer's elements."""
         return self._view((kind, self.shape, self.size, self.mem_size, self.shader_shape))
 

@@ -450,6 +450,14 @@ void Device::create(const std::vector<uint32_t>& queue_families, std::vector<std
   on.features11.pNext = &on.features12;
   std::vector<const char*> used;
   on.features12.pNext = chain_features(on, nullptr, &used);
+  // SPIR-V 1.6 keeps the size of workgroups where only maintenance4 allows it to be specialized
+  VkPhysicalDeviceMaintenance4Features maintenance4{};
+  maintenance4.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_FEATURES;
+  maintenance4.maintenance4 = VK_TRUE;
+  if (properties_.core.apiVersion >= VK_API_VERSION_1_3) {
+    maintenance4.pNext = on.features12.pNext;
+    on.features12.pNext = &maintenance4;
+  }
   std::for_each(used.begin(), used.end(), enable);
   std::vector<const char*> names(extensions.size());
   std::transform(extensions.begin(), extensions.end(), names.begin(),

@@ -170,7 +170,7 @@ def take_elements(label: str, wanted: DType | None, buffer: Buffer[Any]) -> Buff
         return buffer
     if not _is_rows_of(wanted, buffer):
         _warn_of_words(label, wanted, buffer)
-    return buffer.words(wanted)
+    return buffer._as_words(wanted)
 
 
 def _is_rows_of(wanted: DType | None, buffer: Buffer[Any]) -> bool:
