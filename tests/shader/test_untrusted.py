@@ -179,6 +179,7 @@ def test_an_interrupt_ends_the_child(run_python: Callable[..., subprocess.Comple
     done = run_python(
         "import os, signal, subprocess, threading, time\n"
         "import vkdispatch as vd\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # background jobs begin without
         "started = []\n"
         "wait = subprocess.Popen.wait\n"
         "def note(self, *a, **k):\n"
