@@ -19,6 +19,9 @@ from typing import Any
 
 import numpy as np
 
+# beside this file, whose folder is the first on the path
+from transforms import read_reals, real, signal, write_plainly, write_scaled  # type: ignore[import-not-found]
+
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32
@@ -59,15 +62,6 @@ def describe(value: Any) -> str:
     return names[0] if names else str(getattr(value, "__name__", value)).replace(" ", "")
 
 
-def signal(*shape: int, seed: int = 0, kind: Any = np.complex64) -> Any:
-    random = np.random.default_rng((seed, *shape))
-    return (random.standard_normal(shape) + 1j * random.standard_normal(shape)).astype(kind)
-
-
-def real(*shape: int, seed: int = 0, kind: Any = np.float32) -> Any:
-    return np.random.default_rng((seed, *shape)).standard_normal(shape).astype(kind)
-
-
 def call(module: str, function: str) -> Any:
     return getattr(getattr(vd, module), function)
 
@@ -83,23 +77,10 @@ def read_scaled(source: Buff[c64], scale: Const[f32]) -> None:
 
 
 @vd.map
-def read_reals(source: Buff[f32]) -> None:
-    op = vd.fft.read_op()
-    op.register.real = source[op.io_index]
-    op.register.imag = 0
-
-
-@vd.map
 def read_places(scale: Const[f32]) -> None:
     op = vd.fft.read_op()
     op.register.real = op.io_index.to_dtype(vd.float32) * scale
     op.register.imag = op.fft_index * 1.0  # in 0.1.0 it may be a number of Python
-
-
-@vd.map
-def write_scaled(target: Buff[c64], scale: Const[f32]) -> None:
-    op = vd.fft.write_op()
-    target[op.io_index] = op.register * scale
 
 
 @vd.map
@@ -109,12 +90,6 @@ def write_places(target: Buff[c64]) -> None:
     place.real = op.fft_index * 1.0
     place.imag = op.fft_size
     target[op.io_index] = place
-
-
-@vd.map
-def write_plainly(target: Buff[c64]) -> None:
-    op = vd.fft.write_op()
-    op.write_to_buffer(target)
 
 
 @vd.map
@@ -179,7 +154,9 @@ def padded_real(shape: Any, span: Any) -> Any:
     return buffer.read_fourier(0)
 
 
-def mapped(shape: Any, input_map: Any = None, output_map: Any = None, out: Any = None, **options: Any) -> Any:
+def transform_by_maps(
+    shape: Any, input_map: Any = None, output_map: Any = None, out: Any = None, **options: Any
+) -> Any:
     target, source = vd.asbuffer(signal(*(out or shape), seed=9)), vd.asbuffer(signal(*shape))
     arguments = [target]
     if output_map is write_scaled:
@@ -194,7 +171,7 @@ def mapped(shape: Any, input_map: Any = None, output_map: Any = None, out: Any =
     return target.read(0)
 
 
-def mapped_real(shape: Any, inverse: bool = False) -> Any:
+def transform_reals_by_map(shape: Any, inverse: bool = False) -> Any:
     """Transform reals, or half spectra, that a map reads."""
     target = vd.RFFTBuffer(shape)
     source = vd.asrfftbuffer(real(*shape))
@@ -224,7 +201,7 @@ def convolve(shape: Any, kernel_shape: Any = None, transposed: bool = False, **o
     return buffer.read(0)
 
 
-def convolve_mapped(shape: Any, kernel_map: Any, scale: Any = None, **options: Any) -> Any:
+def convolve_by_maps(shape: Any, kernel_map: Any, scale: Any = None, **options: Any) -> Any:
     buffer = vd.asbuffer(signal(*shape))
     kernel = vd.asbuffer(signal(*shape, seed=1)) if scale is None else np.float32(scale)
     vd.fft.convolve(buffer, kernel, kernel_map=kernel_map, **options)
@@ -422,23 +399,23 @@ def make_cases() -> None:
             )
             add("fft.convolve", convolve, (16, 16), axis=axis, input_signal_range=span)
         add("fft.rfft padded", padded_real, (3, 16), span)
-    add("fft.rfft mapped", mapped_real, (3, 16))
-    add("fft.irfft mapped", mapped_real, (3, 16), inverse=True)
-    add("fft.irfft mapped", mapped_real, (3, 15), inverse=True)
+    add("fft.rfft mapped", transform_reals_by_map, (3, 16))
+    add("fft.irfft mapped", transform_reals_by_map, (3, 16), inverse=True)
+    add("fft.irfft mapped", transform_reals_by_map, (3, 15), inverse=True)
     for axis in (0, 1, 2):
         for inverse in (False, True):
             options = {"axis": axis, "inverse": inverse}
-            add("fft.fft mapped", mapped, (3, 8, 10), read_scaled, **options)
-            add("fft.fft mapped", mapped, (3, 8, 10), None, write_scaled, **options)
-            add("fft.fft mapped", mapped, (3, 8, 10), read_scaled, write_scaled, **options)
-        add("fft.fft mapped", mapped, (3, 8, 10), read_reals, axis=axis)
-        add("fft.fft mapped", mapped, (3, 8, 10), read_places, axis=axis)
-        add("fft.fft mapped", mapped, (3, 8, 10), None, write_places, axis=axis)
+            add("fft.fft mapped", transform_by_maps, (3, 8, 10), read_scaled, **options)
+            add("fft.fft mapped", transform_by_maps, (3, 8, 10), None, write_scaled, **options)
+            add("fft.fft mapped", transform_by_maps, (3, 8, 10), read_scaled, write_scaled, **options)
+        add("fft.fft mapped", transform_by_maps, (3, 8, 10), read_reals, axis=axis)
+        add("fft.fft mapped", transform_by_maps, (3, 8, 10), read_places, axis=axis)
+        add("fft.fft mapped", transform_by_maps, (3, 8, 10), None, write_places, axis=axis)
     span = {"input_signal_range": (2, 5)}
-    add("fft.fft mapped", mapped, (3, 8, 10), read_scaled, **span)
-    add("fft.fft mapped", mapped, (3, 8, 10), read_reals, **span)
-    add("fft.fft mapped", mapped, (4, 8), read_scaled, None, (6, 10), buffer_shape=(4, 8))
-    add("fft.fft mapped", mapped, (4, 8), None, write_scaled, (6, 10), buffer_shape=(4, 8))
+    add("fft.fft mapped", transform_by_maps, (3, 8, 10), read_scaled, **span)
+    add("fft.fft mapped", transform_by_maps, (3, 8, 10), read_reals, **span)
+    add("fft.fft mapped", transform_by_maps, (4, 8), read_scaled, None, (6, 10), buffer_shape=(4, 8))
+    add("fft.fft mapped", transform_by_maps, (4, 8), None, write_scaled, (6, 10), buffer_shape=(4, 8))
     for shape in ((16,), (4, 24), (2, 6, 10), (2, 3, 4, 5)):
         for axis in (None, *range(len(shape))):
             for normalize in (True, False):
@@ -451,10 +428,10 @@ def make_cases() -> None:
     add("fft.convolve", convolve, (60,), axis=1, buffer_shape=(5, 12))
     for axis in (0, 1, 2):
         for kernel_map, scale in ((weigh, None), (weigh_by_places, 1), (weigh_by_indices, 1)):
-            add("fft.convolve mapped", convolve_mapped, (3, 8, 10), kernel_map, scale, axis=axis)
+            add("fft.convolve mapped", convolve_by_maps, (3, 8, 10), kernel_map, scale, axis=axis)
         add("fft.convolve mapped", convolve_all_maps, (3, 8, 10), axis=axis)
         add("fft.convolve mapped", convolve_all_maps, (3, 8, 10), axis=axis, normalize=False)
-    add("fft.convolve mapped", convolve_mapped, (8, 10), weigh, input_signal_range=(1, 5))
+    add("fft.convolve mapped", convolve_by_maps, (8, 10), weigh, input_signal_range=(1, 5))
     for count in (1, 3):
         add("fft.convolve numbers", convolve_with_numbers, count)
         add("fft.convolve numbers", convolve_with_numbers, count, normalize=False)

@@ -1,6 +1,7 @@
-"""Signals, maps and truths that the tests of transforms share."""
+"""Signals, maps and truths that the tests of transforms share.
 
-from __future__ import annotations
+`beside_010` runs the maps in 0.1.0, too, which takes no annotations that are texts.
+"""
 
 from typing import Any
 
@@ -10,13 +11,13 @@ import vkdispatch as vd
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32
 
 
-def signal(*shape: int, seed: int = 0) -> Any:
+def signal(*shape: int, seed: int = 0, kind: Any = np.complex64) -> Any:
     generator = np.random.default_rng((seed, *shape))
-    return (generator.standard_normal(shape) + 1j * generator.standard_normal(shape)).astype(np.complex64)
+    return (generator.standard_normal(shape) + 1j * generator.standard_normal(shape)).astype(kind)
 
 
-def real(*shape: int, seed: int = 0) -> Any:
-    return np.random.default_rng((seed, *shape)).standard_normal(shape).astype(np.float32)
+def real(*shape: int, seed: int = 0, kind: Any = np.float32) -> Any:
+    return np.random.default_rng((seed, *shape)).standard_normal(shape).astype(kind)
 
 
 def close(a: Any, b: Any) -> None:
