@@ -40,6 +40,7 @@ from vkdispatch.ir import (
     is_place,
     nodes,
     root_of,
+    sort_operands_first,
     walk,
 )
 from vkdispatch.ir.location import Loc, located
@@ -88,7 +89,7 @@ def remember(find: Callable[[Kernel], _Fact]) -> Callable[[Kernel], _Fact]:
 class Contents:
     """All statements of a kernel in program order, and its expressions, each object once.
 
-    `evaluated` are the expressions whose value is used, `places` those that are only stored to.
+    `evaluated` are the expressions whose value is used, operands first; `places` are only stored to.
     """
 
     statements: tuple[Statement, ...]
@@ -117,7 +118,7 @@ def contents(kernel: Kernel) -> Contents:
         elif isinstance(statement, MatrixStore):
             places.append(statement.place)
         roots += evaluated(statement)
-    used = nodes(roots)
+    used = sort_operands_first(roots)
     known = set(map(id, used))
     return Contents(statements, tuple(used), tuple([e for e in nodes(places) if id(e) not in known]))
 
@@ -293,47 +294,70 @@ def _is_shared(place: Expr) -> bool:
 
 def check_scopes(kernel: Kernel) -> None:
     """Raise RuntimeError if a register, argument or buffer is used where it does not exist."""
-    known: set[int] = {id(thing) for thing in (*kernel.arguments, *kernel.resources, *kernel.shared)}
-    _check_block(kernel.body, known, set())
+    things = (*kernel.arguments, *kernel.resources, *kernel.shared)
+    _Scopes(set(map(id, things))).block(kernel.body)
 
 
-def _check_block(block: Block, outer: set[int], right: set[int]) -> tuple[set[int], set[int]]:
-    """Check a block in which the things `outer` exist and the expressions `right` have been checked."""
-    known, right = set(outer), set(right)
-    for statement in block:
-        if isinstance(statement, Assert):
-            # its condition may use what its body declares
-            within = _check_block(statement.body, known, right)
-            _check_expressions((statement.condition,), *within, statement)
-            continue
-        _check_expressions(expressions_of(statement), known, right, statement)
-        if isinstance(statement, ImageStore):
-            _check_known(statement.image, known, statement, None)
-        if isinstance(statement, For):
-            known.add(id(statement.counter))
-        for inner in blocks_of(statement):
-            _check_block(inner, known, right)
-        if isinstance(statement, Declare):
-            known.add(id(statement.register))
-        elif isinstance(statement, For):
-            known.discard(id(statement.counter))
-    return known, right
+class _Scopes:
+    """The things that exist at a statement, and the expressions that use no others, by identity."""
+
+    def __init__(self, known: set[int]) -> None:
+        self._known = known
+        self._right: set[int] = set()
+
+    def block(self, block: Block, owner: Assert | None = None) -> None:
+        """Check a block, and the condition of its `owner`, which may use what the block declares."""
+        known = self._known
+        declared: list[int] = []
+        checked: list[int] = []
+        for statement in block:
+            if isinstance(statement, Declare):
+                self._check(expressions_of(statement), checked, statement)
+                register = id(statement.register)
+                if register not in known:
+                    declared.append(register)
+                    known.add(register)
+                continue
+            if isinstance(statement, Assert):
+                self.block(statement.body, statement)
+                continue
+            self._check(expressions_of(statement), checked, statement)
+            if isinstance(statement, ImageStore):
+                _check_known(statement.image, known, statement, None)
+            counter = id(statement.counter) if isinstance(statement, For) else None
+            if counter is not None:
+                known.add(counter)
+            for inner in blocks_of(statement):
+                self.block(inner)
+            if counter is not None:
+                known.discard(counter)
+        if owner is not None:
+            self._check((owner.condition,), checked, owner)
+        known.difference_update(declared)
+        self._right.difference_update(checked)
+
+    def _check(self, roots: Iterable[Expr], checked: list[int], statement: Statement) -> None:
+        """Check the expressions of a statement, and list those that had not been."""
+        known, right = self._known, self._right
+        stack = [root for root in roots if id(root) not in right]
+        while stack:
+            expr = stack.pop()
+            if id(expr) not in right:
+                right.add(id(expr))
+                checked.append(id(expr))
+                if expr.args:
+                    stack += expr.args
+                if expr.value is not None and id(expr.value) not in known:
+                    _check_known(expr.value, known, statement, expr.loc)
 
 
-def _check_expressions(roots: Iterable[Expr], known: set[int], right: set[int], statement: Statement) -> None:
-    """Check the expressions of a statement, and add them to `right`."""
-    stack = list(roots)
-    while stack:
-        expr = stack.pop()
-        if id(expr) not in right:
-            right.add(id(expr))
-            if expr.args:
-                stack += expr.args
-            if id(expr.value) not in known:
-                _check_known(expr.value, known, statement, expr.loc)
+# What most expressions hold.
+_WITHOUT_SCOPE = frozenset((str, int, float, bool, Builtin))
 
 
 def _check_known(thing: Value, known: set[int], statement: Statement, loc: Loc | None) -> None:
+    if type(thing) in _WITHOUT_SCOPE:
+        return
     if isinstance(thing, Storage) and thing.whole is not None:
         thing = thing.whole
     if id(thing) not in known and isinstance(thing, (Register, Argument, Storage, SharedArray, ImageBinding)):

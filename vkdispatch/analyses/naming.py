@@ -1,8 +1,8 @@
 """Equal expressions of a kernel, and which of them get a name in the generated code."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from vkdispatch.analyses.contents import PURE
+from vkdispatch.analyses.contents import PURE, contents
 from vkdispatch.base.dtype import is_array
 from vkdispatch.base.record import record
 from vkdispatch.ir import Block, Expr, If, Kernel, Op, Statement, While, blocks_of, evaluated
@@ -25,12 +25,15 @@ class Numbering:
     (the value is the same wherever it is computed). `by_id` has the numbers of expressions, by identity.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, expressions: Iterable[Expr] = ()) -> None:
         self.by_id: dict[int, int] = {}
         self._by_key: dict[tuple[object, ...], int] = {}
         self.exprs: list[Expr] = []
         self.args: list[tuple[int, ...]] = []
         self.pure: list[bool] = []
+        by_id = self.by_id
+        for expr in expressions:  # operands first
+            self._intern(expr, tuple([by_id[id(arg)] for arg in expr.args]))
 
     def number(self, root: Expr) -> int:
         """Return the number of an expression, which must stay alive."""
@@ -72,23 +75,45 @@ class Numbering:
         return number
 
 
-# A place in the kernel: (identity of a block, index of a statement) from the outermost block inwards.
-_Path = tuple[tuple[int, int], ...]
+class _Places:
+    """The places of statements. A place has a number, and lies in a block, which may be inside a place."""
 
+    def __init__(self) -> None:
+        self._outer: list[int] = []
+        self._depth: list[int] = []
+        self._block: list[int] = []
+        self._position: list[int] = []
+        self._blocks = 0
+        # what `NamingPlan.before` calls a place
+        self.keys: list[tuple[int, int]] = []
 
-def _common(a: _Path | None, b: _Path) -> _Path:
-    """Return the last place that comes before both and whose block contains both."""
-    if a is None or a == b:
-        return b
-    shared: list[tuple[int, int]] = []
-    for left, right in zip(a, b, strict=False):
-        if left == right:
-            shared.append(left)
-            continue
-        if left[0] == right[0]:
-            shared.append((left[0], min(left[1], right[1])))
-        break
-    return tuple(shared)
+    def find_roots(self, block: Block, outer: int = -1) -> Iterator[tuple[Expr, int]]:
+        """Yield the expressions that the statements of a block use, with their places."""
+        number = self._blocks
+        self._blocks += 1
+        depth = 0 if outer < 0 else self._depth[outer] + 1
+        for position, statement in enumerate(block):
+            place = len(self.keys)
+            self.keys.append((id(block), position))
+            self._outer.append(outer)
+            self._depth.append(depth)
+            self._block.append(number)
+            self._position.append(position)
+            for expr in evaluated(statement):
+                yield expr, place
+            for inner in blocks_of(statement):
+                yield from self.find_roots(inner, place)
+
+    def join(self, a: int, b: int) -> int:
+        """Return the last place that comes before both and whose block contains both."""
+        outer, depth, block = self._outer, self._depth, self._block
+        while depth[a] > depth[b]:
+            a = outer[a]
+        while depth[b] > depth[a]:
+            b = outer[b]
+        while block[a] != block[b]:
+            a, b = outer[a], outer[b]
+        return a if self._position[a] <= self._position[b] else b
 
 
 @record(eq=False, frozen=False)
@@ -111,13 +136,18 @@ def plan_names(kernel: Kernel) -> NamingPlan:
     A name is declared just before the first statement that uses it, in the innermost block around all its
     uses.
     """
-    numbering = Numbering()
+    numbering = Numbering(contents(kernel).evaluated)
+    places = _Places()
     uses: dict[int, int] = {}
-    where: dict[int, _Path] = {}
-    for root, path in _roots(kernel.body, ()):
-        number = numbering.number(root)
-        uses[number] = uses.get(number, 0) + 1
-        where[number] = _common(where.get(number), path)
+    where: dict[int, int] = {}
+
+    def note(number: int, place: int, count: int) -> None:
+        known = where.get(number)
+        where[number] = place if known is None or known == place else places.join(known, place)
+        uses[number] = uses.get(number, 0) + count
+
+    for root, place in places.find_roots(kernel.body):
+        note(numbering.number(root), place, 1)
     heights: list[int] = []
     for args in numbering.args:
         # height above the last cut, to cut deep pure trees evenly
@@ -125,28 +155,19 @@ def plan_names(kernel: Kernel) -> NamingPlan:
     plan = NamingPlan(numbering, {}, set(), _DEEPEST in heights)
     for number in range(len(numbering.exprs) - 1, -1, -1):
         count = uses.get(number, 0)
-        if not count:
+        operands = numbering.args[number]
+        if not count or not (operands or numbering.pure[number]):
             continue
         deep = heights[number] == _DEEPEST
         if numbering.pure[number] and (count >= 2 or deep) and _worth_a_name(numbering, number):
             plan.named.add(number)
-            plan.before.setdefault(where[number][-1], []).append(number)
+            plan.before.setdefault(places.keys[where[number]], []).append(number)
             count = 1
-        for arg in numbering.args[number]:
-            uses[arg] = uses.get(arg, 0) + count
-            where[arg] = _common(where.get(arg), where[number])
+        for arg in operands:
+            note(arg, where[number], count)
     for numbers in plan.before.values():
         numbers.reverse()
     return plan
-
-
-def _roots(block: Block, outer: _Path) -> Iterator[tuple[Expr, _Path]]:
-    for position, statement in enumerate(block):
-        path = (*outer, (id(block), position))
-        for expr in evaluated(statement):
-            yield expr, path
-        for inner in blocks_of(statement):
-            yield from _roots(inner, path)
 
 
 def _is_trivial(numbering: Numbering, number: int) -> bool:

@@ -10,6 +10,7 @@ from vkdispatch.analyses.joint_flow import JointFlow, has_barriers, is_barrier
 from vkdispatch.analyses.layout import GROUP_COUNT
 from vkdispatch.base.dtype import DType, uvec3
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.process.collection import pause_collection
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.annotations import Annotation
 from vkdispatch.codegen.arguments import declare_argument
@@ -317,6 +318,7 @@ def shader_context(flags: ShaderFlags = ShaderFlags.NONE) -> Iterator[ShaderCont
     context = ShaderContext(ShaderBuilder(flags))
     set_builder(context.builder)
     try:
-        yield context
+        with pause_collection():
+            yield context
     finally:
         set_builder(None)

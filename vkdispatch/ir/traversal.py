@@ -128,6 +128,32 @@ def nodes(roots: Iterable[Expr]) -> Iterable[Expr]:
     return found.values()
 
 
+def sort_operands_first(roots: Iterable[Expr]) -> list[Expr]:
+    """Return every expression reachable from the roots, each object once and after its operands."""
+    done: set[int] = set()
+    order: list[Expr] = []
+    for root in roots:
+        if id(root) in done:
+            continue
+        path, waiting = [root], [iter(root.args)]
+        while path:
+            for operand in waiting[-1]:
+                if id(operand) in done:
+                    continue
+                if operand.args:
+                    path.append(operand)
+                    waiting.append(iter(operand.args))
+                    break
+                done.add(id(operand))
+                order.append(operand)
+            else:
+                waiting.pop()
+                expr = path.pop()
+                done.add(id(expr))
+                order.append(expr)
+    return order
+
+
 def expressions_in(block: Block) -> Iterable[Expr]:
     """Every expression of the statements of a block, and of the blocks nested in it, each object once."""
     return nodes(expr for statement in walk(block) for expr in expressions_of(statement))
@@ -142,19 +168,18 @@ def postorder(
 
     The caller adds each to `done`. Nothing recurses: expressions may be deeper than Python's stack.
     """
-    stack = [root]
-    while stack:
-        expr = stack[-1]
-        if id(expr) in done:
-            stack.pop()
-            continue
-        pending = [each for each in operands(expr) if id(each) not in done]
-        if pending:
-            pending.reverse()
-            stack += pending
-            continue
-        stack.pop()
-        yield expr
+    if id(root) in done:
+        return
+    path, waiting = [root], [iter(operands(root))]
+    while path:
+        for operand in waiting[-1]:
+            if id(operand) not in done:
+                path.append(operand)
+                waiting.append(iter(operands(operand)))
+                break
+        else:
+            waiting.pop()
+            yield path.pop()
 
 
 # ---- rebuilding ----------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ where there are many, jumps set a flag too, and what follows each runs if the fl
 from collections.abc import Iterable
 from functools import partial
 
-from vkdispatch.analyses.contents import contents
+from vkdispatch.analyses.contents import contents, remember
 from vkdispatch.base.dtype import is_complex, is_matrix, is_scalar, is_vector, uint32
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.record import replace
@@ -66,6 +66,7 @@ _SHALLOW = 16
 _MOST_SELECTIONS = 4096
 # What the driver takes, with a margin for conditions of its own.
 DEEPEST = 72
+_SELECTIONS = frozenset((Op.SELECT, Op.LOGICAL))
 # How deep kernels may be at all.
 _MOST_LEVELS = 120
 
@@ -116,7 +117,7 @@ class _Depths:
         known = self._exprs
         for expr in postorder(root, known):
             inner = [known[id(arg)][0] for arg in expr.args]
-            if expr.op in (Op.SELECT, Op.LOGICAL):
+            if expr.op in _SELECTIONS:
                 inner[1:] = [depth + 1 for depth in inner[1:]]
             known[id(expr)] = max(inner, default=0), expr
         return known[id(root)][0]
@@ -166,12 +167,25 @@ def find_depth(kernel: Kernel) -> tuple[int, Loc | None]:
     return _Depths().find(kernel.body, (Return,))
 
 
+@remember
 def is_flat(kernel: Kernel) -> bool:
     """Whether a kernel surely has few nested conditions: a quick bound, which most kernels meet."""
     found = contents(kernel)
-    jumps = sum(isinstance(statement, (Return, Break, Continue)) for statement in found.statements)
-    selections = sum(expr.op in (Op.SELECT, Op.LOGICAL) for expr in found.expressions)
-    return _count_levels(kernel.body) + jumps + selections <= _FLAT
+    jumps = sum([type(statement) in (Return, Break, Continue) for statement in found.statements])
+    levels = _count_levels(kernel.body) + jumps
+    if levels > _FLAT:
+        return False
+    # what places hold that is not evaluated has no conditions
+    depths: dict[int, int] = {}
+    for expr in found.evaluated:
+        is_selection = expr.op in _SELECTIONS
+        if is_selection or depths:
+            inner = [depths.get(id(arg), 0) for arg in expr.args]
+            if is_selection:
+                inner[1:] = [depth + 1 for depth in inner[1:]]
+            if any(inner):
+                depths[id(expr)] = max(inner)
+    return levels + max(depths.values(), default=0) <= _FLAT
 
 
 def _count_levels(block: Block) -> int:

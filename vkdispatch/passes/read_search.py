@@ -93,6 +93,8 @@ class ReadSearch:
         self._log: list[tuple[_Memory, int]] = []
         self._effects: dict[int, frozenset[_Memory]] = {}
         self._summaries: dict[int, _Summary] = {}
+        # by what an expression reads and how: the memory in it that changes
+        self._changing: dict[tuple[int, Op], frozenset[_Memory]] = {}
 
     def start(self, body: Block) -> None:
         """Search a whole kernel."""
@@ -183,9 +185,11 @@ class ReadSearch:
             return
         # a declaration here would use them
         self._use(value.args)
-        memory = _own_memory(value)
+        memory = self._own_memory(value)
         for arg in value.args:
             memory = _union(memory, self._summary(arg).loose)
+        if not memory:
+            return
         self._watched |= memory
         candidate = _Candidate(value, self._clock, memory)
         self.candidates[id(value)] = self.of_statement[id(statement)] = candidate
@@ -235,14 +239,18 @@ class ReadSearch:
         candidate = self.candidates.get(id(expr))
         if candidate is not None:
             return self._of_candidate(candidate)
-        loose, memory, oldest = _own_memory(expr), _NO_MEMORY, _NEVER
-        for arg in self._operands(expr):
-            part = self._summaries[id(arg)]
-            if part is _NOTHING:
-                continue
+        summaries = self._summaries
+        parts = [summaries[id(arg)] for arg in self._operands(expr)]
+        loose = self._own_memory(expr)
+        if not loose:
+            distinct = {id(part): part for part in parts if part is not _NOTHING}
+            if len(distinct) <= 1:
+                return next(iter(distinct.values()), _NOTHING)
+        memory, oldest = _NO_MEMORY, _NEVER
+        for part in parts:
             loose, memory = _union(loose, part.loose), _union(memory, part.memory)
             oldest = min(oldest, part.oldest)
-        return _Summary(loose, memory, oldest) if loose or memory else _NOTHING
+        return _Summary(loose, memory, oldest)
 
     def _of_candidate(self, candidate: _Candidate) -> _Summary:
         if candidate.stays:
@@ -253,9 +261,22 @@ class ReadSearch:
             memory, oldest = _union(memory, part.memory), min(oldest, part.oldest)
         return _Summary(_NO_MEMORY, memory, oldest)
 
+    def _own_memory(self, expr: Expr) -> frozenset[_Memory]:
+        """Return the memory that a node itself reads and that some statement changes."""
+        if expr.op not in _READING:
+            return _NO_MEMORY
+        key = (id(expr.value), expr.op)
+        known = self._changing.get(key)
+        if known is None:
+            known = self._changing[key] = _own_memory(expr) & self.changes
+        return known
+
     def _operands(self, expr: Expr) -> tuple[Expr, ...]:
-        named = self.names.get(id(expr.value))
-        return operands_of(expr) if named is None else (named,)
+        if expr.op is Op.REGISTER or expr.op is Op.LENGTH:
+            named = self.names.get(id(expr.value))
+            if named is not None:
+                return (named,)
+        return expr.args if expr.op is not Op.RAW else ()
 
 
 def _union(a: frozenset[_Memory], b: frozenset[_Memory]) -> frozenset[_Memory]:
@@ -265,6 +286,10 @@ def _union(a: frozenset[_Memory], b: frozenset[_Memory]) -> frozenset[_Memory]:
 def operands_of(expr: Expr) -> tuple[Expr, ...]:
     """Return the operands that are values; raw GLSL evaluates what it mentions when it runs."""
     return () if expr.op is Op.RAW else expr.args
+
+
+# Operations that may read memory.
+_READING = frozenset((Op.REGISTER, Op.ELEMENT, Op.IMAGE_LOAD))
 
 
 def _own_memory(expr: Expr) -> frozenset[_Memory]:

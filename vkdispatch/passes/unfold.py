@@ -5,7 +5,7 @@ advance and named, so they are written out at every use, and nested repeated use
 branch of an if statement, or at the head of a loop, they can be named.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from vkdispatch.analyses.contents import PURE, contents
@@ -48,8 +48,8 @@ def unfold_conditionals(kernel: Kernel, new_name: Callable[[], str]) -> Kernel:
     late = [condition for statement in found.statements for condition in _list_late(statement)]
     if not late and not any(expr.op in _CONDITIONAL for expr in found.evaluated):
         return kernel
-    sizes = _Sizes()
-    if not any(map(sizes.holds_large, found.evaluated)) and not any(map(sizes.is_large_operand, late)):
+    sizes = _Sizes(found.evaluated)
+    if not sizes.any_large and not any(map(sizes.is_large_operand, late)):
         return kernel
     return replace(kernel, body=_Unfolding(sizes, new_name).block(kernel.body))
 
@@ -64,17 +64,25 @@ def _list_late(statement: Statement) -> tuple[Expr, ...]:
 class _Sizes:
     """Sizes of expressions as written out, and which of them contain a large conditional."""
 
-    def __init__(self) -> None:
+    def __init__(self, expressions: Iterable[Expr]) -> None:
         # by identity; pure expressions, which get a name if they are used twice, have the size 1
         self._sizes: dict[int, int] = {}
         self._pure: set[int] = set()
         self._large: set[int] = set()
         self._holding: set[int] = set()
+        for expr in expressions:  # operands first
+            self._measure(expr)
+
+    @property
+    def any_large(self) -> bool:
+        """Whether any expression is a large conditional."""
+        return bool(self._large)
 
     def holds_large(self, root: Expr) -> bool:
         """Whether an expression is or contains a large conditional."""
-        for expr in postorder(root, self._sizes):
-            self._measure(expr)
+        if id(root) not in self._sizes:  # such as what only a place holds
+            for expr in postorder(root, self._sizes):
+                self._measure(expr)
         return id(root) in self._holding
 
     def is_large(self, expr: Expr) -> bool:
@@ -88,11 +96,11 @@ class _Sizes:
     def _measure(self, expr: Expr) -> None:
         args = expr.args
         size = 1
-        if expr.op in PURE and self._pure.issuperset(map(id, args)):
+        if expr.op in PURE and (not args or self._pure.issuperset(map(id, args))):
             self._pure.add(id(expr))
         else:
             size += sum([self._sizes[id(arg)] for arg in args])
-            if not self._holding.isdisjoint(map(id, args)):
+            if self._holding and not self._holding.isdisjoint(map(id, args)):
                 self._holding.add(id(expr))
             if expr.op in _CONDITIONAL and self._is_too_large(args[1:]):
                 self._large.add(id(expr))

@@ -67,7 +67,7 @@ class Tuning(Table, family="fft"):
         changes_rounding=True,
     )
     long_map = Number(
-        1024,
+        256,
         "Statements that an invocation's maps have at most, where that is not to be so.",
         changes_rounding=True,
     )

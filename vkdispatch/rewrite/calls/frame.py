@@ -133,7 +133,7 @@ class Frame:
         mark = recorder.mark()
         # variables of enclosing functions, which keep their changes after a return on the GPU
         outer = self._outer = Loop(self, "function", LoopNames())
-        outer.where = f"the call of {self.name} ({here()})"
+        outer.what = f"the call of {self.name}"
         while True:
             outer.start(state)
             depth = recorder.depth

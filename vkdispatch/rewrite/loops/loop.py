@@ -132,7 +132,7 @@ class Loop:
         # whether unrolling would not end if the GPU decided when to stop
         self.endless = noun == "while"
         self.loc = here()
-        self.where = f"the {noun} loop ({self.loc})"
+        self.what = f"the {noun} loop"
         self.has_return = False
         self.has_break = False
         self._kinds: dict[int, Kind] = {}
@@ -143,6 +143,11 @@ class Loop:
         self.break_register: Expr | None = None
         self.is_unrolled = False
         self.target: str | None = None
+
+    @property
+    def where(self) -> str:
+        """The loop and its line, for messages."""
+        return f"{self.what} ({self.loc})"
 
     @property
     def tracer(self) -> Tracer:

@@ -75,7 +75,7 @@ class _RangeLoop(Loop):
 
     def __init__(self, loop: Loop, depth: int) -> None:
         super().__init__(loop.frame, loop.noun, loop.names)
-        self.loc, self.where, self.target, self.depth = loop.loc, loop.where, loop.target, depth
+        self.loc, self.what, self.target, self.depth = loop.loc, loop.what, loop.target, depth
 
     def jump(self, what: str) -> None:
         """Give up: a loop with jumps is unrolled until it meets one."""

@@ -13,6 +13,7 @@ from vkdispatch.base.errors import (
     UnsupportedError,
     VulkanError,
 )
+from vkdispatch.base.process.collection import pause_collection
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.ir import Kernel
@@ -54,6 +55,7 @@ class KernelSource:
     observed: bool = False
 
 
+@pause_collection()
 def build_kernel(
     kernel: KernelSource, context: Context, local_size: Extent, variant: Variant, coarsening: Coarsening
 ) -> BuiltKernel:
