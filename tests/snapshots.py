@@ -16,7 +16,8 @@ import json
 import os
 import re
 import sys
-from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,48 +27,87 @@ _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _SHOWN = 10
 
-_texts: dict[str, str] = {}
-_results: defaultdict[str, list[str]] = defaultdict(list)
+
+class Seen:
+    """The GLSL of the kernels that were built and the bytes of the results that were read."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.results: list[bytes] = []
+
+    def take(self) -> tuple[list[str], list[bytes]]:
+        """Return what was seen since the last time."""
+        taken = self.texts, self.results
+        self.texts, self.results = [], []
+        return taken
 
 
-def _canonical(text: str) -> str:
-    """Return GLSL with its identifiers numbered in the order in which they appear."""
+def canonicalize(text: str) -> str:
+    """Return GLSL with its identifiers numbered in the order in which they appear, without comments."""
     names: dict[str, str] = {}
     text = _COMMENT.sub("", text)
     return _IDENTIFIER.sub(lambda match: names.setdefault(match[0], f"n{len(names)}"), text)
 
 
-def _digest(data: bytes) -> str:
+def digest(data: bytes) -> str:
+    """Return a digest of bytes."""
     return hashlib.blake2b(data, digest_size=12).hexdigest()
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def digest_text(text: str) -> str:
+    """Return a digest of GLSL, up to names and comments."""
+    return digest(canonicalize(text).encode())
+
+
+@contextmanager
+def watch() -> Iterator[Seen]:
     """Watch what kernels are built and what is read."""
     from vkdispatch.base.buffer import Buffer
     from vkdispatch.base.compute_plan import ComputePlan
 
     build, read = ComputePlan.__init__, Buffer._read
+    seen = Seen()
 
     def watched_build(self: Any, shader_source: Any, *args: Any, **kwargs: Any) -> None:
         if isinstance(shader_source, str):
-            _texts.setdefault(_digest(_canonical(shader_source).encode()), shader_source)
+            seen.texts.append(shader_source)
         build(self, shader_source, *args, **kwargs)
 
     def watched_read(self: Any, *args: Any, **kwargs: Any) -> Any:
         result = read(self, *args, **kwargs)
-        test = os.environ.get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
-        _results[test].append(_digest(result.tobytes()))
+        seen.results.append(result.tobytes())
         return result
 
-    ComputePlan.__init__ = watched_build  # type: ignore[method-assign]
-    Buffer._read = watched_read  # type: ignore[method-assign]
+    ComputePlan.__init__, Buffer._read = watched_build, watched_read  # type: ignore[method-assign]
+    try:
+        yield seen
+    finally:
+        ComputePlan.__init__, Buffer._read = build, read  # type: ignore[method-assign]
+
+
+_texts: dict[str, str] = {}
+_results: dict[str, list[str]] = {}
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
+    """Watch one test."""
+    with watch() as seen:
+        yield
+    texts, results = seen.take()
+    for text in texts:
+        _texts.setdefault(digest_text(text), text)
+    _results[item.nodeid] = [digest(result) for result in results]
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Write what was seen, a file for each process."""
     folder = Path(os.environ["SNAPSHOT"])
     folder.mkdir(parents=True, exist_ok=True)
-    seen = {"texts": _texts, "results": {test: sorted(digests) for test, digests in _results.items()}}
+    seen = {
+        "texts": _texts,
+        "results": {test: sorted(digests) for test, digests in _results.items() if digests},
+    }
     (folder / f"{os.getpid()}.json").write_text(json.dumps(seen))
 
 
@@ -96,8 +136,8 @@ def compare(before: Path, after: Path) -> bool:
     for test in changed[:_SHOWN]:
         print("  changed:", test)
     for word, digests, texts in (("gone", gone, old_texts), ("new", come, new_texts)):
-        for digest in sorted(digests)[:2]:
-            print(f"--- a text that is {word}\n{texts[digest]}")
+        for each in sorted(digests)[:2]:
+            print(f"--- a text that is {word}\n{texts[each]}")
     return not (gone or come or changed)
 
 

@@ -3,13 +3,15 @@
 import math
 from collections.abc import Sequence
 
+from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.record import record, replace
 from vkdispatch.fft.arguments.shapes import parse_axis, parse_shape
 from vkdispatch.fft.arguments.types import ensure_supported_complex_precision
 from vkdispatch.fft.line.resources import transposed_size
-from vkdispatch.fft.plan.passes import Pass, plan_pass, reverse_radices
+from vkdispatch.fft.plan.passes import Pass, PassChoices, plan_pass, reverse_radices
 from vkdispatch.fft.plan.transforms import Transform
+from vkdispatch.fft.plan.tuning import look_up, tuning
 from vkdispatch.shader.map import MappingFunction
 
 
@@ -93,8 +95,18 @@ def plan_inverse(plan: Pass) -> Pass:
 
 def plan_convolution(transform: Transform) -> tuple[Pass, Pass] | None:
     """Return the plans of the forward and the inverse transform, or None if no workgroup holds a line."""
-    plan = plan_pass(transform.shape, transform.axis, transform.compute_type)
+    plan = plan_pass(transform.shape, transform.axis, transform.compute_type, _choose(transform))
     return None if plan is None else (plan, plan_inverse(plan))
+
+
+def _choose(transform: Transform) -> PassChoices:
+    """Return what is chosen for the two transforms of one kernel."""
+    shape, axis = transform.shape, transform.axis
+    length = shape[axis]
+    if device_facts().is_cpu or axis != len(shape) - 1 or length & (length - 1):
+        return PassChoices()
+    registers = look_up(tuning.registers_convolution, length)
+    return PassChoices(registers=registers, group=look_up(tuning.group_convolution, length))
 
 
 def remove_outer_axes(plan: Pass) -> Pass:

@@ -47,6 +47,8 @@ class PassChoices:
         Length of the transform, where it is not that of the lines.
     whole
         Whether workgroup memory must hold the workgroup's lines, or their real parts, all at once.
+    group
+        Least invocations of a workgroup, where it has several lines.
     """
 
     registers: int | None = None
@@ -55,6 +57,7 @@ class PassChoices:
     parts: int | None = None
     length: int | None = None
     whole: bool = False
+    group: int | None = None
 
 
 _FREE = PassChoices()
@@ -123,7 +126,8 @@ def plan_pass(
     grid = make_grid(shape, axis, split.threads, 1, vector)
     if lines is None:
         # where invocations do not fill subgroups, small workgroups leave fewer of them idle
-        wanted = tuning.group if split.threads & (split.threads - 1) == 0 else tuning.group // 2
+        wanted = choices.group or tuning.group
+        wanted = wanted if split.threads & (split.threads - 1) == 0 else wanted // 2
         lines = max(wanted // split.threads, 1)
         if grid.is_interleaved:
             lines = max(lines, tuning.neighbours * (2 if length <= tuning.neighbours_short else 1))

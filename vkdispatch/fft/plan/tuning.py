@@ -22,6 +22,8 @@ def look_up(table: ByLength, length: int) -> int:
 _POWERS: ByLength = ((64, 4), (512, 8), (2048, 16), (_ANY, 32))
 _OTHERS: ByLength = ((32, 5), (512, 16), (_ANY, 25))
 _STRIDED: ByLength = ((256, 16), (_ANY, 32))
+# Both transforms of a convolution exchange, so that fewer exchanges are worth more than many invocations.
+_CONVOLUTIONS: ByLength = ((16, 4), (64, 8), (256, 16), (512, 8), (_ANY, 16))
 _PLANES: ByLength = ((64, 8), (256, 4), (1024, 8), (4096, 16), (_ANY, 32))
 
 
@@ -46,6 +48,14 @@ class Tuning(Table, family="fft"):
         "The same of lines of another length.",
         (_OTHERS, ((_ANY, 5),), ((_ANY, 10),), ((_ANY, 16),)),
         changes_rounding=True,
+    )
+    registers_convolution = Number(
+        _CONVOLUTIONS,
+        "The same of convolved lines of a power of two.",
+        changes_rounding=True,
+    )
+    group_convolution = Number(
+        ((16, 64), (_ANY, 32)), "Least invocations of a workgroup of convolved lines, by their length."
     )
     registers_strided = Number(
         _STRIDED,
