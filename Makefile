@@ -124,6 +124,7 @@ lint:
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python -m benchmarks.size
 	@$(BIN)/clang-format --dry-run -Werror $(NATIVE_SOURCES)
 
 docs:

@@ -9,7 +9,18 @@ from pathlib import Path
 
 import click
 
-from benchmarks import accuracy, accuracy_plot, cases, compare, family_plots, processes, report, runner, table
+from benchmarks import (
+    accuracy,
+    accuracy_plot,
+    cases,
+    compare,
+    family_plots,
+    processes,
+    report,
+    runner,
+    size,
+    table,
+)
 from benchmarks.case import ENGINE, FAMILIES
 from benchmarks.processes import OURS, PEER_NAMES, Participant
 
@@ -295,6 +306,12 @@ def tune(only: str, device: str | None, quick: bool, other_rounding: bool, show:
         wrong |= bool(finding.wrong)
     if wrong:
         raise click.ClickException("a number gave a wrong result; please report it")
+
+
+@main.command("size")
+def report_size() -> None:
+    """Print the files and lines of code of each folder of the package, and what is over its budget."""
+    sys.exit(size.main())
 
 
 @main.command("docs")

@@ -163,6 +163,20 @@ def test_registers_end_with_their_block():
         trace(body, [Buff[f32]])
 
 
+def test_an_expression_that_a_block_used_is_checked_again_after_it():
+    """The sum is right inside the block, where its register exists, and wrong behind it."""
+
+    def body(b, x):
+        with vc.if_block(x > 3):
+            inner = vc.new_float_register(1.0, var_name="inner")
+            total = inner + x
+            b[0] = total
+        b[1] = total
+
+    with pytest.raises(RuntimeError, match="'inner' does not exist here"):
+        compiled(body, [Buff[f32], Const[f32]], ["b", "x"])
+
+
 def test_values_of_another_kernel_are_refused():
     kept = []
     trace(lambda b, x: kept.extend((b, x, b[0], x + 1)), [Buff[f32], Const[f32]])

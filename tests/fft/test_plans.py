@@ -11,6 +11,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from tests.fft.signals import bound, complex_signal, device_has, error, filled
 from vkdispatch.arrays.facts import device_facts
+from vkdispatch.fft.convolve.plans import plan_convolution
 from vkdispatch.fft.many import kernels, long
 from vkdispatch.fft.plan import columns
 from vkdispatch.fft.plan.grids import make_grid
@@ -18,6 +19,7 @@ from vkdispatch.fft.plan.lines import plan_staged, suits_pairs
 from vkdispatch.fft.plan.long_lines import choose_factors
 from vkdispatch.fft.plan.passes import choose_registers, plan_pass
 from vkdispatch.fft.plan.stages import Split, choose_split, list_splits
+from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.plan.tuning import tuning
 
 # short lines through workgroup memory, padded and split exchanges, columns, passes that turn lines over
@@ -91,6 +93,24 @@ def test_lengths_of_pairs_of_invocations() -> None:
     assert lengths == [43, 47, 59, 67, 71, 79]
     assert not suits_pairs((5, 67, 2), 1, vd.complex64)
     assert not suits_pairs((5, 67), 1, vd.complex128)
+
+
+@pytest.mark.parametrize("n", [8, 16, 32, 64, 128, 256, 512, 1024, 60, 100])
+@pytest.mark.usefixtures("plans_of_gpus")
+def test_convolutions_exchange_seldom(n: int) -> None:
+    a, k = complex_signal(7, n), complex_signal(7, n, seed=1)
+    truth = np.fft.ifft(np.fft.fft(a.astype(np.complex128)) * np.conj(k))
+    buffer, kernel = filled(a, vd.complex64), filled(k, vd.complex64)
+    vd.fft.convolve(buffer, kernel)
+    assert error(buffer.read(0), truth) < 4 * bound(n)
+    layout = vd.fft.transpose(kernel)
+    buffer.write(a)
+    vd.fft.convolve(buffer, layout, transposed_kernel=True)
+    assert error(buffer.read(0), truth) < 4 * bound(n)
+    plans = plan_convolution(Transform((7, n), 1, vd.complex64))
+    assert plans is not None
+    stages = {64: 2, 128: 2, 256: 2, 512: 3}
+    assert n not in stages or len(plans[0].split.radices) == stages[n]
 
 
 @pytest.mark.usefixtures("plans_of_gpus")

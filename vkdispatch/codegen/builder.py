@@ -10,7 +10,6 @@ from vkdispatch.analyses.joint_flow import JointFlow, has_barriers, is_barrier
 from vkdispatch.analyses.layout import GROUP_COUNT
 from vkdispatch.base.dtype import DType, uvec3
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
-from vkdispatch.base.process.collection import pause_collection
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.annotations import Annotation
 from vkdispatch.codegen.arguments import declare_argument
@@ -47,6 +46,7 @@ from vkdispatch.ir import (
     walk,
     without_asserts,
 )
+from vkdispatch.ir.collection import pause_collection
 from vkdispatch.ir.location import here, located
 from vkdispatch.passes.float_atomics import is_comparison, replace_float_atomics
 from vkdispatch.passes.nesting import check_nesting

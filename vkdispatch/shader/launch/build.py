@@ -13,10 +13,10 @@ from vkdispatch.base.errors import (
     UnsupportedError,
     VulkanError,
 )
-from vkdispatch.base.process.collection import pause_collection
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.ir import Kernel
+from vkdispatch.ir.collection import pause_collection
 from vkdispatch.ir.location import located
 from vkdispatch.ir.variant import INT64, Variant
 from vkdispatch.passes.nesting import DEEPEST, find_depth, flatten, is_flat
