@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import gc
+import mmap
 import os
 import re
 import subprocess
@@ -10,6 +13,7 @@ import sys
 import tempfile
 import zlib
 from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -19,8 +23,8 @@ import vkdispatch_native as native
 from vkdispatch.arrays import facts
 from vkdispatch.base import device_support
 from vkdispatch.base.context import get_context, is_context_initialized, queue_wait_idle
-from vkdispatch.base.contexts.current import find_current_context
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
+from vkdispatch.base.contexts.current import destroy_context, find_current_context
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.launch.features import SUBGROUP_BITS
 from vkdispatch.shader.launch.requirements import check_features
@@ -28,6 +32,7 @@ from vkdispatch.shader.launch.variants import find_lacks
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _WARNING = 0x100
+_MOST_MEMORY = 1 << 30
 _INTERPRETED = os.environ.get("VKDISPATCH_INTERPRET") == "1"
 _HOW = ", kernels are interpreted" if _INTERPRETED else ""
 
@@ -109,6 +114,30 @@ def freeze_old_objects() -> Iterator[None]:
     gc.collect()
     gc.freeze()
     yield
+
+
+@pytest.fixture(autouse=True, scope="module")
+def end_large_context() -> Iterator[None]:
+    """Let a module begin with a new context where the kernels of former ones take much memory."""
+    yield
+    if _measure_memory() < _MOST_MEMORY:
+        return
+    gc.unfreeze()
+    gc.collect()
+    with contextlib.suppress(UsageError):  # a test of threads still uses it
+        destroy_context()
+    gc.collect()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # of glibc, which else keeps what LLVM freed
+    if trim is not None:
+        trim(0)
+
+
+def _measure_memory() -> int:
+    """Return the bytes of this process that are in memory; 0 where Linux does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * mmap.PAGESIZE
+    except OSError:
+        return 0
 
 
 @pytest.fixture(autouse=True, scope="module")

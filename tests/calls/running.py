@@ -72,11 +72,13 @@ def the_same(result: Any, out: Any) -> Any:
     return result
 
 
-@functools.cache
 def context_of(queues: int) -> Any:
     """Return a context of so many queues."""
-    if queues == 1:
-        return vd.get_context()
+    return vd.get_context() if queues == 1 else _make_context(queues)
+
+
+@functools.cache
+def _make_context(queues: int) -> Any:
     device = vd.get_context().device_infos[0].sorted_index
     return vd.Context([device], [vd.select_queue_families(device, queues)])
 

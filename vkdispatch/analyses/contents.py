@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from vkdispatch.base.dtype import DType, component_type, compute_type, is_cooperative, item_of
@@ -121,6 +121,19 @@ def contents(kernel: Kernel) -> Contents:
     used = sort_operands_first(roots)
     known = set(map(id, used))
     return Contents(statements, tuple(used), tuple([e for e in nodes(places) if id(e) not in known]))
+
+
+@remember
+def _sort_by_operation(kernel: Kernel) -> dict[Op, list[Expr]]:
+    found: dict[Op, list[Expr]] = {}
+    for expr in contents(kernel).expressions:
+        found.setdefault(expr.op, []).append(expr)
+    return found
+
+
+def find_operations(kernel: Kernel, op: Op) -> Sequence[Expr]:
+    """Return the expressions of a kernel that are of one kind, operands first, places last."""
+    return _sort_by_operation(kernel).get(op, ())
 
 
 # ---- accesses ------------------------------------------------------------------------------------
@@ -243,14 +256,14 @@ def usage(kernel: Kernel) -> Usage:
             isinstance(statement, For) and statement.unrolled
         ):
             found.hints = True
-    for expr in contents(kernel).expressions:
-        found.dtypes.add(expr.dtype)
-        if expr.op is Op.SUBGROUP:
-            found.subgroup_functions.add(str(expr.value))
-            found.subgroup_dtypes.update(component_type(value.dtype) for value in (expr, *expr.args))
-        elif expr.op is Op.ATOMIC:
-            found.atomics.add((str(expr.value), expr.dtype, _is_shared(expr.args[0])))
-        elif expr.op is Op.BUILTIN and isinstance(expr.value, Builtin) and "SUBGROUP" in expr.value.name:
+    found.dtypes.update([expr.dtype for expr in contents(kernel).expressions])
+    for expr in find_operations(kernel, Op.SUBGROUP):
+        found.subgroup_functions.add(str(expr.value))
+        found.subgroup_dtypes.update(component_type(value.dtype) for value in (expr, *expr.args))
+    for expr in find_operations(kernel, Op.ATOMIC):
+        found.atomics.add((str(expr.value), expr.dtype, _is_shared(expr.args[0])))
+    for expr in find_operations(kernel, Op.BUILTIN):
+        if isinstance(expr.value, Builtin) and "SUBGROUP" in expr.value.name:
             masked = expr.value.name.endswith("_MASK")
             found.subgroup_functions.add("subgroupMask" if masked else "subgroupBuiltin")
     return found

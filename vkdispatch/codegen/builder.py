@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from vkdispatch.analyses.contents import check_scopes, contents
+from vkdispatch.analyses.contents import check_scopes, contents, find_operations
 from vkdispatch.analyses.joint_flow import JointFlow, has_barriers, is_barrier
 from vkdispatch.analyses.layout import GROUP_COUNT
 from vkdispatch.base.dtype import DType, uvec3
@@ -244,8 +244,8 @@ def _check_texts(kernel: Kernel) -> None:
             refuse_placeholders(statement.text, "comment", statement.loc)
         elif isinstance(statement, RawStatement):
             refuse_placeholders(statement.text, "raw GLSL", statement.loc)
-    for expr in found.expressions:
-        if expr.op is Op.RAW and isinstance(expr.value, RawText):
+    for expr in find_operations(kernel, Op.RAW):
+        if isinstance(expr.value, RawText):
             refuse_placeholders(expr.value.text, "raw GLSL", expr.loc)
 
 

@@ -5,7 +5,7 @@
 
 from collections.abc import Callable
 
-from vkdispatch.analyses.contents import contents, resource_access
+from vkdispatch.analyses.contents import find_operations, resource_access
 from vkdispatch.base.dtype import (
     component_count,
     component_type,
@@ -161,7 +161,7 @@ def rounds_halves(kernel: Kernel, lacks: frozenset[str]) -> bool:
     if FLOAT16 in lacks:
         return False
     written = resource_access(kernel).writes
-    makes = [each for each in contents(kernel).expressions if each.op is Op.CONSTRUCT]
+    makes = find_operations(kernel, Op.CONSTRUCT)
     narrowed = any(
         component_type(each.dtype) is float16 and any(map(narrows_float, each.args)) for each in makes
     )
@@ -179,17 +179,16 @@ def _is_input(arg: Expr, written: set[int]) -> bool:
 
 def helper_lines(kernel: Kernel, lacks: frozenset[str]) -> list[str]:
     """Return the definitions of the functions that expressions call, each with an empty line behind it."""
-    expressions = contents(kernel).expressions
+    makes = [expr for expr in find_operations(kernel, Op.CONSTRUCT) if component_type(expr.dtype) is float16]
     calls = [
         expr
-        for expr in expressions
-        if expr.op is Op.CALL and not (expr.value == INTEGER_POWER and is_emulated_long(expr.dtype, lacks))
+        for expr in find_operations(kernel, Op.CALL)
+        if not (expr.value == INTEGER_POWER and is_emulated_long(expr.dtype, lacks))
     ]
     used = {(str(expr.value), expr.dtype.glsl_type) for expr in calls if expr.value in _TEXTS}
     narrowed = {
         arg.dtype.glsl_type: component_count(arg.dtype)
-        for expr in expressions
-        if expr.op is Op.CONSTRUCT and component_type(expr.dtype) is float16
+        for expr in makes
         for arg in expr.args
         if component_type(arg.dtype) is float64
     }
@@ -204,13 +203,7 @@ def helper_lines(kernel: Kernel, lacks: frozenset[str]) -> list[str]:
             lines += _by_component(HALF_OF_DOUBLE, kind, count)
     if halves:
         lines += [*_HALF_OF_FLOAT.strip().splitlines(), ""]
-        counts = {
-            component_count(arg.dtype)
-            for expr in expressions
-            if expr.op is Op.CONSTRUCT and component_type(expr.dtype) is float16
-            for arg in expr.args
-            if narrows_float(arg)
-        }
+        counts = {component_count(arg.dtype) for expr in makes for arg in expr.args if narrows_float(arg)}
         for count in sorted(counts - {1}):
             lines += _by_component(HALF_OF_FLOAT, f"vec{count}", count)
     return lines + _mathematics([expr for expr in calls if str(expr.value).startswith((SINGLE, DOUBLE))])

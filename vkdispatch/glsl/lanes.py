@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable
 
-from vkdispatch.analyses.contents import Usage, contents
+from vkdispatch.analyses.contents import Usage, find_operations
 from vkdispatch.base.dtype import DType, bool_, component_type, int64, is_float_dtype
 from vkdispatch.base.record import replace
 from vkdispatch.glsl import emulation
@@ -61,7 +61,7 @@ def goes_by_lanes(expr: Expr, lacks: frozenset[str]) -> bool:
 
 def usage_by_lanes(used: Usage, kernel: Kernel, lacks: frozenset[str]) -> Usage:
     """Return what a form of a kernel uses, with the subgroup operations that it calls instead of others."""
-    operations = [expr for expr in contents(kernel).expressions if expr.op is Op.SUBGROUP]
+    operations = find_operations(kernel, Op.SUBGROUP)
     replaced = [expr for expr in operations if goes_by_lanes(expr, lacks)]
     if not replaced:
         return used
@@ -92,8 +92,8 @@ def lane_functions(
     """
     found = {
         _name(expr): expr
-        for expr in contents(kernel).expressions
-        if expr.op is Op.SUBGROUP and goes_by_lanes(expr, lacks) and str(expr.value) not in _SHUFFLES | _VOTES
+        for expr in find_operations(kernel, Op.SUBGROUP)
+        if goes_by_lanes(expr, lacks) and str(expr.value) not in _SHUFFLES | _VOTES
     }
     lines: list[str] = []
     for name in sorted(found):

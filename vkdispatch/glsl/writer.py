@@ -1,6 +1,6 @@
 """A whole kernel as GLSL: extensions, interface and main function."""
 
-from vkdispatch.analyses.contents import Access, Usage, contents, resource_access, usage
+from vkdispatch.analyses.contents import Access, Usage, contents, find_operations, resource_access, usage
 from vkdispatch.analyses.launch_values import sizes_of_shared
 from vkdispatch.analyses.layout import (
     GROUP_COUNT,
@@ -297,10 +297,9 @@ def _write_body(
     names.lacks = variant.lacks
     names.shared = sizes_of_shared(kernel, variant.shared)
     names.rounds_integers = any(
-        expr.op is Op.CONSTRUCT
-        and component_type(expr.dtype) is float64
+        component_type(expr.dtype) is float64
         and any(component_type(arg.dtype) in (int64, uint64) for arg in expr.args)
-        for expr in contents(kernel).expressions
+        for expr in find_operations(kernel, Op.CONSTRUCT)
     )
     names.rounds_halves = rounds_halves(kernel, variant.lacks)
     if packing is not None:

@@ -21,7 +21,7 @@ where there are many, jumps set a flag too, and what follows each runs if the fl
 from collections.abc import Iterable
 from functools import partial
 
-from vkdispatch.analyses.contents import contents, remember
+from vkdispatch.analyses.contents import contents, find_operations, remember
 from vkdispatch.base.dtype import is_complex, is_matrix, is_scalar, is_vector, uint32
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.record import replace
@@ -175,6 +175,8 @@ def is_flat(kernel: Kernel) -> bool:
     levels = _count_levels(kernel.body) + jumps
     if levels > _FLAT:
         return False
+    if not any(find_operations(kernel, op) for op in _SELECTIONS):
+        return True
     # what places hold that is not evaluated has no conditions
     depths: dict[int, int] = {}
     for expr in found.evaluated:

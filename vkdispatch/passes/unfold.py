@@ -8,7 +8,7 @@ branch of an if statement, or at the head of a loop, they can be named.
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from vkdispatch.analyses.contents import PURE, contents
+from vkdispatch.analyses.contents import PURE, contents, find_operations
 from vkdispatch.base.dtype import DType, bool_
 from vkdispatch.base.record import replace
 from vkdispatch.ir import (
@@ -46,7 +46,7 @@ def unfold_conditionals(kernel: Kernel, new_name: Callable[[], str]) -> Kernel:
     """
     found = contents(kernel)
     late = [condition for statement in found.statements for condition in _list_late(statement)]
-    if not late and not any(expr.op in _CONDITIONAL for expr in found.evaluated):
+    if not late and not any(find_operations(kernel, op) for op in _CONDITIONAL):
         return kernel
     sizes = _Sizes(found.evaluated)
     if not sizes.any_large and not any(map(sizes.is_large_operand, late)):

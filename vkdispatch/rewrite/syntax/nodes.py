@@ -10,6 +10,8 @@ from typing import TypeVar
 # Most nodes, with nothing below.
 _LEAVES = frozenset((ast.Name, ast.Constant, ast.Pass, ast.Break, ast.Continue))
 _NOTHING: list[ast.AST] = []
+# What most fields hold besides.
+_NO_NODES = frozenset((ast.Load, ast.Store, ast.Del, str, type(None), int))
 
 
 def list_children(node: ast.AST) -> list[ast.AST]:
@@ -25,7 +27,7 @@ def list_children(node: ast.AST) -> list[ast.AST]:
         value = held.get(name)
         if isinstance(value, list):
             found += [each for each in value if isinstance(each, ast.AST)]
-        elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+        elif type(value) not in _NO_NODES and isinstance(value, ast.AST):
             found.append(value)
     return found
 

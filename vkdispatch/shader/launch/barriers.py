@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from vkdispatch.analyses.contents import contents
+from vkdispatch.analyses.contents import contents, find_operations
 from vkdispatch.base.dtype import is_array
 from vkdispatch.base.record import record
 from vkdispatch.codegen.trace.assignment import is_same_place
@@ -46,7 +46,7 @@ def check_barriers(kernel: Kernel, local_size: object) -> None:
     found = contents(kernel)
     if any(isinstance(each, RawStatement) for each in found.statements):
         return
-    if any(expr.op is Op.RAW for expr in found.expressions):
+    if find_operations(kernel, Op.RAW):
         return
     order = _Order(Indices(kernel, local_size))
     order.follow(kernel.body, (), [])

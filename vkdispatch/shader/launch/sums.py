@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from vkdispatch.analyses.contents import contents
+from vkdispatch.analyses.contents import contents, find_operations
 from vkdispatch.codegen.trace.assignment import is_same_place
 from vkdispatch.codegen.trace.kernel_warnings import warn_once_each
 from vkdispatch.ir import (
@@ -47,7 +47,7 @@ def check_sums(kernel: Kernel, exec_size: object, workgroups: object, local_size
     """Warn of `out[0] += x[i]` and `counts[x[i]] += 1` in a kernel that tells its invocations apart."""
     if is_one(exec_size) or (is_one(workgroups) and is_one(local_size)):
         return
-    if not any(expr.value in _IDS for expr in contents(kernel).expressions if expr.op is Op.BUILTIN):
+    if not any(expr.value in _IDS for expr in find_operations(kernel, Op.BUILTIN)):
         return
     if not any(isinstance(each, Store) and _is_sum(each) for each in contents(kernel).statements):
         return
