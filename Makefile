@@ -14,7 +14,7 @@ NATIVE_SOURCES = $(shell find vkdispatch_native benchmarks/floor -path benchmark
 
 .NOTPARALLEL:
 PYTEST := $(BIN)/pytest -q -n auto
-.PHONY: demo check test test-plain test-validated test-staged test-variants test-matrices test-portable test-portable-tenth test-asan test-tsan test-faults test-faults-asan test-array-api test-dask lint docs wheel format clean
+.PHONY: demo check test test-plain test-validated test-staged test-variants test-matrices test-portable test-portable-tenth test-asan test-tsan test-faults test-faults-asan test-array-api test-dask lint lint-python docs wheel format clean
 
 demo:
 	@$(SETUP) demo
@@ -118,20 +118,18 @@ test-dask:
 	@$(BIN)/python tests/distributed/dask_tests.py -q -W ignore $(DASK_OPTIONS)
 
 # Two minutes: what is wrong most often, and a tenth of the tests of each folder.
-check:
-	@$(SETUP) dev
-	@$(SAY) "a tenth of everything"
-	@$(BIN)/ruff check .
-	@$(BIN)/ruff format --check .
-	@$(BIN)/mypy
+check: lint-python
+	@$(SAY) "a tenth of the tests"
 	@$(PYTEST) --one-in 10 tests
 
-lint:
+lint-python:
 	@$(SETUP) dev
 	@$(SAY) "lint"
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
+
+lint: lint-python
 	@$(BIN)/lint-imports --no-logo
 	@$(BIN)/python -m benchmarks.size
 	@$(BIN)/clang-format --dry-run -Werror $(NATIVE_SOURCES)

@@ -96,14 +96,14 @@ def measure_package(root: Path = _PACKAGE) -> dict[str, Size]:
 
 def find_excess(sizes: dict[str, Size], budget: dict[str, Any]) -> list[str]:
     """Return what is larger than its budget, a line each."""
-    found: list[str] = []
+    excess: list[str] = []
     for folder, limits in budget.items():
         size = sizes.get(folder, Size())
         values = {"files": size.files, "code": size.code, "imports": round(100 * size.import_share, 1)}
         for what, limit in limits.items():
             if values[what] > limit:
-                found.append(f"{folder}: {what} {values[what]:,}, the budget is {limit:,}")
-    return found
+                excess.append(f"{folder}: {what} {values[what]:,}, the budget is {limit:,}")
+    return excess
 
 
 def format_report(sizes: dict[str, Size]) -> str:

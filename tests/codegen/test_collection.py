@@ -30,7 +30,7 @@ def test_garbage_is_collected_again_after_a_trace() -> None:
     assert gc.isenabled()
 
 
-def test_a_disabled_collector_stays_disabled() -> None:
+def test_traces_leave_a_disabled_collector_alone() -> None:
     gc.disable()
     try:
         with vc.shader_context():

@@ -461,7 +461,7 @@ def _format_page(rows: list[Arrays]) -> str:
 
 def _list_cells(row: Arrays) -> tuple[str, ...]:
     worst = "" if row["where"] else f"{row['worst']:.0e}"
-    ours, original = (f"{each:.2f} s" for each in row.get("seconds", (np.nan, np.nan)))
+    ours, original = (f"{seconds:.2f} s" for seconds in row.get("seconds", (np.nan, np.nan)))
     return row["task"], str(row["arrays"]), worst, ours, original, row["where"] or "Nothing"
 
 

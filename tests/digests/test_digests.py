@@ -12,7 +12,7 @@ _EXPLANATION = (
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_kernels_and_results_are_as_before(group: str, run_python) -> None:
-    """The GLSL of known calls, and the bits of their results, are those of the file of this device."""
+    """Compare the GLSL and the results of known calls with the digests recorded on this device."""
     device = describe_device()
     path = find_file(device)
     if not path.exists():

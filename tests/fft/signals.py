@@ -47,3 +47,15 @@ def bound(length: int, kind: type[vd.dtype] = vd.complex64) -> float:
     """What the relative error of a transform may be."""
     unit = {vd.complex32: 2e-3, vd.complex64: 2e-7, vd.complex128: 4e-16}[kind]
     return unit * math.sqrt(max(math.log2(max(length, 2)), 1))
+
+
+def check_convolution(a: Array, k: Array) -> None:
+    """Convolve lines along the last axis by kernels in both layouts, and compare with NumPy."""
+    truth = np.fft.ifft(np.fft.fft(a.astype(np.complex128)) * np.conj(k))
+    buffer, kernel = vd.asbuffer(a), vd.asbuffer(k)
+    vd.fft.convolve(buffer, kernel)
+    assert error(buffer.read(0), truth) < 4 * bound(a.shape[-1])
+    layout = vd.fft.transpose(kernel)
+    buffer.write(a)
+    vd.fft.convolve(buffer, layout, transposed_kernel=True)
+    assert error(buffer.read(0), truth) < 4 * bound(a.shape[-1])

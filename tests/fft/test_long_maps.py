@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from tests.fft.signals import bound, complex_signal, error, real_signal
+from tests.fft.signals import bound, check_convolution, complex_signal, error, real_signal
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32
 from vkdispatch.fft.many.program import Program
@@ -46,14 +46,7 @@ def test_maps_and_range(shape: tuple[int, int], axis: int) -> None:
 @pytest.mark.parametrize("n", [N, 101])
 def test_convolution(n: int) -> None:
     a, k = complex_signal(2, n), complex_signal(2, n, seed=1)
-    truth = np.fft.ifft(np.fft.fft(a.astype(np.complex128)) * np.conj(k))
-    buffer, kernel = vd.asbuffer(a), vd.asbuffer(k)
-    vd.fft.convolve(buffer, kernel)
-    assert error(buffer.read(0), truth) < 4 * bound(n)
-    layout = vd.fft.transpose(kernel)
-    buffer.write(a)
-    vd.fft.convolve(buffer, layout, transposed_kernel=True)
-    assert error(buffer.read(0), truth) < 4 * bound(n)
+    check_convolution(a, k)
 
 
 @pytest.mark.parametrize("n", [N, 37, 101])

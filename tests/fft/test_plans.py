@@ -9,7 +9,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from tests.fft.signals import bound, complex_signal, device_has, error, filled
+from tests.fft.signals import bound, check_convolution, complex_signal, device_has, error, filled
 from vkdispatch.arrays.facts import device_facts
 from vkdispatch.fft.convolve.plans import plan_convolution
 from vkdispatch.fft.many import kernels, long
@@ -99,14 +99,7 @@ def test_lengths_of_pairs_of_invocations() -> None:
 @pytest.mark.usefixtures("plans_of_gpus")
 def test_convolutions_exchange_seldom(n: int) -> None:
     a, k = complex_signal(7, n), complex_signal(7, n, seed=1)
-    truth = np.fft.ifft(np.fft.fft(a.astype(np.complex128)) * np.conj(k))
-    buffer, kernel = filled(a, vd.complex64), filled(k, vd.complex64)
-    vd.fft.convolve(buffer, kernel)
-    assert error(buffer.read(0), truth) < 4 * bound(n)
-    layout = vd.fft.transpose(kernel)
-    buffer.write(a)
-    vd.fft.convolve(buffer, layout, transposed_kernel=True)
-    assert error(buffer.read(0), truth) < 4 * bound(n)
+    check_convolution(a, k)
     plans = plan_convolution(Transform((7, n), 1, vd.complex64))
     assert plans is not None
     stages = {64: 2, 128: 2, 256: 2, 512: 3}

@@ -133,24 +133,9 @@ def sort_operands_first(roots: Iterable[Expr]) -> list[Expr]:
     done: set[int] = set()
     order: list[Expr] = []
     for root in roots:
-        if id(root) in done:
-            continue
-        path, waiting = [root], [iter(root.args)]
-        while path:
-            for operand in waiting[-1]:
-                if id(operand) in done:
-                    continue
-                if operand.args:
-                    path.append(operand)
-                    waiting.append(iter(operand.args))
-                    break
-                done.add(id(operand))
-                order.append(operand)
-            else:
-                waiting.pop()
-                expr = path.pop()
-                done.add(id(expr))
-                order.append(expr)
+        for expr in postorder(root, done):
+            done.add(id(expr))
+            order.append(expr)
     return order
 
 

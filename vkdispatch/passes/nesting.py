@@ -116,11 +116,15 @@ class _Depths:
         """Return how many conditions of `?:`, `&&` and `||` are around the innermost operand."""
         known = self._exprs
         for expr in postorder(root, known):
-            inner = [known[id(arg)][0] for arg in expr.args]
-            if expr.op in _SELECTIONS:
-                inner[1:] = [depth + 1 for depth in inner[1:]]
-            known[id(expr)] = max(inner, default=0), expr
+            known[id(expr)] = _join_depths(expr, [known[id(arg)][0] for arg in expr.args]), expr
         return known[id(root)][0]
+
+
+def _join_depths(expr: Expr, inner: list[int]) -> int:
+    """Return the depth of an expression whose operands have the depths `inner`."""
+    if expr.op in _SELECTIONS:
+        inner[1:] = [depth + 1 for depth in inner[1:]]
+    return max(inner, default=0)
 
 
 def _jumps_in(statement: Statement) -> _Jump:
@@ -180,13 +184,8 @@ def is_flat(kernel: Kernel) -> bool:
     # what places hold that is not evaluated has no conditions
     depths: dict[int, int] = {}
     for expr in found.evaluated:
-        is_selection = expr.op in _SELECTIONS
-        if is_selection or depths:
-            inner = [depths.get(id(arg), 0) for arg in expr.args]
-            if is_selection:
-                inner[1:] = [depth + 1 for depth in inner[1:]]
-            if any(inner):
-                depths[id(expr)] = max(inner)
+        if depths or expr.op in _SELECTIONS:
+            depths[id(expr)] = _join_depths(expr, [depths.get(id(arg), 0) for arg in expr.args])
     return levels + max(depths.values(), default=0) <= _FLAT
 
 

@@ -185,7 +185,7 @@ class ReadSearch:
             return
         # a declaration here would use them
         self._use(value.args)
-        memory = self._own_memory(value)
+        memory = self._find_changing(value)
         for arg in value.args:
             memory = _union(memory, self._summary(arg).loose)
         if not memory:
@@ -241,7 +241,7 @@ class ReadSearch:
             return self._of_candidate(candidate)
         summaries = self._summaries
         parts = [summaries[id(arg)] for arg in self._operands(expr)]
-        loose = self._own_memory(expr)
+        loose = self._find_changing(expr)
         if not loose:
             distinct = {id(part): part for part in parts if part is not _NOTHING}
             if len(distinct) <= 1:
@@ -261,7 +261,7 @@ class ReadSearch:
             memory, oldest = _union(memory, part.memory), min(oldest, part.oldest)
         return _Summary(_NO_MEMORY, memory, oldest)
 
-    def _own_memory(self, expr: Expr) -> frozenset[_Memory]:
+    def _find_changing(self, expr: Expr) -> frozenset[_Memory]:
         """Return the memory that a node itself reads and that some statement changes."""
         if expr.op not in _READING:
             return _NO_MEMORY
@@ -276,7 +276,7 @@ class ReadSearch:
             named = self.names.get(id(expr.value))
             if named is not None:
                 return (named,)
-        return expr.args if expr.op is not Op.RAW else ()
+        return operands_of(expr)
 
 
 def _union(a: frozenset[_Memory], b: frozenset[_Memory]) -> frozenset[_Memory]:
