@@ -312,3 +312,16 @@ def describe_array(expr: Expr) -> str:
     elif isinstance(array.value, Storage):
         what = f"array {'.'.join(array.value.path)!r} in buffer {array.value.label!r}"
     return what if not before and not is_array(expr.dtype) else f"axis {len(before)} of {what}"
+
+
+def is_same_place(a: Expr, b: Expr) -> bool:
+    """Whether two expressions are written alike; True only for places."""
+    return is_place(b) and _alike(a, b)
+
+
+def _alike(a: Expr, b: Expr) -> bool:
+    if a is b:
+        return True
+    if a.op is not b.op or a.dtype is not b.dtype or a.value != b.value or len(a.args) != len(b.args):
+        return False
+    return all(_alike(left, right) for left, right in zip(a.args, b.args, strict=True))

@@ -7,6 +7,7 @@ from vkdispatch.codegen.trace.operands import GpuValue, parse_stored_value
 from vkdispatch.ir import Expr, Op, Storage, is_constant, is_place, root_of
 from vkdispatch.ir import expressions as ex
 from vkdispatch.ir.location import located
+from vkdispatch.ir.nodes import is_same_place
 
 
 def assign(place: Expr, value: object) -> None:
@@ -84,16 +85,3 @@ def _check_update(place: Expr, symbol: str, value: Expr) -> None:
                 else f"convert the operand with .to_dtype(vd.{place.dtype.name})"
             ),
         )
-
-
-def is_same_place(a: Expr, b: Expr) -> bool:
-    """Whether two expressions are written alike; True only for places."""
-    return is_place(b) and _alike(a, b)
-
-
-def _alike(a: Expr, b: Expr) -> bool:
-    if a is b:
-        return True
-    if a.op is not b.op or a.dtype is not b.dtype or a.value != b.value or len(a.args) != len(b.args):
-        return False
-    return all(_alike(left, right) for left, right in zip(a.args, b.args, strict=True))

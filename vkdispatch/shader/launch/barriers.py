@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from vkdispatch.analyses.contents import contents, find_operations
 from vkdispatch.base.dtype import is_array
 from vkdispatch.base.record import record
-from vkdispatch.codegen.trace.assignment import is_same_place
+from vkdispatch.ir.nodes import is_same_place
 from vkdispatch.codegen.trace.kernel_warnings import warn_once_each
 from vkdispatch.ir import (
     Block,

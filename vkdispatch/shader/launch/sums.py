@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from vkdispatch.analyses.contents import contents, find_operations
-from vkdispatch.codegen.trace.assignment import is_same_place
+from vkdispatch.ir.nodes import is_same_place
 from vkdispatch.codegen.trace.kernel_warnings import warn_once_each
 from vkdispatch.ir import (
     Block,
