@@ -7,7 +7,6 @@ from vkdispatch import compat as compat
 from vkdispatch import cuda as cuda
 from vkdispatch import execution_pipeline as execution_pipeline
 from vkdispatch import fft, orders, random, reduce, vkfft
-from vkdispatch import interpreter as interpreter
 from vkdispatch import kompute as kompute
 from vkdispatch import numpy as numpy
 from vkdispatch import rewrite as rewrite

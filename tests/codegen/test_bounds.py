@@ -14,16 +14,16 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.verify import verify
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, i32, u32
-from vkdispatch.interpreter.memory import Cells
-from vkdispatch.interpreter.program import Memory
-from vkdispatch.interpreter.run import run_kernel
-from vkdispatch.ir import Effect, Kernel, walk
-from vkdispatch.ir.variant import Variant
-from vkdispatch.passes.bounds import guard_effects, keeps_workgroups
-from vkdispatch.passes.widen import widen
+from vkdispatch.compiler.analyses.verify import verify
+from vkdispatch.compiler.interpreter.execution import run_kernel
+from vkdispatch.compiler.interpreter.memory import Cells
+from vkdispatch.compiler.interpreter.program import Memory
+from vkdispatch.compiler.ir import Effect, Kernel, walk
+from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.compiler.passes.bounds import guard_effects, keeps_workgroups
+from vkdispatch.compiler.passes.widen import widen
 
 EARLY = "if (any(greaterThanEqual(gl_GlobalInvocationID, PC.exec_count))) return;"
 LOCAL = (8, 1, 1)

@@ -9,12 +9,12 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.verify import verify
 from vkdispatch.base.compute_plan import compile_glsl
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i32, u8, u32, v4
-from vkdispatch.ir import Declare, Kernel, Store, walk
-from vkdispatch.ir.variant import Variant
-from vkdispatch.passes.coarsen import choose_elements, coarsen
+from vkdispatch.compiler.analyses.verify import verify
+from vkdispatch.compiler.ir import Declare, Kernel, Store, walk
+from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.compiler.passes.coarsen import choose_elements, coarsen
 
 
 def traced(function: Any, *annotations: Any) -> Any:

@@ -6,8 +6,6 @@ import typing
 import pytest
 
 import vkdispatch.codegen as vc
-from vkdispatch import ir
-from vkdispatch.analyses.verify import verify
 from vkdispatch.base import dtype as dt
 from vkdispatch.codegen.abbreviations import (
     Buff,
@@ -27,7 +25,9 @@ from vkdispatch.codegen.abbreviations import (
     v2,
     v3,
 )  # fmt: skip
-from vkdispatch.ir.variant import Variant
+from vkdispatch.compiler import ir
+from vkdispatch.compiler.analyses.verify import verify
+from vkdispatch.compiler.ir.statements import Variant
 
 from .tracing import compile_glsl, compiled, statements, trace
 

@@ -12,18 +12,23 @@ from hypothesis import strategies as st
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.index_space import Space
-from vkdispatch.analyses.linear import Linear, linear
-from vkdispatch.analyses.verify import verify
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, f64, i32, m2, u8, u32, v3
-from vkdispatch.glsl.writer import write_kernel
-from vkdispatch.interpreter.memory import Cells
-from vkdispatch.interpreter.program import Checks, Memory
-from vkdispatch.interpreter.run import run_kernel
-from vkdispatch.ir import Argument, Expr, Kernel, Op, Return, Storage, Store, walk
-from vkdispatch.passes.fusion.elementwise import decide_branches, elementwise, resolve_branches
-from vkdispatch.passes.fusion.fuse import Fused, fuse
-from vkdispatch.passes.fusion.places import Part, is_kept_in_registers
+from vkdispatch.compiler.analyses.launch_values import Linear, linear
+from vkdispatch.compiler.analyses.traffic import Space
+from vkdispatch.compiler.analyses.verify import verify
+from vkdispatch.compiler.glsl.writer import write_kernel
+from vkdispatch.compiler.interpreter.execution import run_kernel
+from vkdispatch.compiler.interpreter.memory import Cells
+from vkdispatch.compiler.interpreter.program import Checks, Memory
+from vkdispatch.compiler.ir import Argument, Expr, Kernel, Op, Return, Storage, Store, walk
+from vkdispatch.compiler.passes.elementwise import (
+    Part,
+    decide_branches,
+    elementwise,
+    is_kept_in_registers,
+    resolve_branches,
+)
+from vkdispatch.compiler.passes.fuse import Fused, fuse
 
 from .tracing import compile_glsl, trace
 

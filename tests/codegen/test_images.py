@@ -8,8 +8,6 @@ from typing import Any
 import pytest
 
 import vkdispatch.codegen as vc
-from vkdispatch import ir
-from vkdispatch.analyses.verify import verify
 from vkdispatch.base.dtype import float32, int32, ivec2, uint32, vec2, vec3, vec4
 from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.codegen.abbreviations import (
@@ -32,6 +30,8 @@ from vkdispatch.codegen.abbreviations import (
     v3,
     v4,
 )
+from vkdispatch.compiler import ir
+from vkdispatch.compiler.analyses.verify import verify
 
 from .tracing import compiled, statements, trace
 

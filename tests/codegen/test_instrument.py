@@ -13,32 +13,30 @@ import pytest
 
 import vkdispatch.codegen as vc
 from tests.codegen.tracing import compile_glsl, trace
-from vkdispatch.analyses.verify import verify
 from vkdispatch.base import dtype as dt
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, c128, f16, f32, f64, i16, i32, i64, m2, u32, v3
-from vkdispatch.glsl.writer import write_kernel
-from vkdispatch.ir import ShaderFlags
-from vkdispatch.ir.variant import Variant
-from vkdispatch.passes.diagnostics import (
+from vkdispatch.compiler.analyses.verify import verify
+from vkdispatch.compiler.glsl.writer import write_kernel
+from vkdispatch.compiler.ir import ShaderFlags
+from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.compiler.passes.diagnostics import (
+    BRACES,
+    PERCENT,
     BoundsSite,
     Checks,
+    FormatError,
     LoopSite,
     NanSite,
     PrintSite,
-    parse_checks,
-)
-from vkdispatch.passes.instrument import Instrumented, instrument
-from vkdispatch.passes.messages import (
-    BRACES,
-    PERCENT,
-    FormatError,
     check_format,
     host_value,
     message_text,
+    parse_checks,
     parse_format,
     value_of_words,
     word_count,
 )
+from vkdispatch.compiler.passes.instrument import Instrumented, instrument
 
 _ALL = Checks(bounds=True, nan=True, loops=True)
 

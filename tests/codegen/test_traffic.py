@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.footprint import count_touched, digits_of
-from vkdispatch.analyses.launch_values import Launch
-from vkdispatch.analyses.linear import Linear, Ranges, linear
-from vkdispatch.analyses.traffic import Known, Traffic, traffic
 from vkdispatch.base.dtype import float32, int32, ivec2, ivec3
 from vkdispatch.codegen.abbreviations import Buff, Const, SImg2, f32, f64, i32, u8, v4
+from vkdispatch.compiler.analyses.launch_values import Launch, Linear, Ranges, linear
+from vkdispatch.compiler.analyses.traffic import Known, Traffic, count_touched, digits_of, traffic
 
 from .tracing import trace
 

@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.verify import verify
-from vkdispatch.ir.variant import Variant
+from vkdispatch.compiler.analyses.verify import verify
+from vkdispatch.compiler.ir.statements import Variant
 
 try:
     import vkdispatch_native

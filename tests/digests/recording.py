@@ -31,6 +31,8 @@ _FOLDER = Path(__file__).parent
 _STEP = 3
 _KERNELS = 60
 GROUPS = ("families", "arrays", "language")
+# What LAPACK computes on the host, with bits that depend on the processor.
+_ON_HOST = ("linalg.eigvals",)
 
 
 def _call_families() -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -81,10 +83,10 @@ def record(group: str, texts: Path | None = None) -> Digests:
                 call()
             kernels, results = seen.take()
             if kernels:
-                found[name] = {
-                    "kernels": sorted(map(digest_text, kernels)),
-                    "results": [digest("".join(sorted(map(digest, results))).encode())],
-                }
+                of_results = (
+                    [] if name in _ON_HOST else [digest("".join(sorted(map(digest, results))).encode())]
+                )
+                found[name] = {"kernels": sorted(map(digest_text, kernels)), "results": of_results}
             if texts is not None:
                 for text in kernels:
                     (texts / f"{digest_text(text)}.glsl").write_text(f"// {group}: {name}\n{text}")

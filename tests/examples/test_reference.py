@@ -9,9 +9,9 @@ import pytest
 import vkdispatch.codegen as vc
 import vkdispatch_native as native
 from tests.examples.docs_modules import load_module
-from vkdispatch.analyses.verify import verify
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
+from vkdispatch.compiler.analyses.verify import verify
 
 pytest.importorskip("docutils")
 pytest.importorskip("sphinx")

@@ -16,8 +16,8 @@ from vkdispatch.base.dtype import DType, bool_
 from vkdispatch.codegen.abbreviations import Buff, f32, f64, i32, u32, u64, uv4, v2
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, Op
-from vkdispatch.ir import expressions as ex
+from vkdispatch.compiler.ir import Expr, Op
+from vkdispatch.compiler.ir import expressions as ex
 
 ROWS = 300
 _RULES: dict[str, Callable[[Any, Any], Any]] = {

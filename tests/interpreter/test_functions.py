@@ -33,9 +33,8 @@ from vkdispatch.codegen.abbreviations import (
     v3,
     v4,
 )
-from vkdispatch.interpreter.operations.arithmetic import apply_binary, apply_comparison
-from vkdispatch.interpreter.operations.functions import call_function
-from vkdispatch.interpreter.values import Array, construct, host_dtype, make_uniform
+from vkdispatch.compiler.interpreter.memory import Array, construct, host_dtype, make_uniform
+from vkdispatch.compiler.interpreter.operations import apply_binary, apply_comparison, call_function
 
 # Domain, then Python's own function.
 _OF_ONE: dict[str, tuple[float, float, Callable[[float], float]]] = {

@@ -44,7 +44,7 @@ from vkdispatch.codegen.abbreviations import (
     v3,
 )
 from vkdispatch.codegen.trace.current import current
-from vkdispatch.ir import expressions as ex
+from vkdispatch.compiler.ir import expressions as ex
 
 
 @vd.shader("data.size")

@@ -17,8 +17,8 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType, bool_, int32, uint32
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, Op
-from vkdispatch.ir import expressions as ex
+from vkdispatch.compiler.ir import Expr, Op
+from vkdispatch.compiler.ir import expressions as ex
 
 from .random_values import Grower, Node, trace
 

@@ -19,7 +19,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import expressions as ex
+from vkdispatch.compiler.ir import expressions as ex
 
 INTEGERS: list[DType] = [dt.int16, dt.uint16, dt.int32, dt.uint32, dt.int64, dt.uint64]
 FLOATS: list[DType] = [dt.float16, dt.float32, dt.float64]

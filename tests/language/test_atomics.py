@@ -12,7 +12,6 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.contents import usage
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.abbreviations import (
     Buff,
@@ -31,7 +30,8 @@ from vkdispatch.codegen.abbreviations import (
     v2,
     v3,
 )
-from vkdispatch.passes.float_atomics import replace_float_atomics
+from vkdispatch.compiler.analyses.contents import usage
+from vkdispatch.compiler.passes.lowering import replace_float_atomics
 from vkdispatch.shader.launch import build, variants
 from vkdispatch.shader.launch.features import find_atomic_feature, find_missing_operation
 

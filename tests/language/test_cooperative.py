@@ -15,7 +15,7 @@ from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.spirv.module import read_module
 from vkdispatch.codegen.abbreviations import Buff, bf16, c64, f16, f32, i8, i32, u32, uv4
-from vkdispatch.glsl.writer import write_kernel
+from vkdispatch.compiler.glsl.writer import write_kernel
 
 Body = Callable[..., None]
 

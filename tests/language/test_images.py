@@ -35,7 +35,7 @@ from vkdispatch.codegen.abbreviations import (
     v3,
     v4,
 )
-from vkdispatch.ir import ImageBinding
+from vkdispatch.compiler.ir import ImageBinding
 
 from .sampling import Sampling, sample
 

@@ -8,7 +8,6 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.verify import verify
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.abbreviations import (
     Buff,
@@ -27,6 +26,7 @@ from vkdispatch.codegen.abbreviations import (
     v2,
     v3,
 )
+from vkdispatch.compiler.analyses.verify import verify
 from vkdispatch.shader.launch import variants
 
 from .running import host, need

@@ -24,8 +24,9 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen import abbreviations
 from vkdispatch.codegen.abbreviations import Buff, dv3, f16, f32, f64, i32, i64, v2
-from vkdispatch.glsl.mathematics import roots, special
-from vkdispatch.glsl.spelling import PRECISE as PRAGMA
+from vkdispatch.compiler.glsl import exponentials as roots
+from vkdispatch.compiler.glsl import mathematics as special
+from vkdispatch.compiler.glsl.spelling import PRECISE as PRAGMA
 
 from .running import buffer_of, close, evaluate, filled, host, need, result_types, same
 

@@ -12,12 +12,12 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-import vkdispatch.glsl
+import vkdispatch.compiler.glsl
 import vkdispatch_native as native
 from vkdispatch.codegen.abbreviations import Buff, Const, f16, f32, i64
-from vkdispatch.glsl.writer import write_kernel
-from vkdispatch.ir.names import legal_name
-from vkdispatch.ir.variant import FLOAT16, INT16, INT64, SHORT_ARGUMENTS, STORAGE, Variant
+from vkdispatch.compiler.glsl.writer import write_kernel
+from vkdispatch.compiler.ir.names import legal_name
+from vkdispatch.compiler.ir.statements import FLOAT16, INT16, INT64, SHORT_ARGUMENTS, STORAGE, Variant
 
 from .running import filled, same
 
@@ -95,7 +95,7 @@ def test_any_name_compiles_in_any_form(use: Callable[[list[str]], vc.ShaderConte
 
 
 def test_functions_of_our_own_are_no_names() -> None:
-    folder = Path(vkdispatch.glsl.__file__).parent
+    folder = Path(vkdispatch.compiler.glsl.__file__).parent
     defined = {
         name
         for path in folder.glob("*.py")

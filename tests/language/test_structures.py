@@ -10,7 +10,6 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.verify import verify
 from vkdispatch.base.structures import structure_of
 from vkdispatch.codegen.abbreviations import (
     Buff,
@@ -32,6 +31,7 @@ from vkdispatch.codegen.abbreviations import (
     v2,
     v3,
 )
+from vkdispatch.compiler.analyses.verify import verify
 from vkdispatch.shader.launch import variants
 
 from .running import need

@@ -11,7 +11,6 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.contents import usage
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.abbreviations import (
@@ -32,6 +31,7 @@ from vkdispatch.codegen.abbreviations import (
     uv4,
     v3,
 )
+from vkdispatch.compiler.analyses.contents import usage
 from vkdispatch.shader.launch.features import find_missing_operation
 
 from .running import Array, buffer_of, close, filled, host, need, same

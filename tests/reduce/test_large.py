@@ -12,7 +12,7 @@ import pytest
 import vkdispatch as vd
 from vkdispatch.arrays.maps.output import plain_output
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
-from vkdispatch.ir.variant import Variant
+from vkdispatch.compiler.ir.statements import Variant
 from vkdispatch.reduce import SubgroupAdd, SubgroupMax, mapped_io_index
 from vkdispatch.reduce.kernels import make_stage_kernel
 from vkdispatch.reduce.layouts import Plan, find_shape

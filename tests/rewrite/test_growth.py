@@ -12,8 +12,8 @@ import pytest
 
 import vkdispatch as vd
 from vkdispatch.codegen.trace.recording import Recorder
-from vkdispatch.glsl.writer import write_kernel
-from vkdispatch.ir.location import Loc
+from vkdispatch.compiler.glsl.writer import write_kernel
+from vkdispatch.compiler.ir.location import Loc
 
 HEAD = """
 import vkdispatch.codegen as vc

@@ -12,8 +12,8 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch_native as native
-from vkdispatch.analyses.verify import verify
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32, i32, u32, v2, v4
+from vkdispatch.compiler.analyses.verify import verify
 from vkdispatch.rewrite.functions import prepare_function
 
 

@@ -16,7 +16,7 @@ RunPython = Callable[..., subprocess.CompletedProcess[str]]
 
 HEAVY = ("dataclasses", "difflib", "hashlib", "numpy.typing", "pathlib", "platformdirs", "sysconfig", "uuid")
 SELDOM = (
-    "vkdispatch.interpreter",
+    "vkdispatch.compiler.interpreter",
     "vkdispatch.shader.raw.kernel",
     "vkdispatch.shader.map",
     "vkdispatch.cli",

@@ -11,7 +11,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.kernels import buffer, trace_kernel
 from vkdispatch.codegen.abbreviations import Buff, Const, Img2, Var, f32, i32, m4, u8, u32, u64, uv4
-from vkdispatch.ir.variant import Variant
+from vkdispatch.compiler.ir.statements import Variant
 from vkdispatch.shader.launch import variants
 
 _ROOM = 512 << 20

@@ -15,7 +15,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, i32, i64, u32, v2, v4
-from vkdispatch.ir import expressions as ex
+from vkdispatch.compiler.ir import expressions as ex
 
 
 def _buffer(values: Any, kind: Any = np.float32) -> vd.Buffer[Any]:

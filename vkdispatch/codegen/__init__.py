@@ -16,8 +16,6 @@ from math import pi as pi
 from math import tau as tau
 from types import ModuleType as _ModuleType
 
-from vkdispatch.analyses.layout import ArgumentLayout as ArgumentLayout
-from vkdispatch.analyses.layout import StructElement as StructElement
 from vkdispatch.base.other_names import IN_CODEGEN as _IN_CODEGEN
 from vkdispatch.base.other_names import make_getattr as _make_getattr
 from vkdispatch.codegen.abbreviations import *
@@ -49,7 +47,9 @@ from vkdispatch.codegen.objects.images import *
 from vkdispatch.codegen.objects.local_arrays import *
 from vkdispatch.codegen.objects.matrices import *
 from vkdispatch.codegen.variables import *
-from vkdispatch.ir import ShaderFlags as ShaderFlags
+from vkdispatch.compiler.analyses.contents import ArgumentLayout as ArgumentLayout
+from vkdispatch.compiler.analyses.contents import StructElement as StructElement
+from vkdispatch.compiler.ir import ShaderFlags as ShaderFlags
 
 # last: threads that import parts of the package at once wait for each other in one order
 from vkdispatch.codegen import random as random  # isort: skip

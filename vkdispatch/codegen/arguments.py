@@ -43,9 +43,9 @@ from vkdispatch.codegen.objects.images import ImageVariable, StorageImageVariabl
 from vkdispatch.codegen.objects.structures import ItemArray, StructureBuffer
 from vkdispatch.codegen.trace.recording import Recorder
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Argument, Expr, ImageBinding, Op
-from vkdispatch.ir.expressions import condition
-from vkdispatch.ir.location import here, located
+from vkdispatch.compiler.ir import Argument, Expr, ImageBinding, Op
+from vkdispatch.compiler.ir.expressions import condition
+from vkdispatch.compiler.ir.location import here, located
 
 __all__ = [
     "Buffer",

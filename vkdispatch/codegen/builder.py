@@ -5,9 +5,6 @@ from contextlib import contextmanager
 from itertools import count
 from typing import Any
 
-from vkdispatch.analyses.contents import check_scopes, contents, find_operations
-from vkdispatch.analyses.joint_flow import JointFlow, has_barriers, is_barrier
-from vkdispatch.analyses.layout import GROUP_COUNT
 from vkdispatch.base.dtype import DType, uvec3
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import replace
@@ -25,12 +22,13 @@ from vkdispatch.codegen.description import (
 )
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.trace.current import current, set_current
-from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.codegen.trace.operands import check_dtype
 from vkdispatch.codegen.trace.placeholders import check_printed, refuse_placeholders
 from vkdispatch.codegen.trace.recording import Recorder
-from vkdispatch.glsl.writer import statements_text
-from vkdispatch.ir import (
+from vkdispatch.compiler.analyses.contents import GROUP_COUNT, check_scopes, contents, find_operations
+from vkdispatch.compiler.analyses.joint_flow import JointFlow, has_barriers, is_barrier
+from vkdispatch.compiler.glsl.writer import statements_text
+from vkdispatch.compiler.ir import (
     Argument,
     Comment,
     Kernel,
@@ -46,12 +44,10 @@ from vkdispatch.ir import (
     walk,
     without_asserts,
 )
-from vkdispatch.ir.collection import pause_collection
-from vkdispatch.ir.location import here, located
-from vkdispatch.passes.float_atomics import is_comparison, replace_float_atomics
-from vkdispatch.passes.nesting import check_nesting
-from vkdispatch.passes.reads import settle_reads
-from vkdispatch.passes.unfold import unfold_conditionals
+from vkdispatch.compiler.ir.location import here, located, pause_collection, warn
+from vkdispatch.compiler.passes.lowering import is_comparison, replace_float_atomics, unfold_conditionals
+from vkdispatch.compiler.passes.nesting import check_nesting
+from vkdispatch.compiler.passes.reads import settle_reads
 
 __all__ = ["ShaderBuilder", "ShaderContext", "get_builder", "set_builder", "shader_context"]
 

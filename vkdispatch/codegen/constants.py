@@ -9,7 +9,7 @@ from typing import Any
 from vkdispatch.base.dtype import DType, from_numpy_dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir.location import located
 
 __all__ = ["ConstantArray"]
 

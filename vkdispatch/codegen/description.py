@@ -5,23 +5,23 @@ from enum import Enum, IntEnum
 from functools import lru_cache
 from typing import Any
 
-from vkdispatch.analyses.contents import resource_access
-from vkdispatch.analyses.layout import (
-    ArgumentLayout,
-    StructElement,
-    argument_layout,
-    resource_bindings,
-)
-from vkdispatch.analyses.packed_buffers import packed_buffers
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import UnsupportedError, explain_backend
 from vkdispatch.base.record import field, record, replace
 from vkdispatch.codegen.backends import CodeGenBackend, GLSLBackend
-from vkdispatch.glsl.writer import GlslText, write_kernel
-from vkdispatch.ir import ImageBinding, Kernel, Storage
-from vkdispatch.ir.location import Loc
-from vkdispatch.ir.variant import PLAIN, Variant
-from vkdispatch.passes.widen import widen
+from vkdispatch.compiler.analyses.contents import (
+    ArgumentLayout,
+    StructElement,
+    argument_layout,
+    packed_buffers,
+    resource_access,
+    resource_bindings,
+)
+from vkdispatch.compiler.glsl.writer import GlslText, write_kernel
+from vkdispatch.compiler.ir import ImageBinding, Kernel, Storage
+from vkdispatch.compiler.ir.location import Loc
+from vkdispatch.compiler.ir.statements import PLAIN, Variant
+from vkdispatch.compiler.passes.widen import widen
 
 __all__ = [
     "ArgType",

@@ -30,26 +30,16 @@ from vkdispatch.codegen.trace.components import (
     split_components,
 )
 from vkdispatch.codegen.trace.current import chosen_arithmetic, current, is_tracing
-from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.codegen.trace.operands import check_dtype, parse_stored_value
 from vkdispatch.codegen.trace.operators import Operators
 from vkdispatch.codegen.trace.placeholders import TEXT_IS_MADE_ONCE, add_placeholder
 from vkdispatch.codegen.trace.range_checks import check_conversion
-from vkdispatch.glsl.expressions import expression_text
-from vkdispatch.ir import (
-    Argument,
-    Expr,
-    Op,
-    RawText,
-    Register,
-    Storage,
-    is_part,
-    is_place,
-)
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.attributes import COMPONENTS, is_swizzle, unknown_attribute
-from vkdispatch.ir.location import here, located, within_library
-from vkdispatch.passes.messages import BRACES, FormatError, check_format
+from vkdispatch.compiler.glsl.expressions import expression_text
+from vkdispatch.compiler.ir import Argument, Expr, Op, RawText, Register, Storage, is_part, is_place
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located, warn, within_library
+from vkdispatch.compiler.ir.nodes import COMPONENTS, is_swizzle, unknown_attribute
+from vkdispatch.compiler.passes.diagnostics import BRACES, FormatError, check_format
 
 __all__ = ["BoundVariable", "ShaderVariable"]
 

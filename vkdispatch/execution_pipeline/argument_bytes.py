@@ -14,7 +14,7 @@ from vkdispatch.execution_pipeline.optimization import Moves
 
 # Programs with kernels in SPIR-V need not import the kernel language, which takes longest of all.
 if TYPE_CHECKING:
-    from vkdispatch.analyses.layout import ArgumentLayout
+    from vkdispatch.compiler.analyses.contents import ArgumentLayout
     from vkdispatch.execution_pipeline.diagnostics import Probe
 
 

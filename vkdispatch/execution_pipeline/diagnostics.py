@@ -19,9 +19,9 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
-from vkdispatch.ir.location import located
-from vkdispatch.passes import diagnostics as words
-from vkdispatch.passes.diagnostics import (
+from vkdispatch.compiler.ir.location import located
+from vkdispatch.compiler.passes import diagnostics as words
+from vkdispatch.compiler.passes.diagnostics import (
     AssertSite,
     AxesSite,
     BoundsSite,
@@ -30,8 +30,10 @@ from vkdispatch.passes.diagnostics import (
     PrintSite,
     Site,
     TexelSite,
+    message_text,
+    value_of_words,
+    word_count,
 )
-from vkdispatch.passes.messages import message_text, value_of_words, word_count
 
 _RING_VARIABLE = "VKDISPATCH_PRINT_BUFFER"
 _RING_BYTES = 1 << 20

@@ -3,9 +3,9 @@
 import threading
 import weakref
 
-from vkdispatch.analyses.layout import ArgumentLayout
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.ir import Kernel
+from vkdispatch.compiler.analyses.contents import ArgumentLayout
+from vkdispatch.compiler.ir import Kernel
 
 
 class KernelFacts:

@@ -9,7 +9,7 @@ from vkdispatch.base.handle import Handle
 from vkdispatch.base.record import record
 
 if TYPE_CHECKING:
-    from vkdispatch.analyses.layout import ArgumentLayout
+    from vkdispatch.compiler.analyses.contents import ArgumentLayout
 
 
 class Fusible(Protocol):

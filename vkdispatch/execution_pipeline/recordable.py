@@ -11,8 +11,8 @@ from vkdispatch.execution_pipeline.optimization import Fusible
 
 # Programs with kernels in SPIR-V need not import the kernel language, which takes longest of all.
 if TYPE_CHECKING:
-    from vkdispatch.analyses.layout import ArgumentLayout
     from vkdispatch.base.image import Sampler
+    from vkdispatch.compiler.analyses.contents import ArgumentLayout
 
 
 class Recorder(Protocol):

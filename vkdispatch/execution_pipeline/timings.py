@@ -6,18 +6,17 @@ from typing import Literal
 
 import numpy as np
 
-from vkdispatch.analyses.launch_values import Launch
-from vkdispatch.analyses.layout import ArgumentLayout, resource_bindings
-from vkdispatch.analyses.linear import Extent
-from vkdispatch.analyses.traffic import Known, Traffic, traffic
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint64
 from vkdispatch.base.host.packing import component_dtype
 from vkdispatch.base.record import record
 from vkdispatch.base.synchronization.timing import TimedCommand, TimedSubmit, Timing
+from vkdispatch.compiler.analyses.contents import ArgumentLayout, resource_bindings
+from vkdispatch.compiler.analyses.launch_values import Extent, Launch
+from vkdispatch.compiler.analyses.traffic import Known, Traffic, traffic
+from vkdispatch.compiler.ir import Kernel
 from vkdispatch.execution_pipeline import kernel_facts
 from vkdispatch.execution_pipeline.kernel_facts import KernelFacts
-from vkdispatch.ir import Kernel
 
 Kind = Literal[
     "kernel", "write buffer", "read buffer", "write image", "read image", "copy buffer", "copy image"

@@ -7,7 +7,7 @@ from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
 from vkdispatch.codegen.trace.current import current, is_tracing
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir.location import located
 from vkdispatch.rewrite.callees import choose_callee
 from vkdispatch.rewrite.state.signals import EndlessRecursionError
 from vkdispatch.rewrite.state.tracer import Tracer, last_place, require_tracer

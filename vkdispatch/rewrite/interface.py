@@ -4,7 +4,7 @@ from collections.abc import Callable
 from types import CellType
 from typing import Any, NamedTuple
 
-from vkdispatch.codegen.trace.kernel_warnings import warn
+from vkdispatch.compiler.ir.location import warn
 from vkdispatch.rewrite.branches.conditions import (
     and_,
     check_assert,

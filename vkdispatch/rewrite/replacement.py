@@ -10,7 +10,7 @@ from typing import Any
 from vkdispatch.base.record import record
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir.location import is_foreign
+from vkdispatch.compiler.ir.location import is_foreign
 from vkdispatch.rewrite import interface
 from vkdispatch.rewrite.branches.builtin_functions import REPLACED
 from vkdispatch.rewrite.calls.host_draws import is_host_draw

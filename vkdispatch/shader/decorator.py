@@ -7,12 +7,17 @@ from typing import TYPE_CHECKING, Any, cast
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, notebook_shell
-from vkdispatch.ir.location import is_foreign
+from vkdispatch.compiler.ir.location import is_foreign
+from vkdispatch.compiler.lints import (
+    check_barriers,
+    check_dimensions,
+    check_orientation,
+    check_streams,
+    check_sums,
+)
 from vkdispatch.rewrite.calls.kernel_result import check_result
 from vkdispatch.rewrite.functions import prepare_kernel
 from vkdispatch.shader.arguments.signature import Signature, find_origin, is_method, read_signature
-from vkdispatch.shader.launch.barriers import check_barriers
-from vkdispatch.shader.launch.orientation import check_dimensions, check_orientation
 from vkdispatch.shader.launch.size import (
     GroupSize,
     Size,
@@ -20,7 +25,6 @@ from vkdispatch.shader.launch.size import (
     is_instance_named,
     parse_local_size,
 )
-from vkdispatch.shader.launch.sums import check_streams, check_sums
 from vkdispatch.shader.method import KernelMethod
 from vkdispatch.shader.observation import Check, parse_check
 from vkdispatch.shader.pickling.references import find_home

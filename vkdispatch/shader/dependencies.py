@@ -24,7 +24,7 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 from vkdispatch.codegen.constants import watch_copies
-from vkdispatch.ir.location import is_foreign
+from vkdispatch.compiler.ir.location import is_foreign
 from vkdispatch.rewrite.syntax.bytecode import find_reads
 
 Guard = native.Guard

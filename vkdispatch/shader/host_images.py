@@ -11,10 +11,9 @@ from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.images.format import BorderColor, Filter, host_dtype
 from vkdispatch.base.images.mipmaps import mip_chain
 from vkdispatch.base.images.sampling import HostSampler, SamplerSettings
-from vkdispatch.interpreter.images import Sampling, Texels
-from vkdispatch.interpreter.memory import Cells
-from vkdispatch.interpreter.values import Array, value_shape
-from vkdispatch.ir import ImageBinding
+from vkdispatch.compiler.interpreter.images import Sampling, Texels
+from vkdispatch.compiler.interpreter.memory import Array, Cells, value_shape
+from vkdispatch.compiler.ir import ImageBinding
 from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.arguments.slots import ImageSlot
 from vkdispatch.shader.arguments.values import WrongBufferError, check_image

@@ -25,14 +25,13 @@ from vkdispatch.base.host.packing import component_dtype, from_bfloat16, pack, t
 from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.structures import Structure, as_structure, is_structure, leaves_of, strides_along
 from vkdispatch.codegen.description import ShaderDescription
+from vkdispatch.compiler.interpreter.execution import run_kernel
+from vkdispatch.compiler.interpreter.images import Texels
+from vkdispatch.compiler.interpreter.memory import Array, Cells, Coder, make_uniform, value_shape
+from vkdispatch.compiler.interpreter.program import Checks, Memory
+from vkdispatch.compiler.ir import Storage
+from vkdispatch.compiler.passes.diagnostics import parse_checks
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
-from vkdispatch.interpreter.images import Texels
-from vkdispatch.interpreter.memory import Cells, Coder
-from vkdispatch.interpreter.program import Checks, Memory
-from vkdispatch.interpreter.run import run_kernel
-from vkdispatch.interpreter.values import Array, make_uniform, value_shape
-from vkdispatch.ir import Storage
-from vkdispatch.passes.diagnostics import parse_checks
 from vkdispatch.shader.arguments.parameters import Parameter, describe, split_value
 from vkdispatch.shader.arguments.slots import BufferSlot, ImageSlot, ValueSlot
 from vkdispatch.shader.arguments.values import WrongBufferError, check_apart, parse_number, take_elements

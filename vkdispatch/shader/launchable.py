@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from vkdispatch.analyses.launch_values import find_shared_sizes, is_sized_by_calls
 from vkdispatch.base.array_arguments import replace_arrays, replace_foreign
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
 from vkdispatch.base.context import (
@@ -28,12 +27,13 @@ from vkdispatch.base.sharing.cuda import end_visits
 from vkdispatch.base.sharing.imports import refuse_write
 from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.trace.current import is_tracing
+from vkdispatch.compiler.analyses.launch_values import find_shared_sizes, is_sized_by_calls
+from vkdispatch.compiler.ir.statements import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.execution_pipeline.kernel_facts import KernelFacts, register_facts
 from vkdispatch.execution_pipeline.optimization import Fusion
 from vkdispatch.execution_pipeline.optimization import Launch as RecordedLaunch
-from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.shader.arguments.constants import add_constants, upload_constants
 from vkdispatch.shader.arguments.parameters import bind_values, read_constants, read_parameters, read_slots
 from vkdispatch.shader.arguments.slots import BufferSlot, ValueSlot

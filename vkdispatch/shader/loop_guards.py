@@ -15,12 +15,12 @@ from vkdispatch.base.kernel_errors import NOTES, Check, StandingTicket, journal_
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription
 from vkdispatch.codegen.backends import GLSLBackend
+from vkdispatch.compiler.ir import Declare, Expr, Kernel, Op, Register, Storage, Store, While
+from vkdispatch.compiler.ir.location import Loc, located
+from vkdispatch.compiler.ir.statements import PLAIN
+from vkdispatch.compiler.passes.builders import binary, less, read, uint
+from vkdispatch.compiler.passes.loop_limits import LimitedLoops, count_rounds, limit_loops
 from vkdispatch.execution_pipeline.kernel_facts import KernelFacts, register_facts
-from vkdispatch.ir import Declare, Expr, Kernel, Op, Register, Storage, Store, While
-from vkdispatch.ir.location import Loc, located
-from vkdispatch.ir.variant import PLAIN
-from vkdispatch.passes.builders import binary, less, read, uint
-from vkdispatch.passes.loop_limits import LimitedLoops, count_rounds, limit_loops
 from vkdispatch.shader.arguments.slots import BufferSlot, Slot, ValueSlot
 from vkdispatch.shader.launch.build import KernelSource, build_kernel
 from vkdispatch.shader.launch.launcher import GuardValues

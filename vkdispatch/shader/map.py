@@ -22,10 +22,10 @@ from vkdispatch.base.process.listing import Listed
 from vkdispatch.codegen.constants import watch_copies
 from vkdispatch.codegen.execution.invocation import without_invocation
 from vkdispatch.codegen.trace.current import has_flag, is_tracing, precise_math
+from vkdispatch.compiler.ir import Register, ShaderFlags
+from vkdispatch.compiler.ir.location import fixed_place, located
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.execution_pipeline.command_graph import pause_recording
-from vkdispatch.ir import Register, ShaderFlags
-from vkdispatch.ir.location import fixed_place, located
 from vkdispatch.rewrite.functions import prepare_function
 from vkdispatch.shader.arguments.annotations import check_elements, format_annotation, is_value
 from vkdispatch.shader.arguments.parameters import describe

@@ -12,7 +12,7 @@ from typing import Any
 from vkdispatch.base.errors import ArgumentTypeError, ComponentError, UsageError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.trace.current import is_tracing
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir.location import located
 from vkdispatch.shader.dependencies import Versions, find_functions, freeze
 from vkdispatch.shader.pickling.references import Home, Referenced, find_home
 from vkdispatch.shader.shader_function import ShaderFunction

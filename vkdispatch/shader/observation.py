@@ -8,13 +8,13 @@ from vkdispatch.base.dtype import uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription
+from vkdispatch.compiler.ir import Kernel, Storage
+from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.compiler.passes.bounds import keeps_workgroups
+from vkdispatch.compiler.passes.diagnostics import Checks, parse_checks
+from vkdispatch.compiler.passes.instrument import Instrumented, instrument
+from vkdispatch.compiler.passes.widen import widen
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
-from vkdispatch.ir import Kernel, Storage
-from vkdispatch.ir.variant import Variant
-from vkdispatch.passes.bounds import keeps_workgroups
-from vkdispatch.passes.diagnostics import Checks, parse_checks
-from vkdispatch.passes.instrument import Instrumented, instrument
-from vkdispatch.passes.widen import widen
 from vkdispatch.shader.arguments.parameters import read_slots
 from vkdispatch.shader.arguments.slots import BufferSlot, Slot, ValueSlot
 from vkdispatch.shader.arguments.values import CheckedCall

@@ -2,15 +2,15 @@
 
 from typing import Protocol
 
-from vkdispatch.analyses.contents import depends_on_workgroups
 from vkdispatch.base.context import Context
 from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderDescription
-from vkdispatch.ir import Kernel
-from vkdispatch.ir.variant import PLAIN, Variant
-from vkdispatch.passes.bounds import keeps_workgroups
-from vkdispatch.passes.diagnostics import Checks
-from vkdispatch.passes.widen import widen
+from vkdispatch.compiler.analyses.contents import depends_on_workgroups
+from vkdispatch.compiler.ir import Kernel
+from vkdispatch.compiler.ir.statements import PLAIN, Variant
+from vkdispatch.compiler.passes.bounds import keeps_workgroups
+from vkdispatch.compiler.passes.diagnostics import Checks
+from vkdispatch.compiler.passes.widen import widen
 from vkdispatch.shader.arguments.slots import Slot, ValueSlot
 from vkdispatch.shader.launch.build import KernelSource, build_kernel
 from vkdispatch.shader.launch.features import without_float_atomics

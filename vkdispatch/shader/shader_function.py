@@ -27,8 +27,8 @@ from vkdispatch.base.record import replace
 from vkdispatch.codegen import GLSLBackend, ShaderDescription, ShaderSource, get_shader_print_line_numbers
 from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.trace.current import is_tracing
+from vkdispatch.compiler.ir.statements import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
-from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.shader.arguments.parameters import bind_values, read_constants, read_parameters
 from vkdispatch.shader.arguments.values import check_values
 from vkdispatch.shader.dependencies import Dependencies, Guard, Snapshot, Versions, follows, warn_unnoticed

@@ -8,8 +8,8 @@ from vkdispatch.base.record import record
 from vkdispatch.codegen.annotations import Annotation
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, Kernel, Op, Register, Storage, expressions_of, nodes, walk
-from vkdispatch.passes.fusion.elementwise import definitions_of
+from vkdispatch.compiler.ir import Expr, Kernel, Op, Register, Storage, expressions_of, nodes, walk
+from vkdispatch.compiler.passes.elementwise import definitions_of
 from vkdispatch.rewrite.functions import prepare_kernel
 
 

@@ -18,7 +18,7 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.annotations import Annotation, buffer
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Kernel, Op, Register, expressions_of, nodes, walk
+from vkdispatch.compiler.ir import Kernel, Op, Register, expressions_of, nodes, walk
 from vkdispatch.rewrite.functions import prepare_kernel
 from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
 

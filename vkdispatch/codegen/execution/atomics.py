@@ -10,7 +10,6 @@ register.
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from vkdispatch.analyses.contents import stored_to
 from vkdispatch.base.dtype import (
     DType,
     float16,
@@ -28,10 +27,11 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, Op, SharedArray, Storage, is_constant, is_encoded, root_of
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
-from vkdispatch.passes.float_atomics import can_be_bits
+from vkdispatch.compiler.analyses.contents import stored_to
+from vkdispatch.compiler.ir import Expr, Op, SharedArray, Storage, is_constant, is_encoded, root_of
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located
+from vkdispatch.compiler.passes.lowering import can_be_bits
 
 __all__ = [
     "atomic_add",

@@ -25,10 +25,10 @@ from vkdispatch.codegen.functions.elementwise import Value, gives_value
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.recording import Recorder
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, If, RawStatement, Return
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
-from vkdispatch.ir.numbers import fits
+from vkdispatch.compiler.ir import Expr, If, RawStatement, Return
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.literals import fits
+from vkdispatch.compiler.ir.location import here, located
 
 __all__ = [
     "all",

@@ -9,9 +9,9 @@ from vkdispatch.base.dtype import DType, float16, float32, float64, uint32, uvec
 from vkdispatch.base.errors import UsageError
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Builtin, Expr, Op
-from vkdispatch.ir.expressions import literal
-from vkdispatch.ir.location import here, located, within_library
+from vkdispatch.compiler.ir import Builtin, Expr, Op
+from vkdispatch.compiler.ir.expressions import literal
+from vkdispatch.compiler.ir.location import here, located, within_library
 
 __all__ = [
     "global_invocation_id",

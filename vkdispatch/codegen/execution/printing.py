@@ -12,10 +12,10 @@ from vkdispatch.codegen.trace.components import split_components
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.placeholders import split_text, take_placeholders
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, Op, Print, RawText, ShaderFlags
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
-from vkdispatch.passes.messages import (
+from vkdispatch.compiler.ir import Expr, Op, Print, RawText, ShaderFlags
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located
+from vkdispatch.compiler.passes.diagnostics import (
     BRACES,
     FormatError,
     check_fields,

@@ -8,10 +8,10 @@ from vkdispatch.base.dtype import DType, bool_, int32, is_integer_dtype, is_scal
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.codegen.trace.range_checks import check_start
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, Op
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import located
-from vkdispatch.ir.numbers import fits
+from vkdispatch.compiler.ir import Expr, Op
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.literals import fits
+from vkdispatch.compiler.ir.location import located
 
 __all__ = ["range"]
 

@@ -17,9 +17,9 @@ from vkdispatch.codegen.objects.structures import StructureBuffer
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import check_dtype, parse_components
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir import Expr
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import located
 
 __all__ = [
     "constant_array",

@@ -32,9 +32,9 @@ from vkdispatch.codegen.functions.elementwise import Operand, Value
 from vkdispatch.codegen.trace.components import split_components
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Builtin, Expr, Op
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
+from vkdispatch.compiler.ir import Builtin, Expr, Op
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located
 
 __all__ = [
     "subgroup_add",

@@ -1,8 +1,8 @@
 """Barriers of workgroups and subgroups."""
 
 from vkdispatch.codegen.trace.current import current
-from vkdispatch.ir import Effect
-from vkdispatch.ir.location import here
+from vkdispatch.compiler.ir import Effect
+from vkdispatch.compiler.ir.location import here
 
 __all__ = [
     "barrier",

@@ -20,14 +20,14 @@ from vkdispatch.base.dtype import (
     uint32,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen import host_functions as host
 from vkdispatch.codegen.functions.elementwise import Operand, all_numbers, fold, gives_value, operands
 from vkdispatch.codegen.trace.division import float_remainder, floor_quotient, floor_remainder
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import located
-from vkdispatch.ir.own_functions import UMUL_HIGH
+from vkdispatch.compiler import host_functions as host
+from vkdispatch.compiler.ir import Expr
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import located
+from vkdispatch.compiler.ir.statements import UMUL_HIGH
 
 __all__ = [
     "copysign",

@@ -28,9 +28,9 @@ from vkdispatch.codegen.functions.elementwise import Operand, gives_value
 from vkdispatch.codegen.trace.components import split_components
 from vkdispatch.codegen.trace.operands import check_dtype
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir import Expr
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import located
 
 __all__ = [
     "bit_count",

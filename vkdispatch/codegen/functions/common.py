@@ -16,7 +16,6 @@ from vkdispatch.base.dtype import (
     uint32,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen import host_functions as host
 from vkdispatch.codegen.functions.elementwise import (
     Operand,
     all_integers,
@@ -31,9 +30,10 @@ from vkdispatch.codegen.functions.elementwise import (
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.range_checks import check_difference, check_limit
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Comment, Expr
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
+from vkdispatch.compiler import host_functions as host
+from vkdispatch.compiler.ir import Comment, Expr
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located
 
 __all__ = [
     "abs",

@@ -15,9 +15,9 @@ from vkdispatch.codegen.functions.elementwise import Operand
 from vkdispatch.codegen.trace.current import has_flag
 from vkdispatch.codegen.trace.operands import parse_components
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, Op, ShaderFlags
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
+from vkdispatch.compiler.ir import Expr, Op, ShaderFlags
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located
 
 __all__ = ["complex_from_euler_angle", "mult_complex", "to_complex"]
 

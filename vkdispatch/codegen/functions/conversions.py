@@ -9,9 +9,9 @@ from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.codegen.trace.operands import check_dtype, parse_components
 from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, Op, RawText
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
+from vkdispatch.compiler.ir import Expr, Op, RawText
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located
 
 __all__ = [
     "str_to_dtype",

@@ -9,9 +9,9 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.trace.current import has_flag
 from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, ShaderFlags
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir import Expr, ShaderFlags
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import located
 
 if TYPE_CHECKING:
     Number = float | np.number[Any] | np.bool_

@@ -27,9 +27,9 @@ from vkdispatch.codegen.functions.elementwise import (
     operands,
 )
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir import Expr
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import located
 
 __all__ = [
     "cross",

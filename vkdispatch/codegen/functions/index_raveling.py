@@ -7,9 +7,9 @@ from vkdispatch.base.dtype import DType, is_integer_dtype, is_scalar, is_vector,
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen.functions.elementwise import gives_value
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir import Expr
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import located
 
 __all__ = ["ravel_index", "unravel_index"]
 

@@ -21,9 +21,9 @@ from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.codegen.functions.bits import join_halves, split_halves
 from vkdispatch.codegen.functions.elementwise import Operand
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir import Expr
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import located
 
 __all__ = [
     "pack_double2x32",

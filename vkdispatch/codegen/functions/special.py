@@ -5,8 +5,8 @@ Their texts are in `glsl.mathematics`, by topic: those of sinpi and cospi beside
 
 from typing import Any
 
-from vkdispatch.codegen import host_functions as host
 from vkdispatch.codegen.functions.elementwise import Operand, binary, gives_value, unary
+from vkdispatch.compiler import host_functions as host
 
 __all__ = ["cbrt", "cospi", "erf", "erfc", "expm1", "gamma", "hypot", "lgamma", "log1p", "log10", "sinpi"]
 

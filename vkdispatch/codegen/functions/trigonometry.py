@@ -8,7 +8,6 @@ import math
 from typing import Any
 
 from vkdispatch.base.dtype import component_type, float64, is_scalar, is_vector, make_floating_dtype
-from vkdispatch.codegen import host_functions as host
 from vkdispatch.codegen.functions.elementwise import (
     Operand,
     UnaryFunction,
@@ -21,8 +20,9 @@ from vkdispatch.codegen.functions.elementwise import (
 )
 from vkdispatch.codegen.trace.current import has_flag
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import ShaderFlags
-from vkdispatch.ir import expressions as ex
+from vkdispatch.compiler import host_functions as host
+from vkdispatch.compiler.ir import ShaderFlags
+from vkdispatch.compiler.ir import expressions as ex
 
 __all__ = [
     "acos",

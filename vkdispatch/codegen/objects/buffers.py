@@ -18,13 +18,12 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.codegen.objects.indexing import flat_index
 from vkdispatch.codegen.trace.current import current
-from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.codegen.trace.operands import parse_index
 from vkdispatch.codegen.trace.range_checks import check_index
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
-from vkdispatch.ir import Builtin, Expr, Op, SharedArray, Storage, is_constant
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
+from vkdispatch.compiler.ir import Builtin, Expr, Op, SharedArray, Storage, is_constant
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located, warn
 
 __all__ = ["BufferVariable"]
 

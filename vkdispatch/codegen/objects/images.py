@@ -16,10 +16,10 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import parse_operand, parse_stored_value
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
-from vkdispatch.ir import Expr, ImageBinding, ImageStore, Op
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.attributes import COMPONENTS
-from vkdispatch.ir.location import here, located
+from vkdispatch.compiler.ir import Expr, ImageBinding, ImageStore, Op
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located
+from vkdispatch.compiler.ir.nodes import COMPONENTS
 
 __all__ = ["ImageVariable", "StorageImageVariable"]
 

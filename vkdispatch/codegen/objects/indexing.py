@@ -4,8 +4,8 @@ import math
 from collections.abc import Sequence
 
 from vkdispatch.base.dtype import int32, is_signed_dtype, uint32
-from vkdispatch.ir import Expr
-from vkdispatch.ir import expressions as ex
+from vkdispatch.compiler.ir import Expr
+from vkdispatch.compiler.ir import expressions as ex
 
 Entry = int | Expr
 

@@ -8,7 +8,7 @@ from vkdispatch.base.dtypes.composite import wrap_array
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.objects.structures import ItemArray, declare_arrays
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir.location import located
 
 __all__ = ["ItemArray", "LocalArray"]
 

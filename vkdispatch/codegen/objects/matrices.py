@@ -27,9 +27,9 @@ from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import parse_index, parse_stored_value
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, MatrixLoad, MatrixStore, Op
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
+from vkdispatch.compiler.ir import Expr, MatrixLoad, MatrixStore, Op
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located
 
 __all__ = ["CooperativeMatrix", "cooperative_matrix", "matrix_multiply_add"]
 

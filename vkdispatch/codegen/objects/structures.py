@@ -40,9 +40,9 @@ from vkdispatch.codegen.trace.assignment import assign
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import parse_index, parse_stored_value
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, Op, SharedArray, Storage, is_place
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
+from vkdispatch.compiler.ir import Expr, Op, SharedArray, Storage, is_place
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located
 
 _set = object.__setattr__
 # Where each field of memory lies: from the path to the field to the place, which is an array of the field's

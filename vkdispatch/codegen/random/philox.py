@@ -31,9 +31,9 @@ from vkdispatch.codegen.functions.arithmetic import umul_extended
 from vkdispatch.codegen.functions.conversions import to_dtype
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import located
-from vkdispatch.ir.own_functions import WRAPPED
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import located
+from vkdispatch.compiler.ir.statements import WRAPPED
 
 ROUNDS = 10
 _FACTORS_32 = (0xD2511F53, 0xCD9E8D57)

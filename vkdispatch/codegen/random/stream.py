@@ -23,8 +23,8 @@ from vkdispatch.codegen.random.distributions import normal_pair, scaled, uniform
 from vkdispatch.codegen.random.philox import own, philox4x32, product64, word
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Op, nodes
-from vkdispatch.ir.location import here, located
+from vkdispatch.compiler.ir import Op, nodes
+from vkdispatch.compiler.ir.location import here, located
 
 _UNIFORM = frozenset((Op.LITERAL, Op.ARGUMENT, Op.CONSTRUCT, Op.UNARY, Op.BINARY))
 _FLOATS = (float16, float32, float64)

@@ -4,10 +4,10 @@ from vkdispatch.base.dtype import bool_, component_type, is_array, is_integer_dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import GpuValue, parse_stored_value
-from vkdispatch.ir import Expr, Op, Storage, is_constant, is_place, root_of
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import located
-from vkdispatch.ir.nodes import is_same_place
+from vkdispatch.compiler.ir import Expr, Op, Storage, is_constant, is_place, root_of
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import located
+from vkdispatch.compiler.ir.nodes import is_same_place
 
 
 def assign(place: Expr, value: object) -> None:

@@ -3,7 +3,7 @@
 from typing import Literal
 
 from vkdispatch.base.record import field, record, replace
-from vkdispatch.ir import (
+from vkdispatch.compiler.ir import (
     Block,
     Break,
     Declare,
@@ -21,7 +21,7 @@ from vkdispatch.ir import (
     root_of,
     walk,
 )
-from vkdispatch.ir.location import Loc
+from vkdispatch.compiler.ir.location import Loc
 
 
 @record(eq=False, frozen=False)

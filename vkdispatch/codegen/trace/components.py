@@ -5,10 +5,10 @@ from typing import Any
 from vkdispatch.base.dtype import int32, is_complex, is_matrix, is_scalar, is_vector
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentValueError, ComponentError
 from vkdispatch.codegen.trace.operands import parse_index
-from vkdispatch.ir import Expr, Op
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.attributes import COMPONENTS
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir import Expr, Op
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import located
+from vkdispatch.compiler.ir.nodes import COMPONENTS
 
 
 def select_component(value: Expr, letter: str) -> Expr:

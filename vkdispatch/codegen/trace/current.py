@@ -7,10 +7,9 @@ from typing import Any, Protocol
 
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import UsageError
-from vkdispatch.codegen.trace.kernel_warnings import collect_warnings
 from vkdispatch.codegen.trace.recording import Recorder
-from vkdispatch.ir import Expr, ShaderFlags
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir import Expr, ShaderFlags
+from vkdispatch.compiler.ir.location import collect_warnings, located
 
 
 class Arithmetic(Protocol):

@@ -4,15 +4,15 @@ import math
 import operator
 from typing import Any
 
-from vkdispatch.analyses.launch_values import may_size
 from vkdispatch.base.dtype import DType, float32, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.structures import leaf_type
 from vkdispatch.codegen.trace.operands import GpuValue
 from vkdispatch.codegen.trace.placeholders import refuse_placeholders
-from vkdispatch.ir import Argument, Expr, ImageBinding, SharedArray, Storage, nodes
-from vkdispatch.ir.location import located
-from vkdispatch.ir.names import legal_name
+from vkdispatch.compiler.analyses.launch_values import may_size
+from vkdispatch.compiler.ir import Argument, Expr, ImageBinding, SharedArray, Storage, nodes
+from vkdispatch.compiler.ir.location import located
+from vkdispatch.compiler.ir.names import legal_name
 
 
 class Declarations:

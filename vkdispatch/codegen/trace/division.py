@@ -14,11 +14,11 @@ from vkdispatch.base.dtype import (
     uint32,
 )
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.ir import Expr, Op
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import located
-from vkdispatch.ir.numbers import rounded
-from vkdispatch.ir.own_functions import DOUBLE_REMAINDER, FLOAT_REMAINDER
+from vkdispatch.compiler.ir import Expr, Op
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.literals import rounded
+from vkdispatch.compiler.ir.location import located
+from vkdispatch.compiler.ir.statements import DOUBLE_REMAINDER, FLOAT_REMAINDER
 
 
 def floor_quotient(a: ex.Operand, b: ex.Operand) -> Expr:

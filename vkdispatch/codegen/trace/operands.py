@@ -18,9 +18,9 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.structures import is_structure
-from vkdispatch.ir import Expr
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir import Expr
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import located
 
 
 class GpuValue:

@@ -22,9 +22,9 @@ from vkdispatch.codegen.trace.range_checks import (
     check_quotient,
     check_remainder,
 )
-from vkdispatch.ir import Expr, ShaderFlags
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
+from vkdispatch.compiler.ir import Expr, ShaderFlags
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located
 
 _Rule = Callable[[ex.Operand, ex.Operand], Expr]
 

@@ -4,9 +4,8 @@ import re
 
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.trace.kernel_warnings import warn_once_each
-from vkdispatch.ir import Expr
-from vkdispatch.ir.location import Loc, here, located
+from vkdispatch.compiler.ir import Expr
+from vkdispatch.compiler.ir.location import Loc, here, located, warn_once_each
 
 TEXT_IS_MADE_ONCE = "print and str run once, while the kernel is traced; vc.print shows values on the device"
 # Text can hold no value, so it holds the number of the placeholder and a description between marks, which are

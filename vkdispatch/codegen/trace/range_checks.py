@@ -11,7 +11,6 @@ from vkdispatch.base.dtype import (
     uint16,
 )
 from vkdispatch.codegen.trace.current import current, is_tracing
-from vkdispatch.codegen.trace.kernel_warnings import warn
 from vkdispatch.codegen.trace.unsigned import (
     LINEAR,
     MOST,
@@ -20,10 +19,10 @@ from vkdispatch.codegen.trace.unsigned import (
     is_unsigned,
     is_whole_id,
 )
-from vkdispatch.ir import Expr, Op, Register, Storage
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import within_library
-from vkdispatch.ir.numbers import MIRRORED, bounds, known_outcome, wider_type
+from vkdispatch.compiler.ir import Expr, Op, Register, Storage
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.literals import MIRRORED, bounds, known_outcome, wider_type
+from vkdispatch.compiler.ir.location import warn, within_library
 
 # Operations whose value is negative, or wraps around, where one of their operands does.
 _PASSED_ON = frozenset((Op.COMPONENT, Op.SWIZZLE, Op.INDEX, Op.CONSTRUCT, Op.SELECT))

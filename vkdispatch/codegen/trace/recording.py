@@ -8,9 +8,8 @@ from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.trace.blocks import Frame, close_block
 from vkdispatch.codegen.trace.declarations import Declarations
-from vkdispatch.codegen.trace.kernel_warnings import Warned, show_warnings, warn
 from vkdispatch.codegen.trace.placeholders import Placeholder
-from vkdispatch.ir import (
+from vkdispatch.compiler.ir import (
     Argument,
     Block,
     Break,
@@ -32,9 +31,9 @@ from vkdispatch.ir import (
     nodes,
     root_of,
 )
-from vkdispatch.ir.expressions import construct, literal
-from vkdispatch.ir.location import Loc, here, located
-from vkdispatch.passes.reads import Copy, Whole, unread_copies, unused_updates
+from vkdispatch.compiler.ir.expressions import construct, literal
+from vkdispatch.compiler.ir.location import Loc, Warned, here, located, show_warnings, warn
+from vkdispatch.compiler.passes.reads import Copy, Whole, unread_copies, unused_updates
 
 _MEMORY = (Op.ELEMENT, Op.IMAGE_LOAD, Op.REGISTER)
 

@@ -4,8 +4,8 @@ import math
 
 from vkdispatch.base.dtype import component_type, is_integer_dtype, is_scalar, is_signed_dtype
 from vkdispatch.codegen.trace.current import current, is_tracing
-from vkdispatch.ir import Builtin, Expr, Op, Register
-from vkdispatch.ir.numbers import bounds
+from vkdispatch.compiler.ir import Builtin, Expr, Op, Register
+from vkdispatch.compiler.ir.literals import bounds
 
 # Expressions are looked through this far.
 MOST = 64

@@ -5,6 +5,7 @@ from typing import Any
 
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.record import replace
+from vkdispatch.compiler.ir.location import fixed_place
 from vkdispatch.fft.arguments.types import ensure_supported_complex_precision, require_no_type
 from vkdispatch.fft.convolve.long import LongConvolution, make_plain_copy, multiply_by_conjugate
 from vkdispatch.fft.convolve.plans import Convolution, plan_convolution, plan_inverse, remove_outer_axes
@@ -17,7 +18,6 @@ from vkdispatch.fft.plan.transforms import device_limits
 from vkdispatch.fft.trace.line_kernel import buffer_of
 from vkdispatch.fft.trace.ops import tracing_for
 from vkdispatch.fft.trace.registers import FFTRegisters
-from vkdispatch.ir.location import fixed_place
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 

@@ -8,6 +8,7 @@ from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.compiler.ir.location import fixed_place
 from vkdispatch.fft.many.planes import PlaneSteps
 from vkdispatch.fft.plan.indices import hold
 from vkdispatch.fft.plan.memory import SharedLayout, count_allocated, plan_layout
@@ -15,7 +16,6 @@ from vkdispatch.fft.plan.planes import PlanePlan, plan_planes
 from vkdispatch.fft.plan.stages import Split
 from vkdispatch.fft.plan.transforms import device_limits
 from vkdispatch.fft.trace.words import cast
-from vkdispatch.ir.location import fixed_place
 from vkdispatch.shader.shader_function import ShaderFunction
 
 

@@ -5,6 +5,7 @@ import math
 from typing import Any
 
 from vkdispatch.arrays.facts import device_facts
+from vkdispatch.compiler.ir.location import fixed_place
 from vkdispatch.fft.line.context import fft_context, trace_for_maps
 from vkdispatch.fft.line.real import make_real_kernel
 from vkdispatch.fft.line.staged import make_staged_kernel
@@ -18,7 +19,6 @@ from vkdispatch.fft.plan.planes import plan_planes
 from vkdispatch.fft.plan.real import plan_real
 from vkdispatch.fft.plan.transforms import Transform, device_limits
 from vkdispatch.fft.trace.ops import tracing_for
-from vkdispatch.ir.location import fixed_place
 from vkdispatch.shader.shader_function import ShaderFunction
 
 

@@ -11,6 +11,8 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.codegen.execution.invocation import without_invocation
 from vkdispatch.codegen.trace.current import current
+from vkdispatch.compiler.ir import RawStatement, Statement, expressions_in, walk
+from vkdispatch.compiler.ir.location import located
 from vkdispatch.fft.arguments.types import require_complex
 from vkdispatch.fft.plan.indices import add, multiply
 from vkdispatch.fft.trace.ops import (
@@ -22,8 +24,6 @@ from vkdispatch.fft.trace.ops import (
     tracing_for,
 )
 from vkdispatch.fft.trace.words import annotation_of, unwrap
-from vkdispatch.ir import RawStatement, Statement, expressions_in, walk
-from vkdispatch.ir.location import located
 from vkdispatch.shader.map import MappingFunction
 
 _INSTEAD = "the map is told its place by op.io_index, with op = vd.fft.read_op() or vd.fft.write_op()"

@@ -12,10 +12,10 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, component_type, int32, is_complex, is_scalar, uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.compiler.ir import Expr
+from vkdispatch.compiler.ir.location import located
 from vkdispatch.fft.plan.indices import add, multiply
 from vkdispatch.fft.trace.words import cast
-from vkdispatch.ir import Expr
-from vkdispatch.ir.location import located
 
 # The layout of a buffer: that of the shape, that without the axes before the line, the reals or the half
 # spectrum of an RFFTBuffer, or the order in which invocations read.

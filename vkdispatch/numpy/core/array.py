@@ -951,7 +951,7 @@ def parse_operand(value: Any, name: str = "x") -> Any:
         raise ArgumentTypeError(f"{name}: expected an Array or a number, got {describe(value)}; {CONVERT}")
     if hasattr(value, "var_type"):
         # imported here: programs without kernels need no place in their source
-        from vkdispatch.ir.location import located
+        from vkdispatch.compiler.ir.location import located
 
         raise located(
             ArgumentTypeError,

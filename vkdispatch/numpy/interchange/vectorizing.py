@@ -14,8 +14,8 @@ from vkdispatch.base.dtype import compute_type, is_complex, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.codegen.trace.current import compute_by, is_tracing, precise_math
 from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
-from vkdispatch.ir import Expr, Op
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir import Expr, Op
+from vkdispatch.compiler.ir.location import located
 from vkdispatch.numpy.core.application import broadcast_shapes, describe_operand, make_values, number_as
 from vkdispatch.numpy.core.array import array_of, bound_integer, describe, parse_operand, value_of
 from vkdispatch.numpy.core.conversion import asarray

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.contents import depends_on_workgroups
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, compute_type, int32
 from vkdispatch.base.errors import VkDispatchError
@@ -23,6 +22,7 @@ from vkdispatch.codegen.arguments import Buffer as BufferAnnotation
 from vkdispatch.codegen.arguments import Constant
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.compiler.analyses.contents import depends_on_workgroups
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.orders.arguments.argument import Parameter
 from vkdispatch.orders.arguments.grid import Counts, Grid

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from vkdispatch.base.dtype import bool_
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.trace.recording import Recorder
-from vkdispatch.ir import (
+from vkdispatch.compiler.ir import (
     Break,
     Declare,
     If,
@@ -21,8 +21,8 @@ from vkdispatch.ir import (
     nodes,
     walk,
 )
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here
 from vkdispatch.rewrite.state.values import find_registers
 
 

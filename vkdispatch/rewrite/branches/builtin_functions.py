@@ -14,9 +14,9 @@ from vkdispatch.codegen.functions import arithmetic, common, elementwise, specia
 from vkdispatch.codegen.trace.current import chosen_arithmetic
 from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir import Expr
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import located
 from vkdispatch.rewrite.branches.conditions import and_, make_condition, make_thunk, or_
 from vkdispatch.rewrite.state.values import is_gpu
 

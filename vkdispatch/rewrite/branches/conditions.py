@@ -12,10 +12,10 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.execution.ranges import GpuRange
 from vkdispatch.codegen.trace.placeholders import take_placeholders
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Assert, Expr, Op
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
-from vkdispatch.passes.reads import acts
+from vkdispatch.compiler.ir import Assert, Expr, Op
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located
+from vkdispatch.compiler.passes.reads import acts
 from vkdispatch.rewrite.branches.blocks import inline_last_values
 from vkdispatch.rewrite.branches.joins import join_kinds, join_values, join_variables
 from vkdispatch.rewrite.branches.paths import Path, emit_if, record_path, take_path

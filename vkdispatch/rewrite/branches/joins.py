@@ -5,8 +5,8 @@ from typing import Any
 
 from vkdispatch.codegen.objects.structures import StructureValue
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Store, root_of, walk
-from vkdispatch.ir.location import here
+from vkdispatch.compiler.ir import Store, root_of, walk
+from vkdispatch.compiler.ir.location import here
 from vkdispatch.rewrite.branches.paths import Path, declare_register, make_register
 from vkdispatch.rewrite.state.tracer import Tracer
 from vkdispatch.rewrite.state.values import (

@@ -5,17 +5,10 @@ from typing import Any
 
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import field, record
-from vkdispatch.ir import (
-    Declare,
-    Expr,
-    If,
-    Op,
-    Register,
-    Statement,
-)
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here
-from vkdispatch.passes.reads import acts
+from vkdispatch.compiler.ir import Declare, Expr, If, Op, Register, Statement
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here
+from vkdispatch.compiler.passes.reads import acts
 from vkdispatch.rewrite.branches.blocks import emit_all
 from vkdispatch.rewrite.state.tracer import Tracer
 from vkdispatch.rewrite.state.variables import State, write

@@ -9,9 +9,9 @@ from typing import Any
 from vkdispatch.base.errors import ArgumentTypeError, UnassignedError, UsageError
 from vkdispatch.codegen.objects.structures import ItemArray
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Break, Expr, Op, Return
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
+from vkdispatch.compiler.ir import Break, Expr, Op, Return
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located
 from vkdispatch.rewrite.branches.blocks import emit_all, emit_single_round, inline_last_values
 from vkdispatch.rewrite.branches.joins import join_variables
 from vkdispatch.rewrite.branches.paths import emit_if, record_path, take_path

@@ -5,7 +5,7 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from vkdispatch.codegen.trace.kernel_warnings import warn
+from vkdispatch.compiler.ir.location import warn
 
 # Modules of the classes whose methods are functions such as random.random and np.random.rand.
 _GENERATORS = frozenset(("random", "numpy.random.mtrand", "numpy.random._generator"))

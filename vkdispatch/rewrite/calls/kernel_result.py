@@ -7,8 +7,8 @@ from typing import Any
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir.location import Loc, located
-from vkdispatch.passes.reads import acts
+from vkdispatch.compiler.ir.location import Loc, located
+from vkdispatch.compiler.passes.reads import acts
 from vkdispatch.rewrite.state.values import describe
 
 

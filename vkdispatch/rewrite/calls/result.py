@@ -7,9 +7,9 @@ from vkdispatch.base.dtype import bool_
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.trace.recording import Recorder
-from vkdispatch.ir import Break, Expr, If
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
+from vkdispatch.compiler.ir import Break, Expr, If
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located
 from vkdispatch.rewrite.branches.joins import join_kinds
 from vkdispatch.rewrite.branches.paths import declare_register, make_register
 from vkdispatch.rewrite.state.tracer import Retry, Tracer

@@ -14,7 +14,7 @@ from vkdispatch.base.dtype import (
     is_scalar,
 )
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import (
+from vkdispatch.compiler.ir import (
     Argument,
     Assert,
     Comment,
@@ -37,8 +37,8 @@ from vkdispatch.ir import (
     blocks_of,
     expressions_of,
 )
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.numbers import bounds, rounded
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.literals import bounds, rounded
 from vkdispatch.rewrite.state.values import PythonNumber, as_expr, is_gpu
 
 Start = tuple[object, DType]

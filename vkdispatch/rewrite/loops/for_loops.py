@@ -7,9 +7,9 @@ from typing import Any
 from vkdispatch.base.dtype import bool_
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen.execution.ranges import GpuRange, find_ends
-from vkdispatch.ir import Break, Expr, If, Op, While
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
+from vkdispatch.compiler.ir import Break, Expr, If, Op, While
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located
 from vkdispatch.rewrite.branches.blocks import emit_single_round
 from vkdispatch.rewrite.loops.loop import Block, Loop
 from vkdispatch.rewrite.loops.python_ranges import record_python_range

@@ -12,9 +12,9 @@ from typing import Any, Protocol
 from vkdispatch.base.dtype import bool_, int32
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
 from vkdispatch.base.record import record
-from vkdispatch.ir import Break, Continue, Expr
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
+from vkdispatch.compiler.ir import Break, Continue, Expr
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located
 from vkdispatch.rewrite.branches.blocks import inline_last_values
 from vkdispatch.rewrite.branches.joins import unlock_components
 from vkdispatch.rewrite.state.signals import RECORDED, Entry

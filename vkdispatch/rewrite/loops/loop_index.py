@@ -26,11 +26,10 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.trace.current import current
-from vkdispatch.codegen.trace.kernel_warnings import without_warnings
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
-from vkdispatch.ir import Expr, ShaderFlags
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir import Expr, ShaderFlags
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import located, without_warnings
 from vkdispatch.rewrite.loops.spans import COMBINATIONS, COMPARISONS, Span, compare_spans, make_fraction
 from vkdispatch.rewrite.state.tracer import Retry, find_tracer
 from vkdispatch.rewrite.state.values import LocalValue, PythonNumber

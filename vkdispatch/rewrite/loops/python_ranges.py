@@ -14,8 +14,8 @@ from typing import Any
 from vkdispatch.base.dtype import int32
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
-from vkdispatch.ir import Register, Statement
-from vkdispatch.ir import expressions as ex
+from vkdispatch.compiler.ir import Register, Statement
+from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.rewrite.loops.comparison import Comparison
 from vkdispatch.rewrite.loops.loop import Loop
 from vkdispatch.rewrite.loops.loop_index import make_loop_index

@@ -5,8 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from vkdispatch.base.errors import UsageError
-from vkdispatch.codegen.trace.kernel_warnings import warn
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir.location import located, warn
 from vkdispatch.rewrite.loops.loop import Loop
 from vkdispatch.rewrite.state.signals import Entry
 from vkdispatch.rewrite.state.tracer import Retry

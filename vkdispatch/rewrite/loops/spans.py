@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from vkdispatch.base.dtype import DType, float16, float32, float64, int32, is_integer_dtype, is_signed_dtype
 from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
-from vkdispatch.ir import Expr, Op
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here
+from vkdispatch.compiler.ir import Expr, Op
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here
 
 if TYPE_CHECKING:
     from fractions import Fraction

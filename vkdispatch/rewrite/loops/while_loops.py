@@ -5,10 +5,10 @@ from typing import Any
 
 from vkdispatch.base.dtype import bool_
 from vkdispatch.base.errors import UsageError
-from vkdispatch.ir import Break, If, Return, Statement, While, walk
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import here, located
-from vkdispatch.passes.reads import acts
+from vkdispatch.compiler.ir import Break, If, Return, Statement, While, walk
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located
+from vkdispatch.compiler.passes.reads import acts
 from vkdispatch.rewrite.loops.loop import Block, Loop
 from vkdispatch.rewrite.loops.rounds import RoundCounter, run_round
 from vkdispatch.rewrite.state.signals import BREAK, CONTINUE, Entry, Signal

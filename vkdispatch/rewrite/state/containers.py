@@ -11,7 +11,7 @@ from vkdispatch.base.errors import UsageError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir.location import located
 from vkdispatch.rewrite.state.values import LocalValue, Unbound, are_same
 
 # Modules whose objects are not inspected.

@@ -11,8 +11,8 @@ from vkdispatch.base.record import field, record
 from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.codegen.trace.recording import Mark, Recorder
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.ir import Expr, Op, Register, is_part, is_place
-from vkdispatch.ir.location import Loc, here, is_foreign, located
+from vkdispatch.compiler.ir import Expr, Op, Register, is_part, is_place
+from vkdispatch.compiler.ir.location import Loc, here, is_foreign, located
 from vkdispatch.rewrite.state.containers import members_of
 from vkdispatch.rewrite.state.values import LocalValue, Unbound, is_gpu, is_local, is_steady
 from vkdispatch.rewrite.state.variables import LocalScope, State, capture, list_variables, read, write

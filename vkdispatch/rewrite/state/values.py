@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vkdispatch.analyses.contents import PURE
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -26,10 +25,11 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.objects.structures import StructureValue
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
-from vkdispatch.ir import Expr, Op, Register, nodes
-from vkdispatch.ir import expressions as ex
-from vkdispatch.ir.location import located
-from vkdispatch.ir.numbers import bounds, common_type, fits
+from vkdispatch.compiler.analyses.contents import PURE
+from vkdispatch.compiler.ir import Expr, Op, Register, nodes
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.literals import bounds, common_type, fits
+from vkdispatch.compiler.ir.location import located
 
 
 class LocalValue(ShaderVariable):

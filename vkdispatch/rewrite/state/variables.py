@@ -6,7 +6,7 @@ from typing import Any
 
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.record import field, record
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir.location import located
 from vkdispatch.rewrite.state.containers import (
     ATOMS,
     DEEPEST,

@@ -9,7 +9,7 @@ from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.base.host.packing import SCALAR_CODES, pack
 from vkdispatch.base.images.format import image_view_type, numeric_kind, select_format
 from vkdispatch.base.record import record
-from vkdispatch.ir import ImageBinding
+from vkdispatch.compiler.ir import ImageBinding
 
 # The launcher packs these scalars by itself; C++ has no half.
 _LAUNCHER_CODES = {kind: code for kind, code in SCALAR_CODES.items() if kind is not dtype.float16}

@@ -14,7 +14,7 @@ from vkdispatch.base.host.packing import pack, plain_scalar
 from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.record import record
 from vkdispatch.base.structures import is_structure
-from vkdispatch.codegen.trace.kernel_warnings import warn
+from vkdispatch.compiler.ir.location import warn
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.arguments.parameters import Parameter, describe, split_value

@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from vkdispatch.analyses.linear import Extent, Linear
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.record import record
+from vkdispatch.compiler.analyses.launch_values import Extent, Linear
+from vkdispatch.compiler.ir import Storage
+from vkdispatch.compiler.passes.elementwise import Part, is_kept_in_registers
 from vkdispatch.execution_pipeline.optimization import Launch
-from vkdispatch.ir import Storage
-from vkdispatch.passes.fusion.places import Part, is_kept_in_registers
 from vkdispatch.shader.fusion.fused_kernel import FusedKernel, fuse_parts, join_names
 from vkdispatch.shader.fusion.links import Key, Link, Use, make_link
 

@@ -5,13 +5,13 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.analyses.linear import Extent
 from vkdispatch.base.record import record
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
 from vkdispatch.codegen.backends import CodeGenBackend
-from vkdispatch.ir import Storage
-from vkdispatch.passes.fusion.fuse import fuse
-from vkdispatch.passes.fusion.places import Part
+from vkdispatch.compiler.analyses.launch_values import Extent
+from vkdispatch.compiler.ir import Storage
+from vkdispatch.compiler.passes.elementwise import Part
+from vkdispatch.compiler.passes.fuse import fuse
 from vkdispatch.shader.arguments.slots import make_zero
 
 _LONGEST_NAME = 80

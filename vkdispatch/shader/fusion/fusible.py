@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from vkdispatch.analyses.layout import ArgumentLayout
 from vkdispatch.base.record import record
 from vkdispatch.codegen import ShaderDescription
+from vkdispatch.compiler.analyses.contents import ArgumentLayout
 from vkdispatch.shader.arguments.slots import BufferSlot, ImageSlot, Slot
 from vkdispatch.shader.launch.size import Extent
 

@@ -6,17 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.analyses.index_space import Space
-from vkdispatch.analyses.linear import Extent, Linear
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import is_integer_dtype, is_scalar, is_vector, uvec3
 from vkdispatch.base.handle import Handle
 from vkdispatch.base.host.packing import component_dtype
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen import ShaderDescription
+from vkdispatch.compiler.analyses.launch_values import Extent, Linear
+from vkdispatch.compiler.analyses.traffic import Space
+from vkdispatch.compiler.ir import Argument, Storage
+from vkdispatch.compiler.passes.elementwise import Elementwise, decide_branches, elementwise, resolve_branches
 from vkdispatch.execution_pipeline.optimization import Launch
-from vkdispatch.ir import Argument, Storage
-from vkdispatch.passes.fusion.elementwise import Elementwise, decide_branches, elementwise, resolve_branches
 from vkdispatch.shader.fusion.fusible import FusibleKernel
 
 

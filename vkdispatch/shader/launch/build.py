@@ -15,11 +15,10 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription, ShaderSource
-from vkdispatch.ir import Kernel
-from vkdispatch.ir.collection import pause_collection
-from vkdispatch.ir.location import located
-from vkdispatch.ir.variant import INT64, Variant
-from vkdispatch.passes.nesting import DEEPEST, find_depth, flatten, is_flat
+from vkdispatch.compiler.ir import Kernel
+from vkdispatch.compiler.ir.location import located, pause_collection
+from vkdispatch.compiler.ir.statements import INT64, Variant
+from vkdispatch.compiler.passes.nesting import DEEPEST, find_depth, flatten, is_flat
 from vkdispatch.shader.arguments.slots import Slot
 from vkdispatch.shader.launch.features import without_float_atomics
 from vkdispatch.shader.launch.launcher import BuiltKernel, bind_kernel

@@ -8,8 +8,8 @@ from typing import Any
 from vkdispatch.base.buffer import renew_contents
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.errors import OutOfDeviceMemoryError, UsageError, VulkanError
+from vkdispatch.compiler.ir.statements import Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.ir.variant import Variant
 from vkdispatch.shader.arguments.slots import BufferSlot, ImageSlot, Slot
 from vkdispatch.shader.launch.launcher import BuiltKernel
 from vkdispatch.shader.launch.size import Extent, LaunchSize, is_incomplete

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vkdispatch.analyses.contents import Usage, remember
-from vkdispatch.analyses.joint_flow import is_barrier
 from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.dtype import DType, component_type, float16, is_cooperative, is_float_dtype
-from vkdispatch.glsl.extensions import EXTENDED_TYPES, has_bfloat16_matrices, subgroup_class
-from vkdispatch.ir import (
+from vkdispatch.compiler.analyses.contents import Usage, remember
+from vkdispatch.compiler.analyses.joint_flow import is_barrier
+from vkdispatch.compiler.glsl.emulation import EXTENDED_TYPES, has_bfloat16_matrices, subgroup_class
+from vkdispatch.compiler.ir import (
     Block,
     Declare,
     Effect,
@@ -25,7 +25,7 @@ from vkdispatch.ir import (
     root_of,
     walk,
 )
-from vkdispatch.passes.float_atomics import replace_float_atomics
+from vkdispatch.compiler.passes.lowering import replace_float_atomics
 
 _COMPUTE_STAGE = 0x20
 # Bits of VkSubgroupFeatureFlagBits.

@@ -4,7 +4,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from vkdispatch.analyses.layout import ArgumentLayout
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.compute_plan import ComputePlan
@@ -15,10 +14,11 @@ from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.codegen.description import Place
+from vkdispatch.compiler.analyses.contents import ArgumentLayout
+from vkdispatch.compiler.ir.statements import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Probe
 from vkdispatch.execution_pipeline.optimization import Fusible
-from vkdispatch.ir.variant import PLAIN, Variant
 from vkdispatch.shader.arguments.slots import MOST_NARROW, BufferSlot, ImageSlot, Slot, make_packer
 from vkdispatch.shader.arguments.values import CheckedCall
 from vkdispatch.shader.launch.size import Extent

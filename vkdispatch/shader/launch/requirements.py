@@ -2,8 +2,6 @@
 
 from collections.abc import Sequence
 
-from vkdispatch.analyses.contents import usage
-from vkdispatch.analyses.launch_values import sizes_of_shared
 from vkdispatch.base import dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.devices.information import DeviceInfo
@@ -11,12 +9,13 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 from vkdispatch.base.record import replace
 from vkdispatch.codegen import ShaderDescription
-from vkdispatch.codegen.trace.kernel_warnings import warn, warn_once_each
-from vkdispatch.glsl.emulation import can_emulate
-from vkdispatch.glsl.lanes import REPLACED, usage_by_lanes
-from vkdispatch.ir import ImageBinding, Kernel
-from vkdispatch.ir.variant import emulates
-from vkdispatch.passes.bounds import guard_effects, keeps_workgroups
+from vkdispatch.compiler.analyses.contents import usage
+from vkdispatch.compiler.analyses.launch_values import sizes_of_shared
+from vkdispatch.compiler.glsl.emulation import REPLACED, can_emulate, usage_by_lanes
+from vkdispatch.compiler.ir import ImageBinding, Kernel
+from vkdispatch.compiler.ir.location import warn, warn_once_each
+from vkdispatch.compiler.ir.statements import emulates
+from vkdispatch.compiler.passes.bounds import guard_effects, keeps_workgroups
 from vkdispatch.shader.launch.features import (
     find_missing_operation,
     find_tile_stores,

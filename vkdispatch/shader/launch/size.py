@@ -12,7 +12,7 @@ from typing import Any, SupportsIndex
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
 from vkdispatch.base.integers import as_int
 from vkdispatch.base.record import record
-from vkdispatch.ir.location import located
+from vkdispatch.compiler.ir.location import located
 
 Extent = tuple[int, int, int]
 # An `exec_size` or `workgroups`, and a `local_size`.
@@ -244,8 +244,3 @@ def parse_local_size(value: object) -> Extent | None:
 
 def _is_integer(value: object) -> bool:
     return as_int(value) is not None
-
-
-def is_one(size: object) -> bool:
-    """Whether a size is known to be of a single invocation, or workgroup."""
-    return isinstance(size, (int, tuple)) and size in (1, (1,), (1, 1), (1, 1, 1))

@@ -1,8 +1,8 @@
 """The state of a kernel in a context: what was built there, and how calls reach it."""
 
 from vkdispatch.codegen import ShaderSource
+from vkdispatch.compiler.ir.statements import Variant
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
-from vkdispatch.ir.variant import Variant
 from vkdispatch.shader.launch.fast_path import FastPath
 from vkdispatch.shader.launch.launcher import BuiltKernel, GuardValues
 from vkdispatch.shader.launch.size import Extent

@@ -3,8 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.analyses.contents import Usage, usage
-from vkdispatch.analyses.packed_buffers import packed_buffers, reaches_elements
 from vkdispatch.base.context import Context
 from vkdispatch.base.devices.information import DeviceInfo
 from vkdispatch.base.dtype import DType, component_type
@@ -12,11 +10,10 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process.environment import read_choices
 from vkdispatch.base.record import record, replace
-from vkdispatch.glsl.emulation import can_emulate
-from vkdispatch.glsl.extensions import subgroup_class
-from vkdispatch.glsl.lanes import REPLACED
-from vkdispatch.ir import Kernel
-from vkdispatch.ir.variant import (
+from vkdispatch.compiler.analyses.contents import Usage, packed_buffers, reaches_elements, usage
+from vkdispatch.compiler.glsl.emulation import REPLACED, can_emulate, subgroup_class
+from vkdispatch.compiler.ir import Kernel
+from vkdispatch.compiler.ir.statements import (
     FEATURE_OF,
     FLOAT16,
     INT16,
@@ -26,8 +23,7 @@ from vkdispatch.ir.variant import (
     STORAGE,
     Variant,
 )
-from vkdispatch.passes.blocks import BLOCK, can_block
-from vkdispatch.passes.coarsen import choose_elements
+from vkdispatch.compiler.passes.coarsen import BLOCK, can_block, choose_elements
 from vkdispatch.shader.arguments.slots import MOST_NARROW, BufferSlot, Slot
 from vkdispatch.shader.launch.features import SUBGROUP_BITS, without_float_atomics
 from vkdispatch.shader.launch.size import Extent

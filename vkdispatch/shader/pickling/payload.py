@@ -23,9 +23,9 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import Cooperative, LocalArray, Placed
 from vkdispatch.base.dtypes.composite import array_type, cooperative_type, placed_type
 from vkdispatch.base.process.unshared import Unshared
-from vkdispatch.ir import Kernel
-from vkdispatch.ir.nodes import Expr
-from vkdispatch.ir.traversal import expressions_of, postorder, walk
+from vkdispatch.compiler.ir import Kernel
+from vkdispatch.compiler.ir.nodes import Expr
+from vkdispatch.compiler.ir.traversal import expressions_of, postorder, walk
 from vkdispatch.shader.pickling.errors import UnpicklableError
 from vkdispatch.shader.pickling.sources import Sources, collect_sources, install_sources
 

@@ -13,7 +13,7 @@ from vkdispatch.base.record import record
 from vkdispatch.base.structures import FixedArray
 from vkdispatch.codegen import BindingType
 from vkdispatch.codegen.arguments import image_binding, is_image, leaf_fields
-from vkdispatch.ir import ImageBinding
+from vkdispatch.compiler.ir import ImageBinding
 
 Place = tuple[int, int]
 _WANTED = "Buff[...], Const[...], Var[...], Img2[...], a dataclass of dtypes, dict or a dictionary of dtypes"

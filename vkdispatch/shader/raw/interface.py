@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import vkdispatch.codegen as vc
-from vkdispatch.analyses.layout import ArgumentLayout, StructElement
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 from vkdispatch.base.spirv.interface import Interface, Resource
 from vkdispatch.codegen import ArgType, BindingType, ShaderArgumentInfo, ShaderSource
-from vkdispatch.ir.variant import PLAIN, Variant
+from vkdispatch.compiler.analyses.contents import ArgumentLayout, StructElement
+from vkdispatch.compiler.ir.statements import PLAIN, Variant
 from vkdispatch.shader.raw.arguments import Place, RawArgument
 from vkdispatch.shader.raw.blocks import (
     arrange_blocks,

@@ -9,7 +9,7 @@ from vkdispatch.base.errors import ArgumentValueError, DeviceLostError, ShaderBu
 from vkdispatch.base.spirv.interface import Interface
 from vkdispatch.base.spirv.reflection import rebind
 from vkdispatch.codegen import ShaderDescription, ShaderSource
-from vkdispatch.ir.variant import Variant
+from vkdispatch.compiler.ir.statements import Variant
 from vkdispatch.shader.arguments.slots import Slot
 from vkdispatch.shader.launch.launcher import BuiltKernel, bind_kernel
 from vkdispatch.shader.launch.requirements import check_local_size

@@ -1,0 +1,561 @@
+"""Contents of a kernel: its statements, accesses, types, scopes, and the layout of its arguments."""
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from vkdispatch.base.dtype import (
+    DType,
+    bfloat16,
+    component_type,
+    compute_type,
+    is_cooperative,
+    item_of,
+    scalar_layout,
+    uint64,
+    uvec2,
+    uvec3,
+)
+from vkdispatch.base.errors import ArgumentValueError, UsageError
+from vkdispatch.base.record import field, record
+from vkdispatch.base.structures import leaves_of
+from vkdispatch.compiler.ir import (
+    Argument,
+    Assert,
+    Block,
+    Builtin,
+    Declare,
+    Effect,
+    Expr,
+    For,
+    ImageBinding,
+    ImageStore,
+    Kernel,
+    MatrixLoad,
+    MatrixStore,
+    Op,
+    RawStatement,
+    RawText,
+    Register,
+    SharedArray,
+    Statement,
+    Storage,
+    Store,
+    Value,
+    While,
+    blocks_of,
+    evaluated,
+    expressions_in,
+    expressions_of,
+    is_encoded,
+    is_place,
+    root_of,
+    sort_operands_first,
+    walk,
+)
+from vkdispatch.compiler.ir import nodes as nodes
+from vkdispatch.compiler.ir.location import Loc, located
+from vkdispatch.compiler.ir.names import FreshNames
+from vkdispatch.compiler.ir.statements import INT16, PLAIN, SHORT_ARGUMENTS, STORAGE, Variant, emulates
+
+# ---- Contents of a kernel: its statements and expressions, accesses, types and scopes --------------------
+
+
+_RESOURCE_NAME = r"\b(?:buf|tex|img)(\d+)\b"
+# Operations whose value depends on their operands only.
+PURE = frozenset(
+    (
+        Op.LITERAL,
+        Op.ARGUMENT,
+        Op.BUILTIN,
+        Op.INDEX,
+        Op.COMPONENT,
+        Op.SWIZZLE,
+        Op.UNARY,
+        Op.BINARY,
+        Op.COMPARE,
+        Op.LOGICAL,
+        Op.SELECT,
+        Op.LENGTH,
+        Op.CALL,
+        Op.CONSTRUCT,
+        Op.IMAGE_SIZE,
+    )
+)
+
+
+_Fact = TypeVar("_Fact")
+
+
+def remember(find: Callable[[Kernel], _Fact]) -> Callable[[Kernel], _Fact]:
+    """Cache the result of a function of a kernel with the kernel. Callers must not change the result."""
+
+    @functools.wraps(find)
+    def known(kernel: Kernel) -> _Fact:
+        facts = kernel.facts
+        if find not in facts:
+            facts[find] = find(kernel)
+        fact: _Fact = facts[find]
+        return fact
+
+    return known
+
+
+@record
+class Contents:
+    """All statements of a kernel in program order, and its expressions, each object once.
+
+    `evaluated` are the expressions whose value is used, operands first; `places` are only stored to.
+    """
+
+    statements: tuple[Statement, ...]
+    evaluated: tuple[Expr, ...]
+    places: tuple[Expr, ...]
+
+    @property
+    def expressions(self) -> tuple[Expr, ...]:
+        """All expressions."""
+        return self.evaluated + self.places
+
+
+@remember
+def contents(kernel: Kernel) -> Contents:
+    """Take a kernel apart."""
+    statements = tuple(walk(kernel.body))
+    roots: list[Expr] = []
+    places: list[Expr] = []
+    for statement in statements:
+        if isinstance(statement, Store):
+            places.append(statement.place)
+        elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
+            places.append(statement.value)
+        elif isinstance(statement, MatrixLoad):
+            places.append(statement.matrix)
+        elif isinstance(statement, MatrixStore):
+            places.append(statement.place)
+        roots += evaluated(statement)
+    used = sort_operands_first(roots)
+    known = set(map(id, used))
+    return Contents(statements, tuple(used), tuple([e for e in nodes(places) if id(e) not in known]))
+
+
+@remember
+def _sort_by_operation(kernel: Kernel) -> dict[Op, list[Expr]]:
+    found: dict[Op, list[Expr]] = {}
+    for expr in contents(kernel).expressions:
+        found.setdefault(expr.op, []).append(expr)
+    return found
+
+
+def find_operations(kernel: Kernel, op: Op) -> Sequence[Expr]:
+    """Return the expressions of a kernel that are of one kind, operands first, places last."""
+    return _sort_by_operation(kernel).get(op, ())
+
+
+# ---- accesses ------------------------------------------------------------------------------------
+
+
+@record(eq=False, frozen=False)
+class Access:
+    """Indices of the resources that a kernel reads and writes."""
+
+    reads: set[int] = field(factory=set)
+    writes: set[int] = field(factory=set)
+
+
+@remember
+def resource_access(kernel: Kernel) -> Access:
+    """Return what a kernel reads and writes; resources that raw GLSL mentions count as both."""
+    access = Access(set(kernel.reads), set(kernel.writes))
+    found = contents(kernel)
+    for expr in found.evaluated:
+        if expr.op not in _READ_NOTHING:
+            _note_read(expr, access)
+    for statement in found.statements:
+        if isinstance(statement, Store):
+            _note_written(statement.place, access, also_read=statement.operator is not None)
+        elif isinstance(statement, ImageStore):
+            access.writes.add(statement.image.index)
+        elif isinstance(statement, MatrixStore):
+            _note_written(statement.place, access, also_read=False)
+        elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
+            _note_written(statement.value.args[0], access, also_read=True)
+        elif isinstance(statement, RawStatement):
+            named = mentioned(statement.text)
+            access.reads |= named
+            access.writes |= named
+    # Sampled images and constant arrays are never written, even if raw GLSL mentions them.
+    access.writes -= {r.index for r in kernel.resources if isinstance(r, ImageBinding) and not r.storage}
+    access.writes -= {r.index for r in kernel.resources if isinstance(r, Storage) and r.constant is not None}
+    return access
+
+
+def mentioned(text: str) -> set[int]:
+    """Return the positions of the resources that raw GLSL names."""
+    return {int(number) for number in re.findall(_RESOURCE_NAME, text)}
+
+
+# Most expressions. All others may read a resource, or their raw text may.
+_READ_NOTHING = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BUILTIN, Op.REGISTER, Op.BINARY, Op.CALL, Op.COMPARE))
+
+
+def _note_read(expr: Expr, access: Access) -> None:
+    # its size is no part of what a buffer or image holds
+    if isinstance(expr.value, (Storage, ImageBinding)) and expr.op not in (Op.LENGTH, Op.IMAGE_SIZE):
+        access.reads.add(expr.value.index)
+    elif isinstance(expr.value, RawText):
+        access.reads |= mentioned(expr.value.text)
+
+
+def _note_written(place: Expr, access: Access, *, also_read: bool) -> None:
+    root = root_of(place)
+    touched: set[int] = set()
+    if isinstance(root.value, Storage):
+        touched = {root.value.index}
+    elif isinstance(root.value, RawText):
+        touched = {node.value.index for node in nodes((root,)) if isinstance(node.value, Storage)}
+        touched |= mentioned(root.value.text)
+    access.writes |= touched
+    if also_read:
+        access.reads |= touched
+
+
+# ---- types and features --------------------------------------------------------------------------
+
+
+@record(eq=False, frozen=False)
+class Usage:
+    """Types, functions and features that a kernel uses; GLSL extensions follow from them.
+
+    Attributes
+    ----------
+    dtypes, stored
+        Types that it computes with, and types in its buffers.
+    subgroup_functions, subgroup_dtypes
+        Subgroup functions, and the scalar types that they exchange.
+    atomics
+        (GLSL function, type, whether in workgroup memory) of atomic operations.
+    addresses
+        Whether buffers are accessed by device address.
+    windows
+        Whether cooperative matrices are windows of larger matrices.
+    hints
+        Whether loops have hints for compilers.
+    """
+
+    dtypes: set[DType] = field(factory=set)
+    stored: set[DType] = field(factory=set)
+    subgroup_functions: set[str] = field(factory=set)
+    subgroup_dtypes: set[DType] = field(factory=set)
+    atomics: set[tuple[str, DType, bool]] = field(factory=set)
+    addresses: bool = False
+    windows: bool = False
+    hints: bool = False
+
+
+@remember
+def usage(kernel: Kernel) -> Usage:
+    """Collect what a kernel uses."""
+    found = Usage()
+    found.dtypes.update(member.dtype for member in kernel.arguments)
+    found.dtypes.update(array.dtype for array in kernel.shared)
+    for buffer in kernel.resources:
+        if isinstance(buffer, Storage):
+            found.stored.update(item_of(leaf) for _, leaf, _ in leaves_of(buffer.dtype))
+    found.dtypes.update(map(compute_type, found.stored))
+    for statement in contents(kernel).statements:
+        if isinstance(statement, Effect) and statement.function.startswith("subgroup"):
+            found.subgroup_functions.add(statement.function)
+        elif isinstance(statement, (MatrixLoad, MatrixStore)) and statement.window:
+            found.windows = True
+        elif (isinstance(statement, While) and statement.rolled) or (
+            isinstance(statement, For) and statement.unrolled
+        ):
+            found.hints = True
+    found.dtypes.update([expr.dtype for expr in contents(kernel).expressions])
+    for expr in find_operations(kernel, Op.SUBGROUP):
+        found.subgroup_functions.add(str(expr.value))
+        found.subgroup_dtypes.update(component_type(value.dtype) for value in (expr, *expr.args))
+    for expr in find_operations(kernel, Op.ATOMIC):
+        found.atomics.add((str(expr.value), expr.dtype, _is_shared(expr.args[0])))
+    for expr in find_operations(kernel, Op.BUILTIN):
+        if isinstance(expr.value, Builtin) and "SUBGROUP" in expr.value.name:
+            masked = expr.value.name.endswith("_MASK")
+            found.subgroup_functions.add("subgroupMask" if masked else "subgroupBuiltin")
+    return found
+
+
+_OF_WORKGROUPS = frozenset(
+    (
+        Builtin.LOCAL_INVOCATION_ID,
+        Builtin.LOCAL_INVOCATION_INDEX,
+        Builtin.WORKGROUP_ID,
+        Builtin.WORKGROUP_SIZE,
+        Builtin.NUM_WORKGROUPS,
+        Builtin.NUM_SUBGROUPS,
+        Builtin.SUBGROUP_ID,
+    )
+)
+
+
+@remember
+def depends_on_workgroups(kernel: Kernel) -> bool:
+    """Whether results may depend on the size of workgroups; with raw GLSL they may."""
+    if kernel.shared or kernel.exec_count is None:
+        return True
+    found = contents(kernel)
+    if any(isinstance(statement, (Effect, RawStatement)) for statement in found.statements):
+        return True
+    return any(
+        expr.op is Op.RAW
+        or is_cooperative(expr.dtype)
+        or (expr.op is Op.BUILTIN and expr.value in _OF_WORKGROUPS)
+        for expr in found.expressions
+    )
+
+
+def _is_shared(place: Expr) -> bool:
+    return isinstance(root_of(place).value, SharedArray)
+
+
+# ---- scopes --------------------------------------------------------------------------------------
+
+
+def check_scopes(kernel: Kernel) -> None:
+    """Raise RuntimeError if a register, argument or buffer is used where it does not exist."""
+    things = (*kernel.arguments, *kernel.resources, *kernel.shared)
+    _Scopes(set(map(id, things))).block(kernel.body)
+
+
+class _Scopes:
+    """The things that exist at a statement, and the expressions that use no others, by identity."""
+
+    def __init__(self, known: set[int]) -> None:
+        self._known = known
+        self._right: set[int] = set()
+
+    def block(self, block: Block, owner: Assert | None = None) -> None:
+        """Check a block, and the condition of its `owner`, which may use what the block declares."""
+        known = self._known
+        declared: list[int] = []
+        checked: list[int] = []
+        for statement in block:
+            if isinstance(statement, Declare):
+                self._check(expressions_of(statement), checked, statement)
+                register = id(statement.register)
+                if register not in known:
+                    declared.append(register)
+                    known.add(register)
+                continue
+            if isinstance(statement, Assert):
+                self.block(statement.body, statement)
+                continue
+            self._check(expressions_of(statement), checked, statement)
+            if isinstance(statement, ImageStore):
+                _check_known(statement.image, known, statement, None)
+            counter = id(statement.counter) if isinstance(statement, For) else None
+            if counter is not None:
+                known.add(counter)
+            for inner in blocks_of(statement):
+                self.block(inner)
+            if counter is not None:
+                known.discard(counter)
+        if owner is not None:
+            self._check((owner.condition,), checked, owner)
+        known.difference_update(declared)
+        self._right.difference_update(checked)
+
+    def _check(self, roots: Iterable[Expr], checked: list[int], statement: Statement) -> None:
+        """Check the expressions of a statement, and list those that had not been."""
+        known, right = self._known, self._right
+        stack = [root for root in roots if id(root) not in right]
+        while stack:
+            expr = stack.pop()
+            if id(expr) not in right:
+                right.add(id(expr))
+                checked.append(id(expr))
+                if expr.args:
+                    stack += expr.args
+                if expr.value is not None and id(expr.value) not in known:
+                    _check_known(expr.value, known, statement, expr.loc)
+
+
+# What most expressions hold.
+_WITHOUT_SCOPE = frozenset((str, int, float, bool, Builtin))
+
+
+def _check_known(thing: Value, known: set[int], statement: Statement, loc: Loc | None) -> None:
+    if type(thing) in _WITHOUT_SCOPE:
+        return
+    if isinstance(thing, Storage) and thing.whole is not None:
+        thing = thing.whole
+    if id(thing) not in known and isinstance(thing, (Register, Argument, Storage, SharedArray, ImageBinding)):
+        what = f"register {thing.name!r}" if isinstance(thing, Register) else repr(thing.name)
+        raise located(
+            UsageError,
+            f"{what} does not exist here: it was made in a block that has ended, or in another kernel",
+            statement.loc or loc,
+        )
+
+
+def stored_to(expr: Expr) -> bool:
+    """Whether an expression is a place inside a buffer or workgroup memory that holds the value as it is."""
+    root = root_of(expr)
+    return is_place(root) and isinstance(root.value, (Storage, SharedArray)) and not is_encoded(root)
+
+
+# ---- Buffers of elements that a device has no storage for: which of a kernel's they are ------------------
+
+
+def is_lacking(kind: DType, variant: Variant) -> bool:
+    """Whether a form of a kernel does without buffers of such elements."""
+    scalar = component_type(kind)
+    if STORAGE.get(scalar.item_size) in variant.lacks or (scalar is bfloat16 and INT16 in variant.lacks):
+        return True
+    return scalar.item_size == 2 and emulates(scalar, variant.lacks)
+
+
+def packed_buffers(kernel: Kernel, variant: Variant) -> frozenset[int]:
+    """Return which of a kernel's buffers are words in this form, by position among its resources."""
+    return frozenset(
+        resource.index
+        for resource in kernel.resources
+        if isinstance(resource, Storage)
+        and any(is_lacking(leaf, variant) for _, leaf, _ in leaves_of(resource.dtype))
+    )
+
+
+def reaches_elements(kernel: Kernel, buffers: frozenset[int]) -> bool:
+    """Whether a kernel accesses any of the buffers other than by loading and storing elements."""
+    for statement in contents(kernel).statements:
+        if isinstance(statement, RawStatement) and mentioned(statement.text) & buffers:
+            return True
+        if isinstance(statement, (MatrixLoad, MatrixStore)):
+            element = statement.source if isinstance(statement, MatrixLoad) else statement.place
+            if isinstance(element.value, Storage) and element.value.index in buffers:
+                return True
+    expressions = contents(kernel).expressions
+    return any(
+        isinstance(each.value, RawText) and mentioned(each.value.text) & buffers for each in expressions
+    )
+
+
+# ---- Layout of the argument block of a kernel, and bindings of its resources -----------------------------
+
+
+# Every device takes push constants of this size.
+PUSH_CONSTANT_BYTES = 128
+GROUP_COUNT = "group_count"
+
+
+@record(sealed=True)
+class StructElement:
+    """A member of the argument block: `count` values of type `dtype` at byte `offset`."""
+
+    name: str
+    dtype: DType
+    count: int = 1
+    offset: int = 0
+
+
+@record(sealed=True)
+class ArgumentLayout:
+    """The argument block of a kernel.
+
+    Attributes
+    ----------
+    members, size
+        The members, and the bytes of the block.
+    uniform
+        Whether it is a uniform block at binding 0 instead of push constants.
+    exec_offset, group_count_offset
+        Byte offsets of the execution limit and of the count of workgroups of a folded kernel (both uvec3), or
+        None.
+    addresses, lengths
+        Names of the members that hold a buffer's device address (uint64) and its size in bytes (uint64, or
+        uvec2 if buffers are bound), by position of the buffer among the resources.
+    halves
+        Members of 16 bits that are packed in words at the end of the block, with the number of the first half
+        of each.
+    """
+
+    members: tuple[StructElement, ...]
+    size: int
+    uniform: bool
+    exec_offset: int | None
+    group_count_offset: int | None
+    addresses: dict[int, str] = field(factory=dict)
+    lengths: dict[int, str] = field(factory=dict)
+    halves: dict[str, int] = field(factory=dict)
+
+    def offset_of(self, name: str) -> int:
+        """Byte offset of a member. Raises ValueError if there is none of that name."""
+        for member in self.members:
+            if member.name == name:
+                return member.offset
+        names = ", ".join(member.name for member in self.members)
+        raise ArgumentValueError(f"the argument block has no member {name!r}; it has: {names or 'none'}")
+
+
+def argument_layout(kernel: Kernel, variant: Variant = PLAIN) -> ArgumentLayout:
+    """Lay out a kernel's arguments: largest components first, so that no padding is needed."""
+    fields: list[tuple[str, DType]] = [(argument.name, argument.dtype) for argument in kernel.arguments]
+    names = FreshNames.of_arguments(kernel)
+    addresses: dict[int, str] = {}
+    lengths: dict[int, str] = {}
+    if variant.addressed:
+        addresses = {index: names.claim(f"buf{index}_address") for index in _buffers(kernel)}
+        lengths = {index: names.claim(f"buf{index}_bytes") for index in _find_measured(kernel)}
+        fields += [(name, uint64) for name in (*addresses.values(), *lengths.values())]
+    elif packed := packed_buffers(kernel, variant):
+        lengths = {
+            index: names.claim(f"buf{index}_bytes") for index in _find_measured(kernel) if index in packed
+        }
+        fields += [(name, uvec2) for name in lengths.values()]
+    # The folded form must bind like the plain one, so the larger of them decides.
+    total = sum(kind.item_size for _, kind in fields) + uvec3.item_size
+    if variant.folded:
+        fields.append((GROUP_COUNT, uvec3))
+    fields.sort(key=lambda item: -component_type(item[1]).item_size)
+    offsets, size = scalar_layout([(kind, 1) for _, kind in fields])
+    members = tuple(
+        StructElement(name, kind, 1, offset) for (name, kind), offset in zip(fields, offsets, strict=True)
+    )
+    by_name = {member.name: member.offset for member in members}
+    limit = None if kernel.exec_count is None else by_name[kernel.exec_count.name]
+    # a multiple of 4, as push constant ranges need
+    size = -(-size // 4) * 4
+    group_count = by_name[GROUP_COUNT] if variant.folded else None
+    uniform = total > PUSH_CONSTANT_BYTES
+    halves: dict[str, int] = {}
+    if SHORT_ARGUMENTS in variant.lacks:
+        small = [member for member in members if component_type(member.dtype).item_size == 2]
+        halves = {member.name: (member.offset - small[0].offset) // 2 for member in small}
+    return ArgumentLayout(members, size, uniform, limit, group_count, addresses, lengths, halves)
+
+
+def _buffers(kernel: Kernel) -> list[int]:
+    return [resource.index for resource in kernel.resources if isinstance(resource, Storage)]
+
+
+def _find_measured(kernel: Kernel) -> list[int]:
+    """Return the positions of the buffers whose length the kernel reads."""
+    found = {
+        expr.value.index
+        for expr in expressions_in(kernel.body)
+        if expr.op is Op.LENGTH and isinstance(expr.value, Storage)
+    }
+    return sorted(found)
+
+
+def resource_bindings(kernel: Kernel, layout: ArgumentLayout) -> dict[int, int]:
+    """Return the binding of each bound resource, by its position."""
+    first = 1 if layout.uniform else 0
+    # a view has the index of its buffer
+    bound = dict.fromkeys(
+        resource.index
+        for resource in kernel.resources
+        if isinstance(resource, ImageBinding) or resource.index not in layout.addresses
+    )
+    return {index: first + position for position, index in enumerate(bound)}

@@ -1,0 +1,409 @@
+"""Expressions: operations, their operands, and what these refer to: arguments, registers, buffers."""
+
+from enum import Enum, IntFlag, auto
+
+from vkdispatch.base.dtype import DType, bool_, float32, is_array, item_of, to_vector
+from vkdispatch.base.record import record
+from vkdispatch.compiler.ir.location import Loc
+
+# ---- Expressions -----------------------------------------------------------------------------------------
+#
+# Operations, their operands, and what these refer to: arguments, registers, buffers, images.
+#
+# Expressions are immutable and compare by identity. `analyses.naming.Numbering` finds structurally equal
+# ones.
+
+
+class ShaderFlags(IntFlag):
+    """Options of a kernel.
+
+    NO_SUBGROUP_OPS omits the GLSL extension lines, NO_PRINTF all prints, and NO_EXEC_BOUNDS the test that
+    makes invocations beyond the execution size do nothing. With PYTHON_DIVISION `//` and `%` follow Python
+    instead of GLSL, for floats too: quotients are rounded down, and remainders have the sign of the divisor.
+    PRECISE_MATH computes float32 mathematical functions to full float32 accuracy on any device, and rounds
+    each operation of floats as it is written.
+    """
+
+    NONE = 0
+    NO_SUBGROUP_OPS = 1
+    NO_PRINTF = 2
+    NO_EXEC_BOUNDS = 4
+    PYTHON_DIVISION = 8
+    PRECISE_MATH = 16
+
+
+class Op(Enum):
+    """Kinds of expressions. The comment says what `args` and `value` hold."""
+
+    # Members are keys of many dictionaries, and Enum's own hash is slow.
+    __hash__ = object.__hash__
+
+    LITERAL = auto()  # value: int, float or bool
+    ARGUMENT = auto()  # value: Argument, a member of the argument block
+    BUILTIN = auto()  # value: Builtin
+    REGISTER = auto()  # value: Register
+    ELEMENT = auto()  # value: Storage or SharedArray; args: (index,)
+    INDEX = auto()  # args: (vector, matrix or array, index)
+    COMPONENT = auto()  # value: one of "xyzw"; args: (vector or complex,)
+    SWIZZLE = auto()  # value: two to four of "xyzw"; args: (vector or scalar,)
+    UNARY = auto()  # value: "-", "~" or "!"; args: (operand,)
+    BINARY = auto()  # value: operator; args: (left, right)
+    COMPARE = auto()  # value: operator; args: (left, right)
+    LOGICAL = auto()  # value: "&&" or "||"; args: two or more, evaluated until the result is known
+    SELECT = auto()  # args: (condition, value if true, value if false); only the chosen value is evaluated
+    # value: Storage or SharedArray; how many elements it has (uint32, of Storage also uint64). Or the
+    # Register of a cooperative matrix: how many of its elements this invocation holds
+    LENGTH = auto()
+    CALL = auto()  # value: GLSL function without effects; args: its arguments
+    SUBGROUP = auto()  # value: GLSL subgroup function; args: its arguments
+    # value: GLSL function such as "atomicAdd"; args: (place, operands...); only as the value of a Declare
+    ATOMIC = auto()
+    CONSTRUCT = auto()  # args: what the dtype's constructor takes
+    SAMPLE = auto()  # value: ImageBinding; args: (coordinate, level of detail)
+    IMAGE_LOAD = auto()  # value: ImageBinding; args: (texel coordinate,) or (texel coordinate, mip level)
+    IMAGE_SIZE = auto()  # value: ImageBinding; args: (mip level,), or () for a storage image
+    RAW = auto()  # value: RawText; args: the expressions that its text mentions
+
+
+class Builtin(Enum):
+    """Values that the device provides to every invocation."""
+
+    __hash__ = object.__hash__
+
+    GLOBAL_INVOCATION_ID = auto()
+    LOCAL_INVOCATION_ID = auto()
+    LOCAL_INVOCATION_INDEX = auto()
+    WORKGROUP_ID = auto()
+    WORKGROUP_SIZE = auto()
+    NUM_WORKGROUPS = auto()
+    NUM_SUBGROUPS = auto()
+    SUBGROUP_ID = auto()
+    SUBGROUP_SIZE = auto()
+    SUBGROUP_INVOCATION_ID = auto()
+    SUBGROUP_EQ_MASK = auto()
+    SUBGROUP_GE_MASK = auto()
+    SUBGROUP_GT_MASK = auto()
+    SUBGROUP_LE_MASK = auto()
+    SUBGROUP_LT_MASK = auto()
+
+
+@record(eq=False)
+class Argument:
+    """A value that the host passes at each dispatch: a member of the argument block.
+
+    A `shape` (ivec4) is that of a buffer.
+    """
+
+    name: str
+    dtype: DType
+    shape: bool = False
+
+
+@record(eq=False)
+class Register:
+    """A variable of one invocation.
+
+    Attributes
+    ----------
+    name, dtype
+        Its name in the generated code, and its type.
+    counter
+        It counts the rounds of a For; the kernel may not assign to it.
+    fixed
+        The kernel may not assign to it after its declaration.
+    position
+        Its value is a position, however it is computed; see `passes.widen`.
+    precise
+        Every operation that computes its value rounds.
+    local
+        It holds the value of a Python local variable: `+=` makes a new value, and only components are
+        assigned to.
+    """
+
+    name: str
+    dtype: DType
+    counter: bool = False
+    fixed: bool = False
+    position: bool = False
+    precise: bool = False
+    local: bool = False
+
+
+@record(eq=False)
+class Storage:
+    """A storage buffer; `index` is its position among the bound resources.
+
+    `dtype` is the type of its elements in memory; expressions have its `compute_type`. `constant` is the
+    shape of a constant array, which is never written, and None for buffers that calls pass. A field of a
+    buffer of structures is a storage of its own: `whole` is the buffer, and `path` has the names that lead
+    to the field. Arrays on the way make its `dtype` an array, of which expressions only INDEX items. A
+    `view` declares the buffer of its index a second time.
+    """
+
+    index: int
+    dtype: DType
+    label: str
+    constant: tuple[int, ...] | None = None
+    whole: "Storage | None" = None
+    path: tuple[str, ...] = ()
+    view: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name in the generated code."""
+        return f"view{self.index}" if self.view else f"buf{self.index}"
+
+    @property
+    def element_size(self) -> int:
+        """Bytes from one element to the next."""
+        return (self.whole or self).dtype.item_size
+
+
+@record(eq=False)
+class SharedArray:
+    """An array of `size` elements in workgroup memory; `shape` has one to three axes.
+
+    An axis may be an integer made of the arguments of a call. Then `size` is None, and each call has a
+    `Variant` for its sizes.
+    """
+
+    name: str
+    dtype: DType
+    size: int | None
+    shape: "tuple[int | Expr, ...]" = ()
+
+
+@record(eq=False)
+class ImageBinding:
+    """A sampled or storage image; `index` is its position among the bound resources.
+
+    `dimensions` are 1 to 3, without the layer of an array. `dtype` is float32, int32 or uint32, or the type
+    of a texel of a storage image.
+    """
+
+    index: int
+    dimensions: int
+    label: str
+    dtype: DType = float32
+    storage: bool = False
+    arrayed: bool = False
+
+    @property
+    def name(self) -> str:
+        """Name in the generated code."""
+        return f"{'img' if self.storage else 'tex'}{self.index}"
+
+    @property
+    def coordinates(self) -> int:
+        """Number of coordinates of a texel."""
+        return self.dimensions + self.arrayed
+
+    @property
+    def texel(self) -> DType:
+        """Type of a texel in kernels."""
+        return self.dtype if self.storage else to_vector(self.dtype, 4)
+
+
+@record
+class RawText:
+    """GLSL text given by the user."""
+
+    text: str
+    settable: bool = False
+    register: bool = False
+    lexical_unit: bool = False
+
+
+Value = (
+    int
+    | float
+    | bool
+    | str
+    | Argument
+    | Builtin
+    | Register
+    | Storage
+    | SharedArray
+    | ImageBinding
+    | RawText
+    | None
+)
+
+
+@record(eq=False)
+class Expr:
+    """A value of type `dtype`.
+
+    It has an operation, operands, the payload that `Op` documents, and the place in Python that wrote it. An
+    ELEMENT indexed along several axes has (index, size) of each axis in `axes`; only bounds checks use these,
+    all else uses the flat index. A REGISTER that is `read` is a value that Python read, not a place. Another
+    place that is `read` is read again by each use of the variable that holds it.
+    """
+
+    op: Op
+    dtype: DType
+    args: tuple["Expr", ...] = ()
+    value: Value = None
+    loc: Loc | None = None
+    axes: tuple[tuple["Expr", "Expr"], ...] = ()
+    read: bool = False
+
+
+def is_place(expr: Expr) -> bool:
+    """Whether an expression can be stored to."""
+    if expr.op in (Op.INDEX, Op.COMPONENT):
+        return is_place(expr.args[0])
+    if expr.op is Op.RAW:
+        return isinstance(expr.value, RawText) and expr.value.settable
+    if expr.op is Op.REGISTER:
+        return isinstance(expr.value, Register) and not (expr.value.counter or expr.value.fixed)
+    return expr.op is Op.ELEMENT and not is_constant(expr)
+
+
+def is_constant(expr: Expr) -> bool:
+    """Whether an expression is an element of a constant array."""
+    return expr.op is Op.ELEMENT and isinstance(expr.value, Storage) and expr.value.constant is not None
+
+
+def root_of(place: Expr) -> Expr:
+    """Return the register, element or raw text that a place is part of."""
+    while place.op in (Op.INDEX, Op.COMPONENT):
+        place = place.args[0]
+    return place
+
+
+def is_part(expr: Expr) -> bool:
+    """Whether an expression is an element of an array, or a part or swizzle of one or of a register."""
+    root = expr
+    while root.op in (Op.INDEX, Op.COMPONENT, Op.SWIZZLE):
+        root = root.args[0]
+    return root.op is Op.ELEMENT or (root is not expr and is_place(root))
+
+
+def is_encoded(expr: Expr) -> bool:
+    """Whether an expression is an element whose type in memory differs from the type in kernels."""
+    element, _ = split_array_indices(expr)
+    if element.op is not Op.ELEMENT or not isinstance(element.value, Storage):
+        return False
+    kind = element.value.dtype
+    return item_of(kind) is bool_ or kind is not element.dtype
+
+
+def split_array_indices(expr: Expr) -> tuple[Expr, tuple[Expr, ...]]:
+    """Return the array that an item lies in, and the indices of its axes; another expression and ()."""
+    indices: list[Expr] = []
+    while expr.op is Op.INDEX and is_array(expr.args[0].dtype):
+        expr, index = expr.args
+        indices.append(index)
+    return expr, tuple(reversed(indices))
+
+
+def is_item_in_memory(expr: Expr) -> bool:
+    """Whether an expression is an item of an array that lies in a buffer or in shared memory."""
+    return (
+        expr.op is Op.INDEX and is_array(expr.args[0].dtype) and split_array_indices(expr)[0].op is Op.ELEMENT
+    )
+
+
+def describe_array(expr: Expr) -> str:
+    """Describe the array that an INDEX selects from, with its axis if there are several."""
+    outer = expr.args[0]
+    array, before = split_array_indices(outer)
+    name = getattr(array.value, "name", "?")
+    what = f"local array {name!r}"
+    if isinstance(array.value, SharedArray):
+        what = f"the array in shared buffer {name!r}"
+    elif isinstance(array.value, Storage):
+        what = f"array {'.'.join(array.value.path)!r} in buffer {array.value.label!r}"
+    return what if not before and not is_array(expr.dtype) else f"axis {len(before)} of {what}"
+
+
+def is_same_place(a: Expr, b: Expr) -> bool:
+    """Whether two expressions are written alike; True only for places."""
+    return is_place(b) and _alike(a, b)
+
+
+def _alike(a: Expr, b: Expr) -> bool:
+    if a is b:
+        return True
+    if a.op is not b.op or a.dtype is not b.dtype or a.value != b.value or len(a.args) != len(b.args):
+        return False
+    return all(_alike(left, right) for left, right in zip(a.args, b.args, strict=True))
+
+
+# ---- What the attributes of GPU values may be called, and what to say about others -----------------------
+
+
+COMPONENTS = "xyzw"
+
+
+def is_swizzle(name: str) -> bool:
+    """Whether a name is written with the letters of components."""
+    return 1 <= len(name) <= 4 and all(letter in COMPONENTS for letter in name)
+
+
+_ADVICE = {
+    "dtype": ".var_type is its type",
+    "astype": ".to_dtype(vd.float32) converts",
+    "conj": "use .conjugate()",
+    **dict.fromkeys("rgba", "components are .x, .y, .z and .w"),
+    "normalize": "vc.normalize(v)",
+    "dot": "vc.dot(v, w)",
+    "length": "vc.length(v)",
+    "norm": "vc.length(v)",
+    "normalized": "vc.normalize(v)",
+    "atomic_add": "vc.atomic_add(buf[i], value)",
+    "T": "vc.transpose(m)",
+    "sum": "vc.dot(v, 1) adds components",
+    "copy": ".to_register() copies",
+}
+
+
+_REDUCTION = "a kernel reads single elements; vd.sum(x), vd.max(x) and their like are called outside"
+_BUFFER_ADVICE = {
+    "dtype": ".var_type is the type of its elements",
+    **dict.fromkeys(("sum", "mean", "max", "min", "argmax", "argmin", "any", "all"), _REDUCTION),
+    **dict.fromkeys(("read", "write", "data", "numpy", "item"), "x[i] is an element"),
+    "copy": "x[i] is an element; buffers are copied outside",
+    "ndim": "x.shape has three axes and the size",
+    "atomic_add": "vc.atomic_add(buf[i], value)",
+}
+
+
+# Attributes that programs of 0.1.0 may read, and that are no help to anybody who looks for one.
+_SELDOM_MEANT = frozenset(
+    (
+        "binding",
+        "can_index",
+        "expr",
+        "image",
+        "is_conjugate",
+        "is_register",
+        "is_setable",
+        "lexical_unit",
+        "parents",
+        "printf_args",
+        "raw_name",
+        "read_callback",
+        "read_lambda",
+        "register",
+        "resolve",
+        "settable",
+        "shape_name",
+        "storage",
+        "use_child_type",
+        "write_callback",
+        "write_lambda",
+    )
+)
+
+
+def unknown_attribute(name: str, owner: str, offered: list[str]) -> str:
+    """Say that something has no such attribute, what was probably meant, and what there is."""
+    import difflib
+
+    offered = [each for each in offered if each not in _SELDOM_MEANT]
+    meant = difflib.get_close_matches(name, offered, 1)
+    known = _BUFFER_ADVICE if "buffer" in owner else _ADVICE
+    advice = known.get(name) or (f"did you mean .{meant[0]}?" if meant else "")
+    return f"{owner} has no .{name}{'; ' + advice if advice else ''}; it has {', '.join(offered)}"

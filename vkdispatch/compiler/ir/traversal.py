@@ -1,0 +1,296 @@
+"""How to walk a program and how to rebuild it: the one place that knows what each kind of statement holds."""
+
+from collections.abc import Callable, Container, Iterable, Iterator
+from operator import attrgetter
+from typing import Any
+
+from vkdispatch.base.record import replace
+from vkdispatch.compiler.ir.nodes import Expr, Op
+from vkdispatch.compiler.ir.statements import (
+    Assert,
+    Block,
+    Declare,
+    For,
+    If,
+    ImageStore,
+    MatrixLoad,
+    MatrixStore,
+    Print,
+    Read,
+    Scope,
+    Statement,
+    Store,
+    Switch,
+    While,
+)
+
+MapExpr = Callable[[Expr], Expr]
+MapBlock = Callable[[Block], Block]
+
+
+# ---- parts of statements -------------------------------------------------------------------------
+
+
+def _blocks_of_if(statement: If) -> tuple[Block, ...]:
+    bodies = tuple([body for _, body in statement.branches])
+    return bodies if statement.orelse is None else (*bodies, statement.orelse)
+
+
+def _blocks_of_switch(statement: Switch) -> tuple[Block, ...]:
+    bodies = tuple([body for _, body in statement.cases])
+    return bodies if statement.default is None else (*bodies, statement.default)
+
+
+def _body(statement: While | For | Scope | Assert) -> tuple[Block, ...]:
+    return (statement.body,)
+
+
+_BLOCKS: dict[type, Callable[[Any], tuple[Block, ...]]] = {
+    If: _blocks_of_if,
+    Switch: _blocks_of_switch,
+    While: _body,
+    For: _body,
+    Scope: _body,
+    Assert: _body,
+}
+
+
+def blocks_of(statement: Statement) -> tuple[Block, ...]:
+    """Return the blocks nested in a statement, in order."""
+    find = _BLOCKS.get(type(statement))
+    return () if find is None else find(statement)
+
+
+_EXPRESSIONS: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
+    Declare: lambda statement: (statement.value,),
+    Store: attrgetter("place", "value"),
+    ImageStore: attrgetter("coordinate", "value"),
+    MatrixLoad: lambda statement: (statement.matrix, statement.source, statement.stride, *statement.window),
+    MatrixStore: lambda statement: (statement.place, statement.value, statement.stride, *statement.window),
+    If: lambda statement: tuple([condition for condition, _ in statement.branches]),
+    While: lambda statement: (statement.condition,),
+    Assert: lambda statement: (statement.condition,),
+    For: attrgetter("start", "stop", "step"),
+    Switch: lambda statement: (statement.value,),
+    Print: attrgetter("args"),
+}
+
+
+def expressions_of(statement: Statement) -> tuple[Expr, ...]:
+    """Return the expressions that a statement itself holds, places included, without nested blocks."""
+    find = _EXPRESSIONS.get(type(statement))
+    return () if find is None else find(statement)
+
+
+def place_operands(place: Expr) -> Iterator[Expr]:
+    """Expressions that are evaluated to find a place: its indices."""
+    while place.op in (Op.INDEX, Op.COMPONENT):
+        yield from place.args[1:]
+        place = place.args[0]
+    yield from place.args
+
+
+def evaluated(statement: Statement) -> tuple[Expr, ...]:
+    """Return the expressions whose value a statement itself uses; of a place these are its indices."""
+    if isinstance(statement, Store):
+        return (*place_operands(statement.place), statement.value)
+    if isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
+        place, *operands = statement.value.args
+        return (*place_operands(place), *operands)
+    if isinstance(statement, MatrixLoad):
+        return (statement.source, statement.stride, *statement.window)
+    if isinstance(statement, MatrixStore):
+        return (*place_operands(statement.place), statement.value, statement.stride, *statement.window)
+    return expressions_of(statement)
+
+
+# ---- walking -------------------------------------------------------------------------------------
+
+
+def walk(block: Block) -> Iterator[Statement]:
+    """Every statement of a block and of the blocks nested in it, in program order."""
+    for statement in block:
+        yield statement
+        for inner in blocks_of(statement):
+            yield from walk(inner)
+
+
+def nodes(roots: Iterable[Expr]) -> Iterable[Expr]:
+    """Every expression reachable from the roots, each object once."""
+    stack = list(roots)
+    found: dict[int, Expr] = {}
+    while stack:
+        expr = stack.pop()
+        if id(expr) not in found:
+            found[id(expr)] = expr
+            if expr.args:
+                stack += expr.args
+    return found.values()
+
+
+def sort_operands_first(roots: Iterable[Expr]) -> list[Expr]:
+    """Return every expression reachable from the roots, each object once and after its operands."""
+    done: set[int] = set()
+    order: list[Expr] = []
+    for root in roots:
+        for expr in postorder(root, done):
+            done.add(id(expr))
+            order.append(expr)
+    return order
+
+
+def expressions_in(block: Block) -> Iterable[Expr]:
+    """Every expression of the statements of a block, and of the blocks nested in it, each object once."""
+    return nodes(expr for statement in walk(block) for expr in expressions_of(statement))
+
+
+def postorder(
+    root: Expr,
+    done: Container[int],
+    operands: Callable[[Expr], Iterable[Expr]] = attrgetter("args"),
+) -> Iterator[Expr]:
+    """Every expression whose identity is not in `done`, operands first, from left to right.
+
+    The caller adds each to `done`. Nothing recurses: expressions may be deeper than Python's stack.
+    """
+    if id(root) in done:
+        return
+    path, waiting = [root], [iter(operands(root))]
+    while path:
+        for operand in waiting[-1]:
+            if id(operand) not in done:
+                path.append(operand)
+                waiting.append(iter(operands(operand)))
+                break
+        else:
+            waiting.pop()
+            yield path.pop()
+
+
+# ---- rebuilding ----------------------------------------------------------------------------------
+
+
+def with_args(expr: Expr, args: tuple[Expr, ...]) -> Expr:
+    """Return an expression with other operands; the same one if these are its own."""
+    if all(new is old for new, old in zip(args, expr.args, strict=True)):
+        return expr
+    return replace(expr, args=args)
+
+
+def map_statement(
+    statement: Statement,
+    value: MapExpr | None = None,
+    block: MapBlock | None = None,
+    place: MapExpr | None = None,
+) -> Statement:
+    """Return a statement with its expressions and nested blocks replaced; the same one if nothing changes.
+
+    Parameters
+    ----------
+    statement
+        What to rebuild. Expressions are mapped in the order of `expressions_of`, then blocks in the order of
+        `blocks_of`; an `Assert` maps its body before its condition, which may use what the body declares.
+    value
+        Maps expressions that are evaluated.
+    block
+        Maps nested blocks.
+    place
+        Maps what is written to, and the element at which a matrix lies in memory. Without it, `value` does.
+    """
+    rebuild = _REBUILD.get(type(statement))
+    if rebuild is None:
+        return statement
+    value = value or _same
+    changed: Statement = rebuild(statement, value, block or _same, place or value)
+    return changed
+
+
+def _same(part: Any) -> Any:
+    return part
+
+
+def _change(statement: Statement, **parts: Any) -> Statement:
+    if all(getattr(statement, name) is part for name, part in parts.items()):
+        return statement
+    return replace(statement, **parts)
+
+
+def _map_all(rule: MapExpr, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    changed = tuple(map(rule, exprs))
+    return exprs if all(new is old for new, old in zip(changed, exprs, strict=True)) else changed
+
+
+def _rebuild_declare(old: Declare, value: MapExpr, _: MapBlock, place: MapExpr) -> Statement:
+    if old.value.op is Op.ATOMIC and place is not value:
+        target, *operands = old.value.args
+        return _change(old, value=with_args(old.value, (place(target), *map(value, operands))))
+    changed = value(old.value)
+    return old if changed is old.value else Declare(old.register, changed, old.loc)
+
+
+def _rebuild_store(old: Store, value: MapExpr, _: MapBlock, place: MapExpr) -> Statement:
+    target, changed = place(old.place), value(old.value)
+    if target is old.place and changed is old.value:
+        return old
+    return Store(target, changed, old.operator, old.loc, old.update)
+
+
+def _rebuild_if(old: If, value: MapExpr, block: MapBlock, _: MapExpr) -> Statement:
+    conditions = [value(condition) for condition, _ in old.branches]
+    bodies = [block(body) for _, body in old.branches]
+    orelse = None if old.orelse is None else block(old.orelse)
+    pairs = tuple(zip(conditions, bodies, strict=True))
+    same = all(a is c and b is d for (a, b), (c, d) in zip(pairs, old.branches, strict=True))
+    return _change(old, branches=old.branches if same else pairs, orelse=orelse)
+
+
+def _rebuild_switch(old: Switch, value: MapExpr, block: MapBlock, _: MapExpr) -> Statement:
+    chosen = value(old.value)
+    cases = tuple([(values, block(body)) for values, body in old.cases])
+    default = None if old.default is None else block(old.default)
+    same = all(new is body for (_, new), (_, body) in zip(cases, old.cases, strict=True))
+    return _change(old, value=chosen, cases=old.cases if same else cases, default=default)
+
+
+_REBUILD: dict[type, Callable[[Any, MapExpr, MapBlock, MapExpr], Statement]] = {
+    Declare: _rebuild_declare,
+    Store: _rebuild_store,
+    Read: lambda old, value, _block, _place: _change(old, value=value(old.value)),
+    ImageStore: lambda old, value, _block, _place: _change(
+        old, coordinate=value(old.coordinate), value=value(old.value)
+    ),
+    MatrixLoad: lambda old, value, _, place: _change(
+        old,
+        matrix=place(old.matrix),
+        source=place(old.source),
+        stride=value(old.stride),
+        window=_map_all(value, old.window),
+    ),
+    MatrixStore: lambda old, value, _, place: _change(
+        old,
+        place=place(old.place),
+        value=value(old.value),
+        stride=value(old.stride),
+        window=_map_all(value, old.window),
+    ),
+    If: _rebuild_if,
+    While: lambda old, value, block, _: _change(old, condition=value(old.condition), body=block(old.body)),
+    For: lambda old, value, block, _: _change(
+        old, start=value(old.start), stop=value(old.stop), step=value(old.step), body=block(old.body)
+    ),
+    Switch: _rebuild_switch,
+    Scope: lambda old, _value, block, _place: _change(old, body=block(old.body)),
+    Assert: lambda old, value, block, _: _change(old, body=block(old.body), condition=value(old.condition)),
+    Print: lambda old, value, _block, _place: _change(old, args=_map_all(value, old.args)),
+}
+
+
+def without_asserts(block: Block) -> Block:
+    """Return a block without its asserts; the same one if it has none."""
+    if not any(isinstance(statement, Assert) for statement in walk(block)):
+        return block
+    return tuple(
+        map_statement(statement, block=without_asserts)
+        for statement in block
+        if not isinstance(statement, Assert)
+    )

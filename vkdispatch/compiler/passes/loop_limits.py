@@ -1,0 +1,415 @@
+"""Loops on devices whose driver ends them after a number of rounds, counted over all loops of an invocation.
+
+A loop that may be ended early is written so that one round of it does several, where its body is short, and
+tells afterwards whether it has ended by itself:
+
+    for (int i = start; i < stop; ++i) {      int i = start;
+        body                                  while (i < stop) {
+    }                                             [[unroll]] for (uint round = 0u; round < 20u; ++round) {
+                                                      if (i < stop) {
+                                                          body
+                                                          i += 1;
+                                                      }
+                                                  }
+                                              }
+                                              if (ended == 0u && i < stop) { ended = 1u; }
+
+At its end an invocation notes the first such loop in the journal of the device (see `base.kernel_errors`).
+Loops that surely have fewer rounds stay as they are.
+"""
+
+import math
+import re
+
+from vkdispatch.base.dtype import bool_, is_scalar, uint32, uvec3
+from vkdispatch.base.record import record, replace
+from vkdispatch.compiler.ir import (
+    Argument,
+    Block,
+    Break,
+    Builtin,
+    Continue,
+    Declare,
+    Effect,
+    Expr,
+    For,
+    If,
+    Kernel,
+    MatrixLoad,
+    MatrixStore,
+    Op,
+    RawStatement,
+    Register,
+    Return,
+    Scope,
+    Statement,
+    Storage,
+    Store,
+    While,
+    blocks_of,
+    expressions_of,
+    map_statement,
+    postorder,
+    walk,
+    with_args,
+)
+from vkdispatch.compiler.ir import nodes as nodes
+from vkdispatch.compiler.ir.location import Loc
+from vkdispatch.compiler.ir.names import FreshNames
+from vkdispatch.compiler.passes.builders import (
+    binary,
+    cast,
+    compare,
+    components,
+    less,
+    logical,
+    negate,
+    read,
+    uint,
+)
+from vkdispatch.compiler.passes.instrument import add_endings
+
+# How many rounds may be written out, and how many expressions they may have together.
+_COPIES = (20, 10, 5)
+_MOST_EXPRESSIONS = 640
+_LOOP = r"\b(for|while|do)\b"
+
+
+@record
+class LimitedLoops:
+    """A kernel that notes loops which were ended early.
+
+    Attributes
+    ----------
+    kernel
+        It has one more buffer, the journal, and one more argument.
+    places
+        The Python lines of the loops that may be ended; loop `n` is noted as n + 1.
+    binding
+        The position of the journal among the resources.
+    ticket
+        The name of the argument (uint32) that takes the ticket.
+    """
+
+    kernel: Kernel
+    places: tuple[Loc | None, ...]
+    binding: int
+    ticket: str
+
+
+def limit_loops(kernel: Kernel, limit: int, notes: range) -> LimitedLoops | None:
+    """Return the form of a kernel for drivers that end loops after `limit` rounds; None if it needs none.
+
+    `notes` are the first words of the notes in the journal.
+    """
+    if count_rounds(kernel.body) <= limit:
+        return None
+    journal = Storage(len(kernel.resources), uint32, "journal")
+    ticket = Argument(FreshNames.of_arguments(kernel).claim("ticket"), uint32)
+    rewriting = _Rewriting(kernel, limit, ticket)
+    body = rewriting.block(kernel.body)
+    if not rewriting.places:
+        return None
+    ending = rewriting.make_note(journal, notes)
+    changed = replace(
+        kernel,
+        body=(Declare(rewriting.ended, uint(0)), *add_endings(body, lambda: ending), *ending),
+        arguments=(*kernel.arguments, ticket),
+        resources=(*kernel.resources, journal),
+    )
+    return LimitedLoops(changed, tuple(rewriting.places), journal.index, ticket.name)
+
+
+# ---- counting ------------------------------------------------------------------------------------
+
+
+def count_rounds(block: Block) -> float:
+    """Return the most rounds of all loops of a block, with those in which they end."""
+    return sum(map(_count_rounds_of, block))
+
+
+def _count_rounds_of(statement: Statement) -> float:
+    if isinstance(statement, RawStatement):
+        return math.inf if re.search(_LOOP, statement.text) else 0
+    inside = sum(map(count_rounds, blocks_of(statement)))
+    if isinstance(statement, For):
+        return (_count_own_rounds(statement) or 0) * (1 + inside) + 1
+    if isinstance(statement, While):
+        return 1 + inside if is_single(statement) else math.inf
+    return inside
+
+
+def _count_own_rounds(loop: For) -> float:
+    bounds = [bound.value for bound in (loop.start, loop.stop, loop.step) if bound.op is Op.LITERAL]
+    if len(bounds) < 3:
+        return math.inf
+    start, stop, step = (int(bound) for bound in bounds if isinstance(bound, int))
+    return len(range(start, stop, step)) if step else 0
+
+
+def is_single(loop: While) -> bool:
+    """Whether a loop has one round at most: one that is left by jumps, as `break` would an `if`."""
+    return bool(loop.body) and isinstance(loop.body[-1], Break) and not _has_jump(loop.body, Continue)
+
+
+def _has_jump(block: Block, kind: type[Statement]) -> bool:
+    """Whether a block has jumps of the loop that it is the body of."""
+    return any(
+        isinstance(statement, kind)
+        or (
+            not isinstance(statement, (For, While))
+            and any(_has_jump(inner, kind) for inner in blocks_of(statement))
+        )
+        for statement in block
+    )
+
+
+# ---- rewriting -----------------------------------------------------------------------------------
+
+
+@record
+class _Parts:
+    """A loop: what comes before it, its condition and body, and what else a Break and each round do.
+
+    After `leave`, the condition `stays` is false, and so is `holds`. `step` ends every round.
+    """
+
+    before: Block
+    holds: Expr
+    body: Block
+    leave: Block
+    stays: Expr
+    step: Block
+
+
+class _Rewriting:
+    """Rewrites the loops of a kernel in program order."""
+
+    def __init__(self, kernel: Kernel, limit: int, ticket: Argument) -> None:
+        self._names = FreshNames.of_variables(kernel)
+        self._limit = limit
+        self._spent: float = 0
+        self._ticket = Expr(Op.ARGUMENT, uint32, (), ticket)
+        self.ended = Register(self._names.claim("ended_early"), uint32)
+        self.places: list[Loc | None] = []
+
+    def block(self, block: Block) -> Block:
+        """Rewrite a block."""
+        return tuple(part for statement in block for part in self._statement(statement))
+
+    def _statement(self, statement: Statement) -> Block:
+        rounds = _count_rounds_of(statement)
+        if self._spent + rounds <= self._limit:
+            self._spent += rounds
+            return (statement,)
+        if isinstance(statement, (For, While)):
+            self._spent = math.inf
+            if isinstance(statement, For):
+                return self._for(statement)
+            if not is_single(statement):
+                return self._while(statement)
+        if isinstance(statement, RawStatement):
+            self._spent = math.inf
+        return (map_statement(statement, block=self.block),)
+
+    def _flag(self, name: str, loc: Loc | None) -> tuple[Declare, Expr, Store]:
+        """Return the declaration of a flag, whether it is not set, and what sets it.
+
+        It is a number: of a condition with which a loop ends, compilers know the value after the loop.
+        """
+        flag = Register(self._names.claim_number(name), uint32)
+        return Declare(flag, uint(0), loc), compare("==", read(flag), uint(0)), _set(flag, uint(1), loc)
+
+    def _for(self, loop: For) -> Block:
+        counter, loc = replace(loop.counter, counter=False, fixed=False), loop.loc
+        place = read(counter)
+        holds = _make_condition(place, loop)
+        parts = _Parts(
+            before=(Declare(counter, loop.start, loc),),
+            holds=holds,
+            body=replace_registers(self.block(loop.body), {id(loop.counter): counter}),
+            leave=(_set(counter, loop.stop, loc),),
+            stays=holds,
+            step=(Store(place, loop.step, "+", loc),),
+        )
+        return self._loop(parts, loc, split=_count_own_rounds(loop) > _COPIES[-1])
+
+    def _while(self, loop: While) -> Block:
+        loc, holds, body = loop.loc, loop.condition, self.block(loop.body)
+        before: Block = ()
+        step: Block = ()
+        if not _is_compared(holds):
+            known = Register(self._names.claim_number("holds"), uint32)
+            before = (Declare(known, cast(holds, uint32), loc),)
+            step = (_set(known, cast(holds, uint32), loc),)
+            holds = compare("!=", read(known), uint(0))
+        declared, stays, leave = self._flag("left", loc)
+        if _has_jump(body, Break) or _has_jump(body, Return):
+            before = (declared, *before)
+            always = holds.op is Op.LITERAL and holds.value is True
+            holds = stays if always else logical("&&", stays, holds)
+        parts = _Parts(before, holds, body, (leave,), stays, step)
+        return self._loop(parts, loc, split=not loop.rolled, rolled=loop.rolled)
+
+    def _loop(self, parts: "_Parts", loc: Loc | None, *, split: bool, rolled: bool = False) -> Block:
+        """Return a loop, and what follows it: the test whether it has ended by itself."""
+        before, holds, body, leave = parts.before, parts.holds, parts.body, parts.leave
+        after: Block = ()
+        if _has_jump(body, Return):
+            declared, still, returns = self._flag("returned", loc)
+            before = (*before, declared)
+            after = (If(((negate(still), (Return(loc),)),), None, loc),)
+            body = _before_jumps(body, Return, (returns, Break(loc)))
+        copies = _count_copies(body) if split else 0
+        if copies:
+            skip = Register(self._names.claim_number("skips"), bool_)
+            once: Block = (*_without_jumps(body, leave, parts.stays, skip),)
+            if _has_jump(body, Continue):
+                once = (Declare(skip, Expr(Op.LITERAL, bool_, (), False), loc), *once)
+            is_left = parts.step and _has_jump(body, Break)
+            once += (If(((parts.stays, parts.step),), None, loc),) if is_left else parts.step
+            number = Register(self._names.claim_number("round"), uint32, counter=True)
+            round_ = If(((holds, once),), None, loc)
+            body = (For(number, uint(0), uint(copies), uint(1), (round_,), loc, unrolled=True),)
+        else:
+            body = (*_before_jumps(_before_jumps(body, Break, leave), Continue, parts.step), *parts.step)
+        self.places.append(loc)
+        early = logical("&&", compare("==", read(self.ended), uint(0)), self._obscure(holds))
+        note = _set(self.ended, uint(len(self.places)), loc)
+        loop = While(holds, body, loc, rolled)
+        return (Scope((*before, loop, If(((early, (note,)),), None, loc), *after), None, loc),)
+
+    def _obscure(self, condition: Expr) -> Expr:
+        """Return a condition whose value compilers do not know where a loop with the condition has ended.
+
+        A zero is added that they do not know to be one: tickets are small.
+        """
+        if condition.op is Op.COMPARE:
+            left, right = condition.args
+            unknown = cast(binary(">>", self._ticket, uint(31)), left.dtype)
+            return with_args(condition, (Expr(Op.BINARY, left.dtype, (left, unknown), "+"), right))
+        if condition.op is Op.LITERAL:
+            return condition
+        return with_args(condition, tuple(map(self._obscure, condition.args)))
+
+    def make_note(self, journal: Storage, notes: range) -> Block:
+        """Return the statements that note the loop, in the first invocation to do so."""
+
+        def word(index: Expr) -> Expr:
+            return Expr(Op.ELEMENT, uint32, (index,), journal)
+
+        def update(place: Expr, amount: Expr, function: str) -> Declare:
+            atomic = Expr(Op.ATOMIC, uint32, (place, amount), function)
+            return Declare(Register(self._names.claim_number("note"), uint32), atomic)
+
+        number, ended = self._ticket, read(self.ended)
+        before = update(word(number), ended, "atomicMin")
+        count = update(word(uint(0)), uint(1), "atomicAdd")
+        start = Register(self._names.claim_number("note"), uint32)
+        at = binary("*", binary("&", read(count.register), uint(len(notes) - 1)), uint(notes.step))
+        x, y, z = components(Expr(Op.BUILTIN, uvec3, (), Builtin.GLOBAL_INVOCATION_ID))
+        values = ((0, number), (1, ended), (2, x), (4, y), (6, z))
+        stores = (Store(word(binary("+", read(start), uint(offset))), value) for offset, value in values)
+        noting: Block = (count, Declare(start, binary("+", at, uint(notes.start))), *stores)
+        first = If(((less(ended, read(before.register)), noting),))
+        unknown = logical("&&", compare("!=", ended, uint(0)), less(ended, word(number)))
+        return (If(((unknown, (before, first)),)),)
+
+
+def _make_condition(counter: Expr, loop: For) -> Expr:
+    """Return whether the counter of a loop is in its range."""
+    below, above = less(counter, loop.stop), less(loop.stop, counter)
+    zero = Expr(Op.LITERAL, loop.step.dtype, (), 0)
+    if loop.step.op is Op.LITERAL and isinstance(loop.step.value, int):
+        never = Expr(Op.LITERAL, bool_, (), False)
+        return below if loop.step.value > 0 else above if loop.step.value < 0 else never
+    down = logical("&&", less(loop.step, zero), above)
+    return Expr(Op.SELECT, bool_, (less(zero, loop.step), below, down))
+
+
+def _count_copies(body: Block) -> int:
+    """Return how many rounds of a body are written out; 0 if it is too long, or others wait in it."""
+    kinds = (Effect, MatrixLoad, MatrixStore, RawStatement, Return)
+    if any(isinstance(statement, kinds) for statement in walk(body)):
+        return 0
+    length = _measure(body)
+    return next((copies for copies in _COPIES if copies * length <= _MOST_EXPRESSIONS), 0)
+
+
+def _measure(block: Block) -> int:
+    """Return how many expressions compilers see in a block, as its loops will be unrolled."""
+    length = 0
+    for statement in block:
+        inside = sum(map(_measure, blocks_of(statement)))
+        copies = _count_own_rounds(statement) if isinstance(statement, For) and statement.unrolled else 1
+        length += int(copies) * inside + sum(1 for _ in nodes(expressions_of(statement)))
+    return length
+
+
+def _set(register: Register, value: Expr, loc: Loc | None) -> Store:
+    return Store(read(register), value, None, loc)
+
+
+def _is_compared(condition: Expr) -> bool:
+    """Whether a condition consists of comparisons of numbers."""
+    if condition.op is Op.COMPARE:
+        kind = condition.args[0].dtype
+        return is_scalar(kind) and kind is not bool_ and kind is condition.args[1].dtype
+    if condition.op in (Op.LOGICAL, Op.UNARY, Op.SELECT):
+        return all(map(_is_compared, condition.args))
+    return condition.op is Op.LITERAL
+
+
+def _before_jumps(block: Block, kind: type[Statement], added: Block) -> Block:
+    """Insert statements before the jumps of the loop that a block is the body of; a Return is replaced."""
+    out: list[Statement] = []
+    for statement in block:
+        if isinstance(statement, kind):
+            out += added if kind is Return else (*added, statement)
+        elif isinstance(statement, (For, While)):
+            out.append(statement)
+        else:
+            out.append(map_statement(statement, block=lambda inner: _before_jumps(inner, kind, added)))
+    return tuple(out)
+
+
+def _without_jumps(block: Block, leave: Block, stays: Expr, skip: Register) -> Block:
+    """Return a block of a loop's body without jumps, which compilers do not write out several times.
+
+    `leave` takes the place of a Break, after which `stays` is false; `skip` is set by a Continue.
+    """
+    out: list[Statement] = []
+    for position, statement in enumerate(block):
+        if isinstance(statement, Break):
+            return (*out, *leave)
+        if isinstance(statement, Continue):
+            return (*out, _set(skip, Expr(Op.LITERAL, bool_, (), True), statement.loc))
+        breaks, continues = (_has_jump((statement,), kind) for kind in (Break, Continue))
+        if not (breaks or continues):
+            out.append(statement)
+            continue
+        out.append(map_statement(statement, block=lambda inner: _without_jumps(inner, leave, stays, skip)))
+        rest = _without_jumps(block[position + 1 :], leave, stays, skip)
+        if rest:
+            goes_on = [stays] * breaks + [negate(read(skip))] * continues
+            out.append(If(((logical("&&", *goes_on), rest),), None, statement.loc))
+        break
+    return tuple(out)
+
+
+def replace_registers(block: Block, others: dict[int, Register]) -> Block:
+    """Return a block in which other registers take the places of some, by their identity."""
+    known: dict[int, tuple[Expr, Expr]] = {}  # by identity of the original, which it keeps alive
+
+    def replace_in(root: Expr) -> Expr:
+        for expr in () if id(root) in known else postorder(root, known):
+            changed = with_args(expr, tuple(known[id(arg)][0] for arg in expr.args))
+            if expr.op is Op.REGISTER and id(expr.value) in others:
+                changed = read(others[id(expr.value)])
+            known[id(expr)] = changed, expr
+        return known[id(root)][0]
+
+    def replace_all(inner: Block) -> Block:
+        return tuple(map_statement(statement, replace_in, replace_all) for statement in inner)
+
+    return replace_all(block)

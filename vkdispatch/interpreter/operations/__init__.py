@@ -1,1 +1,0 @@
-"""What GLSL operators and functions compute, on NumPy rows."""

@@ -1,1 +1,0 @@
-"""Several kernels over the same invocations as one."""
