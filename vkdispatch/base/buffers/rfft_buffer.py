@@ -2,7 +2,7 @@
 
 from typing import Any
 
-import numpy as np
+
 
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Array, Buffer, Shape
@@ -10,6 +10,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host.layout import parse_shape
+from vkdispatch.base.host_numpy import np
 
 _FOURIER_OF_SIZE: dict[int, DType] = {2: dtype.complex32, 4: dtype.complex64, 8: dtype.complex128}
 

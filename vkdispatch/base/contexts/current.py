@@ -168,8 +168,6 @@ def _require_enabled(context: Context, names: Sequence[str]) -> None:
 
 
 def _log_devices(context: Context) -> None:
-    if "vkdispatch.base.process.logging" not in sys.modules:
-        return  # nobody can have set the level
     from vkdispatch.base.process.logging import log_info
 
     for info in context.device_infos:
