@@ -23,7 +23,7 @@ import numpy as np
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from benchmarks.libraries_apart import run_apart, time_calls
-from vkdispatch.base.sharing.cuda import can_link, find_link
+from vkdispatch.base.sharing.cuda_link import can_link, find_link
 from vkdispatch.codegen.abbreviations import Buff, Const, f32
 
 Cases = dict[str, Callable[[int], dict[str, float]]]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import vkdispatch
-from vkdispatch.base.process.listing import is_internal
+from vkdispatch.base.process import is_internal
 
 project = "vkdispatch"
 author = "The vkdispatch authors"

@@ -21,7 +21,7 @@ import pytest
 
 import vkdispatch_native as native
 from vkdispatch.arrays import facts
-from vkdispatch.base import device_support
+from vkdispatch.base import compute_plan as device_support
 from vkdispatch.base.context import get_context, is_context_initialized, queue_wait_idle
 from vkdispatch.base.contexts.current import destroy_context, find_current_context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError

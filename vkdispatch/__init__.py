@@ -19,49 +19,49 @@ if exists(f"{__path__[0]}/base/buffer_allocators.py"):
 
 # Where each public name lives; `__init__.pyi` says the same to type checkers and editors.
 _NAMES = {
-    "base.buffers.allocators": (
-        "buffer_c64 buffer_dv2 buffer_dv3 buffer_dv4 buffer_f16 buffer_f32 buffer_f64 buffer_hv2 "
-        "buffer_hv3 buffer_hv4 buffer_i16 buffer_i32 buffer_ihv2 buffer_ihv3 buffer_ihv4 buffer_iv2 "
-        "buffer_iv3 buffer_iv4 buffer_u16 buffer_u32 buffer_uhv2 buffer_uhv3 buffer_uhv4 buffer_uv2 "
-        "buffer_uv3 buffer_uv4 buffer_v2 buffer_v3 buffer_v4"
+    "base.buffers.kinds": (
+        "RFFTBuffer asrfftbuffer buffer_c64 buffer_dv2 buffer_dv3 buffer_dv4 buffer_f16 buffer_f32 "
+        "buffer_f64 buffer_hv2 buffer_hv3 buffer_hv4 buffer_i16 buffer_i32 buffer_ihv2 buffer_ihv3 "
+        "buffer_ihv4 buffer_iv2 buffer_iv3 buffer_iv4 buffer_u16 buffer_u32 buffer_uhv2 buffer_uhv3 "
+        "buffer_uhv4 buffer_uv2 buffer_uv3 buffer_uv4 buffer_v2 buffer_v3 buffer_v4"
     ),
     "base.buffer": "Buffer OversizedBufferError asbuffer from_cuda_array",
     "base.buffers.foreign": "from_dlpack share",
-    "base.sharing.shared_memory": "SharedMemory",
+    "base.sharing.dlpack": "SharedMemory",
     "base.contexts.selection": "select_queue_families",
     "base.context": (
         "Context get_context get_context_handle is_context_initialized make_context "
         "make_context_from_handles queue_wait_idle use_context"
     ),
-    "base.cuda_capture": "CUDAGraphCapture cuda_graph_capture get_cuda_capture",
-    "base.devices.information": "DeviceInfo",
+    "base.init": (
+        "CUDAGraphCapture cuda_graph_capture get_backend get_cuda_capture get_devices initialize is_cuda "
+        "is_dummy is_initialized is_opencl is_vulkan"
+    ),
+    "base.devices": "DeviceInfo",
     "base.dtype": (
-        "bfloat16 bool_ complex32 complex64 complex128 dtype dvec2 dvec3 dvec4 float16 float32 float64 "
-        "hvec2 hvec3 hvec4 ihvec2 ihvec3 ihvec4 int8 int16 int32 int64 ivec2 ivec3 ivec4 mat2 mat3 mat4 "
-        "uhvec2 uhvec3 uhvec4 uint8 uint16 uint32 uint64 uvec2 uvec3 uvec4 vec2 vec3 vec4"
+        "bfloat16 bool_ complex128 complex32 complex64 dtype dvec2 dvec3 dvec4 float16 float32 float64 "
+        "hvec2 hvec3 hvec4 ihvec2 ihvec3 ihvec4 int16 int32 int64 int8 ivec2 ivec3 ivec4 mat2 mat3 mat4 "
+        "uhvec2 uhvec3 uhvec4 uint16 uint32 uint64 uint8 uvec2 uvec3 uvec4 vec2 vec3 vec4"
     ),
-    "base.contexts.dummy_limits": "set_dummy_context_params",
+    "base.contexts.current": "set_dummy_context_params",
     "base.errors": (
-        "ArgumentIndexError ArgumentTypeError ArgumentValueError BackendUnavailableError "
-        "BoundsError CheckError ComponentError DeviceLostError DeviceTimeoutError KernelAssertionError "
-        "KernelWarning LoopLimitError MissingPackageError NanError OutOfDeviceMemoryError OverlapError "
-        "ShaderBuildError SharingError UnsupportedError UsageError VkDispatchError VulkanError "
-        "WaitTimeoutError"
+        "ArgumentIndexError ArgumentTypeError ArgumentValueError BackendUnavailableError BoundsError "
+        "CheckError ComponentError DeviceLostError DeviceTimeoutError KernelAssertionError KernelWarning "
+        "LoopLimitError MissingPackageError NanError OutOfDeviceMemoryError OverlapError ShaderBuildError "
+        "SharingError UnsupportedError UsageError VkDispatchError VulkanError WaitTimeoutError"
     ),
-    "base.structures": "fixed_array",
-    "base.synchronization.event": "Event ReadFuture record_event wait_event",
+    "base.derived_dtypes": "fixed_array",
+    "base.synchronization": "Event ReadFuture Signal record_event wait_event",
     "base.image": "Image Image1D Image2D Image2DArray Image3D Sampler",
-    "base.images.format": "AddressMode BorderColor Filter image_format image_type image_view_type",
-    "base.init": "get_backend get_devices initialize is_cuda is_dummy is_initialized is_opencl is_vulkan",
+    "base.memory.image_formats": (
+        "AddressMode BorderColor Filter HostSampler image_format image_type image_view_type"
+    ),
     "base.contexts.vulkan_handles": (
         "ContextHandles DeviceHandles QueueHandle optional_device_features required_device_features"
     ),
-    "base.process.logging": "LogLevel log log_error log_info log_verbose log_warning set_log_level",
-    "base.host.pinned": "empty_pinned",
+    "base.process": "LogLevel log log_error log_info log_verbose log_warning set_log_level",
+    "base.memory.transfers": "empty_pinned",
     "base.host_numpy": "AxisError",
-    "base.buffers.rfft_buffer": "RFFTBuffer asrfftbuffer",
-    "base.images.sampling": "HostSampler",
-    "base.synchronization.signal": "Signal",
     "codegen": "ShaderSource",
     "doctor.report": "doctor",
     "execution_pipeline.command_graph": "CommandGraph default_graph global_graph set_global_graph",
@@ -99,13 +99,11 @@ _MODULES = (
     "cuda",
     "execution_pipeline",
     "fft",
-    "interpreter",
     "kompute",
     "numpy",
     "orders",
     "random",
     "reduce",
-    "rewrite",
     "torch",
     "vkfft",
 )
@@ -137,7 +135,7 @@ def __getattr__(name: str) -> object:
         return value
     if name in _MODULES:
         return import_module(f"{__name__}.{name}")
-    from vkdispatch.base.other_names import IN_PACKAGE, make_getattr
+    from vkdispatch.base import IN_PACKAGE, make_getattr
 
     return make_getattr(__name__, IN_PACKAGE, sys.modules[__name__])(name)
 

@@ -9,11 +9,13 @@ from vkdispatch import execution_pipeline as execution_pipeline
 from vkdispatch import fft, orders, random, reduce, vkfft
 from vkdispatch import kompute as kompute
 from vkdispatch import numpy as numpy
-from vkdispatch import rewrite as rewrite
 from vkdispatch import torch as torch
 from vkdispatch.arrays.evaluation import MappedArray, MappingFunction, OutputMap, map, mapped_index
 from vkdispatch.base.buffer import Buffer, OversizedBufferError, asbuffer, from_cuda_array
-from vkdispatch.base.buffers.allocators import (
+from vkdispatch.base.buffers.foreign import from_dlpack, share
+from vkdispatch.base.buffers.kinds import (
+    RFFTBuffer,
+    asrfftbuffer,
     buffer_c64,
     buffer_dv2,
     buffer_dv3,
@@ -44,8 +46,6 @@ from vkdispatch.base.buffers.allocators import (
     buffer_v3,
     buffer_v4,
 )
-from vkdispatch.base.buffers.foreign import from_dlpack, share
-from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer, asrfftbuffer
 from vkdispatch.base.context import (
     Context,
     get_context,
@@ -56,7 +56,7 @@ from vkdispatch.base.context import (
     queue_wait_idle,
     use_context,
 )
-from vkdispatch.base.contexts.dummy_limits import set_dummy_context_params
+from vkdispatch.base.contexts.current import set_dummy_context_params
 from vkdispatch.base.contexts.selection import select_queue_families
 from vkdispatch.base.contexts.vulkan_handles import (
     ContextHandles,
@@ -65,8 +65,8 @@ from vkdispatch.base.contexts.vulkan_handles import (
     optional_device_features,
     required_device_features,
 )
-from vkdispatch.base.cuda_capture import CUDAGraphCapture, cuda_graph_capture, get_cuda_capture
-from vkdispatch.base.devices.information import DeviceInfo
+from vkdispatch.base.derived_dtypes import fixed_array
+from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.dtype import (
     bfloat16,
     bool_,
@@ -135,20 +135,13 @@ from vkdispatch.base.errors import (
     VulkanError,
     WaitTimeoutError,
 )
-from vkdispatch.base.host.pinned import empty_pinned
 from vkdispatch.base.host_numpy import AxisError
 from vkdispatch.base.image import Image, Image1D, Image2D, Image2DArray, Image3D, Sampler
-from vkdispatch.base.images.format import (
-    AddressMode,
-    BorderColor,
-    Filter,
-    image_format,
-    image_type,
-    image_view_type,
-)
-from vkdispatch.base.images.sampling import HostSampler
 from vkdispatch.base.init import (
+    CUDAGraphCapture,
+    cuda_graph_capture,
     get_backend,
+    get_cuda_capture,
     get_devices,
     initialize,
     is_cuda,
@@ -157,7 +150,17 @@ from vkdispatch.base.init import (
     is_opencl,
     is_vulkan,
 )
-from vkdispatch.base.process.logging import (
+from vkdispatch.base.memory.image_formats import (
+    AddressMode,
+    BorderColor,
+    Filter,
+    HostSampler,
+    image_format,
+    image_type,
+    image_view_type,
+)
+from vkdispatch.base.memory.transfers import empty_pinned
+from vkdispatch.base.process import (
     LogLevel,
     log,
     log_error,
@@ -166,10 +169,8 @@ from vkdispatch.base.process.logging import (
     log_warning,
     set_log_level,
 )
-from vkdispatch.base.sharing.shared_memory import SharedMemory
-from vkdispatch.base.structures import fixed_array
-from vkdispatch.base.synchronization.event import Event, ReadFuture, record_event, wait_event
-from vkdispatch.base.synchronization.signal import Signal
+from vkdispatch.base.sharing.dlpack import SharedMemory
+from vkdispatch.base.synchronization import Event, ReadFuture, Signal, record_event, wait_event
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.doctor.report import doctor
 from vkdispatch.execution_pipeline.command_graph import (

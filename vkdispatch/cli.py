@@ -5,10 +5,10 @@ import click
 from vkdispatch import __version__
 from vkdispatch.base.compilation import disk_cache
 from vkdispatch.base.contexts.selection import default_device, select_queue_families
-from vkdispatch.base.devices.information import DeviceInfo
+from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import BackendUnavailableError, VkDispatchError
 from vkdispatch.base.init import get_devices, initialize, is_dummy
-from vkdispatch.base.process.logging import LogLevel
+from vkdispatch.base.process import LogLevel
 from vkdispatch.distributed.command_line import worker
 
 # Functions whose accuracy is shown without --verbose.

@@ -15,9 +15,7 @@ from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import ArgumentValueError, SharingError
 from vkdispatch.base.native_module import native
-from vkdispatch.base.sharing.cuda import find_link
-from vkdispatch.base.sharing.cuda_link import CudaLink
-from vkdispatch.base.sharing.cuda_streams import LEGACY_STREAM, current_stream, parse_stream
+from vkdispatch.base.sharing.cuda_link import LEGACY_STREAM, CudaLink, current_stream, find_link, parse_stream
 
 __all__ = ["cupy_allocator", "stream", "torch_pool"]
 

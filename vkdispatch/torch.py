@@ -19,7 +19,7 @@ from vkdispatch.base.errors import (
     UnsupportedError,
 )
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.sharing.cuda import end_visits
+from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.shader.arguments.parameters import Parameter
 from vkdispatch.shader.arguments.slots import BufferSlot
 from vkdispatch.shader.shader_function import ShaderFunction

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.base import kernel_errors
-from vkdispatch.base.process.tasks import RunningTask
+from vkdispatch.base.buffers import kernel_errors
+from vkdispatch.base.process import RunningTask
 from vkdispatch.rearrange.indices import BadIndexError
 
 HERE = "test_deferred.py"

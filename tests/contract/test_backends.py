@@ -8,7 +8,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.command_list import CommandList
-from vkdispatch.base.sharing.cuda import can_link
+from vkdispatch.base.sharing.cuda_link import can_link
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 SAID = "the '{}' backend is not part of this package, and Vulkan reaches the same device"

@@ -9,7 +9,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.base.sharing.cuda import can_link
+from vkdispatch.base.sharing.cuda_link import can_link
 
 ALLOCATORS = (
     "u32 uv2 uv3 uv4 i32 iv2 iv3 iv4 f32 v2 v3 v4 c64 u16 uhv2 uhv3 uhv4 i16 ihv2 ihv3 ihv4 f16 hv2 hv3 hv4 "

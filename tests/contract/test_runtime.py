@@ -13,8 +13,8 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.command_list import CommandList
 from vkdispatch.base.compute_plan import ComputePlan
+from vkdispatch.base.context import Handle
 from vkdispatch.base.descriptor_set import DescriptorSet
-from vkdispatch.base.handle import Handle
 from vkdispatch.codegen.abbreviations import Buff, f32
 
 RunPython = Callable[..., CompletedProcess[str]]

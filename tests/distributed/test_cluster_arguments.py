@@ -46,7 +46,7 @@ class Gpus:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, *types: int) -> None:
         from vkdispatch.base.contexts import selection
-        from vkdispatch.base.devices.dummy import dummy_device
+        from vkdispatch.base.devices import dummy_device
         from vkdispatch.distributed import devices
 
         self.infos = []

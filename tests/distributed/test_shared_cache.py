@@ -16,7 +16,7 @@ import numpy as np
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.compilation import disk_cache
-from vkdispatch.base.compilation.private_folder import PrivateFolder
+from vkdispatch.base.compilation.disk_cache import PrivateFolder
 from vkdispatch.codegen.abbreviations import Buff, Const, f32
 
 part, number = sys.argv[1], int(sys.argv[2])

@@ -17,7 +17,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import dtype
-from vkdispatch.base.process.environment import VARIABLES
+from vkdispatch.base.process import VARIABLES
 from vkdispatch.codegen import execution, functions
 
 ROOT = Path(__file__).resolve().parents[2]

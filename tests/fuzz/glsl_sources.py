@@ -11,8 +11,7 @@ import re
 
 import vkdispatch as vd
 import vkdispatch_native as native
-from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.device_support import check_features
+from vkdispatch.base.compute_plan import ComputePlan, check_features
 from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.base.spirv.module import read_module
 from vkdispatch.base.spirv.reflection import reflect

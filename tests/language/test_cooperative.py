@@ -10,8 +10,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.base.compilation.bfloat16 import MARK, replace_float16
-from vkdispatch.base.compilation.compiler import compile_glsl
+from vkdispatch.base.compilation.compiler import MARK, compile_glsl, replace_float16
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.spirv.module import read_module
 from vkdispatch.codegen.abbreviations import Buff, bf16, c64, f16, f32, i8, i32, u32, uv4

@@ -10,7 +10,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.base.structures import structure_of
+from vkdispatch.base.derived_dtypes import structure_of
 from vkdispatch.codegen.abbreviations import (
     Buff,
     Const,

@@ -16,8 +16,8 @@ import pytest
 
 from tests.orders.here import missing, require
 from tests.orders.tasks import HOST
+from vkdispatch.base import process as logging
 from vkdispatch.base.compilation import disk_cache
-from vkdispatch.base.process import logging
 from vkdispatch.orders import Accel, Order, OrderBuildError
 from vkdispatch.orders.compilation import library
 

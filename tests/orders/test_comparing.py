@@ -9,7 +9,7 @@ import pytest
 
 from tests.orders.here import available, other_model
 from tests.orders.tasks import ADD, ADD_3D, NATIVE
-from vkdispatch.base.process.logging import LogLevel, set_log_level
+from vkdispatch.base.process import LogLevel, set_log_level
 from vkdispatch.orders import Accel, Order, OrderBuildError, OrderMismatchError, OrderRunError
 from vkdispatch.orders.running.comparison import find_tolerance
 

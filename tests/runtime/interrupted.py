@@ -24,8 +24,8 @@ import vkdispatch.kompute as kp
 import vkdispatch_native as native
 from tests.native.gates import disable_forced_switches
 from tests.runtime.holds import Hold
+from vkdispatch.base import synchronization as events
 from vkdispatch.base.context import destroy_context
-from vkdispatch.base.synchronization import event as events
 from vkdispatch.codegen.abbreviations import Buff, Var, f32, u32
 
 # After so long a wait that no interrupt ends is let go, and the test fails.

@@ -18,8 +18,8 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from tests.native.gates import ENVIRONMENT, Gate
-from vkdispatch.base.synchronization import event as event_module
-from vkdispatch.base.synchronization.event import ReadFuture
+from vkdispatch.base import synchronization as event_module
+from vkdispatch.base.synchronization import ReadFuture
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, u32
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -541,7 +541,7 @@ def test_fork_while_a_future_is_pending(run_python: Run) -> None:
     done = run_python(
         """
 import os, threading, numpy as np, vkdispatch as vd
-from vkdispatch.base.synchronization import event
+from vkdispatch.base import synchronization as event
 data = vd.asbuffer(np.zeros(10, np.float32))
 held, over = threading.Event(), threading.Event()
 def hold():

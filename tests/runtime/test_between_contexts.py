@@ -9,7 +9,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.numpy as vnp
-from vkdispatch.base.buffers import between_contexts
+from vkdispatch.base.buffers import kinds as between_contexts
 from vkdispatch.codegen.abbreviations import Buff, f32
 
 

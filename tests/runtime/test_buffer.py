@@ -11,8 +11,8 @@ import pytest
 
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, from_cuda_array
-from vkdispatch.base.buffers import allocators
-from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer, asrfftbuffer
+from vkdispatch.base.buffers import kinds as allocators
+from vkdispatch.base.buffers.kinds import RFFTBuffer, asrfftbuffer
 from vkdispatch.base.context import get_context
 
 HOST_DTYPES = [

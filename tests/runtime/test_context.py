@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 import vkdispatch as vd
+from vkdispatch.base import devices as devices_module
 from vkdispatch.base import init
 from vkdispatch.base.context import (
     get_context,
@@ -24,11 +25,10 @@ from vkdispatch.base.context import (
 )
 from vkdispatch.base.contexts import selection
 from vkdispatch.base.contexts.selection import default_device, find_device, select_queue_families
-from vkdispatch.base.devices import information as devices_module
-from vkdispatch.base.devices.information import DeviceInfo, by_preference
+from vkdispatch.base.devices import DeviceInfo, by_preference
 from vkdispatch.base.errors import BackendUnavailableError, UnsupportedError, VkDispatchError
 from vkdispatch.base.init import get_devices
-from vkdispatch.base.process.logging import (
+from vkdispatch.base.process import (
     LogLevel,
     log,
     log_error,

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
+from vkdispatch.base import process as logging
 from vkdispatch.base.compilation import disk_cache
-from vkdispatch.base.process import logging
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.base.process.environment import VARIABLES
+from vkdispatch.base.process import VARIABLES
 from vkdispatch.doctor import checks, machine, report
 from vkdispatch.doctor.advice import find_problems
 from vkdispatch.doctor.probe import run_child
@@ -372,7 +372,7 @@ def test_variables_that_mean_nothing(monkeypatch: pytest.MonkeyPatch, healthy: F
 
 
 def test_known_variables_are_those_that_the_sources_read() -> None:
-    """Say which names to add to `vkdispatch.base.process.environment.VARIABLES`, or to take away."""
+    """Say which names to add to `vkdispatch.base.process.VARIABLES`, or to take away."""
     files = [*(ROOT / "vkdispatch").rglob("*.py"), *(ROOT / "vkdispatch_native").rglob("*.[cp]*")]
     texts = [file.read_text() for file in files if file.name not in ("machine.py", "environment.py")]
     found = {name for text in texts for name in re.findall(r"VKDISPATCH_[A-Z_]*[A-Z]\b", text)}

@@ -174,7 +174,7 @@ hv4 f64 dv2 dv3 dv4
 PATHS = """
 vkdispatch.base.command_list.CommandList vkdispatch.base.compute_plan.ComputePlan
 vkdispatch.base.descriptor_set.DescriptorSet vkdispatch.base.context.Context
-vkdispatch.base.handle.Handle vkdispatch.base.context.Handle vkdispatch.base.context.destroy_context
+vkdispatch.base.context.Handle vkdispatch.base.context.Handle vkdispatch.base.context.destroy_context
 vkdispatch.base.context.stop_threads vkdispatch.base.errors.check_for_errors
 vkdispatch.base.init.get_cuda_device_map vkdispatch.base.dtype.to_vector
 vkdispatch.execution_pipeline.buffer_builder.BufferBuilder

@@ -222,7 +222,7 @@ def test_boolean_variables(run_python: RunPython, value: str) -> None:
     names = ("VKDISPATCH_DEBUG", "VKDISPATCH_FORCE_STAGING", "VKDISPATCH_KOMPUTE_MERGE")
     code = """
 import sys
-from vkdispatch.base.process.environment import read_switch
+from vkdispatch.base.process import read_switch
 print([read_switch(name) for name in sys.argv[1:]], read_switch("VKDISPATCH_UNKNOWN", True))
 """
     done = run_python(code, *names, **dict.fromkeys(names, value))

@@ -14,7 +14,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch_native as native
 from vkdispatch.base.context import destroy_context
-from vkdispatch.base.host.fresh import Array, fresh_array
+from vkdispatch.base.memory.data import Array, fresh_array
 
 HUGE = 2 << 20
 LARGE = 4 << 20  # bytes from which an array has memory of this kind

@@ -17,7 +17,7 @@ import vkdispatch.codegen as vc
 import vkdispatch_native as native
 from vkdispatch.base import context as contexts
 from vkdispatch.base.context import destroy_context, is_context_initialized
-from vkdispatch.base.process.logging import LogLevel, set_log_level
+from vkdispatch.base.process import LogLevel, set_log_level
 from vkdispatch.codegen.abbreviations import Buff, f32
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]

@@ -9,7 +9,7 @@ import pytest
 
 import vkdispatch as vd
 from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.host.layout import layout_of
+from vkdispatch.base.memory.data import layout_of
 
 ROUNDS = 1000
 FIRST = 70  # a device with memory of its own has then used all blocks that it reads through

@@ -10,7 +10,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.numpy as vnp
-from vkdispatch.base.other_names import IN_CODEGEN, IN_PACKAGE
+from vkdispatch.base import IN_CODEGEN, IN_PACKAGE
 
 
 @pytest.mark.parametrize(("module", "advice"), [(vd, IN_PACKAGE), (vc, IN_CODEGEN)], ids=["vd", "vc"])

@@ -24,8 +24,8 @@ RunPython = Callable[..., subprocess.CompletedProcess[str]]
 # `hold()` lasts until the test sends a line, and `slow` gives the functions of a module such a wait.
 BEGIN = """
 import sys
-from vkdispatch.base.process import progress
-from vkdispatch.base.process.progress import show_wait
+from vkdispatch.base import process as progress
+from vkdispatch.base.process import show_wait
 progress._LONG = progress._STEP = 0.01
 def hold(): sys.stdin.readline()
 class Slow:
@@ -56,7 +56,7 @@ module.native = Slow(module.native, "compile_glsl")
 double(data)
 """
 COPIES = """
-import vkdispatch.base.host.transfers as transfers
+import vkdispatch.base.memory.transfers as transfers
 transfers.LARGE = 1 << 20
 big = vd.Buffer((300_000,), vd.float32)
 other = vd.asbuffer(np.zeros(300_000, np.float32))

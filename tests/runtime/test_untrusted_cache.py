@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from vkdispatch.base.compilation import disk_cache, private_folder
-from vkdispatch.base.compilation.private_folder import PrivateFolder, UntrustedError
+from vkdispatch.base.compilation import disk_cache
+from vkdispatch.base.compilation import disk_cache as private_folder
+from vkdispatch.base.compilation.disk_cache import PrivateFolder, UntrustedError
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners here")
 

@@ -18,7 +18,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch_native as native
 from vkdispatch.base.compilation import disk_cache
-from vkdispatch.base.synchronization.timing import Timing
+from vkdispatch.base.synchronization import Timing
 from vkdispatch.codegen.abbreviations import Buff, Const, Img2, SImg2, Var, f32
 from vkdispatch.shader.measurement import bandwidth, profile
 from vkdispatch.shader.measurement import trace as profile_trace

@@ -28,7 +28,7 @@ import numpy as np
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.numpy as vnp
-from vkdispatch.base.sharing.cuda import can_link
+from vkdispatch.base.sharing.cuda_link import can_link
 from vkdispatch.codegen.abbreviations import Buff
 
 Array = np.ndarray[Any, Any]

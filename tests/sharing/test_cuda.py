@@ -14,7 +14,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.numpy as vnp
 from tests.sharing.arrays import add, double
-from vkdispatch.base.sharing.cuda import can_link
+from vkdispatch.base.sharing.cuda_link import can_link
 from vkdispatch.codegen.abbreviations import Buff, Const, f32
 
 KINDS = (

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.base.sharing.cuda_interface import read_interface
-from vkdispatch.base.sharing.cuda_streams import parse_dlpack_stream, parse_stream
+from vkdispatch.base.sharing.cuda_link import parse_dlpack_stream, parse_stream
+from vkdispatch.base.sharing.cuda_memory import read_interface
 
 
 def array(**changes: Any) -> Any:

@@ -11,8 +11,8 @@ import pytest
 
 import vkdispatch as vd
 from vkdispatch.base.errors import SharingError
-from vkdispatch.base.sharing.cuda import can_link, find_link
-from vkdispatch.base.sharing.cuda_ipc import MappedMemories, SharedDeviceMemory
+from vkdispatch.base.sharing.cuda_link import can_link, find_link
+from vkdispatch.base.sharing.cuda_memory import MappedMemories, SharedDeviceMemory
 
 SIZE = 3_000_000  # bytes
 
@@ -21,8 +21,8 @@ _RECEIVER = """
 import sys
 import numpy as np
 import vkdispatch as vd
-from vkdispatch.base.sharing.cuda import find_link
-from vkdispatch.base.sharing.cuda_ipc import MappedMemories
+from vkdispatch.base.sharing.cuda_link import find_link
+from vkdispatch.base.sharing.cuda_memory import MappedMemories
 process, handle, size = int(sys.argv[1]), bytes.fromhex(sys.argv[2]), int(sys.argv[3])
 for device, info in enumerate(vd.get_devices()):
     if info.vendor_id != 0x10DE:

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from tests.sharing.cuda_machine import Machine, Memory
-from vkdispatch.base.sharing import cuda_ipc, cuda_link, cuda_peers
-from vkdispatch.base.sharing.cuda_ipc import MappedMemories, SharedDeviceMemory
-from vkdispatch.base.sharing.cuda_lanes import PART
-from vkdispatch.base.sharing.cuda_link import CudaLink
-from vkdispatch.base.sharing.cuda_peers import copy_between_links
+from vkdispatch.base.sharing import cuda_link
+from vkdispatch.base.sharing import cuda_memory as cuda_ipc
+from vkdispatch.base.sharing import cuda_memory as cuda_peers
+from vkdispatch.base.sharing.cuda_link import PART, CudaLink
+from vkdispatch.base.sharing.cuda_memory import MappedMemories, SharedDeviceMemory, copy_between_links
 
 SEEDS = range(10)
 

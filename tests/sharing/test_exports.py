@@ -11,7 +11,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch_native as native
-from vkdispatch.base.sharing.exports import Elements, export, parse_request
+from vkdispatch.base.sharing.dlpack import Elements, export, parse_request
 
 from .arrays import address, double
 

@@ -8,14 +8,13 @@ from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from vkdispatch.arrays.repeated_calls import call_repeatedly
 from vkdispatch.base import dtype
-from vkdispatch.base.array_arguments import has_arrays, has_foreign, replace_arrays
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import Context, get_context, is_current, use_context
+from vkdispatch.base.buffers.foreign import has_arrays, has_foreign, replace_arrays
+from vkdispatch.base.context import Context, Handle, get_context, is_current, use_context
 from vkdispatch.base.dtype import DType, component_type, is_dtype
 from vkdispatch.base.errors import ArgumentValueError, SharingError, UnsupportedError, UsageError
-from vkdispatch.base.handle import Handle
 from vkdispatch.base.init import is_dummy
-from vkdispatch.base.sharing.cuda import end_visits
+from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.shader.map import MappedArray

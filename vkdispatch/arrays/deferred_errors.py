@@ -1,9 +1,9 @@
 """What kernels of functions on arrays do about errors: see `base.kernel_errors`."""
 
 import vkdispatch.codegen as vc
+from vkdispatch.base.buffers.kernel_errors import NOTES
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import int64, uint32, uint64
-from vkdispatch.base.kernel_errors import NOTES
 from vkdispatch.shader.observation import parse_check
 
 

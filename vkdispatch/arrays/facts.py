@@ -2,9 +2,9 @@
 
 from vkdispatch.arrays.numbers import floor_power_of_two
 from vkdispatch.base.context import Context, get_context
-from vkdispatch.base.devices.information import MatrixProduct
+from vkdispatch.base.devices import MatrixProduct
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.process.environment import read_choices
+from vkdispatch.base.process import read_choices
 from vkdispatch.base.record import record
 
 _STATE_KEY = "arrays.facts"

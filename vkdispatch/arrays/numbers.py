@@ -6,7 +6,7 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.integers import as_int
+from vkdispatch.base.process import as_int
 from vkdispatch.shader.arguments.parameters import describe
 
 Number = bool | int | float | complex | np.generic

@@ -13,9 +13,9 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
+from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.context import Context
-from vkdispatch.base.host.layout import layout_of
+from vkdispatch.base.memory.data import layout_of
 from vkdispatch.base.native_module import native
 from vkdispatch.execution_pipeline.command_graph import current
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap

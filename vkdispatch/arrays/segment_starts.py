@@ -7,9 +7,9 @@ from vkdispatch.arrays.deferred_errors import note_error, raise_if_checked
 from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.kernel_errors import Check, journal_of, read_note, take_ticket
 from vkdispatch.base.dtype import DType, int32, int64, is_signed_dtype, uint32
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.kernel_errors import Check, journal_of, read_note, take_ticket
 from vkdispatch.base.record import record
 from vkdispatch.shader.shader_function import ShaderFunction
 

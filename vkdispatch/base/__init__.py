@@ -3,7 +3,101 @@
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
+
+# ---- What other libraries call things, and what they are called here -------------------------------------
+#
+# Advice for names that a module lacks.
+
+
+def _each(advice: dict[str, str]) -> dict[str, str]:
+    """Return the advice for each name; the keys are names separated by spaces."""
+    return {name: text for names, text in advice.items() for name in names.split()}
+
+
+_ARRAYS = "vkdispatch.numpy has it; vd.asbuffer(array) makes a buffer of a NumPy array"
+
+IN_PACKAGE = _each(
+    {
+        "arange array asarray empty full linspace ones zeros": _ARRAYS,
+        "empty_like full_like ones_like zeros_like": _ARRAYS,
+        "cos exp sin sqrt tan": "vkdispatch.numpy has it for arrays, vc for values in kernels",
+        "compute_kernel func jit kernel": "@vd.shader makes a kernel of a function",
+        "amax": "vd.max",
+        "amin": "vd.min",
+        "device_synchronize finish synchronize wait": "vd.queue_wait_idle() waits for the device",
+        "from_numpy to_device": "vd.asbuffer(array) copies to the device",
+        "copy_to_host from_device to_numpy": "buf.read(0) copies to the host",
+        "bool": "the type is vd.bool_",
+        "complex": "the type is vd.complex64",
+        "device": "vd.get_devices() lists devices, vd.make_context(device_ids=0) chooses one",
+        "double": "the type is vd.float64",
+        "float": "the type is vd.float32",
+        "int": "the type is vd.int32",
+        "uint": "the type is vd.uint32",
+    }
+)
+_TYPE = "types are in vd, for example vd.float32; vc.to_float(x), vc.to_vec3(x, y, z) and others make values"
+
+IN_CODEGEN = _each(
+    {
+        "bool_ complex64 complex128 double float float16 float32 float64 half": _TYPE,
+        "int int16 int32 int64 uint uint16 uint32 uint64": _TYPE,
+        "mat2 mat3 mat4 vec2 vec3 vec4": _TYPE,
+        "grid grid_id thread_id tid": "vc.global_invocation_id() is the position of an invocation",
+        "blockIdx block_id block_idx group_id program_id": "vc.workgroup_id() is the position of a workgroup",
+        "lid local_id threadIdx thread_idx": "vc.local_invocation_id() is the position in the workgroup",
+        "blockDim block_dim local_size": "vc.workgroup_size() is the size of a workgroup",
+        "sync sync_threads syncthreads workgroup_barrier": "vc.barrier() waits for the workgroup",
+        "shared shared_array shared_memory": "vc.shared_buffer(type, size)",
+        "array empty zeros": "vc.local_array(type, count) is an array of one invocation",
+        "rand randn random_float random_normal uniform": "vc.random.Philox(seed, sequence=i) is a generator",
+        "absolute fabs": "vc.abs",
+        "arange": "vc.range, or Python's range",
+        "arccos": "vc.acos",
+        "arcsin": "vc.asin",
+        "arctan": "vc.atan",
+        "arctan2": "vc.atan2",
+        "arccosh": "vc.acosh",
+        "arcsinh": "vc.asinh",
+        "arctanh": "vc.atanh",
+        "atomicAdd": "vc.atomic_add(buf[i], value)",
+        "conj conjugate": "z.conjugate()",
+        "deg2rad": "vc.radians",
+        "rad2deg": "vc.degrees",
+        "gid": "vc.global_invocation_id()",
+        "heaviside": "vc.step(0, x)",
+        "reciprocal": "1 / x",
+        "square": "x * x",
+        "frac": "vc.fract",
+        "lerp": "vc.mix",
+        "fmax maximum": "vc.max",
+        "fmin minimum": "vc.min",
+        "norm": "vc.length",
+        "popcount": "vc.bit_count",
+        "float_power power": "vc.pow",
+        "remainder": "vc.floor_mod",
+        "add divide multiply negative subtract": "Python's operators compute with GPU values",
+        "rint": "vc.round",
+        "rsqrt": "vc.inversesqrt",
+        "to_float32": "vc.to_float",
+        "to_int32": "vc.to_int",
+        "to_uint32": "vc.to_uint",
+        "subgroup_sum": "vc.subgroup_add",
+        "sum": "Python's sum adds values; vd.sum is for buffers",
+        "where": "vc.select(condition, a, b), or a if condition else b",
+    }
+)
+
+
+def make_getattr(module: str, advice: dict[str, str], owner: object) -> Callable[[str], NoReturn]:
+    """Return a module's `__getattr__`, which raises AttributeError with advice."""
+
+    def refuse(name: str) -> NoReturn:
+        known = f"; {advice[name]}" if name in advice else ""
+        raise AttributeError(f"module {module!r} has no attribute {name!r}{known}", name=name, obj=owner)
+
+    return refuse
 
 
 def submodules_of(package: str) -> Callable[[str], ModuleType]:

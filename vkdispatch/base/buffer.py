@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, NoReturn, Protocol, Self, TypeVar, overload
 
 from vkdispatch.base import dtype, names_elsewhere
-from vkdispatch.base.context import Context, get_context, parse_queue
-from vkdispatch.base.cuda_capture import require_cuda
+from vkdispatch.base.context import Context, Handle, get_context, parse_queue
+from vkdispatch.base.derived_dtypes import as_pickled, structure_from_numpy
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import (
     ArgumentTypeError,
@@ -14,44 +14,42 @@ from vkdispatch.base.errors import (
     SharingError,
     UsageError,
 )
-from vkdispatch.base.handle import Handle
-from vkdispatch.base.host.data import layout_in_memory, plain_array
-from vkdispatch.base.host.fresh import fresh_array
-from vkdispatch.base.host.layout import (
+from vkdispatch.base.host_numpy import np
+from vkdispatch.base.init import is_dummy, require_cuda
+from vkdispatch.base.memory.data import (
     MAX_AXES,
     Layout,
     OversizedBufferError,
     Shape,
+    fresh_array,
+    layout_in_memory,
     layout_of,
     parse_dtype,
+    plain_array,
 )
-from vkdispatch.base.host.text import describe_buffer
-from vkdispatch.base.host.transfers import Transfers
-from vkdispatch.base.host_numpy import np
-from vkdispatch.base.init import is_dummy
+from vkdispatch.base.memory.protocols import describe_buffer
+from vkdispatch.base.memory.transfers import Transfers
 from vkdispatch.base.native_module import native
-from vkdispatch.base.process.listing import internal
-from vkdispatch.base.sharing.cuda import can_link, find_link
-from vkdispatch.base.sharing.cuda_interface import (
+from vkdispatch.base.process import internal
+from vkdispatch.base.sharing.cuda_link import CudaLoan, can_link, find_link
+from vkdispatch.base.sharing.cuda_memory import (
     find_elements,
     lend_by_interface,
     make_interface,
     read_interface,
 )
-from vkdispatch.base.sharing.cuda_link import CudaLoan
-from vkdispatch.base.sharing.exports import (
+from vkdispatch.base.sharing.dlpack import (
     Elements,
+    copy_of,
     export,
+    has_dlpack,
     lend_host_memory,
     lend_memory,
     parse_request,
     place_of,
 )
 from vkdispatch.base.sharing.formats import split_elements
-from vkdispatch.base.sharing.imports import has_dlpack
-from vkdispatch.base.sharing.shared_memory import copy_of
-from vkdispatch.base.structures import as_pickled, structure_from_numpy
-from vkdispatch.base.synchronization.signal import Signal
+from vkdispatch.base.synchronization import Signal
 
 Array = np.ndarray[Any, Any]
 _D = TypeVar("_D", bound=dtype.dtype)
@@ -733,6 +731,6 @@ if not TYPE_CHECKING:
     __getattr__ = names_elsewhere(
         __name__,
         {
-            "base.buffers.rfft_buffer": "RFFTBuffer asrfftbuffer",
+            "base.buffers.kinds": "RFFTBuffer asrfftbuffer",
         },
     )

@@ -4,14 +4,12 @@ import operator
 from collections.abc import Callable, Sequence
 
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import Context, parse_queue, wrong_context
-from vkdispatch.base.cuda_capture import require_cuda
+from vkdispatch.base.context import Context, Handle, parse_queue, wrong_context
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.handle import Handle
-from vkdispatch.base.integers import parse_positive
+from vkdispatch.base.init import require_cuda
 from vkdispatch.base.native_module import native
-from vkdispatch.base.process.listing import internal
+from vkdispatch.base.process import internal, parse_positive
 
 ALL_QUEUES = -2
 ANY_QUEUE = -1

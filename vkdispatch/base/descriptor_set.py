@@ -5,10 +5,9 @@ from typing import TYPE_CHECKING
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import wrong_context
-from vkdispatch.base.cuda_capture import require_cuda
+from vkdispatch.base.context import Handle, wrong_context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
-from vkdispatch.base.handle import Handle
+from vkdispatch.base.init import require_cuda
 from vkdispatch.base.native_module import native
 
 # Only programs with images import their modules.

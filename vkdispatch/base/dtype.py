@@ -2,7 +2,7 @@
 
 A dtype is a class and is never instantiated. All memory that host and device share is C-ordered without
 padding ("scalar block layout"): a vec3 takes 12 bytes, and each value is aligned to the size of its scalar
-component. `vkdispatch.base.dtypes` has promotion and the types that kernels make.
+component. `vkdispatch.base.derived_dtypes` has promotion and the types that kernels make.
 """
 # The class names follow shading languages.
 # ruff: noqa: N801
@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, cast
 
 from vkdispatch.base import names_elsewhere
-from vkdispatch.base.absent import require
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.host_numpy import np
+from vkdispatch.base.host_numpy import np, require
 from vkdispatch.base.record import record
 
 if TYPE_CHECKING:
@@ -732,8 +731,9 @@ if not TYPE_CHECKING:
     __getattr__ = names_elsewhere(
         __name__,
         {
-            "base.dtypes.promotion": "cross_matrix cross_multiply_type cross_scalar_scalar cross_type "
-            "cross_vector cross_vector_scalar cross_vector_vector",
-            "base.structures": "fixed_array",
+            "base.derived_dtypes": (
+                "cross_matrix cross_multiply_type cross_scalar_scalar cross_type cross_vector "
+                "cross_vector_scalar cross_vector_vector fixed_array"
+            ),
         },
     )

@@ -4,34 +4,32 @@ import math
 from typing import Any, NoReturn, Self
 
 from vkdispatch.base import dtype as dt
-from vkdispatch.base.context import Context
+from vkdispatch.base.context import Context, Handle
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
-from vkdispatch.base.handle import Handle
-from vkdispatch.base.images.foreign import (
+from vkdispatch.base.memory.image_formats import (
     ALL_USAGES,
     GENERAL_LAYOUT,
     SAMPLED_USAGE,
     STORAGE_USAGE,
-    parse_layout,
-    parse_usage,
-)
-from vkdispatch.base.images.format import (
     AddressMode,
     BorderColor,
     Filter,
+    SamplerOptions,
+    SamplerSettings,
     device_channels,
     image_format,
     image_type,
     image_view_type,
     parse_format,
+    parse_layout,
+    parse_settings,
+    parse_usage,
     select_format,
 )
-from vkdispatch.base.images.mipmaps import level_count
-from vkdispatch.base.images.sampling import SamplerOptions, SamplerSettings, parse_settings
-from vkdispatch.base.images.transfers import ImageTransfers
-from vkdispatch.base.integers import as_int
+from vkdispatch.base.memory.image_transfers import ImageTransfers, level_count
 from vkdispatch.base.native_module import native
+from vkdispatch.base.process import as_int
 
 _SAMPLED, _STORAGE, _FILTER_LINEAR = 0x1, 0x2, 0x1000  # VkFormatFeatureFlagBits
 _RANKS = {

@@ -1,12 +1,13 @@
-"""The backend: select it, load Vulkan once, list its devices."""
+"""The backend: select it, load Vulkan once, list its devices; CUDA capture of 0.1.0."""
 
 import os
 from _thread import RLock
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from vkdispatch.base import names_elsewhere
-from vkdispatch.base.devices.information import DeviceInfo, matrix_product
+from vkdispatch.base.devices import DeviceInfo, matrix_product
 from vkdispatch.base.errors import (
     ArgumentValueError,
     BackendUnavailableError,
@@ -16,10 +17,15 @@ from vkdispatch.base.errors import (
     explain_backend,
 )
 from vkdispatch.base.native_module import native
-from vkdispatch.base.process.environment import read_switch
+from vkdispatch.base.process import read_switch
+from vkdispatch.base.record import field, record
 
 if TYPE_CHECKING:
-    from vkdispatch.base.process.logging import LogLevel
+    from vkdispatch.base.process import LogLevel
+
+
+# ---- The backend: select it, load Vulkan once, list its devices ------------------------------------------
+
 
 _BACKENDS = ("vulkan", "cuda", "opencl", "dummy")
 _NOT_BUILT = ("cuda", "opencl")
@@ -88,7 +94,7 @@ def initialize(
                 "nothing",
             )
         if log_level is not None:
-            from vkdispatch.base.process.logging import set_log_level
+            from vkdispatch.base.process import set_log_level
 
             set_log_level(log_level)
         if loader_debug_logs:
@@ -136,7 +142,7 @@ def _load_vulkan(debug: bool) -> None:
         raise no_driver_error(str(error)) from error
     _debug = debug
     if debug and not native.validation_enabled():
-        from vkdispatch.base.process.logging import log_warning
+        from vkdispatch.base.process import log_warning
 
         log_warning(
             "debug mode: the Khronos validation layer is not installed (Debian: vulkan-validationlayers)"
@@ -150,7 +156,7 @@ def _load_vulkan(debug: bool) -> None:
 
 def no_driver_error(reason: str) -> BackendUnavailableError:
     """Return the error that says why Vulkan cannot run on this machine and what to install."""
-    from vkdispatch.base.devices.drivers import explain_limits, explain_variables
+    from vkdispatch.base.devices import explain_limits, explain_variables
 
     return BackendUnavailableError(
         "vulkan",
@@ -241,7 +247,7 @@ def get_devices() -> list[DeviceInfo]:
     initialize()
     with _lock:
         if _devices is None and _active_backend == "dummy":
-            from vkdispatch.base.devices.dummy import dummy_device
+            from vkdispatch.base.devices import dummy_device
 
             _devices = [dummy_device()]
         elif _devices is None:
@@ -266,6 +272,53 @@ if not TYPE_CHECKING:
     __getattr__ = names_elsewhere(
         __name__,
         {
-            "base.process.logging": "LogLevel log log_error log_info log_verbose log_warning set_log_level",
+            "base.process": "LogLevel log log_error log_info log_verbose log_warning set_log_level",
         },
     )
+
+
+# ---- CUDA graph capture: part of 0.1.0's interface, which needs its CUDA backend -------------------------
+
+
+@record(frozen=False)
+class CUDAGraphCapture:
+    """A capture in progress.
+
+    Attributes
+    ----------
+    cuda_stream
+        The stream of the submissions.
+    uniform_buffers
+        Buffers that the captured graph uses.
+    """
+
+    cuda_stream: Any = None
+    uniform_buffers: list[Any] = field(factory=list)
+
+    def add_uniform_buffer(self, buffer: Any) -> None:
+        """Keep `buffer` alive with the capture."""
+        self.uniform_buffers.append(buffer)
+
+
+def require_cuda(what: str, instead: str) -> UsageError:
+    """Return the error for a use of CUDA, for which there is no backend."""
+    return UsageError(f"{what}: {explain_backend('cuda')}; {instead}")
+
+
+def cuda_graph_capture(cuda_stream: Any = None) -> AbstractContextManager[CUDAGraphCapture]:
+    """Capture the submissions of a `with` block in a CUDA graph.
+
+    Raises
+    ------
+    RuntimeError
+        Always: a CUDA graph cannot replay what the host submits to Vulkan. `vd.CommandGraph` can.
+    """
+    raise UsageError(
+        "cuda_graph_capture: a CUDA graph does not replay work that the host submits to Vulkan; record a "
+        "vd.CommandGraph instead"
+    )
+
+
+def get_cuda_capture() -> CUDAGraphCapture | None:
+    """Return the capture of this thread: always None, as there is no CUDA backend."""
+    return None

@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from vkdispatch.base.absent import import_or_stand_in, is_absent
 from vkdispatch.base.errors import (
     ArgumentValueError,
     BackendUnavailableError,
@@ -12,6 +11,7 @@ from vkdispatch.base.errors import (
     UsageError,
     VulkanError,
 )
+from vkdispatch.base.host_numpy import import_or_stand_in, is_absent
 
 if TYPE_CHECKING:
     import vkdispatch_native as native

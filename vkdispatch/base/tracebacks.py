@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
-from vkdispatch.base.other_names import make_getattr
+from vkdispatch.base import make_getattr
 
 # The frames of the native module name its sources, which are not beside it.
 _OWN = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, "vkdispatch_native/")

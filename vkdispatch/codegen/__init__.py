@@ -16,8 +16,8 @@ from math import pi as pi
 from math import tau as tau
 from types import ModuleType as _ModuleType
 
-from vkdispatch.base.other_names import IN_CODEGEN as _IN_CODEGEN
-from vkdispatch.base.other_names import make_getattr as _make_getattr
+from vkdispatch.base import IN_CODEGEN as _IN_CODEGEN
+from vkdispatch.base import make_getattr as _make_getattr
 from vkdispatch.codegen.abbreviations import *
 from vkdispatch.codegen.arguments import *
 from vkdispatch.codegen.backends import *

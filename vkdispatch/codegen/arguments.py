@@ -5,6 +5,16 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from vkdispatch.base.derived_dtypes import (
+    FixedArray,
+    field_type,
+    field_types,
+    is_dataclass,
+    is_structure,
+    leaves_of,
+    structure_of,
+    wrap_array,
+)
 from vkdispatch.base.dtype import (
     DType,
     array_shape,
@@ -25,18 +35,8 @@ from vkdispatch.base.dtype import (
     item_of,
     uint32,
 )
-from vkdispatch.base.dtypes.composite import wrap_array
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.structures import (
-    FixedArray,
-    field_type,
-    field_types,
-    is_dataclass,
-    is_structure,
-    leaves_of,
-    structure_of,
-)
 from vkdispatch.codegen.description import ArgType, ShaderArgumentInfo
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.objects.images import ImageVariable, StorageImageVariable

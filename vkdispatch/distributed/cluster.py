@@ -10,9 +10,9 @@ from distributed.deploy.spec import SpecCluster
 from distributed.http.routing import RoutingApplication
 from distributed.worker_memory import parse_memory_limit
 
-from vkdispatch.base.devices.information import DeviceInfo
+from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.integers import as_int
+from vkdispatch.base.process import as_int
 from vkdispatch.distributed.devices import choose_devices, pin
 from vkdispatch.distributed.worker import VulkanPlugin
 

@@ -18,8 +18,8 @@ from dask.utils import parse_bytes
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import SharingError
 from vkdispatch.base.native_module import native
-from vkdispatch.base.sharing.cuda import can_link, find_link
-from vkdispatch.base.sharing.cuda_ipc import MappedMemories, SharedDeviceMemory
+from vkdispatch.base.sharing.cuda_link import can_link, find_link
+from vkdispatch.base.sharing.cuda_memory import MappedMemories, SharedDeviceMemory
 from vkdispatch.distributed.handshakes import find_cuda_recipient
 from vkdispatch.distributed.results import check_memory
 from vkdispatch.distributed.shared_frames import (

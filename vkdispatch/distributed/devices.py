@@ -6,10 +6,10 @@ from typing import Any
 
 from vkdispatch.base.contexts.selection import choose_devices as select_devices
 from vkdispatch.base.contexts.selection import find_device, refuse_unusable
-from vkdispatch.base.devices.information import DeviceInfo
+from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.base.init import get_devices, is_dummy
-from vkdispatch.base.integers import as_int
+from vkdispatch.base.process import as_int
 
 # The part of the memory that a process may use of which the results take no more.
 _AUTOMATIC = 0.8

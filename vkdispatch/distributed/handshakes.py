@@ -15,8 +15,7 @@ import dask
 
 from vkdispatch.base.contexts.current import find_current_context
 from vkdispatch.base.errors import SharingError
-from vkdispatch.base.sharing.cuda import can_link
-from vkdispatch.base.sharing.cuda_streams import load_driver
+from vkdispatch.base.sharing.cuda_link import can_link, load_driver
 
 KEY = "vkdispatch-memory"
 

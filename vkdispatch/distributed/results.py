@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from vkdispatch.base.process.tasks import RunningTask
+from vkdispatch.base.process import RunningTask
 
 _CONTAINERS = (list, tuple, set, frozenset)
 

@@ -18,8 +18,8 @@ from distributed.protocol.serialize import dask_deserialize, dask_serialize
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import OutOfDeviceMemoryError
-from vkdispatch.base.host.fresh import fresh_array
-from vkdispatch.base.host.pinned import pinned_array
+from vkdispatch.base.memory.data import fresh_array
+from vkdispatch.base.memory.transfers import pinned_array
 from vkdispatch.distributed.device_frames import is_on_device, receive_memory, send_memory
 from vkdispatch.distributed.handshakes import can_share
 from vkdispatch.distributed.shared_frames import LEAST_SHARED, PLACES, Outgoing, receive_frames

@@ -19,7 +19,7 @@ from tornado.ioloop import PeriodicCallback
 from vkdispatch.base.context import Context, get_context, make_context
 from vkdispatch.base.contexts.current import find_current_context
 from vkdispatch.base.errors import DeviceLostError, DeviceTimeoutError, OutOfDeviceMemoryError
-from vkdispatch.base.process.tasks import RunningTask
+from vkdispatch.base.process import RunningTask
 from vkdispatch.distributed.devices import check_device_limit, parse_device_limit
 from vkdispatch.distributed.results import finish_result
 from vkdispatch.distributed.serialization import has_memory_of_host

@@ -10,7 +10,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as types
 from vkdispatch.base.buffer import Buffer, asbuffer
 from vkdispatch.base.context import Context, queue_wait_idle
-from vkdispatch.base.devices.information import DeviceInfo
+from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.codegen.abbreviations import Buff, Const, f16, f32, f64, i32, i64, u32
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.measurement.bandwidth import measure_copy_bandwidth

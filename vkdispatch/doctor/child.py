@@ -37,7 +37,7 @@ def _forbid_core_files() -> None:
 
 def _ask_loader(say: Say, manifest: str) -> None:
     """Ask the loader for its devices, without the engine. A manifest is that of the only driver to load."""
-    from vkdispatch.base.devices.drivers import find_fault
+    from vkdispatch.base.devices import find_fault
     from vkdispatch.doctor import vulkan
 
     if manifest:
@@ -56,7 +56,7 @@ def _ask_engine(say: Say, _: str) -> None:
     """Import vkdispatch with all that it needs, and list the devices as it sees them."""
     say(doing="importing vkdispatch")
     try:
-        from vkdispatch.base.absent import is_absent
+        from vkdispatch.base.host_numpy import is_absent
         from vkdispatch.base.native_module import native
 
         if is_absent(native):
@@ -77,7 +77,7 @@ def _ask_engine(say: Say, _: str) -> None:
     say(doing="loading Vulkan and listing its devices")
     try:
         from vkdispatch.base.contexts.selection import default_device
-        from vkdispatch.base.devices.information import DeviceInfo
+        from vkdispatch.base.devices import DeviceInfo
         from vkdispatch.base.init import get_devices
 
         names = [name for name in DeviceInfo.__match_args__ if name != "cooperative_matrices"]

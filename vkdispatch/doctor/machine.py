@@ -6,7 +6,7 @@ import platform
 import sys
 from typing import Any
 
-from vkdispatch.base.process.environment import VARIABLES
+from vkdispatch.base.process import VARIABLES
 from vkdispatch.installation import find_distributions
 
 Facts = dict[str, Any]

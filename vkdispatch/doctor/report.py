@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Literal, overload
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.process.progress import Wait, show_wait
+from vkdispatch.base.process import Wait, show_wait
 from vkdispatch.doctor import machine
 from vkdispatch.doctor.advice import find_problems
 from vkdispatch.doctor.probe import SECONDS, Facts, run_child

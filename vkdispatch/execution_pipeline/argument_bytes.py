@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from vkdispatch.base.command_list import CommandList, Rows
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.host.packing import pack, pack_rows
 from vkdispatch.base.host_numpy import np
+from vkdispatch.base.memory.packing import pack, pack_rows
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.optimization import Moves
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 from vkdispatch.base.buffer import Buffer, renew_contents
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE, CommandList, Rows, parse_instances
 from vkdispatch.base.compute_plan import ComputePlan
-from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.context import Context, Handle, get_context
 from vkdispatch.base.descriptor_set import DescriptorSet
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import (
@@ -20,9 +20,8 @@ from vkdispatch.base.errors import (
     UsageError,
     VkDispatchError,
 )
-from vkdispatch.base.handle import Handle
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.process.listing import internal
+from vkdispatch.base.process import internal
 from vkdispatch.execution_pipeline.argument_bytes import ArgumentBytes, BoundVariable, pack_members
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
 from vkdispatch.execution_pipeline.optimization import Moves, Recording, plan_fusions

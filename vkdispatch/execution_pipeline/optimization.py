@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
-from vkdispatch.base.handle import Handle
+from vkdispatch.base.context import Handle
 from vkdispatch.base.record import record
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ import numpy as np
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint64
-from vkdispatch.base.host.packing import component_dtype
+from vkdispatch.base.memory.packing import component_dtype
 from vkdispatch.base.record import record
-from vkdispatch.base.synchronization.timing import TimedCommand, TimedSubmit, Timing
+from vkdispatch.base.synchronization import TimedCommand, TimedSubmit, Timing
 from vkdispatch.compiler.analyses.contents import ArgumentLayout, resource_bindings
 from vkdispatch.compiler.analyses.launch_values import Extent, Launch
 from vkdispatch.compiler.analyses.traffic import Known, Traffic, traffic

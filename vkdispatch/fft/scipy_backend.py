@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.buffer import Array, Buffer, function_buffer
-from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
+from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import complex64, complex128, float32, float64
 from vkdispatch.base.errors import ArgumentValueError, OutOfDeviceMemoryError, UnsupportedError
 from vkdispatch.fft.api.transforms import fft, fft2, ifft2

@@ -6,7 +6,7 @@ from typing import Any
 
 from vkdispatch.base import context as contexts
 from vkdispatch.base.context import Context
-from vkdispatch.base.devices.information import DeviceInfo
+from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.base.init import get_devices
 from vkdispatch.kompute import log

@@ -9,7 +9,7 @@ from typing import TypeVar
 
 from vkdispatch.arrays.facts import DeviceFacts
 from vkdispatch.arrays.numbers import floor_power_of_two
-from vkdispatch.base.devices.information import MatrixProduct
+from vkdispatch.base.devices import MatrixProduct
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
 from vkdispatch.matrices.factors import Sizes

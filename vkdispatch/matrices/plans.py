@@ -6,7 +6,7 @@ from vkdispatch.arrays.facts import DeviceFacts
 from vkdispatch.arrays.maps.operand import plain_source
 from vkdispatch.arrays.maps.output import Sink
 from vkdispatch.arrays.maps.source import Source
-from vkdispatch.base.devices.information import MatrixProduct
+from vkdispatch.base.devices import MatrixProduct
 from vkdispatch.base.dtype import DType, bfloat16, float16, float32, uvec4
 from vkdispatch.base.record import record, replace
 from vkdispatch.matrices import planning

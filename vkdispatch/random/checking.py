@@ -7,7 +7,7 @@ from vkdispatch.arrays.numbers import is_int
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.host.layout import parse_shape
+from vkdispatch.base.memory.data import parse_shape
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, global_graph
 
 

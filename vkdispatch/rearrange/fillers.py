@@ -16,7 +16,7 @@ from vkdispatch.base.dtype import (
     to_numpy_dtype,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.host.packing import to_bfloat16
+from vkdispatch.base.memory.packing import to_bfloat16
 from vkdispatch.base.record import record
 from vkdispatch.rearrange.moves import Move
 

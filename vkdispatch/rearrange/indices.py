@@ -15,9 +15,9 @@ from vkdispatch.arrays.maps.source import Source
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.kernel_errors import Check, journal_of, read_note, take_ticket
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
-from vkdispatch.base.kernel_errors import Check, journal_of, read_note, take_ticket
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.rearrange.moves import Numbers, pack_numbers

@@ -10,10 +10,11 @@ from vkdispatch.arrays.facts import device_facts
 from vkdispatch.arrays.maps.operand import Operand, lacks_elements
 from vkdispatch.arrays.maps.output import plain_output
 from vkdispatch.arrays.maps.source import Source, identity_map, make_source
-from vkdispatch.base.array_arguments import replace_arrays, replace_foreign
 from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.buffers.foreign import replace_arrays, replace_foreign
 from vkdispatch.base.context import (
     Context,
+    context_of,
     get_context,
     is_current,
     use_context,
@@ -21,11 +22,10 @@ from vkdispatch.base.context import (
 )
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
-from vkdispatch.base.handle import context_of
 from vkdispatch.base.init import is_dummy
-from vkdispatch.base.integers import as_int
-from vkdispatch.base.sharing.cuda import end_visits
-from vkdispatch.base.sharing.imports import suggest_conversion
+from vkdispatch.base.process import as_int
+from vkdispatch.base.sharing.cuda_link import end_visits
+from vkdispatch.base.sharing.dlpack import suggest_conversion
 from vkdispatch.codegen import Buffer as BufferAnnotation
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.codegen.trace.current import is_tracing

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.array_arguments import replace_arrays, replace_foreign
 from vkdispatch.base.buffer import Array, Buffer
-from vkdispatch.base.buffers.between_contexts import copy_between_contexts
+from vkdispatch.base.buffers.foreign import replace_arrays, replace_foreign
+from vkdispatch.base.buffers.kinds import copy_between_contexts
 from vkdispatch.base.context import get_context
+from vkdispatch.base.derived_dtypes import is_structure
 from vkdispatch.base.dtype import DType, uint8, uint16, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
-from vkdispatch.base.sharing.cuda import end_visits
-from vkdispatch.base.structures import is_structure
+from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.codegen.annotations import buffer
 from vkdispatch.codegen.builder import shader_context
 from vkdispatch.codegen.execution.invocation import global_invocation_id

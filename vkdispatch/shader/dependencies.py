@@ -17,10 +17,9 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence, Sized
 from typing import Any, Generic, TypeGuard, TypeVar
 
-from vkdispatch.base.absent import is_absent
+from vkdispatch.base.context import Handle
 from vkdispatch.base.errors import KernelWarning
-from vkdispatch.base.handle import Handle
-from vkdispatch.base.host_numpy import np
+from vkdispatch.base.host_numpy import is_absent, np
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
 from vkdispatch.codegen.constants import watch_copies

@@ -8,9 +8,8 @@ import numpy as np
 from vkdispatch.base.dtype import DType, component_count, component_type
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.image import Image, Sampler
-from vkdispatch.base.images.format import BorderColor, Filter, host_dtype
-from vkdispatch.base.images.mipmaps import mip_chain
-from vkdispatch.base.images.sampling import HostSampler, SamplerSettings
+from vkdispatch.base.memory.image_formats import BorderColor, Filter, HostSampler, SamplerSettings, host_dtype
+from vkdispatch.base.memory.image_transfers import mip_chain
 from vkdispatch.compiler.interpreter.images import Sampling, Texels
 from vkdispatch.compiler.interpreter.memory import Array, Cells, value_shape
 from vkdispatch.compiler.ir import ImageBinding

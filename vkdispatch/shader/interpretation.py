@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.derived_dtypes import Structure, as_structure, is_structure, leaves_of, strides_along
 from vkdispatch.base.dtype import (
     DType,
     array_shape,
@@ -21,9 +22,8 @@ from vkdispatch.base.dtype import (
     uvec3,
 )
 from vkdispatch.base.errors import ArgumentValueError, UsageError
-from vkdispatch.base.host.packing import component_dtype, from_bfloat16, pack, to_bfloat16
 from vkdispatch.base.image import Image, Sampler
-from vkdispatch.base.structures import Structure, as_structure, is_structure, leaves_of, strides_along
+from vkdispatch.base.memory.packing import component_dtype, from_bfloat16, pack, to_bfloat16
 from vkdispatch.codegen.description import ShaderDescription
 from vkdispatch.compiler.interpreter.execution import run_kernel
 from vkdispatch.compiler.interpreter.images import Texels

@@ -7,10 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
-from vkdispatch.base.array_arguments import replace_arrays, replace_foreign
+from vkdispatch.base.buffers.foreign import replace_arrays, replace_foreign
 from vkdispatch.base.command_list import ALL_QUEUES, ANY_QUEUE
 from vkdispatch.base.context import (
     Context,
+    context_of,
     get_context,
     is_current,
     parse_queue,
@@ -19,12 +20,11 @@ from vkdispatch.base.context import (
 )
 from vkdispatch.base.dtype import is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentValueError, UsageError
-from vkdispatch.base.handle import context_of
 from vkdispatch.base.init import is_dummy
-from vkdispatch.base.integers import as_int
+from vkdispatch.base.process import as_int
 from vkdispatch.base.record import replace
-from vkdispatch.base.sharing.cuda import end_visits
-from vkdispatch.base.sharing.imports import refuse_write
+from vkdispatch.base.sharing.cuda_link import end_visits
+from vkdispatch.base.sharing.dlpack import refuse_write
 from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.compiler.analyses.launch_values import find_shared_sizes, is_sized_by_calls

@@ -6,12 +6,12 @@ How many rounds a driver allows is measured, once for each device and driver (`f
 from typing import Any
 
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.kernel_errors import NOTES, Check, StandingTicket, journal_of
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.compilation import disk_cache
 from vkdispatch.base.context import Context, use_context
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.errors import LoopLimitError, VkDispatchError
-from vkdispatch.base.kernel_errors import NOTES, Check, StandingTicket, journal_of
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription
 from vkdispatch.codegen.backends import GLSLBackend

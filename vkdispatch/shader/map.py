@@ -12,13 +12,13 @@ from typing import Any, ClassVar, cast, overload
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.array_arguments import replace_arrays
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.foreign import replace_arrays
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, component_type, is_complex, is_float_dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
-from vkdispatch.base.host.protocols import HostProtocols
-from vkdispatch.base.process.listing import Listed
+from vkdispatch.base.memory.protocols import HostProtocols
+from vkdispatch.base.process import Listed
 from vkdispatch.codegen.constants import watch_copies
 from vkdispatch.codegen.execution.invocation import without_invocation
 from vkdispatch.codegen.trace.current import has_flag, is_tracing, precise_math

@@ -21,8 +21,8 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.init import is_dummy
-from vkdispatch.base.process.listing import Listed
-from vkdispatch.base.process.listing import internal as hidden
+from vkdispatch.base.process import Listed
+from vkdispatch.base.process import internal as hidden
 from vkdispatch.base.record import replace
 from vkdispatch.codegen import GLSLBackend, ShaderDescription, ShaderSource, get_shader_print_line_numbers
 from vkdispatch.codegen.constants import ConstantArray

@@ -12,7 +12,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
-from vkdispatch.base.sharing.imports import suggest_conversion
+from vkdispatch.base.sharing.dlpack import suggest_conversion
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.shader.arguments.annotations import is_value
 from vkdispatch.shader.arguments.parameters import describe

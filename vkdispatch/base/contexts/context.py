@@ -12,7 +12,7 @@ from vkdispatch.base.contexts.selection import (
     parse_extensions,
     refuse_unusable,
 )
-from vkdispatch.base.devices.information import DeviceInfo
+from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import (
     ArgumentValueError,
     DeviceLostError,
@@ -30,11 +30,8 @@ from vkdispatch.base.init import (
     is_dummy,
     is_staging_forced,
 )
-from vkdispatch.base.integers import as_int
 from vkdispatch.base.native_module import native
-from vkdispatch.base.process.listing import Listed, internal
-from vkdispatch.base.process.timeouts import as_nanoseconds, batch_timeout
-from vkdispatch.base.process.unshared import Unshared
+from vkdispatch.base.process import Listed, Unshared, as_int, as_nanoseconds, batch_timeout, internal
 
 if TYPE_CHECKING:
     from vkdispatch.base.contexts.vulkan_handles import ContextHandles
@@ -46,7 +43,7 @@ GLOBAL_LOCK = RLock()
 
 
 class Owned(Protocol):
-    """An object of a context: what the context needs of a `vkdispatch.base.handle.Handle`."""
+    """An object of a context: what the context needs of a `vkdispatch.base.context.Handle`."""
 
     _handle: int
 

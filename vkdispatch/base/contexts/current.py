@@ -3,10 +3,10 @@
 import atexit
 import contextlib
 import math
-import sys
 from _thread import _local
 from collections.abc import Iterable, Iterator, Sequence
 
+from vkdispatch.base import process as progress
 from vkdispatch.base.contexts.context import GLOBAL_LOCK, Context, parse_queue
 from vkdispatch.base.contexts.selection import (
     choose_devices,
@@ -16,8 +16,8 @@ from vkdispatch.base.contexts.selection import (
     refuse_unusable,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
-from vkdispatch.base.init import initialize, is_vulkan
-from vkdispatch.base.process import progress
+from vkdispatch.base.init import get_backend, initialize, is_dummy, is_vulkan
+from vkdispatch.base.process import as_int, parse_positive
 
 
 class _ThreadState(_local):
@@ -147,7 +147,7 @@ def _end_lost_context(names_devices: bool) -> Context | None:
             "and call make_context_from_handles() again, or close the context to use a new device"
         )
     if not lost.closed:
-        from vkdispatch.base.process.logging import log_warning
+        from vkdispatch.base.process import log_warning
 
         log_warning(str(lost._lost_error("a new context replaces it")))
         lost._end()
@@ -168,7 +168,7 @@ def _require_enabled(context: Context, names: Sequence[str]) -> None:
 
 
 def _log_devices(context: Context) -> None:
-    from vkdispatch.base.process.logging import log_info
+    from vkdispatch.base.process import log_info
 
     for info in context.device_infos:
         kind = " (a CPU driver: kernels run on the processor)" if info.is_cpu() else ""
@@ -402,3 +402,76 @@ def _end_at_exit() -> None:
 
 # Objects that are still alive at exit are destroyed before the library of the driver is unloaded.
 atexit.register(_end_at_exit)
+
+
+# ---- The limits of the dummy backend's context, which tests set to trace kernels for other devices -------
+
+
+def set_dummy_context_params(
+    subgroup_size: int | None = None,
+    subgroup_enabled: bool | None = None,
+    max_workgroup_size: tuple[int, int, int] | None = None,
+    max_workgroup_invocations: int | None = None,
+    max_workgroup_count: tuple[int, int, int] | None = None,
+    max_shared_memory: int | None = None,
+) -> None:
+    """Change limits of the dummy backend's context, which is created if there is none. None keeps a limit.
+
+    Parameters
+    ----------
+    subgroup_size
+        Invocations in a subgroup.
+    subgroup_enabled
+        Whether kernels can use subgroup operations.
+    max_workgroup_size
+        Maximum invocations of a workgroup along x, y and z.
+    max_workgroup_invocations
+        Maximum invocations of a workgroup.
+    max_workgroup_count
+        Maximum workgroups of a launch along x, y and z.
+    max_shared_memory
+        Maximum bytes of shared memory of a workgroup.
+
+    Raises
+    ------
+    RuntimeError
+        The backend is not the dummy one.
+    ValueError
+        A limit is not a positive int, three positive ints, or True or False.
+    """
+    if not is_dummy():
+        raise UsageError(
+            f"set_dummy_context_params: the backend is {get_backend()!r}; "
+            "call vd.initialize(backend='dummy') first"
+        )
+    if subgroup_enabled is not None and not isinstance(subgroup_enabled, bool):
+        raise ArgumentValueError(f"subgroup_enabled: expected True or False, got {subgroup_enabled!r}")
+    size = _parse_limit("subgroup_size", subgroup_size)
+    invocations = _parse_limit("max_workgroup_invocations", max_workgroup_invocations)
+    shared = _parse_limit("max_shared_memory", max_shared_memory)
+    workgroup = _parse_triple("max_workgroup_size", max_workgroup_size)
+    count = _parse_triple("max_workgroup_count", max_workgroup_count)
+    # All arguments are valid: only now the context changes.
+    context = get_context()
+    context.uniform_buffer_alignment = 0
+    context.subgroup_size = size or context.subgroup_size
+    if subgroup_enabled is not None:
+        context.subgroup_enabled = context.subgroup_arithmetic = subgroup_enabled
+    context.max_workgroup_size = workgroup or context.max_workgroup_size
+    context.max_workgroup_invocations = invocations or context.max_workgroup_invocations
+    context.max_workgroup_count = count or context.max_workgroup_count
+    context.max_shared_memory = shared or context.max_shared_memory
+
+
+def _parse_limit(argument: str, value: object) -> int | None:
+    return None if value is None else parse_positive(argument, value)
+
+
+def _parse_triple(argument: str, value: object) -> tuple[int, int, int] | None:
+    if value is None:
+        return None
+    numbers = [as_int(item) for item in value] if isinstance(value, (tuple, list)) else []
+    match numbers:
+        case [int(x), int(y), int(z)] if min(x, y, z) >= 1:
+            return (x, y, z)
+    raise ArgumentValueError(f"{argument}: expected three positive ints, got {value!r}")

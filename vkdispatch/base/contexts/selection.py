@@ -4,10 +4,10 @@ import os
 import re
 from collections.abc import Iterable, Sequence
 
-from vkdispatch.base.devices.information import DeviceInfo, by_preference
+from vkdispatch.base.devices import DeviceInfo, by_preference
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.base.init import get_devices, is_dummy, no_driver_error
-from vkdispatch.base.integers import as_int
+from vkdispatch.base.process import as_int
 
 _COMPUTE = 0x2
 _GRAPHICS = 0x1

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vkdispatch.base.contexts.selection import check_extensions, parse_names
-from vkdispatch.base.devices.information import DeviceInfo
+from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.base.init import device_info, is_debug_enabled, is_staging_forced
 from vkdispatch.base.native_module import native

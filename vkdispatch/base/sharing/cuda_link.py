@@ -1,9 +1,4 @@
-"""What a context and CUDA share: memory that both map, and the order of their work, by semaphores.
-
-A block of device memory is exported once as a file descriptor, and CUDA maps it. A stream waits for the
-timelines of the context's queues, and the queues for a timeline that the stream signals. The host waits for
-neither.
-"""
+"""What a context and CUDA share: memory that both map, and the order of their work, by semaphores."""
 
 import os
 import sys
@@ -11,23 +6,271 @@ import weakref
 from _thread import RLock, _local
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from itertools import count
+from contextlib import AbstractContextManager, contextmanager
+from itertools import chain, count
 from typing import Any
 
 from vkdispatch.base.context import Context
-from vkdispatch.base.errors import ArgumentValueError, SharingError, VulkanError
-from vkdispatch.base.native_module import native
-from vkdispatch.base.sharing.cuda_blocks import CudaBlocks
-from vkdispatch.base.sharing.cuda_lanes import Lanes
-from vkdispatch.base.sharing.cuda_streams import (
-    LEGACY_STREAM,
-    PER_THREAD_STREAM,
-    CaptureError,
-    check_result,
-    load_driver,
+from vkdispatch.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    SharingError,
+    UsageError,
+    VulkanError,
 )
-from vkdispatch.base.sharing.journal import note, start_clock
+from vkdispatch.base.native_module import native
+from vkdispatch.base.sharing.formats import note, start_clock
+
+# ---- CUDA's driver functions, and CUDA's streams as other libraries name them ----------------------------
+
+
+# Handles that stand for a stream: the default one, and the default one of the calling thread.
+LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
+
+
+class CaptureError(UsageError):
+    """A CUDA stream whose work is being captured in a CUDA graph."""
+
+
+def load_driver() -> Any:
+    """Return the module of CUDA's driver functions. Raises SharingError if it is not installed."""
+    try:
+        from cuda.bindings import driver
+    except ImportError:
+        raise SharingError(
+            "sharing memory with CUDA needs the package cuda-bindings: pip install 'vkdispatch-gpu[cuda]'"
+        ) from None
+    return driver
+
+
+def check_result(result: tuple[Any, ...]) -> Any:
+    """Return what a function of the driver gave. Raises SharingError if it failed."""
+    code, *values = result
+    if int(code) != 0:
+        raise SharingError(f"CUDA: {code.name}")
+    return values[0] if len(values) == 1 else tuple(values) or None
+
+
+def parse_stream(stream: Any, name: str = "stream") -> int | None:
+    """Return the handle of a CUDA stream: DLPack's int, or an object of CuPy, PyTorch or cuda-core.
+
+    None and 0 stand for the legacy default stream, -1 for no order at all, for which this returns None.
+
+    Raises
+    ------
+    TypeError, ValueError
+        It is neither.
+    """
+    if stream is None:
+        return LEGACY_STREAM
+    for attribute in ("cuda_stream", "ptr", "handle"):
+        stream = getattr(stream, attribute, stream)
+    try:
+        number = int(stream)
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(
+            f"{name}: expected a CUDA stream, an int or None, got {type(stream).__name__}"
+        ) from None
+    if number == -1:
+        return None
+    if number < -1:
+        raise ArgumentValueError(f"{name}: expected a CUDA stream, 1, 2 or -1, got {number}")
+    return number or LEGACY_STREAM
+
+
+def parse_dlpack_stream(stream: Any) -> int | None:
+    """Return the handle of a stream in a protocol, as `parse_stream` does, but 0 raises ValueError."""
+    if isinstance(stream, int) and stream == 0:
+        raise ArgumentValueError(
+            "stream: 0 may be one of two streams; expected 1 (the legacy default stream), 2 (the thread's "
+            "default stream), a stream's handle, or -1"
+        )
+    return parse_stream(stream)
+
+
+def current_stream(ordinal: int, x: Any = None) -> int:
+    """Return the current stream of a device: in the library of an array, else in PyTorch or CuPy."""
+    library = (type(x).__module__ or "").partition(".")[0]
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if torch is not None and library != "cupy" and torch.cuda.is_initialized():
+        return int(torch.cuda.current_stream(ordinal).cuda_stream) or LEGACY_STREAM
+    if cupy is not None:
+        return int(cupy.cuda.get_current_stream(ordinal).ptr) or LEGACY_STREAM
+    return LEGACY_STREAM
+
+
+# ---- Blocks of device memory that CUDA maps, and the buffers in them that CUDA was lent ------------------
+
+
+WORD = 4  # bytes: kernels may access small elements as whole words
+_MOST_STALE = 64  # entries, dead ones included, before they are looked through
+
+
+class CudaBlocks:
+    """What CUDA maps of an engine's memory. The caller holds a lock.
+
+    Parameters
+    ----------
+    enter
+        Makes the device's context CUDA's current one for a `with` block.
+    """
+
+    def __init__(
+        self, driver: Any, engine: native.Engine, enter: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._driver = driver
+        self._engine = engine
+        self._enter = enter
+        self._blocks: dict[int, tuple[Any, int]] = {}  # by number: imported memory, and where CUDA maps it
+        self._lent: dict[int, tuple[weakref.ref[native.Buffer], int]] = {}  # by address: memory, and its end
+        # Parts of these, by first address, end, and whether they are writable.
+        self._parts = weakref.WeakValueDictionary[tuple[int, int, bool], native.Buffer]()
+
+    def map(self, memory: native.Buffer) -> int:
+        """Return where CUDA maps the memory of a buffer. Raises SharingError if it cannot be exported."""
+        for number in self._engine.take_freed_blocks():
+            self._unmap(number)
+        block = memory.block()
+        if block is None:
+            raise SharingError("this memory was not allocated so that CUDA can share it; copy the buffer")
+        number, size, offset, is_dedicated = block
+        if number not in self._blocks:
+            with self._enter():
+                self._blocks[number] = self._import_block(memory.export_block(), size, is_dedicated)
+        return self._blocks[number][1] + offset
+
+    def _import_block(self, file: int, size: int, is_dedicated: bool) -> tuple[Any, int]:
+        driver = self._driver
+        description = driver.CUDA_EXTERNAL_MEMORY_HANDLE_DESC()
+        description.type = driver.CUexternalMemoryHandleType.CU_EXTERNAL_MEMORY_HANDLE_TYPE_OPAQUE_FD
+        description.handle.fd = file
+        description.size = size
+        description.flags = driver.CUDA_EXTERNAL_MEMORY_DEDICATED if is_dedicated else 0
+        try:
+            imported = check_result(driver.cuImportExternalMemory(description))
+        except SharingError:
+            os.close(file)
+            raise
+        extent = driver.CUDA_EXTERNAL_MEMORY_BUFFER_DESC()
+        extent.offset, extent.size = 0, size
+        try:
+            return imported, int(check_result(driver.cuExternalMemoryGetMappedBuffer(imported, extent)))
+        except SharingError:
+            driver.cuDestroyExternalMemory(imported)
+            raise
+
+    def _unmap(self, number: int) -> None:
+        imported, address = self._blocks.pop(number, (None, 0))
+        if imported is not None:
+            with self._enter():
+                self._release_block(imported, address)
+
+    def _release_block(self, imported: Any, address: int) -> None:
+        self._driver.cuMemFree(address)
+        self._driver.cuDestroyExternalMemory(imported)
+
+    def release(self) -> None:
+        """Unmap everything. The device's context is CUDA's current one."""
+        for imported, address in self._blocks.values():
+            self._release_block(imported, address)
+        self._blocks.clear()
+
+    def lend(self, memory: native.Buffer) -> int:
+        """Return where CUDA maps the memory of a buffer, and know the buffer by its addresses from now on."""
+        address = self.map(memory)
+        count = len(self._lent)
+        if count >= _MOST_STALE and count & (count - 1) == 0:
+            self._lent = {start: each for start, each in self._lent.items() if each[0]() is not None}
+        end = address + memory.size
+        if self._find_whole(address, end) is None:  # else it is a part of what is known
+            self._lent[address] = weakref.ref(memory), end
+        return address
+
+    def find(self, first: int, end: int, refusal: Callable[[], None] | None) -> native.Buffer | None:
+        """Return a buffer of memory that CUDA was lent: see `CudaLink.find`."""
+        end += -end % WORD
+        found = self._find_whole(first, end)
+        if found is None:
+            return None
+        whole, start, stop = found
+        if first == start and end >= stop and refusal is None:
+            return whole
+        part = self._parts.get((first, end, refusal is None))
+        if part is None or not self._lies_at(part, first):
+            part = whole.part(first - start, min(end, stop) - first)
+            if refusal is not None:
+                part.refuse_writes(refusal)
+            self._parts[first, end, refusal is None] = part
+        return part
+
+    def _find_whole(self, first: int, end: int) -> tuple[native.Buffer, int, int] | None:
+        """Return the memory that was lent and contains the addresses, where it begins, and its end."""
+        for start in chain((first,), self._lent):
+            reference, stop = self._lent.get(start, (None, 0))
+            whole = reference() if reference and start <= first < end <= stop + -stop % WORD else None
+            if whole is not None and self._lies_at(whole, start):
+                return whole, start, stop
+        return None
+
+    def _lies_at(self, memory: native.Buffer, address: int) -> bool:
+        """Whether memory, which may be destroyed by now, is still where CUDA knows it."""
+        try:
+            return self.map(memory) == address
+        except (RuntimeError, SharingError):
+            return False
+
+
+# ---- What a device has for copies from and to other GPUs -------------------------------------------------
+#
+# Two streams, and memory that CUDA has allocated.
+
+
+PART = 16 << 20  # bytes that a lane carries at a time
+
+
+class Lane:
+    """A stream, and the event of its last work."""
+
+    __slots__ = ("event", "stream")
+
+    def __init__(self, driver: Any) -> None:
+        self.stream = check_result(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
+        self.event = check_result(driver.cuEventCreate(driver.CUevent_flags.CU_EVENT_DISABLE_TIMING))
+
+
+class Lanes:
+    """Two lanes, for every second part: one carries a part while the other one waits for an event.
+
+    Parts arrive in memory that CUDA has allocated, because copies between GPUs are ten times slower if both
+    ends are imported memory. The device's context is CUDA's current one in all methods.
+    """
+
+    def __init__(self, driver: Any) -> None:
+        self._driver = driver
+        self._memory: int | None = None
+        self.both = Lane(driver), Lane(driver)
+
+    def find_memory(self) -> int:
+        """Return the address of memory for a part on each lane."""
+        if self._memory is None:
+            self._memory = int(check_result(self._driver.cuMemAlloc(2 * PART)))
+        return self._memory
+
+    def release(self) -> None:
+        """Free all, once the lanes' work is done."""
+        for lane in self.both:
+            self._driver.cuStreamSynchronize(lane.stream)
+        for lane in self.both:
+            self._driver.cuEventDestroy(lane.event)
+            self._driver.cuStreamDestroy(lane.stream)
+        if self._memory is not None:
+            self._driver.cuMemFree(self._memory)
+
+
+# A block of device memory is exported once as a file descriptor, and CUDA maps it. A stream waits for the
+# timelines of the context's queues, and the queues for a timeline that the stream signals. The host waits
+# for neither.
+
 
 _MOST_STREAMS = 64
 _MOST_WAITED = 1000
@@ -387,3 +630,47 @@ class CudaLoan:
     def __del__(self) -> None:
         if hasattr(self, "link") and not sys.is_finalizing():
             self.link.take_back(self._loan, self._stream)
+
+
+# ---- Which contexts CUDA knows, and their links ----------------------------------------------------------
+
+
+CUDA, MANAGED = 2, 13  # DLPack's numbers
+_NVIDIA = 0x10DE
+
+_links: "weakref.WeakKeyDictionary[Context, CudaLink]" = weakref.WeakKeyDictionary()
+_lock = RLock()  # the garbage collector may run anything while a link is made
+
+
+def can_link(context: Context) -> bool:
+    """Whether CUDA may know the device of a context."""
+    return (
+        context.queue_count == 1
+        and context._native.exports
+        and context.device_infos[0].vendor_id == _NVIDIA
+        and context.device_infos[0].uuid is not None
+    )
+
+
+def find_link(context: Context) -> CudaLink:
+    """Return the link of a context and CUDA, which the first call makes.
+
+    Raises
+    ------
+    SharingError
+        CUDA cannot share the device's memory, or the package cuda-bindings is missing.
+    """
+    with _lock:
+        link = _links.get(context)
+        if link is None:
+            if not can_link(context):
+                raise SharingError(f"CUDA cannot share memory of {context._devices}")
+            link = _links[context] = CudaLink(context)
+        return link
+
+
+def end_visits(context: Context) -> None:
+    """Let the CUDA streams whose arrays were arguments of a call wait for its work."""
+    link = _links.get(context) if _links else None
+    if link is not None:
+        link.dismiss_visitors()

@@ -1,18 +1,110 @@
-"""Parsing of SPIR-V modules into instructions; malformed modules raise ValueError.
-
-Drivers trust SPIR-V code, and crash if it is malformed. The checks here cover the structure: the header, the
-lengths of instructions, identifiers, functions and blocks (Khronos, "SPIR-V Specification", sections 2.3 to
-2.4). They do not replace `spirv-val`, which runs as well if it is installed.
-"""
+"""Parsing of SPIR-V modules into instructions, whose numbers and operands are listed here."""
 
 from collections.abc import Callable, Iterator, Sequence
+from enum import IntEnum
 
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.base.spirv import opcodes as op
-from vkdispatch.base.spirv.opcodes import parse_ranges
+
+# ---- Numbers of SPIR-V's instructions ("SPIR-V Specification", section 3.49), by name and in groups ------
+
+
+def parse_ranges(ranges: str) -> frozenset[int]:
+    """Return the numbers in a text such as "1 3-5"."""
+    ends = [[int(number) for number in part.split("-")] for part in ranges.split()]
+    return frozenset(number for end in ends for number in range(end[0], end[-1] + 1))
+
+
+NOP, UNDEF, NAME, MEMBER_NAME, LINE, NO_LINE = 0, 1, 5, 6, 8, 317
+EXTENDED_INSTRUCTIONS, EXTENDED_INSTRUCTION = 11, 12  # OpExtInstImport, OpExtInst
+MEMORY_MODEL, ENTRY_POINT, EXECUTION_MODE, CAPABILITY, EXECUTION_MODE_ID = 14, 15, 16, 17, 331
+TYPE_VOID, TYPE_BOOL, TYPE_INT, TYPE_FLOAT, TYPE_VECTOR, TYPE_MATRIX = 19, 20, 21, 22, 23, 24
+TYPE_IMAGE, TYPE_SAMPLER, TYPE_SAMPLED_IMAGE, TYPE_ARRAY, TYPE_RUNTIME_ARRAY, TYPE_STRUCT = range(25, 31)
+TYPE_POINTER, TYPE_FUNCTION, TYPE_PIPE, TYPE_FORWARD_POINTER = 32, 33, 38, 39
+CONSTANT_TRUE, CONSTANT_FALSE, CONSTANT, CONSTANT_COMPOSITE = 41, 42, 43, 44
+SPEC_CONSTANT_TRUE, SPEC_CONSTANT_FALSE, SPEC_CONSTANT, SPEC_CONSTANT_COMPOSITE, SPEC_CONSTANT_OP = range(
+    48, 53
+)
+FUNCTION, FUNCTION_PARAMETER, FUNCTION_END, FUNCTION_CALL, VARIABLE = 54, 55, 56, 57, 59
+DECORATE, MEMBER_DECORATE = 71, 72
+DECORATION_GROUPS = (73, 74, 75)  # OpDecorationGroup, OpGroupDecorate, OpGroupMemberDecorate
+
+LOAD, STORE, ACCESS_CHAIN, IN_BOUNDS_ACCESS_CHAIN, ARRAY_LENGTH = 61, 62, 65, 66, 68
+VECTOR_EXTRACT_DYNAMIC, VECTOR_INSERT_DYNAMIC, VECTOR_SHUFFLE = 77, 78, 79
+COMPOSITE_CONSTRUCT, COMPOSITE_EXTRACT, COMPOSITE_INSERT, COPY_OBJECT, TRANSPOSE = 80, 81, 82, 83, 84
+SAMPLED_IMAGE, SAMPLE_EXPLICIT_LOD, SAMPLE_DREF_EXPLICIT_LOD = 86, 88, 90
+IMAGE_FETCH, IMAGE_GATHER, IMAGE_DREF_GATHER, IMAGE_READ, IMAGE = 95, 96, 97, 98, 100
+IMAGE_SIZE_OF_LEVEL, IMAGE_SIZE, IMAGE_LEVELS, IMAGE_SAMPLES = 103, 104, 106, 107
+BITCAST, COPY_LOGICAL = 124, 400
+MATRIX_TIMES_SCALAR, VECTOR_TIMES_MATRIX, MATRIX_TIMES_VECTOR, MATRIX_TIMES_MATRIX, OUTER_PRODUCT = range(
+    143, 148
+)
+SELECT, CONTROL_BARRIER = 169, 224
+INTEGER_ADD, INTEGER_MULTIPLY, UNSIGNED_LESS = 128, 132, 176
+MEMORY_BARRIER, ATOMIC_STORE = 225, 228
+PHI, LOOP_MERGE, SELECTION_MERGE, LABEL = 245, 246, 247, 248
+BRANCH, BRANCH_CONDITIONAL, SWITCH, RETURN, RETURN_VALUE, UNREACHABLE = 249, 250, 251, 253, 254, 255
+
+CONVERSIONS = frozenset(range(109, 117))  # OpConvertFToU to OpQuantizeToF16
+ARITHMETIC = frozenset(range(126, 153))  # OpSNegate to OpSMulExtended
+TESTS = frozenset(range(154, 158))  # OpAny, OpAll, OpIsNan, OpIsInf
+LOGIC_AND_COMPARISONS = frozenset(range(164, 192))  # OpLogicalEqual to OpFUnordGreaterThanEqual
+BIT_OPERATIONS = frozenset(range(194, 206))  # OpShiftRightLogical to OpBitCount
+
+
+# ---- Numbers of SPIR-V's capabilities ("SPIR-V Specification" --------------------------------------------
+#
+# Section 3.31) that are known here, by name.
+
+
+class Capability(IntEnum):
+    """What a module declares that it needs."""
+
+    MATRIX = 0
+    SHADER = 1
+    FLOAT16 = 9
+    FLOAT64 = 10
+    INT64 = 11
+    INT16 = 22
+    IMAGE_GATHER_EXTENDED = 25
+    UNIFORM_BUFFER_ARRAY_DYNAMIC_INDEXING = 28
+    SAMPLED_IMAGE_ARRAY_DYNAMIC_INDEXING = 29
+    STORAGE_BUFFER_ARRAY_DYNAMIC_INDEXING = 30
+    STORAGE_IMAGE_ARRAY_DYNAMIC_INDEXING = 31
+    INT8 = 39
+    SAMPLED_1D = 43
+    IMAGE_1D = 44
+    SAMPLED_BUFFER = 46
+    IMAGE_BUFFER = 47
+    STORAGE_IMAGE_EXTENDED_FORMATS = 49
+    IMAGE_QUERY = 50
+    STORAGE_IMAGE_READ_WITHOUT_FORMAT = 55
+    STORAGE_IMAGE_WRITE_WITHOUT_FORMAT = 56
+    GROUP_NON_UNIFORM = 61
+    GROUP_NON_UNIFORM_ARITHMETIC = 63
+    STORAGE_BUFFER_16_BIT_ACCESS = 4433
+    UNIFORM_AND_STORAGE_BUFFER_16_BIT_ACCESS = 4434
+    STORAGE_PUSH_CONSTANT_16 = 4435
+    STORAGE_INPUT_OUTPUT_16 = 4436
+    STORAGE_BUFFER_8_BIT_ACCESS = 4448
+    UNIFORM_AND_STORAGE_BUFFER_8_BIT_ACCESS = 4449
+    STORAGE_PUSH_CONSTANT_8 = 4450
+    DENORM_PRESERVE = 4464
+    DENORM_FLUSH_TO_ZERO = 4465
+    SIGNED_ZERO_INF_NAN_PRESERVE = 4466
+    ROUNDING_MODE_RTE = 4467
+    ROUNDING_MODE_RTZ = 4468
+    ATOMIC_FLOAT32_ADD = 6033
+
+
+# ---- Parsing of SPIR-V modules into instructions; malformed modules raise ValueError ---------------------
+#
+# Drivers trust SPIR-V code, and crash if it is malformed. The checks here cover the structure: the header,
+# the lengths of instructions, identifiers, functions and blocks (Khronos, "SPIR-V Specification", sections
+# 2.3 to 2.4). They do not replace `spirv-val`, which runs as well if it is installed.
+
 
 MAGIC = 0x07230203
 _HEADER_WORDS = 5
@@ -26,20 +118,20 @@ _TYPES = parse_ranges("19-38")
 # Of extensions: cooperative matrices, and the layouts and views of tensors that they are parts of.
 _COOPERATIVE_MATRIX, _TENSOR_LAYOUT, _TENSOR_VIEW = 4456, 5370, 5371
 _TYPES_OF_EXTENSIONS = frozenset((_COOPERATIVE_MATRIX, _TENSOR_LAYOUT, _TENSOR_VIEW))
-_RESULT_ONLY = _TYPES | {7, 11, 73, op.LABEL}
+_RESULT_ONLY = _TYPES | {7, 11, 73, LABEL}
 _NO_RESULT = parse_ranges(
     "0 2-6 8 10 14-17 39 56 62-64 71 72 74 75 99 218-225 228 246 247 249-257 317 319 330-332"
 )
 # Types: where the types that they are made of begin among the operands, and how many they are (None: all).
 _MADE_OF_TYPES: dict[int, tuple[int, int | None]] = {
-    **dict.fromkeys((op.TYPE_VOID, op.TYPE_BOOL, op.TYPE_SAMPLER), (1, 0)),
-    op.TYPE_INT: (3, 0),
-    op.TYPE_FLOAT: (2, 0),
-    **dict.fromkeys((op.TYPE_VECTOR, op.TYPE_MATRIX, op.TYPE_ARRAY), (1, 1)),
-    **dict.fromkeys((op.TYPE_RUNTIME_ARRAY, op.TYPE_IMAGE, op.TYPE_SAMPLED_IMAGE), (1, 1)),
-    **dict.fromkeys((op.TYPE_STRUCT, op.TYPE_FUNCTION), (1, None)),
+    **dict.fromkeys((TYPE_VOID, TYPE_BOOL, TYPE_SAMPLER), (1, 0)),
+    TYPE_INT: (3, 0),
+    TYPE_FLOAT: (2, 0),
+    **dict.fromkeys((TYPE_VECTOR, TYPE_MATRIX, TYPE_ARRAY), (1, 1)),
+    **dict.fromkeys((TYPE_RUNTIME_ARRAY, TYPE_IMAGE, TYPE_SAMPLED_IMAGE), (1, 1)),
+    **dict.fromkeys((TYPE_STRUCT, TYPE_FUNCTION), (1, None)),
     31: (1, 0),
-    op.TYPE_POINTER: (3, 0),
+    TYPE_POINTER: (3, 0),
     _COOPERATIVE_MATRIX: (1, 1),
     **dict.fromkeys((_TENSOR_LAYOUT, _TENSOR_VIEW), (1, 0)),
 }
@@ -53,13 +145,13 @@ _ABOUT_IDENTIFIERS = parse_ranges("5 6 16 71 72 74 75 331 332")
 _ALL_IDENTIFIERS = parse_ranges(
     "44 51 57 65-67 70 77 78 80 83 84 109-124 126-152 154-191 194-205 207-215 224 225 227-242 245 249 254"
 )
-_LEADING_IDENTIFIERS = {61: 1, 62: 2, 79: 2, 81: 1, 82: 2, 246: 2, 247: 1, 250: 3, 251: 2, op.TYPE_VECTOR: 1}
+_LEADING_IDENTIFIERS = {61: 1, 62: 2, 79: 2, 81: 1, 82: 2, 246: 2, 247: 1, 250: 3, 251: 2, TYPE_VECTOR: 1}
 _LEADING_IDENTIFIERS |= {
-    op.TYPE_MATRIX: 1,
-    op.TYPE_ARRAY: 2,
-    op.TYPE_RUNTIME_ARRAY: 1,
-    op.TYPE_IMAGE: 1,
-    op.TYPE_SAMPLED_IMAGE: 1,
+    TYPE_MATRIX: 1,
+    TYPE_ARRAY: 2,
+    TYPE_RUNTIME_ARRAY: 1,
+    TYPE_IMAGE: 1,
+    TYPE_SAMPLED_IMAGE: 1,
 }
 
 
@@ -184,15 +276,15 @@ def _check_structure(module: Module, bound: int, argument: str) -> None:
     for instruction in module.instructions:
         opcode = instruction.opcode
         _check_identifiers(instruction, defined, types, refuse)
-        if opcode == op.FUNCTION:
+        if opcode == FUNCTION:
             if in_function:
                 raise refuse(instruction, "starts a function inside another")
             in_function, blocks = True, 0
-        elif opcode == op.FUNCTION_END:
+        elif opcode == FUNCTION_END:
             if not in_function or in_block or not blocks:
                 raise refuse(instruction, "ends a function that has no whole body")
             in_function = False
-        elif opcode == op.LABEL:
+        elif opcode == LABEL:
             if not in_function or in_block:
                 raise refuse(instruction, "starts a block where none can be")
             in_block, blocks = True, blocks + 1
@@ -201,15 +293,15 @@ def _check_structure(module: Module, bound: int, argument: str) -> None:
                 raise refuse(instruction, "ends a block that did not start")
             in_block = False
         elif in_function and not in_block:
-            if opcode not in (op.FUNCTION_PARAMETER, op.LINE, op.NO_LINE, op.NOP) or (
-                blocks and opcode == op.FUNCTION_PARAMETER
+            if opcode not in (FUNCTION_PARAMETER, LINE, NO_LINE, NOP) or (
+                blocks and opcode == FUNCTION_PARAMETER
             ):
                 raise refuse(instruction, "lies outside the blocks of its function")
         elif not in_function and opcode <= LAST_KNOWN and opcode not in _MODULE_LEVEL:
             raise refuse(instruction, "lies outside of a function")
     if in_function:
         raise ArgumentValueError(f"{argument}: malformed SPIR-V: the last function has no end")
-    if sum(1 for _ in module.of(op.MEMORY_MODEL)) != 1:
+    if sum(1 for _ in module.of(MEMORY_MODEL)) != 1:
         raise ArgumentValueError(f"{argument}: malformed SPIR-V: it needs exactly one memory model")
 
 
@@ -245,7 +337,7 @@ def _check_types(module: Module, types: set[int], refuse: _Refuse, argument: str
     """Refuse types that are made of what comes later, or of no types."""
     earlier: set[int] = set()
     forward = {
-        instruction.operands[0] for instruction in module.of(op.TYPE_FORWARD_POINTER) if instruction.operands
+        instruction.operands[0] for instruction in module.of(TYPE_FORWARD_POINTER) if instruction.operands
     }
     for instruction in module.of(*_MADE_OF_TYPES):
         operands = instruction.operands
@@ -278,7 +370,7 @@ def _check_identifiers(instruction: Instruction, defined: set[int], types: set[i
         if len(rest) < count:
             raise refuse(instruction, "is too short")
         rest = rest[:count]
-    elif opcode == op.TYPE_POINTER:
+    elif opcode == TYPE_POINTER:
         # What it points at may come later.
         rest = rest[1:]
     elif opcode not in _ALL_IDENTIFIERS:
@@ -323,3 +415,161 @@ def text(operands: Sequence[int]) -> tuple[str, int]:
     if end < 0:
         return data.decode("utf-8", "replace"), len(operands)
     return data[:end].decode("utf-8", "replace"), end // 4 + 1
+
+
+# ---- How long each instruction of SPIR-V is --------------------------------------------------------------
+#
+# Which  of its words are identifiers, and in which part it stands.
+
+
+_ANY = 1 << 16
+
+# Operands after the type and the result: the least number, the most, and how many of the first are
+# identifiers (-1: all). "249-255" is a range.
+_FORMS: tuple[tuple[str, int, int, int], ...] = (
+    ("0 56 252 253 255 317 1 41 42 46 48 49 55 19 20 26 73 248", 0, 0, 0),
+    ("2 7 10 11 330", 1, _ANY, 0),
+    ("4", 1, _ANY, 0),
+    ("3", 2, _ANY, 0),
+    ("5 74", 1, _ANY, 1),
+    ("6 71 16", 2, _ANY, 1),
+    ("72", 3, _ANY, 1),
+    ("331 332", 2, _ANY, 1),
+    ("8", 3, 3, 1),
+    ("14", 2, 2, 0),
+    ("22", 1, 2, 0),
+    ("17", 1, 1, 0),
+    ("15", 3, _ANY, 0),
+    ("21", 2, 2, 0),
+    ("23 24", 2, 2, 1),
+    ("25", 7, 8, 1),
+    ("27 29", 1, 1, 1),
+    ("28", 2, 2, 2),
+    ("30 33", 0, _ANY, -1),
+    ("32", 2, 2, 0),
+    ("39", 2, 2, 1),
+    ("43 50", 1, 2, 0),
+    ("44 51", 1, _ANY, -1),
+    ("52", 2, _ANY, 0),
+    ("54", 2, 2, 0),
+    ("57", 1, _ANY, -1),
+    ("59", 1, 2, 0),
+    ("60", 3, 3, -1),
+    ("61", 1, _ANY, 1),
+    ("62 63", 2, _ANY, 2),
+    ("64", 3, _ANY, 3),
+    ("65 66", 1, _ANY, -1),
+    ("67 70", 2, _ANY, -1),
+    ("68", 2, 2, 1),
+    ("12", 2, _ANY, 1),
+    ("77", 2, 2, -1),
+    ("78", 3, 3, -1),
+    ("79", 3, _ANY, 2),
+    ("80", 1, _ANY, -1),
+    ("81", 2, _ANY, 1),
+    ("82", 3, _ANY, 2),
+    ("83 84 100 101 102 104 106 107 109-122 124 126 154-160 168 200 204 205 400", 1, 1, -1),
+    ("86 103 105", 2, 2, -1),
+    ("87 91 95 98", 2, _ANY, 2),
+    ("88 92", 4, _ANY, 2),
+    ("89 93 96 97", 3, _ANY, 3),
+    ("90 94", 5, _ANY, 3),
+    ("99", 3, _ANY, 3),
+    ("127", 1, 1, -1),
+    ("128-152 161-167 170-191 194-199 401-403", 2, 2, -1),
+    ("169 202 203", 3, 3, -1),
+    ("201", 4, 4, -1),
+    ("207-215", 1, 1, -1),
+    ("224", 3, 3, -1),
+    ("225", 2, 2, -1),
+    ("227 232 233", 3, 3, -1),
+    ("228", 4, 4, -1),
+    ("229 234-242", 4, 4, -1),
+    ("230 231", 6, 6, -1),
+    ("245", 0, _ANY, -1),
+    ("246", 3, _ANY, 2),
+    ("247", 2, 2, 1),
+    ("249 254", 1, 1, -1),
+    ("250", 3, 5, 3),
+    ("251", 2, _ANY, 2),
+    ("333", 1, 1, -1),
+    ("334-336 338-340 343 344", 2, 2, -1),
+    ("337 341 345-348 365 366", 3, 3, -1),
+    ("342", 3, 3, 1),
+    ("349-364", 3, 4, 1),
+)
+_FORM_OF = {opcode: form[1:] for form in _FORMS for opcode in parse_ranges(form[0])}
+
+# The parts of a module in their order. What stands in none of them may stand anywhere, or in functions.
+_PARTS = ("17", "10", "11", "14", "15", "16 331", "2-7 330", "71-75 332", "19-52 59")
+_PART_OF = {opcode: part for part, text in enumerate(_PARTS) for opcode in parse_ranges(text)}
+_ANYWHERE = parse_ranges("0 1 8 12 317")
+_SECOND_IDENTIFIERS = {342: (2,), **dict.fromkeys(range(349, 365), (2, 3))}
+
+
+def wrong_form(instruction: Instruction) -> str | None:
+    """Return what is wrong with the length of an instruction, or None."""
+    form = _FORM_OF.get(instruction.opcode)
+    if form is None:
+        known = instruction.opcode > LAST_KNOWN  # of an extension
+        return None if known else "is none that a compute shader has"
+    count = len(instruction.operands) - _before(instruction.opcode)
+    if count < form[0]:
+        return "is too short"
+    if count > form[1]:
+        return "is too long"
+    if instruction.opcode == 250 and count == 4:
+        return "has one weight of two"
+    if instruction.opcode in (245,) and count % 2:
+        return "has a value without a block"
+    return None
+
+
+def identifiers(instruction: Instruction) -> Sequence[int]:
+    """Return the identifiers that an instruction of right form uses, its type aside."""
+    opcode, operands = instruction.opcode, instruction.operands
+    form = _FORM_OF.get(opcode)
+    if form is None:
+        return ()
+    begin = _before(opcode)
+    if opcode == 12:
+        return [operands[2], *operands[4:]]
+    if opcode in _SECOND_IDENTIFIERS:
+        return [operands[begin], *operands[begin + 2 :]]
+    if opcode == 59 or opcode == 32:
+        return operands[3:] if opcode == 59 else ()
+    if opcode == 54:
+        return operands[3:4]
+    if opcode == 52:
+        return () if operands[2] in (79, 81, 82) else operands[3:]
+    return operands[begin:] if form[2] < 0 else operands[begin : begin + form[2]]
+
+
+def find_misplaced(module: Module) -> Instruction | None:
+    """Return the first instruction that stands in the wrong part of the module, or None."""
+    part, inside = 0, False
+    for instruction in module.instructions:
+        opcode = instruction.opcode
+        if opcode == FUNCTION:
+            inside = True
+        elif opcode == FUNCTION_END:
+            part, inside = len(_PARTS), False
+        elif opcode in _ANYWHERE or opcode > LAST_KNOWN:
+            continue
+        elif opcode in _PART_OF:
+            if inside:
+                if opcode != VARIABLE:
+                    return instruction
+            elif _PART_OF[opcode] < part:
+                return instruction
+            else:
+                part = _PART_OF[opcode]
+    return None
+
+
+def _before(opcode: int) -> int:
+    """Return how many operands come first: the type and the result."""
+    return 2 if has_type(opcode) else 1 if opcode in _RESULT_FIRST else 0
+
+
+_RESULT_FIRST = parse_ranges("7 11 19-38 73 248")

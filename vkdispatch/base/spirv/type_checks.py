@@ -7,15 +7,17 @@ indices into structures, calls and returns, targets of branches. `spirv-val` che
 from collections.abc import Callable, Iterator
 
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.spirv import opcodes as op
-from vkdispatch.base.spirv.arithmetic import ArithmeticChecks
-from vkdispatch.base.spirv.declarations import check_declarations
-from vkdispatch.base.spirv.flow import check_flow
-from vkdispatch.base.spirv.grammar import find_misplaced, wrong_form
-from vkdispatch.base.spirv.images import ImageChecks
-from vkdispatch.base.spirv.module import Instruction, Module, has_type
-from vkdispatch.base.spirv.opcodes import parse_ranges
-from vkdispatch.base.spirv.sharing import SharingChecks
+from vkdispatch.base.spirv import module as op
+from vkdispatch.base.spirv.declarations import check_declarations, check_flow
+from vkdispatch.base.spirv.instructions import ArithmeticChecks, ImageChecks, SharingChecks
+from vkdispatch.base.spirv.module import (
+    Instruction,
+    Module,
+    find_misplaced,
+    has_type,
+    parse_ranges,
+    wrong_form,
+)
 
 _ACCESS_CHAINS = (op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN)
 _LABELS = {

@@ -3,10 +3,10 @@
 from typing import Any, Protocol
 
 from vkdispatch.base import dtype as dt
+from vkdispatch.base.derived_dtypes import is_dataclass, is_structure, leaves_of, structure_of
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.structures import is_dataclass, is_structure, leaves_of, structure_of
 from vkdispatch.codegen.builder import get_builder
 from vkdispatch.codegen.constants import ConstantArray
 from vkdispatch.codegen.functions.complex_numbers import complex_type

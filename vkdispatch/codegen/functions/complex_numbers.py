@@ -1,5 +1,6 @@
 """Complex numbers: making and multiplying them."""
 
+from vkdispatch.base.derived_dtypes import cross_type
 from vkdispatch.base.dtype import (
     DType,
     complex64,
@@ -9,7 +10,6 @@ from vkdispatch.base.dtype import (
     is_scalar,
     make_floating_dtype,
 )
-from vkdispatch.base.dtypes.promotion import cross_type
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.functions.elementwise import Operand
 from vkdispatch.codegen.trace.current import has_flag

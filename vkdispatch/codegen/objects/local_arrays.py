@@ -3,8 +3,8 @@
 import math
 from typing import Any
 
+from vkdispatch.base.derived_dtypes import wrap_array
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.dtypes.composite import wrap_array
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.objects.structures import ItemArray, declare_arrays

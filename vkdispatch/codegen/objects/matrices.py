@@ -9,6 +9,7 @@ Which sizes and types there are is the device's to say: `DeviceInfo.cooperative_
 
 from typing import Any
 
+from vkdispatch.base.derived_dtypes import cooperative_type
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -21,7 +22,6 @@ from vkdispatch.base.dtype import (
     is_scalar,
     uint32,
 )
-from vkdispatch.base.dtypes.composite import cooperative_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.trace.current import current

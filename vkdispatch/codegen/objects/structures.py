@@ -13,6 +13,14 @@ from functools import partial
 from types import FrameType, FunctionType, MethodType
 from typing import Any, NoReturn
 
+from vkdispatch.base.derived_dtypes import (
+    FixedArray,
+    Structure,
+    field_type,
+    field_types,
+    is_structure,
+    leaves_of,
+)
 from vkdispatch.base.dtype import (
     DType,
     array_shape,
@@ -26,14 +34,6 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import replace
-from vkdispatch.base.structures import (
-    FixedArray,
-    Structure,
-    field_type,
-    field_types,
-    is_structure,
-    leaves_of,
-)
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.objects.place_reads import is_place_in
 from vkdispatch.codegen.trace.assignment import assign

@@ -4,9 +4,9 @@ import math
 import operator
 from typing import Any
 
+from vkdispatch.base.derived_dtypes import leaf_type
 from vkdispatch.base.dtype import DType, float32, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
-from vkdispatch.base.structures import leaf_type
 from vkdispatch.codegen.trace.operands import GpuValue
 from vkdispatch.codegen.trace.placeholders import refuse_placeholders
 from vkdispatch.compiler.analyses.launch_values import may_size

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from vkdispatch.base.derived_dtypes import is_structure
 from vkdispatch.base.dtype import (
     DType,
     array_shape,
@@ -17,7 +18,6 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.structures import is_structure
 from vkdispatch.compiler.ir import Expr
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import located

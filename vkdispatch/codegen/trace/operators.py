@@ -8,10 +8,10 @@ from functools import partial
 from types import CodeType, FrameType
 from typing import Any, NoReturn, Self
 
+from vkdispatch.base import IN_CODEGEN
 from vkdispatch.base.dtype import bool_, is_complex, is_integer_dtype
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.base.other_names import IN_CODEGEN
 from vkdispatch.codegen.trace.current import chosen_arithmetic, current, has_flag, is_tracing
 from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
 from vkdispatch.codegen.trace.operands import GpuValue

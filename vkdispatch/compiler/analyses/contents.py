@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from vkdispatch.base.derived_dtypes import leaves_of
 from vkdispatch.base.dtype import (
     DType,
     bfloat16,
@@ -19,7 +20,6 @@ from vkdispatch.base.dtype import (
 )
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.record import field, record
-from vkdispatch.base.structures import leaves_of
 from vkdispatch.compiler.ir import (
     Argument,
     Assert,

@@ -70,7 +70,7 @@ _PREFIXES: tuple[tuple[str, str], ...] = (
 )
 
 
-# The compiler does not know the type: `vkdispatch.base.compilation.bfloat16` renames it afterwards.
+# The compiler does not know the type: `vkdispatch.base.compilation.compiler` renames it afterwards.
 BFLOAT16 = "#define bfloat16_t float16_t  // bfloat16 in the compiled code"
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+from vkdispatch.base.derived_dtypes import strides_along
 from vkdispatch.base.dtype import (
     DType,
     array_shape,
@@ -19,7 +20,6 @@ from vkdispatch.base.dtype import (
     uint32,
     uint64,
 )
-from vkdispatch.base.structures import strides_along
 from vkdispatch.compiler.glsl import emulation as emulation
 from vkdispatch.compiler.glsl.emulation import goes_by_lanes, write_by_lanes
 from vkdispatch.compiler.glsl.helpers import narrows_float

@@ -2,6 +2,7 @@
 
 import re
 
+from vkdispatch.base.derived_dtypes import leaves_of
 from vkdispatch.base.dtype import (
     DType,
     bfloat16,
@@ -21,7 +22,6 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.record import field, record
-from vkdispatch.base.structures import leaves_of
 from vkdispatch.compiler.analyses.naming import NamingPlan
 from vkdispatch.compiler.glsl.emulation import stand_in
 from vkdispatch.compiler.glsl.spelling import BUILTINS

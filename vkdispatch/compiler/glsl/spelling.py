@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 
+from vkdispatch.base.derived_dtypes import Structure, field_type, is_structure
 from vkdispatch.base.dtype import (
     DType,
     array_shape,
@@ -22,7 +23,6 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.record import record
-from vkdispatch.base.structures import Structure, field_type, is_structure
 from vkdispatch.compiler.ir import Builtin, Storage
 from vkdispatch.compiler.ir.literals import digits, rounded
 from vkdispatch.compiler.ir.names import FreshNames, legal_name

@@ -1,5 +1,6 @@
 """A kernel as GLSL: statements as lines, and what stands around them."""
 
+from vkdispatch.base.derived_dtypes import array_type, is_structure
 from vkdispatch.base.dtype import (
     DType,
     array_shape,
@@ -13,9 +14,7 @@ from vkdispatch.base.dtype import (
     uint32,
     uint64,
 )
-from vkdispatch.base.dtypes.composite import array_type
 from vkdispatch.base.record import record, replace
-from vkdispatch.base.structures import is_structure
 from vkdispatch.compiler.analyses.contents import (
     GROUP_COUNT,
     Access,

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from vkdispatch.base.derived_dtypes import cross_multiply_type
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -24,7 +25,6 @@ from vkdispatch.base.dtype import (
     uint32,
     uint64,
 )
-from vkdispatch.base.dtypes.promotion import cross_multiply_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.compiler.ir import Expr, Op
 from vkdispatch.compiler.ir.construction import (

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from vkdispatch.base.derived_dtypes import cross_type
 from vkdispatch.base.dtype import (
     DType,
     bool_,
@@ -21,7 +22,6 @@ from vkdispatch.base.dtype import (
     to_vector,
     uint32,
 )
-from vkdispatch.base.dtypes.promotion import cross_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
 from vkdispatch.compiler.ir import Argument, Expr, Op, Register
 from vkdispatch.compiler.ir.literals import (

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 
+from vkdispatch.base.derived_dtypes import is_structure
 from vkdispatch.base.dtype import (
     DType,
     component_count,
@@ -18,7 +19,6 @@ from vkdispatch.base.dtype import (
     uvec2,
 )
 from vkdispatch.base.record import record, replace
-from vkdispatch.base.structures import is_structure
 from vkdispatch.compiler.analyses.traffic import Space
 from vkdispatch.compiler.ir import (
     Argument,

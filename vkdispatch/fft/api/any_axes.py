@@ -6,7 +6,7 @@ from typing import Any
 from vkdispatch.arrays.calls import define_variant
 from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
+from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments.buffers import require_rfft_buffer

@@ -6,7 +6,7 @@ from typing import Any, TypeVar, cast
 
 from vkdispatch.arrays.calls import array_function
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
+from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments.options import Options

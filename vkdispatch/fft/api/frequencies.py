@@ -13,7 +13,7 @@ from vkdispatch.arrays.numbers import is_number, parse_int
 from vkdispatch.base.buffer import Array, Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
-from vkdispatch.base.sharing.imports import has_dlpack
+from vkdispatch.base.sharing.dlpack import has_dlpack
 from vkdispatch.codegen.abbreviations import Buff, Const, u32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.fft.arguments.buffers import check_like

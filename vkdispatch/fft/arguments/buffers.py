@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
+from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.native_module import native

@@ -7,7 +7,7 @@ from typing import Any
 from vkdispatch.arrays.aliasing import check_apart
 from vkdispatch.arrays.numbers import parse_int
 from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
+from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import is_complex
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace

@@ -6,7 +6,7 @@ from typing import Any
 
 from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.buffers.rfft_buffer import RFFTBuffer
+from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.process.environment import read_switch
+from vkdispatch.base.process import read_switch
 from vkdispatch.base.spirv.repeat import MOST
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.kompute.algorithms.building import Dispatchable

@@ -12,8 +12,7 @@ import numpy as np
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.native_module import native
-from vkdispatch.base.sharing.exports import parse_request
-from vkdispatch.base.sharing.imports import has_dlpack
+from vkdispatch.base.sharing.dlpack import has_dlpack, parse_request
 from vkdispatch.execution_pipeline.command_graph import pause_recording
 from vkdispatch.numpy.core.application import apply_ufunc, assign, cast, loops, make_operation
 from vkdispatch.numpy.core.devices import Device, device_of

@@ -10,7 +10,7 @@ from vkdispatch.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
 )
-from vkdispatch.base.host.protocols import refuse_kernel_index
+from vkdispatch.base.memory.protocols import refuse_kernel_index
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.core.application import assign, broadcast_to, cast, make_operation, refuse_read_only
 from vkdispatch.numpy.core.array import Array, array_of, describe, parse_operand, value_of, view_of

@@ -4,25 +4,30 @@ import math
 from typing import Any
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.buffers.between_contexts import copy_between_contexts
 from vkdispatch.base.buffers.foreign import foreign_buffer, upload
+from vkdispatch.base.buffers.kinds import copy_between_contexts
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError, VulkanError
 from vkdispatch.base.record import replace
-from vkdispatch.base.sharing.cuda import CUDA, can_link
-from vkdispatch.base.sharing.cuda_interface import lend_by_interface, make_interface
-from vkdispatch.base.sharing.exports import (
+from vkdispatch.base.sharing.cuda_link import CUDA, can_link
+from vkdispatch.base.sharing.cuda_memory import lend_by_interface, make_interface
+from vkdispatch.base.sharing.dlpack import (
     READ_ONLY,
     Elements,
     Request,
+    SharedMemory,
+    as_numpy,
+    bounds,
+    copy_of,
     export,
+    find_obstacle,
+    import_memory,
     lend_host_memory,
     lend_memory,
     place_of,
+    take_elements,
 )
-from vkdispatch.base.sharing.imports import bounds, find_obstacle, import_memory, take_elements
-from vkdispatch.base.sharing.journal import note, start_clock
-from vkdispatch.base.sharing.shared_memory import SharedMemory, as_numpy, copy_of
+from vkdispatch.base.sharing.formats import note, start_clock
 from vkdispatch.numpy.basics.inputs import asnumpy, require_array
 from vkdispatch.numpy.core.array import Array, array_of, describe, view_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy

@@ -8,7 +8,7 @@ import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
 
-from vkdispatch.base.process.progress import show_wait
+from vkdispatch.base.process import show_wait
 from vkdispatch.base.record import record
 from vkdispatch.orders.compilation import storage
 from vkdispatch.orders.compilation.vendors import VENDORS

@@ -14,10 +14,9 @@ import os
 from contextlib import suppress
 
 from vkdispatch.base.compilation import disk_cache
-from vkdispatch.base.compilation.disk_cache import Usage
-from vkdispatch.base.compilation.private_folder import PrivateFolder, UntrustedError
+from vkdispatch.base.compilation.disk_cache import PrivateFolder, UntrustedError, Usage
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.process.logging import log_warning
+from vkdispatch.base.process import log_warning
 
 _KIND = "orders"
 _VARIABLE = "VKDISPATCH_CACHE"

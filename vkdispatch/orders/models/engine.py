@@ -12,12 +12,11 @@ import numpy as np
 
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import Context, get_context
+from vkdispatch.base.context import Context, Handle, get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
-from vkdispatch.base.handle import Handle
 from vkdispatch.base.init import is_dummy
-from vkdispatch.base.synchronization.event import record_event
+from vkdispatch.base.synchronization import record_event
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, pause_recording
 from vkdispatch.orders.arguments.argument import Argument, Array
 from vkdispatch.orders.arguments.grid import Counts, Grid

@@ -7,7 +7,7 @@ from types import TracebackType
 from typing import Any, ClassVar
 
 from vkdispatch.base.errors import ArgumentValueError, VkDispatchError
-from vkdispatch.base.process.logging import log_info
+from vkdispatch.base.process import log_info
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.orders.arguments.argument import Argument, copy_results, do_overlap
 from vkdispatch.orders.arguments.grid import Grid, Workers, make_grid

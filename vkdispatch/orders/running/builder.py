@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.base.process.logging import log_info, log_warning
+from vkdispatch.base.process import log_info, log_warning
 from vkdispatch.orders.arguments.argument import Parameter
 from vkdispatch.orders.compilation.compilers import BuildFailure, CompileFailure
 from vkdispatch.orders.debugging import Debugging

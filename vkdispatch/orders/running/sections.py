@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.process.logging import log_warning
+from vkdispatch.base.process import log_warning
 from vkdispatch.orders.arguments.argument import Argument
 from vkdispatch.orders.debugging import Debugging
 from vkdispatch.orders.errors import Attempt

@@ -5,7 +5,7 @@ from typing import Any
 import vkdispatch.codegen as vc
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import dtype
-from vkdispatch.base.host.layout import parse_dtype
+from vkdispatch.base.memory.data import parse_dtype
 from vkdispatch.shader.arguments.values import check_element, take_elements
 
 # The names that annotations are usually written with.

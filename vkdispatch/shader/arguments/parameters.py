@@ -4,9 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.derived_dtypes import memory_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.base.structures import memory_type
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
 from vkdispatch.shader.arguments.members import read_members
 from vkdispatch.shader.arguments.slots import (

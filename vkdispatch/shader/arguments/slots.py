@@ -6,8 +6,8 @@ from typing import Any
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import VkDispatchError
-from vkdispatch.base.host.packing import SCALAR_CODES, pack
-from vkdispatch.base.images.format import image_view_type, numeric_kind, select_format
+from vkdispatch.base.memory.image_formats import image_view_type, numeric_kind, select_format
+from vkdispatch.base.memory.packing import SCALAR_CODES, pack
 from vkdispatch.base.record import record
 from vkdispatch.compiler.ir import ImageBinding
 

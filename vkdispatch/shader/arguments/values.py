@@ -6,14 +6,13 @@ from typing import Any
 
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.context import Context, wrong_context
+from vkdispatch.base.context import Context, Handle, wrong_context
+from vkdispatch.base.derived_dtypes import is_structure
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
-from vkdispatch.base.handle import Handle
-from vkdispatch.base.host.packing import pack, plain_scalar
 from vkdispatch.base.image import Image, Sampler
+from vkdispatch.base.memory.packing import pack, plain_scalar
 from vkdispatch.base.record import record
-from vkdispatch.base.structures import is_structure
 from vkdispatch.compiler.ir.location import warn
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.execution_pipeline.command_graph import CommandGraph

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.handle import Handle
+from vkdispatch.base.context import Handle
 from vkdispatch.base.record import record
 from vkdispatch.compiler.analyses.launch_values import Extent, Linear
 from vkdispatch.compiler.ir import Storage

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.context import Handle
 from vkdispatch.base.dtype import is_integer_dtype, is_scalar, is_vector, uvec3
-from vkdispatch.base.handle import Handle
-from vkdispatch.base.host.packing import component_dtype
+from vkdispatch.base.memory.packing import component_dtype
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen import ShaderDescription
 from vkdispatch.compiler.analyses.launch_values import Extent, Linear

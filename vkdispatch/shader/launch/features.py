@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vkdispatch.base.devices.information import DeviceInfo
+from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.dtype import DType, component_type, float16, is_cooperative, is_float_dtype
 from vkdispatch.compiler.analyses.contents import Usage, remember
 from vkdispatch.compiler.analyses.joint_flow import is_barrier

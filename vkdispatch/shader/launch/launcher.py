@@ -5,11 +5,11 @@ from functools import cache
 from typing import Any
 
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.kernel_errors import StandingTicket
 from vkdispatch.base.command_list import ALL_QUEUES
 from vkdispatch.base.compute_plan import ComputePlan
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import pair_twin
-from vkdispatch.base.kernel_errors import StandingTicket
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderSource

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from vkdispatch.base import dtype
 from vkdispatch.base.context import Context
-from vkdispatch.base.devices.information import DeviceInfo
+from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
 from vkdispatch.base.record import replace

@@ -10,7 +10,7 @@ from types import CodeType
 from typing import Any, SupportsIndex
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
-from vkdispatch.base.integers import as_int
+from vkdispatch.base.process import as_int
 from vkdispatch.base.record import record
 from vkdispatch.compiler.ir.location import located
 

@@ -8,11 +8,10 @@ from typing import Any, Protocol
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.compilation import disk_cache
-from vkdispatch.base.context import Context
-from vkdispatch.base.handle import Handle
+from vkdispatch.base.context import Context, Handle
 from vkdispatch.base.image import Image
-from vkdispatch.base.process.progress import show_wait
-from vkdispatch.base.synchronization.timing import Timing
+from vkdispatch.base.process import show_wait
+from vkdispatch.base.synchronization import Timing
 from vkdispatch.codegen import ShaderDescription
 from vkdispatch.execution_pipeline.command_graph import pause_recording
 from vkdispatch.shader.arguments.parameters import Parameter

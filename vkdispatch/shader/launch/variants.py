@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from vkdispatch.base.context import Context
-from vkdispatch.base.devices.information import DeviceInfo
+from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.native_module import native
-from vkdispatch.base.process.environment import read_choices
+from vkdispatch.base.process import read_choices
 from vkdispatch.base.record import record, replace
 from vkdispatch.compiler.analyses.contents import Usage, packed_buffers, reaches_elements, usage
 from vkdispatch.compiler.glsl.emulation import REPLACED, can_emulate, subgroup_class

@@ -10,7 +10,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import asbuffer
 from vkdispatch.base.compilation import disk_cache
 from vkdispatch.base.context import Context, get_context
-from vkdispatch.base.devices.information import DeviceInfo
+from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph

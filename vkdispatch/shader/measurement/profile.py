@@ -9,8 +9,8 @@ from types import TracebackType
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import UsageError, VkDispatchError
 from vkdispatch.base.record import record
-from vkdispatch.base.sharing.journal import HandOver, HandOverKind, Journal
-from vkdispatch.base.synchronization.timing import TimedSubmit
+from vkdispatch.base.sharing.formats import HandOver, HandOverKind, Journal
+from vkdispatch.base.synchronization import TimedSubmit
 from vkdispatch.execution_pipeline.timings import Precision, ProfileRecord, Recording
 from vkdispatch.shader.measurement.bandwidth import measure_copy_bandwidth
 from vkdispatch.shader.measurement.trace import write_trace

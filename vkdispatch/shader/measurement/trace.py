@@ -6,8 +6,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from vkdispatch.base.sharing.journal import HandOver
-from vkdispatch.base.synchronization.timing import TimedSubmit
+from vkdispatch.base.sharing.formats import HandOver
+from vkdispatch.base.synchronization import TimedSubmit
 from vkdispatch.execution_pipeline.timings import ProfileRecord
 
 _HOST, _DEVICE = 1, 2

@@ -20,9 +20,9 @@ from types import CodeType, FunctionType
 from typing import Any
 
 from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.derived_dtypes import array_type, cooperative_type, placed_type
 from vkdispatch.base.dtype import Cooperative, LocalArray, Placed
-from vkdispatch.base.dtypes.composite import array_type, cooperative_type, placed_type
-from vkdispatch.base.process.unshared import Unshared
+from vkdispatch.base.process import Unshared
 from vkdispatch.compiler.ir import Kernel
 from vkdispatch.compiler.ir.nodes import Expr
 from vkdispatch.compiler.ir.traversal import expressions_of, postorder, walk

@@ -7,10 +7,10 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
+from vkdispatch.base.derived_dtypes import FixedArray
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.base.structures import FixedArray
 from vkdispatch.codegen import BindingType
 from vkdispatch.codegen.arguments import image_binding, is_image, leaf_fields
 from vkdispatch.compiler.ir import ImageBinding

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.base.spirv.interface import Interface, Resource, Type
+from vkdispatch.base.spirv.reflection import Interface, Resource, Type
 from vkdispatch.shader.raw.arguments import Place
 
 MOST_BYTES = 16384  # of all values of a launch

@@ -5,9 +5,8 @@ from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
-from vkdispatch.base.spirv.interface import Interface, SpecConstant, Value
 from vkdispatch.base.spirv.module import Module
-from vkdispatch.base.spirv.reflection import reflect
+from vkdispatch.base.spirv.reflection import Interface, SpecConstant, Value, reflect
 from vkdispatch.shader.launch.size import Extent
 from vkdispatch.shader.raw.arguments import RawArgument
 

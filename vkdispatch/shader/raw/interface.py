@@ -6,7 +6,7 @@ from typing import Any, NoReturn
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
-from vkdispatch.base.spirv.interface import Interface, Resource
+from vkdispatch.base.spirv.reflection import Interface, Resource
 from vkdispatch.codegen import ArgType, BindingType, ShaderArgumentInfo, ShaderSource
 from vkdispatch.compiler.analyses.contents import ArgumentLayout, StructElement
 from vkdispatch.compiler.ir.statements import PLAIN, Variant

@@ -8,9 +8,8 @@ from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.compilation.includes import resolve_includes
 from vkdispatch.base.errors import ArgumentTypeError, describe_place
 from vkdispatch.base.record import replace
-from vkdispatch.base.spirv.interface import Value
 from vkdispatch.base.spirv.module import read_module, validate
-from vkdispatch.base.spirv.reflection import reflect
+from vkdispatch.base.spirv.reflection import Value, reflect
 from vkdispatch.base.spirv.type_checks import check_types
 from vkdispatch.shader.launch.size import GroupSize, Size, parse_local_size
 from vkdispatch.shader.raw.arguments import read_arguments

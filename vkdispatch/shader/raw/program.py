@@ -2,12 +2,10 @@
 
 from typing import cast
 
-from vkdispatch.base.compute_plan import ComputePlan
+from vkdispatch.base.compute_plan import ComputePlan, check_features
 from vkdispatch.base.context import Context
-from vkdispatch.base.device_support import check_features
 from vkdispatch.base.errors import ArgumentValueError, DeviceLostError, ShaderBuildError, VulkanError
-from vkdispatch.base.spirv.interface import Interface
-from vkdispatch.base.spirv.reflection import rebind
+from vkdispatch.base.spirv.reflection import Interface, rebind
 from vkdispatch.codegen import ShaderDescription, ShaderSource
 from vkdispatch.compiler.ir.statements import Variant
 from vkdispatch.shader.arguments.slots import Slot

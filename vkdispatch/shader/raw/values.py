@@ -3,11 +3,11 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from vkdispatch.base import dtype
+from vkdispatch.base.derived_dtypes import placed_type
 from vkdispatch.base.dtype import DType
-from vkdispatch.base.dtypes.composite import placed_type
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.base.spirv.interface import Type
+from vkdispatch.base.spirv.reflection import Type
 from vkdispatch.shader.raw.arguments import Field, RawArgument
 from vkdispatch.shader.raw.blocks import Block, Leaf, find_axes, name_place
 

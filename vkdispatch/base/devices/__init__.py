@@ -1,1 +1,0 @@
-"""Devices: their properties, and the drivers that provide them."""

@@ -1,1 +1,0 @@
-"""Functions that make dtypes from dtypes: promotion, and the types that kernels make."""

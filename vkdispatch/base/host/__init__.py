@@ -1,1 +1,0 @@
-"""Host data and buffers: layouts, conversions, transfers, pinned memory, and NumPy's protocols."""

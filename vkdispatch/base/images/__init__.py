@@ -1,1 +1,0 @@
-"""Formats, samplers and mip levels of images."""

@@ -1,0 +1,1 @@
+"""Device memory beside `Buffer` and `Image`: how host data gets there, and what it looks like."""

@@ -1,1 +1,0 @@
-"""Services without a device: environment variables, timeouts, the log, `dir()` and pickling."""

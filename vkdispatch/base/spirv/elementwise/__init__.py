@@ -1,1 +1,0 @@
-"""Proof that a SPIR-V kernel works element by element."""

@@ -1,1 +1,0 @@
-"""Synchronization with queues: events, signals, timestamps."""
