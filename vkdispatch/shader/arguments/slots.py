@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vkdispatch.base import dtype
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.base.memory.image_formats import image_view_type, numeric_kind, select_format
@@ -12,7 +12,7 @@ from vkdispatch.base.record import record
 from vkdispatch.compiler.ir import ImageBinding
 
 # The launcher packs these scalars by itself; C++ has no half.
-_LAUNCHER_CODES = {kind: code for kind, code in SCALAR_CODES.items() if kind is not dtype.float16}
+_LAUNCHER_CODES = {kind: code for kind, code in SCALAR_CODES.items() if kind is not dt.float16}
 _VIEW_TYPES = {
     1: image_view_type.VIEW_TYPE_1D,
     2: image_view_type.VIEW_TYPE_2D,
@@ -94,10 +94,10 @@ class ImageSlot:
     @property
     def native_kind(self) -> int:
         """The format of a storage image, or whether the texels of a sampled one are floats or integers."""
-        scalar = dtype.component_type(self.image.dtype)
+        scalar = dt.component_type(self.image.dtype)
         if not self.image.storage:
             return numeric_kind(scalar)
-        return select_format(scalar, dtype.component_count(self.image.dtype)).value
+        return select_format(scalar, dt.component_count(self.image.dtype)).value
 
 
 Slot = BufferSlot | ImageSlot | ValueSlot

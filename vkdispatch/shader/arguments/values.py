@@ -4,7 +4,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.base import dtype
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, Handle, wrong_context
 from vkdispatch.base.derived_dtypes import is_structure
@@ -118,7 +118,7 @@ def check_apart(who: str, slots: Sequence[Slot], values: Sequence[Any]) -> bool:
             continue
         assert first.kind is not None and second.kind is not None
         is_mixed = True
-        if dtype.memory_type(first.kind) is not dtype.memory_type(second.kind):
+        if dt.memory_type(first.kind) is not dt.memory_type(second.kind):
             raise ArgumentValueError(
                 f"{who}: {first.label} and {second.label} share memory, as {first.kind.name} and as "
                 f"{second.kind.name}, and the kernel writes to it; convert in the kernel, or pass a copy"
@@ -191,14 +191,14 @@ def check_element(label: str, wanted: DType | None, kind: DType) -> None:
 
     A complex type and the vector of its two components are the same in memory, and interchangeable.
     """
-    if wanted is None or kind is wanted or kind is dtype.pair_twin(wanted):
+    if wanted is None or kind is wanted or kind is dt.pair_twin(wanted):
         return
     hint = ""
     if not (is_structure(wanted) or is_structure(kind)):
         hint = f"; convert data by vd.asbuffer(data, vd.{wanted.__name__})"
-        if dtype.is_scalar(wanted) and dtype.is_scalar(kind):
+        if dt.is_scalar(wanted) and dt.is_scalar(kind):
             hint += f", an Array by x.astype(vnp.{wanted.__name__})"
-        sizes = [dtype.component_type(each).item_size for each in (wanted, kind)]
+        sizes = [dt.component_type(each).item_size for each in (wanted, kind)]
         if sizes[0] == sizes[1]:  # others would give numbers that mean nothing
             hint += f", or reinterpret the memory by .view(vd.{wanted.__name__})"
     raise WrongBufferError(f"{label}: expected elements of {wanted.name}, the buffer has {kind.name}{hint}")
@@ -206,11 +206,11 @@ def check_element(label: str, wanted: DType | None, kind: DType) -> None:
 
 def _are_words(wanted: DType, kind: DType) -> bool:
     """Whether `wanted` is the type of the components of `kind`, or an integer of their size."""
-    if is_structure(wanted) or is_structure(kind) or dtype.is_scalar(kind) or not dtype.is_scalar(wanted):
+    if is_structure(wanted) or is_structure(kind) or dt.is_scalar(kind) or not dt.is_scalar(wanted):
         return False
-    part = dtype.component_type(kind)
-    fits = wanted is part or (dtype.is_integer_dtype(wanted) and wanted.item_size == part.item_size)
-    return fits and kind.item_size == dtype.component_count(kind) * part.item_size
+    part = dt.component_type(kind)
+    fits = wanted is part or (dt.is_integer_dtype(wanted) and wanted.item_size == part.item_size)
+    return fits and kind.item_size == dt.component_count(kind) * part.item_size
 
 
 def _check_usable(what: str, value: Handle, context: Context) -> None:
@@ -250,7 +250,7 @@ def check_image(who: str, slot: ImageSlot, value: Any) -> Image:
             f"{image.view_type.name}"
         )
     wanted = slot.image.dtype
-    scalar, channels = dtype.component_type(wanted), dtype.component_count(wanted)
+    scalar, channels = dt.component_type(wanted), dt.component_count(wanted)
     if image.dtype is not scalar:
         raise ArgumentValueError(
             f"{where}: the kernel declares texels of {scalar.name}, this image has {image.dtype.name}; "

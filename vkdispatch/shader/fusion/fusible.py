@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from vkdispatch.base.record import record
 from vkdispatch.codegen import ShaderDescription
 from vkdispatch.compiler.analyses.contents import ArgumentLayout
+from vkdispatch.compiler.analyses.launch_values import Extent
 from vkdispatch.shader.arguments.slots import BufferSlot, ImageSlot, Slot
-from vkdispatch.shader.launch.size import Extent
 
 
 @record(eq=False)
