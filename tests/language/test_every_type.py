@@ -15,7 +15,11 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.codegen.abbreviations import f16, i16, u16
-from vkdispatch.codegen.functions import arithmetic, bits, common, geometry, special, trigonometry
+from vkdispatch.codegen.functions import arithmetic, bits
+from vkdispatch.codegen.functions import arithmetic as common
+from vkdispatch.codegen.functions import elementary as special
+from vkdispatch.codegen.functions import elementary as trigonometry
+from vkdispatch.codegen.functions import vectors as geometry
 
 from .running import close, evaluate, host, need, same, supports
 

@@ -11,8 +11,8 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.rewrite.syntax import source
-from vkdispatch.rewrite.syntax.bytecode import find_calls
+from vkdispatch.control_flow import source
+from vkdispatch.control_flow.source import find_calls
 
 
 def helper(x: Any) -> Any:
@@ -140,7 +140,7 @@ def test_kernel_without_control_flow_needs_no_source(monkeypatch: pytest.MonkeyP
     def refuse(*_: Any) -> None:
         raise AssertionError("the source was read")
 
-    monkeypatch.setattr("vkdispatch.rewrite.replacement.find_source", refuse)
+    monkeypatch.setattr("vkdispatch.control_flow.replacement.find_source", refuse)
 
     def kernel(data: vc.Buff[vd.float32]) -> None:
         tid = vc.global_invocation_id().x

@@ -14,7 +14,7 @@ import vkdispatch.codegen as vc
 import vkdispatch_native as native
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32, i32, u32, v2, v4
 from vkdispatch.compiler.analyses.verify import verify
-from vkdispatch.rewrite.functions import prepare_function
+from vkdispatch.control_flow.replacement import prepare_function
 
 
 def buffer(kind: Any, values: Any) -> vd.Buffer[Any]:
@@ -452,7 +452,7 @@ def test_kernels_with_context_managers_are_unchanged() -> None:
 
 
 def test_rewritten_function_keeps_the_attributes_of_the_original() -> None:
-    from vkdispatch.rewrite.callees import choose_callee
+    from vkdispatch.control_flow.replacement import choose_callee
 
     def outer() -> Any:
         cell = 5

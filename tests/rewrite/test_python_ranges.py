@@ -17,8 +17,8 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, f32, i32, u32
-from vkdispatch.codegen.random.philox import philox4x32
-from vkdispatch.rewrite.callees import choose_callee
+from vkdispatch.codegen.random import philox4x32
+from vkdispatch.control_flow.replacement import choose_callee
 
 COUNT = 4
 SIZES = [63, 64, 65, 1000, 4000]

@@ -17,7 +17,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, f32
-from vkdispatch.rewrite.syntax.source import find_source
+from vkdispatch.control_flow.source import find_source
 
 INPUTS = np.array([-3, -1, -0.5, 0, 0.25, 1, 2, 7], np.float32)
 

@@ -5,10 +5,10 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.arrays.maps.source import make_distinct
-from vkdispatch.codegen.annotations import Annotation
-from vkdispatch.codegen.annotations import buffer as buffer
-from vkdispatch.codegen.annotations import constant as constant
-from vkdispatch.rewrite.functions import prepare_kernel
+from vkdispatch.codegen.arguments import Annotation
+from vkdispatch.codegen.arguments import buffer as buffer
+from vkdispatch.codegen.arguments import constant as constant
+from vkdispatch.control_flow.replacement import prepare_kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
 Extent = int | Sequence[int]

@@ -20,31 +20,19 @@ from vkdispatch.base import IN_CODEGEN as _IN_CODEGEN
 from vkdispatch.base import make_getattr as _make_getattr
 from vkdispatch.codegen.abbreviations import *
 from vkdispatch.codegen.arguments import *
-from vkdispatch.codegen.backends import *
 from vkdispatch.codegen.builder import *
-from vkdispatch.codegen.constants import *
 from vkdispatch.codegen.description import *
-from vkdispatch.codegen.execution.atomics import *
 from vkdispatch.codegen.execution.control_flow import *
 from vkdispatch.codegen.execution.invocation import *
 from vkdispatch.codegen.execution.printing import *
-from vkdispatch.codegen.execution.ranges import *
 from vkdispatch.codegen.execution.registers import *
 from vkdispatch.codegen.execution.subgroups import *
-from vkdispatch.codegen.execution.synchronization import *
 from vkdispatch.codegen.functions.arithmetic import *
 from vkdispatch.codegen.functions.bits import *
-from vkdispatch.codegen.functions.common import *
-from vkdispatch.codegen.functions.complex_numbers import *
-from vkdispatch.codegen.functions.conversions import *
-from vkdispatch.codegen.functions.geometry import *
-from vkdispatch.codegen.functions.index_raveling import *
-from vkdispatch.codegen.functions.packing import *
-from vkdispatch.codegen.functions.special import *
-from vkdispatch.codegen.functions.trigonometry import *
+from vkdispatch.codegen.functions.elementary import *
+from vkdispatch.codegen.functions.vectors import *
 from vkdispatch.codegen.objects.buffers import *
 from vkdispatch.codegen.objects.images import *
-from vkdispatch.codegen.objects.local_arrays import *
 from vkdispatch.codegen.objects.matrices import *
 from vkdispatch.codegen.variables import *
 from vkdispatch.compiler.analyses.contents import ArgumentLayout as ArgumentLayout

@@ -8,10 +8,7 @@ from typing import Any
 from vkdispatch.base.dtype import DType, uvec3
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import replace
-from vkdispatch.codegen.annotations import Annotation
-from vkdispatch.codegen.arguments import declare_argument
-from vkdispatch.codegen.backends import get_codegen_backend
-from vkdispatch.codegen.constants import ConstantArray
+from vkdispatch.codegen.arguments import Annotation, ConstantArray, declare_argument
 from vkdispatch.codegen.description import (
     ArgType,
     BindingType,
@@ -19,11 +16,11 @@ from vkdispatch.codegen.description import (
     ShaderBinding,
     ShaderDescription,
     binding_type,
+    get_codegen_backend,
 )
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.trace.current import current, set_current
-from vkdispatch.codegen.trace.operands import check_dtype
-from vkdispatch.codegen.trace.placeholders import check_printed, refuse_placeholders
+from vkdispatch.codegen.trace.operands import check_dtype, check_printed, refuse_placeholders
 from vkdispatch.codegen.trace.recording import Recorder
 from vkdispatch.compiler.analyses.contents import GROUP_COUNT, check_scopes, contents, find_operations
 from vkdispatch.compiler.analyses.joint_flow import JointFlow, has_barriers, is_barrier

@@ -22,17 +22,21 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.trace.assignment import assign, update_in_place
-from vkdispatch.codegen.trace.components import (
+from vkdispatch.codegen.trace.current import chosen_arithmetic, current, is_tracing
+from vkdispatch.codegen.trace.operands import (
+    TEXT_IS_MADE_ONCE,
+    add_placeholder,
+    check_dtype,
+    parse_stored_value,
+)
+from vkdispatch.codegen.trace.operators import (
+    Operators,
     is_whole_slice,
     select_component,
     select_element,
     select_part,
     split_components,
 )
-from vkdispatch.codegen.trace.current import chosen_arithmetic, current, is_tracing
-from vkdispatch.codegen.trace.operands import check_dtype, parse_stored_value
-from vkdispatch.codegen.trace.operators import Operators
-from vkdispatch.codegen.trace.placeholders import TEXT_IS_MADE_ONCE, add_placeholder
 from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.compiler.glsl.expressions import expression_text
 from vkdispatch.compiler.ir import Argument, Expr, Op, RawText, Register, Storage, is_part, is_place

@@ -30,8 +30,17 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.codegen.execution.registers import precise
-from vkdispatch.codegen.random.distributions import normal_pair, scaled, uniform32, uniform64
-from vkdispatch.codegen.random.philox import own, product64, product_of_64_bits, words32, words64
+from vkdispatch.codegen.random import (
+    normal_pair,
+    own,
+    product64,
+    product_of_64_bits,
+    scaled,
+    uniform32,
+    uniform64,
+    words32,
+    words64,
+)
 from vkdispatch.random.forms import Form
 from vkdispatch.shader.shader_function import ShaderFunction
 

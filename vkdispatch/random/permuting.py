@@ -46,7 +46,7 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.codegen.random.philox import own
+from vkdispatch.codegen.random import own
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.shader_function import ShaderFunction
 

@@ -23,7 +23,7 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.rewrite.functions import prepare_function
+from vkdispatch.control_flow.replacement import prepare_function
 
 
 @record

@@ -16,7 +16,7 @@ from vkdispatch.base.derived_dtypes import is_structure
 from vkdispatch.base.dtype import DType, uint8, uint16, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
 from vkdispatch.base.sharing.cuda_link import end_visits
-from vkdispatch.codegen.annotations import buffer
+from vkdispatch.codegen.arguments import buffer
 from vkdispatch.codegen.builder import shader_context
 from vkdispatch.codegen.execution.invocation import global_invocation_id
 from vkdispatch.codegen.trace.current import is_tracing

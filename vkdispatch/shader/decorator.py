@@ -15,8 +15,8 @@ from vkdispatch.compiler.lints import (
     check_streams,
     check_sums,
 )
-from vkdispatch.rewrite.calls.kernel_result import check_result
-from vkdispatch.rewrite.functions import prepare_kernel
+from vkdispatch.control_flow.frame import check_result
+from vkdispatch.control_flow.replacement import prepare_kernel
 from vkdispatch.shader.arguments.signature import Signature, find_origin, is_method, read_signature
 from vkdispatch.shader.launch.size import (
     GroupSize,

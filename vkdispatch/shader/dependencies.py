@@ -22,9 +22,9 @@ from vkdispatch.base.errors import KernelWarning
 from vkdispatch.base.host_numpy import is_absent, np
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
-from vkdispatch.codegen.constants import watch_copies
+from vkdispatch.codegen.arguments import watch_copies
 from vkdispatch.compiler.ir.location import is_foreign
-from vkdispatch.rewrite.syntax.bytecode import find_reads
+from vkdispatch.control_flow.source import find_reads
 
 Guard = native.Guard
 _T = TypeVar("_T")

@@ -25,7 +25,7 @@ from vkdispatch.base.process import as_int
 from vkdispatch.base.record import replace
 from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.base.sharing.dlpack import refuse_write
-from vkdispatch.codegen.constants import ConstantArray
+from vkdispatch.codegen.arguments import ConstantArray
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.compiler.analyses.launch_values import find_shared_sizes, is_sized_by_calls
 from vkdispatch.compiler.ir.statements import PLAIN, Variant

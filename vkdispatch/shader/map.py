@@ -19,14 +19,14 @@ from vkdispatch.base.dtype import DType, component_type, is_complex, is_float_dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.memory.protocols import HostProtocols
 from vkdispatch.base.process import Listed
-from vkdispatch.codegen.constants import watch_copies
+from vkdispatch.codegen.arguments import watch_copies
 from vkdispatch.codegen.execution.invocation import without_invocation
 from vkdispatch.codegen.trace.current import has_flag, is_tracing, precise_math
 from vkdispatch.compiler.ir import Register, ShaderFlags
 from vkdispatch.compiler.ir.location import fixed_place, located
+from vkdispatch.control_flow.replacement import prepare_function
 from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.execution_pipeline.command_graph import pause_recording
-from vkdispatch.rewrite.functions import prepare_function
 from vkdispatch.shader.arguments.annotations import check_elements, format_annotation, is_value
 from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.arguments.signature import describe_function, find_return_type, read_signature

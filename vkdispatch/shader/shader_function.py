@@ -25,7 +25,7 @@ from vkdispatch.base.process import Listed
 from vkdispatch.base.process import internal as hidden
 from vkdispatch.base.record import replace
 from vkdispatch.codegen import GLSLBackend, ShaderDescription, ShaderSource, get_shader_print_line_numbers
-from vkdispatch.codegen.constants import ConstantArray
+from vkdispatch.codegen.arguments import ConstantArray
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.compiler.ir.statements import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current

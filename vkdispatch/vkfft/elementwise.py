@@ -9,7 +9,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen.abbreviations import Buff, Const
 from vkdispatch.codegen.execution.control_flow import if_block
 from vkdispatch.codegen.execution.invocation import global_invocation_id
-from vkdispatch.codegen.functions.conversions import to_dtype
+from vkdispatch.codegen.functions.vectors import to_dtype
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.shader_function import ShaderFunction

@@ -5,12 +5,12 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.record import record
-from vkdispatch.codegen.annotations import Annotation
+from vkdispatch.codegen.arguments import Annotation
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Expr, Kernel, Op, Register, Storage, expressions_of, nodes, walk
 from vkdispatch.compiler.passes.elementwise import definitions_of
-from vkdispatch.rewrite.functions import prepare_kernel
+from vkdispatch.control_flow.replacement import prepare_kernel
 
 
 @record

@@ -23,7 +23,7 @@ from vkdispatch.arrays.values.elements import wrap_integer
 from vkdispatch.base.dtype import DType, compute_type, uint32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
-from vkdispatch.codegen.annotations import Annotation, buffer, constant
+from vkdispatch.codegen.arguments import Annotation, buffer, constant
 from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
 
 

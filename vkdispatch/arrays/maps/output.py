@@ -16,7 +16,7 @@ from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
-from vkdispatch.codegen.annotations import Annotation
+from vkdispatch.codegen.arguments import Annotation
 from vkdispatch.shader.arguments.annotations import is_value
 from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.map import MappingFunction, OutputMap, mapped_at

@@ -15,11 +15,11 @@ from vkdispatch.arrays.values.elements import (
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record, replace
-from vkdispatch.codegen.annotations import Annotation, buffer
+from vkdispatch.codegen.arguments import Annotation, buffer
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Kernel, Op, Register, expressions_of, nodes, walk
-from vkdispatch.rewrite.functions import prepare_kernel
+from vkdispatch.control_flow.replacement import prepare_kernel
 from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
 
 

@@ -1,5 +1,5 @@
 """Annotations of kernel arguments for dtypes that are known at run time: see `codegen.annotations`."""
 
-from vkdispatch.codegen.annotations import Annotation as Annotation
-from vkdispatch.codegen.annotations import buffer as buffer
-from vkdispatch.codegen.annotations import constant as constant
+from vkdispatch.codegen.arguments import Annotation as Annotation
+from vkdispatch.codegen.arguments import buffer as buffer
+from vkdispatch.codegen.arguments import constant as constant

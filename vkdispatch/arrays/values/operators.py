@@ -7,7 +7,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, is_complex
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.rewrite.functions import prepare_function, prepare_kernel
+from vkdispatch.control_flow.replacement import prepare_function, prepare_kernel
 
 
 def is_expression(function: Callable[[Any, Any], Any], kind: DType, who: str) -> bool:

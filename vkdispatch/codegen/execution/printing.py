@@ -8,9 +8,9 @@ from typing import Any
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType, float32, int32, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.trace.components import split_components
 from vkdispatch.codegen.trace.current import current
-from vkdispatch.codegen.trace.placeholders import split_text, take_placeholders
+from vkdispatch.codegen.trace.operands import split_text, take_placeholders
+from vkdispatch.codegen.trace.operators import split_components
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Expr, Op, Print, RawText, ShaderFlags
 from vkdispatch.compiler.ir import expressions as ex

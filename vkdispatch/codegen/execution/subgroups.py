@@ -29,8 +29,8 @@ from vkdispatch.base.dtype import (
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.codegen.functions.bits import reinterpret
 from vkdispatch.codegen.functions.elementwise import Operand, Value
-from vkdispatch.codegen.trace.components import split_components
 from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.operators import split_components
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Builtin, Expr, Op
 from vkdispatch.compiler.ir import expressions as ex

@@ -1,11 +1,17 @@
-"""From indices along several axes to the flat, row-major index of an element."""
+"""From indices to elements: flat, row-major indices, and places of structures in `p[i].x`."""
 
+import dis
+import functools
 import math
 from collections.abc import Sequence
+from types import CodeType, FrameType
 
 from vkdispatch.base.dtype import int32, is_signed_dtype, uint32
 from vkdispatch.compiler.ir import Expr
 from vkdispatch.compiler.ir import expressions as ex
+
+# ---- From indices along several axes to the flat, row-major index of an element --------------------------
+
 
 Entry = int | Expr
 
@@ -43,3 +49,36 @@ def _known(values: Sequence[Entry]) -> list[int]:
 
 def _as(value: Entry, kind: type) -> Expr:
     return ex.cast(value, kind) if isinstance(value, Expr) else ex.literal(value, kind)
+
+
+# ---- Whether `p[i]` of a buffer of structures is the place in `p[i].x`, or a value -----------------------
+
+
+_ATTRIBUTES = frozenset(("LOAD_ATTR", "LOAD_METHOD", "STORE_ATTR"))
+_COPIES = frozenset(("COPY", "DUP_TOP"))
+
+
+@functools.lru_cache(maxsize=1024)
+def _attribute_follows(code: CodeType) -> frozenset[int]:
+    """Return the offsets of the instructions whose result is at once asked for an attribute, or gets one.
+
+    With those of their caches, to which frames may point as well.
+    """
+    instructions = list(dis.get_instructions(code))
+    found: set[int] = set()
+    for position, instruction in enumerate(instructions[:-1]):
+        end = instructions[position + 1].offset
+        following = instructions[position + 1]
+        if following.opname in _COPIES and position + 2 < len(instructions):
+            # p[i].x += 1
+            following = instructions[position + 2]
+            if following.opname == "STORE_ATTR":
+                continue
+        if following.opname in _ATTRIBUTES:
+            found.update(range(instruction.offset, end, 2))
+    return frozenset(found)
+
+
+def is_place_in(frame: FrameType) -> bool:
+    """Whether the expression that a frame evaluates is the `p[i]` of `p[i].x`: a place, not a value."""
+    return frame.f_lasti in _attribute_follows(frame.f_code)

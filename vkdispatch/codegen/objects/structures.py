@@ -35,7 +35,7 @@ from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, Argume
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.objects.buffers import BufferVariable
-from vkdispatch.codegen.objects.place_reads import is_place_in
+from vkdispatch.codegen.objects.indexing import is_place_in
 from vkdispatch.codegen.trace.assignment import assign
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import parse_index, parse_stored_value

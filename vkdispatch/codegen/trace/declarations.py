@@ -7,8 +7,7 @@ from typing import Any
 from vkdispatch.base.derived_dtypes import leaf_type
 from vkdispatch.base.dtype import DType, float32, ivec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
-from vkdispatch.codegen.trace.operands import GpuValue
-from vkdispatch.codegen.trace.placeholders import refuse_placeholders
+from vkdispatch.codegen.trace.operands import GpuValue, refuse_placeholders
 from vkdispatch.compiler.analyses.launch_values import may_size
 from vkdispatch.compiler.ir import Argument, Expr, ImageBinding, SharedArray, Storage, nodes
 from vkdispatch.compiler.ir.location import located

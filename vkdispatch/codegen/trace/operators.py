@@ -1,4 +1,4 @@
-"""Python operators of GPU values: each builds an expression, in-place ones record a statement."""
+"""Python operators of GPU values, their components, and assignments to places."""
 
 import operator
 import sys
@@ -9,12 +9,26 @@ from types import CodeType, FrameType
 from typing import Any, NoReturn, Self
 
 from vkdispatch.base import IN_CODEGEN
-from vkdispatch.base.dtype import bool_, is_complex, is_integer_dtype
-from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.dtype import (
+    DType,
+    bool_,
+    component_type,
+    float16,
+    float32,
+    int32,
+    is_complex,
+    is_float_dtype,
+    is_integer_dtype,
+    is_matrix,
+    is_scalar,
+    is_signed_dtype,
+    is_vector,
+    uint32,
+)
+from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.trace.current import chosen_arithmetic, current, has_flag, is_tracing
-from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
-from vkdispatch.codegen.trace.operands import GpuValue
+from vkdispatch.codegen.trace.operands import GpuValue, parse_index
 from vkdispatch.codegen.trace.range_checks import (
     check_comparison,
     check_conversion,
@@ -22,9 +36,186 @@ from vkdispatch.codegen.trace.range_checks import (
     check_quotient,
     check_remainder,
 )
-from vkdispatch.compiler.ir import Expr, ShaderFlags
+from vkdispatch.compiler.ir import Expr, Op, ShaderFlags
 from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.literals import rounded
 from vkdispatch.compiler.ir.location import here, located
+from vkdispatch.compiler.ir.nodes import COMPONENTS
+from vkdispatch.compiler.ir.statements import DOUBLE_REMAINDER, FLOAT_REMAINDER
+
+# ---- Components of vectors, complex numbers and matrices, as expressions ---------------------------------
+
+
+def select_component(value: Expr, letter: str) -> Expr:
+    """Return a component of a vector: x, y, z or w."""
+    position = COMPONENTS.index(letter)
+    if not is_vector(value.dtype) or position >= value.dtype.child_count:
+        raise located(ComponentError, f"{value.dtype.name} has no component .{letter}")
+    return ex.component(value, position)
+
+
+def select_part(value: Expr, index: int, name: str) -> Expr:
+    """Return the real part (index 0) or the imaginary part (index 1) of a complex number."""
+    if not is_complex(value.dtype):
+        raise located(ComponentError, f"{value.dtype.name} has no .{name}; only complex values have")
+    return ex.component(value, index)
+
+
+def select_element(value: Expr, index: Any) -> Expr:
+    """Return an element of a vector, complex number or matrix."""
+    kind = value.dtype
+    if is_scalar(kind):
+        hint = "; an element of several axes is buf[i, j]" if value.op is Op.ELEMENT else ""
+        raise located(ArgumentValueError, f"{kind.name} is a scalar and cannot be indexed{hint}")
+    position = parse_index(index, kind.name, ArgumentValueError)
+    if isinstance(position, Expr):
+        return ex.index(value, position)
+    if not 0 <= position < kind.child_count:
+        raise located(
+            ArgumentIndexError, f"index {position} is out of range for {kind.name} of {kind.child_count}"
+        )
+    if is_matrix(kind):
+        return ex.index(value, ex.literal(position, int32))
+    return ex.component(value, position)
+
+
+def split_components(value: Expr) -> list[Expr]:
+    """Return the scalar components of a value in order."""
+    kind = value.dtype
+    if is_scalar(kind):
+        return [value]
+    if is_matrix(kind):
+        columns = (ex.index(value, ex.literal(i, int32)) for i in range(kind.child_count))
+        return [part for column in columns for part in split_components(column)]
+    return [ex.component(value, i) for i in range(kind.child_count)]
+
+
+def is_whole_slice(index: object) -> bool:
+    """Whether an index is `[:]`. Raises ValueError for another slice."""
+    if not isinstance(index, slice):
+        return False
+    if index.start is not None or index.stop is not None or index.step is not None:
+        raise located(ArgumentValueError, "the only valid slice of a GPU value is x[:]")
+    return True
+
+
+# ---- Division with Python's meaning ----------------------------------------------------------------------
+#
+# The quotient is rounded down, the remainder has the sign of the divisor.
+
+
+def floor_quotient(a: ex.Operand, b: ex.Operand) -> Expr:
+    """Make `a // b` as Python means it, of integers or floats. Raises TypeError for other types."""
+    dividend, divisor, kind = _operands("//", a, b)
+    if is_float_dtype(kind):
+        return _by_parts(_floor_quotient, dividend, divisor, kind)
+    if not is_signed_dtype(component_type(kind)) or _power_of_two(b):
+        return ex.floor_divide(a, b)
+    ex.check_divisor("//", b)
+    quotient, _, correction = _correct_quotient(dividend, divisor)
+    return ex.add("+", quotient, correction)
+
+
+def floor_remainder(a: ex.Operand, b: ex.Operand) -> Expr:
+    """Make `a % b` as Python means it, of integers or floats. Raises TypeError for other types."""
+    dividend, divisor, kind = _operands("%", a, b)
+    if is_float_dtype(kind):
+        return _by_parts(_floor_remainder, dividend, divisor, kind)
+    if not is_signed_dtype(component_type(kind)):
+        return ex.modulo(a, b)
+    if ex.is_integer_number(b) and _power_of_two(b):
+        return ex.bitwise("&", a, b - 1)
+    ex.check_divisor("%", b)
+    _, remainder, correction = _correct_quotient(dividend, divisor)
+    return ex.add("+", remainder, ex.bitwise("&", divisor, correction))
+
+
+def _operands(symbol: str, a: ex.Operand, b: ex.Operand) -> tuple[Expr, Expr, DType]:
+    for value in (a, b):
+        if isinstance(value, Expr) and (is_complex(value.dtype) or is_matrix(value.dtype)):
+            raise located(
+                ArgumentTypeError, f"{symbol}: expected integers or real numbers, got {value.dtype.name}"
+            )
+    kind, (dividend, divisor) = ex.meet((a, b), symbol)
+    return dividend, divisor, kind
+
+
+def _power_of_two(value: ex.Operand) -> bool:
+    return ex.is_integer_number(value) and value > 0 and value & (value - 1) == 0
+
+
+def _correct_quotient(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
+    """Quotient and remainder as GLSL truncates them, and -1 where the signs ask for one less, else 0."""
+    quotient = ex.floor_divide(a, b)
+    # GLSL leaves the remainder of negative numbers undefined
+    remainder = ex.add("-", a, ex.multiply(quotient, b))
+    top = 8 * component_type(remainder.dtype).item_size - 1
+    differ = ex.bitwise("^", remainder, b)
+    nonzero = ex.bitwise("|", remainder, ex.negate(remainder))
+    return quotient, remainder, ex.bitwise(">>", ex.bitwise("&", differ, nonzero), top)
+
+
+# ---- floats: what Python and NumPy compute of C's fmod ---------------------------------------------
+
+
+def float_remainder(a: ex.Operand, b: ex.Operand, name: str = "fmod") -> Expr:
+    """Make the exact remainder of floats with the sign of `a`, as C's fmod. Integers become floats."""
+    return _by_parts(_remainder_toward_zero, *_floats(name, a, b))
+
+
+def _floats(symbol: str, a: ex.Operand, b: ex.Operand) -> tuple[Expr, Expr, DType]:
+    _operands(symbol, a, b)
+    kind, (dividend, divisor) = ex.meet((a, b), symbol, floating=True)
+    return dividend, divisor, kind
+
+
+def _by_parts(rule: Callable[[Expr, Expr], Expr], a: Expr, b: Expr, kind: DType) -> Expr:
+    """Apply a rule for float32 or float64 to components; halves take part as float32, and round then."""
+    scalar = component_type(kind)
+    if scalar is not float16:
+        return ex.by_component(rule, kind, a, b)
+    return ex.by_component(lambda x, y: ex.cast(rule(_widen_half(x), _widen_half(y)), scalar), kind, a, b)
+
+
+def _remainder_toward_zero(a: Expr, b: Expr) -> Expr:
+    to_bits, from_bits, word = ex.BITS_OF[a.dtype]
+    function = FLOAT_REMAINDER if word is uint32 else DOUBLE_REMAINDER
+    bits = ex.call(function, word, ex.call(to_bits, word, a), ex.call(to_bits, word, b))
+    return ex.call(from_bits, a.dtype, bits)
+
+
+def _signs_differ(rest: Expr, b: Expr) -> Expr:
+    other = ex.compare("!=", ex.compare("<", rest, 0), ex.compare("<", b, 0))
+    return ex.logical("&&", (ex.compare("!=", rest, 0), other))
+
+
+def _floor_remainder(a: Expr, b: Expr) -> Expr:
+    rest = _remainder_toward_zero(a, b)
+    moved = ex.select(_signs_differ(rest, b), ex.add("+", rest, b), rest)
+    return ex.select(ex.compare("==", rest, 0), ex.copy_sign(rest, b), moved)
+
+
+def _floor_quotient(a: Expr, b: Expr) -> Expr:
+    rest, plain = _remainder_toward_zero(a, b), ex.divide(a, b)
+    # devices may return 0 for quotients by the largest numbers
+    scale = ex.select(ex.compare(">", ex.absolute(b), 1e36), ex.literal(0.0625, a.dtype), 1.0)
+    whole = ex.divide(ex.multiply(ex.add("-", a, rest), scale), ex.multiply(b, scale))
+    # a multiple of b over b, which the device's division may miss by a little
+    whole = ex.call("roundEven", a.dtype, whole)
+    quotient = ex.add("-", whole, ex.select(_signs_differ(rest, b), ex.literal(1.0, a.dtype), 0.0))
+    quotient = ex.select(ex.compare("==", quotient, 0), ex.copy_sign(quotient, plain), quotient)
+    return ex.select(ex.compare("==", b, 0), plain, quotient)
+
+
+def _widen_half(value: Expr) -> Expr:
+    if value.op is Op.LITERAL and isinstance(value.value, float):
+        # a number takes part as a half
+        return ex.literal(rounded(value.value, float16), float32)
+    return ex.cast(value, float32)
+
+
+# ---- Python operators of GPU values: each builds an expression, in-place ones record a statement ---------
+
 
 _Rule = Callable[[ex.Operand, ex.Operand], Expr]
 

@@ -13,9 +13,10 @@ from vkdispatch.arrays.values.annotations import constant
 from vkdispatch.base.dtype import compute_type, is_complex, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.codegen.trace.current import compute_by, is_tracing, precise_math
-from vkdispatch.codegen.trace.division import floor_quotient, floor_remainder
+from vkdispatch.codegen.trace.operators import floor_quotient, floor_remainder
 from vkdispatch.compiler.ir import Expr, Op
 from vkdispatch.compiler.ir.location import located
+from vkdispatch.control_flow.replacement import prepare_function, prepare_kernel
 from vkdispatch.numpy.core.application import broadcast_shapes, describe_operand, make_values, number_as
 from vkdispatch.numpy.core.array import array_of, bound_integer, describe, parse_operand, value_of
 from vkdispatch.numpy.core.conversion import asarray
@@ -35,7 +36,6 @@ from vkdispatch.numpy.core.expressions import Loop, Node, Operation, make_node
 from vkdispatch.numpy.core.kernels import convert
 from vkdispatch.numpy.core.memory import View
 from vkdispatch.numpy.core.operations import OPERATIONS
-from vkdispatch.rewrite.functions import prepare_function, prepare_kernel
 from vkdispatch.shader.dependencies import Edition
 from vkdispatch.shader.pickling.references import Home, Referenced, find_home
 

@@ -23,6 +23,7 @@ from vkdispatch.codegen.arguments import Constant
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.analyses.contents import depends_on_workgroups
+from vkdispatch.control_flow.replacement import prepare_kernel
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.orders.arguments.argument import Parameter
 from vkdispatch.orders.arguments.grid import Counts, Grid
@@ -40,7 +41,6 @@ from vkdispatch.orders.models.engine import (
 )
 from vkdispatch.orders.models.protocol import Program, Task
 from vkdispatch.orders.text.order import find_line
-from vkdispatch.rewrite.functions import prepare_kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
 NAME = "vkdispatch"

@@ -20,6 +20,7 @@ from vkdispatch.arrays.values.operators import is_expression
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.record import record
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.control_flow.replacement import prepare_function
 from vkdispatch.reduce.operations import (
     ReduceOp,
     can_combine_in_subgroups,
@@ -28,7 +29,6 @@ from vkdispatch.reduce.operations import (
     is_predefined,
     make_number,
 )
-from vkdispatch.rewrite.functions import prepare_function
 from vkdispatch.shader.arguments.signature import find_origin
 
 State = tuple[Any, ...]

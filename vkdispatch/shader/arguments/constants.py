@@ -7,7 +7,7 @@ from typing import Any
 from vkdispatch.base.buffer import Buffer, cached_buffer, renew_contents
 from vkdispatch.base.context import Context
 from vkdispatch.base.record import replace
-from vkdispatch.codegen.constants import ConstantArray
+from vkdispatch.codegen.arguments import ConstantArray
 from vkdispatch.shader.arguments.values import CheckedCall
 
 # Launchers and recordings hold the buffers that they use, which may outlive the arrays.

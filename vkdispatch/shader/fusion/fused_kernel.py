@@ -7,7 +7,7 @@ from typing import Any
 
 from vkdispatch.base.record import record
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
-from vkdispatch.codegen.backends import CodeGenBackend
+from vkdispatch.codegen.description import CodeGenBackend
 from vkdispatch.compiler.analyses.launch_values import Extent
 from vkdispatch.compiler.ir import Storage
 from vkdispatch.compiler.passes.elementwise import Part

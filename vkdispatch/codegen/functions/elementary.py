@@ -1,0 +1,224 @@
+"""Trigonometric, hyperbolic, exponential and special functions."""
+
+import math
+from typing import Any
+
+from vkdispatch.base.dtype import component_type, float64, is_scalar, is_vector, make_floating_dtype
+from vkdispatch.codegen.functions.elementwise import (
+    Operand,
+    UnaryFunction,
+    all_numbers,
+    binary,
+    fold,
+    gives_value,
+    operands,
+    unary,
+)
+from vkdispatch.codegen.trace.current import has_flag
+from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.compiler import host_functions as host
+from vkdispatch.compiler.ir import ShaderFlags
+from vkdispatch.compiler.ir import expressions as ex
+
+__all__ = [
+    "acos",
+    "acosh",
+    "asin",
+    "asinh",
+    "atan",
+    "atan2",
+    "atanh",
+    "cbrt",
+    "cos",
+    "cosh",
+    "cospi",
+    "degrees",
+    "erf",
+    "erfc",
+    "exp",
+    "exp2",
+    "expm1",
+    "gamma",
+    "hypot",
+    "inversesqrt",
+    "lgamma",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "pow",
+    "radians",
+    "sin",
+    "sinh",
+    "sinpi",
+    "sqrt",
+    "tan",
+    "tanh",
+]
+
+
+# ---- Trigonometric, hyperbolic and exponential functions -------------------------------------------------
+#
+# Those of float64 are within 2 units in the last place of the true results. float32 has the device's own,
+# which Vulkan allows to be loose, unless the kernel has `precise_math`.
+
+
+sin = unary("sin", host.sin, "Sine of radians.", own=True)
+cos = unary("cos", host.cos, "Cosine of radians.", own=True)
+tan = unary("tan", host.tan, "Tangent of radians.", own=True)
+asin = unary("asin", host.asin, "Arc sine in radians.", own=True)
+acos = unary("acos", host.acos, "Arc cosine in radians.", own=True)
+atan = unary("atan", host.atan, "Arc tangent in radians.", own=True)
+sinh = unary("sinh", host.sinh, "Hyperbolic sine.", own=True)
+cosh = unary("cosh", host.cosh, "Hyperbolic cosine.", own=True)
+tanh = unary("tanh", host.tanh, "Hyperbolic tangent.", own=True)
+asinh = unary("asinh", host.asinh, "Inverse hyperbolic sine.", own=True)
+acosh = unary("acosh", host.acosh, "Inverse hyperbolic cosine.", own=True)
+atanh = unary("atanh", host.atanh, "Inverse hyperbolic tangent.", own=True)
+exp = unary("exp", host.exp, "e to the power of `var`.", own=True)
+exp2 = unary("exp2", host.exp2, "2 to the power of `var`.", own=True)
+log = unary("log", host.log, "Natural logarithm.", own=True)
+log2 = unary("log2", host.log2, "Logarithm to base 2.", own=True)
+sqrt = unary("sqrt", host.sqrt, "Square root.")
+inversesqrt = unary("inversesqrt", lambda x: host.divide(1.0, host.sqrt(x)), "1 / sqrt(var).")
+_radians = unary("radians", math.radians, "Degrees to radians.")
+_degrees = unary("degrees", math.degrees, "Radians to degrees.")
+_atan2 = binary("atan2", host.atan2, "", glsl="atan", own=True)
+
+
+def _scale(function: UnaryFunction, factor: float, x: Operand) -> Any:
+    """Call a function that is a product; of doubles GLSL has none."""
+    if isinstance(x, ShaderVariable):
+        kind = make_floating_dtype(x.var_type)
+        if (is_scalar(kind) or is_vector(kind)) and component_type(kind) is float64:
+            return ShaderVariable(ex.multiply(ex.cast(x._value(), kind), factor))
+    return function(x)
+
+
+@gives_value
+def radians(var: Operand) -> Any:
+    """Degrees to radians."""
+    return _scale(_radians, math.pi / 180, var)
+
+
+@gives_value
+def degrees(var: Operand) -> Any:
+    """Radians to degrees."""
+    return _scale(_degrees, 180 / math.pi, var)
+
+
+@gives_value
+def atan2(y: Operand, x: Operand) -> Any:
+    """Angle of the point (x, y) in radians. Numbers give a float."""
+    return _atan2(y, x)
+
+
+@gives_value
+def pow(x: Operand, y: Operand) -> Any:
+    """X to the power of y, in floating point; `x ** y` of two integers is an integer. Numbers: a float."""
+    base, exponent = operands("pow", (x, y))
+    if all_numbers((x, y)):
+        return fold(host.pow, (x, y))
+    return ShaderVariable(ex.float_power(base, exponent, precise=has_flag(ShaderFlags.PRECISE_MATH)))
+
+
+# ---- Functions that no device has, in float32 (also for float16) and in float64 --------------------------
+#
+# Their texts are in `glsl.mathematics`, by topic: those of sinpi and cospi beside sin, of log1p beside log.
+
+
+log10 = unary(
+    "log10",
+    host.log10,
+    "Logarithm to base 10, to 2 units in the last place. A number gives a float.",
+    glsl=None,
+    own=True,
+)
+log1p = unary(
+    "log1p",
+    host.log1p,
+    "log(1 + var), also for small values, to 2 units in the last place. A number gives a float.",
+    glsl=None,
+    own=True,
+)
+expm1 = unary(
+    "expm1",
+    host.expm1,
+    "exp(var) - 1, also for small values, to 2 units in the last place. A number gives a float.",
+    glsl=None,
+    own=True,
+)
+sinpi = unary(
+    "sinpi",
+    host.sinpi,
+    """Sine of pi * var, to 2 units in the last place. A number gives a float.
+
+    Of multiples of 1/2 it is exact; of whole numbers it is zero with the sign of `var`.
+    """,
+    glsl=None,
+    own=True,
+)
+cospi = unary(
+    "cospi",
+    host.cospi,
+    """Cosine of pi * var, to 2 units in the last place. A number gives a float.
+
+    Of multiples of 1/2 it is exact; its zeros are positive.
+    """,
+    glsl=None,
+    own=True,
+)
+cbrt = unary(
+    "cbrt",
+    host.cbrt,
+    "Cube root, also of negative values, to 2 units in the last place. A number gives a float.",
+    glsl=None,
+    own=True,
+)
+erf = unary(
+    "erf",
+    host.erf,
+    "Error function, in floating point, to 4 units in the last place. A number gives a float.",
+    glsl=None,
+    own=True,
+)
+erfc = unary(
+    "erfc",
+    host.erfc,
+    "1 - erf(var), also far from 0, in floating point, to 8 units in the last place. A number gives a float.",
+    glsl=None,
+    own=True,
+)
+gamma = unary(
+    "gamma",
+    host.gamma,
+    """Gamma function, in floating point, to 8 units in the last place. A number gives a float.
+
+    Of 0.0 and -0.0 it is infinite, of negative whole numbers and minus infinity NaN.
+    """,
+    glsl=None,
+    own=True,
+)
+lgamma = unary(
+    "lgamma",
+    host.lgamma,
+    """Logarithm of the gamma function's absolute value, in floating point. A number gives a float.
+
+    The error is at most 8 units in the last place of the result, or of 1 between the zeros below 0. Of
+    0 and negative whole numbers it is infinite.
+    """,
+    glsl=None,
+    own=True,
+)
+
+
+_hypot = binary("hypot", host.hypot, "", glsl=None, own=True)
+
+
+@gives_value
+def hypot(x: Operand, y: Operand) -> Any:
+    """sqrt(x * x + y * y) without overflow in between, in floating point and in the promoted type.
+
+    Within 2 units in the last place. Numbers give a float.
+    """
+    return _hypot(x, y)

@@ -1,0 +1,504 @@
+"""Conversions, complex numbers, geometry of vectors, matrices, and indices along several axes."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from vkdispatch.base import dtype as dt
+from vkdispatch.base.derived_dtypes import cross_type
+from vkdispatch.base.dtype import (
+    DType,
+    complex64,
+    complex_from_float,
+    component_count,
+    component_type,
+    float16,
+    float32,
+    is_complex,
+    is_float_dtype,
+    is_integer_dtype,
+    is_matrix,
+    is_scalar,
+    is_vector,
+    make_floating_dtype,
+    to_matrix,
+    to_vector,
+    uint32,
+)
+from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen.functions.elementwise import (
+    Operand,
+    Value,
+    all_integers,
+    all_numbers,
+    fold,
+    gives_value,
+    operands,
+)
+from vkdispatch.codegen.trace.current import has_flag
+from vkdispatch.codegen.trace.operands import check_dtype, parse_components
+from vkdispatch.codegen.trace.range_checks import check_conversion
+from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.compiler.ir import Expr, Op, RawText, ShaderFlags
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import here, located
+
+__all__ = [
+    "complex_from_euler_angle",
+    "cross",
+    "determinant",
+    "distance",
+    "dot",
+    "faceforward",
+    "inverse",
+    "length",
+    "matrix_comp_mult",
+    "mult_complex",
+    "normalize",
+    "outer_product",
+    "ravel_index",
+    "reflect",
+    "refract",
+    "str_to_dtype",
+    "to_complex",
+    "to_complex32",
+    "to_complex64",
+    "to_complex128",
+    "to_dtype",
+    "to_dvec2",
+    "to_dvec3",
+    "to_dvec4",
+    "to_float",
+    "to_float16",
+    "to_float64",
+    "to_hvec2",
+    "to_hvec3",
+    "to_hvec4",
+    "to_ihvec2",
+    "to_ihvec3",
+    "to_ihvec4",
+    "to_int",
+    "to_int16",
+    "to_int64",
+    "to_ivec2",
+    "to_ivec3",
+    "to_ivec4",
+    "to_mat2",
+    "to_mat3",
+    "to_mat4",
+    "to_uhvec2",
+    "to_uhvec3",
+    "to_uhvec4",
+    "to_uint",
+    "to_uint16",
+    "to_uint64",
+    "to_uvec2",
+    "to_uvec3",
+    "to_uvec4",
+    "to_vec2",
+    "to_vec3",
+    "to_vec4",
+    "transpose",
+    "unravel_index",
+]
+
+
+# ---- Conversions between types, and raw GLSL as a value --------------------------------------------------
+
+
+Conversion = Callable[..., ShaderVariable]
+
+
+def to_dtype(var_type: DType, *args: Any) -> ShaderVariable:
+    """Make a value of a type from GPU values and numbers: one to convert, or the components in order.
+
+    Raises TypeError for arguments that are neither, ValueError for a wrong count of components.
+    """
+    check_dtype(var_type, "to_dtype")
+    parts = parse_components(args, f"to_dtype({var_type.name})")
+    for part in parts:
+        if isinstance(part, Expr):
+            check_conversion("to_dtype", part, var_type)
+    return ShaderVariable(ex.construct(var_type, parts))
+
+
+def str_to_dtype(
+    var_type: DType,
+    value: str,
+    parents: Any = None,
+    lexical_unit: bool = False,
+    settable: bool = False,
+    register: bool = False,
+) -> ShaderVariable:
+    """Take GLSL text as a value of a type. `parents` are the GPU values that the text mentions."""
+    check_dtype(var_type, "str_to_dtype")
+    if not isinstance(value, str):
+        raise located(ArgumentTypeError, f"str_to_dtype: expected GLSL text, got {value!r}")
+    mentioned = tuple(parent.expr for parent in parents or () if isinstance(parent, ShaderVariable))
+    raw = RawText(value, settable, register, lexical_unit)
+    return ShaderVariable(Expr(Op.RAW, var_type, mentioned, raw, here()))
+
+
+def _make_conversion(kind: DType) -> Conversion:
+    def convert(*args: Any) -> ShaderVariable:
+        return to_dtype(kind, *args)
+
+    convert.__doc__ = f"Convert to {kind.name}, or make one of its components."
+    return convert
+
+
+to_float16 = _make_conversion(dt.float16)
+to_float = _make_conversion(dt.float32)
+to_float64 = _make_conversion(dt.float64)
+to_int16 = _make_conversion(dt.int16)
+to_int = _make_conversion(dt.int32)
+to_int64 = _make_conversion(dt.int64)
+to_uint16 = _make_conversion(dt.uint16)
+to_uint = _make_conversion(dt.uint32)
+to_uint64 = _make_conversion(dt.uint64)
+to_hvec2 = _make_conversion(dt.hvec2)
+to_hvec3 = _make_conversion(dt.hvec3)
+to_hvec4 = _make_conversion(dt.hvec4)
+to_vec2 = _make_conversion(dt.vec2)
+to_vec3 = _make_conversion(dt.vec3)
+to_vec4 = _make_conversion(dt.vec4)
+to_dvec2 = _make_conversion(dt.dvec2)
+to_dvec3 = _make_conversion(dt.dvec3)
+to_dvec4 = _make_conversion(dt.dvec4)
+to_ihvec2 = _make_conversion(dt.ihvec2)
+to_ihvec3 = _make_conversion(dt.ihvec3)
+to_ihvec4 = _make_conversion(dt.ihvec4)
+to_ivec2 = _make_conversion(dt.ivec2)
+to_ivec3 = _make_conversion(dt.ivec3)
+to_ivec4 = _make_conversion(dt.ivec4)
+to_uhvec2 = _make_conversion(dt.uhvec2)
+to_uhvec3 = _make_conversion(dt.uhvec3)
+to_uhvec4 = _make_conversion(dt.uhvec4)
+to_uvec2 = _make_conversion(dt.uvec2)
+to_uvec3 = _make_conversion(dt.uvec3)
+to_uvec4 = _make_conversion(dt.uvec4)
+to_mat2 = _make_conversion(dt.mat2)
+to_mat3 = _make_conversion(dt.mat3)
+to_mat4 = _make_conversion(dt.mat4)
+to_complex32 = _make_conversion(dt.complex32)
+to_complex64 = _make_conversion(dt.complex64)
+to_complex128 = _make_conversion(dt.complex128)
+
+
+# ---- Complex numbers: making and multiplying them --------------------------------------------------------
+
+
+def complex_from_euler_angle(angle: Operand) -> ShaderVariable:
+    """(cos(angle), sin(angle)) as a complex number of the angle's width.
+
+    Raises TypeError for no GPU scalar.
+    """
+    if not isinstance(angle, ShaderVariable) or not is_scalar(angle.var_type):
+        raise located(ArgumentTypeError, f"complex_from_euler_angle: expected a GPU scalar, got {angle!r}")
+    kind = make_floating_dtype(angle.var_type)
+    value = ex.cast(angle._value(), kind)
+    exact = has_flag(ShaderFlags.PRECISE_MATH)
+    parts = tuple(
+        ex.elementary(function, kind, (value,), glsl=function, precise=exact) for function in ("cos", "sin")
+    )
+    return ShaderVariable(Expr(Op.CONSTRUCT, complex_from_float(kind), parts, None, here()))
+
+
+def mult_complex(arg1: Operand | complex, arg2: Operand | complex) -> ShaderVariable:
+    """Product of two complex values; numbers count as complex. Raises TypeError for other GPU values."""
+    kind: DType | None = None
+    for value in (arg1, arg2):
+        if isinstance(value, ShaderVariable):
+            if not is_complex(value.var_type):
+                raise located(
+                    ArgumentTypeError, f"mult_complex: expected complex values, got {value.var_type.name}"
+                )
+            kind = cross_type(kind, value.var_type) if kind else value.var_type
+    left, right = (
+        ex.as_complex(value, kind or complex64) for value in parse_components((arg1, arg2), "mult_complex")
+    )
+    return ShaderVariable(ex.complex_product(left, right))
+
+
+def complex_type(args: list[Expr | int | float | complex], what: str) -> DType:
+    """Complex type that holds real or complex arguments. Raises TypeError for vectors and matrices."""
+    kind: DType | None = None
+    for arg in args:
+        if not isinstance(arg, Expr):
+            continue
+        if not (is_scalar(arg.dtype) or is_complex(arg.dtype)):
+            raise located(ArgumentTypeError, f"{what}: expected real or complex values, got {arg.dtype.name}")
+        own = complex_from_float(make_floating_dtype(component_type(arg.dtype)))
+        kind = cross_type(kind, own) if kind else own
+    return kind or complex64
+
+
+def to_complex(*args: Operand | complex) -> ShaderVariable:
+    """Complex number of (value) or (real, imaginary), as wide as its parts.
+
+    Raises IndexError without arguments, ValueError for more than two, TypeError for vectors.
+    """
+    if not args:
+        raise located(ArgumentIndexError, "to_complex: expected a value, or a real and an imaginary part")
+    if len(args) > 2:
+        raise located(ArgumentValueError, f"to_complex: expected one or two values, got {len(args)}")
+    parts = parse_components(args, "to_complex")
+    return ShaderVariable(ex.construct(complex_type(parts, "to_complex"), parts))
+
+
+# ---- Geometry of vectors, and matrices -------------------------------------------------------------------
+
+
+def _scalar_result(name: str, values: tuple[Any, ...]) -> ShaderVariable:
+    kind, parts = ex.meet(operands(name, values), name, floating=True)
+    if is_matrix(kind):
+        raise located(ArgumentValueError, f"{name}: expected vectors, got {kind.name}")
+    parts = [ex.cast(part, kind) for part in parts]
+    if is_scalar(kind) and not is_complex(kind):
+        # GLSL's function squares: |x| would be infinite where x * x is
+        return ShaderVariable(ex.absolute(parts[0] if len(parts) == 1 else ex.add("-", *parts)))
+    found = ex.call(name, component_type(_wider(kind)), *(ex.cast(part, _wider(kind)) for part in parts))
+    return ShaderVariable(ex.cast(found, component_type(kind)))
+
+
+def _wider(kind: DType) -> DType:
+    """Return the type in which lengths are computed: squares of float16 beyond 255 are infinite."""
+    is_half = component_type(kind) is float16 and not is_complex(kind)
+    return to_vector(float32, component_count(kind)) if is_half else kind
+
+
+@gives_value
+def length(var: Operand) -> Any:
+    """Euclidean length of a vector, or |var|; a scalar.
+
+    That of a float16 vector is computed in float32. Squares of float32 numbers beyond 1.8e19 are infinite,
+    and so is the length of their vector: scale it first.
+    """
+    operands("length", (var,))
+    return fold(abs, (var,)) if all_numbers((var,)) else _scalar_result("length", (var,))
+
+
+@gives_value
+def distance(x: Operand, y: Operand) -> Any:
+    """Euclidean distance of two points; a scalar. See `length` for precision."""
+    operands("distance", (x, y))
+    return (
+        fold(lambda x, y: abs(y - x), (x, y)) if all_numbers((x, y)) else _scalar_result("distance", (x, y))
+    )
+
+
+@gives_value
+def dot(x: Operand, y: Operand) -> Any:
+    """Dot product of two vectors; a scalar of their component type."""
+    left, right = operands("dot", (x, y))
+    if all_integers((x, y)):
+        return int(x) * int(y)
+    if all_numbers((x, y)):
+        return fold(lambda x, y: x * y, (x, y))
+    _, (left, right) = ex.meet((left, right), "dot")
+    for value in (left, right):
+        if is_matrix(value.dtype) or is_complex(value.dtype):
+            raise located(ArgumentValueError, f"dot: expected vectors, got {value.dtype.name}")
+    return ShaderVariable(ex.dot(left, right))
+
+
+def _variable(name: str, value: Operand) -> Expr:
+    if not isinstance(value, ShaderVariable):
+        raise located(
+            ArgumentValueError, f"{name}: expected a GPU value, got {value!r} ({type(value).__name__})"
+        )
+    return value._value()
+
+
+def cross(x: Value, y: Value) -> ShaderVariable:
+    """Cross product of two vectors of three components."""
+    values = (_variable("cross", x), _variable("cross", y))
+    for value in values:
+        if not (is_vector(value.dtype) and value.dtype.child_count == 3):
+            raise located(ArgumentValueError, f"cross: expected 3 components, got {value.dtype.name}")
+    kind, parts = ex.meet(values, "cross", floating=True)
+    return ShaderVariable(ex.call("cross", kind, *(ex.cast(part, kind) for part in parts)))
+
+
+def normalize(var: Operand) -> ShaderVariable:
+    """Vector of length 1 in the direction of `var`. See `length` for precision."""
+    value = _variable("normalize", var)
+    if not is_float_dtype(value.dtype) or is_matrix(value.dtype):
+        raise located(ArgumentValueError, f"normalize: expected a vector of floats, got {value.dtype.name}")
+    wide = _wider(value.dtype)
+    return ShaderVariable(ex.cast(ex.call("normalize", wide, ex.cast(value, wide)), value.dtype))
+
+
+def _float_vectors(name: str, *values: Operand) -> tuple[DType, list[Expr]]:
+    exprs = [_variable(name, value) for value in values]
+    for expr in exprs:
+        if not is_float_dtype(expr.dtype) or not (is_vector(expr.dtype) or is_scalar(expr.dtype)):
+            raise located(ArgumentValueError, f"{name}: expected vectors of floats, got {expr.dtype.name}")
+    kind, parts = ex.meet(exprs, name)
+    return kind, [ex.cast(part, kind) for part in parts]
+
+
+def reflect(direction: Operand, normal: Operand) -> ShaderVariable:
+    """Direction of a ray after a mirror whose normal, of length 1, is given: d - 2 dot(n, d) n."""
+    kind, parts = _float_vectors("reflect", direction, normal)
+    return ShaderVariable(ex.call("reflect", kind, *parts))
+
+
+def refract(direction: Operand, normal: Operand, ratio: Operand) -> ShaderVariable:
+    """Direction of a ray behind a surface, by Snell's law; zero where all light is reflected.
+
+    `direction` and `normal` have length 1, `ratio` is the quotient of the refractive indices, a scalar.
+    """
+    kind, parts = _float_vectors("refract", direction, normal)
+    (eta,) = operands("refract", (ratio,))
+    scalar = component_type(kind)
+    if isinstance(eta, Expr) and not is_scalar(eta.dtype):
+        raise located(ArgumentValueError, f"refract: the ratio must be a scalar, got {eta.dtype.name}")
+    # GLSL has the ratio in single precision, or in that of the vectors
+    parts.append(ex.cast(eta, scalar) if isinstance(eta, Expr) else ex.literal(float(eta), scalar))
+    return ShaderVariable(ex.call("refract", kind, *parts))
+
+
+def faceforward(normal: Operand, direction: Operand, reference: Operand) -> ShaderVariable:
+    """Return the normal, turned so that it faces against a direction: n if dot(reference, d) < 0, else -n."""
+    kind, parts = _float_vectors("faceforward", normal, direction, reference)
+    return ShaderVariable(ex.call("faceforward", kind, *parts))
+
+
+def _matrix(name: str, value: Operand) -> Expr:
+    expr = _variable(name, value)
+    if not is_matrix(expr.dtype):
+        raise located(ArgumentValueError, f"{name}: expected a matrix, got {expr.dtype.name}")
+    return expr
+
+
+def matrix_comp_mult(x: Value, y: Value) -> ShaderVariable:
+    """Multiply two matrices component by component."""
+    left, right = _matrix("matrix_comp_mult", x), _matrix("matrix_comp_mult", y)
+    if left.dtype is not right.dtype:
+        raise located(
+            ArgumentValueError, f"matrix_comp_mult: {left.dtype.name} and {right.dtype.name} differ in size"
+        )
+    return ShaderVariable(ex.call("matrixCompMult", left.dtype, left, right))
+
+
+def outer_product(x: Value, y: Value) -> ShaderVariable:
+    """Matrix x * transpose(y) of two equal float32 vector types."""
+    left, right = _variable("outer_product", x), _variable("outer_product", y)
+    if left.dtype is not right.dtype or not _is_float_vector(left.dtype):
+        raise located(
+            ArgumentValueError,
+            f"outer_product: expected two vec2, vec3 or vec4, got {left.dtype.name} and {right.dtype.name}",
+        )
+    return ShaderVariable(ex.call("outerProduct", to_matrix(left.dtype.child_count), left, right))
+
+
+def _is_float_vector(kind: DType) -> bool:
+    return is_vector(kind) and component_type(kind) is float32 and not is_scalar(kind)
+
+
+def transpose(var: Value) -> ShaderVariable:
+    """Transposed matrix."""
+    value = _matrix("transpose", var)
+    return ShaderVariable(ex.call("transpose", value.dtype, value))
+
+
+def determinant(var: Value) -> ShaderVariable:
+    """Return the determinant of a matrix."""
+    return ShaderVariable(ex.call("determinant", float32, _matrix("determinant", var)))
+
+
+def inverse(var: Value) -> ShaderVariable:
+    """Inverse of a matrix."""
+    value = _matrix("inverse", var)
+    return ShaderVariable(ex.call("inverse", value.dtype, value))
+
+
+# ---- Between flat and multi-dimensional indices, in row-major order --------------------------------------
+#
+# The names are the reverse of NumPy's.
+
+
+def ravel_index(index: Any, shape: Any) -> ShaderVariable:
+    """Flat index to position: uvec2 or uvec3 for a shape of 2 or 3 axes; of a buffer's `.shape` always uvec3.
+
+    Raises ValueError for anything but integers.
+    """
+    flat = _entry("index", index, uint32)
+    sizes = [_as(size, uint32) for size in _axes("shape", shape, 2)]
+    position: list[Expr] = []
+    for axis in reversed(range(1, len(sizes))):
+        position.append(ex.modulo(flat, sizes[axis]))
+        flat = ex.floor_divide(flat, sizes[axis])
+    position.append(flat)
+    return ShaderVariable(ex.construct(to_vector(uint32, len(sizes)), position[::-1]))
+
+
+@gives_value
+def unravel_index(index: Any, shape: Any) -> Any:
+    """Position to flat index: i * s1 + j, or i * (s1 * s2) + j * s2 + k.
+
+    A position of one entry is returned as it is, and one of Python ints in a shape of ints gives an int.
+    Raises ValueError for anything but integers, and for a position with more entries than the shape.
+    """
+    if isinstance(index, ShaderVariable):
+        if is_scalar(index.var_type) and is_integer_dtype(index.var_type):
+            return index
+        entries: Sequence[Any] = _axes("index", index, 1)
+    elif _is_int(index) or (isinstance(index, (tuple, list)) and len(index) == 1 and _is_int(index[0])):
+        return index
+    else:
+        entries = _axes("index", index, 1)
+    sizes = _axes("shape", shape, 1)
+    if len(entries) > len(sizes):
+        raise located(
+            ArgumentValueError, f"index: {len(entries)} entries do not fit a shape of {len(sizes)} axes"
+        )
+    if all(_is_int(value) for value in (*entries, *sizes)):
+        return _flat_int(entries, sizes)
+    kinds = [value.dtype for value in (*entries, *sizes) if isinstance(value, Expr)]
+    flat = _as(entries[0], kinds[0])
+    for axis in range(1, len(entries)):
+        flat = ex.add("+", ex.multiply(flat, _as(sizes[axis], kinds[0])), _as(entries[axis], kinds[0]))
+    return ShaderVariable(flat)
+
+
+def _flat_int(entries: Sequence[int], sizes: Sequence[int]) -> int:
+    flat = int(entries[0])
+    for axis in range(1, len(entries)):
+        flat = flat * int(sizes[axis]) + int(entries[axis])
+    return flat
+
+
+def _is_int(value: object) -> bool:
+    return ex.is_integer_number(value)
+
+
+def _as(value: Any, kind: DType) -> Expr:
+    return ex.cast(value, kind) if isinstance(value, Expr) else ex.literal(int(value), kind)
+
+
+def _entry(what: str, value: Any, kind: DType) -> Expr:
+    if isinstance(value, ShaderVariable) and is_scalar(value.var_type) and is_integer_dtype(value.var_type):
+        return ex.cast(value._value(), kind)
+    if ex.is_integer_number(value):
+        return ex.literal(value, kind)
+    raise located(ArgumentValueError, f"{what}: expected an integer, got {value!r}")
+
+
+def _axes(what: str, value: Any, fewest: int) -> list[Any]:
+    """Entries of a tuple of ints or of an integer vector, whose fourth component is left out."""
+    if isinstance(value, ShaderVariable):
+        if not (is_vector(value.var_type) and is_integer_dtype(value.var_type)):
+            raise located(
+                ArgumentValueError, f"{what}: expected an integer vector, got {value.var_type.name}"
+            )
+        expr = value._value()
+        return [ex.component(expr, axis) for axis in range(min(3, expr.dtype.child_count))]
+    entries = [value] if _is_int(value) else value
+    if not isinstance(entries, (tuple, list)) or not fewest <= len(entries) <= 3:
+        raise located(
+            ArgumentValueError, f"{what}: expected {fewest} to 3 ints or an integer vector, got {value!r}"
+        )
+    if not all(_is_int(entry) for entry in entries):
+        raise located(ArgumentValueError, f"{what}: every entry must be an int, got {value!r}")
+    return list(entries)

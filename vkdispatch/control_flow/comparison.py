@@ -1,0 +1,435 @@
+"""Comparison of two recordings of the same part of a kernel, and ranges of a loop's index."""
+
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+from vkdispatch.base.dtype import (
+    DType,
+    bool_,
+    complex32,
+    component_type,
+    float16,
+    float32,
+    float64,
+    int32,
+    is_complex,
+    is_float_dtype,
+    is_integer_dtype,
+    is_scalar,
+    is_signed_dtype,
+)
+from vkdispatch.codegen.trace.operators import floor_quotient, floor_remainder
+from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.compiler.ir import (
+    Argument,
+    Assert,
+    Comment,
+    Declare,
+    Effect,
+    Expr,
+    For,
+    If,
+    ImageStore,
+    MatrixLoad,
+    MatrixStore,
+    Op,
+    Print,
+    RawStatement,
+    Register,
+    Scope,
+    Statement,
+    Store,
+    Switch,
+    blocks_of,
+    expressions_of,
+)
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.literals import bounds, rounded
+from vkdispatch.compiler.ir.location import here
+from vkdispatch.control_flow.values import PythonNumber, as_expr, is_gpu
+
+if TYPE_CHECKING:
+    from fractions import Fraction
+
+
+# ---- Ranges of the numbers that a loop index takes, and arithmetic on them -------------------------------
+
+
+# Bits of exact integers, and the exponent of the smallest exact fraction.
+_EXACT: dict[DType, tuple[int, int]] = {float16: (11, 14), float32: (24, 126), float64: (53, 1022)}
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+    "==": operator.eq,
+    "!=": operator.ne,
+}
+
+
+def make_fraction(value: int | float) -> "Fraction":
+    """Return a number as a fraction. The module is imported by the first loop that needs it."""
+    from fractions import Fraction
+
+    return Fraction(value)
+
+
+class Span:
+    """Numbers from `low` to `high`, all multiples of 2 ** -shift.
+
+    They are Python ints if `whole`, else floats; `expr` is their exact int32 or float32 expression.
+    """
+
+    __slots__ = ("expr", "high", "low", "shift", "whole")
+
+    def __init__(self, low: "Fraction", high: "Fraction", shift: int, whole: bool, expr: Expr) -> None:
+        self.low = low
+        self.high = high
+        self.shift = shift
+        self.whole = whole
+        self.expr = expr
+
+    @property
+    def known(self) -> "Fraction | None":
+        """The number, if there is only one."""
+        return self.low if self.low == self.high else None
+
+    def fits(self, kind: DType) -> bool:
+        """Whether a scalar type represents all of the numbers exactly."""
+        if is_integer_dtype(kind):
+            bits = 8 * kind.item_size
+            least = -(1 << (bits - 1)) if is_signed_dtype(kind) else 0
+            return self.whole and least <= self.low and self.high < least + (1 << bits)
+        digits, finest = _EXACT.get(kind, (0, 0))
+        most = max(-self.low, self.high) * (1 << self.shift)
+        return bool(digits) and self.shift <= finest and most <= 1 << digits
+
+
+def compare_spans(symbol: str, left: Span, right: Span) -> bool | None:
+    """Return the result of a comparison if it is the same in every round, else None."""
+    if left.high < right.low:
+        return symbol in ("<", "<=", "!=")
+    if left.low > right.high:
+        return symbol in (">", ">=", "!=")
+    if left.high == right.low and symbol in ("<=", ">"):
+        return symbol == "<="
+    if left.low == right.high and symbol in (">=", "<"):
+        return symbol == ">="
+    return None
+
+
+def _combine_spans(
+    symbol: str, left: Span, right: Span, low: "Fraction", high: "Fraction", shift: int
+) -> Span | None:
+    whole = left.whole and right.whole
+    kind = int32 if whole else float32
+    if not whole and not (left.fits(kind) and right.fits(kind)):
+        return None
+    args = (ex.cast(left.expr, kind), ex.cast(right.expr, kind))
+    return Span(low, high, shift, whole, Expr(Op.BINARY, kind, args, symbol, here()))
+
+
+def _add(left: Span, right: Span) -> Span | None:
+    return _combine_spans(
+        "+", left, right, left.low + right.low, left.high + right.high, max(left.shift, right.shift)
+    )
+
+
+def _subtract(left: Span, right: Span) -> Span | None:
+    shift = max(left.shift, right.shift)
+    if left.known == 0 and left.whole and right.whole:
+        return Span(-right.high, -right.low, shift, True, ex.negate(right.expr))
+    return _combine_spans("-", left, right, left.low - right.high, left.high - right.low, shift)
+
+
+def _multiply(left: Span, right: Span) -> Span | None:
+    for one, other in ((left, right), (right, left)):
+        if one.known == 1 and one.whole:
+            return other
+    corners = [a * b for a, b in product((left.low, left.high), (right.low, right.high))]
+    return _combine_spans("*", left, right, min(corners), max(corners), left.shift + right.shift)
+
+
+def _divide(left: Span, right: Span) -> Span | None:
+    """Divide by a power of two exactly."""
+    divisor = right.known
+    if not divisor:
+        return None
+    inverse = 1 / divisor
+    if inverse.denominator & (inverse.denominator - 1) or abs(inverse.numerator) & (
+        abs(inverse.numerator) - 1
+    ):
+        return None
+    shift = inverse.denominator.bit_length() - 1
+    return _multiply(
+        left,
+        Span(inverse, inverse, shift, False, ex.literal(float(inverse), float32)),
+    )
+
+
+def _find_positive_divisor(left: Span, right: Span) -> int | None:
+    """Return the divisor of whole numbers if it is a single positive number, else None."""
+    divisor = right.known
+    return int(divisor) if left.whole and right.whole and divisor is not None and divisor > 0 else None
+
+
+def _quotient(left: Span, right: Span) -> Span | None:
+    divisor = _find_positive_divisor(left, right)
+    if divisor is None:
+        return None
+    rule = ex.floor_divide if left.low >= 0 else floor_quotient
+    low, high = left.low // divisor, left.high // divisor
+    return (
+        Span(make_fraction(low), make_fraction(high), 0, True, rule(left.expr, divisor))
+        if divisor > 1
+        else left
+    )
+
+
+def _remainder(left: Span, right: Span) -> Span | None:
+    divisor = _find_positive_divisor(left, right)
+    if divisor is None:
+        return None
+    if left.low // divisor == left.high // divisor:
+        low, high = left.low % divisor, left.high % divisor
+    else:
+        low, high = make_fraction(0), make_fraction(divisor - 1)
+    rule = ex.modulo if left.low >= 0 else floor_remainder
+    return Span(low, high, 0, True, rule(left.expr, divisor))
+
+
+def _shift_left(left: Span, right: Span) -> Span | None:
+    amount = right.known
+    if not (left.whole and right.whole) or amount is None or not 0 <= amount < 31:
+        return None
+    factor = 1 << int(amount)
+    return _multiply(
+        left, Span(make_fraction(factor), make_fraction(factor), 0, True, ex.literal(factor, int32))
+    )
+
+
+def _shift_right(left: Span, right: Span) -> Span | None:
+    amount = right.known
+    if not (left.whole and right.whole) or amount is None or amount < 0:
+        return None
+    bits = min(int(amount), 31)
+    low, high = int(left.low) >> bits, int(left.high) >> bits
+    expr = Expr(Op.BINARY, int32, (left.expr, ex.literal(bits, int32)), ">>", here())
+    return Span(make_fraction(low), make_fraction(high), 0, True, expr)
+
+
+def _make_bitwise_rule(symbol: str) -> Callable[[Span, Span], Span | None]:
+    """Make the rule of a bitwise operator for nonnegative numbers."""
+
+    def combine(left: Span, right: Span) -> Span | None:
+        if not (left.whole and right.whole) or left.low < 0 or right.low < 0:
+            return None
+        ones = (1 << max(int(left.high), int(right.high)).bit_length()) - 1
+        high = min(left.high, right.high) if symbol == "&" else make_fraction(ones)
+        low = max(left.low, right.low) if symbol == "|" else make_fraction(0)
+        return Span(low, high, 0, True, Expr(Op.BINARY, int32, (left.expr, right.expr), symbol, here()))
+
+    return combine
+
+
+COMBINATIONS: dict[str, Callable[[Span, Span], Span | None]] = {
+    "+": _add,
+    "-": _subtract,
+    "*": _multiply,
+    "/": _divide,
+    "//": _quotient,
+    "%": _remainder,
+    "<<": _shift_left,
+    ">>": _shift_right,
+    "&": _make_bitwise_rule("&"),
+    "|": _make_bitwise_rule("|"),
+    "^": _make_bitwise_rule("^"),
+}
+
+
+# ---- Comparison of two recordings of the same part of a kernel -------------------------------------------
+
+
+Start = tuple[object, DType]
+# Operations of numbers, by symbol and count of operands; None is a conversion.
+_FOLDED: dict[tuple[Any, int], Callable[..., Any]] = {
+    ("+", 2): operator.add,
+    ("-", 2): operator.sub,
+    ("*", 2): operator.mul,
+    ("-", 1): operator.neg,
+    (None, 1): operator.pos,
+}
+
+
+class Comparison:
+    """Compares a recording that has the initial values of variables with one that has registers for them.
+
+    Parameters
+    ----------
+    starts
+        The initial values, by the identity of their registers in the second recording.
+    counters
+        Pairs of corresponding registers of the two recordings.
+    """
+
+    def __init__(self, starts: Mapping[int, Start], counters: Iterable[tuple[Register, Register]]) -> None:
+        self._starts = starts
+        self._pairs: dict[int, Register] = {id(second): first for first, second in counters}
+        self._known: set[tuple[int, int]] = set()
+
+    def are_blocks_equal(self, first: Sequence[Statement], second: Sequence[Statement]) -> bool:
+        """Whether two blocks are the same."""
+        return len(first) == len(second) and all(map(self._are_statements_equal, first, second))
+
+    def _are_statements_equal(self, first: Statement, second: Statement) -> bool:
+        if type(first) is not type(second) or _list_facts(first) != _list_facts(second):
+            return False
+        # the condition of an assert may use what its body declares
+        both = isinstance(first, Assert) and isinstance(second, Assert)
+        if both and not self.are_blocks_equal(*blocks_of(first), *blocks_of(second)):
+            return False
+        mine, theirs = expressions_of(first), expressions_of(second)
+        if len(mine) != len(theirs) or not all(map(self.are_expressions_equal, mine, theirs)):
+            return False
+        if isinstance(first, Declare) and isinstance(second, Declare):
+            self._pairs[id(second.register)] = first.register
+        if isinstance(first, For) and isinstance(second, For):
+            self._pairs[id(second.counter)] = first.counter
+        mine_inside, theirs_inside = blocks_of(first), blocks_of(second)
+        return len(mine_inside) == len(theirs_inside) and all(
+            map(self.are_blocks_equal, mine_inside, theirs_inside)
+        )
+
+    def are_expressions_equal(self, first: Expr, second: Expr) -> bool:
+        """Whether two expressions are the same."""
+        stack = [(first, second)]
+        while stack:
+            mine, theirs = stack.pop()
+            key = (id(mine), id(theirs))
+            if key in self._known:
+                continue
+            self._known.add(key)
+            if self._is_start(mine, theirs) or self._is_known(mine, theirs):
+                continue
+            alike = mine.op is theirs.op and mine.dtype is theirs.dtype
+            if not alike or len(mine.args) != len(theirs.args):
+                shorter = self._strip_factor_one(theirs)
+                if shorter is None:
+                    return False
+                stack.append((mine, shorter))
+                continue
+            if not self._are_payloads_equal(mine, theirs):
+                return False
+            stack += zip(mine.args, theirs.args, strict=True)
+        return True
+
+    def _are_payloads_equal(self, mine: Expr, theirs: Expr) -> bool:
+        one, other = mine.value, theirs.value
+        if isinstance(other, Register):
+            return one is self._pairs.get(id(other), other)
+        if mine.op is Op.LITERAL:
+            # tells 0.0 from -0.0, and makes nan equal to itself
+            return repr(one) == repr(other)
+        if isinstance(one, Argument) and isinstance(other, Argument):
+            # the shape of a buffer, read a second time
+            return (one.name, one.dtype, one.shape) == (other.name, other.dtype, other.shape)
+        return one is other or (type(one) is type(other) and bool(one == other))
+
+    def _is_start(self, mine: Expr, theirs: Expr) -> bool:
+        """Whether `mine` is the initial value of the register in `theirs`."""
+        register = theirs.args[0] if theirs.op is Op.CONSTRUCT and len(theirs.args) == 1 else theirs
+        known = self._starts.get(id(register.value))
+        if known is None or register.op is not Op.REGISTER:
+            return False
+        start, kept = known
+        if is_gpu(start) or isinstance(start, PythonNumber):
+            expected = ex.cast(as_expr(start, kept), kept)
+            if register is not theirs:
+                expected = ex.cast(expected, theirs.dtype)
+            return Comparison({}, ()).are_expressions_equal(mine, expected)
+        if mine.op is not Op.LITERAL or mine.dtype is not theirs.dtype:
+            return False
+        if register is theirs:
+            return repr(mine.value) == repr(as_expr(start, kept).value)
+        return mine.value == start and _is_exact(kept, start) and _is_exact(theirs.dtype, start)
+
+    def _is_known(self, mine: Expr, theirs: Expr) -> bool:
+        """Whether `mine` is a number that Python computed from the initial values of registers."""
+        if mine.op is not Op.LITERAL or mine.dtype is not theirs.dtype or theirs.op is Op.LITERAL:
+            return False
+        number = self._evaluate(theirs)
+        return number is not None and _is_exact(mine.dtype, mine.value) and repr(number) == repr(mine.value)
+
+    def _evaluate(self, expr: Expr) -> Any:
+        """Return the value of an expression of known numbers, or None if it is unknown or not exact."""
+        number: Any = None
+        known = self._starts.get(id(expr.value)) if expr.op is Op.REGISTER else None
+        if expr.op is Op.LITERAL:
+            number = expr.value
+        elif known is not None and not isinstance(known[0], (ShaderVariable, bool)):
+            number = known[0]
+        elif expr.op in (Op.BINARY, Op.UNARY, Op.CONSTRUCT) and is_scalar(expr.dtype):
+            rule = _FOLDED.get((expr.value, len(expr.args)))
+            parts = [] if rule is None else [self._evaluate(arg) for arg in expr.args]
+            if rule is not None and None not in parts:
+                number = rule(*parts)
+        if number is None or expr.dtype is bool_ or isinstance(number, bool):
+            return None
+        number = float(number) if is_float_dtype(expr.dtype) else number
+        return number if _is_exact(expr.dtype, number) else None
+
+    def _strip_factor_one(self, expr: Expr) -> Expr | None:
+        """Return the other factor of a product with a register whose initial value is 1, or None."""
+        if expr.op is not Op.BINARY or expr.value != "*":
+            return None
+        for factor, other in (expr.args, expr.args[::-1]):
+            known = self._starts.get(id(factor.value)) if factor.op is Op.REGISTER else None
+            if known is None or isinstance(known[0], ShaderVariable):
+                continue
+            if known[0] == 1 and other.dtype is expr.dtype:
+                return other
+        return None
+
+
+def _is_exact(kind: DType, number: Any) -> bool:
+    """Whether a scalar type holds a number exactly."""
+    if kind is bool_:
+        return isinstance(number, bool)
+    if not is_scalar(kind):
+        if not is_complex(kind) or kind is complex32:
+            return False
+        return all(_is_exact(component_type(kind), part) for part in (number.real, number.imag))
+    if is_float_dtype(kind):
+        return bool(rounded(float(number), kind) == number)
+    low, high = bounds(kind)
+    return bool(int(number) == number and low <= number <= high)
+
+
+def _list_facts(statement: Statement) -> tuple[object, ...]:
+    """Return the properties of a statement other than expressions, blocks and names."""
+    if isinstance(statement, Declare):
+        register = statement.register
+        return (register.dtype, register.fixed, register.position, register.precise)
+    if isinstance(statement, Store):
+        return (statement.operator,)
+    if isinstance(statement, ImageStore):
+        return (id(statement.image),)
+    if isinstance(statement, (MatrixLoad, MatrixStore)):
+        return (statement.transposed,)
+    if isinstance(statement, If):
+        return (len(statement.branches), statement.orelse is None)
+    if isinstance(statement, For):
+        return (statement.counter.dtype,)
+    if isinstance(statement, Switch):
+        return (tuple(values for values, _ in statement.cases), statement.default is None)
+    if isinstance(statement, Effect):
+        return (statement.function,)
+    if isinstance(statement, Assert):
+        return (statement.message,)
+    if isinstance(statement, Print):
+        return (statement.format, statement.style)
+    if isinstance(statement, (Comment, RawStatement)):
+        return (statement.text,)
+    return (statement.comment,) if isinstance(statement, Scope) else ()

@@ -1,0 +1,624 @@
+"""Python loops over a range, recorded as one GPU loop where that is equivalent."""
+
+import builtins
+import functools
+import math
+import operator
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any, NoReturn
+
+from vkdispatch.base.dtype import (
+    DType,
+    bool_,
+    component_type,
+    float32,
+    int32,
+    is_complex,
+    is_float_dtype,
+    is_integer_dtype,
+    is_scalar,
+    is_signed_dtype,
+    is_vector,
+)
+from vkdispatch.base.errors import UsageError
+from vkdispatch.base.host_numpy import np
+from vkdispatch.base.record import record
+from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
+from vkdispatch.compiler.ir import Expr, Register, ShaderFlags, Statement
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.location import located, without_warnings
+from vkdispatch.control_flow.comparison import (
+    COMBINATIONS,
+    COMPARISONS,
+    Comparison,
+    Span,
+    compare_spans,
+    make_fraction,
+)
+from vkdispatch.control_flow.loop import Loop
+from vkdispatch.control_flow.tracer import Entry, Retry, Tracer, find_tracer
+from vkdispatch.control_flow.values import (
+    UNBOUND,
+    Kind,
+    LocalValue,
+    PythonNumber,
+    Typed,
+    as_expr,
+    flatten_kind,
+    iterate_leaves,
+    kind_of,
+)
+from vkdispatch.control_flow.variables import State, read, write
+
+# ---- The index of a Python loop that is recorded as one GPU loop -----------------------------------------
+#
+# It behaves like a Python number: combined with a GPU value it takes the type of that value, and combined
+# with another number it stays a number whose least and greatest values are known. The loop is unrolled
+# where this is impossible: where Python needs the value itself, or a type cannot represent it exactly.
+
+
+_OPERATE: dict[str, Callable[[Any, Any], Any]] = {
+    **COMPARISONS,
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "//": operator.floordiv,
+    "%": operator.mod,
+    "<<": operator.lshift,
+    ">>": operator.rshift,
+    "&": operator.and_,
+    "|": operator.or_,
+    "^": operator.xor,
+}
+_set = object.__setattr__
+
+
+class LoopIndex(PythonNumber):
+    """A number computed from the index of a recorded loop. `owner` is the attempt to record that loop."""
+
+    __slots__ = ("owner", "span")
+
+    owner: object
+    span: Span
+
+    def __init__(self, owner: object, span: Span) -> None:
+        _set(self, "owner", owner)
+        _set(self, "span", span)
+        _set(self, "is_conjugate", False)
+
+    def unroll(self) -> NoReturn:
+        """Unroll the loop, because Python needs the number. Raises Retry."""
+        active = find_tracer()
+        if active is None or not any(attempt is self.owner for attempt in active.attempts):
+            raise located(
+                UsageError,
+                "the index of a loop that runs on the GPU was stored where only Python sees it; put it in a "
+                "local variable",
+            )
+        raise Retry(self.owner)
+
+    @property
+    def expr(self) -> Expr:  # type: ignore[override]
+        """Not available: the type depends on the other operand, so the loop is unrolled."""
+        self.unroll()
+
+    def _value(self) -> Expr:
+        self.unroll()
+
+    # -- for codegen and the rewriter
+
+    @property
+    def extremes(self) -> tuple[int | float, int | float]:
+        """The least and the greatest number."""
+        number = int if self.span.whole else float
+        return number(self.span.low), number(self.span.high)
+
+    def as_expr(self, kind: DType) -> Expr:
+        """Return the numbers as an expression of a scalar type that represents them exactly."""
+        if not is_scalar(kind) or kind is bool_ or not self.span.fits(kind):
+            self.unroll()
+        return ex.cast(self.span.expr, kind)
+
+    def is_same(self, other: PythonNumber) -> bool:
+        """Whether both are the same number in every round."""
+        return isinstance(other, LoopIndex) and other.span.expr is self.span.expr
+
+    def _extremes(self) -> tuple[int, ...]:
+        return (int(self.span.low), int(self.span.high)) if self.span.whole else ()
+
+    def _as_index(self) -> Expr:
+        if not self.span.whole or self.span.low < 0:
+            self.unroll()
+        return self.span.expr
+
+    def _as_stored(self, kind: DType) -> Expr:
+        if is_complex(kind):
+            self.unroll()
+        return ex.cast(self.as_expr(component_type(kind)), kind)
+
+    # -- operators
+
+    def _combine(self, symbol: str, other: object, reflected: bool = False) -> Any:
+        if isinstance(other, ShaderVariable) and not isinstance(other, PythonNumber):
+            return self._combine_with_gpu(symbol, other, reflected)
+        theirs = _span_of(other)
+        if theirs is None:
+            if symbol in ("==", "!=") and not isinstance(other, (complex, np.generic, np.ndarray)):
+                return NotImplemented
+            self.unroll()
+        mine = self.span
+        left, right = (theirs, mine) if reflected else (mine, theirs)
+        if symbol in COMPARISONS:
+            known = compare_spans(symbol, left, right)
+            return self.unroll() if known is None else known
+        found = COMBINATIONS[symbol](left, right)
+        if found is None or not found.fits(int32 if found.whole else float32):
+            self.unroll()
+        if found.known is not None and (found.whole or found.known):
+            return int(found.known) if found.whole else float(found.known)
+        owner = self.owner
+        if isinstance(other, LoopIndex) and getattr(other.owner, "depth", 0) < getattr(owner, "depth", 0):
+            # unrolling the outer loop first may be enough
+            owner = other.owner
+        return LoopIndex(owner, found)
+
+    def _combine_with_gpu(self, symbol: str, value: ShaderVariable, reflected: bool) -> Any:
+        """Combine with a GPU value, with the result that each of the numbers would give."""
+        if isinstance(value, BoundVariable):
+            self.unroll()
+        kind = value.var_type
+        scalar = component_type(kind)
+        if not (is_scalar(kind) or is_vector(kind)) or scalar is bool_ or symbol not in _OPERATE:
+            self.unroll()
+        whole, integers = self.span.whole, is_integer_dtype(scalar)
+        if integers and not whole and symbol in COMPARISONS:
+            self.unroll()
+        if symbol in ("//", "%") and not reflected:
+            # k // x
+            pass
+        elif symbol == "//" and integers and is_signed_dtype(scalar) and not _divides_as_python():
+            # whether the quotient truncates depends on the number
+            self.unroll()
+        adopted = scalar if is_float_dtype(scalar) or (integers and whole) else float32
+        rule = _OPERATE[symbol]
+        typed = LocalValue(self.as_expr(adopted))
+        result = rule(value, typed) if reflected else rule(typed, value)
+        with without_warnings():
+            for number in self.extremes:
+                known = rule(value, number) if reflected else rule(number, value)
+                if not isinstance(known, ShaderVariable) or known.var_type is not result.var_type:
+                    self.unroll()
+        return result
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        """Unroll for NumPy scalars, which do not combine like Python numbers."""
+        self.unroll()
+
+    def __add__(self, other: object) -> Any:
+        return self._combine("+", other)
+
+    def __radd__(self, other: object) -> Any:
+        return self._combine("+", other, reflected=True)
+
+    def __sub__(self, other: object) -> Any:
+        return self._combine("-", other)
+
+    def __rsub__(self, other: object) -> Any:
+        return self._combine("-", other, reflected=True)
+
+    def __mul__(self, other: object) -> Any:
+        return self._combine("*", other)
+
+    def __rmul__(self, other: object) -> Any:
+        return self._combine("*", other, reflected=True)
+
+    def __truediv__(self, other: object) -> Any:
+        return self._combine("/", other)
+
+    def __rtruediv__(self, other: object) -> Any:
+        return self._combine("/", other, reflected=True)
+
+    def __floordiv__(self, other: object) -> Any:
+        return self._combine("//", other)
+
+    def __rfloordiv__(self, other: object) -> Any:
+        return self._combine("//", other, reflected=True)
+
+    def __mod__(self, other: object) -> Any:
+        return self._combine("%", other)
+
+    def __rmod__(self, other: object) -> Any:
+        return self._combine("%", other, reflected=True)
+
+    def __lshift__(self, other: object) -> Any:
+        return self._combine("<<", other)
+
+    def __rlshift__(self, other: object) -> Any:
+        return self._combine("<<", other, reflected=True)
+
+    def __rshift__(self, other: object) -> Any:
+        return self._combine(">>", other)
+
+    def __rrshift__(self, other: object) -> Any:
+        return self._combine(">>", other, reflected=True)
+
+    def __and__(self, other: object) -> Any:
+        return self._combine("&", other)
+
+    def __rand__(self, other: object) -> Any:
+        return self._combine("&", other, reflected=True)
+
+    def __or__(self, other: object) -> Any:
+        return self._combine("|", other)
+
+    def __ror__(self, other: object) -> Any:
+        return self._combine("|", other, reflected=True)
+
+    def __xor__(self, other: object) -> Any:
+        return self._combine("^", other)
+
+    def __rxor__(self, other: object) -> Any:
+        return self._combine("^", other, reflected=True)
+
+    def __divmod__(self, other: object) -> Any:
+        return self // other, self % other
+
+    def __pow__(self, other: object) -> Any:  # type: ignore[override]
+        if type(other) is not int or not 0 <= other <= 4:
+            self.unroll()
+        result: Any = 1
+        for _ in range(other):
+            result = self * result
+        return result
+
+    def __rpow__(self, other: object) -> Any:  # type: ignore[override]
+        self.unroll()
+
+    def __neg__(self) -> Any:
+        if not self.span.whole:
+            # 0.0 would lose its sign
+            self.unroll()
+        return self._combine("-", 0, reflected=True)
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __invert__(self) -> Any:
+        return self._combine("-", -1, reflected=True)
+
+    def __abs__(self) -> Any:
+        if self.span.low >= 0:
+            return self
+        if self.span.high <= 0:
+            return -self
+        if not self.span.whole:
+            self.unroll()
+        most = max(-self.span.low, self.span.high)
+        return LoopIndex(self.owner, Span(make_fraction(0), most, 0, True, ex.absolute(self.span.expr)))
+
+    def __round__(self, digits: object = None) -> Any:
+        return self if self.span.whole and digits is None else self.unroll()
+
+    def __lt__(self, other: object) -> Any:
+        return self._combine("<", other)
+
+    def __le__(self, other: object) -> Any:
+        return self._combine("<=", other)
+
+    def __gt__(self, other: object) -> Any:
+        return self._combine(">", other)
+
+    def __ge__(self, other: object) -> Any:
+        return self._combine(">=", other)
+
+    def __eq__(self, other: object) -> Any:
+        return self._combine("==", other)
+
+    def __ne__(self, other: object) -> Any:
+        return self._combine("!=", other)
+
+    def __bool__(self) -> bool:
+        return True if self.span.low > 0 or self.span.high < 0 else self.unroll()
+
+    def __hash__(self) -> int:
+        self.unroll()
+
+    def __index__(self) -> int:
+        self.unroll()
+
+    def __int__(self) -> int:
+        self.unroll()
+
+    def __float__(self) -> float:
+        self.unroll()
+
+    def __complex__(self) -> complex:
+        self.unroll()
+
+    __iadd__, __isub__, __imul__, __itruediv__ = __add__, __sub__, __mul__, __truediv__
+    __ifloordiv__, __imod__, __ipow__ = __floordiv__, __mod__, __pow__
+    __ilshift__, __irshift__, __iand__, __ior__, __ixor__ = __lshift__, __rshift__, __and__, __or__, __xor__
+
+
+def make_loop_index(owner: object, counter: Expr, numbers: range) -> LoopIndex:
+    """Make the index of a GPU loop whose int32 counter takes these numbers."""
+    ends = sorted((numbers[0], numbers[-1]))
+    return LoopIndex(owner, Span(make_fraction(ends[0]), make_fraction(ends[1]), 0, True, counter))
+
+
+def _divides_as_python() -> bool:
+    return bool(current().flags & ShaderFlags.PYTHON_DIVISION)
+
+
+def _span_of(value: object) -> Span | None:
+    """Return the span of a Python number, or None for anything else."""
+    if isinstance(value, LoopIndex):
+        return value.span
+    if type(value) in (int, bool):
+        number = make_fraction(int(value))  # type: ignore[call-overload]
+        return (
+            Span(number, number, 0, True, ex.literal(int(number), int32)) if abs(number) < 1 << 31 else None
+        )
+    if type(value) is float and math.isfinite(value) and (value or math.copysign(1, value) > 0):
+        number = make_fraction(value)
+        return Span(number, number, number.denominator.bit_length() - 1, False, ex.literal(value, float32))
+    return None
+
+
+# The body is traced twice with a placeholder for the index: once with the initial values of the variables,
+# as in the first round, and once with registers in their place. The loop is equivalent to its unrolled form
+# if neither trace needs the value of the index, both record the same statements, and the variables end with
+# the same types.
+
+
+Body = Callable[[Any], Any]
+_LIMIT = 1 << 31
+# Failed attempts after which a loop is always unrolled.
+_MOST_FAILURES = 3
+
+
+def record_python_range(loop: Loop, numbers: range, body: Body) -> bool | None:
+    """Record a Python loop as a GPU loop, if that is equivalent.
+
+    Returns
+    -------
+    True if the loop is recorded. Otherwise nothing has changed: False, or None if another attempt after one
+    unrolled round may succeed, as variables may have GPU values then.
+    """
+    code = body.__code__
+    failures = loop.tracer.failures
+    if loop.target is None or not _counts_in_int32(numbers) or failures.get(code, 0) >= _MOST_FAILURES:
+        return False
+    is_recorded = _Attempt(loop, numbers, body).run()
+    if is_recorded is False and not loop.tracer.attempts:
+        failures[code] = failures.get(code, 0) + 1
+    return is_recorded
+
+
+def _counts_in_int32(numbers: range) -> bool:
+    ends = (numbers.start, numbers.stop)
+    return builtins.all(abs(end) + abs(numbers.step) < _LIMIT for end in ends)
+
+
+@record
+class _Trace:
+    """A trace of the body: its registers, its statements, and the variables that it changes."""
+
+    registers: list[Register]
+    statements: tuple[Statement, ...]
+    changed: dict[int, Any]
+
+
+class _RangeLoop(Loop):
+    """A loop whose carried variables are known before it is traced."""
+
+    def __init__(self, loop: Loop, depth: int) -> None:
+        super().__init__(loop.frame, loop.noun, loop.names)
+        self.loc, self.what, self.target, self.depth = loop.loc, loop.what, loop.target, depth
+
+    def jump(self, what: str) -> None:
+        """Give up: a loop with jumps is unrolled until it meets one."""
+        raise Retry(self)
+
+    def _find_others(self, state: State) -> None:
+        """Do nothing: the carried variables are known."""
+
+    def value_at_head(self, key: int, state: State) -> Any:
+        """Return the value of a variable at the start of a round."""
+        carried = self._carried.get(key)
+        return state.values[key] if carried is None else carried.value
+
+    def _is_carried(self, key: int, variable: Any, value: Any) -> bool:
+        return key in self._kinds
+
+    def carry(self, state: State, kinds: dict[int, Kind]) -> None:
+        """Put variables in registers of the given types."""
+        self._state, self._kinds = state, dict(kinds)
+        self.declare_registers(state)
+
+    @property
+    def starts(self) -> dict[int, tuple[object, Any]]:
+        """The initial values of the registers, and their types."""
+        assert self._state is not None
+        found: dict[int, tuple[object, Any]] = {}
+        for key, carried in self._carried.items():
+            parts = iterate_leaves(self._state.values[key], carried.kind)
+            for place, (part, _) in zip(carried.registers, parts, strict=True):
+                found[id(place.value)] = (part, place.dtype)
+        return found
+
+
+class _Attempt:
+    """One attempt to record a Python loop as a GPU loop."""
+
+    def __init__(self, loop: Loop, numbers: range, body: Body) -> None:
+        self._tracer: Tracer = loop.tracer
+        self._loop = _RangeLoop(loop, len(self._tracer.attempts))
+        self._numbers = numbers
+        self._body = body
+
+    def run(self) -> bool | None:
+        """Return True if the loop is recorded, None if a later attempt may succeed, else False."""
+        tracer = self._tracer
+        mark, before = tracer.recorder.mark(), (tracer.gpu, tracer.reached, tracer.abandoned)
+        waiting, tracer.waiting = tracer.waiting, None
+        done: bool | None = False
+        tracer.attempts.append(self._loop)
+        try:
+            with tracer.watch_variables() as state:
+                restore, restore_draws = _note_results(tracer), _note_random_states(state)
+                try:
+                    state.retry_on_iterators = self._loop
+                    done = False if state.has_iterators else self._record()
+                except Retry as retry:
+                    if retry.target is not self._loop:
+                        raise
+                except Exception:
+                    # an exception of the user's code is raised again by the unrolled loop
+                    done = False
+                if not done or (waiting is not None and not before[0]):
+                    tracer.rewind(mark, state)
+                    state.restore_containers(strict=False)
+                    restore()
+                    restore_draws()
+                    tracer.gpu, tracer.reached, tracer.abandoned = before
+        finally:
+            tracer.attempts.pop()
+            tracer.waiting = waiting
+        if done and waiting is not None and not before[0]:
+            # the first GPU construct: the kernel is traced again with that knowledge
+            raise Retry(waiting)
+        return done
+
+    def _record(self) -> bool | None:
+        loop, tracer, recorder = self._loop, self._tracer, self._tracer.recorder
+        tracer.enter_gpu(set(loop.names.live))
+        with tracer.watch_variables() as state:
+            mark, restore = recorder.mark(), _note_results(tracer)
+            loop.carry(state, {})
+            first = self._trace(state)
+            kinds = self._find_kinds(state, first)
+            state.check_containers(loop.where)
+            if kinds is None or not (first.statements or kinds):
+                return False
+            tracer.rewind(mark, state)
+            restore()
+            loop.carry(state, kinds)
+            second = self._trace(state)
+            if not self._is_same_round(state, kinds, first, second):
+                return None
+            loop.store_registers()
+            recorder.close()
+            self._finish(state, second)
+        return True
+
+    def _trace(self, state: State) -> _Trace:
+        recorder, loop, numbers = self._tracer.recorder, self._loop, self._numbers
+        start, stop = ex.literal(numbers.start, int32), ex.literal(numbers.stop, int32)
+        counter = recorder.open_for(start, stop, ex.literal(numbers.step, int32), loop.target)
+        assert isinstance(counter.value, Register)
+        self._index = make_loop_index(loop, counter, numbers)
+        with loop.frame.open_entry(Entry("gpu loop", recorder.depth, loop)):
+            signal = self._body(self._index)
+        if signal is not None:
+            raise Retry(loop)
+        registers = [counter.value]
+        for place in (place for frame in self._tracer.frames for place in frame.list_result_registers()):
+            assert isinstance(place.value, Register)
+            registers.append(place.value)
+        changed = {
+            key: now
+            for key, variable in state.variables.items()
+            if (now := read(variable.cell)) is not loop.value_at_head(key, state)
+        }
+        return _Trace(registers, tuple(recorder.innermost), changed)
+
+    def _find_kinds(self, state: State, trace: _Trace) -> dict[int, Kind] | None:
+        """Return types of the carried variables, or None if the loop changes Python numbers or objects."""
+        kinds: dict[int, Kind] = {}
+        for key, value in trace.changed.items():
+            variable = state.variables[key]
+            if value is self._index or not self._loop.is_live(variable):
+                continue
+            kind = kind_of(value)
+            if state.values[key] is UNBOUND or kind is None:
+                return None
+            if not builtins.all(isinstance(leaf, Typed) for leaf in flatten_kind(kind)):
+                return None
+            kinds[key] = kind
+        return kinds
+
+    def _is_same_round(self, state: State, kinds: dict[int, Kind], first: _Trace, second: _Trace) -> bool:
+        """Whether a round with registers records the same as the first round."""
+        if self._find_kinds(state, second) != kinds:
+            return False
+        if len(first.registers) != len(second.registers):
+            return False
+        pairs = zip(first.registers, second.registers, strict=True)
+        comparison = Comparison(self._loop.starts, pairs)
+        if not comparison.are_blocks_equal(first.statements, second.statements):
+            return False
+        for key, kind in kinds.items():
+            ends = (iterate_leaves(trace.changed[key], kind) for trace in (first, second))
+            for (one, leaf), (other, _) in zip(*ends, strict=True):
+                assert isinstance(leaf, Typed)
+                if not comparison.are_expressions_equal(as_expr(one, leaf.dtype), as_expr(other, leaf.dtype)):
+                    return False
+        return True
+
+    def _finish(self, state: State, trace: _Trace) -> None:
+        """Set the variables to their values after the loop."""
+        self._loop.finish(state)
+        for key, value in trace.changed.items():
+            if value is self._index:
+                write(state.variables[key].cell, self._numbers[-1])
+        if self._loop.has_return:
+            self._loop.frame.leave_if_done()
+
+
+def _note_results(tracer: Tracer) -> Callable[[], None]:
+    """Note the results of the running functions; returns a function that restores them."""
+    return _join_calls([frame.note_result() for frame in tracer.frames])
+
+
+def _join_calls(functions: Sequence[Callable[[], None]]) -> Callable[[], None]:
+    """Return a function that calls all of these functions."""
+
+    def call_all() -> None:
+        for function in functions:
+            function()
+
+    return call_all
+
+
+# ---- Python's random numbers, which are drawn while tracing ---------------------------------------
+
+
+def _note_random_states(state: State) -> Callable[[], None]:
+    """Note the states of random generators; returns a function that restores them."""
+    values = [read(variable.cell) for variable in state.variables.values()]
+    scopes = {id(variable.scope): variable.scope for variable in state.variables.values()}
+    values += [scope.module.get(name) for scope in scopes.values() for name in scope.mentioned]
+    kinds: list[type] = []
+    # both modules are slow to import; each has a global generator behind its functions
+    if "random" in sys.modules:
+        kinds.append(sys.modules["random"].Random)
+        values.append(sys.modules["random"]._inst)
+    if "numpy.random" in sys.modules:
+        kinds += [np.random.Generator, np.random.RandomState]
+        values.append(np.random.mtrand._rand)
+    found = {id(value): value for value in values if isinstance(value, tuple(kinds))}
+    return _join_calls([_note_random_state(generator) for generator in found.values()])
+
+
+def _note_random_state(generator: Any) -> Callable[[], None]:
+    """Note the state of a generator; returns a function that restores it."""
+    if hasattr(generator, "bit_generator"):
+        bits, before = generator.bit_generator, generator.bit_generator.state
+        return lambda: setattr(bits, "state", before)
+    if hasattr(generator, "set_state"):
+        return functools.partial(generator.set_state, generator.get_state())
+    return functools.partial(generator.setstate, generator.getstate())

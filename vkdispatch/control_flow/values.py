@@ -1,0 +1,513 @@
+"""Values of local variables, containers and objects: types in registers, copies, common types."""
+
+import warnings
+from collections import deque
+from collections.abc import Iterator, Sequence
+from operator import is_
+from types import BuiltinFunctionType, FunctionType, GeneratorType, ModuleType
+from typing import Any
+
+from vkdispatch.base.dtype import (
+    DType,
+    bool_,
+    complex64,
+    component_type,
+    float32,
+    int32,
+    int64,
+    is_complex,
+    is_float_dtype,
+    is_integer_dtype,
+    is_scalar,
+    is_vector,
+    uint32,
+    uint64,
+)
+from vkdispatch.base.errors import ArgumentValueError, UsageError, VkDispatchError
+from vkdispatch.base.host_numpy import np
+from vkdispatch.base.record import record, replace
+from vkdispatch.codegen.objects.structures import StructureValue
+from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
+from vkdispatch.compiler.analyses.contents import PURE
+from vkdispatch.compiler.ir import Expr, Op, Register, nodes
+from vkdispatch.compiler.ir import expressions as ex
+from vkdispatch.compiler.ir.literals import bounds, common_type, fits
+from vkdispatch.compiler.ir.location import located
+
+# ---- Values of local variables: their types in registers, and the common types of two values -------------
+
+
+class LocalValue(ShaderVariable):
+    """An immutable GPU value of a local variable in a rewritten kernel, kept in a register.
+
+    In-place operators make a new value, as for Python numbers.
+    """
+
+    __slots__ = ("_held",)
+
+    _held: Expr | None
+
+    def _value(self) -> Expr:
+        held: Expr | None = getattr(self, "_held", None)
+        if held is None:
+            held = replace(self.expr, read=True) if self.expr.op is Op.REGISTER else self.expr
+            object.__setattr__(self, "_held", held)
+        return held
+
+    def _update(self, symbol: str, result: Any) -> Any:
+        return result
+
+    def _place(self) -> Expr:
+        if current().origin_of(self.expr) is not None:
+            return self.expr
+        raise located(
+            ArgumentValueError,
+            "the GPU decides which value this variable holds, so a part of it is not assigned to; assign to "
+            "the variable itself, to buffer[index], or to a register made by .to_register()",
+        )
+
+    def _component(self, letter: str) -> ShaderVariable:
+        return LocalValue(super()._component(letter).expr)
+
+    def _part(self, index: int, name: str) -> ShaderVariable:
+        return LocalValue(super()._part(index, name).expr)
+
+    def __getitem__(self, index: Any) -> ShaderVariable:
+        return LocalValue(super().__getitem__(index).expr)
+
+
+# Types of Python ints in registers; the first that fits is used.
+_INTEGERS = (int32, uint32, int64, uint64)
+
+
+class PythonNumber(LocalValue):
+    """A Python number that differs from round to round of a recorded loop.
+
+    It combines with other values as Python numbers do. Uses that need more than `extremes` and `as_expr`
+    unroll the loop.
+    """
+
+    __slots__ = ()
+
+    @property
+    def extremes(self) -> tuple[int | float, int | float]:
+        """The least and the greatest number."""
+        raise NotImplementedError
+
+    def as_expr(self, kind: DType) -> Expr:
+        """Expression of a scalar type that holds all of the numbers exactly."""
+        raise NotImplementedError
+
+    def is_same(self, other: "PythonNumber") -> bool:
+        """Whether both are the same number in every round."""
+        raise NotImplementedError
+
+
+class Unbound:
+    """The value of an unbound variable."""
+
+    def __repr__(self) -> str:
+        return "no value"
+
+
+UNBOUND = Unbound()
+
+
+def is_gpu(value: object) -> bool:
+    """Whether a value is known only on the GPU."""
+    return isinstance(value, ShaderVariable) and not isinstance(value, (BoundVariable, PythonNumber))
+
+
+def is_local(expr: Expr) -> bool:
+    """Whether an expression is the register of a local variable."""
+    return isinstance(expr.value, Register) and expr.value.local
+
+
+def is_steady(expr: Expr) -> bool:
+    """Whether an expression is constant within a kernel: it reads no memory and no register."""
+    return all(node.op in PURE for node in nodes((expr,)))
+
+
+def find_registers(expr: Expr) -> set[int]:
+    """Return the identities of the registers that an expression reads."""
+    return {id(node.value) for node in nodes((expr,)) if isinstance(node.value, Register)}
+
+
+@record
+class Weak:
+    """A Python number, which takes the type of the GPU value that it is combined with.
+
+    For a number that differs from round to round, `value` is the greatest and `least` the least.
+    """
+
+    value: bool | int | float | complex
+    least: int | float | None = None
+
+
+@record
+class Typed:
+    """A GPU value."""
+
+    dtype: DType
+
+
+@record
+class Group:
+    """A tuple of values in registers."""
+
+    parts: tuple["Kind", ...]
+    maker: Any
+
+
+Kind = Weak | Typed | Group
+
+
+class Mismatch(Exception):
+    """Two values have no common type."""
+
+
+def kind_of(value: object) -> Kind | None:
+    """Return the type of a value in registers, or None unless it is a number, GPU value or tuple of those."""
+    if isinstance(value, PythonNumber):
+        least, greatest = value.extremes
+        return Weak(greatest, least)
+    if isinstance(value, ShaderVariable):
+        return None if isinstance(value, BoundVariable) else Typed(value._value().dtype)
+    if isinstance(value, np.bool_):
+        return Weak(bool(value))
+    if isinstance(value, np.integer):
+        return Weak(int(value))
+    if isinstance(value, (np.floating, np.complexfloating)):
+        return Weak(value.item())
+    if isinstance(value, (bool, int, float, complex)):
+        return Weak(value)
+    if isinstance(value, tuple) and value:
+        parts = [kind_of(part) for part in value]
+        known = tuple(part for part in parts if part is not None)
+        return Group(known, type(value)) if len(known) == len(parts) else None
+    return None
+
+
+def describe(value: object) -> str:
+    """Describe a value, for error messages."""
+    if isinstance(value, ShaderVariable) and is_gpu(value):
+        return f"a GPU value of type {value.var_type.name}"
+    if isinstance(value, Unbound):
+        return "no value"
+    if isinstance(value, StructureValue):
+        return repr(value)
+    text = repr(value)
+    return f"{text if len(text) < 40 else text[:37] + '...'} ({type(value).__name__})"
+
+
+def explain_unkept(*values: object) -> str:
+    """Say why values cannot be kept in a variable where the GPU decides."""
+    if any(isinstance(value, StructureValue) for value in values):
+        return "a whole structure is assigned by s[:] = ..., or field by field"
+    return "only numbers, GPU values, and tuples and named tuples of them can be kept there"
+
+
+def dtype_of(kind: Weak | Typed) -> DType:
+    """Return the type of the register for a value. Python numbers become int32, float32 or bool."""
+    if isinstance(kind, Typed):
+        return kind.dtype
+    value = kind.value
+    if isinstance(value, bool):
+        return bool_
+    if isinstance(value, int):
+        found = common_type((value,), _INTEGERS)
+        if found is None:
+            raise located(ArgumentValueError, f"the integer {value} does not fit in 64 bits")
+        return found
+    return complex64 if isinstance(value, complex) else float32
+
+
+def join(first: Kind, second: Kind) -> Kind:
+    """Return the common type of two values. Raises Mismatch if there is none."""
+    if isinstance(first, Group) or isinstance(second, Group):
+        if not isinstance(first, Group) or not isinstance(second, Group):
+            raise Mismatch("a tuple and a single value")
+        if len(first.parts) != len(second.parts):
+            raise Mismatch(f"tuples of {len(first.parts)} and {len(second.parts)} values")
+        return Group(tuple(map(join, first.parts, second.parts)), first.maker)
+    if isinstance(first, Typed) and isinstance(second, Typed):
+        return Typed(_promote(first.dtype, second.dtype))
+    if isinstance(first, Weak) and isinstance(second, Weak):
+        return _join_numbers(first, second)
+    typed, weak = (first, second) if isinstance(first, Typed) else (second, first)
+    assert isinstance(typed, Typed)
+    assert isinstance(weak, Weak)
+    kind = _adopt_number(weak.value, typed.dtype)
+    if weak.least is not None and _adopt_number(weak.least, typed.dtype) is not kind:
+        raise Mismatch(f"{typed.dtype.name} and the numbers from {weak.least} to {weak.value}")
+    return Typed(kind)
+
+
+def _join_numbers(first: Weak, second: Weak) -> Kind:
+    a, b = first.value, second.value
+    if isinstance(a, bool) and isinstance(b, bool):
+        return first
+    for wide in (complex, float):
+        if isinstance(a, wide) or isinstance(b, wide):
+            return first if isinstance(a, wide) else second
+    assert isinstance(a, int)
+    assert isinstance(b, int)
+    found = common_type((a, b), _INTEGERS)
+    if found is None:
+        raise Mismatch(f"the numbers {a} and {b}")
+    for kind in (first, second):
+        if dtype_of(kind) is found:
+            # of two that need that type the larger one
+            other = second if kind is first else first
+            return other if dtype_of(other) is found and abs(other.value) > abs(kind.value) else kind
+    return Typed(found)
+
+
+def _adopt_number(value: Any, kind: DType) -> DType:
+    """Return the type of a number and a GPU value: that of the GPU value, or a wider one that holds both."""
+    if isinstance(value, bool) and kind is bool_:
+        return kind
+    if isinstance(value, complex):
+        return _promote(kind, complex64)
+    if not (is_scalar(kind) or is_complex(kind)):
+        raise Mismatch(f"{kind.name} and the number {value!r}")
+    if isinstance(value, int):
+        if kind is bool_:
+            return dtype_of(Weak(value))
+        if not is_integer_dtype(kind) or fits(value, kind):
+            return kind
+        candidates = _INTEGERS[:2] if dtype_of(Weak(value)).item_size == 4 else _INTEGERS
+        wide = common_type((value, *bounds(kind)), candidates)
+        if wide is None:
+            raise Mismatch(f"{kind.name} and the number {value}, which does not fit in it,")
+        return wide
+    return kind if is_float_dtype(kind) or is_complex(kind) else _promote(kind, float32)
+
+
+def _promote(a: DType, b: DType) -> DType:
+    if a is b:
+        return a
+    same_shape = (is_scalar(a) or is_complex(a)) and (is_scalar(b) or is_complex(b))
+    if not same_shape and not (is_vector(a) and is_vector(b)):
+        raise Mismatch(f"{a.name} and {b.name}")
+    a, b = (int32 if kind is bool_ else kind for kind in (a, b))
+    try:
+        return ex.promote(a, b, "assignment")
+    except VkDispatchError:
+        raise Mismatch(f"{a.name} and {b.name}") from None
+
+
+def iterate_leaves(value: object, kind: Kind) -> Iterator[tuple[object, Weak | Typed]]:
+    """Yield each scalar of a value, with its type."""
+    if isinstance(kind, Group):
+        assert isinstance(value, tuple)
+        for part, inner in zip(value, kind.parts, strict=True):
+            yield from iterate_leaves(part, inner)
+    else:
+        yield value, kind
+
+
+def rebuild(kind: Kind, parts: Iterator[Any]) -> Any:
+    """Build a value from its leaves."""
+    if not isinstance(kind, Group):
+        return next(parts)
+    made = [rebuild(inner, parts) for inner in kind.parts]
+    return kind.maker(*made) if hasattr(kind.maker, "_fields") else tuple(made)
+
+
+def flatten_kind(kind: Kind) -> list[Weak | Typed]:
+    """Return the types of the leaves."""
+    return [leaf for part in kind.parts for leaf in flatten_kind(part)] if isinstance(kind, Group) else [kind]
+
+
+def as_expr(value: Any, kind: DType) -> Expr:
+    """Expression of type `kind` for a number or GPU value."""
+    if isinstance(value, PythonNumber):
+        return ex.cast(value.as_expr(component_type(kind)), kind)
+    if isinstance(value, ShaderVariable):
+        # for a statement that is recorded at once
+        return ex.cast(value.expr, kind)
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, complex) or is_complex(kind):
+        return ex.construct(kind, (value,))
+    if isinstance(value, bool) and kind is not bool_:
+        value = int(value)
+    return ex.cast(ex.literal(value, kind), kind) if is_scalar(kind) else ex.construct(kind, (value,))
+
+
+def make_zero(kind: DType) -> Expr:
+    """Return the initial value of a register that is assigned before it is read."""
+    return ex.literal(False, bool_) if kind is bool_ else ex.construct(kind, ())
+
+
+def are_same(values: Sequence[object]) -> bool:
+    """Whether all values are the same object, or equal numbers or strings of one type."""
+    first = values[0]
+    for other in values[1:]:
+        if other is first:
+            continue
+        if isinstance(first, PythonNumber) or isinstance(other, PythonNumber):
+            if not isinstance(first, PythonNumber) or not isinstance(other, PythonNumber):
+                return False
+            if not first.is_same(other):
+                return False
+            continue
+        if isinstance(first, ShaderVariable) and isinstance(other, ShaderVariable):
+            if first.expr is other.expr:
+                continue
+            return False
+        if type(first) is not type(other):
+            return False
+        if isinstance(first, tuple) and isinstance(other, tuple):
+            if len(first) != len(other) or not all(are_same(pair) for pair in zip(first, other, strict=True)):
+                return False
+            continue
+        simple = isinstance(first, (bool, int, float, complex, str, bytes, np.generic))
+        if not simple or not (first == other or (first != first and other != other)):
+            return False
+    return True
+
+
+# ---- Contents of Python containers and objects: captured, compared and restored --------------------------
+
+
+# Modules whose objects are not inspected.
+_FOREIGN = ("vkdispatch", "numpy", "builtins", "types", "functools", "collections", "enum")
+# Levels of containers in containers that are captured.
+DEEPEST = 4
+_PLAIN = (ShaderVariable, int, float, str, bytes, type, FunctionType, ModuleType, BuiltinFunctionType)
+# Types of immutable values without contents.
+ATOMS = frozenset(
+    (
+        *(int, float, bool, complex, str, bytes, type(None), Unbound, LocalValue, ShaderVariable),
+        *(FunctionType, BuiltinFunctionType, ModuleType, type),
+    )
+)
+# Bytes of an array that are compared.
+_MOST_BYTES = 1 << 20
+
+
+@record
+class GlobalVariable:
+    """A variable of a module, as a container of one value."""
+
+    module: dict[str, Any]
+    name: str
+
+
+def collect_containers(
+    label: str, value: Any, found: list[tuple[str, Any, list[Any]]], seen: set[object], depth: int
+) -> None:
+    """Append to `found` the label, container and contents of a value and of what it contains.
+
+    `seen` has the identities of values that are known, `depth` is the number of levels to descend.
+    """
+    if isinstance(value, _PLAIN) or value is None or id(value) in seen:
+        return
+    inner = list_contents(value)
+    if inner is None:
+        return
+    if not isinstance(value, tuple):
+        seen.add(id(value))
+        noun = type(value).__name__ if type(value).__module__ in ("builtins", "numpy") else "object"
+        found.append((f"the {noun} {label!r}", value, inner))
+    if depth and not ATOMS.issuperset(map(type, inner)):
+        for part in inner[:512]:
+            collect_containers(label, part, found, seen, depth - 1)
+
+
+def list_contents(value: Any) -> list[Any] | None:
+    """Return the contents of a container or of an object of a user's class, or None."""
+    if isinstance(value, GlobalVariable):
+        return [value.module[value.name]] if value.name in value.module else []
+    if isinstance(value, (list, tuple, deque)):
+        return list(value)
+    if isinstance(value, dict):
+        return [*value.keys(), *value.values()]
+    if isinstance(value, (set, frozenset)):
+        return sorted(value, key=id)
+    if isinstance(value, np.ndarray):
+        step = -(-value.nbytes // _MOST_BYTES) or 1
+        return [value.shape, value.reshape(-1)[::step].tobytes()]
+    if isinstance(value, Iterator):
+        return _iterator_state(value)
+    if _is_foreign(type(value)):
+        return None
+    members = members_of(value) or {}
+    held = [*members.keys(), *members.values()]
+    return held + [getattr(value, name, None) for name in _slots(value)]
+
+
+def _slots(value: Any) -> list[str]:
+    names: list[str] = []
+    for kind in type(value).__mro__:
+        slots = kind.__dict__.get("__slots__", ())
+        names.extend((slots,) if isinstance(slots, str) else slots)
+    return names
+
+
+def refill(container: Any, before: list[Any], *, strict: bool) -> None:
+    """Restore contents that `list_contents` returned."""
+    half = len(before) // 2
+    if isinstance(container, GlobalVariable):
+        container.module.pop(container.name, None)
+        container.module.update(zip([container.name], before, strict=False))
+    elif isinstance(container, (list, deque)):
+        container.clear()
+        container.extend(before)
+    elif isinstance(container, set):
+        container.clear()
+        container.update(before)
+    elif isinstance(container, dict):
+        container.clear()
+        container.update(zip(before[:half], before[half:], strict=True))
+    elif (members := members_of(container)) is not None and not _slots(container):
+        members.clear()
+        members.update(zip(before[:half], before[half:], strict=True))
+    elif isinstance(container, np.ndarray) and container.nbytes == len(before[1]):
+        container[...] = np.frombuffer(before[1], container.dtype).reshape(container.shape)
+    elif strict:
+        raise located(
+            UsageError,
+            f"a value of type {type(container).__name__} changes in a function that has to be traced twice, "
+            "since it returns values of several types; return one type",
+        )
+
+
+def members_of(value: Any) -> dict[str, Any] | None:
+    """Return the attributes of an object of a user's class, or None."""
+    members = None if _is_foreign(type(value)) else getattr(value, "__dict__", None)
+    return members if isinstance(members, dict) else None
+
+
+def _iterator_state(iterator: Iterator[Any]) -> list[Any] | None:
+    """Return the state of an iterator, or None if it is not accessible."""
+    if isinstance(iterator, GeneratorType):
+        frame = iterator.gi_frame
+        return [] if frame is None else [frame.f_lasti, *frame.f_locals.values()]
+    if type(iterator).__module__ not in ("builtins", "itertools"):
+        return None
+    try:
+        with warnings.catch_warnings():
+            # itertools deprecates what pickle is made of
+            warnings.simplefilter("ignore")
+            state = iterator.__reduce__()
+    except TypeError:
+        return None
+    return [inner for part in state[1:] for inner in (part if isinstance(part, tuple) else (part,))]
+
+
+def _is_foreign(kind: type) -> bool:
+    module = getattr(kind, "__module__", "builtins") or "builtins"
+    return module.split(".")[0] in _FOREIGN
+
+
+def is_unchanged(now: list[Any] | None, before: list[Any]) -> bool:
+    """Whether contents that `list_contents` returned are the same as before."""
+    if now is None or len(now) != len(before):
+        return False
+    return all(map(is_, now, before)) or all(
+        a is b or are_same((a, b)) for a, b in zip(now, before, strict=True)
+    )

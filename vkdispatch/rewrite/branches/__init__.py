@@ -1,1 +1,0 @@
-"""Paths between which the GPU decides: recorded, joined, and chosen by conditions."""

@@ -1,1 +1,0 @@
-"""Calls of rewritten functions: their blocks, jumps and results."""

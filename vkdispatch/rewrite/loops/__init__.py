@@ -1,1 +1,0 @@
-"""Loops: run while tracing if Python decides, recorded if the GPU decides."""

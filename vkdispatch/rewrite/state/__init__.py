@@ -1,1 +1,0 @@
-"""What is known while rewritten functions run: values, local variables, containers and the trace."""
