@@ -20,16 +20,15 @@ import hypothesis
 import pytest
 
 import vkdispatch_native as native
-from vkdispatch.arrays import facts
 from vkdispatch.base import compute_plan as device_support
 from vkdispatch.base.context import get_context, is_context_initialized, queue_wait_idle
 from vkdispatch.base.contexts.current import destroy_context, find_current_context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
-from vkdispatch.shader.launch.features import SUBGROUP_BITS
-from vkdispatch.shader.launch.requirements import check_features
-from vkdispatch.shader.launch.variants import find_lacks
+from vkdispatch.families import tuning as facts
+from vkdispatch.shader.building import check_features
 from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.variants import SUBGROUP_BITS, find_lacks
 
 _WARNING = 0x100
 # Bytes that a process may have before its context ends, and that it may grow by before that happens again.
@@ -175,9 +174,9 @@ def _forget_calls() -> None:
     if current is None:
         return
     current.calls.clear()
-    known = current.kept.get(facts._STATE_KEY)
+    known = current.kept.get(facts._FACTS_KEY)
     if known is not None and _values(known) != _values(facts._gather_facts(current)):
-        del current.kept[facts._STATE_KEY]
+        del current.kept[facts._FACTS_KEY]
 
 
 def _values(known: facts.DeviceFacts) -> list[Any]:

@@ -10,7 +10,6 @@ from vkdispatch import fft, orders, random, reduce, vkfft
 from vkdispatch import kompute as kompute
 from vkdispatch import numpy as numpy
 from vkdispatch import torch as torch
-from vkdispatch.arrays.evaluation import MappedArray, MappingFunction, OutputMap, map, mapped_index
 from vkdispatch.base.buffer import Buffer, OversizedBufferError, asbuffer, from_cuda_array
 from vkdispatch.base.buffers.foreign import from_dlpack, share
 from vkdispatch.base.buffers.kinds import (
@@ -180,6 +179,7 @@ from vkdispatch.execution_pipeline.command_graph import (
     set_global_graph,
 )
 from vkdispatch.execution_pipeline.recordable import BufferBindInfo, ImageBindInfo
+from vkdispatch.families.calls import MappedArray, MappingFunction, OutputMap, map, mapped_index
 from vkdispatch.matrices.product import matmul
 from vkdispatch.numpy.core.array import Array
 from vkdispatch.numpy.interchange.lazy import explain
@@ -238,7 +238,7 @@ from vkdispatch.selection.searchsorted import searchsorted
 from vkdispatch.selection.topk.functions import topk
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
-from vkdispatch.shader.measurement.accuracy import measure_accuracy
+from vkdispatch.shader.measurement.devices import measure_accuracy
 from vkdispatch.shader.measurement.profile import Profile, profile
 from vkdispatch.shader.raw.kernel import RawKernel, glsl_kernel, spirv_kernel
 from vkdispatch.shader.shader_function import ShaderFunction, make_shader_function

@@ -92,7 +92,7 @@ def _show_accuracy(index: int, device: DeviceInfo, verbose: bool, measure: bool)
     """Print how far off the device's own functions are."""
     # what these import takes longer than all of `vdlist --cache`
     from vkdispatch.base.context import Context
-    from vkdispatch.shader.measurement.accuracy import load_accuracy, measure_accuracy
+    from vkdispatch.shader.measurement.devices import load_accuracy, measure_accuracy
 
     known = load_accuracy(device)
     if known is None and measure:

@@ -20,9 +20,8 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.sharing.cuda_link import end_visits
-from vkdispatch.shader.arguments.parameters import Parameter
-from vkdispatch.shader.arguments.slots import BufferSlot
 from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.signature import BufferSlot, Parameter
 
 __all__ = ["kernel_op"]
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 import vkdispatch as vd
-from vkdispatch.arrays.tuning import Number, Table
 from vkdispatch.codegen.abbreviations import f32
+from vkdispatch.families.tuning import Number, Table
 from vkdispatch.fft.plan.tuning import tuning as fft
 from vkdispatch.matrices.tuning import tuning as matrices
 from vkdispatch.random.tuning import tuning as random

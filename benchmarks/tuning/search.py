@@ -14,10 +14,9 @@ from typing import Any
 
 import vkdispatch as vd
 from benchmarks.tuning.calls import TABLES, Call, Trial, is_close, list_calls, list_numbers
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.tuning import Number, Table, forget, keep, load_kept
 from vkdispatch.base.compilation import disk_cache
 from vkdispatch.base.errors import VkDispatchError
+from vkdispatch.families.tuning import Number, Table, device_facts, forget, keep, load_kept
 
 LEAST_GAIN = 0.03
 # Elements of the calls' arrays.

@@ -25,22 +25,14 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import VkDispatchError
 
 SECTIONS = {
-    "functions.common": "Numbers",
-    "functions.trigonometry": "Powers, exponentials, angles",
-    "functions.special": "Functions beyond GLSL",
-    "functions.arithmetic": "Division, carries, parts of floats",
-    "functions.bits": "Bits",
-    "functions.packing": "Packing",
-    "functions.geometry": "Vectors and matrices",
-    "functions.complex_numbers": "Complex numbers",
-    "functions.conversions": "Conversions",
+    "functions.arithmetic": "Numbers",
+    "functions.elementary": "Powers, exponentials, angles, and functions beyond GLSL",
+    "functions.bits": "Bits and packing",
+    "functions.vectors": "Vectors, matrices, conversions, complex numbers and indices",
     "execution.registers": "Registers and shared memory",
     "execution.control_flow": "Control flow",
-    "execution.invocation": "Built-in values",
-    "functions.index_raveling": "Indices",
-    "execution.synchronization": "Barriers",
+    "execution.invocation": "Built-in values, barriers and atomics",
     "execution.subgroups": "Subgroups",
-    "execution.atomics": "Atomics",
     "execution.printing": "Printing",
 }
 KINDS: tuple[DType, ...] = (

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.arrays.facts import AMD, INTEL, NVIDIA, device_facts
 from vkdispatch.base import dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.record import replace
+from vkdispatch.families.tuning import AMD, INTEL, NVIDIA, device_facts
 from vkdispatch.scans.planning import choose_lanes
 from vkdispatch.sorting.planning import choose_tile
 

@@ -9,8 +9,8 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.calls import array_function
 from vkdispatch.base.errors import UnsupportedError
+from vkdispatch.families.calls import array_function
 
 
 def refuse() -> None:

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.arrays import tuning as tuning_module
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.tuning import LLVMPIPE, Number, Table, forget, keep, load_kept
 from vkdispatch.base.compilation import disk_cache
 from vkdispatch.base.record import replace
+from vkdispatch.families import tuning as tuning_module
+from vkdispatch.families.tuning import LLVMPIPE, Number, Table, device_facts, forget, keep, load_kept
 from vkdispatch.sorting.planning import plan_runs
 from vkdispatch.sorting.tuning import Tuning, tuning
 

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 import vkdispatch as vd
 from benchmarks.__main__ import main
 from benchmarks.tuning import calls, search
-from vkdispatch.arrays import tuning
-from vkdispatch.arrays.tuning import H200_AND_LLVMPIPE, Number, Table
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.families import tuning
+from vkdispatch.families.tuning import H200_AND_LLVMPIPE, Number, Table
 from vkdispatch.rearrange.tuning import TakeTuning
 from vkdispatch.sorting.tuning import Tuning
 

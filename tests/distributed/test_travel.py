@@ -20,7 +20,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.numpy as vnp
-from vkdispatch.shader.pickling import payload
+from vkdispatch.shader import pickling as payload
 
 cloudpickle = pytest.importorskip("cloudpickle")
 

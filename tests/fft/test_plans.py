@@ -10,7 +10,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from tests.fft.signals import bound, check_convolution, complex_signal, device_has, error, filled
-from vkdispatch.arrays.facts import device_facts
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.convolve.plans import plan_convolution
 from vkdispatch.fft.many import kernels, long
 from vkdispatch.fft.plan import columns

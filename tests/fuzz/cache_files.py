@@ -32,8 +32,8 @@ from vkdispatch.base.compilation import compiler, disk_cache
 from vkdispatch.codegen.abbreviations import Buff, Const, f32
 from vkdispatch.orders import Accel, Order
 from vkdispatch.orders.compilation import compilers, library
-from vkdispatch.shader.launch import tuning as autotune
-from vkdispatch.shader.measurement import bandwidth
+from vkdispatch.shader import launching as autotune
+from vkdispatch.shader.measurement import devices as bandwidth
 
 from .driving import main
 

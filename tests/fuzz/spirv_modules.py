@@ -15,8 +15,9 @@ import vkdispatch as vd
 import vkdispatch_native as native
 from vkdispatch.base.compute_plan import ComputePlan, check_features
 from vkdispatch.base.errors import VkDispatchError
+from vkdispatch.base.spirv.interface import Interface
 from vkdispatch.base.spirv.module import read_module
-from vkdispatch.base.spirv.reflection import Interface, reflect
+from vkdispatch.base.spirv.reflection import reflect
 from vkdispatch.base.spirv.type_checks import check_types
 
 from .driving import main

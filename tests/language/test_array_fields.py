@@ -14,7 +14,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.derived_dtypes import structure_of
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, i32, u32, v2
 from vkdispatch.compiler.analyses.verify import verify
-from vkdispatch.shader.launch import variants
+from vkdispatch.shader import variants
 
 from .running import need
 

@@ -154,8 +154,8 @@ def test_device_without_cooperative_matrices_raises() -> None:
     body = product(f16, f32)
     if "cooperativeMatrix" in vd.get_devices()[0].features:
         pytest.skip("the device has cooperative matrices")
-    from vkdispatch.arrays.kernels import trace_kernel
     from vkdispatch.base.errors import UnsupportedError
+    from vkdispatch.families.kernels import trace_kernel
 
     kernel = trace_kernel(
         "body", body, [("r", Buff[f32]), ("a", Buff[f16]), ("b", Buff[f16])], 32, workgroups="1"

@@ -32,7 +32,7 @@ from vkdispatch.codegen.abbreviations import (
     v3,
 )
 from vkdispatch.compiler.analyses.verify import verify
-from vkdispatch.shader.launch import variants
+from vkdispatch.shader import variants
 
 from .running import need
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.record import replace
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.matrices import planning, product
 
 Shape = tuple[int, ...]

@@ -9,8 +9,8 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.codegen.abbreviations import Buff, f16, f32
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.matrices import planning, tuning
 
 from .products import check, numbers, plan_for, swapped

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.codegen.abbreviations import Buff, f16, f32
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.matrices import tuning
 
 from .products import check, numbers, plan_for

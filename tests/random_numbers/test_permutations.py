@@ -10,8 +10,8 @@ import pytest
 from scipy import stats
 
 import vkdispatch as vd
-from vkdispatch.arrays.maps.output import parse_output
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
+from vkdispatch.families.operands import parse_output
 from vkdispatch.random import permuting
 from vkdispatch.random.permuting import RANKED
 

@@ -10,10 +10,10 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.rearrange import transposing
 from vkdispatch.rearrange.transposing import merge_axes
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import vkdispatch as vd
-from vkdispatch.arrays.maps.source import identity_map
 from vkdispatch.base.dtype import DType
+from vkdispatch.families.sources import identity_map
 
 
 def plain(

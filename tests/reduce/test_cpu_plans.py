@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.maps.operand import parse_operand
 from vkdispatch.base.record import replace
+from vkdispatch.families.operands import parse_operand
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.reduce import cpu_planning, launching
 from vkdispatch.reduce.accumulators.moments import make_moments
 from vkdispatch.reduce.accumulators.sums import make_sum

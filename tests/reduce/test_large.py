@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.arrays.maps.output import plain_output
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
 from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.families.operands import plain_output
 from vkdispatch.reduce import SubgroupAdd, SubgroupMax, mapped_io_index
 from vkdispatch.reduce.kernels import make_stage_kernel
 from vkdispatch.reduce.layouts import Plan, find_shape
@@ -23,7 +23,7 @@ FORMS = """
 import itertools
 import numpy as np, vkdispatch as vd
 from vkdispatch.codegen.abbreviations import *
-from vkdispatch.arrays.maps.source import identity_map
+from vkdispatch.families.sources import identity_map
 rng = np.random.default_rng(0)
 def check(kind, shape, axes):
     data = rng.integers(0, 50, shape).astype(kind.name)

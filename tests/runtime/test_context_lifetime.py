@@ -22,7 +22,7 @@ import vkdispatch_native as native
 from vkdispatch import vkfft
 from vkdispatch.codegen.abreviations import Buff, Const, f32
 from vkdispatch.orders import Accel, Order
-from vkdispatch.shader.launch import tuning as autotune
+from vkdispatch.shader import launching as autotune
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 NUMBERS = np.random.default_rng(0).random(70_000, np.float32)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.arrays.maps.operand import parse_operand
 from vkdispatch.codegen.abbreviations import Buff, Const, b8, c64, f32, i32, u32, v2
+from vkdispatch.families.operands import parse_operand
 
 # Each way in which up to three axes are kept and broadcast, sizes of 1, primes, and more than a workgroup.
 SHAPES: list[tuple[int, ...]] = [

@@ -8,10 +8,9 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.operand import parse_operand
-from vkdispatch.arrays.maps.output import parse_output
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f16, f32, i8, i32, u32
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import parse_operand, parse_output
 
 VALUES = np.linspace(-3, 3, 1003, dtype=np.float32)
 WEIGHTS = np.random.default_rng(1).standard_normal(1003).astype(np.float32)

@@ -204,7 +204,7 @@ def test_every_queue_computes_its_own(run_python: Callable[..., subprocess.Compl
 
 
 def test_one_kernel_for_all_arrays_of_a_map() -> None:
-    from vkdispatch.arrays import evaluation
+    from vkdispatch.families import calls as evaluation
 
     def evaluate(size: int) -> None:
         vd.asbuffer(scaled(vd.asbuffer(np.ones(size, np.float32)), 2))

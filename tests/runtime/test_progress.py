@@ -74,7 +74,7 @@ data._native = Slow(data._native, "read_into")
 assert (data.read(0) == 2).all()
 """
 TUNE = """
-from vkdispatch.shader.launch import tuning
+from vkdispatch.shader import launching as tuning
 real = tuning.Timing
 def slow_timing(context):
     tuning.Timing = real

@@ -13,7 +13,7 @@ import pytest
 
 import vkdispatch as vd
 from vkdispatch.base.compilation.compiler import compile_glsl
-from vkdispatch.base.spirv import module as op
+from vkdispatch.base.spirv import opcodes as op
 from vkdispatch.base.spirv.module import LAST_KNOWN, read_module, text, validate
 from vkdispatch.base.spirv.reflection import rebind, reflect
 from vkdispatch.base.spirv.type_checks import check_types

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import vkdispatch as vd
 from vkdispatch.base.compilation.compiler import compile_glsl
-from vkdispatch.base.spirv import module as op
+from vkdispatch.base.spirv import opcodes as op
 from vkdispatch.base.spirv.module import read_module, validate
 from vkdispatch.base.spirv.reflection import reflect
 from vkdispatch.base.spirv.repeat import MOST, Repeated, repeat_kernel

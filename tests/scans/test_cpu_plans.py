@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.arrays.facts import device_facts
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.scans import launching
 from vkdispatch.scans.planning import plan_columns, split_by_rows, split_evenly
 

@@ -8,8 +8,8 @@ from subprocess import CompletedProcess
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.arrays.facts import NVIDIA, device_facts
 from vkdispatch.base.record import replace
+from vkdispatch.families.tuning import NVIDIA, device_facts
 from vkdispatch.scans.planning import LaneFacts, can_look_back, needs_tickets
 
 _CODE = """

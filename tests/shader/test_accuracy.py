@@ -12,7 +12,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base.compilation import disk_cache
 from vkdispatch.codegen.abbreviations import Buff, f32
-from vkdispatch.shader.measurement import accuracy
+from vkdispatch.shader.measurement import devices as accuracy
 
 RULES: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
     "sin": (lambda x: vc.sin(x), np.sin),

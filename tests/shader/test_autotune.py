@@ -13,7 +13,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, Const, SImg2, f32
-from vkdispatch.shader.launch import tuning as autotune
+from vkdispatch.shader import launching as autotune
 
 COUNT = 5003
 
@@ -106,7 +106,7 @@ def test_remembered_in_later_processes(
         "import sys\n"
         "import numpy as np, vkdispatch as vd, vkdispatch.codegen as vc\n"
         "from vkdispatch.codegen.abbreviations import Buff, f32\n"
-        "from vkdispatch.shader.launch import tuning\n"
+        "from vkdispatch.shader import launching as tuning\n"
         "tuning._measure = lambda *_: {32: [1.0], 256: [3.0]}\n"
         "@vd.shader('data.size', local_size='auto')\n"
         "def kernel(data: Buff[f32]):\n"

@@ -9,10 +9,11 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, trace_kernel
 from vkdispatch.codegen.abbreviations import Buff, Const, Img2, Var, f32, i32, m4, u8, u32, u64, uv4
+from vkdispatch.codegen.arguments import buffer
 from vkdispatch.compiler.ir.statements import Variant
-from vkdispatch.shader.launch import variants
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.shader import variants
 
 _ROOM = 512 << 20
 _ADDRESSED = {Variant(addressed=True), Variant(addressed=True, folded=True)}

@@ -13,8 +13,8 @@ import vkdispatch.codegen as vc
 import vkdispatch_native as native
 from vkdispatch.codegen.abbreviations import Buff, Const, Var, f32, i32, u8, u32
 from vkdispatch.compiler.ir.statements import Variant
-from vkdispatch.shader.launch import variants
-from vkdispatch.shader.launch.variants import Coarsening, choose_coarsening, choose_variant
+from vkdispatch.shader import variants
+from vkdispatch.shader.variants import Coarsening, choose_coarsening, choose_variant
 
 SIZES = [1, 2, 255, 256, 257, 1023, 1024, 1025, 2047, 5000, 40961]
 

@@ -21,8 +21,8 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.context import destroy_context
 from vkdispatch.base.dtype import from_numpy_dtype
 from vkdispatch.codegen.abbreviations import Buff, Const, c64, f32, i32, u32
-from vkdispatch.shader.launch import tuning as autotune
-from vkdispatch.shader.launch import variants
+from vkdispatch.shader import launching as autotune
+from vkdispatch.shader import variants
 
 Array = np.ndarray[Any, Any]
 RunPython = Callable[..., subprocess.CompletedProcess[str]]

@@ -35,7 +35,7 @@ from vkdispatch.codegen.abbreviations import (
     v3,
     v4,
 )
-from vkdispatch.shader.launch import variants
+from vkdispatch.shader import variants
 from vkdispatch.shader.launchable import LaunchableKernel
 
 Array = np.ndarray[Any, Any]

@@ -17,7 +17,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, u32
-from vkdispatch.shader.pickling import payload
+from vkdispatch.shader import pickling as payload
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)
 WAYS: list[Callable[[Any], Any]] = [

@@ -20,8 +20,9 @@ import vkdispatch_native as native
 from vkdispatch.base.compilation import disk_cache
 from vkdispatch.base.synchronization import Timing
 from vkdispatch.codegen.abbreviations import Buff, Const, Img2, SImg2, Var, f32
-from vkdispatch.shader.measurement import bandwidth, profile
-from vkdispatch.shader.measurement import trace as profile_trace
+from vkdispatch.shader.measurement import devices as bandwidth
+from vkdispatch.shader.measurement import profile
+from vkdispatch.shader.measurement import profile as profile_trace
 
 COUNT = 3001
 
@@ -498,7 +499,7 @@ def test_lower_bounds_are_marked() -> None:
 
 def test_copy_bandwidth_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> None:
     context = vd.get_context()
-    monkeypatch.setattr(bandwidth, "_measured", {})
+    monkeypatch.setattr(bandwidth, "_measured_bandwidth", {})
     runs = []
     real = bandwidth._time_fastest_copy
 
@@ -511,14 +512,14 @@ def test_copy_bandwidth_is_measured_once(monkeypatch: pytest.MonkeyPatch) -> Non
     assert first is not None
     assert 1e6 < first < 1e14
     assert bandwidth.measure_copy_bandwidth(context, 0) == first
-    bandwidth._measured.clear()  # as in another process
+    bandwidth._measured_bandwidth.clear()  # as in another process
     assert bandwidth.measure_copy_bandwidth(context, 0) == first
     assert len(runs) == 1
 
 
 def test_measuring_inside_a_profile_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
     y, x = buffers()
-    monkeypatch.setattr(bandwidth, "_measured", {})
+    monkeypatch.setattr(bandwidth, "_measured_bandwidth", {})
     with vd.profile() as outer:
         with vd.profile() as inner:
             saxpy(y, x, 1.0)
@@ -530,7 +531,7 @@ def test_no_room_to_measure(monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> float:
         raise MemoryError
 
-    monkeypatch.setattr(bandwidth, "_measured", {})
+    monkeypatch.setattr(bandwidth, "_measured_bandwidth", {})
     monkeypatch.setattr(bandwidth, "_time_fastest_copy", full)
     y, x = buffers()
     with vd.profile() as p:

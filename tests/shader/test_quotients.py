@@ -11,7 +11,7 @@ import pytest
 import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, i64, u32
-from vkdispatch.shader.launch import variants
+from vkdispatch.shader import variants
 
 Array = np.ndarray[Any, Any]
 # several workgroups, each with elements left over

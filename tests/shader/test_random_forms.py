@@ -14,7 +14,7 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.abbreviations import Buff, Const, b8, f32, i8, i32, i64, iv2, u16, u32, v4
-from vkdispatch.shader.launch import variants
+from vkdispatch.shader import variants
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*runs once, while Python traces")
 

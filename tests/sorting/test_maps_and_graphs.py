@@ -216,7 +216,7 @@ planning.MOST_NARROW = 5000  # longer rows have counters and positions of 64 bit
 check(rng.integers(0, 1 << 31, 5003).astype(np.int32))
 """
 SERIAL = """
-from vkdispatch.arrays.facts import device_facts
+from vkdispatch.families.tuning import device_facts
 device_facts().has_ballot = False
 check_all([np.int32, np.int64])
 """

@@ -11,8 +11,8 @@ from vkdispatch.base.context import Context, Handle
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import show_wait
-from vkdispatch.base.spirv.module import NEWEST_OF_1_2, Capability
-from vkdispatch.base.spirv.reflection import Interface
+from vkdispatch.base.spirv.interface import Interface
+from vkdispatch.base.spirv.opcodes import NEWEST_OF_1_2, Capability
 
 if TYPE_CHECKING:
     from vkdispatch.base.spirv.module import Module

@@ -13,7 +13,7 @@ from vkdispatch.base.context import Context, queue_wait_idle
 from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.codegen.abbreviations import Buff, Const, f16, f32, f64, i32, i64, u32
 from vkdispatch.shader.decorator import shader
-from vkdispatch.shader.measurement.bandwidth import measure_copy_bandwidth
+from vkdispatch.shader.measurement.devices import measure_copy_bandwidth
 
 _COUNT = 10_000
 _GROUP = 64

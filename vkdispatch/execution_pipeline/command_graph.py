@@ -22,15 +22,17 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.process import internal
-from vkdispatch.execution_pipeline.argument_bytes import ArgumentBytes, BoundVariable, pack_members
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
 from vkdispatch.execution_pipeline.optimization import Moves, Recording, plan_fusions
 from vkdispatch.execution_pipeline.recordable import (
+    ArgumentBytes,
     BoundPlan,
+    BoundVariable,
     BufferBindInfo,
     Described,
     ImageBindInfo,
     Recordable,
+    pack_members,
 )
 
 # Programs with kernels in SPIR-V need not import the kernel language, which takes longest of all.

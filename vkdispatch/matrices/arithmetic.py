@@ -3,7 +3,6 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
@@ -12,6 +11,7 @@ from vkdispatch.base.dtype import (
     is_scalar,
 )
 from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.families.values import wide_type
 
 
 def check_numbers(kind: DType, name: str) -> None:

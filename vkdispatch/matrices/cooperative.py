@@ -21,11 +21,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import constant, trace_kernel
-from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import constant
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.tuning import memoize
 from vkdispatch.matrices.factors import NUMBERS, PREFIX, Factors, Variables, find_tile, tile_count
 from vkdispatch.shader.shader_function import ShaderFunction
 

@@ -4,11 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant
-from vkdispatch.arrays.maps.output import Sink
-from vkdispatch.arrays.maps.source import Source
 from vkdispatch.base.dtype import DType, bool_, uint32
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.families.operands import Sink
+from vkdispatch.families.sources import Source
 from vkdispatch.matrices.arithmetic import make_zero
 
 NUMBERS = ("rows", "columns", "chunk", "last", "splits", "batches", "a_batches", "b_batches")

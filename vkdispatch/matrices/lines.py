@@ -14,12 +14,11 @@ same bits.
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.promotion import convert_value
-from vkdispatch.arrays.values.words import join_words, split_words
 from vkdispatch.base.record import record
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import convert_value, join_words, split_words
 from vkdispatch.matrices.arithmetic import add_pairwise, add_product, add_sums, make_zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Variables
 from vkdispatch.shader.shader_function import ShaderFunction

@@ -7,15 +7,16 @@ cooperative matrices become rows of whole words of 16 bytes, padded with zeros.
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
-from vkdispatch.arrays.maps.operand import Operand, parse_operand
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.promotion import convert_value
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, compute_type, float16, float32, int32, uint32, uvec4
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import Operand, parse_operand
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import convert_value
 from vkdispatch.matrices.arithmetic import make_zero
 from vkdispatch.matrices.cooperative import WORD
 from vkdispatch.matrices.factors import PREFIX

@@ -22,18 +22,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.facts import DeviceFacts
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
-from vkdispatch.arrays.maps.operand import Operand, plain_source
-from vkdispatch.arrays.maps.output import Sink
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.promotion import convert_value
-from vkdispatch.arrays.values.words import join_words, split_words, word_count
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, bool_, uint32, uvec4
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import Operand, Sink, plain_source
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import DeviceFacts, memoize
+from vkdispatch.families.values import convert_value, join_words, split_words, word_count
 from vkdispatch.matrices import planning
 from vkdispatch.matrices.arithmetic import add_product, make_zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Sizes, Variables

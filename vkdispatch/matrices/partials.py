@@ -10,10 +10,11 @@ The order of additions depends on the form only: the same input gives the same b
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
-from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import int32, uint32
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.tuning import memoize
 from vkdispatch.matrices.arithmetic import add_sums, make_zero
 from vkdispatch.matrices.factors import PREFIX, Factors, store_sum
 from vkdispatch.shader.shader_function import ShaderFunction

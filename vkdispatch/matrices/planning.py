@@ -7,11 +7,11 @@ of tiles and the number of parts of the length with the least estimated time are
 import math
 from typing import TypeVar
 
-from vkdispatch.arrays.facts import DeviceFacts
-from vkdispatch.arrays.numbers import floor_power_of_two
 from vkdispatch.base.devices import MatrixProduct
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
+from vkdispatch.families.arguments import floor_power_of_two
+from vkdispatch.families.tuning import DeviceFacts
 from vkdispatch.matrices.factors import Sizes
 from vkdispatch.matrices.tuning import SubgroupTile, Tile
 from vkdispatch.matrices.tuning import tuning as tuning

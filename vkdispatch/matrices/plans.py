@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from vkdispatch.arrays.facts import DeviceFacts
-from vkdispatch.arrays.maps.operand import plain_source
-from vkdispatch.arrays.maps.output import Sink
-from vkdispatch.arrays.maps.source import Source
 from vkdispatch.base.devices import MatrixProduct
 from vkdispatch.base.dtype import DType, bfloat16, float16, float32, uvec4
 from vkdispatch.base.record import record, replace
+from vkdispatch.families.operands import Sink, plain_source
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import DeviceFacts
 from vkdispatch.matrices import planning
 from vkdispatch.matrices.cooperative import WORD, CooperativeForm, make_cooperative_kernel
 from vkdispatch.matrices.factors import Factors, Sizes

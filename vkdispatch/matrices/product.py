@@ -2,17 +2,15 @@
 
 from typing import Any
 
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.dtypes import parse_dtype
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, OutputLike
-from vkdispatch.arrays.results import prepare_output
-from vkdispatch.arrays.values.promotion import promote_dtypes
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_complex, is_scalar, uvec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import parse_dtype
+from vkdispatch.families.calls import array_function
+from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike, parse_operand, prepare_output
+from vkdispatch.families.tuning import device_facts
+from vkdispatch.families.values import promote_dtypes
 from vkdispatch.matrices import planning
 from vkdispatch.matrices.arithmetic import check_numbers, sum_type
 from vkdispatch.matrices.factors import Sizes

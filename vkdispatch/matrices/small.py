@@ -3,10 +3,10 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.promotion import convert_value
 from vkdispatch.base.dtype import int32
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import convert_value
 from vkdispatch.matrices.arithmetic import add_product, make_zero
 from vkdispatch.matrices.factors import PREFIX, Factors, Variables, store_sum
 from vkdispatch.shader.shader_function import ShaderFunction

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.values.promotion import convert_value
 from vkdispatch.base.dtype import DType, float32, float64, int32, is_vector, to_vector, uint32
 from vkdispatch.base.record import record
+from vkdispatch.families.sources import Source
+from vkdispatch.families.values import convert_value
 from vkdispatch.matrices.arithmetic import make_zero
 from vkdispatch.matrices.factors import Factors
 

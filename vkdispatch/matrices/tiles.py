@@ -24,8 +24,8 @@ buffering of Nath, Tomov and Dongarra (An improved MAGMA GEMM for Fermi GPUs, 20
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.memoize import memoize
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.tuning import memoize
 from vkdispatch.matrices.arithmetic import add_product, make_zero
 from vkdispatch.matrices.factors import Variables, find_tile, tile_count
 from vkdispatch.matrices.strips import LOAD, Operand, Strip, TileForm

@@ -1,7 +1,7 @@
 """Numbers found by measurement, which the plans of products depend on."""
 
-from vkdispatch.arrays.tuning import LLVMPIPE, Number, Table
 from vkdispatch.base.record import record
+from vkdispatch.families.tuning import LLVMPIPE, Number, Table
 
 
 @record

@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays.segment_starts import note_bad_starts
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.families.kernels import note_bad_starts
 from vkdispatch.numpy.basics.creation import full, zeros
 from vkdispatch.numpy.basics.elementwise import (
     choose,

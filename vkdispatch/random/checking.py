@@ -2,13 +2,12 @@
 
 from collections.abc import Sequence
 
-from vkdispatch.arrays.dtypes import parse_dtype
-from vkdispatch.arrays.numbers import is_int
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.memory.data import parse_shape
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, global_graph
+from vkdispatch.families.arguments import is_int, parse_dtype
 
 
 def parse_size(size: object, out: object) -> tuple[int, ...]:

@@ -3,9 +3,6 @@
 import math
 import sys
 
-from vkdispatch.arrays.memoize import memoize_numbers
-from vkdispatch.arrays.numbers import parse_int, parse_number
-from vkdispatch.arrays.values.elements import integer_limits
 from vkdispatch.base.dtype import (
     DType,
     float16,
@@ -21,6 +18,9 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.families.arguments import parse_int, parse_number
+from vkdispatch.families.tuning import memoize_numbers
+from vkdispatch.families.values import integer_limits
 from vkdispatch.random.checking import parse_known_dtype
 from vkdispatch.random.launching import Distribution
 

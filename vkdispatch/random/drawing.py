@@ -6,15 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.maps.output import OutputLike, parse_output
-from vkdispatch.arrays.repeated_calls import call_with_parameters
-from vkdispatch.arrays.results import prepare_result
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import uint32
 from vkdispatch.base.record import replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
+from vkdispatch.families.calls import call_with_parameters
+from vkdispatch.families.operands import OutputLike, check_overlap, parse_output, prepare_result
 from vkdispatch.random.checking import parse_graph, parse_size
 from vkdispatch.random.launching import (
     Distribution,

@@ -1,9 +1,9 @@
 """What kernels that fill buffers are specialised for."""
 
-from vkdispatch.arrays.maps.output import Sink
-from vkdispatch.arrays.values.elements import view_type
 from vkdispatch.base.dtype import DType, bool_, float32, float64, is_complex, is_scalar, uint32, uint64
 from vkdispatch.base.record import record
+from vkdispatch.families.operands import Sink
+from vkdispatch.families.values import view_type
 
 
 @record

@@ -3,18 +3,22 @@
 import copy
 from typing import Any, Self
 
-from vkdispatch.arrays.axes import parse_axis, split_shape
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.dtypes import DTypeLike
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, OutputLike, parse_output
-from vkdispatch.arrays.numbers import is_int, parse_int
-from vkdispatch.arrays.results import prepare_output
-from vkdispatch.arrays.values.elements import integer_limits
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import float32, int32, uint32, uint64
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import DTypeLike, is_int, parse_axis, parse_int, split_shape
+from vkdispatch.families.calls import array_function
+from vkdispatch.families.operands import (
+    ArrayLike,
+    Operand,
+    Output,
+    OutputLike,
+    parse_operand,
+    parse_output,
+    prepare_output,
+)
+from vkdispatch.families.values import integer_limits
 from vkdispatch.random.checking import parse_graph, parse_known_dtype
 from vkdispatch.random.distributions import INTEGERS, find_integers, find_normal, find_uniform
 from vkdispatch.random.drawing import SizeLike, draw
@@ -22,7 +26,7 @@ from vkdispatch.random.launching import Distribution
 from vkdispatch.random.permuting import RANKED, gather, key_words, permute, place_type
 from vkdispatch.random.position import StreamPosition
 from vkdispatch.random.seeding import PHILOX4X32, PHILOX4X64, Origin, parse_seed, read_state
-from vkdispatch.shader.arguments.parameters import describe
+from vkdispatch.shader.signature import describe
 
 
 class Generator:

@@ -15,8 +15,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
-from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import (
     DType,
     component_type,
@@ -29,6 +27,7 @@ from vkdispatch.base.dtype import (
     uint32,
     uint64,
 )
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.codegen.execution.registers import precise
 from vkdispatch.codegen.random import (
     normal_pair,
@@ -41,6 +40,8 @@ from vkdispatch.codegen.random import (
     words32,
     words64,
 )
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.tuning import memoize
 from vkdispatch.random.forms import Form
 from vkdispatch.shader.shader_function import ShaderFunction
 

@@ -3,15 +3,14 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.facts import DeviceFacts, device_facts
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
-from vkdispatch.arrays.maps.output import Output, parse_output
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.results import prepare_result
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.record import record, replace
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import Output, parse_output, prepare_result
+from vkdispatch.families.tuning import DeviceFacts, device_facts, memoize
 from vkdispatch.random.forms import Form
 from vkdispatch.random.kernels import MOST_BLOCKS, make_fill_kernel
 from vkdispatch.random.stream import Stream

@@ -27,12 +27,6 @@ Rogaway: "Ciphers with arbitrary finite domains" (2002, cycle walking); Mitchell
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
-from vkdispatch.arrays.maps.operand import Operand, plain_source
-from vkdispatch.arrays.maps.output import Output, Sink, plain_output
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import (
     DType,
@@ -46,8 +40,13 @@ from vkdispatch.base.dtype import (
     uint64,
 )
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.codegen.random import own
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import Operand, Output, Sink, plain_output, plain_source
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import device_facts, memoize
 from vkdispatch.shader.shader_function import ShaderFunction
 
 RANKED = 1024

@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays.numbers import is_int
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.families.arguments import is_int
 from vkdispatch.random.stream import Stream
 
 PHILOX4X32, PHILOX4X64 = "philox4x32", "philox4x64"

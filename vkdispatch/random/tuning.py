@@ -1,6 +1,6 @@
 """Numbers found by measurement, which random draws depend on. None changes a stream."""
 
-from vkdispatch.arrays.tuning import H200_AND_LLVMPIPE, Number, Table
+from vkdispatch.families.tuning import H200_AND_LLVMPIPE, Number, Table
 
 
 class Tuning(Table, family="random"):

@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
-from vkdispatch.arrays.maps.operand import Operand
-from vkdispatch.arrays.maps.output import Output
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import Operand, Output
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import word_type
 from vkdispatch.rearrange.fillers import Filler
 from vkdispatch.rearrange.moves import (
     Move,

@@ -18,22 +18,20 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import OutputLike, Sink
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.numbers import Number
-from vkdispatch.arrays.results import prepare_output
-from vkdispatch.arrays.values.elements import unpack_elements, wide_type
-from vkdispatch.arrays.values.promotion import convert_value, is_nonzero, promote_dtypes
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, is_complex, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import Number
+from vkdispatch.families.calls import array_function
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import ArrayLike, Operand, OutputLike, Sink, parse_operand, prepare_output
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import convert_value, is_nonzero, promote_dtypes, unpack_elements, wide_type
 from vkdispatch.rearrange.fillers import cast_number, to_value, to_word
 from vkdispatch.rearrange.moves import Move, Numbers, pack_numbers, split_index, word_type
 from vkdispatch.shader.shader_function import ShaderFunction

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.calls import is_recorded
-from vkdispatch.arrays.deferred_errors import note_error, raise_if_checked
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
-from vkdispatch.arrays.maps.operand import Operand
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.buffers.kernel_errors import Check, journal_of, read_note, take_ticket
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDispatchError
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.calls import is_recorded
+from vkdispatch.families.kernels import note_error, raise_if_checked, trace_kernel
+from vkdispatch.families.operands import Operand
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import memoize
 from vkdispatch.rearrange.moves import Numbers, pack_numbers
 from vkdispatch.shader.shader_function import ShaderFunction
 

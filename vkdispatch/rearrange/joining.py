@@ -8,24 +8,21 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.axes import check_rank, parse_axis, split_shape
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, OutputLike
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.results import prepare_output
-from vkdispatch.arrays.values.promotion import convert_value, promote_dtypes
-from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import check_rank, parse_axis, split_shape
+from vkdispatch.families.calls import array_function
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike, parse_operand, prepare_output
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import convert_value, promote_dtypes, word_type
 from vkdispatch.rearrange.moves import Move, Numbers, find_largest_word, is_moved_as_words, pack_numbers
 from vkdispatch.rearrange.planes.narrow import make_narrow_kernel, plan_interleave
-from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.signature import describe
 
 GROUP = 256
 

@@ -7,15 +7,14 @@ A run of elements that stay together is a run of words: a vec3 is three words of
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.kernels import buffer, constant
-from vkdispatch.arrays.maps.operand import Operand
-from vkdispatch.arrays.maps.output import Output, Sink
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.values.elements import wide_type
-from vkdispatch.arrays.values.words import word_type as word_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.families.operands import Operand, Output, Sink
+from vkdispatch.families.sources import Source
+from vkdispatch.families.values import wide_type
+from vkdispatch.families.values import word_type as word_type
 
 _LARGEST = 16
 # A number of more than 32 bits is passed as two: its upper part, and so many lower bits.

@@ -5,15 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays.axes import parse_axis
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.maps.operand import ArrayLike, parse_operand
-from vkdispatch.arrays.maps.output import OutputLike
-from vkdispatch.arrays.numbers import parse_int
-from vkdispatch.arrays.results import prepare_output
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import parse_axis, parse_int
+from vkdispatch.families.calls import array_function
+from vkdispatch.families.operands import ArrayLike, OutputLike, parse_operand, prepare_output
 from vkdispatch.rearrange.axis_kernels import Axis, launch_by_axes
 from vkdispatch.rearrange.fillers import Filler, cast_number
 

@@ -20,20 +20,19 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.clearing import clear_buffer
-from vkdispatch.arrays.kernels import buffer, trace_kernel
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.promotion import convert_value
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.calls import array_function
+from vkdispatch.families.kernels import clear_buffer, trace_kernel
+from vkdispatch.families.operands import ArrayLike, Operand, check_overlap, parse_operand
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import convert_value
 from vkdispatch.rearrange.fillers import cast_number, to_bytes
 from vkdispatch.rearrange.indices import (
     check_indices,
@@ -44,8 +43,8 @@ from vkdispatch.rearrange.indices import (
     resolve_index,
 )
 from vkdispatch.rearrange.moves import Numbers, find_largest_word, pack_numbers, word_type
-from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.signature import describe
 
 GROUP = 256
 _MOST_WRITERS = (1 << 31) - 1

@@ -3,15 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.axes import as_tuple, check_rank, parse_axes, parse_axis
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import OutputLike
-from vkdispatch.arrays.numbers import parse_int
-from vkdispatch.arrays.results import prepare_output
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import as_tuple, check_rank, parse_axes, parse_axis, parse_int
+from vkdispatch.families.calls import array_function
+from vkdispatch.families.operands import ArrayLike, Operand, OutputLike, parse_operand, prepare_output
 from vkdispatch.rearrange.axis_kernels import Axis, launch_by_axes
 
 

@@ -12,11 +12,10 @@ import functools
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.record import record
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import device_facts, memoize
 from vkdispatch.rearrange.indices import resolve_index
 from vkdispatch.rearrange.moves import Move, Numbers, pack_numbers
 from vkdispatch.rearrange.tuning import staging_tuning as tuning

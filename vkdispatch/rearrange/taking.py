@@ -14,20 +14,18 @@ import math
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.axes import check_rank, parse_axis, split_shape
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.deferred_errors import raise_if_checked
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, OutputLike
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.results import prepare_output
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import check_rank, parse_axis, split_shape
+from vkdispatch.families.calls import array_function
+from vkdispatch.families.kernels import raise_if_checked, trace_kernel
+from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike, parse_operand, prepare_output
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import memoize
 from vkdispatch.rearrange.indices import (
     check_indices,
     is_long,

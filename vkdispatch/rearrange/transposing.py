@@ -18,19 +18,16 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.axes import parse_axes
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, OutputLike
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.results import prepare_output
-from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import parse_axes
+from vkdispatch.families.calls import array_function
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike, parse_operand, prepare_output
+from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.values import word_type
 from vkdispatch.rearrange.moves import (
     Move,
     Numbers,

@@ -1,6 +1,6 @@
 """Numbers found by measurement, which the plans of moving elements depend on. None changes a result."""
 
-from vkdispatch.arrays.tuning import H200_AND_LLVMPIPE, LLVMPIPE, Number, Table
+from vkdispatch.families.tuning import H200_AND_LLVMPIPE, LLVMPIPE, Number, Table
 
 _POWER = "a power of two"
 # Twice as many do not fit into the workgroup memory that devices have at least for small elements.

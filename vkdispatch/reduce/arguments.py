@@ -5,15 +5,14 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.axes import parse_axes
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import OutputLike
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, component_type, is_complex, is_matrix, is_vector
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.native_module import native
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import parse_axes
+from vkdispatch.families.operands import ArrayLike, Operand, OutputLike, parse_operand
 from vkdispatch.reduce.accumulators.accumulator import Accumulator
 from vkdispatch.reduce.accumulators.masks import Mask, fill_masked, parse_mask
 from vkdispatch.reduce.accumulators.sums import add_initial

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, trace_kernel
-from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base.dtype import DType, is_complex, is_float_dtype, is_scalar, is_signed_dtype
 from vkdispatch.base.errors import VkDispatchError
+from vkdispatch.codegen.arguments import buffer
 from vkdispatch.compiler.ir.location import warn, without_warnings
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.values import wide_type
 from vkdispatch.reduce.operations import ReduceOp, find_identity, is_predefined, make_number
 
 # Three values to combine: results are small, and exact or nearly so.

@@ -6,9 +6,9 @@ invocation reduces a row or a column alone, or a workgroup of one subgroup goes 
 exchanges its states. A second launch combines partial results.
 """
 
-from vkdispatch.arrays.facts import DeviceFacts, device_facts
-from vkdispatch.arrays.maps.source import Source
 from vkdispatch.base.context import Context
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import DeviceFacts, device_facts
 from vkdispatch.reduce.accumulators.accumulator import Accumulator
 from vkdispatch.reduce.layouts import Shape
 from vkdispatch.reduce.planning import MOST_ROUNDS, Planner

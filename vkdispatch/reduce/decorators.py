@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vkdispatch.arrays.maps.source import identity_map
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.families.sources import identity_map
 from vkdispatch.reduce.operations import ReduceOp
 from vkdispatch.reduce.reduce_function import ReduceFunction
-from vkdispatch.shader.arguments.signature import read_return_type
 from vkdispatch.shader.map import MappingFunction, map
-from vkdispatch.shader.pickling.references import find_home
+from vkdispatch.shader.pickling import find_home
+from vkdispatch.shader.signature import read_return_type
 
 
 def reduce(

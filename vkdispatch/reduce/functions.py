@@ -4,17 +4,14 @@ import builtins
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.axes import parse_axis
-from vkdispatch.arrays.calls import array_function, define_variant
-from vkdispatch.arrays.dtypes import DTypeLike
-from vkdispatch.arrays.maps.operand import ArrayLike, parse_operand
-from vkdispatch.arrays.maps.output import OutputLike
-from vkdispatch.arrays.numbers import Number, is_number
-from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import bool_, component_type, is_complex, is_matrix
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import DTypeLike, Number, is_number, parse_axis
+from vkdispatch.families.calls import array_function, define_variant
+from vkdispatch.families.operands import ArrayLike, OutputLike, parse_operand
+from vkdispatch.families.values import wide_type
 from vkdispatch.reduce.accumulators.extremes import make_extreme, make_extreme_index
 from vkdispatch.reduce.accumulators.masks import Mask, mask_vector_type, pair_with_mask, parse_mask
 from vkdispatch.reduce.accumulators.moments import make_masked_mean, make_moments

@@ -5,14 +5,15 @@ from dataclasses import fields
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
-from vkdispatch.arrays.maps.output import Sink
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.elements import view_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
+from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import Sink
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import view_type
 from vkdispatch.reduce.accumulators.accumulator import (
     Accumulator,
     Place,
@@ -23,8 +24,8 @@ from vkdispatch.reduce.accumulators.accumulator import (
 )
 from vkdispatch.reduce.lanes import Lanes
 from vkdispatch.reduce.layouts import KernelForm, ReductionParams
-from vkdispatch.shader.arguments.signature import find_origin
 from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.signature import find_origin
 
 PARAMETERS = tuple(field.name for field in fields(ReductionParams))
 # Suffix of the names of second stages.

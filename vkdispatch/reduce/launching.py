@@ -9,18 +9,17 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import buffer, constant, trace_kernel
-from vkdispatch.arrays.maps.operand import Operand
-from vkdispatch.arrays.maps.output import Sink
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.results import prepare_output
 from vkdispatch.base.buffer import Buffer, cached_buffer, function_buffer, renew_contents
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import Operand, Sink, prepare_output
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import memoize
 from vkdispatch.reduce import planning
 from vkdispatch.reduce.accumulators.accumulator import Accumulator
 from vkdispatch.reduce.cpu_planning import make_planner
@@ -28,7 +27,7 @@ from vkdispatch.reduce.kernels import limit_loads, make_stage_kernel
 from vkdispatch.reduce.layouts import KernelForm, Pass, Shape, find_shape
 from vkdispatch.reduce.planning import Planner
 from vkdispatch.shader.map import MappingFunction, OutputMap
-from vkdispatch.shader.observation import parse_check
+from vkdispatch.shader.program import parse_check
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _EMPTY_GROUP = 64

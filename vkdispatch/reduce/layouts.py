@@ -11,10 +11,9 @@ elements:
 import math
 from dataclasses import astuple, dataclass
 
-from vkdispatch.arrays.axes import as_tuple, parse_axes
-from vkdispatch.arrays.numbers import parse_int
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.families.arguments import as_tuple, parse_axes, parse_int
 
 MOST_NARROW = 0xFFFFFFFF
 

@@ -5,19 +5,18 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.dtypes import DTypeLike
-from vkdispatch.arrays.kernels import buffer, constant
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import OutputLike
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype as dtypes
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.base.record import replace
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import DTypeLike
+from vkdispatch.families.calls import array_function
+from vkdispatch.families.operands import ArrayLike, Operand, OutputLike, parse_operand
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import wide_type
 from vkdispatch.reduce.accumulators.extremes import make_extreme
 from vkdispatch.reduce.accumulators.norms import find_short_power, magnitude, make_norm, raise_to
 from vkdispatch.reduce.accumulators.sums import make_sum, make_truth

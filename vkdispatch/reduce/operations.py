@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.values.elements import integer_limits, wide_type
-from vkdispatch.arrays.values.operators import parse_infinity
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
@@ -21,6 +19,7 @@ from vkdispatch.base.dtype import (
     is_vector,
 )
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.families.values import integer_limits, parse_infinity, wide_type
 
 
 @dataclass

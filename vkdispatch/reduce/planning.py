@@ -14,15 +14,15 @@ order in which values are combined depends on shapes and devices only, never on 
 the same bits.
 """
 
-from vkdispatch.arrays.facts import DeviceFacts, device_facts
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.numbers import floor_power_of_two
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.families.arguments import floor_power_of_two
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import DeviceFacts, device_facts
 from vkdispatch.reduce.accumulators.accumulator import Accumulator
 from vkdispatch.reduce.layouts import MOST_NARROW, KernelForm, Pass, Plan, ReductionParams, Shape
 from vkdispatch.reduce.tuning import tuning as tuning
-from vkdispatch.shader.observation import parse_check
+from vkdispatch.shader.program import parse_check
 
 # Most chunks that one workgroup adds up one after the other, which bounds the rounding errors of sums.
 MOST_ROUNDS = 256

@@ -4,12 +4,6 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.calls import is_recorded
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.maps.operand import Operand, lacks_elements
-from vkdispatch.arrays.maps.output import plain_output
-from vkdispatch.arrays.maps.source import Source, identity_map, make_source
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.buffers.foreign import replace_arrays, replace_foreign
 from vkdispatch.base.context import (
@@ -30,6 +24,10 @@ from vkdispatch.codegen import Buffer as BufferAnnotation
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.calls import is_recorded
+from vkdispatch.families.operands import Operand, check_overlap, lacks_elements, plain_output
+from vkdispatch.families.sources import Source, identity_map, make_source
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.reduce.accumulators.accumulator import Accumulator, make_accumulator
 from vkdispatch.reduce.checks import check_combination
 from vkdispatch.reduce.cpu_planning import make_planner
@@ -38,13 +36,12 @@ from vkdispatch.reduce.launching import Launches, find_launches, launch, plan_la
 from vkdispatch.reduce.layouts import find_shape, read_axes
 from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation, is_predefined
 from vkdispatch.reduce.planning import Planner
-from vkdispatch.shader.arguments.annotations import parse_elements
-from vkdispatch.shader.arguments.parameters import describe
-from vkdispatch.shader.arguments.values import WrongBufferError
+from vkdispatch.shader.arguments import WrongBufferError, parse_elements
 from vkdispatch.shader.dependencies import Edition
 from vkdispatch.shader.map import MappedArray, MappingFunction
-from vkdispatch.shader.pickling.references import Home, Referenced
+from vkdispatch.shader.pickling import Home, Referenced
 from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.signature import describe
 
 
 class ReduceFunction(Referenced):

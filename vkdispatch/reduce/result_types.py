@@ -4,9 +4,6 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays.dtypes import parse_dtype
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.values import promotion
 from vkdispatch.base import dtype
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import (
@@ -21,6 +18,9 @@ from vkdispatch.base.dtype import (
     to_vector,
 )
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
+from vkdispatch.families import values as promotion
+from vkdispatch.families.arguments import parse_dtype
+from vkdispatch.families.tuning import device_facts
 
 _UNSIGNED = (dtype.uint8, dtype.uint16, dtype.uint32, dtype.uint64)
 _INTEGERS = (dtype.int8, dtype.int16, dtype.int32, dtype.int64, *_UNSIGNED)

@@ -3,7 +3,7 @@
 Most of them decide which elements an invocation adds up, and so the last bits of floating-point sums.
 """
 
-from vkdispatch.arrays.tuning import LLVMPIPE, Number, Table
+from vkdispatch.families.tuning import LLVMPIPE, Number, Table
 
 
 class Tuning(Table, family="reduce"):

@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import Any, Protocol
 
-from vkdispatch.arrays.maps.operand import Operand
-from vkdispatch.arrays.maps.output import Output, Sink
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.families.operands import Operand, Output, Sink
+from vkdispatch.families.sources import Source
 from vkdispatch.scans.storing import ResultStore, choose_result_view
 
 

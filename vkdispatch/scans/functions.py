@@ -2,16 +2,14 @@
 
 from typing import Any
 
-from vkdispatch.arrays.calls import define_variant
-from vkdispatch.arrays.dtypes import DTypeLike, parse_dtype
-from vkdispatch.arrays.maps.operand import ArrayLike, parse_operand
-from vkdispatch.arrays.maps.output import OutputLike
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.elements import wide_type
-from vkdispatch.arrays.values.promotion import sum_type
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, bool_, is_scalar, uint32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import DTypeLike, parse_dtype
+from vkdispatch.families.calls import define_variant
+from vkdispatch.families.operands import ArrayLike, OutputLike, parse_operand
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import sum_type, wide_type
 from vkdispatch.scans.launching import Direction
 from vkdispatch.scans.operations import ACCUMULATIONS, ScanOp, check_dtype, make_operation, parse_identity
 from vkdispatch.scans.scan_function import ScanOptions, check_convertible, run_scan

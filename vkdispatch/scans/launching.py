@@ -6,15 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.maps.operand import Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, parse_output
-from vkdispatch.arrays.values.words import word_count
 from vkdispatch.base.buffer import Buffer, cached_buffer, function_buffer, renew_contents
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, uint32, uint64
 from vkdispatch.base.record import record, replace
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.operands import Operand, Output, parse_operand, parse_output
+from vkdispatch.families.tuning import device_facts
+from vkdispatch.families.values import word_count
 from vkdispatch.scans.arguments import launch_values
 from vkdispatch.scans.columns import ColumnsForm, make_columns_kernel
 from vkdispatch.scans.lookback import COUNTERS, count_slots

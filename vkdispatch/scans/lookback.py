@@ -32,8 +32,8 @@ Invariants:
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.values.words import join_words, split_words, word_count
 from vkdispatch.base.dtype import uint32
+from vkdispatch.families.values import join_words, split_words, word_count
 from vkdispatch.scans.items import Algebra, Item, Lanes
 
 # Words before the slots: the number of the launch, tiles that have started, rows that are done.

@@ -8,8 +8,6 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.values.elements import integer_limits
-from vkdispatch.arrays.values.operators import is_expression, parse_infinity
 from vkdispatch.base.dtype import (
     DType,
     component_count,
@@ -24,6 +22,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.control_flow.replacement import prepare_function
+from vkdispatch.families.values import integer_limits, is_expression, parse_infinity
 
 
 @record

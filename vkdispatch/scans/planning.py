@@ -15,13 +15,13 @@ small tiles, and each invocation scans a column.
 
 import math
 
-from vkdispatch.arrays.facts import AMD, INTEL, NVIDIA, DeviceFacts
-from vkdispatch.arrays.numbers import floor_power_of_two
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.families.arguments import floor_power_of_two
+from vkdispatch.families.tuning import AMD, INTEL, NVIDIA, DeviceFacts
 from vkdispatch.scans.tuning import tuning
-from vkdispatch.shader.observation import parse_check
+from vkdispatch.shader.program import parse_check
 
 _MOST_NARROW = 0xFFFFFFFF
 _VENDORS_WITH_PROGRESS = {NVIDIA, AMD, INTEL}

@@ -26,12 +26,12 @@ from contextlib import nullcontext
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.output import Sink
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import DType, bool_, uint32, uint64
 from vkdispatch.base.record import record
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import Sink
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import memoize
 from vkdispatch.scans.arguments import Variables, declare_arguments, unpack_variables
 from vkdispatch.scans.items import Algebra, Item, Lanes, apply_prefix, fold
 from vkdispatch.scans.lookback import Board

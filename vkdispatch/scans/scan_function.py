@@ -3,24 +3,30 @@
 from collections.abc import Callable
 from typing import Any, overload
 
-from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.axes import parse_axis, split_shape
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, ResultMap, parse_output
-from vkdispatch.arrays.results import prepare_result
-from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, bool_, is_complex, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import parse_axis, split_shape
+from vkdispatch.families.calls import array_function
+from vkdispatch.families.operands import (
+    ArrayLike,
+    Operand,
+    Output,
+    ResultMap,
+    check_overlap,
+    parse_operand,
+    parse_output,
+    prepare_result,
+)
+from vkdispatch.families.values import wide_type
 from vkdispatch.scans.launching import Direction, ScanTask, scan_columns, scan_rows
 from vkdispatch.scans.operations import ScanOp, make_operation, parse_identity
 from vkdispatch.scans.segments import make_flags
-from vkdispatch.shader.arguments.signature import read_return_type
 from vkdispatch.shader.dependencies import Edition
-from vkdispatch.shader.pickling.references import Home, Referenced, find_home
+from vkdispatch.shader.pickling import Home, Referenced, find_home
+from vkdispatch.shader.signature import read_return_type
 
 
 @record(eq=False)

@@ -3,19 +3,17 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.calls import is_recorded
-from vkdispatch.arrays.clearing import clear_buffer
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.segment_starts import note_bad_starts
-from vkdispatch.arrays.values.annotations import buffer
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, bool_, int32, int64, uint32, uint64
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen.arguments import buffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.shader.arguments.parameters import describe
+from vkdispatch.families.calls import is_recorded
+from vkdispatch.families.kernels import clear_buffer, note_bad_starts, trace_kernel
+from vkdispatch.families.tuning import memoize
 from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.signature import describe
 
 _POSITION_TYPES = (int32, uint32, int64, uint64)
 

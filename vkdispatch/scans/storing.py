@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.maps.output import Sink
-from vkdispatch.arrays.values.elements import view_type
-from vkdispatch.arrays.values.words import join_words, split_words
 from vkdispatch.base.dtype import DType, component_type
 from vkdispatch.base.record import record
+from vkdispatch.families.operands import Sink
+from vkdispatch.families.values import join_words, split_words, view_type
 
 _WIDEST = 16  # bytes of the widest store
 

@@ -8,12 +8,12 @@ totals     6       | 5       | ...      of the tiles; summed in the same way, an
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.annotations import buffer
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import uint32
+from vkdispatch.codegen.arguments import buffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.tuning import memoize
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _GROUP = 256

@@ -1,6 +1,6 @@
 """Numbers found by measurement, which the plans of scans depend on."""
 
-from vkdispatch.arrays.tuning import H200_AND_LLVMPIPE, LLVMPIPE, Number, Table
+from vkdispatch.families.tuning import H200_AND_LLVMPIPE, LLVMPIPE, Number, Table
 
 
 class Tuning(Table, family="scans"):

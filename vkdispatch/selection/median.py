@@ -11,20 +11,27 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.dtypes import DTypeLike
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand, plain_source
-from vkdispatch.arrays.maps.output import OutputLike, Sink, parse_output
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.results import prepare_output
-from vkdispatch.arrays.values.annotations import buffer, constant
-from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype as types
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_float_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import DTypeLike
+from vkdispatch.families.calls import array_function
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import (
+    ArrayLike,
+    Operand,
+    OutputLike,
+    Sink,
+    parse_operand,
+    parse_output,
+    plain_source,
+    prepare_output,
+)
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import wide_type
 from vkdispatch.rearrange.transposing import launch_transpose
 from vkdispatch.reduce.accumulators.sums import make_sum
 from vkdispatch.reduce.arguments import count_or_warn, parse_call

@@ -15,22 +15,19 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.calls import array_function, is_recorded
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import ResultMap, Sink
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.results import prepare_output
-from vkdispatch.arrays.values.annotations import buffer, constant
-from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, from_numpy_dtype, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.calls import array_function, is_recorded
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import ArrayLike, Operand, ResultMap, Sink, parse_operand, prepare_output
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.values import wide_type
 from vkdispatch.rearrange.indices import is_long, note_bad_index, resolve_index
 from vkdispatch.selection.histograms.binning import convert, is_below
 from vkdispatch.selection.histograms.edges import host_type

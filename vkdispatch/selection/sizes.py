@@ -1,9 +1,9 @@
 """The argument `size` of functions whose result has a size that depends on the data."""
 
-from vkdispatch.arrays.calls import is_recorded
-from vkdispatch.arrays.numbers import parse_int
 from vkdispatch.base.errors import UsageError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import parse_int
+from vkdispatch.families.calls import is_recorded
 
 
 def parse_size(size: object, graph: CommandGraph | None, unknown: str) -> int | None:

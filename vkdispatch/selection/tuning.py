@@ -1,7 +1,6 @@
 """Numbers found by measurement, which the plans of selection depend on."""
 
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.tuning import H200_AND_LLVMPIPE, LLVMPIPE, Number, Table
+from vkdispatch.families.tuning import H200_AND_LLVMPIPE, LLVMPIPE, Number, Table, device_facts
 
 _POWER = "a power of two"
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base import dtype
+from vkdispatch.families.tuning import device_facts
 
 # The sums of more subgroups are added up in a loop. Small subgroups loop earlier, and CPU drivers always do:
 # SwiftShader compiles many conditions in a loop for minutes.

@@ -31,33 +31,27 @@ from vkdispatch.compiler.analyses.launch_values import find_shared_sizes, is_siz
 from vkdispatch.compiler.ir.statements import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Diagnostics
-from vkdispatch.execution_pipeline.kernel_facts import KernelFacts, register_facts
 from vkdispatch.execution_pipeline.optimization import Fusion
 from vkdispatch.execution_pipeline.optimization import Launch as RecordedLaunch
-from vkdispatch.shader.arguments.constants import add_constants, upload_constants
-from vkdispatch.shader.arguments.parameters import bind_values, read_constants, read_parameters, read_slots
-from vkdispatch.shader.arguments.slots import BufferSlot, ValueSlot
-from vkdispatch.shader.arguments.values import check_values
+from vkdispatch.execution_pipeline.timings import KernelFacts, register_facts
+from vkdispatch.shader.arguments import add_constants, check_values, upload_constants
+from vkdispatch.shader.building import BuiltKernel, Launch, fills_tiles, warn_of_gaps
 from vkdispatch.shader.dependencies import Guard
-from vkdispatch.shader.fusion.fusible import FusibleKernel, find_bound_resources
-from vkdispatch.shader.launch.fast_path import FastPath, TiledFastPath
-from vkdispatch.shader.launch.launcher import BuiltKernel, Launch
-from vkdispatch.shader.launch.requirements import fills_tiles, warn_of_gaps
-from vkdispatch.shader.launch.size import (
-    Extent,
-    LaunchSize,
-    is_incomplete,
-    parse_launch_size,
-    parse_local_size,
+from vkdispatch.shader.launching import FastPath, KernelState, TiledFastPath
+from vkdispatch.shader.program import NO_CHECKS, FusibleKernel, Program, TracedProgram, find_bound_resources
+from vkdispatch.shader.signature import (
+    BufferSlot,
+    ValueSlot,
+    bind_values,
+    read_constants,
+    read_parameters,
+    read_slots,
 )
-from vkdispatch.shader.launch.state import KernelState
-from vkdispatch.shader.launch.variants import Coarsening, choose_addressing, choose_variant
-from vkdispatch.shader.observation import NO_CHECKS
-from vkdispatch.shader.program import Program, TracedProgram
+from vkdispatch.shader.size import Extent, LaunchSize, is_incomplete, parse_launch_size, parse_local_size
+from vkdispatch.shader.variants import Coarsening, choose_addressing, choose_variant
 
 if TYPE_CHECKING:
-    from vkdispatch.shader.fusion.chains import FusedChain
-    from vkdispatch.shader.fusion.fused_kernel import FusedKernel
+    from vkdispatch.shader.fusion import FusedChain, FusedKernel
 
 _SIZE_OPTIONS = ("exec_size", "workgroups")
 # The default workgroup size: it suits GPUs and CPUs. Kernels whose results may depend on the workgroup size
@@ -486,7 +480,7 @@ class LaunchableKernel:
             state = self.enter(context)
             if state.is_searched:
                 return state
-            from vkdispatch.shader.launch.tuning import load_size
+            from vkdispatch.shader.launching import load_size
 
             best = load_size(context, self.program.description, extent)
             return self.restart(context, None if best is None else (best, 1, 1))
@@ -514,7 +508,7 @@ class _RecordedKernel(FusibleKernel):
     ) -> list[Fusion]:
         """Find chains among launches in a row; see `Fusible`."""
         # Imported on first use: most programs fuse nothing.
-        from vkdispatch.shader.fusion.chains import find_chains
+        from vkdispatch.shader.fusion import find_chains
 
         return [
             Fusion(chain.first, chain.count, _FusedLaunch(chain), chain.values)

@@ -25,13 +25,12 @@ from vkdispatch.codegen.trace.current import has_flag, is_tracing, precise_math
 from vkdispatch.compiler.ir import Register, ShaderFlags
 from vkdispatch.compiler.ir.location import fixed_place, located
 from vkdispatch.control_flow.replacement import prepare_function
-from vkdispatch.execution_pipeline.argument_bytes import BoundVariable
 from vkdispatch.execution_pipeline.command_graph import pause_recording
-from vkdispatch.shader.arguments.annotations import check_elements, format_annotation, is_value
-from vkdispatch.shader.arguments.parameters import describe
-from vkdispatch.shader.arguments.signature import describe_function, find_return_type, read_signature
+from vkdispatch.execution_pipeline.recordable import BoundVariable
+from vkdispatch.shader.arguments import check_elements, format_annotation, is_value
 from vkdispatch.shader.dependencies import Edition
-from vkdispatch.shader.pickling.references import Home, Referenced, find_home
+from vkdispatch.shader.pickling import Home, Referenced, find_home
+from vkdispatch.shader.signature import describe, describe_function, find_return_type, read_signature
 
 
 class _State(threading.local):
@@ -388,7 +387,7 @@ class MappedArray(HostProtocols, Listed):
                 "which is another one; omit context"
             )
         if _evaluation.function is None:
-            raise UsageError("importing vkdispatch.arrays.evaluation makes maps arrays; vd.map does so")
+            raise UsageError("importing vkdispatch.families.calls makes maps arrays; vd.map does so")
         return _evaluation.function(self)
 
     def __reduce__(self) -> tuple[Any, ...]:

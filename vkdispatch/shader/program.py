@@ -1,24 +1,308 @@
-"""The programs of kernels, which compile to variants."""
+"""The programs of kernels, which compile to variants; what prints, checks and guards adds to them."""
 
-from typing import Protocol
+import functools
+import os
+from collections.abc import Collection, Sequence
+from typing import Any, Protocol
 
-from vkdispatch.base.context import Context
-from vkdispatch.base.record import replace
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.buffers.kernel_errors import NOTES, Check, StandingTicket, journal_of
+from vkdispatch.base.command_list import ALL_QUEUES
+from vkdispatch.base.compilation import disk_cache
+from vkdispatch.base.context import Context, use_context
+from vkdispatch.base.dtype import uint32
+from vkdispatch.base.errors import ArgumentValueError, LoopLimitError, VkDispatchError
+from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription
-from vkdispatch.compiler.analyses.contents import depends_on_workgroups
-from vkdispatch.compiler.ir import Kernel
+from vkdispatch.codegen.description import GLSLBackend
+from vkdispatch.compiler.analyses.contents import ArgumentLayout, depends_on_workgroups
+from vkdispatch.compiler.ir import Declare, Expr, Kernel, Op, Register, Storage, Store, While
+from vkdispatch.compiler.ir.location import Loc, located
 from vkdispatch.compiler.ir.statements import PLAIN, Variant
 from vkdispatch.compiler.passes.bounds import keeps_workgroups
-from vkdispatch.compiler.passes.diagnostics import Checks
+from vkdispatch.compiler.passes.builders import binary, less, read, uint
+from vkdispatch.compiler.passes.diagnostics import Checks, parse_checks
+from vkdispatch.compiler.passes.instrument import Instrumented, instrument
+from vkdispatch.compiler.passes.loop_limits import LimitedLoops, count_rounds, limit_loops
 from vkdispatch.compiler.passes.widen import widen
-from vkdispatch.shader.arguments.slots import Slot, ValueSlot
-from vkdispatch.shader.launch.build import KernelSource, build_kernel
-from vkdispatch.shader.launch.features import without_float_atomics
-from vkdispatch.shader.launch.launcher import BuiltKernel
-from vkdispatch.shader.launch.size import Extent
-from vkdispatch.shader.launch.variants import UNCOARSENED, Coarsening, choose_coarsening
-from vkdispatch.shader.loop_guards import LoopGuard, guard_loops
-from vkdispatch.shader.observation import Observation, observe
+from vkdispatch.execution_pipeline.diagnostics import Diagnostics, Probe
+from vkdispatch.execution_pipeline.timings import KernelFacts, register_facts
+from vkdispatch.shader.arguments import CheckedCall
+from vkdispatch.shader.building import BuiltKernel, GuardValues, KernelSource, Launch, build_kernel
+from vkdispatch.shader.signature import BufferSlot, ImageSlot, Slot, ValueSlot, read_slots
+from vkdispatch.shader.size import Extent
+from vkdispatch.shader.variants import UNCOARSENED, Coarsening, choose_coarsening, without_float_atomics
+
+# ---- Kernels that print or are checked: the instrumented kernel that is launched instead -----------------
+
+
+_CHECK_VARIABLE = "VKDISPATCH_CHECK"
+NO_CHECKS = Checks()
+# The `check` option of kernels, unless it is None.
+CheckOption = bool | str | Collection[str]
+
+
+@record(eq=False, slots=False)
+class Observation:
+    """The instrumented form of a kernel, and the meaning of its reports.
+
+    Attributes
+    ----------
+    description
+        The instrumented kernel, which has one more buffer.
+    instrumented
+        The result of the instrumentation.
+    slots
+        The slots of the launcher: the kernel's arguments and constant arrays, launch number, and buffer.
+    source, kernel, checks
+        The original kernel, which of its programs is instrumented, and the checks.
+    """
+
+    description: ShaderDescription
+    instrumented: Instrumented
+    slots: tuple[Slot, ...]
+    source: ShaderDescription
+    kernel: Kernel
+    checks: Checks
+
+    def select(self, variant: Variant) -> "Observation":
+        """Return how a variant of the kernel is observed: a wide one reports indices in 64 bits."""
+        return self._widened if variant.wide else self
+
+    @functools.cached_property
+    def _widened(self) -> "Observation":
+        kernel = widen(self.kernel, bounded=not keeps_workgroups(self.kernel))
+        found = _observe_kernel(self.source, kernel, self.checks)
+        assert found is not None
+        return found
+
+    def run(self, who: str, kernel: BuiltKernel, diagnostics: Diagnostics, launch: Launch) -> bool:
+        """Launch a call, wait, and deliver its reports; or record it.
+
+        Returns
+        -------
+        False if the launcher refused the call; nothing happened then.
+
+        Raises
+        ------
+        CheckError
+            The launch violated a check.
+        ValueError
+            A buffer has less than one element.
+        """
+        call, graph = launch.call, launch.graph
+        probe = Probe(who, self.instrumented.sites, self._find_shapes(who, call))
+        target = diagnostics if graph is None else graph.diagnostics
+        resources = (*call.resources, target.buffer)
+        call = replace(call, slots=(*call.slots, 0, target.buffer), resources=resources)
+        launch = replace(launch, call=call)
+        if graph is None:
+            return diagnostics.observe(functools.partial(kernel.run, launch), (probe,))
+        return kernel.run(launch, (kernel.layout.offset_of(self.instrumented.launch), probe))
+
+    def _find_shapes(self, who: str, call: CheckedCall) -> dict[int, tuple[int, ...]]:
+        """Return the shape of each buffer of a call, by its position among the resources."""
+        shapes: dict[int, tuple[int, ...]] = {}
+        for slot, value in zip(self.slots[:-2], call.slots, strict=True):
+            if not isinstance(slot, BufferSlot):
+                continue
+            position = slot.binding - self.description.resource_binding_base
+            resource = self.description.kernel.resources[position]
+            assert isinstance(resource, Storage)
+            kind = resource.dtype
+            if value.mem_size < kind.item_size:
+                # Reads out of bounds return element 0, so there must be one.
+                raise ArgumentValueError(
+                    f"{who}: {slot.label}: the buffer has {value.mem_size} bytes, but one {kind.name} takes "
+                    f"{kind.item_size}"
+                )
+            shapes[position] = value.shape
+        return shapes
+
+
+def observe(description: ShaderDescription, checks: Checks) -> Observation | None:
+    """Return the instrumented form of a kernel, or None if it neither prints nor has anything to check."""
+    kernel = description.asserting if checks.asserts else None
+    return _observe_kernel(description, kernel or description.kernel, checks)
+
+
+def _observe_kernel(description: ShaderDescription, kernel: Kernel, checks: Checks) -> Observation | None:
+    instrumented = instrument(kernel, checks)
+    if instrumented is None:
+        return None
+    observed = replace(description, kernel=instrumented.kernel)
+    binding = instrumented.binding + observed.resource_binding_base
+    slots = (
+        *read_slots(observed),
+        ValueSlot("launch number", instrumented.launch, uint32),
+        BufferSlot("diagnostics", binding, None, reads=True, writes=True, item_size=uint32.item_size),
+    )
+    return Observation(observed, instrumented, slots, description, kernel, checks)
+
+
+def parse_check(check: object) -> Checks:
+    """Parse the `check` option of a kernel; None takes the environment variable VKDISPATCH_CHECK.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `parse_checks` does not accept it.
+    """
+    if check is not None:
+        return parse_checks(check)
+    text = os.environ.get(_CHECK_VARIABLE, "").strip()
+    return parse_checks(text, _CHECK_VARIABLE) if text else NO_CHECKS
+
+
+# ---- Kernels on devices whose driver ends loops after a number of rounds ---------------------------------
+#
+# The form that is compiled there.
+#
+# How many rounds a driver allows is measured, once for each device and driver (`find_loop_limit`).
+
+
+_STATE_KEY = "loops.limit"
+# No loop of the probe has more rounds: what goes on longer is taken not to end.
+_PROBED = 1 << 20
+
+
+@record(eq=False)
+class LoopGuard:
+    """A kernel whose loops report that the driver ended them, and what a launch passes for that.
+
+    Attributes
+    ----------
+    description
+        The kernel.
+    slots
+        The slots of the launcher that follow those of the kernel: the journal, and the ticket.
+    places
+        The Python lines of the loops.
+    """
+
+    description: ShaderDescription
+    slots: tuple[Slot, Slot]
+    places: tuple[Loc | None, ...]
+
+    def make_values(self, who: str, context: Context) -> GuardValues:
+        """Return what launches in a context pass for the slots."""
+        ticket = StandingTicket(context, _LoopCheck(who, self.places))
+        return GuardValues(journal_of(context), ticket)
+
+
+def guard_loops(description: ShaderDescription, context: Context) -> LoopGuard | None:
+    """Return the form of a kernel for the devices of a context; None if it is the kernel itself."""
+    kernel = description.kernel
+    if count_rounds(kernel.body) <= _SAFE_ROUNDS:
+        return None
+    limit = find_loop_limit(context)
+    limited = None if limit is None else limit_loops(kernel, limit, NOTES)
+    return None if limited is None else _make_guard(description, limited)
+
+
+def _make_guard(description: ShaderDescription, limited: LimitedLoops) -> LoopGuard:
+    guarded = replace(description, kernel=limited.kernel)
+    binding = limited.binding + guarded.resource_binding_base
+    slots = (
+        BufferSlot("journal", binding, None, reads=True, writes=True, item_size=uint32.item_size),
+        ValueSlot("ticket", limited.ticket, uint32),
+    )
+    return LoopGuard(guarded, slots, limited.places)
+
+
+class _LoopCheck(Check):
+    """The check that the driver ended no loop of a kernel."""
+
+    __slots__ = ("_places", "_who")
+
+    def __init__(self, who: str, places: tuple[Loc | None, ...]) -> None:
+        self._who, self._places = who, places
+
+    @property
+    def function(self) -> str:
+        return self._who
+
+    def error(self, place: int, words: Any, queue: int, call: str) -> VkDispatchError:
+        where = "" if words is None else " in invocation ({}, {}, {})".format(*map(int, words[0:5:2]))
+        message = (
+            f"{self._who}: a loop was ended by the driver{where}, which limits the rounds of all loops of an "
+            "invocation together; use more invocations with fewer rounds each"
+        )
+        return located(LoopLimitError, message, self._places[place - 1])
+
+
+# ---- the limit of a driver -----------------------------------------------------------------------
+
+# Any driver allows as many, so that for most kernels no limit need be known.
+_SAFE_ROUNDS = 1 << 12
+
+
+def find_loop_limit(context: Context) -> int | None:
+    """Return after how many rounds a device of a context ends loops; None if it does not.
+
+    It is measured by a kernel with a long loop, and kept on disk for the device and its driver.
+    """
+    if _STATE_KEY not in context.kept:
+        devices = (
+            f"{info.uuid.hex() if info.uuid else ''} {info.device_name} {info.driver_version}"
+            for info in context.device_infos
+        )
+        key = "\n".join((f"loop limit of {_PROBED} rounds 1", *devices))
+        stored = disk_cache.load("measured", key)
+        rounds = int(stored) if stored is not None and stored.isdigit() else 0
+        if not 0 < rounds <= _PROBED:
+            rounds = _measure_rounds(context)
+            disk_cache.store("measured", key, str(rounds).encode())
+        context.kept[_STATE_KEY] = None if rounds == _PROBED else rounds
+    limit: int | None = context.kept[_STATE_KEY]
+    return limit
+
+
+def _measure_rounds(context: Context) -> int:
+    """Return the fewest rounds that a loop has on a device of a context when it should have `_PROBED`."""
+    data = Storage(0, uint32, "data")
+    rounds, value = Register("rounds", uint32), Register("value", uint32)
+
+    def element(index: int) -> Expr:
+        return Expr(Op.ELEMENT, uint32, (uint(index),), data)
+
+    # What a loop without a limit would compute must not be known without it.
+    following = binary("^", binary("*", read(value), uint(1664525)), read(rounds))
+    body = (Store(read(value), following), Store(read(rounds), uint(1), "+"))
+    kernel = Kernel(
+        "probe_loops",
+        (),
+        (data,),
+        (),
+        (
+            Declare(rounds, uint(0)),
+            Declare(value, element(1)),
+            While(less(read(rounds), element(0)), body),
+            Store(element(1), read(value)),
+            Store(element(2), read(rounds)),
+        ),
+        None,
+    )
+    description = ShaderDescription(kernel, (), GLSLBackend())
+    slot = BufferSlot("data", 0, None, reads=True, writes=True, item_size=uint32.item_size)
+    source = KernelSource("probe_loops", description, (slot,), None)
+    with use_context(context):
+        built = build_kernel(source, context, (1, 1, 1), PLAIN, UNCOARSENED)
+        facts = KernelFacts(kernel.name, None, (1, 1, 1), kernel, built.layout, internal=True)
+        register_facts(built.plan, facts)
+        buffer: Buffer[Any] = Buffer(3, uint32)
+        buffer.write(_PROBED.to_bytes(4, "little") + bytes(8))
+        built.launcher.launch((buffer,), (1, 1, 1), True, ALL_QUEUES)
+        # what other work has found is not this one's to raise
+        counts = [
+            int(buffer._read(0, buffer.shape, queue, raise_findings=False)[2])
+            for queue in range(context.queue_count)
+        ]
+        buffer.destroy()
+    return min(counts)
+
+
+# ---- The programs of kernels, which compile to variants --------------------------------------------------
 
 
 class Program(Protocol):
@@ -130,3 +414,37 @@ class TracedProgram:
             observed=observation is not None,
         )
         return build_kernel(source, context, local_size, variant, coarsening)
+
+
+# ---- The properties of recorded kernels that fusing their launches needs ---------------------------------
+
+
+@record(eq=False)
+class FusibleKernel:
+    """A recorded kernel, with what fusing its launches needs.
+
+    Attributes
+    ----------
+    description
+        The kernel.
+    layout
+        The layout of the arguments of the recorded variant.
+    resources
+        Positions among the kernel's resources of the bound buffers and images, in order of the slots.
+    local_size
+        The workgroup size given by the user, or None.
+    most_buffers
+        The device's limit of storage buffers in a kernel.
+    """
+
+    description: ShaderDescription
+    layout: ArgumentLayout
+    resources: tuple[int, ...]
+    local_size: Extent | None
+    most_buffers: int
+
+
+def find_bound_resources(description: ShaderDescription, slots: Sequence[Slot]) -> tuple[int, ...]:
+    """Return the positions among a kernel's resources of the buffers and images in its slots."""
+    base = description.resource_binding_base
+    return tuple(slot.binding - base for slot in slots if isinstance(slot, (BufferSlot, ImageSlot)))

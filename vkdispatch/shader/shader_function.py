@@ -29,17 +29,14 @@ from vkdispatch.codegen.arguments import ConstantArray
 from vkdispatch.codegen.trace.current import is_tracing
 from vkdispatch.compiler.ir.statements import PLAIN, Variant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
-from vkdispatch.shader.arguments.parameters import bind_values, read_constants, read_parameters
-from vkdispatch.shader.arguments.values import check_values
+from vkdispatch.shader.arguments import check_values
+from vkdispatch.shader.building import BuiltKernel, check_local_size
 from vkdispatch.shader.dependencies import Dependencies, Guard, Snapshot, Versions, follows, warn_unnoticed
-from vkdispatch.shader.launch.launcher import BuiltKernel
-from vkdispatch.shader.launch.requirements import check_local_size
-from vkdispatch.shader.launch.size import Extent
 from vkdispatch.shader.launchable import LaunchableKernel, describe_kernel
-from vkdispatch.shader.observation import parse_check
-from vkdispatch.shader.pickling.errors import UnpicklableError
-from vkdispatch.shader.pickling.references import Home, Referenced
-from vkdispatch.shader.program import Program, TracedProgram
+from vkdispatch.shader.pickling import Home, Referenced, UnpicklableError
+from vkdispatch.shader.program import Program, TracedProgram, parse_check
+from vkdispatch.shader.signature import bind_values, read_constants, read_parameters
+from vkdispatch.shader.size import Extent
 
 if TYPE_CHECKING:
     from vkdispatch.shader.calling import Call, Function
@@ -182,7 +179,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
 
     def _get_state(self) -> tuple[Any, ...]:
         # Imported on first use: few programs pickle kernels by value.
-        from vkdispatch.shader.pickling.payload import list_operands_first
+        from vkdispatch.shader.pickling import list_operands_first
 
         self._follow()
         description = self.shader_description
@@ -344,7 +341,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
             There is no room for the copies.
         """
         # Imported on first use, as the interpreter is.
-        from vkdispatch.shader.launch.tuning import find_fastest_size, store_size
+        from vkdispatch.shader.launching import find_fastest_size, store_size
 
         kernel = self._follow()
         kernel.require_free_groups()

@@ -5,19 +5,17 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays.axes import parse_axis, split_shape
-from vkdispatch.arrays.calls import is_recorded
-from vkdispatch.arrays.dtypes import parse_dtype
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.results import parse_pair
-from vkdispatch.arrays.segment_starts import note_bad_starts
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.shader.arguments.parameters import describe
+from vkdispatch.families.arguments import parse_axis, parse_dtype, split_shape
+from vkdispatch.families.calls import is_recorded
+from vkdispatch.families.kernels import note_bad_starts
+from vkdispatch.families.operands import ArrayLike, Operand, parse_operand, parse_pair
+from vkdispatch.shader.signature import describe
 from vkdispatch.sorting.keys import Order, is_sortable
 from vkdispatch.sorting.rearranging import Along
 

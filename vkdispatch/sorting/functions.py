@@ -3,16 +3,24 @@
 from collections.abc import Sequence
 from typing import Any, overload
 
-from vkdispatch.arrays.aliasing import check_overlap, share_memory
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, ResultMap, parse_output
-from vkdispatch.arrays.results import prepare_output, prepare_result
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.calls import array_function
+from vkdispatch.families.operands import (
+    ArrayLike,
+    Operand,
+    Output,
+    ResultMap,
+    check_overlap,
+    parse_operand,
+    parse_output,
+    prepare_output,
+    prepare_result,
+    share_memory,
+)
 from vkdispatch.sorting.arguments import (
     Segments,
     SortKeys,

@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.values.words import split_words, word_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType, component_type, is_complex, is_scalar
 from vkdispatch.base.record import record
+from vkdispatch.families.values import split_words, word_type
 
 _FLOATS = (dtype.float16, dtype.bfloat16, dtype.float32, dtype.float64)
 _SIGNED = (dtype.int8, dtype.int16, dtype.int32, dtype.int64)

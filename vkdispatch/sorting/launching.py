@@ -3,13 +3,13 @@
 from collections.abc import Iterator
 from typing import Any
 
-from vkdispatch.arrays.aliasing import share_memory
-from vkdispatch.arrays.facts import DeviceFacts, device_facts
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.operands import share_memory
+from vkdispatch.families.tuning import DeviceFacts, device_facts
 from vkdispatch.shader.copying import copyto
 from vkdispatch.sorting.cpu.merge import MergeForm, make_merge_kernel
 from vkdispatch.sorting.cpu.runs import make_count_runs_kernel, make_move_runs_kernel, make_sum_runs_kernel

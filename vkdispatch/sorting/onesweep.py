@@ -28,12 +28,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.annotations import buffer, constant
-from vkdispatch.arrays.values.words import join_words, split_words, word_count
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import join_words, split_words, word_count
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order
 from vkdispatch.sorting.outputs import widen

@@ -3,10 +3,10 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.values.annotations import buffer
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer
 
 
 @record

@@ -13,12 +13,12 @@ few rows, longer rows             three launches for each digit, with an invocat
 
 from enum import Enum
 
-from vkdispatch.arrays.facts import DeviceFacts
-from vkdispatch.arrays.values.words import word_count
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
-from vkdispatch.shader.observation import parse_check
+from vkdispatch.families.tuning import DeviceFacts
+from vkdispatch.families.values import word_count
+from vkdispatch.shader.program import parse_check
 from vkdispatch.sorting.tile import TileForm
 from vkdispatch.sorting.tuning import tuning
 

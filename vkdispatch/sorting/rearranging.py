@@ -10,17 +10,16 @@ Elements that no map changes are copied as unsigned integers, so all of their bi
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.operand import Operand, plain_source
-from vkdispatch.arrays.maps.output import Output, Sink, parse_output
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import Operand, Output, Sink, parse_output, plain_source
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import memoize
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import raw_type
 from vkdispatch.sorting.launching import Rows, position_type

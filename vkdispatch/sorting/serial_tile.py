@@ -15,8 +15,8 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.values.words import join_words, split_words
 from vkdispatch.base import dtype
+from vkdispatch.families.values import join_words, split_words
 from vkdispatch.sorting.tile import TileForm
 
 # Returns the digit of the key at a place.

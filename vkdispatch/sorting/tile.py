@@ -21,9 +21,9 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.values.words import join_words, split_words
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
+from vkdispatch.families.values import join_words, split_words
 
 _ALL = 0xFFFFFFFF
 # Keys that subgroups vote on before they read the tables.

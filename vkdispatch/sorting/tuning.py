@@ -1,6 +1,6 @@
 """Numbers found by measurement, which the plans of sorts depend on. None changes a result."""
 
-from vkdispatch.arrays.tuning import H200_AND_LLVMPIPE, LLVMPIPE, Number, Table
+from vkdispatch.families.tuning import H200_AND_LLVMPIPE, LLVMPIPE, Number, Table
 
 _POWER = "a power of two"
 

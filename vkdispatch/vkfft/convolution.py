@@ -4,11 +4,11 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from vkdispatch.arrays.aliasing import check_apart, is_same_memory
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import is_scalar
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.operands import check_apart, is_same_memory
 from vkdispatch.vkfft.elementwise import CONJUGATE_KERNEL, check_complex, check_same_dtype, move
 from vkdispatch.vkfft.layout import parse_shape, require_buffer
 from vkdispatch.vkfft.plan import VkFFTPlan

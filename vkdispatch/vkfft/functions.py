@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import parse_axes
 from vkdispatch.vkfft.layout import parse_shape, require_buffer
 from vkdispatch.vkfft.plan import VkFFTPlan
 

@@ -5,14 +5,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from vkdispatch.arrays.aliasing import check_apart, check_same_or_apart, is_same_memory
-from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import get_context, wrong_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
+from vkdispatch.families.arguments import parse_axes
+from vkdispatch.families.operands import check_apart, check_same_or_apart, is_same_memory
 from vkdispatch.shader.copying import copyto
 from vkdispatch.vkfft.cache import find_program
 from vkdispatch.vkfft.elementwise import (

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import field, record
-from vkdispatch.base.spirv import module as op
+from vkdispatch.base.spirv import opcodes as op
 from vkdispatch.base.spirv.module import (
     GL_COMPUTE,
     LAST_KNOWN,
@@ -13,9 +13,9 @@ from vkdispatch.base.spirv.module import (
     has_result,
     has_type,
     identifiers,
-    parse_ranges,
     text,
 )
+from vkdispatch.base.spirv.opcodes import parse_ranges
 
 # ---- Blocks of a SPIR-V function -------------------------------------------------------------------------
 #

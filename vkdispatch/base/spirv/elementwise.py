@@ -3,8 +3,9 @@
 from collections.abc import Iterator, Sequence
 
 from vkdispatch.base.record import field, record
-from vkdispatch.base.spirv import module as op
-from vkdispatch.base.spirv.module import Capability, Instruction, Module, has_type, parse_ranges, text
+from vkdispatch.base.spirv import opcodes as op
+from vkdispatch.base.spirv.module import Instruction, Module, has_type, text
+from vkdispatch.base.spirv.opcodes import Capability, parse_ranges
 from vkdispatch.base.spirv.reflection import reflect
 
 # ---- Tables over the instructions of a SPIR-V module, for the proof that it works element by element -----

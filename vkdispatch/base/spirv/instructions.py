@@ -1,7 +1,8 @@
 """Checks of SPIR-V instructions that calculate, read images, or share between invocations."""
 
-from vkdispatch.base.spirv import module as op
-from vkdispatch.base.spirv.module import Instruction, parse_ranges
+from vkdispatch.base.spirv import opcodes as op
+from vkdispatch.base.spirv.module import Instruction
+from vkdispatch.base.spirv.opcodes import parse_ranges
 from vkdispatch.base.spirv.values import GLSL_NUMBERS, GLSL_OTHERS, RULES, Values
 
 # ---- Checks of the types that SPIR-V instructions calculate with -----------------------------------------

@@ -7,52 +7,8 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
-
-# ---- Numbers of SPIR-V's instructions ("SPIR-V Specification", section 3.49), by name and in groups ------
-
-
-def parse_ranges(ranges: str) -> frozenset[int]:
-    """Return the numbers in a text such as "1 3-5"."""
-    ends = [[int(number) for number in part.split("-")] for part in ranges.split()]
-    return frozenset(number for end in ends for number in range(end[0], end[-1] + 1))
-
-
-NOP, UNDEF, NAME, MEMBER_NAME, LINE, NO_LINE = 0, 1, 5, 6, 8, 317
-EXTENDED_INSTRUCTIONS, EXTENDED_INSTRUCTION = 11, 12  # OpExtInstImport, OpExtInst
-MEMORY_MODEL, ENTRY_POINT, EXECUTION_MODE, CAPABILITY, EXECUTION_MODE_ID = 14, 15, 16, 17, 331
-TYPE_VOID, TYPE_BOOL, TYPE_INT, TYPE_FLOAT, TYPE_VECTOR, TYPE_MATRIX = 19, 20, 21, 22, 23, 24
-TYPE_IMAGE, TYPE_SAMPLER, TYPE_SAMPLED_IMAGE, TYPE_ARRAY, TYPE_RUNTIME_ARRAY, TYPE_STRUCT = range(25, 31)
-TYPE_POINTER, TYPE_FUNCTION, TYPE_PIPE, TYPE_FORWARD_POINTER = 32, 33, 38, 39
-CONSTANT_TRUE, CONSTANT_FALSE, CONSTANT, CONSTANT_COMPOSITE = 41, 42, 43, 44
-SPEC_CONSTANT_TRUE, SPEC_CONSTANT_FALSE, SPEC_CONSTANT, SPEC_CONSTANT_COMPOSITE, SPEC_CONSTANT_OP = range(
-    48, 53
-)
-FUNCTION, FUNCTION_PARAMETER, FUNCTION_END, FUNCTION_CALL, VARIABLE = 54, 55, 56, 57, 59
-DECORATE, MEMBER_DECORATE = 71, 72
-DECORATION_GROUPS = (73, 74, 75)  # OpDecorationGroup, OpGroupDecorate, OpGroupMemberDecorate
-
-LOAD, STORE, ACCESS_CHAIN, IN_BOUNDS_ACCESS_CHAIN, ARRAY_LENGTH = 61, 62, 65, 66, 68
-VECTOR_EXTRACT_DYNAMIC, VECTOR_INSERT_DYNAMIC, VECTOR_SHUFFLE = 77, 78, 79
-COMPOSITE_CONSTRUCT, COMPOSITE_EXTRACT, COMPOSITE_INSERT, COPY_OBJECT, TRANSPOSE = 80, 81, 82, 83, 84
-SAMPLED_IMAGE, SAMPLE_EXPLICIT_LOD, SAMPLE_DREF_EXPLICIT_LOD = 86, 88, 90
-IMAGE_FETCH, IMAGE_GATHER, IMAGE_DREF_GATHER, IMAGE_READ, IMAGE = 95, 96, 97, 98, 100
-IMAGE_SIZE_OF_LEVEL, IMAGE_SIZE, IMAGE_LEVELS, IMAGE_SAMPLES = 103, 104, 106, 107
-BITCAST, COPY_LOGICAL = 124, 400
-MATRIX_TIMES_SCALAR, VECTOR_TIMES_MATRIX, MATRIX_TIMES_VECTOR, MATRIX_TIMES_MATRIX, OUTER_PRODUCT = range(
-    143, 148
-)
-SELECT, CONTROL_BARRIER = 169, 224
-INTEGER_ADD, INTEGER_MULTIPLY, UNSIGNED_LESS = 128, 132, 176
-MEMORY_BARRIER, ATOMIC_STORE = 225, 228
-PHI, LOOP_MERGE, SELECTION_MERGE, LABEL = 245, 246, 247, 248
-BRANCH, BRANCH_CONDITIONAL, SWITCH, RETURN, RETURN_VALUE, UNREACHABLE = 249, 250, 251, 253, 254, 255
-
-CONVERSIONS = frozenset(range(109, 117))  # OpConvertFToU to OpQuantizeToF16
-ARITHMETIC = frozenset(range(126, 153))  # OpSNegate to OpSMulExtended
-TESTS = frozenset(range(154, 158))  # OpAny, OpAll, OpIsNan, OpIsInf
-LOGIC_AND_COMPARISONS = frozenset(range(164, 192))  # OpLogicalEqual to OpFUnordGreaterThanEqual
-BIT_OPERATIONS = frozenset(range(194, 206))  # OpShiftRightLogical to OpBitCount
-
+from vkdispatch.base.spirv import opcodes as op
+from vkdispatch.base.spirv.opcodes import NEWEST_OF_1_2, parse_ranges
 
 # ---- Numbers of SPIR-V's capabilities ("SPIR-V Specification" --------------------------------------------
 #
@@ -109,7 +65,6 @@ class Capability(IntEnum):
 MAGIC = 0x07230203
 _HEADER_WORDS = 5
 NEWEST = (1, 6)  # of Vulkan 1.3, which contexts ask for; `check_features` compares devices with it
-NEWEST_OF_1_2 = (1, 5)
 _MAX_BOUND = 1 << 22
 _VALIDATOR_SECONDS = 60
 
@@ -118,20 +73,20 @@ _TYPES = parse_ranges("19-38")
 # Of extensions: cooperative matrices, and the layouts and views of tensors that they are parts of.
 _COOPERATIVE_MATRIX, _TENSOR_LAYOUT, _TENSOR_VIEW = 4456, 5370, 5371
 _TYPES_OF_EXTENSIONS = frozenset((_COOPERATIVE_MATRIX, _TENSOR_LAYOUT, _TENSOR_VIEW))
-_RESULT_ONLY = _TYPES | {7, 11, 73, LABEL}
+_RESULT_ONLY = _TYPES | {7, 11, 73, op.LABEL}
 _NO_RESULT = parse_ranges(
     "0 2-6 8 10 14-17 39 56 62-64 71 72 74 75 99 218-225 228 246 247 249-257 317 319 330-332"
 )
 # Types: where the types that they are made of begin among the operands, and how many they are (None: all).
 _MADE_OF_TYPES: dict[int, tuple[int, int | None]] = {
-    **dict.fromkeys((TYPE_VOID, TYPE_BOOL, TYPE_SAMPLER), (1, 0)),
-    TYPE_INT: (3, 0),
-    TYPE_FLOAT: (2, 0),
-    **dict.fromkeys((TYPE_VECTOR, TYPE_MATRIX, TYPE_ARRAY), (1, 1)),
-    **dict.fromkeys((TYPE_RUNTIME_ARRAY, TYPE_IMAGE, TYPE_SAMPLED_IMAGE), (1, 1)),
-    **dict.fromkeys((TYPE_STRUCT, TYPE_FUNCTION), (1, None)),
+    **dict.fromkeys((op.TYPE_VOID, op.TYPE_BOOL, op.TYPE_SAMPLER), (1, 0)),
+    op.TYPE_INT: (3, 0),
+    op.TYPE_FLOAT: (2, 0),
+    **dict.fromkeys((op.TYPE_VECTOR, op.TYPE_MATRIX, op.TYPE_ARRAY), (1, 1)),
+    **dict.fromkeys((op.TYPE_RUNTIME_ARRAY, op.TYPE_IMAGE, op.TYPE_SAMPLED_IMAGE), (1, 1)),
+    **dict.fromkeys((op.TYPE_STRUCT, op.TYPE_FUNCTION), (1, None)),
     31: (1, 0),
-    TYPE_POINTER: (3, 0),
+    op.TYPE_POINTER: (3, 0),
     _COOPERATIVE_MATRIX: (1, 1),
     **dict.fromkeys((_TENSOR_LAYOUT, _TENSOR_VIEW), (1, 0)),
 }
@@ -145,13 +100,13 @@ _ABOUT_IDENTIFIERS = parse_ranges("5 6 16 71 72 74 75 331 332")
 _ALL_IDENTIFIERS = parse_ranges(
     "44 51 57 65-67 70 77 78 80 83 84 109-124 126-152 154-191 194-205 207-215 224 225 227-242 245 249 254"
 )
-_LEADING_IDENTIFIERS = {61: 1, 62: 2, 79: 2, 81: 1, 82: 2, 246: 2, 247: 1, 250: 3, 251: 2, TYPE_VECTOR: 1}
+_LEADING_IDENTIFIERS = {61: 1, 62: 2, 79: 2, 81: 1, 82: 2, 246: 2, 247: 1, 250: 3, 251: 2, op.TYPE_VECTOR: 1}
 _LEADING_IDENTIFIERS |= {
-    TYPE_MATRIX: 1,
-    TYPE_ARRAY: 2,
-    TYPE_RUNTIME_ARRAY: 1,
-    TYPE_IMAGE: 1,
-    TYPE_SAMPLED_IMAGE: 1,
+    op.TYPE_MATRIX: 1,
+    op.TYPE_ARRAY: 2,
+    op.TYPE_RUNTIME_ARRAY: 1,
+    op.TYPE_IMAGE: 1,
+    op.TYPE_SAMPLED_IMAGE: 1,
 }
 
 
@@ -276,15 +231,15 @@ def _check_structure(module: Module, bound: int, argument: str) -> None:
     for instruction in module.instructions:
         opcode = instruction.opcode
         _check_identifiers(instruction, defined, types, refuse)
-        if opcode == FUNCTION:
+        if opcode == op.FUNCTION:
             if in_function:
                 raise refuse(instruction, "starts a function inside another")
             in_function, blocks = True, 0
-        elif opcode == FUNCTION_END:
+        elif opcode == op.FUNCTION_END:
             if not in_function or in_block or not blocks:
                 raise refuse(instruction, "ends a function that has no whole body")
             in_function = False
-        elif opcode == LABEL:
+        elif opcode == op.LABEL:
             if not in_function or in_block:
                 raise refuse(instruction, "starts a block where none can be")
             in_block, blocks = True, blocks + 1
@@ -293,15 +248,15 @@ def _check_structure(module: Module, bound: int, argument: str) -> None:
                 raise refuse(instruction, "ends a block that did not start")
             in_block = False
         elif in_function and not in_block:
-            if opcode not in (FUNCTION_PARAMETER, LINE, NO_LINE, NOP) or (
-                blocks and opcode == FUNCTION_PARAMETER
+            if opcode not in (op.FUNCTION_PARAMETER, op.LINE, op.NO_LINE, op.NOP) or (
+                blocks and opcode == op.FUNCTION_PARAMETER
             ):
                 raise refuse(instruction, "lies outside the blocks of its function")
         elif not in_function and opcode <= LAST_KNOWN and opcode not in _MODULE_LEVEL:
             raise refuse(instruction, "lies outside of a function")
     if in_function:
         raise ArgumentValueError(f"{argument}: malformed SPIR-V: the last function has no end")
-    if sum(1 for _ in module.of(MEMORY_MODEL)) != 1:
+    if sum(1 for _ in module.of(op.MEMORY_MODEL)) != 1:
         raise ArgumentValueError(f"{argument}: malformed SPIR-V: it needs exactly one memory model")
 
 
@@ -337,7 +292,7 @@ def _check_types(module: Module, types: set[int], refuse: _Refuse, argument: str
     """Refuse types that are made of what comes later, or of no types."""
     earlier: set[int] = set()
     forward = {
-        instruction.operands[0] for instruction in module.of(TYPE_FORWARD_POINTER) if instruction.operands
+        instruction.operands[0] for instruction in module.of(op.TYPE_FORWARD_POINTER) if instruction.operands
     }
     for instruction in module.of(*_MADE_OF_TYPES):
         operands = instruction.operands
@@ -370,7 +325,7 @@ def _check_identifiers(instruction: Instruction, defined: set[int], types: set[i
         if len(rest) < count:
             raise refuse(instruction, "is too short")
         rest = rest[:count]
-    elif opcode == TYPE_POINTER:
+    elif opcode == op.TYPE_POINTER:
         # What it points at may come later.
         rest = rest[1:]
     elif opcode not in _ALL_IDENTIFIERS:
@@ -550,15 +505,15 @@ def find_misplaced(module: Module) -> Instruction | None:
     part, inside = 0, False
     for instruction in module.instructions:
         opcode = instruction.opcode
-        if opcode == FUNCTION:
+        if opcode == op.FUNCTION:
             inside = True
-        elif opcode == FUNCTION_END:
+        elif opcode == op.FUNCTION_END:
             part, inside = len(_PARTS), False
         elif opcode in _ANYWHERE or opcode > LAST_KNOWN:
             continue
         elif opcode in _PART_OF:
             if inside:
-                if opcode != VARIABLE:
+                if opcode != op.VARIABLE:
                     return instruction
             elif _PART_OF[opcode] < part:
                 return instruction

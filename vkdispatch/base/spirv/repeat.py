@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from vkdispatch.base.record import record
-from vkdispatch.base.spirv import module as op
+from vkdispatch.base.spirv import opcodes as op
 from vkdispatch.base.spirv.elementwise import prove_elementwise
 from vkdispatch.base.spirv.module import Instruction, Module, read_module
 from vkdispatch.base.spirv.type_checks import check_types

@@ -7,17 +7,11 @@ indices into structures, calls and returns, targets of branches. `spirv-val` che
 from collections.abc import Callable, Iterator
 
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.spirv import module as op
+from vkdispatch.base.spirv import opcodes as op
 from vkdispatch.base.spirv.declarations import check_declarations, check_flow
 from vkdispatch.base.spirv.instructions import ArithmeticChecks, ImageChecks, SharingChecks
-from vkdispatch.base.spirv.module import (
-    Instruction,
-    Module,
-    find_misplaced,
-    has_type,
-    parse_ranges,
-    wrong_form,
-)
+from vkdispatch.base.spirv.module import Instruction, Module, find_misplaced, has_type, wrong_form
+from vkdispatch.base.spirv.opcodes import parse_ranges
 
 _ACCESS_CHAINS = (op.ACCESS_CHAIN, op.IN_BOUNDS_ACCESS_CHAIN)
 _LABELS = {

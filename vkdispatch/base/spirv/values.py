@@ -3,8 +3,9 @@
 from collections.abc import Callable, Sequence
 
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.base.spirv import module as op
-from vkdispatch.base.spirv.module import LAST_KNOWN, Instruction, Module, has_type, parse_ranges, text
+from vkdispatch.base.spirv import opcodes as op
+from vkdispatch.base.spirv.module import LAST_KNOWN, Instruction, Module, has_type, text
+from vkdispatch.base.spirv.opcodes import parse_ranges
 
 # ---- The types that instructions of SPIR-V take and give, and those of the functions of GLSL.std.450 -----
 

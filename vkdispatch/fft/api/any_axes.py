@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.calls import define_variant
-from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.calls import define_variant
+from vkdispatch.families.tuning import memoize
 from vkdispatch.fft.arguments.buffers import require_rfft_buffer
 from vkdispatch.fft.arguments.norms import Norm, reverse_norm
 from vkdispatch.fft.arguments.options import Options

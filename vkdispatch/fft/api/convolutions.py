@@ -4,11 +4,11 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
-from vkdispatch.arrays.calls import array_function
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.calls import array_function
 from vkdispatch.fft.arguments.options import Options
 from vkdispatch.fft.arguments.shapes import SignalRange
 from vkdispatch.fft.convolve.calls import (

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.calls import define_variant
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.calls import define_variant
 from vkdispatch.fft.arguments.norms import Norm
 from vkdispatch.fft.cosine.maps import Family
 from vkdispatch.fft.cosine.transforms import CosineOptions, cosine_transform

@@ -6,21 +6,20 @@ from typing import Any, overload
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.aliasing import check_same_or_apart, is_same_memory
-from vkdispatch.arrays.axes import parse_axes
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.numbers import is_number, parse_int
 from vkdispatch.base.buffer import Array, Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OverlapError
 from vkdispatch.base.sharing.dlpack import has_dlpack
 from vkdispatch.codegen.abbreviations import Buff, Const, u32
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import is_number, parse_axes, parse_int
+from vkdispatch.families.operands import check_same_or_apart, is_same_memory
+from vkdispatch.families.tuning import memoize
 from vkdispatch.fft.arguments.buffers import check_like
-from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.signature import describe
 
 __all__ = ["fftfreq", "fftshift", "ifftshift", "rfftfreq"]
 

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.numbers import parse_int
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.families.arguments import parse_int
 from vkdispatch.fft.arguments.buffers import parse_map
 from vkdispatch.fft.arguments.options import Options
 from vkdispatch.fft.arguments.shapes import SignalRange, parse_axis, parse_shape

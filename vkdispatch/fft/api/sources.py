@@ -11,9 +11,9 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Concatenate, ParamSpec
 
-from vkdispatch.arrays.calls import bind_variant
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen import ShaderSource
+from vkdispatch.families.calls import bind_variant
 from vkdispatch.fft.api.shaders import make_convolution_shader, make_fft_shader, make_transpose_shader
 from vkdispatch.fft.arguments.buffers import parse_map
 from vkdispatch.fft.arguments.shapes import SignalRange, parse_shape

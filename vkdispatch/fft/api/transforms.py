@@ -3,10 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Concatenate, ParamSpec
 
-from vkdispatch.arrays.calls import array_function, bind_variant, define_variant
 from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.calls import array_function, bind_variant, define_variant
 from vkdispatch.fft.arguments.buffers import takes_options
 from vkdispatch.fft.arguments.norms import Norm
 from vkdispatch.fft.arguments.options import Options

@@ -5,8 +5,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays import axes
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.families import arguments as axes
 
 
 def parse_shape(shape: Any, what: str = "buffer_shape") -> tuple[int, ...]:

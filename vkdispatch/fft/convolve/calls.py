@@ -4,13 +4,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.aliasing import check_apart
-from vkdispatch.arrays.numbers import parse_int
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import is_complex
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
+from vkdispatch.families.arguments import parse_int
+from vkdispatch.families.operands import check_apart
 from vkdispatch.fft.arguments.buffers import (
     argument_count,
     launch_kernel,

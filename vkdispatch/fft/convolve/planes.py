@@ -4,11 +4,11 @@ import functools
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
 from vkdispatch.compiler.ir.location import fixed_place
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.many.planes import PlaneSteps
 from vkdispatch.fft.plan.indices import hold
 from vkdispatch.fft.plan.memory import SharedLayout, count_allocated, plan_layout

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Sequence
 
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.record import record, replace
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.arguments.shapes import parse_axis, parse_shape
 from vkdispatch.fft.arguments.types import ensure_supported_complex_precision
 from vkdispatch.fft.line.resources import transposed_size

@@ -4,14 +4,13 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.aliasing import check_same_or_apart, is_same_memory
-from vkdispatch.arrays.axes import parse_axes
-from vkdispatch.arrays.numbers import parse_int
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import float16, float32, float64
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import parse_axes, parse_int
+from vkdispatch.families.operands import check_same_or_apart, is_same_memory
 from vkdispatch.fft.arguments.buffers import check_like, require_buffer
 from vkdispatch.fft.arguments.norms import Norm, factor, parse_norm
 from vkdispatch.fft.arguments.options import Options

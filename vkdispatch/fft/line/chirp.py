@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import DType
+from vkdispatch.families.tuning import memoize
 from vkdispatch.fft.plan.lengths import find_primitive_root
 from vkdispatch.fft.trace.roots import host_type
 

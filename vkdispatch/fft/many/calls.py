@@ -4,12 +4,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.arrays.axes import parse_axes
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record, replace
+from vkdispatch.families.arguments import parse_axes
 from vkdispatch.fft.arguments.buffers import (
     argument_count,
     launch_kernel,

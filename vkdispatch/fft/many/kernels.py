@@ -4,8 +4,8 @@ import functools
 import math
 from typing import Any
 
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.compiler.ir.location import fixed_place
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.line.context import fft_context, trace_for_maps
 from vkdispatch.fft.line.real import make_real_kernel
 from vkdispatch.fft.line.staged import make_staged_kernel

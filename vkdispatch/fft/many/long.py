@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.line.chirp import chirp_spectrum, chirp_table, conjugate_if
 from vkdispatch.fft.line.convolved import LineBuffers, trace_bluestein, trace_rader
 from vkdispatch.fft.line.pairs import make_pair_kernel

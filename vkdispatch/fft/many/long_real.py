@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType, complex32
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.line.real import combine, spectrum_pair
 from vkdispatch.fft.many.passes import Lines, make_passes
 from vkdispatch.fft.many.program import Program, Step

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType, uint32
 from vkdispatch.base.record import record
 from vkdispatch.codegen.abbreviations import Const
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.many.columns import make_column_kernel
 from vkdispatch.fft.many.program import Step
 from vkdispatch.fft.plan.columns import plan_columns

@@ -2,9 +2,9 @@
 
 import functools
 
-from vkdispatch.arrays.facts import DeviceFacts, device_facts
 from vkdispatch.base.dtype import DType, complex64, dvec2, dvec4
 from vkdispatch.base.record import record
+from vkdispatch.families.tuning import DeviceFacts, device_facts
 from vkdispatch.fft.plan.lengths import LARGEST_PRIME, find_prime_factors
 from vkdispatch.fft.plan.tuning import tuning
 

@@ -2,10 +2,10 @@
 
 import math
 
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.record import replace
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.plan.lengths import LARGEST_PRIME, choose_padded_length, is_rader_length
 from vkdispatch.fft.plan.passes import Pass, PassChoices, plan_pass
 from vkdispatch.fft.plan.stages import Split

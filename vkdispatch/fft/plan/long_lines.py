@@ -2,8 +2,8 @@
 
 import math
 
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.plan.lengths import LARGEST_PRIME, find_prime_factors
 from vkdispatch.fft.plan.tuning import tuning
 

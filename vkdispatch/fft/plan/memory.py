@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.plan.stages import Split
 from vkdispatch.fft.plan.tuning import tuning
 

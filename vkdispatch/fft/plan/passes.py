@@ -1,9 +1,9 @@
 """Plans of kernels that transform lines in one pass."""
 
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record, replace
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.plan.grids import LineGrid, make_grid
 from vkdispatch.fft.plan.memory import SharedLayout, plan_layout
 from vkdispatch.fft.plan.stages import Split, choose_split, fewest_stages

@@ -3,10 +3,10 @@
 import functools
 from collections.abc import Sequence
 
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.plan.memory import SharedLayout, count_allocated, plan_layout
 from vkdispatch.fft.plan.passes import choose_registers
 from vkdispatch.fft.plan.stages import Split, list_splits

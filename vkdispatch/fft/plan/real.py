@@ -1,9 +1,9 @@
 """Plans of real transforms by complex ones of half the length."""
 
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64, complex128
 from vkdispatch.base.record import record
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.plan.memory import SharedLayout
 from vkdispatch.fft.plan.passes import Pass, PassChoices, plan_pass
 from vkdispatch.fft.plan.tuning import tuning

@@ -3,10 +3,10 @@
 import math
 from typing import Any
 
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.fft.plan.tuning import tuning
 from vkdispatch.shader.map import MappingFunction
 

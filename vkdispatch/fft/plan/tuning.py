@@ -8,7 +8,7 @@ candidates, so plans are cached in the process for all devices.
 
 import sys
 
-from vkdispatch.arrays.tuning import LLVMPIPE, Number, Table
+from vkdispatch.families.tuning import LLVMPIPE, Number, Table
 
 ByLength = tuple[tuple[int, int], ...]
 _ANY = sys.maxsize

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import DType, complex64, complex128, to_numpy_dtype
+from vkdispatch.families.tuning import device_facts, memoize
 from vkdispatch.fft.plan.indices import add, hold
 from vkdispatch.fft.plan.lengths import find_first_factor
 from vkdispatch.fft.plan.stages import Split

@@ -7,8 +7,8 @@ element of 64 bits rather than two of 32.
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.dtype import DType, complex64, uint64
+from vkdispatch.families.tuning import device_facts
 
 
 def cast(value: Any, kind: DType) -> Any:

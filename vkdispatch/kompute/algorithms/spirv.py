@@ -10,8 +10,9 @@ import numpy as np
 from vkdispatch.base.compute_plan import ComputePlan, check_features, check_workgroup
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import DeviceLostError, OutOfDeviceMemoryError, VkDispatchError
+from vkdispatch.base.spirv.interface import Interface, Resource, Type
 from vkdispatch.base.spirv.module import Module, read_module, validate
-from vkdispatch.base.spirv.reflection import Interface, Resource, Type, reflect
+from vkdispatch.base.spirv.reflection import reflect
 from vkdispatch.base.spirv.repeat import MOST, repeat_kernel
 from vkdispatch.base.spirv.type_checks import check_types
 from vkdispatch.execution_pipeline.command_graph import CommandGraph

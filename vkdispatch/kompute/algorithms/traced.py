@@ -16,8 +16,8 @@ from vkdispatch.kompute.errors import KomputeError
 from vkdispatch.kompute.memory.image import Image
 from vkdispatch.kompute.memory.memory import Memory
 from vkdispatch.kompute.memory.tensor import Tensor
-from vkdispatch.shader.arguments.slots import BufferSlot, ValueSlot
 from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.signature import BufferSlot, ValueSlot
 
 Array = np.ndarray[Any, Any]
 Groups = tuple[int, int, int]

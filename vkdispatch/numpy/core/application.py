@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays.segment_starts import note_bad_starts
 from vkdispatch.base.errors import ArgumentOverflowError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.native_module import native
 from vkdispatch.execution_pipeline.command_graph import pause_recording
+from vkdispatch.families.kernels import note_bad_starts
 from vkdispatch.numpy.core.dtypes import Kind, bool_, default_real, float64, int64, kernel_type, resolve
 from vkdispatch.numpy.core.expressions import (
     INDEX,

@@ -9,17 +9,17 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.values.annotations import buffer, constant
-from vkdispatch.arrays.values.elements import wrap_integer
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import describe_place
 from vkdispatch.base.native_module import native
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.codegen.trace.current import precise_math
-from vkdispatch.execution_pipeline.kernel_facts import is_held, note_source
+from vkdispatch.execution_pipeline.timings import is_held, note_source
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.values import wrap_integer
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type, part_kind
 from vkdispatch.numpy.core.expressions import (
     NUMBER,

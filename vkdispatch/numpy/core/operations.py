@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.values.elements import wrap_integer
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import is_complex, is_float_dtype
+from vkdispatch.families.values import wrap_integer
 from vkdispatch.numpy.core import complex_operations as of_complex
 from vkdispatch.numpy.core.dtypes import Kind, float32, kernel_type
 from vkdispatch.numpy.core.expressions import Operation

@@ -1,8 +1,8 @@
 """Copies of transposed views, by the tiles of `vd.transpose`."""
 
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import use_context
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.numpy.core.memory import Storage, View, is_c_order
 from vkdispatch.rearrange.transposing import merge_axes, transpose
 

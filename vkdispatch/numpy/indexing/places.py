@@ -12,19 +12,17 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.clearing import clear_buffer
-from vkdispatch.arrays.deferred_errors import note_error, raise_if_checked
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.operand import Operand, parse_operand
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.annotations import buffer, constant
-from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.families.kernels import clear_buffer, note_error, raise_if_checked, trace_kernel
+from vkdispatch.families.operands import Operand, parse_operand
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import word_type
 from vkdispatch.numpy.core.dtypes import kernel_type
 from vkdispatch.numpy.core.kernels import as_operand
 from vkdispatch.numpy.core.memory import Shape, View

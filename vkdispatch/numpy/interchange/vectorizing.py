@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.values.annotations import constant
 from vkdispatch.base.dtype import compute_type, is_complex, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.codegen.arguments import constant
 from vkdispatch.codegen.trace.current import compute_by, is_tracing, precise_math
 from vkdispatch.codegen.trace.operators import floor_quotient, floor_remainder
 from vkdispatch.compiler.ir import Expr, Op
@@ -37,7 +37,7 @@ from vkdispatch.numpy.core.kernels import convert
 from vkdispatch.numpy.core.memory import View
 from vkdispatch.numpy.core.operations import OPERATIONS
 from vkdispatch.shader.dependencies import Edition
-from vkdispatch.shader.pickling.references import Home, Referenced, find_home
+from vkdispatch.shader.pickling import Home, Referenced, find_home
 
 __all__ = ["vectorize"]
 

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import DType, component_type, is_complex
+from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.tuning import device_facts, memoize
 from vkdispatch.matrices.product import matmul
 from vkdispatch.numpy.core.application import apply_ufunc, assign
 from vkdispatch.numpy.core.array import read_view

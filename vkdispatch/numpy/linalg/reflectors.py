@@ -8,9 +8,8 @@ of rows are factored at the same time, and then their triangles (TSQR: Demmel, G
 from typing import Any, NamedTuple
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base.dtype import DType, component_type, is_complex
+from vkdispatch.families.tuning import device_facts, memoize
 from vkdispatch.matrices.product import matmul
 from vkdispatch.numpy.basics.sequences import eye
 from vkdispatch.numpy.core.application import apply_ufunc, assign

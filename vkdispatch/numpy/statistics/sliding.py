@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.values.annotations import buffer, constant
-from vkdispatch.arrays.values.elements import wrap_integer
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import function_buffer
 from vkdispatch.base.dtype import compute_type
+from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.values import wrap_integer
 from vkdispatch.numpy.core import complex_operations as of_complex
 from vkdispatch.numpy.core.array import Array, value_of
 from vkdispatch.numpy.core.dtypes import Kind, kernel_type

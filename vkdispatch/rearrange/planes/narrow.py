@@ -13,10 +13,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.words import word_type
 from vkdispatch.base.record import record
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import word_type
 from vkdispatch.rearrange.moves import Move, Numbers, pack_numbers
 from vkdispatch.shader.shader_function import ShaderFunction
 

@@ -15,12 +15,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.values.elements import wide_type
-from vkdispatch.arrays.values.operators import is_expression
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.record import record
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.control_flow.replacement import prepare_function
+from vkdispatch.families.values import is_expression, wide_type
 from vkdispatch.reduce.operations import (
     ReduceOp,
     can_combine_in_subgroups,
@@ -29,7 +28,7 @@ from vkdispatch.reduce.operations import (
     is_predefined,
     make_number,
 )
-from vkdispatch.shader.arguments.signature import find_origin
+from vkdispatch.shader.signature import find_origin
 
 State = tuple[Any, ...]
 

@@ -4,9 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.maps.source import name_position
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
@@ -16,6 +13,9 @@ from vkdispatch.base.dtype import (
     is_complex,
     is_float_dtype,
 )
+from vkdispatch.families.sources import name_position
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import wide_type
 from vkdispatch.reduce.accumulators.accumulator import Accumulator, Place, State, combine_pairwise
 from vkdispatch.reduce.accumulators.values import compose, narrow, split_parts
 from vkdispatch.reduce.operations import find_extreme_identity

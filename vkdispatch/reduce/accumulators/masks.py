@@ -3,16 +3,16 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.maps.operand import ArrayLike
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.words import split_scalars
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, compute_type, is_complex, to_vector
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.families.operands import ArrayLike
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import split_scalars
 from vkdispatch.reduce.accumulators.values import cast_value
-from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.map import MappedArray, MappingFunction
+from vkdispatch.shader.signature import describe
 
 Mask = bool | ArrayLike
 

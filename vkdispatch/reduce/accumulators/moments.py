@@ -19,8 +19,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.words import split_scalars
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import (
     DType,
@@ -29,6 +27,8 @@ from vkdispatch.base.dtype import (
     compute_type,
     is_complex,
 )
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import split_scalars
 from vkdispatch.reduce.accumulators.accumulator import Accumulator, Place, State, combine_pairwise
 from vkdispatch.reduce.accumulators.values import (
     cast_value,

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.promotion import is_nonzero
 from vkdispatch.base.dtype import DType
 from vkdispatch.codegen.trace.current import precise_math
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import is_nonzero
 from vkdispatch.reduce.accumulators.accumulator import Accumulator, Steps, combine_pairwise, make_single
 from vkdispatch.reduce.accumulators.values import cast_value, narrow, split_floats
 

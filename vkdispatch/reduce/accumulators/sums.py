@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.promotion import is_nonzero
-from vkdispatch.arrays.values.words import split_scalars
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType, component_type, is_complex, is_matrix
 from vkdispatch.base.record import replace
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import is_nonzero, split_scalars
 from vkdispatch.reduce.accumulators.accumulator import (
     Accumulator,
     Place,

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.values.words import split_scalars
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType, component_type, compute_type, is_complex
+from vkdispatch.families.values import split_scalars
 
 
 def cast_value(value: Any, kind: DType) -> Any:

@@ -6,20 +6,25 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import ResultMap, Sink, parse_output
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.repeated_calls import repeatable
-from vkdispatch.arrays.results import prepare_result
-from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.calls import array_function, repeatable
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import (
+    ArrayLike,
+    Operand,
+    ResultMap,
+    Sink,
+    check_overlap,
+    parse_operand,
+    parse_output,
+    prepare_result,
+)
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import memoize
 from vkdispatch.selection.compaction.filling import fill_rest
 from vkdispatch.selection.compaction.flags import flag_elements, flags_from, is_countable
 from vkdispatch.selection.compaction.writing import Writer, write_elements

@@ -3,13 +3,13 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, compute_type, is_matrix, is_vector
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.tuning import memoize
 from vkdispatch.selection.tuning import tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.rearranging import copied_type

@@ -20,18 +20,18 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.operand import Operand, fit_source, plain_source
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.queue_reads import agree_on_size, read_queues
-from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import is_complex, is_float_dtype, is_matrix, is_vector
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.calls import agree_on_size, read_queues
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import Operand, fit_source, plain_source
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import memoize
 from vkdispatch.scans.sums import exclusive_sum
 from vkdispatch.selection.tuning import choose_group, tuning
 from vkdispatch.selection.workgroup_sums import sum_group

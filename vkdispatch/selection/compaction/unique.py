@@ -17,22 +17,27 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.clearing import clear_buffer
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, ResultMap, Sink, parse_output
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.repeated_calls import repeatable
-from vkdispatch.arrays.results import prepare_result
-from vkdispatch.arrays.values.annotations import buffer
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.calls import array_function, repeatable
+from vkdispatch.families.kernels import clear_buffer, trace_kernel
+from vkdispatch.families.operands import (
+    ArrayLike,
+    Operand,
+    Output,
+    ResultMap,
+    Sink,
+    check_overlap,
+    parse_operand,
+    parse_output,
+    prepare_result,
+)
+from vkdispatch.families.tuning import memoize
 from vkdispatch.selection.compaction.filling import fill_rest, fill_with_first
 from vkdispatch.selection.compaction.flags import flag_elements, flags_from
 from vkdispatch.selection.compaction.writing import Writer, write_elements

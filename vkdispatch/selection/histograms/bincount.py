@@ -4,18 +4,14 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import ResultMap
-from vkdispatch.arrays.numbers import parse_int
-from vkdispatch.arrays.queue_reads import agree_on_size
-from vkdispatch.arrays.repeated_calls import repeatable
-from vkdispatch.arrays.results import prepare_output
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
 from vkdispatch.base.dtype import DType, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import parse_int
+from vkdispatch.families.calls import agree_on_size, array_function, repeatable
+from vkdispatch.families.operands import ArrayLike, Operand, ResultMap, parse_operand, prepare_output
 from vkdispatch.selection.histograms.binning import Binning
 from vkdispatch.selection.histograms.counting import BinnedTask, count_bins, store_counts
 from vkdispatch.selection.histograms.extremes import find_extremes, read_extremes

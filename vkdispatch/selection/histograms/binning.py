@@ -13,11 +13,11 @@ rounds.
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType, is_float_dtype, is_signed_dtype
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
 
 # Sizes of workgroup memory for edges that kernels are specialised for.
 _SHARED = (128, 512)

@@ -13,18 +13,15 @@ the result does not depend on the order of execution.
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.clearing import clear_buffer
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.operand import Operand
-from vkdispatch.arrays.maps.output import Output, Sink
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.kernels import clear_buffer, trace_kernel
+from vkdispatch.families.operands import Operand, Output, Sink
+from vkdispatch.families.tuning import device_facts, memoize
 from vkdispatch.selection.histograms.binning import Binning, Bins, convert
 from vkdispatch.selection.histograms.streaming import Stream, make_stream, stream_values, visit
 from vkdispatch.shader.shader_function import ShaderFunction

@@ -12,15 +12,15 @@ import math
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.annotations import buffer, constant
-from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_float_dtype, is_vector
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.codegen.execution.registers import precise
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import wide_type
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _GROUP = 256

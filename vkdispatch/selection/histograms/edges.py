@@ -4,24 +4,23 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays.calls import is_recorded
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.maps.operand import Operand
-from vkdispatch.arrays.maps.output import parse_output
-from vkdispatch.arrays.numbers import parse_int
-from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
 from vkdispatch.base.dtype import DType, from_numpy_dtype, is_float_dtype, is_scalar, to_numpy_dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import parse_int
+from vkdispatch.families.calls import is_recorded
+from vkdispatch.families.operands import Operand, parse_output
+from vkdispatch.families.tuning import device_facts
+from vkdispatch.families.values import wide_type
 from vkdispatch.selection.histograms.binning import Binning, search_edges
 from vkdispatch.selection.histograms.counting import store_counts
 from vkdispatch.selection.histograms.device_edges import make_edges
 from vkdispatch.selection.histograms.extremes import find_extremes, read_extremes
-from vkdispatch.shader.arguments.parameters import describe
 from vkdispatch.shader.copying import copyto
+from vkdispatch.shader.signature import describe
 
 _MOST_BINS = 1 << 31
 # Edges that a context caches, under this name: the most of them, and the most bins of each.

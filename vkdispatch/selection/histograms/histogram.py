@@ -6,20 +6,27 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, ResultMap, Sink, parse_output
-from vkdispatch.arrays.maps.source import identity_map
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.results import prepare_result
-from vkdispatch.arrays.values.annotations import buffer
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer
 from vkdispatch.base.dtype import DType, is_float_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen.arguments import buffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.calls import array_function
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import (
+    ArrayLike,
+    Operand,
+    Output,
+    ResultMap,
+    Sink,
+    check_overlap,
+    parse_operand,
+    parse_output,
+    prepare_result,
+)
+from vkdispatch.families.sources import identity_map
+from vkdispatch.families.tuning import memoize
 from vkdispatch.reduce.operations import SubgroupAdd
 from vkdispatch.reduce.reduce_function import ReduceFunction
 from vkdispatch.selection.histograms.counting import BinnedTask, count_bins, store_counts

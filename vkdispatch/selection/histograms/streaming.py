@@ -14,12 +14,12 @@ from itertools import accumulate, pairwise
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.maps.operand import Operand
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.families.operands import Operand
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.selection.tuning import choose_group, choose_loads, tuning
 
 

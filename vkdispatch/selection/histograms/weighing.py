@@ -15,19 +15,16 @@ without 64-bit atomics add words, with a carry.
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.clearing import clear_buffer
-from vkdispatch.arrays.facts import device_facts
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.operand import Operand
-from vkdispatch.arrays.maps.output import Output, Sink
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.annotations import buffer
-from vkdispatch.arrays.values.elements import wide_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType, is_float_dtype
 from vkdispatch.base.errors import UnsupportedError
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer
+from vkdispatch.families.kernels import clear_buffer, trace_kernel
+from vkdispatch.families.operands import Operand, Output, Sink
+from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.values import wide_type
 from vkdispatch.selection.histograms.binning import Binning, Bins, convert
 from vkdispatch.selection.histograms.counting import BinnedTask, shared_words
 from vkdispatch.selection.histograms.streaming import Stream, make_stream, stream_values, visit

@@ -14,10 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.tuning import memoize
 from vkdispatch.selection.topk.form import (
     NarrowForm,
     declare_arguments,

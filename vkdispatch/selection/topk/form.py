@@ -3,11 +3,11 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.values.annotations import buffer, constant
-from vkdispatch.arrays.values.elements import count_per_load, view_type
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.families.values import count_per_load, view_type
 from vkdispatch.sorting.keys import Digit, Order
 
 WORD = 32

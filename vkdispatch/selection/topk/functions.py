@@ -12,23 +12,30 @@ Candidates are in the order of the row and sorts are stable, so equal elements k
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.aliasing import check_overlap
-from vkdispatch.arrays.axes import parse_axis, split_shape
-from vkdispatch.arrays.calls import array_function
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.maps.operand import ArrayLike, Operand, parse_operand
-from vkdispatch.arrays.maps.output import Output, ResultMap, Sink, parse_output
-from vkdispatch.arrays.maps.source import Source
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.numbers import parse_int
-from vkdispatch.arrays.results import parse_pair, prepare_result
-from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import parse_axis, parse_int, split_shape
+from vkdispatch.families.calls import array_function
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import (
+    ArrayLike,
+    Operand,
+    Output,
+    ResultMap,
+    Sink,
+    check_overlap,
+    parse_operand,
+    parse_output,
+    parse_pair,
+    prepare_result,
+)
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import memoize
 from vkdispatch.selection.topk.narrowing import find_candidates, plan_narrowing
 from vkdispatch.selection.topk.whole_rows import can_take_rows, suits_rows, take_first_of_rows
 from vkdispatch.selection.tuning import tuning

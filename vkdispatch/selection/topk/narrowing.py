@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.arrays.clearing import clear_buffer
-from vkdispatch.arrays.facts import device_facts
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import component_type, is_complex, is_float_dtype, is_signed_dtype, to_numpy_dtype
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.kernels import clear_buffer
+from vkdispatch.families.tuning import device_facts
 from vkdispatch.scans.sums import exclusive_sum
 from vkdispatch.selection.topk.cpu_runs import (
     RUN,

@@ -12,9 +12,9 @@ The kernels return at once in rows whose sample was good. They follow Alabi, Bla
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.tuning import memoize
 from vkdispatch.selection.topk.form import (
     BINS,
     NarrowForm,

@@ -18,9 +18,9 @@ A bound from a sample is used in Floyd and Rivest's selection (1975).
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.memoize import memoize
 from vkdispatch.base import dtype
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.tuning import memoize
 from vkdispatch.selection.topk.form import NarrowForm, declare_arguments, is_before, is_equal, is_good
 from vkdispatch.selection.topk.tiles import Target, collect_tile, flag_tile, store_flags
 from vkdispatch.shader.shader_function import ShaderFunction

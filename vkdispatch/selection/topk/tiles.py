@@ -4,9 +4,9 @@ from collections.abc import Callable
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.values.elements import unpack_elements
 from vkdispatch.base import dtype
 from vkdispatch.base.record import record
+from vkdispatch.families.values import unpack_elements
 from vkdispatch.selection.topk.form import WORD, NarrowForm
 from vkdispatch.selection.workgroup_sums import sum_before, sum_group
 

@@ -17,13 +17,13 @@ from collections.abc import Callable
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.elements import unpack_elements, view_type
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import unpack_elements, view_type
 from vkdispatch.selection.topk.form import choose_together, declare_arguments
 from vkdispatch.selection.tuning import choose_group, choose_loads, tuning
 from vkdispatch.selection.workgroup_sums import sum_before

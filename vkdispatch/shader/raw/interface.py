@@ -6,20 +6,22 @@ from typing import Any, NoReturn
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentValueError, UnsupportedError
-from vkdispatch.base.spirv.reflection import Interface, Resource
+from vkdispatch.base.spirv.interface import Interface, Resource
 from vkdispatch.codegen import ArgType, BindingType, ShaderArgumentInfo, ShaderSource
 from vkdispatch.compiler.analyses.contents import ArgumentLayout, StructElement
 from vkdispatch.compiler.ir.statements import PLAIN, Variant
-from vkdispatch.shader.raw.arguments import Place, RawArgument
-from vkdispatch.shader.raw.blocks import (
+from vkdispatch.shader.raw.values import (
+    Place,
+    PlacedValue,
+    RawArgument,
     arrange_blocks,
     check_apart,
     count_block_bytes,
     find_uniform_resources,
     name_place,
+    place_values,
     read_blocks,
 )
-from vkdispatch.shader.raw.values import PlacedValue, place_values
 
 _ARG_TYPES = {
     BindingType.STORAGE_BUFFER: ArgType.BUFFER,

@@ -2,20 +2,246 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.compilation.includes import resolve_includes
-from vkdispatch.base.errors import ArgumentTypeError, describe_place
-from vkdispatch.base.record import replace
-from vkdispatch.base.spirv.module import read_module, validate
-from vkdispatch.base.spirv.reflection import Value, reflect
+from vkdispatch.base.compute_plan import ComputePlan, check_features
+from vkdispatch.base.context import Context
+from vkdispatch.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    DeviceLostError,
+    ShaderBuildError,
+    VulkanError,
+    describe_place,
+)
+from vkdispatch.base.record import record, replace
+from vkdispatch.base.spirv.interface import Interface, SpecConstant, Value
+from vkdispatch.base.spirv.module import Module, read_module, validate
+from vkdispatch.base.spirv.reflection import rebind, reflect
 from vkdispatch.base.spirv.type_checks import check_types
-from vkdispatch.shader.launch.size import GroupSize, Size, parse_local_size
-from vkdispatch.shader.raw.arguments import read_arguments
-from vkdispatch.shader.raw.code import RawCode, parse_values
-from vkdispatch.shader.raw.program import RawProgram
+from vkdispatch.codegen import ShaderDescription, ShaderSource
+from vkdispatch.compiler.ir.statements import Variant
+from vkdispatch.shader.building import BuiltKernel, bind_kernel, check_local_size
+from vkdispatch.shader.launchable import describe_kernel
+from vkdispatch.shader.raw.interface import make_description
+from vkdispatch.shader.raw.values import RawArgument, read_arguments
 from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.signature import Slot
+from vkdispatch.shader.size import Extent, GroupSize, Size, parse_local_size
+from vkdispatch.shader.variants import UNCOARSENED, Coarsening
+
+# ---- The code of a kernel given as GLSL or SPIR-V, and the values of its specialization constants --------
+
+
+@record
+class RawCode:
+    """The code of a kernel, and the options that the user gave with it.
+
+    Attributes
+    ----------
+    glsl
+        The text, or None if SPIR-V was given.
+    local_size
+        The workgroup size that the user gave, or None for the code's own.
+    specialization
+        Values of specialization constants by id.
+    untrusted
+        Whether its author is not trusted.
+    """
+
+    name: str
+    glsl: str | None
+    module: Module
+    entry_point: str
+    arguments: tuple[RawArgument, ...]
+    local_size: Extent | None
+    specialization: Mapping[int, Value]
+    untrusted: bool = False
+
+    @property
+    def argument(self) -> str:
+        """What messages call the code."""
+        return f"{self.name}: {'source' if self.glsl is not None else 'spirv'}"
+
+
+def parse_values(
+    code: RawCode, interface: Interface, values: "Mapping[int | str, Value]"
+) -> dict[int, Value]:
+    """Return checked values of specialization constants by id."""
+    if not isinstance(values, Mapping):
+        raise ArgumentTypeError(f"{code.name}: specialization: expected a dictionary, got {values!r}")
+    found = {}
+    for key, value in values.items():
+        constant = _find_constant(code, interface, key)
+        try:
+            constant.pack(value)
+        except (ArgumentTypeError, ArgumentValueError) as error:
+            raise type(error)(f"{code.name}: {error}") from None
+        kinds: dict[str, type[Any]] = {"bool": bool, "int": int, "float": float}
+        found[constant.id] = kinds[constant.kind](value)
+    return found
+
+
+def _find_constant(code: RawCode, interface: Interface, key: object) -> SpecConstant:
+    known = interface.spec_constants
+    for constant in known.values():
+        if key == constant.name != "" or (key == constant.id and not isinstance(key, bool)):
+            return constant
+    names = ", ".join(
+        f"{number} ({constant.name})" if constant.name else str(number)
+        for number, constant in sorted(known.items())
+    )
+    stripped = known and not any(constant.name for constant in known.values())
+    hint = ": the code has no names, so pass ids" if stripped and isinstance(key, str) else ""
+    raise ArgumentValueError(
+        f"{code.name}: specialization: the code has no constant {key!r}; it has {names or 'none'}{hint}"
+    )
+
+
+def specialize(code: RawCode) -> tuple[RawCode, Interface, Extent]:
+    """Return the code with its workgroup size among the constants, the resulting interface, and that size."""
+    interface = reflect(code.module, code.entry_point, code.specialization, code.argument)
+    if code.local_size is None:
+        if interface.local_size is None:
+            raise ArgumentValueError(
+                f"{code.name}: local_size: the code computes it in a way that is not supported; pass it"
+            )
+        return code, interface, interface.local_size
+    if interface.local_size is None:
+        return code, interface, code.local_size
+    values = dict(code.specialization)
+    for wanted, declared, number in zip(
+        code.local_size, interface.local_size, interface.local_size_ids, strict=True
+    ):
+        if number is not None and values.get(number, wanted) == wanted:
+            values[number] = wanted
+        elif wanted != declared:
+            raise ArgumentValueError(
+                f"{code.name}: local_size: {code.local_size} is passed, the code says "
+                f"{interface.local_size}; add ids for its axes, as in layout(local_size_x_id = 0) in;"
+            )
+    code = replace(code, specialization=values)
+    return code, reflect(code.module, code.entry_point, values, code.argument), code.local_size or (1, 1, 1)
+
+
+# ---- The programs of kernels given as GLSL or SPIR-V -----------------------------------------------------
+
+
+class RawProgram:
+    """The program of a kernel given as GLSL or SPIR-V; see `Program` in `vkdispatch.shader.program`.
+
+    It has one variant, and there is no IR to add prints or checks to.
+
+    Attributes
+    ----------
+    code
+        The code, with the workgroup size among its constants.
+    interface
+        What the code declares.
+    local_size
+        Invocations of a workgroup along x, y and z.
+    """
+
+    observation = None
+    kernel = None
+
+    def __init__(self, code: RawCode, origin: str | None) -> None:
+        """Read what code declares. Raises ValueError if the arguments do not fit that."""
+        self.code, self.interface, self.local_size = specialize(code)
+        text = code.glsl
+        if text is None:
+            text = _describe_module(self.code, self.interface, self.local_size)
+        self._who = describe_kernel(code.name, origin)
+        self._raw = make_description(code.name, text, code.arguments, self.interface, self.local_size)
+        # It has all attributes that launching uses.
+        self.description = cast(ShaderDescription, self._raw)
+
+    def depends_on_workgroups(self) -> bool:
+        """Return True: what the code depends on is unknown."""
+        return True
+
+    def loop_guard(self, context: Context, variant: Variant) -> None:
+        """Return that loops are not guarded: what the code does in them is unknown."""
+
+    def choose_coarsening(self, context: Context) -> Coarsening:
+        """Return that no launch uses a coarse variant."""
+        return UNCOARSENED
+
+    def compile(
+        self,
+        slots: tuple[Slot, ...],
+        context: Context,
+        local_size: Extent,
+        variant: Variant,
+        coarsening: Coarsening,
+    ) -> BuiltKernel:
+        """Compile the code; see `Program`. Raises ValueError for the folded variant, which does not exist."""
+        who = self._who
+        if variant.folded:
+            raise ArgumentValueError(
+                f"{who}: a launch on this device has at most {context.max_workgroup_count} workgroups (of "
+                f"{local_size}); launch several times"
+            )
+        check_local_size(who, local_size, context)
+        check_features(who, self.interface, context)
+        source = self._raw.shader_source(local_size)
+        return bind_kernel(context, self._build_plan(context, source), slots, self._raw.arguments, source)
+
+    def _build_plan(self, context: Context, source: ShaderSource) -> ComputePlan:
+        constants = [
+            (number, self.interface.spec_constants[number].pack(value))
+            for number, value in sorted(self.code.specialization.items())
+        ]
+        spirv = rebind(self.code.module, self._raw.places, self.interface)
+        if self.code.untrusted:
+            from vkdispatch.base.untrusted.compiler import check_pipeline
+
+            types, size = self._raw.binding_type_list, self._raw.pc_size
+            check_pipeline(context, spirv, types, size, self.code.entry_point, constants, self._raw.name)
+        try:
+            return ComputePlan(
+                self._raw.text,
+                self._raw.binding_type_list,
+                self._raw.pc_size,
+                self._raw.name,
+                spirv=spirv,
+                checked=True,
+                context=context,
+                entry_point=self.code.entry_point,
+                specialization=constants,
+                uniform_blocks=self._raw.uniform_blocks,
+            )
+        except DeviceLostError:
+            raise
+        except VulkanError as error:
+            raise ShaderBuildError(
+                f"{self._who}: the driver rejected the kernel: {error}", shader_source=source.numbered()
+            ) from error
+
+
+def _describe_module(code: RawCode, interface: Interface, local_size: Extent) -> str:
+    """Describe a module, in place of a source."""
+    major, minor = code.module.version
+    lines = [
+        f"// SPIR-V {major}.{minor}, {code.module.words.nbytes} bytes, entry point {code.entry_point!r}",
+        f"// workgroups of {local_size}",
+    ]
+    lines += [
+        f"// set {resource.set}, binding {resource.binding}: {resource.kind} {resource.name}".rstrip()
+        for resource in interface.resources
+    ]
+    if interface.push_constants is not None:
+        lines += [
+            f"// push constants, byte {offset}: {kind} {name}".rstrip()
+            for name, offset, kind in interface.push_constants.members
+        ]
+    lines += [
+        f"// constant {constant.id}: {constant.kind} {constant.name}".rstrip()
+        for constant in interface.spec_constants.values()
+    ]
+    return "\n".join(lines) + "\n"
 
 
 class RawKernel(ShaderFunction):
@@ -47,7 +273,7 @@ class RawKernel(ShaderFunction):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # its functions, if any, are launch sizes: without cloudpickle, those of modules can be pickled
-        from vkdispatch.shader.pickling.payload import load_payload, make_payload
+        from vkdispatch.shader.pickling import load_payload, make_payload
 
         return load_payload, (make_payload(self),)
 

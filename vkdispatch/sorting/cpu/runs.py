@@ -16,11 +16,11 @@ have fewer than 65,535 rounds, after which llvmpipe leaves a loop.
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.arrays.kernels import trace_kernel
-from vkdispatch.arrays.memoize import memoize
-from vkdispatch.arrays.values.annotations import buffer, constant
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType
+from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.tuning import memoize
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.outputs import widen
 from vkdispatch.sorting.passes import SHIFT, PassForm, declare_move_arguments

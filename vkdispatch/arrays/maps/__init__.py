@@ -1,1 +1,0 @@
-"""Mapping functions as kernels use them: lowered to buffers, traced, loaded and stored."""

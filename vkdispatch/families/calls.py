@@ -1,0 +1,411 @@
+"""Calls of functions on buffers: the decorator, repeated calls, and maps evaluated into buffers."""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from types import FunctionType
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Array, Buffer
+from vkdispatch.base.buffers.foreign import has_arrays, has_foreign, replace_arrays
+from vkdispatch.base.buffers.kinds import RFFTBuffer
+from vkdispatch.base.context import Context, Handle, get_context, is_current, use_context
+from vkdispatch.base.dtype import DType, component_type, is_dtype
+from vkdispatch.base.errors import ArgumentValueError, SharingError, UnsupportedError, UsageError
+from vkdispatch.base.init import is_dummy
+from vkdispatch.base.memory.data import layout_of
+from vkdispatch.base.native_module import native
+from vkdispatch.base.sharing.cuda_link import end_visits
+from vkdispatch.codegen.arguments import buffer
+from vkdispatch.codegen.trace.current import is_tracing
+from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import parse_operand, parse_output, prepare_result
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import memoize
+from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, evaluate_with, map, mapped_index
+from vkdispatch.shader.shader_function import ShaderFunction
+
+__all__ = [
+    "MappedArray",
+    "MappingFunction",
+    "OutputMap",
+    "map",
+    "mapped_index",
+]
+
+
+# ---- Numbers that a call reads from the device before it continues, from every queue of a context --------
+#
+# A context with several queues has a copy of each buffer for each queue, and a call runs on all queues.
+# What such a number decides is either decided for each queue separately, or has to be the same on all
+# queues.
+
+
+def read_queues(buffer: Buffer[Any], start: int = 0, stop: int | None = None) -> list[Array]:
+    """Wait for a buffer and return its flat elements from `start` to `stop`, for each queue."""
+    end = buffer.size if stop is None else stop
+    return [buffer._read(start, (end - start,), queue) for queue in range(buffer.context.queue_count)]
+
+
+def agree_on_size(sizes: Sequence[int], name: str, remedy: str) -> int:
+    """Return the size of a result, which has to be the same on all queues.
+
+    Parameters
+    ----------
+    name
+        The argument that decides the size.
+    remedy
+        The argument that avoids the wait, such as "size=".
+
+    Raises
+    ------
+    ValueError
+        The sizes differ.
+    """
+    for queue, size in enumerate(sizes):
+        if size != sizes[0]:
+            raise ArgumentValueError(
+                f"{name}: the queues of the context hold different numbers: the result would have {sizes[0]} "
+                f"elements on queue 0 and {size} on queue {queue}; pass {remedy}, or have the copies of "
+                "buffers agree with copy_between_queues(...)"
+            )
+    return sizes[0]
+
+
+# ---- Repeated calls --------------------------------------------------------------------------------------
+#
+# The first call of a kind is recorded, and one native call repeats it for equal calls.
+#
+# Calls are equal if all that a function depends on is equal: the function, options, dtypes, shapes, maps,
+# which arguments are the same memory, and the context. Real numbers among the arguments of maps may differ.
+# The launches and new buffers of the first call are bound to the buffers of the others. A call that waits
+# for the device is never bound.
+
+
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+# Of the context, the buffers among the arguments, and new memory.
+_Finish = Callable[[Any, list[Any], list[Any]], Any]
+
+native.set_repeated_types(
+    (Buffer, RFFTBuffer), (MappedArray, OutputMap), (MappingFunction,), (type(np.dtype(np.float32)),)
+)
+
+
+def repeatable(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Decorate a part of a function on arrays that does not wait, while the function may."""
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        result: _R = call_repeatedly(function, args, kwargs)
+        return result
+
+    return call
+
+
+def call_repeatedly(
+    function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], plain: bool = False
+) -> Any:
+    """Call a function on arrays, or repeat an equal call unless it is `plain` or in a graph."""
+    found = None if plain or current.chosen is not None else native.repeat(function, args, kwargs)
+    if found is None:
+        return function(*args, **kwargs)
+    if isinstance(found, tuple):
+        return found[0]
+    try:
+        with found:
+            result = function(*found.args, **found.kwargs)
+        _bind(found, result)
+        return result
+    finally:
+        found.drop()
+
+
+def call_with_parameters(
+    function: Callable[..., Any], args: tuple[Any, ...], parameters: tuple[int, ...], context: Context
+) -> Any:
+    """Call a function that passes its last arguments, the parameters, to kernels unchanged.
+
+    Calls with other parameters are equal.
+    """
+    found = native.repeat(function, args, {}, parameters, context)
+    if found is None:
+        return function(*args, *parameters)
+    if isinstance(found, tuple):
+        return found[0]
+    try:
+        with found:
+            result = function(*found.args, **found.kwargs)
+        _bind(found, result)
+        return result
+    finally:
+        found.drop()
+
+
+def _bind(recorder: native.CallRecorder, result: Any) -> None:
+    """Bind a recorded call, if its result can be made again."""
+    made: list[Buffer[Any]] = []
+    parts = [
+        _find_finish(each, recorder.arguments, made)
+        for each in (result if isinstance(result, tuple) else (result,))
+    ]
+    finishes = [part for part in parts if part is not None]
+    if len(finishes) < len(parts):
+        native.refuse_repeating(recorder)
+    finish = (
+        _finish_tuple(type(result), finishes) if isinstance(result, tuple) else (*finishes, _return_none)[0]
+    )
+    recorder.keep([each._native for each in made], finish)
+
+
+def _return_none(*_: object) -> None:
+    """Return None, the result of a function without one."""
+
+
+def _find_finish(result: Any, arguments: Sequence[Any], made: list[Buffer[Any]]) -> _Finish | None:
+    """Return the function that makes a part of a result; None if there is none."""
+    if result is None:
+        return _return_none
+    for position, argument in enumerate(arguments):
+        if argument is result:
+            return lambda context, given, memory: given[position]
+    if type(result) is not Buffer or result._order is not None:
+        return None
+    number, layout = len(made), layout_of(result.shape, result.var_type)
+    made.append(result)
+
+    def finish(context: Context, given: list[Any], memory: list[Any]) -> Buffer[Any]:
+        return Buffer._of_result(context, memory[number], layout)
+
+    return finish
+
+
+def _finish_tuple(kind: type, parts: Sequence[_Finish]) -> _Finish:
+    make = getattr(kind, "_make", kind)
+    return lambda context, given, memory: make([part(context, given, memory) for part in parts])
+
+
+# ---- The decorator of functions on arrays, and what holds for each of their calls ------------------------
+
+
+# Of buffers.
+MOST_AXES = 3
+_Variant = TypeVar("_Variant")
+# The dtype to give if a device does not compute with a dtype.
+_INSTEAD = {
+    dtype.float64: dtype.float32,
+    dtype.complex128: dtype.complex64,
+    dtype.int64: dtype.int32,
+    dtype.uint64: dtype.uint32,
+}
+
+
+def array_function(function: Callable[_P, _R]) -> Callable[_P, _R]:
+    """Decorate a function on arrays: it runs in the context of its first array.
+
+    Raises
+    ------
+    RuntimeError
+        The decorated function is called in a kernel, or kernels do not run on the backend.
+    NotImplementedError
+        The decorated function needs a dtype that a device does not support.
+    """
+    name = function.__name__
+
+    def check_and_call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        if is_tracing():
+            raise UsageError(f"{name}: a kernel cannot call a function on arrays; call it before, or after")
+        if is_dummy():
+            raise UsageError(f"{name}: kernels do not run on the dummy backend")
+        graph: Any = kwargs.get("graph")
+        graph = current.chosen if graph is None else graph
+        if isinstance(graph, CommandGraph) and not (graph.submit_on_record or graph.destroyed):
+            with graph.recording_whole():
+                return call_in_context(args, kwargs)
+        return call_in_context(args, kwargs)
+
+    def call_in_context(args: Any, kwargs: Any) -> _R:
+        context = _context_of(args, kwargs)
+        if context is not None and not is_current(context) and context.usable:
+            with use_context(context):
+                return function(*args, **kwargs)
+        return function(*args, **kwargs)
+
+    @functools.wraps(function)
+    def call(*args: _P.args, **kwargs: _P.kwargs) -> _R:
+        plain = current.chosen is not None or is_tracing()
+        try:
+            result: _R = call_repeatedly(check_and_call, args, kwargs, plain)
+        except UnsupportedError as error:
+            if error._dtypes:
+                _raise_naming(function, args, kwargs, error)
+            raise
+        except (TypeError, ValueError, AttributeError) as error:
+            # looked for here, so that calls with buffers cost nothing more
+            values = (*args, *kwargs.values())
+            if not has_arrays(values) and not (isinstance(error, TypeError) and has_foreign(values)):
+                raise
+            failure = error
+        else:
+            return result
+        try:
+            return cast(_R, _call_with_arrays(name, call, args, kwargs))
+        except SharingError as refusal:
+            # the first error may be about another argument
+            failure.add_note(str(refusal))
+            raise failure from None
+
+    return call
+
+
+def define_variant(
+    template: Callable[Concatenate[_Variant, _P], _R], variant: _Variant, name: str, doc: str
+) -> Callable[_P, _R]:
+    """Return the function on arrays `name`: a template whose first argument is bound.
+
+    Functions of one signature, such as `min` and `max`, share a template.
+    """
+    return array_function(bind_variant(template, variant, name, doc))
+
+
+def bind_variant(
+    template: Callable[Concatenate[_Variant, _P], _R], variant: _Variant, name: str, doc: str
+) -> Callable[_P, _R]:
+    """Return the callable that `define_variant` decorates, a partial object."""
+    # a copy with the name of the function, which Python's own messages about arguments tell
+    named: Any = FunctionType(
+        template.__code__, template.__globals__, name, template.__defaults__, template.__closure__
+    )
+    named.__kwdefaults__ = template.__kwdefaults__
+    bound: Any = functools.partial(named, variant)
+    first, *_ = template.__code__.co_varnames
+    bound.__module__ = template.__module__
+    bound.__name__ = bound.__qualname__ = named.__qualname__ = name
+    bound.__doc__ = doc
+    named.__annotations__ = template.__annotations__
+    bound.__annotations__ = {key: kind for key, kind in template.__annotations__.items() if key != first}
+    result: Callable[_P, _R] = bound
+    return result
+
+
+def _call_with_arrays(
+    name: str, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    """Call a function on buffers with arrays of `vkdispatch.numpy`; its results are such arrays, too."""
+    recorded = is_recorded(kwargs.get("graph"))
+    for is_mapped in (False,) if recorded else (True, False):
+        replaced = replace_arrays(args, kwargs, recorded, is_mapped, name)
+        assert replaced is not None
+        given, buffers, options = replaced
+        for array, _ in given.pairs:
+            shape = getattr(array, "shape", ())  # arrays of other libraries are checked on import
+            if len(shape) > MOST_AXES:
+                raise ArgumentValueError(
+                    f"{name}: functions on buffers take arrays of at most {MOST_AXES} axes, got the shape "
+                    f"{shape}; vkdispatch.numpy has functions for any number"
+                )
+        has_maps = any(isinstance(buffer, MappedArray) for _, buffer in given.pairs)
+        if is_mapped and not has_maps:
+            continue
+        try:
+            result = given.restore(call(*buffers, **options), Buffer)
+            end_visits(get_context())
+            return result
+        except (TypeError, ValueError, AttributeError):
+            if not has_maps:
+                raise  # else: one of them has to be a buffer
+    raise AssertionError
+
+
+def _raise_naming(function: Callable[..., Any], args: Any, kwargs: Any, error: UnsupportedError) -> None:
+    """Raise an error that names the arguments with, or leading to, a dtype that a device lacks."""
+    found = {
+        name: list(_dtypes_of(value))
+        for name, value in inspect.signature(function).bind(*args, **kwargs).arguments.items()
+    }
+    reason = error._reason or str(error.args[0]).split(";")[0]
+    for name, kinds in found.items():
+        for kind in kinds:
+            if component_type(kind) in error._dtypes:
+                instead = _INSTEAD.get(kind)
+                hint = f"pass {instead.name}" if instead else "use another dtype"
+                _raise_unsupported(f"{name}: {kind.name} was passed, but {reason}; {hint}", reason, error)
+    names = [name for name, kinds in found.items() if kinds]
+    if names and not error._reason:
+        given = ", ".join(dict.fromkeys(kind.name for name in names for kind in found[name]))
+        text = f"{', '.join(names)}: the call needs more than the device has for {given}: {reason}"
+        _raise_unsupported(text, reason, error)
+
+
+def _raise_unsupported(text: str, reason: str, cause: UnsupportedError) -> None:
+    error = UnsupportedError(text)
+    error._dtypes, error._reason = cause._dtypes, reason
+    raise error from None
+
+
+def _dtypes_of(value: Any) -> Iterator[DType]:
+    """Yield the dtype of an argument, or the dtypes of the arrays in it."""
+    for each in value if isinstance(value, (tuple, list)) else (value,):
+        if isinstance(each, type) and is_dtype(each):
+            yield each
+        elif isinstance(each, (Buffer, MappedArray)):
+            yield each.var_type
+            for other in each.arguments if isinstance(each, MappedArray) else ():
+                if isinstance(other, Buffer):
+                    yield other.var_type
+
+
+def is_recorded(graph: CommandGraph | None) -> bool:
+    """Whether a call is recorded into a graph that runs later, so that it cannot wait."""
+    return graph is not None or current.chosen is not None
+
+
+def _context_of(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Context | None:
+    """Return the context of the first buffer or graph among the arguments, else of the first mapped array."""
+    mapped: Context | None = None
+    for value in (*args, *kwargs.values()) if kwargs else args:
+        for each in value if isinstance(value, (tuple, list)) else (value,):
+            if isinstance(each, Handle):
+                return each.context
+            if mapped is None and isinstance(each, MappedArray):
+                mapped = each.context
+    return mapped
+
+
+# ---- Evaluation of mapped arrays into buffers ------------------------------------------------------------
+
+
+_GROUP = 256
+
+
+@array_function
+def asbuffer(array: MappedArray) -> Buffer[Any]:
+    """Return a buffer of the values of a mapped array, which one kernel computes at once or in a graph."""
+    values = parse_operand(array, "array")
+    buffer = prepare_result(None, values.shape, values.var_type, values.context)
+    if buffer.size:
+        _make_store_kernel(values.source.elementwise())(buffer, *values.arguments)
+    return buffer
+
+
+evaluate_with(asbuffer)
+
+
+@memoize
+def _make_store_kernel(source: Source) -> ShaderFunction:
+    sink = parse_output(None, source.out_type).sink
+
+    def body(result: vc.BufferVariable, *variables: Any) -> None:
+        index = vc.global_invocation_id().x
+        sink.store(result, (), index, source.value(variables, index))
+
+    arguments = [
+        ("result", buffer[source.out_type]),
+        *source.parameters,
+    ]
+    return trace_kernel(f"evaluate_{source.mapping.name}", body, arguments, _GROUP, exec_size="result.size")

@@ -1,0 +1,547 @@
+"""Sources: maps inside kernels, how their buffers are loaded, and maps of maps as one."""
+
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Union
+
+import vkdispatch.codegen as vc
+from vkdispatch.base.dtype import DType, compute_type, uint32
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.record import record, replace
+from vkdispatch.codegen.arguments import Annotation, buffer, constant
+from vkdispatch.codegen.objects.buffers import BufferVariable
+from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.compiler.ir import Expr, Kernel, Op, Register, Storage, expressions_of, nodes, walk
+from vkdispatch.compiler.passes.elementwise import definitions_of
+from vkdispatch.control_flow.replacement import prepare_kernel
+from vkdispatch.families.values import count_per_load, unpack_elements, view_type, wide_type, wrap_integer
+from vkdispatch.shader.map import MappingFunction, mapped_at, mapped_index
+
+# ---- How maps use their buffers: whether only at the mapped index, and whether they write ----------------
+
+
+@record
+class Access:
+    """How a map uses an argument.
+
+    Attributes
+    ----------
+    here
+        Whether it accesses only the element at the mapped index.
+    written
+        Whether it writes to the argument.
+    """
+
+    here: bool = True
+    written: bool = False
+
+
+def find_accesses(
+    names: Sequence[str], annotations: Sequence[Annotation], trace: Callable[[Sequence[Any], Any], object]
+) -> tuple[Access, ...]:
+    """Return how a map uses each of its arguments.
+
+    Parameters
+    ----------
+    names, annotations
+        Names and annotations of the arguments.
+    trace
+        Traces the map, given variables for the arguments and a mapped index.
+    """
+    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
+        variables = context.declare_input_arguments(list(annotations), list(names))
+        mapped: list[Any] = []
+
+        def probe(*traced: Any) -> None:
+            index = vc.global_invocation_id().x.to_register()
+            mapped.append(index.expr.value)
+            trace(traced, ShaderVariable(index.expr))
+
+        prepare_kernel(probe, rewrite=True)(*variables)
+        description = context.get_description("probe")
+    elsewhere = _find_elsewhere(description.kernel, mapped[0])
+    touched = description.binding_access[description.resource_binding_base :]
+    return tuple(
+        Access(each.storage.index not in elsewhere, touched[each.storage.index][1])
+        if isinstance(each, BufferVariable) and isinstance(each.storage, Storage)
+        else Access()
+        for each in variables
+    )
+
+
+def _find_elsewhere(traced: Kernel, mapped: Register) -> set[int]:
+    """Return the indices of the buffers that a kernel accesses elsewhere than at the mapped index."""
+    statements = list(walk(traced.body))
+    known = definitions_of(statements)
+
+    def is_mapped(index: Expr) -> bool:
+        while True:
+            if index.value is mapped:
+                return True
+            if index.op is Op.CONSTRUCT and len(index.args) == 1:
+                index = index.args[0]
+            elif isinstance(index.value, Register) and index.value in known:
+                index = known[index.value]
+            else:
+                return False
+
+    # raw GLSL: its buffers are known, but not which elements it accesses
+    used = set(traced.reads | traced.writes)
+    for expr in nodes(expr for statement in statements for expr in expressions_of(statement)):
+        if expr.op is Op.ELEMENT and isinstance(expr.value, Storage) and not is_mapped(expr.args[0]):
+            used.add(expr.value.index)
+    return used
+
+
+# ---- Sources: mapping functions inside kernels on arrays, and how their buffers are loaded ---------------
+
+
+def identity_map(kind: DType) -> MappingFunction:
+    """Return the mapping function that returns the elements of its only buffer."""
+
+    def element(array: Any) -> Any:
+        return array[mapped_index()]
+
+    return MappingFunction([buffer[kind]], kind, element)
+
+
+class _Element(BufferVariable):
+    """A buffer whose element at the mapped index may be known already."""
+
+    __slots__ = ("is_read", "known")
+
+    is_read: bool
+    known: Any
+
+    def __init__(self, buffer: BufferVariable, known: Any = None) -> None:
+        super().__init__(buffer.storage)
+        self.is_read = False
+        self.known = known
+
+    def __getitem__(self, index: Any) -> ShaderVariable:
+        if isinstance(index, ShaderVariable) and index.expr is mapped_index().expr:
+            self.is_read = True
+            if self.known is not None:
+                return ShaderVariable(self.known._value())
+        return super().__getitem__(index)
+
+
+def forget_element(variable: Any) -> Any:
+    """Return an argument without its known element, for another `mapped_index` than that of the kernel."""
+    return BufferVariable(variable.storage) if isinstance(variable, _Element) else variable
+
+
+@record
+class Source:
+    """Where a kernel's values come from: a mapping function, and how its buffers are loaded.
+
+    Attributes
+    ----------
+    mapping
+        The function that returns a value for each index.
+    is_plain
+        Whether it returns the elements of its only buffer.
+    out_type
+        The dtype of the values; they are combined in `wide_type` of it.
+    together
+        Elements of a load.
+    views
+        Positions of the arguments that are loaded several elements at a time, and the types of the loads.
+    is_writing
+        Whether the mapping function writes to its buffers. Then it must run exactly once for each element.
+    uses_index
+        Whether it uses the index other than to access buffers. Then the index is a register, so that in
+        kernels for large buffers conversions see all its bits.
+    """
+
+    mapping: MappingFunction
+    is_plain: bool
+    out_type: DType
+    together: int = 1
+    views: tuple[tuple[int, DType], ...] = ()
+    is_writing: bool = False
+    uses_index: bool = False
+
+    @property
+    def item_size(self) -> int:
+        """Bytes of an element of the first buffer."""
+        size: int = self.mapping.buffer_types[0].__args__[0].item_size
+        return size
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the mapping function's arguments."""
+        return list_argument_names(self.mapping)
+
+    @property
+    def annotations(self) -> list[Annotation]:
+        """Annotations of the mapping function's arguments."""
+        return self.mapping.buffer_types
+
+    @property
+    def parameters(self) -> list[tuple[str, Annotation]]:
+        """Names and annotations of the arguments of the mapping function, as `trace_kernel` takes them."""
+        return list(zip(self.names, self.annotations, strict=True))
+
+    def prefix_parameters(self, prefix: str) -> list[tuple[str, Annotation]]:
+        """Return the parameters with names that begin with `prefix` and an underscore."""
+        return [(f"{prefix}_{name}", annotation) for name, annotation in self.parameters]
+
+    def elementwise(self) -> "Source":
+        """Return the same source, loaded element by element."""
+        return replace(self, together=1, views=())
+
+    def value(self, arguments: Sequence[Any], index: Any, known: Sequence[Any] = ()) -> Any:
+        """Trace the mapping function for the element at an index.
+
+        `known` are the elements there of the arguments with views.
+        """
+        wide = wide_type(self.out_type)
+        if self.is_plain:
+            if known:
+                return known[0]
+            element = arguments[0][index].to_register()
+            return element if element.var_type is wide else element.to_dtype(wide)
+        variables = list(arguments)
+        for (position, _), element in zip(self.views, known, strict=False):
+            narrow = compute_type(_kind(self.mapping, position))
+            if element.var_type is not narrow:
+                element = element.to_dtype(narrow)
+            variables[position] = _Element(arguments[position], element)
+        return self.trace(variables, index)
+
+    def trace(self, variables: Sequence[Any], index: Any) -> Any:
+        """Trace the mapping function for an index, on variables for its arguments."""
+        wide, narrow = wide_type(self.out_type), compute_type(self.out_type)
+        register = vc.new_register(wide)
+        with vc.scope_block(), mapped_at(name_position(index) if self.uses_index else index):
+            result = self.mapping.trace(*variables)
+            if result is None:
+                raise ArgumentValueError(
+                    f"map {_name(self.mapping)!r} must return a {self.out_type.name}, got None"
+                )
+            if not (isinstance(result, ShaderVariable) and result.var_type is wide) and narrow is not wide:
+                stored = vc.new_register(narrow)
+                stored[:] = result
+                result = stored.to_dtype(wide)
+            register[:] = result
+            # the value wraps around as a stored one would
+            register[:] = wrap_integer(register, self.out_type)
+        return register
+
+    def load(self, views: Sequence[Any], position: Any) -> list[Any]:
+        """Load from every view at a position that counts loads."""
+        return [view[position].to_register() for view in views]
+
+    def values(self, arguments: Sequence[Any], position: Any, words: Sequence[Any]) -> list[Any]:
+        """Return the values of all elements of a load at a position."""
+        if self.together == 1:
+            return [self.value(arguments, position)]
+        known = [
+            unpack_elements(_kind(self.mapping, argument), self.together, word)
+            for (argument, _), word in zip(self.views, words, strict=True)
+        ]
+        return [
+            self.value(arguments, position * self.together + i, [elements[i] for elements in known])
+            for i in range(self.together)
+        ]
+
+
+def make_source(mapping: MappingFunction, out_type: DType, *, is_plain: bool) -> Source:
+    """Return the source of a mapping function, which is traced once to find how its buffers can be loaded.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The mapping function cannot be traced, or does not return a value of `out_type`.
+    """
+    single = Source(mapping, is_plain, out_type)
+    read, is_writing, uses_index = ([0], False, False) if is_plain else _find_uses(single)
+    single = replace(single, uses_index=uses_index)
+    if is_writing:
+        # elements that are loaded ahead would be out of date
+        return replace(single, is_writing=True)
+    together = count_per_load([_kind(mapping, position) for position in read])
+    views = tuple(
+        (position, view)
+        for position in read
+        if (view := view_type(_kind(mapping, position), together)) is not None
+    )
+    return replace(single, together=together, views=views) if views and together > 1 else single
+
+
+def _find_uses(source: Source) -> tuple[list[int], bool, bool]:
+    """Find how a map uses its arguments.
+
+    Returns
+    -------
+    list
+        Positions of the arguments whose element at the mapped index it reads.
+    bool
+        Whether it writes to any argument.
+    bool
+        Whether it uses the index other than to access buffers.
+    """
+    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context:
+        arguments = context.declare_input_arguments(source.mapping.buffer_types, source.names)
+        wrapped = [_Element(each) if type(each) is BufferVariable else each for each in arguments]
+        registers: list[Any] = []
+
+        def probe(*variables: Any) -> None:
+            index = vc.global_invocation_id().x.to_register()
+            registers.append(index.expr.value)
+            source.trace(variables, ShaderVariable(index.expr))
+
+        prepare_kernel(probe, rewrite=True)(*wrapped)
+        description = context.get_description("probe")
+    is_writing = any(writes for _, writes in description.binding_access)
+    read = [i for i, each in enumerate(wrapped) if isinstance(each, _Element) and each.is_read]
+    return read, is_writing, _is_used_elsewhere(description.kernel, registers[0])
+
+
+def name_position(index: Any) -> ShaderVariable:
+    """Return an index in a register that is marked as a position."""
+    builder = vc.get_builder()
+    return ShaderVariable(builder.declare(index.var_type, index.expr, "mapped_index", position=True))
+
+
+def _is_used_elsewhere(traced: Kernel, register: Register) -> bool:
+    """Whether a register is used other than as a place in a buffer."""
+    values = [expr for statement in walk(traced.body) for expr in expressions_of(statement)]
+    operands = [arg for expr in nodes(values) if expr.op is not Op.ELEMENT for arg in expr.args]
+    return any(expr.value is register for expr in (*values, *operands))
+
+
+class MapName(str):
+    """Name of an argument of a mapping function, which changes if the kernel has the same name."""
+
+    __slots__ = ()
+
+
+def list_argument_names(mapping: MappingFunction) -> list[str]:
+    """Return the names of a mapping function's arguments."""
+    names = list(inspect.signature(mapping.mapping_function).parameters)
+    count = len(mapping.buffer_types)
+    return [*map(MapName, names if len(names) == count else [f"param{i}" for i in range(count)])]
+
+
+def make_distinct(names: Sequence[str]) -> list[str]:
+    """Return unique names; names of maps change where they clash."""
+    own = {name for name in names if not isinstance(name, MapName)}
+    taken: set[str] = set()
+    distinct = []
+    for wanted in names:
+        name, others = str(wanted), taken | own if isinstance(wanted, MapName) else taken
+        while name in others:
+            name += "_"
+        taken.add(name)
+        distinct.append(name)
+    return distinct
+
+
+def _kind(mapping: MappingFunction, position: int) -> DType:
+    kind: DType = mapping.buffer_types[position].__args__[0]
+    return kind
+
+
+def _name(mapping: MappingFunction) -> str:
+    return getattr(mapping.mapping_function, "__name__", "map")
+
+
+# ---- Lowering: maps of values and maps of maps become one map of buffers, as kernels need it -------------
+#
+# scaled(weighted(x, w), 2.0)        a call, as the user writes it Tree(scaled)                       its
+# structure, without the arguments Tree(weighted) Stored, Stored Number scaled_(x: Buff, w: Buff, factor:
+# Const)     its lowered map, of the leaves in order
+#
+# Arguments that broadcast have a spread, a text with a letter for each axis of the mapped array: "k" if the
+# argument has the axis (it is kept), "b" if it is broadcast along it. Axes of size 1 are left out, and
+# neighbours with the same letter are joined. The kernel depends on this text only. The sizes are constants
+# of launches, behind all leaves.
+
+
+@record
+class Whole:
+    """An argument that kernels take as it is: a buffer, a constant, an image."""
+
+    annotation: Annotation
+
+
+@record
+class Stored:
+    """Elements of a buffer of this dtype; if `single`, its only element for all indices."""
+
+    kind: DType
+    single: bool
+    spread: str = ""
+
+
+@record
+class Number:
+    """A number of the dtype of the parameter; if `variable`, a graph binds it."""
+
+    kind: DType
+    variable: bool = False
+
+
+@record
+class Tree:
+    """A map and its parameters; if `single`, an array of one element."""
+
+    mapping: MappingFunction
+    children: tuple[Union[Whole, Stored, Number, "Tree"], ...]
+    single: bool = False
+    spread: str = ""
+
+
+# Number of sizes that `_find_place` needs.
+_SIZES = {"": 0, "kb": 1, "bk": 1, "kbk": 2, "bkb": 2}
+
+
+def find_spread(shape: tuple[int, ...], own: tuple[int, ...]) -> tuple[str, tuple[int, ...]]:
+    """Return how an array of the shape `own` broadcasts to `shape`, and the sizes that kernels need for it.
+
+    "" and no sizes where flat indices are the same, or `shape` has no elements.
+
+    Raises
+    ------
+    ValueError
+        A size has more than 32 bits.
+    """
+    if own == shape or 0 in shape or set(own) <= {1}:
+        return "", ()
+    kinds, extents = "", [1]
+    for size, have in zip(shape, (*(1,) * (len(shape) - len(own)), *own), strict=True):
+        if size == 1:
+            continue
+        kind = "k" if have == size else "b"
+        if not kinds.endswith(kind):
+            kinds += kind
+            extents.append(1)
+        extents[-1] *= size
+    if "b" not in kinds:
+        return "", ()
+    sizes = (extents[-1],) if len(kinds) == 2 else (extents[-1], extents[-2])
+    if max(sizes) >> 32:
+        raise ArgumentValueError(
+            f"maps: an array of the shape {own} does not broadcast to {shape}: axes of 2**32 elements or "
+            "more are too long"
+        )
+    return kinds, sizes
+
+
+def _find_place(kinds: str, index: Any, sizes: Iterator[Any]) -> Any:
+    """Return the flat index in an array that broadcasts, for the one in the mapped array."""
+    inner, *rest = [next(sizes) for _ in range(_SIZES[kinds])]
+    if kinds == "bk":
+        place = index % inner
+    elif kinds == "kb":
+        place = index // inner
+    elif kinds == "bkb":
+        place = (index // inner) % rest[0]
+    else:
+        place = (index // inner) // rest[0] * inner + index % inner
+    return name_position(place)
+
+
+def lower_map(tree: Tree) -> MappingFunction:
+    """Return the map of the leaves of a tree. A map that kernels can take is returned unchanged."""
+    whole = len(tree.children) == len(tree.mapping.buffer_types)
+    if whole and all(isinstance(child, Whole) for child in tree.children):
+        return tree.mapping
+    annotations = list(_list_annotations(tree))
+    names = _list_names(tree)
+    sizes = _count_sizes(tree)
+    annotations += [constant[uint32]] * sizes
+    names += [f"size{i}" for i in range(sizes)]
+    value = len(tree.children) < len(tree.mapping.buffer_types)
+
+    def function(*variables: Any) -> Any:
+        leaves = iter(variables)
+        spreads = iter(variables[len(variables) - sizes :])
+        return _apply(tree, leaves, spreads, [next(leaves)] if value else [])
+
+    function.__name__ = function.__qualname__ = tree.mapping.name
+    function.stands_for = tree.mapping.mapping_function  # type: ignore[attr-defined]
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, kind) for name in names]
+    )
+    return MappingFunction(annotations, tree.mapping.return_type, function)
+
+
+def _apply(tree: Tree, variables: Iterator[Any], sizes: Iterator[Any], values: list[Any]) -> Any:
+    """Trace a tree on variables for its leaves and sizes; `values` are the arguments before those."""
+    own = tree.mapping.buffer_types
+    arguments = [_convert(value, kind) for value, kind in zip(values, own, strict=False)]
+    for child, annotation in zip(tree.children, own[len(values) :], strict=True):
+        arguments.append(_make_argument(child, annotation, variables, sizes))
+    return tree.mapping.trace(*arguments)
+
+
+def _make_argument(child: Any, annotation: Any, variables: Iterator[Any], sizes: Iterator[Any]) -> Any:
+    if isinstance(child, Tree):
+        index: Any = vc.to_dtype(uint32, 0) if child.single else mapped_index()
+        if child.spread:
+            index = _find_place(child.spread, index, sizes)
+        if child.single or child.spread:
+            variables = map(forget_element, variables)
+        assert child.mapping.return_type is not None
+        register = vc.new_register(compute_type(child.mapping.return_type))
+        with vc.scope_block(), mapped_at(index):
+            result = _apply(child, variables, sizes, [])
+            if result is None:
+                raise ArgumentValueError(f"map {child.mapping.name!r} must return a value, got None")
+            register[:] = result
+            register[:] = wrap_integer(register, child.mapping.return_type)
+        return _convert(register, annotation, child.mapping.return_type)
+    variable = next(variables)
+    if isinstance(child, Stored):
+        index = 0 if child.single else mapped_index()
+        if child.spread:
+            index = _find_place(child.spread, index, sizes)
+        variable = variable[index]
+    if isinstance(child, Whole):
+        return variable
+    return _convert(variable, annotation, child.kind)
+
+
+def _convert(value: Any, annotation: Any, known: DType | None = None) -> Any:
+    """Return a value of the dtype of its parameter, in a register, however often the map uses it.
+
+    `known` is the dtype that the value fits already.
+    """
+    kind = compute_type(annotation)
+    value = value.to_register()
+    if value.var_type is not kind:
+        value = value.to_dtype(kind)
+    return value if known is annotation else wrap_integer(value, annotation).to_register()
+
+
+def _list_annotations(tree: Tree) -> Iterator[Annotation]:
+    for child in tree.children:
+        if isinstance(child, Tree):
+            yield from _list_annotations(child)
+        elif isinstance(child, Stored):
+            yield buffer[child.kind]
+        elif isinstance(child, Number):
+            yield (vc.Var if child.variable else constant)[compute_type(child.kind)]
+        else:
+            yield child.annotation
+
+
+def _count_sizes(tree: Tree) -> int:
+    own = sum(_SIZES[child.spread] for child in tree.children if isinstance(child, (Stored, Tree)))
+    return own + sum(_count_sizes(child) for child in tree.children if isinstance(child, Tree))
+
+
+def _list_names(tree: Tree) -> list[str]:
+    """Return the name of each leaf: the names of the parameters on the path to it, joined."""
+    count = len(tree.mapping.buffer_types)
+    own = list(inspect.signature(tree.mapping.mapping_function).parameters)
+    own = own if len(own) == count else [f"param{i}" for i in range(count)]
+    names: list[str] = []
+    for name, child in zip(own[count - len(tree.children) :], tree.children, strict=True):
+        inner = [f"{name}_{each}" for each in _list_names(child)] if isinstance(child, Tree) else [name]
+        names.extend(each if each not in names else f"{each}_{len(names)}" for each in inner)
+    return names

@@ -1,1 +1,0 @@
-"""Parameters of kernels and the values that calls give them."""

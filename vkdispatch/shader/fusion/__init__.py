@@ -1,1 +1,0 @@
-"""Fusing recorded launches in a row into one kernel: found, proven, and described as that kernel."""

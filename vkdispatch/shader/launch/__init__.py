@@ -1,1 +1,0 @@
-"""From a call to a dispatch: sizes, variants, launchers."""
