@@ -223,19 +223,18 @@ from vkdispatch.reduce.functions import (
 )
 from vkdispatch.reduce.norms import dot, norm
 from vkdispatch.scans.functions import (
+    ScanFunction,
     cummax,
     cummin,
     cumprod,
     cumsum,
+    scan,
 )
-from vkdispatch.scans.scan_function import ScanFunction, scan
-from vkdispatch.selection.compaction.compact import compact, nonzero
-from vkdispatch.selection.compaction.unique import unique
-from vkdispatch.selection.histograms.bincount import bincount
-from vkdispatch.selection.histograms.histogram import histogram
+from vkdispatch.selection.compact import compact, nonzero, unique
+from vkdispatch.selection.histogram import bincount, histogram
 from vkdispatch.selection.median import median
 from vkdispatch.selection.searchsorted import searchsorted
-from vkdispatch.selection.topk.functions import topk
+from vkdispatch.selection.topk import topk
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.measurement.devices import measure_accuracy

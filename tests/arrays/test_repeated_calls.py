@@ -873,7 +873,7 @@ def test_scans_and_reductions_that_close_over_numbers() -> None:
 def small_tuning(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[], None]]:
     """Give other plans to what is called from now on."""
     import vkdispatch.reduce.planning as reductions
-    import vkdispatch.scans.tuning as scans
+    import vkdispatch.scans.planning as scans
     from vkdispatch.base.record import replace
 
     def change() -> None:

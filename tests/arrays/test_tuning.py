@@ -16,8 +16,7 @@ from vkdispatch.base.compilation import disk_cache
 from vkdispatch.base.record import replace
 from vkdispatch.families import tuning as tuning_module
 from vkdispatch.families.tuning import LLVMPIPE, Number, Table, device_facts, forget, keep, load_kept
-from vkdispatch.sorting.planning import plan_runs
-from vkdispatch.sorting.tuning import Tuning, tuning
+from vkdispatch.sorting.planning import Tuning, plan_runs, tuning
 
 RunPython = Callable[..., "CompletedProcess[str]"]
 LENGTH = 5000
@@ -65,7 +64,7 @@ def test_other_processes_find_what_is_kept(run_python: RunPython, cache: Path) -
     keep(vd.get_context(), {Tuning.run_least: 1024, Tuning.run_group: 4})
     code = """
 import vkdispatch as vd
-from vkdispatch.sorting.tuning import tuning
+from vkdispatch.sorting.planning import tuning
 print(tuning.run_least, tuning.run_group, tuning.group)
 vd.get_context()
 print(tuning.run_least, tuning.run_group, tuning.group)

@@ -17,8 +17,8 @@ from benchmarks.tuning import calls, search
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.families import tuning
 from vkdispatch.families.tuning import H200_AND_LLVMPIPE, Number, Table
-from vkdispatch.rearrange.tuning import TakeTuning
-from vkdispatch.sorting.tuning import Tuning
+from vkdispatch.rearrange.moves import TakeTuning
+from vkdispatch.sorting.planning import Tuning
 
 RunPython = Callable[..., "CompletedProcess[str]"]
 NUMBERS = [number for table in calls.TABLES for number in table.numbers.values()]

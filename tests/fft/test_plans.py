@@ -11,15 +11,20 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from tests.fft.signals import bound, check_convolution, complex_signal, device_has, error, filled
 from vkdispatch.families.tuning import device_facts
-from vkdispatch.fft.convolve.plans import plan_convolution
-from vkdispatch.fft.many import kernels, long
-from vkdispatch.fft.plan import columns
-from vkdispatch.fft.plan.grids import make_grid
-from vkdispatch.fft.plan.lines import plan_staged, suits_pairs
-from vkdispatch.fft.plan.long_lines import choose_factors
-from vkdispatch.fft.plan.passes import choose_registers, plan_pass
+from vkdispatch.fft.convolve.kernels import plan_convolution
+from vkdispatch.fft.many import calls as kernels
+from vkdispatch.fft.many import long
+from vkdispatch.fft.plan import planes as columns
+from vkdispatch.fft.plan.passes import (
+    Transform,
+    choose_registers,
+    make_grid,
+    plan_pass,
+    plan_staged,
+    suits_pairs,
+)
+from vkdispatch.fft.plan.planes import choose_factors
 from vkdispatch.fft.plan.stages import Split, choose_split, list_splits
-from vkdispatch.fft.plan.transforms import Transform
 from vkdispatch.fft.plan.tuning import tuning
 
 # short lines through workgroup memory, padded and split exchanges, columns, passes that turn lines over

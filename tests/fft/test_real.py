@@ -11,11 +11,8 @@ import vkdispatch as vd
 from tests.fft.signals import bound, device_has, error, real_signal
 from vkdispatch.base.record import replace
 from vkdispatch.fft.line.real import make_real_kernel
-from vkdispatch.fft.plan.memory import SharedLayout
-from vkdispatch.fft.plan.passes import Pass, PassChoices, plan_pass
-from vkdispatch.fft.plan.real import plan_real
+from vkdispatch.fft.plan.passes import Pass, PassChoices, SharedLayout, Transform, plan_pass, plan_real
 from vkdispatch.fft.plan.stages import Split
-from vkdispatch.fft.plan.transforms import Transform
 
 _HOST = {vd.complex32: np.complex64, vd.complex64: np.complex64, vd.complex128: np.complex128}
 

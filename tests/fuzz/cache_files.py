@@ -30,8 +30,7 @@ from tests.orders.here import missing
 from vkdispatch.base import compute_plan
 from vkdispatch.base.compilation import compiler, disk_cache
 from vkdispatch.codegen.abbreviations import Buff, Const, f32
-from vkdispatch.orders import Accel, Order
-from vkdispatch.orders.compilation import compilers, library
+from vkdispatch.orders import Accel, Order, compilers, library
 from vkdispatch.shader import launching as autotune
 from vkdispatch.shader.measurement import devices as bandwidth
 

@@ -9,7 +9,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 import vkdispatch.kompute as kp
 from vkdispatch.codegen.abbreviations import Buff, Var, f32
-from vkdispatch.kompute.commands import commands
+from vkdispatch.kompute import commands
 
 from .kernels import ADD_ONE
 

@@ -7,8 +7,8 @@ import pytest
 
 import vkdispatch.kompute as kp
 from vkdispatch.base.spirv.repeat import MOST
-from vkdispatch.kompute.algorithms import spirv
-from vkdispatch.kompute.commands import commands
+from vkdispatch.kompute import code as spirv
+from vkdispatch.kompute import commands
 
 from .kernels import ADD_ONE
 

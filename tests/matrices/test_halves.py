@@ -11,7 +11,8 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.codegen.abbreviations import Buff, f16, f32
 from vkdispatch.families.tuning import device_facts
-from vkdispatch.matrices import planning, tuning
+from vkdispatch.matrices import planning
+from vkdispatch.matrices import planning as tuning
 
 from .products import check, numbers, plan_for, swapped
 

@@ -9,7 +9,8 @@ import pytest
 import numpy as np
 import vkdispatch.numpy as vnp
 from vkdispatch.numpy.core import expressions, kernels
-from vkdispatch.numpy.linalg import HOST_FUNCTIONS, PerformanceWarning, triangles
+from vkdispatch.numpy.linalg import HOST_FUNCTIONS, PerformanceWarning
+from vkdispatch.numpy.linalg import solving as triangles
 from vkdispatch.numpy.linalg.host import _warned
 
 pytestmark = pytest.mark.filterwarnings("ignore::vkdispatch.numpy.linalg.PerformanceWarning")

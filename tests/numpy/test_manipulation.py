@@ -11,7 +11,8 @@ import numpy as np
 import vkdispatch as vd
 import vkdispatch.numpy as vnp
 from tests.numpy.both import compare, run_texts
-from vkdispatch.numpy.core import kernels, turning
+from vkdispatch.numpy.core import kernels
+from vkdispatch.numpy.core import memory as turning
 
 _ARRAYS = (
     np.arange(24, dtype=np.float32).reshape(2, 3, 4),

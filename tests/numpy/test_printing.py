@@ -10,7 +10,7 @@ import pytest
 
 import numpy as np
 import vkdispatch.numpy as vnp
-from vkdispatch.numpy.interchange.printing import encode_png, thumbnail
+from vkdispatch.numpy.interchange.inspection import encode_png, thumbnail
 
 SHOWN = [
     np.array(3),

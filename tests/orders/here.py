@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vkdispatch.orders.compilation.compilers import BuildFailure, find_compilers
+from vkdispatch.orders.compilers import BuildFailure, find_compilers
 from vkdispatch.orders.models import TABLE
 from vkdispatch.orders.models.native import NativeModel
 

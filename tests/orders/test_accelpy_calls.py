@@ -616,7 +616,7 @@ def test_debug_prints_and_writes_sources(
     Accel(Order(text), np.zeros(1)).stop()
     assert capfd.readouterr().err == ""
     # the order runs even if nothing can be written
-    monkeypatch.setattr("vkdispatch.orders.debugging.FOLDER", str(source))
+    monkeypatch.setattr("vkdispatch.orders.errors.FOLDER", str(source))
     y = np.zeros(1)
     with Accel(Order("[cpp]\naccelpy_out0(0) = 3;\n"), y, debug=True) as accel:
         accel.run()

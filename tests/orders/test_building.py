@@ -18,8 +18,7 @@ from tests.orders.here import missing, require
 from tests.orders.tasks import HOST
 from vkdispatch.base import process as logging
 from vkdispatch.base.compilation import disk_cache
-from vkdispatch.orders import Accel, Order, OrderBuildError
-from vkdispatch.orders.compilation import library
+from vkdispatch.orders import Accel, Order, OrderBuildError, library
 
 FINE = np.zeros(3)
 
@@ -442,6 +441,6 @@ def test_missing_compilers_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_compiler_that_hangs_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("vkdispatch.orders.compilation.compilers.TIMEOUT_SECONDS", 0.2)
+    monkeypatch.setattr("vkdispatch.orders.compilers.TIMEOUT_SECONDS", 0.2)
     slow = _script(tmp_path / "slow", '[ "$1" = --version ] && exec g++ --version\nexec sleep 20')
     assert "no result after 0.2 s" in _failure("[cpp]\n", compile=slow)

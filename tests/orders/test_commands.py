@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 from tests.orders.here import missing, require
 from vkdispatch.base.compilation import disk_cache
-from vkdispatch.orders import Accel, Order, command_line
-from vkdispatch.orders.compilation import library, storage
+from vkdispatch.orders import Accel, Order, command_line, library
+from vkdispatch.orders import compilers as storage
 from vkdispatch.orders.models import TABLE
 
 
@@ -88,7 +88,7 @@ def test_config_sets_the_folder_of_libraries(tmp_path: Path, monkeypatch: pytest
     _forget(monkeypatch)
     assert _run(5) == 5
     # another process uses the setting; the environment has precedence
-    script = "from vkdispatch.orders.compilation import storage; print(storage.find_folder())"
+    script = "from vkdispatch.orders import compilers; print(compilers.find_folder())"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout == f"{chosen}\n"
     monkeypatch.setenv("VKDISPATCH_CACHE", str(tmp_path / "other"))

@@ -11,7 +11,7 @@ from tests.orders.here import available, other_model
 from tests.orders.tasks import ADD, ADD_3D, NATIVE
 from vkdispatch.base.process import LogLevel, set_log_level
 from vkdispatch.orders import Accel, Order, OrderBuildError, OrderMismatchError, OrderRunError
-from vkdispatch.orders.running.comparison import find_tolerance
+from vkdispatch.orders.sections import find_tolerance
 
 COUNT = """
 set_argnames("x", ("y", "log"))

@@ -15,8 +15,8 @@ from tests.orders.tasks import ADD, ADD_3D, PRODUCT
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
 from vkdispatch.orders import Accel, Order, OrderBuildError, OrderRunError
-from vkdispatch.orders.arguments.argument import Parameter
-from vkdispatch.orders.compilation.compilers import BuildFailure, Compiler, compile_library, find_compilers
+from vkdispatch.orders.arguments import Parameter
+from vkdispatch.orders.compilers import BuildFailure, Compiler, compile_library, find_compilers
 from vkdispatch.orders.models import TABLE, Task, cuda_hip
 from vkdispatch.orders.models.native import NativeModel
 

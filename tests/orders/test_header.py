@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import vkdispatch as vd
 from vkdispatch.orders import Order
-from vkdispatch.orders.text.order import MODELS
+from vkdispatch.orders.order import MODELS
 
 models = st.lists(st.sampled_from(MODELS), min_size=1, max_size=4, unique=True)
 words = st.text(alphabet="ab]\"'#[:,\n\\é", max_size=5)

@@ -19,7 +19,7 @@ from tests.orders.here import available, missing, require
 from tests.orders.tasks import ADD, ADD_3D, HOST, PRODUCT
 from vkdispatch.orders import Accel, Order
 from vkdispatch.orders.models.cuda_hip import find_cuda_capability
-from vkdispatch.orders.text.order import MODELS
+from vkdispatch.orders.order import MODELS
 
 Array = npt.NDArray[Any]
 

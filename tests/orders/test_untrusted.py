@@ -14,8 +14,7 @@ import pytest
 
 from tests.orders.here import require
 from vkdispatch.base.compilation import disk_cache
-from vkdispatch.orders import Accel, Order
-from vkdispatch.orders.compilation import library
+from vkdispatch.orders import Accel, Order, library
 
 SOMEBODY = 54321
 

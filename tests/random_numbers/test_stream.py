@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.random.tuning import tuning
+from vkdispatch.random.launching import tuning
 
 from .philox import words
 

@@ -12,7 +12,8 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
-from vkdispatch.rearrange import staging, taking
+from vkdispatch.rearrange import taking
+from vkdispatch.rearrange import taking as staging
 
 from .arrays import KINDS, filled, same
 

@@ -10,7 +10,7 @@ import pytest
 
 import vkdispatch as vd
 from vkdispatch.reduce import SubgroupAdd, SubgroupMin
-from vkdispatch.reduce.layouts import find_shape
+from vkdispatch.reduce.planning import find_shape
 
 from .reductions import answer, plain
 

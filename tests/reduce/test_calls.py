@@ -23,7 +23,7 @@ from vkdispatch.reduce import (
     mapped_io_index,
     planning,
 )
-from vkdispatch.reduce.layouts import ReductionParams, Shape
+from vkdispatch.reduce.planning import ReductionParams, Shape
 
 from .reductions import answer, plain
 

@@ -11,12 +11,11 @@ import vkdispatch as vd
 from vkdispatch.base.record import replace
 from vkdispatch.families.operands import parse_operand
 from vkdispatch.families.tuning import device_facts
-from vkdispatch.reduce import cpu_planning, launching
-from vkdispatch.reduce.accumulators.moments import make_moments
-from vkdispatch.reduce.accumulators.sums import make_sum
-from vkdispatch.reduce.cpu_planning import CpuPlanner, cpu_tuning
-from vkdispatch.reduce.layouts import Shape
-from vkdispatch.reduce.planning import MOST_ROUNDS, Planner
+from vkdispatch.reduce import launching
+from vkdispatch.reduce import planning as cpu_planning
+from vkdispatch.reduce.accumulators import make_sum
+from vkdispatch.reduce.moments import make_moments
+from vkdispatch.reduce.planning import MOST_ROUNDS, CpuPlanner, Planner, Shape, cpu_tuning
 
 # one load and none, part of a chunk, several workgroups and partial results, rows that loads do not divide
 SHAPES: list[tuple[tuple[int, ...], Any]] = [

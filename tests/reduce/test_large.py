@@ -15,7 +15,7 @@ from vkdispatch.compiler.ir.statements import Variant
 from vkdispatch.families.operands import plain_output
 from vkdispatch.reduce import SubgroupAdd, SubgroupMax, mapped_io_index
 from vkdispatch.reduce.kernels import make_stage_kernel
-from vkdispatch.reduce.layouts import Plan, find_shape
+from vkdispatch.reduce.planning import Plan, find_shape
 
 from .reductions import answer, plain
 

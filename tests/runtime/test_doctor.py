@@ -21,7 +21,7 @@ import vkdispatch as vd
 from vkdispatch.base.process import VARIABLES
 from vkdispatch.doctor import checks, machine, report
 from vkdispatch.doctor.advice import find_problems
-from vkdispatch.doctor.probe import run_child
+from vkdispatch.doctor.machine import run_child
 
 RunPython = Callable[..., subprocess.CompletedProcess[str]]
 Facts = dict[str, Any]

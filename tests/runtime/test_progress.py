@@ -84,7 +84,7 @@ tuning.Timing = slow_timing
 assert double.autotune(data) in (32, 64, 128, 256, 512, 1024)
 """
 ORDER = """
-import vkdispatch.orders.compilation.compilers as compilers
+import vkdispatch.orders.compilers as compilers
 real = compilers.run_program
 def slow_run(*args):
     hold()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import vkdispatch as vd
-from vkdispatch.scans.tuning import tuning
+from vkdispatch.scans.planning import tuning
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((3, 30011), 1), ((2, 5, 9001), 2), ((30011, 7), 0)])

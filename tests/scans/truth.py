@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.scans.tuning import tuning
+from vkdispatch.scans.planning import tuning
 
 UFUNCS = {"cumsum": np.add, "cumprod": np.multiply, "cummax": np.maximum, "cummin": np.minimum}
 

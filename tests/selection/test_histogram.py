@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vkdispatch as vd
-from vkdispatch.selection.histograms import edges, weighing
+from vkdispatch.selection import edges, weighing
 
 RNG = np.random.default_rng(7)
 KINDS = ["float32", "int32", "uint8", "bool", "float64", "int64", "uint64", "int16", "float16"]

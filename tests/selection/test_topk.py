@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import vkdispatch as vd
-from vkdispatch.selection.topk.narrowing import plan_narrowing
+from vkdispatch.selection.topk import plan_narrowing
 from vkdispatch.selection.tuning import tuning
 
 RNG = np.random.default_rng(12)

@@ -11,7 +11,7 @@ import pytest
 
 import vkdispatch as vd
 from vkdispatch.codegen.abbreviations import *  # noqa: F403
-from vkdispatch.sorting.arguments import parse_position_type
+from vkdispatch.sorting.rearranging import parse_position_type
 
 
 def buffer(shape: Any = (3, 8), kind: Any = vd.int32) -> Any:

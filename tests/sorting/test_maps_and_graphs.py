@@ -134,7 +134,7 @@ def test_graphs_sort_current_data(size: int) -> None:
 
 OTHER_FORMS = """
 import numpy as np, vkdispatch as vd
-from vkdispatch.sorting.tuning import tuning
+from vkdispatch.sorting.planning import tuning
 rng = np.random.default_rng(0)
 def check(host, axis=-1):
     x = vd.asbuffer(host)

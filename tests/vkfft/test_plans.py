@@ -13,7 +13,8 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch import vkfft
 from vkdispatch.codegen.abbreviations import Buff, c64
-from vkdispatch.vkfft import VkFFTPlan, cache
+from vkdispatch.vkfft import VkFFTPlan
+from vkdispatch.vkfft import program as cache
 from vkdispatch.vkfft.program import find_written_bindings
 
 from .data import complexes, distance, reals

@@ -239,7 +239,7 @@ def _serve_linalg() -> None:
 
     @functools.wraps(solve_block)
     def scipy_linalg_safe(func_name: str, *args: Any, **kwargs: Any) -> Any:
-        from vkdispatch.numpy.linalg.triangles import solve_triangular
+        from vkdispatch.numpy.linalg.solving import solve_triangular
 
         if is_array(args[0]) and func_name == "solve_triangular":
             return solve_triangular(*args, **kwargs)
@@ -279,7 +279,7 @@ def _replace_blocks(x: Any) -> Any:
 
 
 def _factor_block(x: Any) -> Any:
-    from vkdispatch.numpy.linalg.triangles import factor_plu
+    from vkdispatch.numpy.linalg.solving import factor_plu
 
     return factor_plu(x)
 

@@ -10,7 +10,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.process import Wait, show_wait
 from vkdispatch.doctor import machine
 from vkdispatch.doctor.advice import find_problems
-from vkdispatch.doctor.probe import SECONDS, Facts, run_child
+from vkdispatch.doctor.machine import SECONDS, Facts, run_child
 
 _WIDTH = 110
 _KINDS = {0: "other", 1: "integrated GPU", 2: "discrete GPU", 3: "virtual GPU", 4: "CPU driver (no GPU)"}

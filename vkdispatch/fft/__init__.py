@@ -1,27 +1,20 @@
 """Fast Fourier transforms: kernels generated for each length, open to the user's own code."""
 
 from vkdispatch.fft import scipy_backend
-from vkdispatch.fft.api import (
-    any_axes,
-    caches,
-    convolutions,
-    cosines,
-    frequencies,
-    shaders,
-    sources,
-    transforms,
-)
+from vkdispatch.fft.api import any_axes, convolutions, frequencies, shaders, sources, transforms
+from vkdispatch.fft.api import any_axes as cosines
+from vkdispatch.fft.api import shaders as caches
 from vkdispatch.fft.api.any_axes import *  # noqa: F403
-from vkdispatch.fft.api.caches import *  # noqa: F403
 from vkdispatch.fft.api.convolutions import *  # noqa: F403
-from vkdispatch.fft.api.cosines import *  # noqa: F403
 from vkdispatch.fft.api.frequencies import *  # noqa: F403
 from vkdispatch.fft.api.shaders import *  # noqa: F403
 from vkdispatch.fft.api.sources import *  # noqa: F403
 from vkdispatch.fft.api.transforms import *  # noqa: F403
-from vkdispatch.fft.convolve.plans import get_transposed_size
-from vkdispatch.fft.line.context import FFTContext, IOManager, fft_context
-from vkdispatch.fft.line.iterators import (
+from vkdispatch.fft.convolve.kernels import get_transposed_size
+from vkdispatch.fft.line.context import (
+    FFTContext,
+    IOManager,
+    fft_context,
     global_reads_iterator,
     global_trasposed_write_iterator,
     global_writes_iterator,
@@ -29,7 +22,7 @@ from vkdispatch.fft.line.iterators import (
     memory_writes_iterator,
 )
 from vkdispatch.fft.line.resources import FFTConfig, FFTGridManager, FFTResources, FFTSDataManager
-from vkdispatch.fft.plan.lengths import pad_dim
+from vkdispatch.fft.plan.stages import pad_dim
 from vkdispatch.fft.trace.io import IOProxy
 from vkdispatch.fft.trace.ops import (
     GlobalReadOp,
@@ -40,7 +33,7 @@ from vkdispatch.fft.trace.ops import (
     read_op,
     write_op,
 )
-from vkdispatch.fft.trace.registers import FFTRegisters
+from vkdispatch.fft.trace.transform import FFTRegisters
 
 __all__ = [
     "FFTConfig",

@@ -7,7 +7,7 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.fft.api import convolutions, transforms
 from vkdispatch.fft.api.convolutions import *  # noqa: F403
 from vkdispatch.fft.api.transforms import *  # noqa: F403
-from vkdispatch.fft.arguments.types import ensure_supported_complex_precision, resolve_input_type
+from vkdispatch.fft.arguments import ensure_supported_complex_precision, resolve_input_type
 from vkdispatch.shader.map import MappingFunction
 
 __all__ = ["ensure_supported_complex_precision"]

@@ -20,10 +20,8 @@ from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import complex64, complex128, float32, float64
 from vkdispatch.base.errors import ArgumentValueError, OutOfDeviceMemoryError, UnsupportedError
 from vkdispatch.fft.api.transforms import fft, fft2, ifft2
-from vkdispatch.fft.arguments.norms import reverse_norm
-from vkdispatch.fft.arguments.types import supports
-from vkdispatch.fft.cosine.maps import Family
-from vkdispatch.fft.cosine.transforms import CosineOptions, cosine_transform
+from vkdispatch.fft.arguments import reverse_norm, supports
+from vkdispatch.fft.cosine import CosineOptions, Family, cosine_transform
 
 __ua_domain__ = "numpy.scipy.fft"
 

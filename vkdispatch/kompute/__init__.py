@@ -30,21 +30,14 @@ __version__ = "0.9.0"
 
 # The names of each module. `__init__.pyi` lists the same for type checkers and editors.
 _NAMES = {
-    "algorithms.algorithm": "Algorithm",
-    "enums": "DataTypes MemoryTypes",
-    "errors": "KomputeError",
-    "generation": "use",
+    "algorithm": "Algorithm",
+    "enums": "DataTypes KomputeError MemoryTypes use",
     "log": "log_level",
     "manager": "Manager",
-    "memory.image": "Image",
-    "memory.memory": "Memory",
-    "memory.tensor": "ListTensor Tensor",
-    "operations.dispatches": "OpAlgoDispatch OpMult",
-    "operations.operation": "OpBase OpMemoryBarrier",
-    "operations.transfers": "OpCopy OpSyncDevice OpSyncLocal",
-    "sequences.sequence": "Sequence",
-    "shaders.glsl": "compile_glsl",
-    "shaders.shader": "Shader",
+    "memory": "Image ListTensor Memory Tensor",
+    "operations": "OpAlgoDispatch OpBase OpCopy OpMemoryBarrier OpMult OpSyncDevice OpSyncLocal",
+    "sequences": "Sequence",
+    "shaders": "Shader compile_glsl",
 }
 # Names of Kompute 0.9.0, and their current names.
 _OLDER = {

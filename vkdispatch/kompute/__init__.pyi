@@ -1,24 +1,25 @@
 """Kompute's Python module: the names of `__init__.py`, for type checkers and editors."""
 
-from vkdispatch.kompute.algorithms.algorithm import Algorithm
-from vkdispatch.kompute.enums import DataTypes, MemoryTypes
+from vkdispatch.kompute.algorithm import Algorithm
+from vkdispatch.kompute.enums import DataTypes, KomputeError, MemoryTypes, use
 from vkdispatch.kompute.enums import MemoryTypes as TensorTypes
-from vkdispatch.kompute.errors import KomputeError
-from vkdispatch.kompute.generation import use
 from vkdispatch.kompute.log import log_level
 from vkdispatch.kompute.manager import Manager
-from vkdispatch.kompute.memory.image import Image
-from vkdispatch.kompute.memory.memory import Memory
-from vkdispatch.kompute.memory.tensor import ListTensor, Tensor
-from vkdispatch.kompute.operations.dispatches import OpAlgoDispatch, OpMult
-from vkdispatch.kompute.operations.operation import OpBase, OpMemoryBarrier
-from vkdispatch.kompute.operations.transfers import OpCopy, OpSyncDevice, OpSyncLocal
-from vkdispatch.kompute.operations.transfers import OpCopy as OpTensorCopy
-from vkdispatch.kompute.operations.transfers import OpSyncDevice as OpTensorSyncDevice
-from vkdispatch.kompute.operations.transfers import OpSyncLocal as OpTensorSyncLocal
-from vkdispatch.kompute.sequences.sequence import Sequence
-from vkdispatch.kompute.shaders.glsl import compile_glsl
-from vkdispatch.kompute.shaders.shader import Shader
+from vkdispatch.kompute.memory import Image, ListTensor, Memory, Tensor
+from vkdispatch.kompute.operations import (
+    OpAlgoDispatch,
+    OpBase,
+    OpCopy,
+    OpMemoryBarrier,
+    OpMult,
+    OpSyncDevice,
+    OpSyncLocal,
+)
+from vkdispatch.kompute.operations import OpCopy as OpTensorCopy
+from vkdispatch.kompute.operations import OpSyncDevice as OpTensorSyncDevice
+from vkdispatch.kompute.operations import OpSyncLocal as OpTensorSyncLocal
+from vkdispatch.kompute.sequences import Sequence
+from vkdispatch.kompute.shaders import Shader, compile_glsl
 
 __version__: str
 

@@ -15,12 +15,7 @@ import click
 
 from vkdispatch.base.compilation.compiler import compile_glsl_file
 from vkdispatch.base.errors import ShaderBuildError
-from vkdispatch.kompute.shaders.headers import (
-    CompiledShader,
-    format_header,
-    format_python_module,
-    make_identifier,
-)
+from vkdispatch.kompute.shaders import CompiledShader, format_header, format_python_module, make_identifier
 
 _SUFFIXES = (".comp", ".glsl")
 

@@ -1,8 +1,10 @@
-"""Devices: their list, their properties, and contexts on them that Managers share."""
+"""Devices: their list, their properties, contexts on them, and the objects of a Manager."""
 
+import contextlib
+import weakref
 from _thread import allocate_lock
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vkdispatch.base import context as contexts
 from vkdispatch.base.context import Context
@@ -10,7 +12,14 @@ from vkdispatch.base.devices import DeviceInfo
 from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.base.init import get_devices
 from vkdispatch.kompute import log
-from vkdispatch.kompute.errors import KomputeError
+from vkdispatch.kompute.enums import KomputeError
+
+if TYPE_CHECKING:
+    from vkdispatch.kompute.sequences import Sequence
+
+
+# ---- Devices: their list, their properties, and contexts on them that Managers share ---------------------
+
 
 _COMPUTE = 0x2  # VkQueueFlagBits
 _MOST_QUEUES = 64
@@ -82,3 +91,44 @@ def describe_device(info: DeviceInfo) -> dict[str, Any]:
         "max_work_group_size": info.max_workgroup_size,
         "timestamps_supported": bool(info.timestamp_period),
     }
+
+
+# ---- The objects of a Manager ----------------------------------------------------------------------------
+
+
+class Resources:
+    """The objects of a Manager, separate from it so that its finalizer can free them.
+
+    Attributes
+    ----------
+    objects
+        Sequences, algorithms, tensors and images.
+    named_sequences
+        Sequences by name, as in Kompute 0.5 and 0.6.
+    """
+
+    def __init__(self, context: Context, owns_context: bool) -> None:
+        self.context = context
+        self.owns_context = owns_context
+        self.objects: weakref.WeakSet[Any] = weakref.WeakSet()
+        self.named_sequences: dict[str, Sequence] = {}
+
+    def free(self) -> None:
+        """Destroy sequences, algorithms, memory, and then the context if no other Manager uses it."""
+        objects = sorted(self.objects, key=_find_rank)
+        log.debug("manager destroyed: number of its objects %d", len(objects))
+        self.objects = weakref.WeakSet()
+        self.named_sequences = {}
+        with contextlib.ExitStack() as stack:  # destroys all of them even if one raises
+            if self.owns_context:
+                stack.callback(release_context, self.context)
+            for each in reversed(objects):
+                stack.callback(each.destroy)
+
+
+_ORDER = ("Sequence", "Algorithm", "Tensor", "Image")
+
+
+def _find_rank(each: object) -> int:
+    """Return the position in the order of destruction, by class name: not every class is imported."""
+    return next(_ORDER.index(kind.__name__) for kind in type(each).__mro__ if kind.__name__ in _ORDER)

@@ -45,7 +45,7 @@ def log_level(level: int) -> None:
         `level` is not 0 to 4.
     """
     from vkdispatch.base.errors import ArgumentTypeError
-    from vkdispatch.kompute.errors import KomputeError
+    from vkdispatch.kompute.enums import KomputeError
 
     if not hasattr(level, "__index__"):
         raise ArgumentTypeError(f"level: expected an int, 0 to 4, got {level!r}")

@@ -1,29 +1,203 @@
 """The Manager, which makes all other objects of Kompute."""
 
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import numpy as np
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.kompute import enums as generation
 from vkdispatch.kompute import log
-from vkdispatch.kompute.arguments import parse_index, parse_indices, parse_names
-from vkdispatch.kompute.devices import choose_context, describe_device, list_devices
-from vkdispatch.kompute.enums import MemoryTypes
-from vkdispatch.kompute.errors import KomputeError
-from vkdispatch.kompute.legacy_manager import LegacyManager
-from vkdispatch.kompute.memory.memory import TENSOR_TYPES, parse_array, parse_floats, parse_memory_type
-from vkdispatch.kompute.memory.tensor import Tensor, make_tensor, make_tensor_on
-from vkdispatch.kompute.resources import Resources
+from vkdispatch.kompute.devices import Resources, choose_context, describe_device, list_devices
+from vkdispatch.kompute.enums import KomputeError, MemoryTypes, parse_index, parse_indices, parse_names
+from vkdispatch.kompute.memory import (
+    TENSOR_TYPES,
+    ListTensor,
+    Tensor,
+    make_tensor,
+    make_tensor_on,
+    parse_array,
+    parse_floats,
+    parse_memory_type,
+)
 
 if TYPE_CHECKING:
-    from vkdispatch.kompute.algorithms.algorithm import Algorithm
-    from vkdispatch.kompute.memory.image import Image
-    from vkdispatch.kompute.sequences.sequence import Sequence
+    from vkdispatch.kompute.algorithm import Algorithm
+    from vkdispatch.kompute.memory import Image
+    from vkdispatch.kompute.operations import OpBase
+    from vkdispatch.kompute.sequences import Sequence
+
+
+# ---- The methods of a Manager in Kompute 0.5 and 0.6 -----------------------------------------------------
+
 
 _DEVICE_TYPE = MemoryTypes.device
+
+
+class _Evaluation:
+    """A method `eval[_async]_<operation>[_def]` of a Manager.
+
+    Parameters
+    ----------
+    function
+        The function of `operations.named` that makes the operation.
+    """
+
+    def __init__(self, function: str) -> None:
+        self._function = function
+        self._is_named = self._waits = True
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        """Derive from the name whether the method takes a sequence's name, and whether it waits."""
+        self._is_named = not name.endswith("_def")
+        self._waits = not name.startswith("eval_async_")
+
+    def __get__(self, manager: Any, owner: Any = None) -> "Callable[..., None]":
+        """Return the method. It takes the operation's arguments, and second a sequence's name if named."""
+
+        def evaluate(tensors: Any, *arguments: Any, **options: Any) -> None:
+            from vkdispatch.kompute import operations as named
+
+            name = None
+            if self._is_named:
+                name, *arguments = arguments or (None,)  # type: ignore[assignment]
+                if not isinstance(name, str):
+                    raise ArgumentTypeError(
+                        f"sequenceName: expected the name of a sequence as second argument, got {name!r}"
+                    )
+            resources = manager._require_alive()
+            place = named.Owner(manager._require_context(), resources.objects)
+            op = getattr(named, self._function)(place, tensors, *arguments, **options)
+            manager._evaluate(name, op, waits=self._waits)
+
+        return evaluate
+
+
+class LegacyManager:
+    """The methods that evaluate operations in named sequences.
+
+    `eval_<operation>` takes the name of a sequence as its second argument, behind the tensors, and runs the
+    operation there. `eval_<operation>_def` runs it in a sequence without a name. `eval_async_<operation>`
+    does not wait; `eval_await(name)` and `eval_await_def()` do.
+    """
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+
+        def _require_alive(self) -> Resources:
+            """Return the objects of the Manager."""
+
+        def _make_sequence(self, queue_index: int, total_timestamps: int, kind: Any = None) -> "Sequence":
+            """Make a sequence of a class."""
+
+    eval_tensor_create = _Evaluation("make_tensor_create")
+    eval_tensor_create_def = _Evaluation("make_tensor_create")
+    eval_async_tensor_create = _Evaluation("make_tensor_create")
+    eval_async_tensor_create_def = _Evaluation("make_tensor_create")
+    eval_tensor_sync_device = _Evaluation("make_sync_device")
+    eval_tensor_sync_device_def = _Evaluation("make_sync_device")
+    eval_async_tensor_sync_device = _Evaluation("make_sync_device")
+    eval_async_tensor_sync_device_def = _Evaluation("make_sync_device")
+    eval_tensor_sync_local = _Evaluation("make_sync_local")
+    eval_tensor_sync_local_def = _Evaluation("make_sync_local")
+    eval_async_tensor_sync_local = _Evaluation("make_sync_local")
+    eval_async_tensor_sync_local_def = _Evaluation("make_sync_local")
+    eval_tensor_copy = _Evaluation("make_copy")
+    eval_tensor_copy_def = _Evaluation("make_copy")
+    eval_async_tensor_copy = _Evaluation("make_copy")
+    eval_async_tensor_copy_def = _Evaluation("make_copy")
+    eval_algo_data = _Evaluation("make_algo_data")
+    eval_algo_data_def = _Evaluation("make_algo_data")
+    eval_async_algo_data = _Evaluation("make_algo_data")
+    eval_async_algo_data_def = _Evaluation("make_algo_data")
+    eval_algo_str = _Evaluation("make_algo_data")
+    eval_algo_str_def = _Evaluation("make_algo_data")
+    eval_async_algo_str = _Evaluation("make_algo_data")
+    eval_async_algo_str_def = _Evaluation("make_algo_data")
+    eval_algo_file = _Evaluation("make_algo_file")
+    eval_algo_file_def = _Evaluation("make_algo_file")
+    eval_async_algo_file = _Evaluation("make_algo_file")
+    eval_async_algo_file_def = _Evaluation("make_algo_file")
+    eval_algo_mult = _Evaluation("make_algo_mult")
+    eval_algo_mult_def = _Evaluation("make_algo_mult")
+    eval_async_algo_mult = _Evaluation("make_algo_mult")
+    eval_async_algo_mult_def = _Evaluation("make_algo_mult")
+    eval_algo_lro = _Evaluation("make_algo_lro")
+    eval_algo_lro_def = _Evaluation("make_algo_lro")
+    eval_async_algo_lro = _Evaluation("make_algo_lro")
+    eval_async_algo_lro_def = _Evaluation("make_algo_lro")
+
+    def build_tensor(self, data: Any, tensorType: MemoryTypes = _DEVICE_TYPE) -> ListTensor:  # noqa: N803
+        """Make a `kp.Tensor(data)` with device memory. Raises the errors of `kp.Tensor`."""
+        tensor = ListTensor(data, parse_memory_type(tensorType, "tensorType"))
+        self.eval_tensor_create_def([tensor])
+        return tensor
+
+    def create_sequence(self, name: str = "", queueIndex: int = 0) -> "Sequence":  # noqa: N803
+        """Make a sequence, and register it by name if the name is new and not empty.
+
+        Raises
+        ------
+        TypeError, RuntimeError
+            `name` is not a string, or as `sequence`.
+        """
+        if not isinstance(name, str):
+            raise ArgumentTypeError(f"name: expected text, got {name!r}")
+        sequence = self._make_named_sequence(queueIndex)
+        if name:
+            self._require_alive().named_sequences.setdefault(name, sequence)
+        return sequence
+
+    def get_create_sequence(self, name: str) -> "Sequence":
+        """Return the sequence of a name; make it if it does not exist. Raises as `create_sequence`."""
+        return self._require_alive().named_sequences.get(name) or self.create_sequence(name)
+
+    def _make_named_sequence(self, queue_index: int = 0) -> "Sequence":
+        """Make a sequence of the generation in use."""
+        if not generation.is_before_0_7():
+            return self._make_sequence(queue_index, 0)
+        from vkdispatch.kompute.sequences import LegacySequence
+
+        return self._make_sequence(queue_index, 0, LegacySequence)
+
+    def eval_await(self, sequenceName: str, waitFor: int | None = None) -> None:  # noqa: N803
+        """Wait for a named sequence, if it is running, for at most `waitFor` nanoseconds.
+
+        Raises RuntimeError if it does not exist.
+        """
+        sequence = self._require_alive().named_sequences.get(sequenceName)
+        if sequence is None:
+            raise KomputeError(f"sequenceName: there is no sequence {sequenceName!r}")
+        if sequence.is_running():
+            sequence.eval_await(waitFor)
+
+    def eval_await_def(self, waitFor: int | None = None) -> None:  # noqa: N803
+        """Wait for the last `eval_async_..._def`, if it is running.
+
+        Raises RuntimeError if there was no `eval_..._def`.
+        """
+        self.eval_await("", waitFor)
+
+    def _evaluate(self, name: str | None, op: "OpBase", *, waits: bool) -> None:
+        """Run an operation in a named sequence, or with None in a new one.
+
+        `eval_await_def` waits for the new sequence, which is kept unless the operation raises an error.
+        """
+        sequences = self._require_alive().named_sequences
+        sequence = (None if name is None else sequences.get(name)) or self._make_named_sequence()
+        if waits:
+            sequence.eval(op)
+        else:
+            sequence.eval_async(op)
+        if name is None and waits:
+            sequences.setdefault("", sequence)  # an earlier sequence may still be running
+        else:
+            sequences[name or ""] = sequence
+
+
 _T = TypeVar("_T")
 
 
@@ -226,13 +400,13 @@ class Manager(LegacyManager):
     ) -> "Image":
         """Make a storage image of an array's dtype: float32, or integers of 8 to 32 bits. Else as `image`."""
         kind = parse_memory_type(memory_type if tensor_type is None else tensor_type)
-        from vkdispatch.kompute.memory.image import IMAGE_FORMATS
+        from vkdispatch.kompute.memory import IMAGE_FORMATS
 
         values = parse_array("data", data, IMAGE_FORMATS)
         return self._make_image(values, width, height, num_channels, kind)
 
     def _make_image(self, data: Any, width: int, height: int, channels: int, kind: MemoryTypes) -> "Image":
-        from vkdispatch.kompute.memory.image import make_image
+        from vkdispatch.kompute.memory import make_image
 
         sizes = (
             parse_index("width", width),
@@ -283,7 +457,7 @@ class Manager(LegacyManager):
         RuntimeError
             The code is invalid, or does not match the memory, the constants or the device.
         """
-        from vkdispatch.kompute.algorithms.algorithm import make_algorithm
+        from vkdispatch.kompute.algorithm import make_algorithm
 
         return self._register(
             make_algorithm(self._require_context(), tensors, spirv, workgroup, spec_consts, push_consts)
@@ -320,7 +494,7 @@ class Manager(LegacyManager):
             raise KomputeError(f"queue_index: expected 0 to {context.queue_count - 1}, got {queue}")
         if count and not all(info.timestamp_period for info in context.device_infos):
             raise KomputeError("total_timestamps: this device has no timestamps")
-        from vkdispatch.kompute.sequences.sequence import make_sequence
+        from vkdispatch.kompute.sequences import make_sequence
 
         objects = self._require_alive().objects
         sequence = make_sequence(context, queue, count, objects, kind)

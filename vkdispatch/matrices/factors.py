@@ -1,15 +1,75 @@
-"""What all kernels of a product share: their arguments, and the sizes of the product."""
+"""What all kernels of a product share: types, arguments, sizes, and sums of parts."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.dtype import DType, bool_, uint32
+from vkdispatch.base import dtype
+from vkdispatch.base.dtype import DType, bool_, component_type, int32, is_complex, is_scalar, uint32
+from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import Sink
 from vkdispatch.families.sources import Source
-from vkdispatch.matrices.arithmetic import make_zero
+from vkdispatch.families.tuning import memoize
+from vkdispatch.families.values import wide_type
+from vkdispatch.shader.shader_function import ShaderFunction
+
+# ---- The types of sums of products, and arithmetic on sums -----------------------------------------------
+
+
+def check_numbers(kind: DType, name: str) -> None:
+    """Raise TypeError for an array of vectors or matrices."""
+    if not is_scalar(kind) and not is_complex(kind):
+        raise ArgumentTypeError(f"{name}: matmul multiplies matrices of numbers, got elements of {kind.name}")
+
+
+def sum_type(kind: DType) -> DType:
+    """Return the type of sums for a result of `kind`: one of at least 32 bits."""
+    return dtype.uint32 if kind is dtype.bool_ else wide_type(kind)
+
+
+def add_product(total: Any, x: Any, y: Any, *, logical: bool) -> None:
+    """Add the product of two values to a register; booleans have "and" and "or"."""
+    kind = total.var_type
+    if logical:
+        total[:] = total | (x & y)
+    elif is_complex(kind):
+        total.real = vc.fma(x.real, y.real, total.real)
+        total.imag = vc.fma(x.real, y.imag, total.imag)
+        total.real = vc.fma(-x.imag, y.imag, total.real)
+        total.imag = vc.fma(x.imag, y.real, total.imag)
+    elif kind in (dtype.float32, dtype.float64):
+        total[:] = vc.fma(x, y, total)
+    else:
+        total[:] = total + x * y
+
+
+def add_sums(x: Any, y: Any, *, logical: bool) -> Any:
+    """Return the sum of two sums."""
+    return x | y if logical else x + y
+
+
+def add_pairwise(sums: list[Any], *, logical: bool) -> Any:
+    """Return the sum of sums, added up in pairs; their number is a power of two."""
+    while len(sums) > 1:
+        sums = [
+            add_sums(x, y, logical=logical).to_register() for x, y in zip(sums[::2], sums[1::2], strict=True)
+        ]
+    return sums[0]
+
+
+def make_zero(kind: DType) -> Any:
+    """Return the zero of a type, as an expression."""
+    if is_complex(kind):
+        part = component_type(kind)
+        return vc.to_dtype(kind, vc.to_dtype(part, 0), vc.to_dtype(part, 0))
+    return vc.to_dtype(kind, 0)
+
+
+# ---- What all kernels of a product share: their arguments, and the sizes of the product ------------------
+
 
 NUMBERS = ("rows", "columns", "chunk", "last", "splits", "batches", "a_batches", "b_batches")
 PREFIX = "matmul_"
@@ -175,3 +235,68 @@ def find_tile(
     first_row = ((bands * band + within % high) * rows).to_register("first_row")
     first_column = ((within // high) * columns).to_register("first_column")
     return split, batch, first_row, first_column
+
+
+# ---- Sums of parts, added up in a fixed order; the sum of no parts is zero -------------------------------
+#
+# part 0    [ sums of all elements of the result ]
+#   part 1    [ ...                                ]    each element: lane t of `lanes` adds parts t,
+#   part 2    [ ...                                ]    t + lanes, ...; then halves of the lanes are added
+#
+# The order of additions depends on the form only: the same input gives the same bits.
+
+
+GROUP = 256
+
+
+@record
+class PartialsForm:
+    """What the kernel is specialised for. It uses only the type and the sink of `factors`."""
+
+    factors: Factors
+    lanes: int
+
+
+@memoize
+def make_partials_kernel(form: PartialsForm) -> ShaderFunction:
+    """Trace the kernel; its arguments are the result, the parts, their number, and those of the sink."""
+    factors = form.factors
+    elements = GROUP // form.lanes
+
+    def body(result: Any, parts: Any, count: Any, *rest: Any) -> None:
+        lane = vc.local_invocation_index()
+        own = (lane % form.lanes).to_register("lane")
+        index = (vc.workgroup_id().x * elements + lane // form.lanes).to_register("index")
+        total = make_zero(factors.kind).to_register("total")
+        inside = index.to_dtype(int32) < result.shape.w
+        with vc.if_block(inside), vc.for_block(own, count, form.lanes) as part:
+            value = parts[part * result.shape.w + index]
+            total[:] = add_sums(total, value, logical=factors.logical)
+        total = add_lanes(total, lane, form.lanes, GROUP, factors)
+        with vc.if_block(vc.all(inside, own == 0)):
+            store_sum(factors, result, rest, index, total)
+
+    arguments = [
+        (f"{PREFIX}result", buffer[factors.sink.out_type]),
+        (f"{PREFIX}parts", buffer[factors.kind]),
+        (f"{PREFIX}count", constant[uint32]),
+        *factors.sink.parameters,
+    ]
+    groups = f"-(-{PREFIX}result.size // {elements})"
+    return trace_kernel(f"matmul_parts_{factors.kind.name}", body, arguments, GROUP, workgroups=groups)
+
+
+def add_lanes(total: Any, lane: Any, lanes: int, group: int, factors: Factors) -> Any:
+    """Add up the values of runs of `lanes` invocations; the first invocation of each has the sum."""
+    if lanes == 1:
+        return total
+    memory = vc.shared_buffer(factors.kind, group)
+    memory[lane] = total
+    vc.barrier()
+    half = lanes // 2
+    while half:
+        with vc.if_block(lane % lanes < half):
+            memory[lane] = add_sums(memory[lane], memory[lane + half], logical=factors.logical)
+        vc.barrier()
+        half //= 2
+    return memory[lane]

@@ -33,8 +33,7 @@ from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import DeviceFacts, memoize
 from vkdispatch.families.values import convert_value, join_words, split_words, word_count
 from vkdispatch.matrices import planning
-from vkdispatch.matrices.arithmetic import add_product, make_zero
-from vkdispatch.matrices.factors import PREFIX, Factors, Sizes, Variables
+from vkdispatch.matrices.factors import PREFIX, Factors, Sizes, Variables, add_product, make_zero
 from vkdispatch.matrices.planning import choose_cpu_lanes
 from vkdispatch.shader.shader_function import ShaderFunction
 

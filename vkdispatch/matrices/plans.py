@@ -10,11 +10,10 @@ from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import DeviceFacts
 from vkdispatch.matrices import planning
 from vkdispatch.matrices.cooperative import WORD, CooperativeForm, make_cooperative_kernel
-from vkdispatch.matrices.factors import Factors, Sizes
-from vkdispatch.matrices.lines import LineForm, make_line_kernel
+from vkdispatch.matrices.factors import Factors, PartialsForm, Sizes, make_partials_kernel
 from vkdispatch.matrices.panels import PanelForm, choose_panel_form, fits_panels, make_product_kernel
-from vkdispatch.matrices.partials import PartialsForm, make_partials_kernel
 from vkdispatch.matrices.planning import (
+    Tuning,
     choose_cooperative_tile,
     choose_cpu_lanes,
     choose_lanes_across,
@@ -27,11 +26,14 @@ from vkdispatch.matrices.planning import (
     is_small,
     split_length,
 )
-from vkdispatch.matrices.small import make_small_kernel
-from vkdispatch.matrices.strips import TileForm
-from vkdispatch.matrices.tiles import make_tile_kernel
-from vkdispatch.matrices.tuning import Tuning
-from vkdispatch.matrices.vectors import VectorForm, make_vector_kernel
+from vkdispatch.matrices.tiles import TileForm, make_tile_kernel
+from vkdispatch.matrices.vectors import (
+    LineForm,
+    VectorForm,
+    make_line_kernel,
+    make_small_kernel,
+    make_vector_kernel,
+)
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _HALVES = (float16, bfloat16)

@@ -14,12 +14,12 @@ if not _installation.is_whole():
     _installation.refuse_mixture()
 
 from vkdispatch.numpy.core.array import Array
-from vkdispatch.numpy.core.dtypes import set_default_dtype as set_default_dtype
+from vkdispatch.numpy.core.memory import set_default_dtype as set_default_dtype
 
 # Modules whose `__all__` is the namespace's; `__init__.pyi` says the same to type checkers and editors.
 _MODULES = (
     "basics.elementwise",
-    "basics.limits",
+    "basics.inputs",
     "basics.creation",
     "basics.sequences",
     "basics.manipulation",
@@ -27,35 +27,20 @@ _MODULES = (
     "indexing.indexing",
     "basics.reductions",
     "sorting.searching",
-    "indexing.gathering",
-    "basics.differences",
     "statistics.quantiles",
     "statistics.averages",
-    "statistics.nan_statistics",
     "statistics.counting",
     "statistics.calculus",
-    "editing.padding",
-    "editing.editing",
-    "sorting.comparison",
-    "sorting.sets",
-    "sorting.orders",
-    "sorting.choices",
+    "editing",
     "sorting.selections",
-    "editing.grids",
-    "statistics.windows",
+    "indexing.index_arrays",
     "statistics.polynomials",
-    "editing.index_arrays",
-    "editing.diagonals",
-    "editing.writing",
-    "editing.attributes",
+    "indexing.writing",
     "contraction",
-    "interchange.refusals",
     "interchange.inspection",
     "interchange.exchange",
-    "interchange.printing",
     "basics.parts",
     "core.devices",
-    "interchange.files",
     "interchange.lazy",
     "interchange.vectorizing",
 )
@@ -94,21 +79,21 @@ _OF_LINALG = (
 )
 # What the class Array asks for, and programs do not.
 _OF_ARRAYS = {
-    "as_argument": "interchange.arguments",
+    "as_argument": "interchange.exchange",
     "get_items": "indexing.indexing",
     "set_items": "indexing.indexing",
-    "array_html": "interchange.printing",
+    "array_html": "interchange.inspection",
     "to_dlpack": "interchange.exchange",
     "dlpack_device": "interchange.exchange",
     "identify_array": "core.blanks",
     "reduce_array": "core.blanks",
     "lend_elements": "interchange.exchange",
     "cuda_interface": "interchange.exchange",
-    "FlatIterator": "editing.writing",
-    "array_flags": "interchange.layout",
-    "base_of": "interchange.layout",
-    "view_as": "interchange.layout",
-    "view_part": "interchange.layout",
+    "FlatIterator": "indexing.writing",
+    "array_flags": "interchange.exchange",
+    "base_of": "interchange.exchange",
+    "view_as": "interchange.exchange",
+    "view_part": "interchange.exchange",
     "call_ufunc": "interchange.protocols",
     "call_function": "interchange.protocols",
 }

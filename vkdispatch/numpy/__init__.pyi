@@ -64,10 +64,9 @@ from vkdispatch.numpy import linalg as linalg
 from vkdispatch.numpy import random as random
 from vkdispatch.numpy import special as special
 from vkdispatch.numpy.basics.creation import *
-from vkdispatch.numpy.basics.differences import *
 from vkdispatch.numpy.basics.elementwise import *
+from vkdispatch.numpy.basics.inputs import *
 from vkdispatch.numpy.basics.joining import *
-from vkdispatch.numpy.basics.limits import *
 from vkdispatch.numpy.basics.manipulation import *
 from vkdispatch.numpy.basics.parts import *
 from vkdispatch.numpy.basics.reductions import *
@@ -75,22 +74,14 @@ from vkdispatch.numpy.basics.sequences import *
 from vkdispatch.numpy.contraction import *
 from vkdispatch.numpy.core.array import Array as Array
 from vkdispatch.numpy.core.devices import *
-from vkdispatch.numpy.core.dtypes import set_default_dtype as set_default_dtype
-from vkdispatch.numpy.editing.attributes import *
-from vkdispatch.numpy.editing.diagonals import *
-from vkdispatch.numpy.editing.editing import *
-from vkdispatch.numpy.editing.grids import *
-from vkdispatch.numpy.editing.index_arrays import *
-from vkdispatch.numpy.editing.padding import *
-from vkdispatch.numpy.editing.writing import *
-from vkdispatch.numpy.indexing.gathering import *
+from vkdispatch.numpy.core.memory import set_default_dtype as set_default_dtype
+from vkdispatch.numpy.editing import *
+from vkdispatch.numpy.indexing.index_arrays import *
 from vkdispatch.numpy.indexing.indexing import *
+from vkdispatch.numpy.indexing.writing import *
 from vkdispatch.numpy.interchange.exchange import *
-from vkdispatch.numpy.interchange.files import *
 from vkdispatch.numpy.interchange.inspection import *
 from vkdispatch.numpy.interchange.lazy import *
-from vkdispatch.numpy.interchange.printing import *
-from vkdispatch.numpy.interchange.refusals import *
 from vkdispatch.numpy.interchange.vectorizing import *
 from vkdispatch.numpy.linalg import cross as cross
 from vkdispatch.numpy.linalg import dot as dot
@@ -103,19 +94,13 @@ from vkdispatch.numpy.linalg import tensordot as tensordot
 from vkdispatch.numpy.linalg import vdot as vdot
 from vkdispatch.numpy.linalg import vecdot as vecdot
 from vkdispatch.numpy.linalg import vecmat as vecmat
-from vkdispatch.numpy.sorting.choices import *
-from vkdispatch.numpy.sorting.comparison import *
-from vkdispatch.numpy.sorting.orders import *
 from vkdispatch.numpy.sorting.searching import *
 from vkdispatch.numpy.sorting.selections import *
-from vkdispatch.numpy.sorting.sets import *
 from vkdispatch.numpy.statistics.averages import *
 from vkdispatch.numpy.statistics.calculus import *
 from vkdispatch.numpy.statistics.counting import *
-from vkdispatch.numpy.statistics.nan_statistics import *
 from vkdispatch.numpy.statistics.polynomials import *
 from vkdispatch.numpy.statistics.quantiles import *
-from vkdispatch.numpy.statistics.windows import *
 
 __array_api_version__: str
 bool = bool_

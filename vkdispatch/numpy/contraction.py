@@ -25,7 +25,7 @@ from vkdispatch.numpy.basics.manipulation import (
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, check_cast, store_result, view_of
-from vkdispatch.numpy.core.dtypes import Kind, parse_dtype
+from vkdispatch.numpy.core.memory import Kind, parse_dtype
 from vkdispatch.numpy.linalg.products import matmul
 
 __all__ = [

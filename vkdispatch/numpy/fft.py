@@ -21,10 +21,17 @@ from vkdispatch.numpy.core.array import (
     store_result,
     value_of,
 )
-from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real, kernel_type, part_kind
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer, new_view
-from vkdispatch.numpy.core.memory import Storage, View
+from vkdispatch.numpy.core.memory import (
+    Kind,
+    Storage,
+    View,
+    default_complex,
+    default_real,
+    kernel_type,
+    part_kind,
+)
 from vkdispatch.numpy.core.operations import COPY
 
 __all__ = [

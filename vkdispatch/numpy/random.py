@@ -42,12 +42,19 @@ from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.application import broadcast_shapes
 from vkdispatch.numpy.core.array import Array, describe, parse_index, store_result, value_of
 from vkdispatch.numpy.core.conversion import asarray, parse_shape
-from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, int64, kernel_type, parse_dtype
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer
-from vkdispatch.numpy.core.memory import Shape
-from vkdispatch.numpy.core.recording import refuse_recording
-from vkdispatch.numpy.indexing.gathering import array_from
+from vkdispatch.numpy.core.memory import (
+    Kind,
+    Shape,
+    default_real,
+    float64,
+    int64,
+    kernel_type,
+    parse_dtype,
+    refuse_recording,
+)
+from vkdispatch.numpy.indexing.indexing import array_from
 from vkdispatch.numpy.linalg import cholesky, matmul
 from vkdispatch.numpy.rejection import (
     draw_binomial,
@@ -58,8 +65,7 @@ from vkdispatch.numpy.rejection import (
     draw_vonmises,
     draw_zipf,
 )
-from vkdispatch.numpy.sorting.orders import topk
-from vkdispatch.numpy.sorting.searching import argsort, searchsorted, take, take_along_axis
+from vkdispatch.numpy.sorting.searching import argsort, searchsorted, take, take_along_axis, topk
 from vkdispatch.random.generator import Generator as Stream
 
 __all__ = [

@@ -11,9 +11,8 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.numpy.core.application import make_operation
 from vkdispatch.numpy.core.array import Array, array_of, value_of
-from vkdispatch.numpy.core.dtypes import Kind, default_real, int64
 from vkdispatch.numpy.core.expressions import INDEX, Operation, evaluate
-from vkdispatch.numpy.core.memory import Shape
+from vkdispatch.numpy.core.memory import Kind, Shape, default_real, int64
 
 __all__: list[str] = []
 

@@ -20,8 +20,8 @@ from vkdispatch.numpy.basics.manipulation import result_type
 from vkdispatch.numpy.core.application import make_operation
 from vkdispatch.numpy.core.array import Array, array_of, parse_operand, value_of
 from vkdispatch.numpy.core.conversion import asarray
-from vkdispatch.numpy.core.dtypes import default_real
 from vkdispatch.numpy.core.expressions import Operation
+from vkdispatch.numpy.core.memory import default_real
 
 __all__ = [
     "entr",

@@ -4,9 +4,8 @@ Names and behavior follow accelpy 0.3, and those of its later `Kernel`: `import 
 runs its programs.
 """
 
-from vkdispatch.orders.errors import Attempt, OrderBuildError, OrderMismatchError, OrderRunError
-from vkdispatch.orders.running.accel import Accel
-from vkdispatch.orders.running.classes import (
+from vkdispatch.orders.accel import (
+    Accel,
     AccelBase,
     CppAccel,
     CudaAccel,
@@ -17,8 +16,8 @@ from vkdispatch.orders.running.classes import (
     OpenmpCppAccel,
     OpenmpFortranAccel,
 )
-from vkdispatch.orders.running.comparison import Verification
-from vkdispatch.orders.running.kernel import (
+from vkdispatch.orders.errors import Attempt, OrderBuildError, OrderMismatchError, OrderRunError
+from vkdispatch.orders.kernel import (
     AccelData,
     Kernel,
     Region,
@@ -28,7 +27,8 @@ from vkdispatch.orders.running.kernel import (
     invoke_sharedlib,
     load_sharedlib,
 )
-from vkdispatch.orders.text.order import Order, Section
+from vkdispatch.orders.order import Order, Section
+from vkdispatch.orders.sections import Verification
 
 __all__ = [
     "Accel",

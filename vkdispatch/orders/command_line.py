@@ -6,8 +6,8 @@ import click
 
 from vkdispatch import __version__
 from vkdispatch.base.errors import VkDispatchError
-from vkdispatch.orders.compilation import storage
-from vkdispatch.orders.compilation.compilers import BuildFailure, find_compilers
+from vkdispatch.orders import compilers as storage
+from vkdispatch.orders.compilers import BuildFailure, find_compilers
 from vkdispatch.orders.models import TABLE
 from vkdispatch.orders.models.native import NativeModel
 

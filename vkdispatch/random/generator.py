@@ -19,13 +19,19 @@ from vkdispatch.families.operands import (
     prepare_output,
 )
 from vkdispatch.families.values import integer_limits
-from vkdispatch.random.checking import parse_graph, parse_known_dtype
-from vkdispatch.random.distributions import INTEGERS, find_integers, find_normal, find_uniform
-from vkdispatch.random.drawing import SizeLike, draw
-from vkdispatch.random.launching import Distribution
+from vkdispatch.random.launching import (
+    INTEGERS,
+    Distribution,
+    SizeLike,
+    draw,
+    find_integers,
+    find_normal,
+    find_uniform,
+    parse_graph,
+    parse_known_dtype,
+)
 from vkdispatch.random.permuting import RANKED, gather, key_words, permute, place_type
-from vkdispatch.random.position import StreamPosition
-from vkdispatch.random.seeding import PHILOX4X32, PHILOX4X64, Origin, parse_seed, read_state
+from vkdispatch.random.stream import PHILOX4X32, PHILOX4X64, Origin, StreamPosition, parse_seed, read_state
 from vkdispatch.shader.signature import describe
 
 

@@ -1,21 +1,134 @@
-"""Launches of the kernels that fill buffers, for a stream and a place in it."""
+"""Draws from a stream into buffers: their arguments, distributions, and launches."""
 
+import math
+import sys
+from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 import vkdispatch.codegen as vc
-from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.dtype import DType, uint32
+from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.context import get_context
+from vkdispatch.base.dtype import (
+    DType,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.memory.data import parse_shape
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen.arguments import buffer, constant
-from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.execution_pipeline.command_graph import CommandGraph, current, global_graph
+from vkdispatch.families.arguments import is_int, parse_dtype, parse_int, parse_number
+from vkdispatch.families.calls import call_with_parameters
 from vkdispatch.families.kernels import trace_kernel
-from vkdispatch.families.operands import Output, parse_output, prepare_result
-from vkdispatch.families.tuning import DeviceFacts, device_facts, memoize
-from vkdispatch.random.forms import Form
-from vkdispatch.random.kernels import MOST_BLOCKS, make_fill_kernel
-from vkdispatch.random.stream import Stream
-from vkdispatch.random.tuning import tuning
+from vkdispatch.families.operands import Output, OutputLike, check_overlap, parse_output, prepare_result
+from vkdispatch.families.tuning import (
+    H200_AND_LLVMPIPE,
+    DeviceFacts,
+    Number,
+    Table,
+    device_facts,
+    memoize,
+    memoize_numbers,
+)
+from vkdispatch.families.values import integer_limits
+from vkdispatch.random.kernels import MOST_BLOCKS, Form, make_fill_kernel
+from vkdispatch.random.stream import Stream, StreamPosition
 from vkdispatch.shader.shader_function import ShaderFunction
+
+# ---- Numbers found by measurement, which random draws depend on. None changes a stream -------------------
+
+
+class Tuning(Table, family="random"):
+    """Numbers that the forms of kernels depend on."""
+
+    few = Number(
+        1 << 15,
+        "Number of blocks up to which one kernel serves all places in the stream, which compiles faster.",
+    )
+    group = Number(
+        512,
+        "Invocations of a workgroup.",
+        (64, 128, 256, 512, 1024),
+        found_on=H200_AND_LLVMPIPE,
+        constraint="a power of two",
+    )
+    unroll = Number(
+        4,
+        "Blocks of Philox4x32 that an invocation computes; of Philox4x64 it computes half as many. On CPUs "
+        "it computes one, which compiles faster.",
+        (1, 2, 4, 8),
+    )
+    long_products = Number(
+        1,
+        "Whether products of 32-bit words are computed in 64 bits if the device has such integers: 0 or 1.",
+        (0, 1),
+        found_on=H200_AND_LLVMPIPE,
+    )
+    exchange = Number(
+        1, "Whether neighbours exchange words if elements come from two blocks: 0 or 1.", (0, 1)
+    )
+    everywhere = Number(0, "Whether CPUs use the forms of GPUs: 0 or 1.")
+
+
+tuning = Tuning()
+
+
+# ---- Arguments of generators -----------------------------------------------------------------------------
+
+
+def parse_size(size: object, out: object) -> tuple[int, ...]:
+    """Return the shape of a draw.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `size` is neither a nonnegative int nor up to three of them.
+    """
+    if size is None:
+        return out.shape if isinstance(out, Buffer) else ()
+    whole = (size,) if is_int(size) else size
+    if not isinstance(whole, Sequence) or isinstance(whole, str) or not all(map(is_int, whole)):
+        raise ArgumentTypeError(f"size: expected an int or up to 3 ints, got {size!r}")
+    if len(whole) > 3 or min(whole, default=0) < 0:
+        raise ArgumentValueError(f"size: expected up to 3 ints of 0 or more, got {size!r}")
+    return parse_shape(tuple(whole))
+
+
+def parse_graph(graph: object) -> CommandGraph:
+    """Return the graph to record into. Raises TypeError if the argument is neither a graph nor None."""
+    if graph is None:
+        return global_graph()
+    if not isinstance(graph, CommandGraph):
+        raise ArgumentTypeError(f"graph: expected a CommandGraph or None, got {type(graph).__name__}")
+    return graph
+
+
+def parse_known_dtype(value: object, known: tuple[DType, ...]) -> DType:
+    """Return one of the known dtypes, value as vkdispatch's or NumPy's. Raises TypeError for another."""
+    try:
+        kind = parse_dtype(value)
+    except (ArgumentTypeError, ArgumentValueError):
+        kind = None
+    if kind not in known:
+        names = ", ".join(each.name for each in known)
+        raise ArgumentTypeError(f"dtype: expected one of {names}, got {kind.name if kind else repr(value)}")
+    return kind
+
+
+# ---- Launches of the kernels that fill buffers, for a stream and a place in it ---------------------------
+
 
 # The most words that a workgroup exchanges: every device has 16 KiB of workgroup memory.
 _MOST_EXCHANGED = 4032
@@ -243,3 +356,151 @@ def _make_advance_kernel() -> ShaderFunction:
 
     arguments = [("position", buffer[uint32]), ("low", constant[uint32]), ("high", constant[uint32])]
     return trace_kernel("random_advance", body, arguments, 1, workgroups=1)
+
+
+# ---- Draws from a stream into buffers: at once, or recorded in graphs ------------------------------------
+
+
+SizeLike = int | Sequence[int] | None
+
+
+def draw(
+    at: StreamPosition,
+    distribution: Distribution,
+    size: SizeLike,
+    out: Buffer[Any] | None,
+    output_map: OutputLike,
+    graph: CommandGraph | None,
+) -> Buffer[Any]:
+    """Draw random numbers; the arguments are those of `Generator.raw`."""
+    shape = (size,) if type(size) is int and size >= 0 else parse_size(size, out)
+    if out is None and output_map is None and graph is None and current.chosen is None:
+        drawn = _draw_at_once(at, distribution, shape)
+        if drawn is not None:
+            return drawn
+    stored = parse_output(output_map, distribution.kind, shape)
+    buffer = prepare_result(out, shape, stored.out_type)
+    # the first element may be stored twice
+    check_overlap([("out", out)], stored, map_once=False)
+    chosen = parse_graph(graph)
+    if buffer.size == 0:
+        return buffer
+    bits, has_pairs = distribution.bits, distribution.has_pairs
+    count = buffer.size + (has_pairs and buffer.size % 2)
+    if not chosen.submit_on_record:
+        # from a stream of its own, whose position the device counts
+        stream, place = at.record()
+        position: Buffer[Any] = function_buffer(2, uint32)
+        position.write(np.zeros(2, np.uint32))
+        with chosen.recording_together():
+            fill(Draw(distribution, stream, place, position=position), buffer, stored, chosen)
+            advance(position, -(-count * bits // (32 * stream.block)), chosen)
+        return buffer
+    if bits == 16:
+        stream, place, half = at.take_halves(count)
+        fill(Draw(distribution, stream, place, half), buffer, stored, chosen)
+        return buffer
+    stream, place, word = at.take(bits, count, halves=not has_pairs)
+    whole = Draw(distribution, stream, place)
+    fill(whole, buffer, stored, chosen)
+    if word is not None:
+        # the first element uses another word than the kernel took
+        fill(replace(whole, word=word), buffer, stored, chosen)
+    return buffer
+
+
+def _draw_at_once(
+    at: StreamPosition, distribution: Distribution, shape: tuple[int, ...]
+) -> Buffer[Any] | None:
+    """Return a new buffer of numbers that one launch makes; None, and take nothing, if it takes more."""
+    size, stream, bits = math.prod(shape), at.stream, distribution.bits
+    # a word of 64 bits of which half is used may come first
+    blocks = count_blocks(stream, bits, size)
+    if size == 0 or (stream.is_wide and bits == 32) or not fits_one_launch(blocks):
+        return None
+    count = size + (distribution.has_pairs and size % 2)
+    half = False
+    if bits == 16:
+        stream, place, half = at.take_halves(count)
+    else:
+        stream, place, _ = at.take(bits, count, halves=False)
+    block, shift = divmod(place % stream.period, stream.block)
+    if is_far(stream, block, 0, blocks):
+        buffer = prepare_result(None, shape, distribution.kind)
+        fill(Draw(distribution, stream, place, half), buffer, parse_output(None, distribution.kind, shape))
+        return buffer
+    options = (
+        distribution.name,
+        distribution.kind,
+        bits,
+        shape,
+        distribution.numbers,
+        distribution.is_rejecting,
+        (stream.is_wide, shift, half),
+        read_tuning(),
+    )
+    words = (*stream.counter(block), *stream.key)
+    drawn: Buffer[Any] = call_with_parameters(draw_new, options, words, get_context())
+    return drawn
+
+
+# ---- The distributions that generators draw from, given by their arguments -------------------------------
+
+
+INTEGERS = (int8, uint8, int16, uint16, int32, uint32, int64, uint64)
+_FLOATS = (float32, float64, float16)
+# bits of the stream for a number of [0, 1), and the largest of a type
+_BITS: dict[DType, int] = {float16: 16, float32: 32, float64: 64}
+_LARGEST: dict[DType, float] = {
+    float16: 65504.0,
+    float32: 0xFFFFFF * 2.0**104,
+    float64: sys.float_info.max,
+}
+
+
+@memoize_numbers
+def find_uniform(low: object, high: object, dtype: object) -> Distribution:
+    """Return the distribution of `Generator.uniform`."""
+    first, last = parse_number(low, "low"), parse_number(high, "high")
+    kind = parse_known_dtype(dtype, _FLOATS)
+    if not max(abs(first), abs(last), abs(last - first)) <= _LARGEST[kind]:
+        raise ArgumentValueError(
+            f"low, high: {first} and {last}, or their distance, are too large for {kind.name}"
+        )
+    numbers = () if (first, last) == (0.0, 1.0) else (first, last - first)
+    return Distribution("uniform", kind, _BITS[kind], numbers)
+
+
+@memoize_numbers
+def find_normal(loc: object, scale: object, dtype: object) -> Distribution:
+    """Return the distribution of `Generator.normal`."""
+    kind = parse_known_dtype(dtype, _FLOATS)
+    loc, scale = parse_number(loc, "loc"), parse_number(scale, "scale")
+    if scale < 0 or math.copysign(1.0, scale) < 0:
+        raise ArgumentValueError(f"scale: expected 0 or more, got {scale}")
+    if max(abs(loc), scale) > _LARGEST[kind]:
+        raise ArgumentValueError(f"loc, scale: {loc} and {scale} are too large for {kind.name}")
+    numbers = () if (loc, scale) == (0.0, 1.0) else (loc, scale)
+    return Distribution("normal", kind, 64 if kind is float64 else 32, numbers, has_pairs=True)
+
+
+@memoize_numbers
+def find_integers(low: object, high: object, dtype: object, endpoint: int) -> Distribution:
+    """Return the distribution of `Generator.integers`."""
+    kind = parse_known_dtype(dtype, INTEGERS)
+    first, last = (0, low) if high is None else (low, high)
+    first, last = parse_int(first, "low"), parse_int(last, "low" if high is None else "high")
+    last -= not endpoint
+    least, most = integer_limits(kind)
+    if last < first:
+        raise ArgumentValueError(f"low, high: there are no integers from {first} to {last}")
+    if first < least or last > most:
+        raise ArgumentValueError(
+            f"low, high: {kind.name} cannot represent all integers from {first} to {last}; pass another dtype"
+        )
+    count = last - first + 1
+    bits = 64 if count > 1 << 32 else 32
+    surplus = (1 << bits) % count
+    start = first & (1 << (64 if kind.item_size == 8 else 32)) - 1
+    numbers = (start,) if count > (1 << bits) - 1 else (start, count, surplus)
+    return Distribution("integers", kind, bits, numbers, is_rejecting=surplus > 0)

@@ -2,9 +2,8 @@
 
 from vkdispatch.rearrange.choosing import where
 from vkdispatch.rearrange.joining import concatenate, stack
-from vkdispatch.rearrange.padding import pad
+from vkdispatch.rearrange.padding import flip, pad, repeat, roll, tile
 from vkdispatch.rearrange.putting import put
-from vkdispatch.rearrange.rolling import flip, repeat, roll, tile
 from vkdispatch.rearrange.taking import take, take_along_axis
 from vkdispatch.rearrange.transposing import transpose
 

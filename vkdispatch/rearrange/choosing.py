@@ -32,8 +32,16 @@ from vkdispatch.families.operands import ArrayLike, Operand, OutputLike, Sink, p
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import convert_value, is_nonzero, promote_dtypes, unpack_elements, wide_type
-from vkdispatch.rearrange.fillers import cast_number, to_value, to_word
-from vkdispatch.rearrange.moves import Move, Numbers, pack_numbers, split_index, word_type
+from vkdispatch.rearrange.moves import (
+    Move,
+    Numbers,
+    cast_number,
+    pack_numbers,
+    split_index,
+    to_value,
+    to_word,
+    word_type,
+)
 from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256

@@ -19,7 +19,7 @@ from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike,
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import convert_value, promote_dtypes, word_type
 from vkdispatch.rearrange.moves import Move, Numbers, find_largest_word, is_moved_as_words, pack_numbers
-from vkdispatch.rearrange.planes.narrow import make_narrow_kernel, plan_interleave
+from vkdispatch.rearrange.planes import make_narrow_kernel, plan_interleave
 from vkdispatch.shader.map import MappedArray
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import describe

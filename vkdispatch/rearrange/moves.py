@@ -1,20 +1,123 @@
-"""What kernels move: elements through maps or, if nothing converts them, words of up to 16 bytes.
+"""What kernels move: elements through maps, or words; numbers that fill; sources axis by axis."""
 
-A run of elements that stay together is a run of words: a vec3 is three words of 4 bytes, and 1000 float16 are
-125 words of 16 bytes.
-"""
-
+import math
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
+import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
-from vkdispatch.base.dtype import DType
+from vkdispatch.base.buffer import Buffer
+from vkdispatch.base.dtype import (
+    DType,
+    component_count,
+    component_type,
+    is_complex,
+    is_matrix,
+    is_scalar,
+    to_numpy_dtype,
+)
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.memory.packing import to_bfloat16
 from vkdispatch.base.record import record
 from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import Operand, Output, Sink
 from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import H200_AND_LLVMPIPE, LLVMPIPE, Number, Table, memoize
 from vkdispatch.families.values import wide_type
 from vkdispatch.families.values import word_type as word_type
+from vkdispatch.shader.shader_function import ShaderFunction
+
+# ---- Numbers found by measurement, which the plans of moving elements depend on --------------------------
+#
+# None changes a result.
+
+
+_POWER = "a power of two"
+# Twice as many do not fit into the workgroup memory that devices have at least for small elements.
+_SEGMENTS = (64, 128, 256)
+
+
+class TileTuning(Table, family="rearrange.tiles", found_on=H200_AND_LLVMPIPE):
+    """Numbers for transposing by tiles."""
+
+    group = Number(
+        256, "The most invocations of a workgroup of tiles.", (64, 128, 256, 512), constraint=_POWER
+    )
+    segment_1 = Number(256, "Bytes of a row of a tile, of elements of 1 byte.", _SEGMENTS, constraint=_POWER)
+    segment_2 = Number(256, "Bytes of a row of a tile, of elements of 2 bytes.", _SEGMENTS, constraint=_POWER)
+    segment_4 = Number(256, "Bytes of a row of a tile, of elements of 4 bytes.", _SEGMENTS, constraint=_POWER)
+    segment_8 = Number(256, "Bytes of a row of a tile, of elements of 8 bytes.", _SEGMENTS, constraint=_POWER)
+    segment_16 = Number(
+        256, "Bytes of a row of a tile, of elements of 16 bytes.", _SEGMENTS, constraint=_POWER
+    )
+    flat_1 = Number(2, "Ratio of width to height of a tile of elements of 1 byte.", (2, 4), constraint=_POWER)
+    strip = Number(1, "See `TileForm`.", (0, 1))
+    sector = Number(
+        32,
+        "If rows of the result do not begin at multiples of so many bytes, the parts of them that are "
+        "stored do; 0: they begin anywhere.",
+        (0, 32, 64),
+    )
+    tall = Number(1, "Ratio of height to width of a tile of cells.")
+    narrow = Number(8, "The most rows or columns of a narrow plane.", (0, 4, 8))
+    narrow_group = Number(
+        256, "Invocations of a workgroup for such a plane.", (64, 128, 256, 512), constraint=_POWER
+    )
+    cells = Number(
+        256,
+        "Bytes of a row of a tile of cells that are smaller than 4 bytes.",
+        (64, 128, 256),
+        constraint=_POWER,
+    )
+    most = Number(
+        16,
+        "Bytes of the largest word of blocks. On CPUs it is 8 at most: their compilers take long for larger "
+        "blocks of small elements.",
+        (4, 8, 16),
+    )
+
+
+class StagingTuning(Table, family="rearrange.staging"):
+    """Numbers for taking elements from rows in workgroup memory."""
+
+    group = Number(256, "Invocations of a workgroup.", (64, 128, 256, 512), constraint=_POWER)
+    ahead = Number(4, "Loads that an invocation has in flight.", (1, 2, 4, 8))
+    memory = Number(1 << 14, "Bytes of workgroup memory for several rows.", (1 << 12, 1 << 13, 1 << 14))
+    on_cpus = Number(
+        False,
+        "Whether CPUs use workgroup memory, too: their caches already hold rows.",
+        (False, True),
+        found_on=LLVMPIPE,
+    )
+
+
+class TakeTuning(Table, family="rearrange.take", found_on=H200_AND_LLVMPIPE):
+    """Numbers for taking elements one by one."""
+
+    ahead = Number(2, "Words that an invocation has in flight.", (1, 2, 4, 8))
+    few = Number(
+        1 << 20,
+        "The most words for which each invocation has one, which keeps a device busy already.",
+        (1 << 16, 1 << 18, 1 << 20, 1 << 22),
+    )
+
+
+tile_tuning = TileTuning()
+staging_tuning = StagingTuning()
+take_tuning = TakeTuning()
+
+
+# ---- What kernels move -----------------------------------------------------------------------------------
+#
+# Elements through maps or, if nothing converts them, words of up to 16 bytes.
+#
+# A run of elements that stay together is a run of words: a vec3 is three words of 4 bytes, and 1000 float16
+# are 125 words of 16 bytes.
+
 
 _LARGEST = 16
 # A number of more than 32 bits is passed as two: its upper part, and so many lower bits.
@@ -150,3 +253,323 @@ def split_index(index: Any, sizes: Sequence[Any]) -> list[Any]:
         positions.insert(0, (rest % size).to_register())
         rest = (rest // size).to_register()
     return [rest, *positions]
+
+
+# ---- Numbers that fill arrays, as kernels take them: in the dtype of the array, or as words --------------
+
+
+@record
+class Filler:
+    """Numbers that fill arrays of a dtype: one, or two for each padded axis if they differ."""
+
+    kind: DType
+    numbers: tuple[Any, ...]
+
+    @property
+    def is_several(self) -> bool:
+        """Whether there are several numbers."""
+        return len(self.numbers) > 1
+
+    def values(self, move: Move) -> list[Any]:
+        """Return the numbers as arguments of a launch."""
+        if move.word is not None:
+            return [to_word(number, self.kind, move.word) for number in self.numbers]
+        return [to_value(number, self.kind, move.register_type) for number in self.numbers]
+
+
+def host_component(kind: DType) -> Any:
+    """Return the NumPy type of a number that fills an element: of its components, or its complex type."""
+    if kind is dtype.complex32:
+        return np.complex64
+    if kind is dtype.bfloat16:
+        return np.float32
+    return np.dtype(to_numpy_dtype(kind if is_complex(kind) else component_type(kind)))
+
+
+def cast_number(value: object, kind: DType, name: str) -> Any:
+    """Return a number as NumPy casts it to a dtype.
+
+    Raises
+    ------
+    TypeError
+        The value is not a number, or is complex and the dtype is real.
+    ValueError
+        The value is a Python int out of the bounds of the dtype.
+    """
+    if not isinstance(value, (bool, int, float, complex, np.generic)):
+        raise ArgumentTypeError(f"{name}: expected a number, got {value!r}")
+    if isinstance(value, (complex, np.complexfloating)) and not is_complex(kind):
+        raise ArgumentTypeError(f"{name}: {value!r} cannot be stored as {kind.name}")
+    host = np.dtype(host_component(kind))
+    if type(value) is int and host.kind in "iu" and not np.iinfo(host).min <= value <= np.iinfo(host).max:
+        raise ArgumentValueError(f"{name}: {value} is out of bounds for {kind.name}")
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(value).astype(host)[()]
+    except (ValueError, OverflowError, TypeError):
+        raise ArgumentTypeError(f"{name}: {value!r} cannot be stored as {kind.name}") from None
+
+
+def to_bytes(number: Any, kind: DType) -> bytes:
+    """Return the bytes of an element whose components all are the number."""
+    if kind is dtype.bfloat16:
+        return to_bfloat16(np.asarray([number], np.float32)).tobytes()
+    if kind is dtype.complex32:
+        return np.asarray([number.real, number.imag], np.float16).tobytes()
+    octets = np.asarray([number], host_component(kind)).tobytes()
+    return octets * (kind.item_size // len(octets))
+
+
+def to_word(number: Any, kind: DType, word: DType) -> Any:
+    """Return a word of such elements, or of a part of one."""
+    octets = to_bytes(number, kind)
+    octets = (octets * max(1, word.item_size // len(octets)))[: word.item_size]
+    if word.item_size <= 4:
+        return int.from_bytes(octets, "little")
+    parts: list[int] = np.frombuffer(octets, np.uint32).tolist()
+    return parts
+
+
+def to_value(number: Any, kind: DType, held: DType) -> Any:
+    """Return a number as a kernel takes a value of the type `held`."""
+    if held is dtype.bool_:
+        return int(bool(number))
+    if is_scalar(held):
+        return number.item()
+    if is_complex(held):
+        return complex(number)
+    if is_matrix(held):
+        size = held.child_count
+        return np.full((size, size), number)
+    parts: Sequence[Any] = [number.item()] * component_count(held)
+    return parts
+
+
+# ---- Kernels that find the source of each element axis by axis: roll, pad, flip, tile, repeat ------------
+#
+# result[i, j, k] = x[f(i), g(j), h(k)]
+#
+# Each of f, g and h is one of a few kinds (see `Axis`). Axes are joined before a kernel is made: an
+# unchanged axis is joined with its neighbour, also with one that is rolled or padded with a constant,
+# because whole rows can be rolled and padded. The last axis first has bytes, and then the largest words
+# that no kind splits: a roll along the first axis of three moves 16 bytes at a time, whatever the dtype.
+
+
+GROUP = 256
+# Kinds that can move whole rows.
+_BY_ROWS = ("same", "roll", "constant", "wrap", "tile")
+
+
+@record
+class Axis:
+    """How positions along an axis of the result depend on those of the array.
+
+    Attributes
+    ----------
+    kind
+        "same"; "roll" (by `at`); "flip"; "tile"; "repeat" (`at` times each); or the mode of padding with `at`
+        elements before: "constant", "edge", "reflect", "symmetric", "wrap".
+    result, x
+        Lengths in the result and in the array.
+    at
+        See `kind`.
+    """
+
+    kind: str
+    result: int
+    x: int
+    at: int = 0
+
+    def scale(self, factor: int) -> "Axis":
+        """Return the axis in elements, if it counts rows of `factor` elements."""
+        return Axis(self.kind, self.result * factor, self.x * factor, self.at * factor)
+
+    @property
+    def is_trivial(self) -> bool:
+        """Whether the axis has one element, and keeps it."""
+        return self.result == self.x == 1
+
+    @property
+    def near(self) -> "Axis":
+        """The axis with a kind that needs no remainder, if no padding is longer than the array."""
+        most = self.x - (self.kind == "reflect")
+        if (
+            self.kind not in ("reflect", "symmetric", "wrap")
+            or max(self.at, self.result - self.x - self.at) > most
+        ):
+            return self
+        return Axis(f"{self.kind}_near", self.result, self.x, self.at)
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        """The numbers that a kernel needs besides the length in the result."""
+        period = {"reflect": 2 * (self.x - 1), "symmetric": 2 * self.x, "wrap": self.x}.get(self.kind, 0)
+        match self.kind:
+            case "same":
+                return {"x": self.x}
+            case "repeat" | "roll" | "constant" | "edge" | "reflect_near" | "symmetric_near" | "wrap_near":
+                return {"x": self.x, "at": self.at}
+            case "flip" | "tile":
+                return {"x": self.x}
+            case "wrap":
+                return {"x": self.x, "at": -self.at % period}
+        return {"x": self.x, "at": -self.at % period, "period": period}
+
+
+def join_axes(axes: Sequence[Axis]) -> list[Axis]:
+    """Join axes that can move whole rows with an unchanged axis behind them."""
+    found: list[Axis] = []
+    for axis in reversed(axes):
+        if axis.is_trivial and found:
+            continue
+        if axis.kind == "reflect" and axis.x == 1:
+            axis = Axis("edge", axis.result, axis.x, axis.at)
+        if found and found[0].kind == "same" and axis.kind in _BY_ROWS:
+            rows = found.pop(0)
+            axis = axis.scale(rows.result)
+        found.insert(0, axis)
+    return found
+
+
+def launch_by_axes(
+    x: Operand,
+    axes: Sequence[Axis],
+    target: Output,
+    buffer: Buffer[Any],
+    graph: CommandGraph | None,
+    filler: Filler | None = None,
+) -> None:
+    """Queue the launch that finds elements axis by axis; `filler` pads the axes of the kind "constant"."""
+    move = Move(None, x.source, target.sink)
+    item = x.var_type.item_size
+    values: tuple[Any, ...]
+    if is_moved_as_words(x, target):
+        found = join_axes([*axes, Axis("same", item, item)])
+        last = found[-1]
+        size = find_largest_word(last.result, last.x, last.at)
+        move = Move(word_type(size))
+        last = Axis(last.kind, last.result // size, last.x // size, last.at // size)
+        found = [*found[:-1], last]
+    else:
+        found = join_axes(axes)
+    if found and found[-1].is_trivial:
+        del found[-1]
+    found = [axis.near for axis in found]
+    kinds = tuple(axis.kind for axis in found)
+    # smaller words of a row are stored 4 bytes at once
+    together = 4 // move.word.item_size if move.word is not None and move.word.item_size < 4 else 1
+    if not found or found[-1].result % together:
+        together = 1
+    named = {f"result{k}": axis.result for k, axis in enumerate(found) if k}
+    if len(found) > 1:
+        named[f"result{len(found) - 1}"] //= together
+    named |= {f"{name}{k}": value for k, axis in enumerate(found) for name, value in axis.numbers.items()}
+    named["total"] = math.prod(axis.result for axis in found) // together
+    numbers, values = pack_numbers(named)
+    fills = filler.values(move) if filler is not None else ()
+    several = filler is not None and filler.is_several
+    kernel = _make_kernel(move, kinds, numbers, several, together)
+    kernel(buffer, *x.arguments, *target.arguments, *fills, *values, graph=graph)
+
+
+@memoize
+def _make_kernel(
+    move: Move, kinds: tuple[str, ...], numbers: Numbers, several: bool, together: int
+) -> ShaderFunction:
+    own = len(move.arguments)
+    arguments = move.arguments
+    if together > 1:
+        arguments[0] = ("result", buffer[dtype.uint32])
+    padded = [k for k, kind in enumerate(kinds) if kind == "constant"]
+    names = [f"fill_{k}_{end}" for k in padded for end in ("before", "after")] if several else ["fill"]
+    fills = [(name, constant[fill_type(move)]) for name in names] if padded else []
+
+    def body(*variables: Any) -> None:
+        number = numbers.read(variables[own + len(fills) :])
+        index = vc.global_invocation_id().x
+        parts = split_index(index, [number[f"result{k}"] for k in range(1, len(kinds))])
+        if together == 1:
+            move.store(variables[:own], index, found(variables, number, parts, index))
+            return
+        *rows, last = parts
+        word: Any = None
+        for k in range(together):
+            value = found(variables, number, [*rows, last * together + k], index) << (32 // together * k)
+            word = value if word is None else word | value
+        variables[0][index] = word
+
+    def found(variables: Any, number: dict[str, Any], parts: list[Any], index: Any) -> Any:
+        """Return the element for a position in the result."""
+        place: Any = 0
+        outside: list[tuple[Any, Any]] = []
+        for k, (kind, part) in enumerate(zip(kinds, parts, strict=False)):
+            source = _find_source(kind, part, k, number, outside)
+            place = source if k == 0 else place * number[f"x{k}"] + source
+        place = place.to_register() if kinds else index
+        filling = variables[own : own + len(fills)]
+        if not filling:
+            return move.load(variables[:own], place)
+        within = vc.all(*(each for before, after in outside for each in (~before, ~after)))
+        value = move.load(variables[:own], vc.select(within, place, 0).to_register())
+        value = value.to_register()
+        if not several:
+            return vc.select(within, value, _load_fill(move, filling[0])).to_register()
+        # the last padded axis fills the corners
+        for (before, after), low, high in zip(outside, filling[::2], filling[1::2], strict=True):
+            value = vc.select(before, _load_fill(move, low), value)
+            value = vc.select(after, _load_fill(move, high), value)
+        return value.to_register()
+
+    return trace_kernel(
+        f"move_{'_'.join(kinds)}_{move.label}",
+        body,
+        [*arguments, *fills, *numbers.arguments],
+        GROUP,
+        exec_size=numbers.text("total"),
+    )
+
+
+def fill_type(move: Move) -> DType:
+    """Return the dtype of the numbers that fill, as arguments of kernels."""
+    return dtype.uint32 if move.register_type is dtype.bool_ else move.register_type
+
+
+def _load_fill(move: Move, value: Any) -> Any:
+    return value != 0 if move.register_type is dtype.bool_ else value
+
+
+def _find_source(kind: str, part: Any, k: int, number: dict[str, Any], outside: list[tuple[Any, Any]]) -> Any:
+    """Return the position in the array for a position along axis `k` of the result."""
+    length = number[f"x{k}"]
+    at: Any = number.get(f"at{k}")
+    match kind:
+        case "same":
+            return part
+        case "roll":
+            return vc.select(part < at, part + (length - at), part - at)
+        case "flip":
+            return (length - 1) - part
+        case "tile":
+            return part % length
+        case "repeat":
+            return part // at
+        case "constant":
+            outside.append((part < at, part >= at + length))
+            return part - at
+        case "edge":
+            return vc.min(vc.select(part < at, 0, part - at), length - 1)
+        case "wrap":
+            return (part + at) % length
+        case "wrap_near":
+            inside = vc.select(part < at, part + (length - at), part - at)
+            return vc.select(inside < length, inside, inside - length)
+        case "reflect_near":
+            inside = vc.select(part < at, at - part, part - at)
+            return vc.select(inside < length, inside, (2 * length - 2) - inside)
+        case "symmetric_near":
+            inside = vc.select(part < at, (at - 1) - part, part - at)
+            return vc.select(inside < length, inside, (2 * length - 1) - inside)
+    period = number[f"period{k}"]
+    folded = ((part + at) % period).to_register()
+    other = period - folded if kind == "reflect" else (period - 1) - folded
+    return vc.select(folded < length, folded, other)

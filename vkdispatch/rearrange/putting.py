@@ -33,7 +33,6 @@ from vkdispatch.families.operands import ArrayLike, Operand, check_overlap, pars
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import convert_value
-from vkdispatch.rearrange.fillers import cast_number, to_bytes
 from vkdispatch.rearrange.indices import (
     check_indices,
     find_out_of_bounds,
@@ -42,7 +41,14 @@ from vkdispatch.rearrange.indices import (
     parse_mode,
     resolve_index,
 )
-from vkdispatch.rearrange.moves import Numbers, find_largest_word, pack_numbers, word_type
+from vkdispatch.rearrange.moves import (
+    Numbers,
+    cast_number,
+    find_largest_word,
+    pack_numbers,
+    to_bytes,
+    word_type,
+)
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import describe
 

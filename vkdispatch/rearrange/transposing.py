@@ -35,9 +35,8 @@ from vkdispatch.rearrange.moves import (
     is_moved_as_words,
     pack_numbers,
 )
-from vkdispatch.rearrange.planes.narrow import NarrowForm, make_narrow_kernel
-from vkdispatch.rearrange.planes.tiles import TileForm, make_tile_kernel
-from vkdispatch.rearrange.tuning import tile_tuning as tuning
+from vkdispatch.rearrange.moves import tile_tuning as tuning
+from vkdispatch.rearrange.planes import NarrowForm, TileForm, make_narrow_kernel, make_tile_kernel
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Bytes from which on runs use whole memory sectors wherever they lie.

@@ -1,7 +1,5 @@
 """Reductions of whole buffers or along axes, with mapping functions of the user's own."""
 
-from vkdispatch.reduce.decorators import map_reduce, reduce
-from vkdispatch.reduce.layouts import ReductionParams
 from vkdispatch.reduce.operations import (
     ReduceOp,
     SubgroupAdd,
@@ -12,7 +10,8 @@ from vkdispatch.reduce.operations import (
     SubgroupOr,
     SubgroupXor,
 )
-from vkdispatch.reduce.reduce_function import ReduceFunction, make_reduction_stage
+from vkdispatch.reduce.planning import ReductionParams
+from vkdispatch.reduce.reduce_function import ReduceFunction, make_reduction_stage, map_reduce, reduce
 from vkdispatch.shader.map import mapped_index as mapped_io_index
 
 __all__ = [

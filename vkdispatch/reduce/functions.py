@@ -12,29 +12,34 @@ from vkdispatch.families.arguments import DTypeLike, Number, is_number, parse_ax
 from vkdispatch.families.calls import array_function, define_variant
 from vkdispatch.families.operands import ArrayLike, OutputLike, parse_operand
 from vkdispatch.families.values import wide_type
-from vkdispatch.reduce.accumulators.extremes import make_extreme, make_extreme_index
-from vkdispatch.reduce.accumulators.masks import Mask, mask_vector_type, pair_with_mask, parse_mask
-from vkdispatch.reduce.accumulators.moments import make_masked_mean, make_moments
-from vkdispatch.reduce.accumulators.sums import make_count, make_product, make_sum, make_truth
+from vkdispatch.reduce.accumulators import (
+    Mask,
+    make_count,
+    make_product,
+    make_sum,
+    make_truth,
+    mask_vector_type,
+    pair_with_mask,
+    parse_mask,
+)
 from vkdispatch.reduce.arguments import (
     apply_mask,
     check_not_empty,
+    check_real,
     choose_index_type,
     count_or_warn,
-    parse_call,
-    reduce_from,
-)
-from vkdispatch.reduce.launching import reduce_array
-from vkdispatch.reduce.operations import find_extreme_identity
-from vkdispatch.reduce.result_types import (
-    check_real,
     index_type,
     mean_type,
+    parse_call,
     real_type,
+    reduce_from,
     require_numbers,
     require_order,
     sum_type,
 )
+from vkdispatch.reduce.launching import reduce_array
+from vkdispatch.reduce.moments import make_extreme, make_extreme_index, make_masked_mean, make_moments
+from vkdispatch.reduce.operations import find_extreme_identity
 
 
 # the signature of `sum` and `prod`

@@ -21,11 +21,9 @@ from vkdispatch.families.operands import Operand, Sink, prepare_output
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
 from vkdispatch.reduce import planning
-from vkdispatch.reduce.accumulators.accumulator import Accumulator
-from vkdispatch.reduce.cpu_planning import make_planner
+from vkdispatch.reduce.accumulators import Accumulator
 from vkdispatch.reduce.kernels import limit_loads, make_stage_kernel
-from vkdispatch.reduce.layouts import KernelForm, Pass, Shape, find_shape
-from vkdispatch.reduce.planning import Planner
+from vkdispatch.reduce.planning import KernelForm, Pass, Planner, Shape, find_shape, make_planner
 from vkdispatch.shader.map import MappingFunction, OutputMap
 from vkdispatch.shader.program import parse_check
 from vkdispatch.shader.shader_function import ShaderFunction

@@ -17,13 +17,17 @@ from vkdispatch.families.calls import array_function
 from vkdispatch.families.operands import ArrayLike, Operand, OutputLike, parse_operand
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import wide_type
-from vkdispatch.reduce.accumulators.extremes import make_extreme
-from vkdispatch.reduce.accumulators.norms import find_short_power, magnitude, make_norm, raise_to
-from vkdispatch.reduce.accumulators.sums import make_sum, make_truth
-from vkdispatch.reduce.accumulators.values import cast_value
-from vkdispatch.reduce.arguments import check_not_empty, parse_call, reduce_from
+from vkdispatch.reduce.accumulators import cast_value, make_sum, make_truth
+from vkdispatch.reduce.arguments import (
+    check_not_empty,
+    common_type,
+    norm_type,
+    parse_call,
+    reduce_from,
+    require_numbers,
+)
 from vkdispatch.reduce.launching import Call, reduce_array
-from vkdispatch.reduce.result_types import common_type, norm_type, require_numbers
+from vkdispatch.reduce.moments import find_short_power, magnitude, make_extreme, make_norm, raise_to
 from vkdispatch.shader.map import MappingFunction, mapped_index
 
 

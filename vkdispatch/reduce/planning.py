@@ -1,28 +1,353 @@
-"""How a reduction's work is divided: which invocations reduce which elements. See `layouts`.
+"""How a reduction's work is divided: layouts, which invocations reduce which elements, and tuning."""
 
-`lanes` invocations reduce each result together. They go through its elements in chunks: lane t loads the
-positions t, t + lanes, ... t + (unroll - 1) * lanes of a chunk before it uses any. A load takes several
-elements where it can: neighbours in a row, or in "columns" those of neighbouring results, all of which belong
-to the invocation:
-
-    rows      lane 0  1  2  3  0  1  2  3       columns   lane 0   [0 0 0 0][1 1 1 1][2 2 2 2] results
-              [0 0 0 0][1 1 1 1] elements                 lane 1   [0 0 0 0][1 1 1 1][2 2 2 2]
-
-Where there are few results, `segments` workgroups share one: each takes every `segments`-th chunk and leaves
-a partial result. The workgroup that finishes last combines the partial results, or a second launch does. The
-order in which values are combined depends on shapes and devices only, never on timing: the same input gives
-the same bits.
-"""
+import math
+from dataclasses import astuple, dataclass
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.families.arguments import floor_power_of_two
+from vkdispatch.base.record import record
+from vkdispatch.families.arguments import as_tuple, floor_power_of_two, parse_axes, parse_int
 from vkdispatch.families.sources import Source
-from vkdispatch.families.tuning import DeviceFacts, device_facts
-from vkdispatch.reduce.accumulators.accumulator import Accumulator
-from vkdispatch.reduce.layouts import MOST_NARROW, KernelForm, Pass, Plan, ReductionParams, Shape
-from vkdispatch.reduce.tuning import tuning as tuning
+from vkdispatch.families.tuning import LLVMPIPE, DeviceFacts, Number, Table, device_facts
+from vkdispatch.reduce.accumulators import Accumulator
 from vkdispatch.shader.program import parse_check
+
+# ---- Numbers found by measurement ------------------------------------------------------------------------
+#
+# Which  the plans of reductions depend on besides shapes and devices.
+#
+# Most of them decide which elements an invocation adds up, and so the last bits of floating-point sums.
+
+
+class Tuning(Table, family="reduce"):
+    """Numbers for GPUs."""
+
+    group = Number(
+        256,
+        "Invocations of a workgroup.",
+        (64, 128, 256, 512, 1024),
+        constraint="a power of two",
+        changes_rounding=True,
+    )
+    bytes_in_flight = Number(
+        128,
+        "Bytes that an invocation loads before it uses any.",
+        (32, 64, 128, 256),
+        changes_rounding=True,
+    )
+    most_elements = Number(64, "Elements that an invocation combines in one round.")
+    most_mapped = Number(32, "The same where elements are mapped.", (8, 16, 32, 64), changes_rounding=True)
+    bytes_of_short = Number(
+        64,
+        "Bytes that an invocation loads of several short results.",
+        (16, 32, 64, 128),
+        changes_rounding=True,
+    )
+    most_results = Number(8, "The most short results that an invocation has.", (1, 2, 4, 8, 16))
+    groups = Number(
+        2112,
+        "Workgroups that share the work if there are fewer results.",
+        (128, 256, 528, 1056, 2112, 4224),
+        changes_rounding=True,
+    )
+    enough = Number(
+        512,
+        "Number of results from which on no workgroups share a result.",
+        (64, 128, 256, 512, 1024),
+        changes_rounding=True,
+    )
+    single = Number(2, "Chunks that one workgroup takes alone.", (1, 2, 4, 8), changes_rounding=True)
+    finishing = Number(
+        1,
+        "Whether the workgroup that finishes last combines the partial results of a result, in place of a "
+        "second launch (0 or 1).",
+        (0, 1),
+        changes_rounding=True,
+    )
+    column_bytes = Number(16, 'Bytes of a load in "columns".', (4, 8, 16), changes_rounding=True)
+    most_columns = Number(4, "The most columns of such a load.", (1, 2, 4), changes_rounding=True)
+    most_columns_of_states = Number(
+        2, "The same for states of several registers.", (1, 2, 4), changes_rounding=True
+    )
+    partials = Number(
+        8, "Partial results that an invocation has in flight.", (4, 8, 16), changes_rounding=True
+    )
+    column_flight = Number(
+        128,
+        'Bytes that an invocation has in flight in "columns".',
+        (32, 64, 128, 256),
+        changes_rounding=True,
+    )
+    column_side = Number(
+        512,
+        "Bytes of a row that the invocations of a workgroup take side by side if columns are long.",
+        (128, 256, 512, 1024),
+        changes_rounding=True,
+    )
+    column_least = Number(
+        4,
+        "Least loads of an invocation if a workgroup takes short rows one below the other.",
+        (1, 2, 4, 8),
+        changes_rounding=True,
+    )
+    interleave = Number(
+        1, "Whether neighbouring workgroups have neighbouring columns if several share each (0 or 1).", (0, 1)
+    )
+
+
+class CpuTuning(Table, family="reduce.cpu", found_on=LLVMPIPE):
+    """Numbers for CPU drivers.
+
+    If all lanes together load more than a cache line of columns, few lines of each row stay in the cache.
+    """
+
+    most_elements = Number(
+        16, "Elements that an invocation combines in one round.", (8, 16, 32), changes_rounding=True
+    )
+    most_columns = Number(4, 'The most columns of a load in "columns".', (1, 2, 4), changes_rounding=True)
+    column_bytes = Number(8, "Bytes of such a load.", (4, 8, 16), changes_rounding=True)
+    lane_loads = Number(
+        64,
+        "Loads of the longest rows that an invocation reduces alone.",
+        (16, 64, 256),
+        changes_rounding=True,
+    )
+    group = Number(
+        256,
+        "The largest workgroup of rows or columns side by side.",
+        (64, 128, 256),
+        constraint="a power of two",
+    )
+    group_loads = Number(4096, "The least loads that such a workgroup makes.", (1024, 4096, 16384))
+    groups = Number(
+        16, "The least workgroups that share the work.", (4, 8, 16, 32, 64, 128), changes_rounding=True
+    )
+    single = Number(128, "Chunks that one workgroup takes alone.", (32, 128, 512), changes_rounding=True)
+
+
+tuning = Tuning()
+cpu_tuning = CpuTuning()
+
+
+# ---- Layouts of reductions -------------------------------------------------------------------------------
+#
+# Which elements make each result, and what that means for kernels and launches.
+#
+# A buffer's shape and the axes to reduce become one of three layouts, each of `count` results of `length`
+# elements:
+#
+#   rows      element k of result r lies at r * length + k
+#   columns   at (r / inner) * length * inner + r % inner + k * inner: neighbouring results are neighbours
+#   split     at (k / inner) * inner * count + r * inner + k % inner: rows in pieces of `inner` elements
+
+
+MOST_NARROW = 0xFFFFFFFF
+
+
+@dataclass
+class ReductionParams:
+    """The numbers that a stage is launched with (uint32 each).
+
+    Attributes
+    ----------
+    segments
+        Workgroups that share a result.
+    blocks, last
+        Blocks of results, one for each workgroup, and the results of the last block.
+    full, rest
+        Whole chunks of a result, and the loads after them.
+    tail
+        The elements after the last load.
+    inner, outer
+        See the layouts.
+    """
+
+    segments: int = 1
+    blocks: int = 1
+    last: int = 1
+    full: int = 0
+    rest: int = 0
+    tail: int = 0
+    inner: int = 1
+    outer: int = 1
+
+    def as_arguments(self) -> tuple[int, ...]:
+        """Return the numbers in order. Raises ValueError where one needs more than 32 bits."""
+        values: tuple[int, ...] = astuple(self)
+        if max(values) > MOST_NARROW:
+            raise ArgumentValueError(
+                "axes: a reduction along these has strides of more than 2**32 elements; reduce the whole "
+                "buffer, or another axis first"
+            )
+        return values
+
+
+@record
+class Shape:
+    """`count` results of `length` elements each in one of the layouts; see above."""
+
+    layout: str
+    count: int
+    length: int
+    inner: int = 1
+
+
+@record
+class KernelForm:
+    """What the kernel of a stage is specialised for.
+
+    Attributes
+    ----------
+    layout
+        "rows", "columns" or "split".
+    group, lanes
+        Invocations of a workgroup, and those of them that reduce a result together.
+    unroll
+        Loads that an invocation has in flight for each of its results.
+    results
+        Rows of an invocation, or groups of columns.
+    together
+        Elements of a load.
+    is_many
+        Whether there is more than one result.
+    is_partial
+        Whether the kernel reduces partial results.
+    is_segmented
+        Whether several workgroups share a result and leave partial results.
+    is_finishing
+        Whether the workgroup that finishes last combines the partial results.
+    is_interleaved
+        Whether neighbouring workgroups have neighbouring results, not parts of one result.
+    partials
+        Partial results that an invocation loads at once where it combines them.
+    subgroup
+        Invocations that exchange values without workgroup memory; 1 if none do.
+    has_arithmetic
+        Whether the device has subgroup operations that combine the values.
+    has_runs
+        Whether the chunks that a workgroup takes of a shared result lie one after the other.
+    """
+
+    layout: str
+    group: int
+    lanes: int
+    unroll: int
+    results: int
+    together: int
+    is_many: bool
+    is_partial: bool
+    is_segmented: bool
+    is_finishing: bool
+    is_interleaved: bool
+    partials: int
+    subgroup: int
+    has_arithmetic: bool
+    has_runs: bool = False
+
+    @property
+    def is_vector(self) -> bool:
+        """Whether several elements are loaded at once."""
+        return self.together > 1
+
+    @property
+    def columns(self) -> int:
+        """Results whose elements lie in one load."""
+        return self.together if self.layout == "columns" else 1
+
+    @property
+    def has_results(self) -> bool:
+        """Whether the kernel stores results, and not only partial results."""
+        return self.is_finishing or not self.is_segmented
+
+
+@record
+class Pass:
+    """A launch: the form of its kernel, and its numbers."""
+
+    form: KernelForm
+    params: ReductionParams
+
+
+@record
+class Plan:
+    """The one or two launches of a reduction, and the counts of results and partial results."""
+
+    first: Pass
+    second: Pass | None
+    count: int
+    partials: int
+
+
+def read_axes(axes: object) -> tuple[int, ...] | None:
+    """Return axes as a tuple; None (all of them) stays.
+
+    Raises
+    ------
+    TypeError
+        An axis is not an int.
+    ValueError
+        There are no axes.
+    """
+    if axes is None:
+        return None
+    result = tuple(parse_int(axis, "axes") for axis in as_tuple(axes))
+    if not result:
+        raise ArgumentValueError("axes: name at least one axis; None reduces all of them")
+    return result
+
+
+def find_shape(dimensions: tuple[int, ...], axes: tuple[int, ...] | None) -> Shape:
+    """Return the layout for a buffer's shape and the axes to reduce.
+
+    Raises
+    ------
+    AxisError
+        An axis is out of range or repeated.
+    """
+    if axes is None:
+        return Shape("rows", 1, math.prod(dimensions))
+    chosen = set(parse_axes(axes, len(dimensions), "axes"))
+    # neighbours that are both reduced, or both not, are one axis
+    runs: list[tuple[bool, int]] = []
+    for axis, size in enumerate(dimensions):
+        reduced = axis in chosen
+        if size == 1:
+            continue
+        if runs and runs[-1][0] == reduced:
+            size *= runs.pop()[1]
+        runs.append((reduced, size))
+    sizes = [size for _, size in runs]
+    match [reduced for reduced, _ in runs]:
+        case []:
+            return Shape("rows", 1, 1)
+        case [True]:
+            return Shape("rows", 1, sizes[0])
+        case [False]:
+            return Shape("rows", sizes[0], 1)
+        case [False, True]:
+            return Shape("rows", sizes[0], sizes[1])
+        case [True, False]:
+            return Shape("columns", sizes[1], sizes[0], sizes[1])
+        case [False, True, False]:
+            return Shape("columns", sizes[0] * sizes[2], sizes[1], sizes[2])
+    return Shape("split", sizes[1], sizes[0] * sizes[2], sizes[2])
+
+
+# ---- How a reduction's work is divided: which invocations reduce which elements. See `layouts` -----------
+#
+# `lanes` invocations reduce each result together. They go through its elements in chunks: lane t loads the
+# positions t, t + lanes, ... t + (unroll - 1) * lanes of a chunk before it uses any. A load takes several
+# elements where it can: neighbours in a row, or in "columns" those of neighbouring results, all of which
+# belong to the invocation:
+#
+#   rows      lane 0  1  2  3  0  1  2  3       columns   lane 0   [0 0 0 0][1 1 1 1][2 2 2 2] results
+#             [0 0 0 0][1 1 1 1] elements                 lane 1   [0 0 0 0][1 1 1 1][2 2 2 2]
+#
+# Where there are few results, `segments` workgroups share one: each takes every `segments`-th chunk and
+# leaves a partial result. The workgroup that finishes last combines the partial results, or a second launch
+# does. The order in which values are combined depends on shapes and devices only, never on timing: the same
+# input gives the same bits.
+
 
 # Most chunks that one workgroup adds up one after the other, which bounds the rounding errors of sums.
 MOST_ROUNDS = 256
@@ -276,3 +601,75 @@ class Planner:
             return 1
         shared = 1 if blocks >= tuning.enough else -(-tuning.groups // blocks)
         return min(full, max(min(shared, most), -(-full // MOST_ROUNDS)))
+
+
+# ---- How a reduction's work is divided on CPU drivers ----------------------------------------------------
+#
+# CPU drivers run a workgroup on one thread, one subgroup after the other, and save the registers of every
+# subgroup at a barrier. So the kernels planned here have no barriers, and no workgroup waits for another.
+# An invocation reduces a row or a column alone, or a workgroup of one subgroup goes through long runs of a
+# row and exchanges its states. A second launch combines partial results.
+
+
+# Invocations of a workgroup that exchanges values through its memory only.
+_GROUP = 8
+
+
+class CpuPlanner(Planner):
+    """Plans reductions on CPU drivers."""
+
+    _has_runs = True
+
+    def _choose_group(self, facts: DeviceFacts, held: int) -> int:
+        self._most = facts.power_group(min(cpu_tuning.group, held))
+        return facts.power_group(min(self._subgroup if self._subgroup > 1 else _GROUP, held))
+
+    @property
+    def _is_finishing(self) -> bool:
+        return False
+
+    def _limit_elements(self, plain: bool) -> int:
+        return cpu_tuning.most_elements
+
+    def _choose_results(self, size: int, free: int) -> int:
+        return 1
+
+    def _choose_team(self, rows: int, loads: int, unroll: int) -> tuple[int, int]:
+        lanes = 1 if loads <= cpu_tuning.lane_loads else self.group
+        return self._widen(rows, lanes, loads), lanes
+
+    def _choose_side(self, shape: Shape, count: int, inner: int, unroll: int, size: int) -> tuple[int, int]:
+        side = min(self.group, 1 << max(count - 1, 0).bit_length())
+        if side < self.group or shape.length > MOST_ROUNDS:
+            return self.group, side
+        group = self._widen(count, 1, shape.length)
+        return group, group
+
+    def _widen(self, rows: int, lanes: int, loads: int) -> int:
+        """Return the invocations of a workgroup: more than a subgroup where each has little work."""
+        group = self.group
+        while (
+            2 * group <= self._most
+            and group // lanes * loads < cpu_tuning.group_loads
+            and rows * lanes > cpu_tuning.groups * group
+        ):
+            group *= 2
+        return group
+
+    def _choose_columns(self, size: int) -> int:
+        return min(cpu_tuning.most_columns, max(1, cpu_tuning.column_bytes // size))
+
+    def _choose_segments(self, full: int, blocks: int, most: int = 0) -> int:
+        if blocks * full <= cpu_tuning.single:
+            return 1
+        return min(full, max(-(-cpu_tuning.groups // blocks), -(-full // MOST_ROUNDS)))
+
+
+def make_planner(source: Source, accumulator: Accumulator, context: Context, group: int | None) -> Planner:
+    """Return the planner for the devices of a context.
+
+    `group` is the size of a workgroup that the user asks for, or None. Kernels of such a size may have
+    barriers on CPU drivers, too.
+    """
+    planner = CpuPlanner if group is None and device_facts(context).is_cpu else Planner
+    return planner(source, accumulator, context, group)

@@ -1,47 +1,133 @@
-"""Reductions that can be called, planned for the shape of the buffer."""
+"""Reductions that can be called, and the decorators that make them."""
 
+import builtins
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+import vkdispatch.codegen as vc
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.buffers.foreign import replace_arrays, replace_foreign
-from vkdispatch.base.context import (
-    Context,
-    context_of,
-    get_context,
-    is_current,
-    use_context,
-    wrong_context,
-)
-from vkdispatch.base.dtype import DType
-from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
+from vkdispatch.base.context import Context, context_of, get_context, is_current, use_context, wrong_context
+from vkdispatch.base.dtype import DType, is_complex, is_float_dtype, is_scalar, is_signed_dtype
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, VkDispatchError
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.process import as_int
 from vkdispatch.base.sharing.cuda_link import end_visits
 from vkdispatch.base.sharing.dlpack import suggest_conversion
 from vkdispatch.codegen import Buffer as BufferAnnotation
 from vkdispatch.codegen import ShaderSource
+from vkdispatch.codegen.arguments import buffer
 from vkdispatch.codegen.trace.current import is_tracing
+from vkdispatch.compiler.ir.location import warn, without_warnings
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.calls import is_recorded
+from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import Operand, check_overlap, lacks_elements, plain_output
 from vkdispatch.families.sources import Source, identity_map, make_source
 from vkdispatch.families.tuning import device_facts
-from vkdispatch.reduce.accumulators.accumulator import Accumulator, make_accumulator
-from vkdispatch.reduce.checks import check_combination
-from vkdispatch.reduce.cpu_planning import make_planner
+from vkdispatch.families.values import wide_type
+from vkdispatch.reduce.accumulators import Accumulator, make_accumulator
 from vkdispatch.reduce.kernels import make_stage_kernel
 from vkdispatch.reduce.launching import Launches, find_launches, launch, plan_launches
-from vkdispatch.reduce.layouts import find_shape, read_axes
-from vkdispatch.reduce.operations import ReduceOp, check_identity, check_operation, is_predefined
-from vkdispatch.reduce.planning import Planner
+from vkdispatch.reduce.operations import (
+    ReduceOp,
+    check_identity,
+    check_operation,
+    find_identity,
+    is_predefined,
+    make_number,
+)
+from vkdispatch.reduce.planning import Planner, find_shape, make_planner, read_axes
 from vkdispatch.shader.arguments import WrongBufferError, parse_elements
 from vkdispatch.shader.dependencies import Edition
-from vkdispatch.shader.map import MappedArray, MappingFunction
-from vkdispatch.shader.pickling import Home, Referenced
+from vkdispatch.shader.map import MappedArray, MappingFunction, map
+from vkdispatch.shader.pickling import Home, Referenced, find_home
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.shader.signature import describe
+from vkdispatch.shader.signature import describe, read_return_type
+
+# ---- Warnings about operations of users that do not combine values as a reduction needs it ---------------
+
+
+# Three values to combine: results are small, and exact or nearly so.
+_TRIPLES = ((1, 2, 3), (5, 3, 2), (2, 7, 4))
+_TOLERANCE = 1e-3
+
+
+def check_combination(name: str, operation: ReduceOp, kind: DType) -> None:
+    """Warn if a user's function is not associative, or swallows values that it combines with the identity.
+
+    It is tried on a few numbers, by NumPy.
+    """
+    wide = wide_type(kind)
+    if is_predefined(operation) or not is_scalar(kind) or is_complex(kind):
+        return
+    if str(getattr(operation.reduction, "__module__", "")).partition(".")[0] == "vkdispatch":
+        return
+    try:
+        with without_warnings():
+            left, right, alone, identity = _try_numbers(operation, kind, wide)
+    except (VkDispatchError, ArithmeticError, TypeError, ValueError):
+        return  # a call will say what is wrong
+    for (a, b, c), first, second in zip(_TRIPLES, left, right, strict=True):
+        if not math.isclose(first, second, rel_tol=_TOLERANCE):
+            warn(
+                f"reduction {name!r}: the function is not associative: of {a}, {b}, {c} it makes {first:g} "
+                f"if it combines {a} and {b} first, but {second:g} if it combines {b} and {c} first; the "
+                "device combines values in an order of its own"
+            )
+            return
+    for sign in (1, -1):
+        values = [sign * each[0] for each in _TRIPLES]
+        found = alone[sign]
+        if found and all(each == identity for each in found) and identity not in values:
+            warn(
+                f"reduction {name!r}: {identity:g} is no identity of the function: it makes "
+                f"{found[0]:g} of {identity:g} and {values[0]:g}; give the number that changes nothing, such "
+                "as 1 for a product, '-inf' for a maximum, 'inf' for a minimum"
+            )
+            return
+
+
+def _try_numbers(
+    operation: ReduceOp, kind: DType, wide: DType
+) -> tuple[list[float], list[float], dict[int, list[float]], float]:
+    """Combine the triples from the left and from the right, and numbers of both signs with the identity."""
+    combine, identity = operation.reduction, find_identity(operation, kind)
+    signed = is_float_dtype(wide) or is_signed_dtype(wide)
+
+    def body(out: Any, given: Any) -> None:
+        i = vc.global_invocation_id().x
+        a, b, c = (given[i, column].to_register() for column in range(3))
+        start = make_number(identity, wide).to_register()
+        for place, value in enumerate(
+            (
+                combine(combine(a, b), c),
+                combine(a, combine(b, c)),
+                combine(start, a),
+                combine(start, -a if signed else a),
+            )
+        ):
+            out[i, place] = value
+
+    count, host = len(_TRIPLES), np.float64 if is_float_dtype(wide) else np.int64
+    arguments = [("out", buffer[wide]), ("given", buffer[wide])]
+    kernel = trace_kernel("try", body, arguments, count, exec_size=count)
+    given = np.array(_TRIPLES).astype(_numpy_type(wide))
+    out = np.zeros((count, 4), given.dtype)
+    with np.errstate(all="ignore"):
+        kernel.interpret(out, given)
+    left, right, positive, negative = (column.tolist() for column in out.astype(host).T)
+    return left, right, {1: positive, -1: negative if signed else []}, float(identity)
+
+
+def _numpy_type(kind: DType) -> Any:
+    return np.dtype(kind.name)
+
+
+# ---- Reductions that can be called, planned for the shape of the buffer ----------------------------------
 
 
 class ReduceFunction(Referenced):
@@ -325,7 +411,7 @@ class ReduceFunction(Referenced):
             print(source)
 
     def __repr__(self) -> str:
-        return "\n".join(map(repr, self.get_src()))
+        return "\n".join(builtins.map(repr, self.get_src()))
 
 
 def make_reduction_stage(
@@ -359,3 +445,120 @@ def make_reduction_stage(
     first, second = make_planner(source, accumulator, context, group_size).plan_large_forms()
     form = second if output_is_input else first
     return make_stage_kernel(form, source, accumulator, plain_output(out_type).sink)
+
+
+# ---- `@vd.reduce.reduce` and `@vd.reduce.map_reduce` -----------------------------------------------------
+
+
+def reduce(
+    identity: Any,
+    axes: int | Sequence[int] | None = None,
+    group_size: int | None = None,
+    mapping_function: MappingFunction | None = None,
+) -> Callable[[Callable[..., Any]], ReduceFunction]:
+    """Turn the decorated function, which combines two values, into a reduction.
+
+    Its return annotation is the dtype of the result. Values of fewer than 32 bits are combined in 32 bits
+    (float16 in float32), and the result is stored as annotated. The order in which values are combined is
+    fixed for a shape and a device, but unspecified: the function must be associative and commutative. The
+    first call tries it on a few numbers, and warns if it is not associative, or if the identity is wrong.
+
+    Parameters
+    ----------
+    identity
+        The identity of the function, the number that does not change others. "inf" and "-inf" are infinities;
+        for integers, the largest and the smallest number.
+    axes
+        The axes to reduce, negative ones from the end; None reduces all.
+    group_size
+        Invocations of a workgroup, a multiple of the subgroup size of the device; None chooses.
+    mapping_function
+        A `vd.map` that computes a value for each element; None means the elements themselves.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The function has no return annotation, or a different one than the mapping function, or an argument
+        is invalid.
+
+    Examples
+    --------
+    >>> @vd.reduce.reduce(identity="-inf")
+    ... def larger(a: f32, b: f32) -> f32:
+    ...     return vc.max(a, b)
+    >>> larger(vd.asbuffer(np.array([3, 9, 4], np.float32))).read(0)
+    array([9.], dtype=float32)
+    """
+
+    def decorate(function: Callable[..., Any]) -> ReduceFunction:
+        if not callable(function):
+            raise ArgumentTypeError(f"@vd.reduce.reduce(...): expected a function, got {function!r}")
+        name = getattr(function, "__name__", "reduction")
+        kind = read_return_type(function, name)
+        if mapping_function is None:
+            mapping = identity_map(kind)
+        elif not isinstance(mapping_function, MappingFunction):
+            raise ArgumentTypeError(f"mapping_function: expected a vd.map(...), got {mapping_function!r}")
+        elif mapping_function.return_type is not kind:
+            mapped = mapping_function.return_type
+            raise ArgumentValueError(
+                f"mapping_function: it returns {mapped.name if mapped else 'nothing'}, but {name!r} combines "
+                f"{kind.name}"
+            )
+        else:
+            mapping = mapping_function
+        operation = ReduceOp(name, function, identity)
+        plain = mapping_function is None
+        reduction_function = ReduceFunction(operation, group_size, axes, mapping, name=name, plain=plain)
+        reduction_function._defined = find_home(function)
+        return reduction_function
+
+    if callable(identity) and not isinstance(identity, type):
+        raise ArgumentTypeError(
+            "@vd.reduce.reduce needs parentheses and an identity, such as @vd.reduce.reduce(0)"
+        )
+    return decorate
+
+
+def map_reduce(
+    reduction: ReduceOp, axes: int | Sequence[int] | None = None, group_size: int | None = None
+) -> Callable[[Callable[..., Any] | MappingFunction], ReduceFunction]:
+    """Turn the decorated function, which maps an element to a value, into a reduction of these values.
+
+    Its parameters are annotated as for `vd.map`. The first one is a buffer, and the return annotation is the
+    dtype of the result. `vd.reduce.mapped_io_index()` is the element's index in the first buffer.
+
+    Parameters
+    ----------
+    reduction
+        How values are combined, such as `vd.reduce.SubgroupAdd`.
+    axes, group_size
+        As for `reduce`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The function lacks an annotation, or an argument is invalid.
+
+    Examples
+    --------
+    >>> @vd.reduce.map_reduce(vd.reduce.SubgroupAdd)
+    ... def sum_of_squares(data: Buff[f32]) -> f32:
+    ...     x = data[vd.reduce.mapped_io_index()]
+    ...     return x * x
+    >>> sum_of_squares(vd.asbuffer(np.array([1, 2, 3], np.float32))).read(0)
+    array([14.], dtype=float32)
+    """
+    if not isinstance(reduction, ReduceOp):
+        raise ArgumentTypeError(
+            "@vd.reduce.map_reduce(...): expected a ReduceOp such as vd.reduce.SubgroupAdd, "
+            f"got {reduction!r}"
+        )
+
+    def decorate(function: Callable[..., Any] | MappingFunction) -> ReduceFunction:
+        mapping = function if isinstance(function, MappingFunction) else map(function)
+        reduction_function = ReduceFunction(reduction, group_size, axes, mapping)
+        reduction_function._defined = find_home(mapping.mapping_function)
+        return reduction_function
+
+    return decorate

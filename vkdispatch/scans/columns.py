@@ -20,9 +20,8 @@ from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import Sink
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
-from vkdispatch.scans.arguments import Variables, declare_arguments, unpack_variables
-from vkdispatch.scans.items import Algebra, Item, apply_prefix, fold
-from vkdispatch.scans.operations import ScanOp
+from vkdispatch.scans.arguments import ScanOp, Variables, declare_arguments, unpack_variables
+from vkdispatch.scans.lookback import Algebra, Item, apply_prefix, fold
 from vkdispatch.shader.shader_function import ShaderFunction
 
 NUMBERS = ("blocks", "last", "segments", "span", "length", "inner", "turns")

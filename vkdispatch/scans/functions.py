@@ -1,19 +1,309 @@
-"""`vd.cumsum`, `vd.cumprod`, `vd.cummax`, `vd.cummin`: running sums, products and extremes, as NumPy's."""
+"""`vd.cumsum`, `vd.cumprod`, `vd.cummax`, `vd.cummin`, and `vd.scan` by any associative function."""
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, overload
 
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.dtype import DType, bool_, is_scalar, uint32
+from vkdispatch.base.dtype import DType, bool_, is_complex, is_scalar, uint32
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families.arguments import DTypeLike, parse_dtype
-from vkdispatch.families.calls import define_variant
-from vkdispatch.families.operands import ArrayLike, OutputLike, parse_operand
+from vkdispatch.families.arguments import DTypeLike, parse_axis, parse_dtype, split_shape
+from vkdispatch.families.calls import array_function, define_variant
+from vkdispatch.families.operands import (
+    ArrayLike,
+    Operand,
+    Output,
+    OutputLike,
+    ResultMap,
+    check_overlap,
+    parse_operand,
+    parse_output,
+    prepare_result,
+)
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import sum_type, wide_type
-from vkdispatch.scans.launching import Direction
-from vkdispatch.scans.operations import ACCUMULATIONS, ScanOp, check_dtype, make_operation, parse_identity
-from vkdispatch.scans.scan_function import ScanOptions, check_convertible, run_scan
+from vkdispatch.scans.arguments import ACCUMULATIONS, ScanOp, check_dtype, make_operation, parse_identity
+from vkdispatch.scans.launching import Direction, ScanTask, scan_columns, scan_rows
+from vkdispatch.scans.segments import make_flags
+from vkdispatch.shader.dependencies import Edition
 from vkdispatch.shader.map import MappingFunction
+from vkdispatch.shader.pickling import Home, Referenced, find_home
+from vkdispatch.shader.signature import read_return_type
+
+# ---- `vd.scan`: scans by any associative function --------------------------------------------------------
+
+
+@record(eq=False)
+class ScanOptions:
+    """The options of a call; see `ScanFunction.__call__`."""
+
+    axis: int | None
+    out: object
+    direction: Direction
+    segments: object
+    output_map: object
+    graph: CommandGraph | None
+
+
+def run_scan(name: str, operation: ScanOp, x: Operand, kind: DType, options: ScanOptions) -> Buffer[Any]:
+    """Scan an array; `kind` is the dtype of the results, before an output map."""
+    direction, segments, graph = options.direction, options.segments, options.graph
+    if direction.is_exclusive and operation.identity is None:
+        raise ArgumentValueError(
+            f"exclusive: {name!r} has no identity, which is the first result; pass one, such as "
+            "@vd.scan(identity=0)"
+        )
+    shape = x.shape
+    if options.axis is None:
+        shape, sizes = (x.size,), (1, x.size, 1)
+    else:
+        sizes = split_shape(shape, parse_axis(options.axis, len(shape)))
+    target = parse_output(options.output_map, kind, shape)
+    results = prepare_result(options.out, shape, target.out_type, x.context)
+    _check_overlap(x, target, options)
+    if (
+        isinstance(segments, Buffer)
+        and options.axis is None
+        and segments.size == x.size
+        and segments.var_type is bool_
+    ):
+        shape = segments.shape
+    flags = make_flags(name, segments, shape, sizes, x.context, graph)
+    if not x.size:
+        return results
+    task = ScanTask(x, target, results, operation, direction, flags, graph)
+    outer, length, inner = sizes
+    if inner == 1:
+        scan_rows(task, outer, length)
+    else:
+        scan_columns(task, sizes)
+    return results
+
+
+def _check_overlap(x: Operand, target: Output, options: ScanOptions) -> None:
+    segments, outputs = options.segments, [("out", options.out)]
+    marks = [parse_operand(segments, "segments")] if isinstance(segments, Buffer) else []
+    if marks and marks[0].var_type is not bool_:
+        # positions are turned into flags before anything is written
+        check_overlap(outputs, target, alongside=[x], before=marks)
+    elif options.direction.is_reverse:
+        # a reverse scan reads the flag of the element after
+        check_overlap(outputs, target, alongside=[x], elsewhere=marks)
+    else:
+        check_overlap(outputs, target, alongside=[x, *marks])
+
+
+class ScanFunction(Referenced):
+    """A scan. A call queues the work, or records it into a graph, and returns the buffer of the result.
+
+    It is pickled by module and name, like Python functions, or by value if it has no importable name.
+
+    Attributes
+    ----------
+    name
+        Its name in messages.
+    function
+        The function that combines two values.
+    var_type
+        dtype of the results.
+    identity
+        The identity of the function, as given; None if it has none.
+    """
+
+    def __init__(self, function: Callable[[Any, Any], Any], identity: Any = None) -> None:
+        """See `vd.scan`."""
+        if not callable(function):
+            raise ArgumentTypeError(f"vd.scan: expected a function of two values, got {function!r}")
+        self._fill(function, identity, _return_type(function, getattr(function, "__name__", "scan")))
+
+    def _fill(self, function: Callable[[Any, Any], Any], identity: Any, kind: DType) -> None:
+        self.name: str = getattr(function, "__name__", "scan")
+        self.function = function
+        self.var_type = kind
+        self.identity = identity
+        self._identity = parse_identity(identity, self.var_type)
+        self._operation: ScanOp | None = None
+        self._edition = Edition(function, first=None)
+        self.__doc__ = function.__doc__ or type(self).__doc__
+
+    def __call__(
+        self,
+        x: ArrayLike,
+        axis: int | None = None,
+        out: Buffer[Any] | None = None,
+        *,
+        exclusive: bool = False,
+        reverse: bool = False,
+        segments: Buffer[Any] | None = None,
+        output_map: ResultMap | None = None,
+        graph: CommandGraph | None = None,
+    ) -> Buffer[Any]:
+        """Scan an array along an axis. The call does not wait for the device.
+
+        Parameters
+        ----------
+        x
+            A buffer, or a map called with its arguments, of values of `var_type`. Numbers are converted.
+        axis
+            The axis to scan along. None scans all elements as one row.
+        out
+            A buffer for the result, with its shape and dtype. It can be x, or a buffer that a map of x reads
+            only at the mapped index.
+        exclusive
+            Whether each result combines only the elements before it. The first result is then the identity.
+        reverse
+            Whether to start with the last element: the flipped scan of the flipped array.
+        segments
+            Where segments begin; each is scanned separately. Either a buffer of bool with x's shape, or, for
+            one row, a buffer of int32, uint32, int64 or uint64 with the indices; those beyond the end are
+            ignored.
+        output_map
+            A `vd.map` that is applied to each result.
+        graph
+            The graph to record into; None means the thread's `vd.global_graph()`.
+
+        Returns
+        -------
+        A buffer of x's shape, or of x's size if `axis` is None. Its dtype is `var_type`, or that of the
+        output map.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is invalid, or `exclusive` is set and the function has no identity.
+        """
+        direction = Direction(is_reverse=bool(reverse), is_exclusive=bool(exclusive))
+        return _call(self, x, axis, out, direction, segments, output_map, graph)
+
+    def _home(self) -> Home | None:
+        return find_home(self.function)
+
+    def _describe(self) -> str:
+        return f"scan {self.name!r}"
+
+    def _get_state(self) -> tuple[Any, ...]:
+        # the names in annotations given as text are not pickled with a function
+        return self.function, self.identity, self.var_type
+
+    def _set_state(self, *state: Any) -> None:
+        self._fill(*state)
+
+    def operation(self) -> ScanOp:
+        """Return the operation of the kernels."""
+        edition, operation = self._edition.find(), self._operation
+        if operation is None or operation.edition != edition:
+            kind = wide_type(self.var_type)
+            operation = make_operation(self.name, self.function, kind, self._identity, edition=edition)
+            self._edition.settle()
+            self._operation = operation
+        return operation
+
+    def __repr__(self) -> str:
+        return f"<scan {self.name!r} of {self.var_type.name}>"
+
+
+def _call(
+    scan: ScanFunction,
+    x: object,
+    axis: int | None,
+    out: object,
+    direction: Direction,
+    segments: object,
+    output_map: object,
+    graph: CommandGraph | None,
+) -> Buffer[Any]:
+    values = parse_operand(x)
+    check_convertible(scan.name, values.var_type, scan.var_type)
+    options = ScanOptions(axis, out, direction, segments, output_map, graph)
+    result = run_scan(scan.name, scan.operation(), values, scan.var_type, options)
+    scan._edition.settle()
+    return result
+
+
+_call.__name__ = "scan"
+_call = array_function(_call)
+
+
+def check_convertible(name: str, kind: DType, wanted: DType) -> None:
+    """Raise ValueError if values of a dtype are not converted to another implicitly."""
+    if wide_type(kind) is wide_type(wanted):
+        return
+    if is_scalar(kind) and is_scalar(wanted):
+        return
+    if is_complex(kind) and is_complex(wanted):
+        return
+    raise ArgumentValueError(
+        f"x: {name!r} combines {wanted.name}, got {kind.name}; map x to {wanted.name} with a vd.map"
+    )
+
+
+def _return_type(function: Callable[..., Any], name: str) -> DType:
+    annotation = read_return_type(function, name)
+    if annotation is bool_:
+        raise ArgumentValueError(f"{name}: booleans are not combined; return vd.uint32 (0 or 1)")
+    return annotation
+
+
+@overload
+def scan(function: Callable[[Any, Any], Any], identity: Any = None) -> ScanFunction: ...
+
+
+@overload
+def scan(
+    function: None = None, identity: Any = None
+) -> Callable[[Callable[[Any, Any], Any]], ScanFunction]: ...
+
+
+def scan(function: Any = None, identity: Any = None) -> Any:
+    """Make a scan of an associative function; also usable as the decorator `@vd.scan(identity=0)`.
+
+    A scan combines the elements up to each element: x0, x0*x1, (x0*x1)*x2 and so on. The grouping is fixed
+    for a shape and a device, but unspecified, so the function must be associative. It need not be
+    commutative: the earlier value is its first argument.
+
+    Parameters
+    ----------
+    function
+        Combines two values of the dtype of its return annotation: a number, a complex number, a vector or a
+        matrix. Values of fewer than 32 bits are combined in 32 bits, float16 in float32. It can use Python's
+        control flow, like kernels.
+    identity
+        The identity of the function, with which exclusive scans start: a number, "inf" or "-inf" (for
+        integers the largest and the smallest number), or all components of a vector or matrix. None: the
+        function has none.
+
+    Returns
+    -------
+    A function on arrays: see `ScanFunction.__call__`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        The function has no return annotation, or an argument is invalid.
+
+    Examples
+    --------
+    >>> @vd.scan(identity=1)
+    ... def running_product(a: f32, b: f32) -> f32:
+    ...     return a * b
+    >>> running_product(vd.asbuffer(np.array([1, 2, 3, 4], np.float32))).read(0)
+    array([ 1.,  2.,  6., 24.], dtype=float32)
+    """
+    if function is None:
+        return lambda decorated: ScanFunction(decorated, identity)
+    if isinstance(function, type) or not callable(function):
+        raise ArgumentTypeError(
+            f"vd.scan: expected a function of two values, got {function!r}; pass the identity by name: "
+            "@vd.scan(identity=0)"
+        )
+    return ScanFunction(function, identity)
+
+
+# ---- `vd.cumsum`, `vd.cumprod`, `vd.cummax`, `vd.cummin` -------------------------------------------------
+#
+# Running sums, products and extremes, as NumPy's.
+
 
 _DOCUMENTATION = """Return {summary}.
 

@@ -14,10 +14,9 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.operands import Operand, Output, parse_operand, parse_output
 from vkdispatch.families.tuning import device_facts
 from vkdispatch.families.values import word_count
-from vkdispatch.scans.arguments import launch_values
+from vkdispatch.scans.arguments import ScanOp, launch_values
 from vkdispatch.scans.columns import ColumnsForm, make_columns_kernel
 from vkdispatch.scans.lookback import COUNTERS, count_slots
-from vkdispatch.scans.operations import ScanOp
 from vkdispatch.scans.planning import (
     LaneFacts,
     Ranges,
@@ -31,9 +30,9 @@ from vkdispatch.scans.planning import (
     split_by_rows,
     split_by_tiles,
     split_evenly,
+    tuning,
 )
 from vkdispatch.scans.rows import RowsForm, make_rows_kernel
-from vkdispatch.scans.tuning import tuning
 
 
 @record

@@ -32,10 +32,8 @@ from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import Sink
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
-from vkdispatch.scans.arguments import Variables, declare_arguments, unpack_variables
-from vkdispatch.scans.items import Algebra, Item, Lanes, apply_prefix, fold
-from vkdispatch.scans.lookback import Board
-from vkdispatch.scans.operations import ScanOp
+from vkdispatch.scans.arguments import ScanOp, Variables, declare_arguments, unpack_variables
+from vkdispatch.scans.lookback import Algebra, Board, Item, Lanes, apply_prefix, fold
 from vkdispatch.scans.planning import LaneFacts
 from vkdispatch.shader.shader_function import ShaderFunction
 

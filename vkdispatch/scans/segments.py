@@ -1,4 +1,4 @@
-"""Where segments begin: flags, or the positions of their first elements."""
+"""Where segments begin, and exclusive sums of counts."""
 
 from typing import Any
 
@@ -14,6 +14,9 @@ from vkdispatch.families.kernels import clear_buffer, note_bad_starts, trace_ker
 from vkdispatch.families.tuning import memoize
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import describe
+
+# ---- Where segments begin: flags, or the positions of their first elements -------------------------------
+
 
 _POSITION_TYPES = (int32, uint32, int64, uint64)
 
@@ -87,3 +90,96 @@ def _make_mark_kernel(kind: DType) -> ShaderFunction:
 
     arguments = [("flags", buffer[bool_]), ("places", buffer[kind])]
     return trace_kernel(f"mark_{kind.name}", mark, arguments, 256, exec_size="places.size")
+
+
+# ---- Exclusive sums of counts: compaction and top-k compute positions from them --------------------------
+#
+# counts     2 0 3 1 | 4 0 0 1 | ...      tiles, one for each workgroup sums       0 2 2 5 | 0 4 4 4 | ...
+# within the tile totals     6       | 5       | ...      of the tiles; summed in the same way, and added to
+# the tiles
+
+
+_GROUP = 256
+_EACH = 8
+_TILE = _GROUP * _EACH
+_WORKGROUPS = f"(sums.size + {_TILE - 1}) // {_TILE}"
+
+
+def exclusive_sum(
+    counts: Buffer[Any], *, out: Buffer[Any] | None = None, graph: CommandGraph | None = None
+) -> Buffer[Any]:
+    """Return the sum of the counts before each count, and last the sum of all.
+
+    Parameters
+    ----------
+    counts
+        A buffer of uint32; several axes are flattened.
+    out
+        A buffer of uint32 to write to, one element longer than `counts`.
+    graph
+        The graph to record into; None means the thread's `vd.global_graph()`.
+
+    Returns
+    -------
+    A buffer of uint32 of `counts.size + 1` elements; sums wrap around at 2**32.
+    """
+    size = counts.size
+    sums: Buffer[Any] = function_buffer(size + 1, uint32) if out is None else out
+    tiles = -(-(size + 1) // _TILE)
+    totals: Buffer[Any] = function_buffer(tiles, uint32)
+    _make_tile_sums_kernel()(sums, totals, counts, graph=graph)
+    if tiles > 1:
+        _make_add_totals_kernel()(sums, exclusive_sum(totals, graph=graph), graph=graph)
+    return sums
+
+
+@memoize
+def _make_tile_sums_kernel() -> ShaderFunction:
+    def tile_sums(sums: Any, totals: Any, counts: Any) -> None:
+        lane = vc.local_invocation_index()
+        tile = vc.workgroup_id().x
+        size = counts.shape.w
+        first = tile * _TILE + lane * _EACH
+        own_counts = [vc.new_uint_register(0) for _ in range(_EACH)]
+        for i in range(_EACH):
+            with vc.if_block(first + i < size):
+                own_counts[i][:] = counts[first + i]
+        own = vc.new_uint_register(0)
+        for value in own_counts:
+            own += value
+        memory = vc.shared_buffer(uint32, _GROUP)
+        memory[lane] = own
+        vc.barrier()
+        step = 1
+        total = own.to_register()
+        while step < _GROUP:
+            with vc.if_block(lane >= step):
+                total += memory[lane - step]
+            vc.barrier()
+            memory[lane] = total
+            vc.barrier()
+            step *= 2
+        before = (total - own).to_register()
+        for i in range(_EACH):
+            with vc.if_block(first + i <= size):
+                sums[first + i] = before
+            before += own_counts[i]
+        with vc.if_block(lane == _GROUP - 1):
+            totals[tile] = total
+
+    arguments = [("sums", buffer[uint32]), ("totals", buffer[uint32]), ("counts", buffer[uint32])]
+    return trace_kernel("tile_sums", tile_sums, arguments, _GROUP, _WORKGROUPS)
+
+
+@memoize
+def _make_add_totals_kernel() -> ShaderFunction:
+    def add_totals(sums: Any, before: Any) -> None:
+        tile = vc.workgroup_id().x
+        start = before[tile].to_register()
+        for i in range(_EACH):
+            place = tile * _TILE + (vc.local_invocation_index() + i * _GROUP)
+            with vc.if_block(place < sums.shape.w):
+                sums[place] = sums[place] + start
+
+    arguments = [("sums", buffer[uint32]), ("before", buffer[uint32])]
+    return trace_kernel("add_totals", add_totals, arguments, _GROUP, _WORKGROUPS)

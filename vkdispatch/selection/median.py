@@ -33,10 +33,9 @@ from vkdispatch.families.operands import (
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import wide_type
 from vkdispatch.rearrange.transposing import launch_transpose
-from vkdispatch.reduce.accumulators.sums import make_sum
-from vkdispatch.reduce.arguments import count_or_warn, parse_call
+from vkdispatch.reduce.accumulators import make_sum
+from vkdispatch.reduce.arguments import check_real, count_or_warn, mean_type, parse_call
 from vkdispatch.reduce.launching import reduce_array
-from vkdispatch.reduce.result_types import check_real, mean_type
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order
 from vkdispatch.sorting.launching import Rows, sort_rows

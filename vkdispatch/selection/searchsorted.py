@@ -29,8 +29,8 @@ from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import device_facts, memoize
 from vkdispatch.families.values import wide_type
 from vkdispatch.rearrange.indices import is_long, note_bad_index, resolve_index
-from vkdispatch.selection.histograms.binning import convert, is_below
-from vkdispatch.selection.histograms.edges import host_type
+from vkdispatch.selection.counting import convert, is_below
+from vkdispatch.selection.edges import host_type
 from vkdispatch.selection.tuning import choose_group, tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 

@@ -21,21 +21,19 @@ from vkdispatch.families.operands import (
     prepare_result,
     share_memory,
 )
-from vkdispatch.sorting.arguments import (
-    Segments,
-    SortKeys,
-    SortOptions,
-    parse_keys,
-    parse_outputs,
-    parse_position_type,
-)
 from vkdispatch.sorting.keys import Order
 from vkdispatch.sorting.launching import is_long, position_type, sort_rows
 from vkdispatch.sorting.rearranging import (
     Along,
+    Segments,
+    SortKeys,
+    SortOptions,
     into_rows,
     make_segment_kernel,
     out_of_rows,
+    parse_keys,
+    parse_outputs,
+    parse_position_type,
     store_positions,
     take_at,
 )

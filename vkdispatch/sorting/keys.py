@@ -1,16 +1,4 @@
-"""Keys as digits: codes of keys, of all scalar types, that are ordered as unsigned integers.
-
-    bytes of a key, as words      parts of its code, the least significant first     digits, 8 bits each
-    float32   [w0]            ->  [code(w0)]                                      ->  d0 d1 d2 d3
-    int64     [w0, w1]        ->  [w0, w1 ^ sign]                                 ->  d0 ... d7
-    complex64 [re, im]        ->  [code(im), code(re), is there a NaN]            ->  d0 ... d8
-
-Sorts move the keys themselves, and compute the code again wherever they need a digit. -0.0 and 0.0 have the
-same code, and so have all NaNs: they keep their order, and their bits.
-
-Invariants: codes are compared as unsigned numbers, part by part from the last. Two keys have the same code if
-and only if neither sorts before the other. The code of a NaN is larger than that of any number.
-"""
+"""Keys as digits, and what kernels of sorts write: sorted keys, and their positions."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -19,7 +7,22 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.dtype import DType, component_type, is_complex, is_scalar
 from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer
 from vkdispatch.families.values import split_words, word_type
+
+# ---- Keys as digits: codes of keys, of all scalar types, that are ordered as unsigned integers -----------
+#
+# bytes of a key, as words      parts of its code, the least significant first     digits, 8 bits each
+#   float32   [w0]            ->  [code(w0)]                                      ->  d0 d1 d2 d3
+#   int64     [w0, w1]        ->  [w0, w1 ^ sign]                                 ->  d0 ... d7
+#   complex64 [re, im]        ->  [code(im), code(re), is there a NaN]            ->  d0 ... d8
+#
+# Sorts move the keys themselves, and compute the code again wherever they need a digit. -0.0 and 0.0 have
+# the same code, and so have all NaNs: they keep their order, and their bits.
+#
+# Invariants: codes are compared as unsigned numbers, part by part from the last. Two keys have the same
+# code if and only if neither sorts before the other. The code of a NaN is larger than that of any number.
+
 
 _FLOATS = (dtype.float16, dtype.bfloat16, dtype.float32, dtype.float64)
 _SIGNED = (dtype.int8, dtype.int16, dtype.int32, dtype.int64)
@@ -180,3 +183,45 @@ def _float_code(kind: DType, words: Sequence[Any], number: int, bits: int) -> An
     else:
         positive, negative = word, 0 - word
     return vc.select(_is_nan(kind, words), every, vc.select(last >= top, negative, positive))
+
+
+# ---- What kernels of sorts write: sorted keys, and their positions ---------------------------------------
+
+
+@record
+class SortOutputs:
+    """What a kernel writes that sorts whole rows.
+
+    Attributes
+    ----------
+    has_keys, has_positions
+        Whether it writes the sorted keys, and the positions in their rows that they had.
+    is_wide
+        Whether positions, of 32 bits, are written as numbers of 64 bits.
+    """
+
+    has_keys: bool
+    has_positions: bool
+    is_wide: bool = False
+
+    def arguments(self, raw: DType) -> list[tuple[str, Any]]:
+        """Return names and annotations of the kernel's arguments; `raw` is the type of keys."""
+        arguments = [("sort_sorted", buffer[raw])] if self.has_keys else []
+        if self.has_positions:
+            arguments.append(("sort_positions", buffer[dtype.uvec2 if self.is_wide else dtype.uint32]))
+        return arguments
+
+    def position(self, value: Any) -> Any:
+        """Return a position, a GPU value, as it is written."""
+        return widen(value) if self.is_wide else value
+
+
+def unpack_position(element: Any, name: str | None = None) -> Any:
+    """Return a position that has one or two words as an integer, in a register."""
+    position = element.to_register(name)
+    return position if position.var_type is dtype.uint32 else vc.pack_uint2x32(position).to_register()
+
+
+def widen(word: Any) -> Any:
+    """Return a number of 32 bits as the two words of one of 64 bits."""
+    return vc.to_uvec2(word, 0)

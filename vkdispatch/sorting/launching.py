@@ -11,9 +11,14 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.operands import share_memory
 from vkdispatch.families.tuning import DeviceFacts, device_facts
 from vkdispatch.shader.copying import copyto
-from vkdispatch.sorting.cpu.merge import MergeForm, make_merge_kernel
-from vkdispatch.sorting.cpu.runs import make_count_runs_kernel, make_move_runs_kernel, make_sum_runs_kernel
-from vkdispatch.sorting.keys import Digit, Order, raw_type
+from vkdispatch.sorting.cpu import (
+    MergeForm,
+    make_count_runs_kernel,
+    make_merge_kernel,
+    make_move_runs_kernel,
+    make_sum_runs_kernel,
+)
+from vkdispatch.sorting.keys import Digit, Order, SortOutputs, raw_type
 from vkdispatch.sorting.onesweep import (
     HistogramForm,
     SweepForm,
@@ -22,7 +27,6 @@ from vkdispatch.sorting.onesweep import (
     make_starts_kernel,
     make_sweep_kernel,
 )
-from vkdispatch.sorting.outputs import SortOutputs
 from vkdispatch.sorting.passes import (
     PassForm,
     make_count_kernel,
@@ -38,10 +42,10 @@ from vkdispatch.sorting.planning import (
     choose_tile,
     counter_type,
     plan_runs,
+    tuning,
 )
 from vkdispatch.sorting.short_rows import MOST_ROWS, BlockForm, make_block_kernel, make_short_kernel
 from vkdispatch.sorting.tile import TileForm
-from vkdispatch.sorting.tuning import tuning
 
 _SHORT_GROUP = 128
 AnyBuffer = Buffer[Any]

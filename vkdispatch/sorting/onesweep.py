@@ -35,8 +35,7 @@ from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import join_words, split_words, word_count
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.sorting.keys import Order
-from vkdispatch.sorting.outputs import widen
+from vkdispatch.sorting.keys import Order, widen
 from vkdispatch.sorting.passes import (
     SHAPE,
     WORKGROUPS,

@@ -23,10 +23,8 @@ from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.tuning import memoize
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.sorting.keys import Digit, Order
-from vkdispatch.sorting.outputs import widen
-from vkdispatch.sorting.serial_tile import SerialTile
-from vkdispatch.sorting.tile import Tile, TileForm, only_if
+from vkdispatch.sorting.keys import Digit, Order, widen
+from vkdispatch.sorting.tile import SerialTile, Tile, TileForm, only_if
 
 _U32 = constant[dtype.uint32]
 SHAPE = [("sort_rows", _U32), ("sort_tiles", _U32), ("sort_last", _U32)]

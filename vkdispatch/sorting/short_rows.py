@@ -19,10 +19,8 @@ from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.tuning import memoize
 from vkdispatch.shader.shader_function import ShaderFunction
-from vkdispatch.sorting.keys import Digit, Order
-from vkdispatch.sorting.outputs import SortOutputs
-from vkdispatch.sorting.serial_tile import SerialTile
-from vkdispatch.sorting.tile import Tile, TileForm
+from vkdispatch.sorting.keys import Digit, Order, SortOutputs
+from vkdispatch.sorting.tile import SerialTile, Tile, TileForm
 
 _U32 = constant[dtype.uint32]
 _ROW_BITS = 8

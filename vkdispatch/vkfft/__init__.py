@@ -1,6 +1,5 @@
 """Fourier transforms and convolutions with the VkFFT library: any length, along any axes."""
 
-from vkdispatch.vkfft.cache import clear_plan_cache
 from vkdispatch.vkfft.convolution import convolve2D, transpose_kernel2D
 from vkdispatch.vkfft.functions import (
     fft,
@@ -17,6 +16,7 @@ from vkdispatch.vkfft.functions import (
     rfft3,
 )
 from vkdispatch.vkfft.plan import VkFFTPlan
+from vkdispatch.vkfft.program import clear_plan_cache
 
 __all__ = [
     "VkFFTPlan",

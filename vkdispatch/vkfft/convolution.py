@@ -10,8 +10,8 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.operands import check_apart, is_same_memory
 from vkdispatch.vkfft.elementwise import CONJUGATE_KERNEL, check_complex, check_same_dtype, move
-from vkdispatch.vkfft.layout import parse_shape, require_buffer
 from vkdispatch.vkfft.plan import VkFFTPlan
+from vkdispatch.vkfft.program import parse_shape, require_buffer
 
 
 def transpose_kernel2D(  # noqa: N802  (the name that programs use)

@@ -7,8 +7,8 @@ from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.arguments import parse_axes
-from vkdispatch.vkfft.layout import parse_shape, require_buffer
 from vkdispatch.vkfft.plan import VkFFTPlan
+from vkdispatch.vkfft.program import parse_shape, require_buffer
 
 
 # The signature is that of vkdispatch 0.1.0.

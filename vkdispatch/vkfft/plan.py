@@ -14,7 +14,6 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.families.arguments import parse_axes
 from vkdispatch.families.operands import check_apart, check_same_or_apart, is_same_memory
 from vkdispatch.shader.copying import copyto
-from vkdispatch.vkfft.cache import find_program
 from vkdispatch.vkfft.elementwise import (
     check_complex,
     check_same_dtype,
@@ -22,15 +21,20 @@ from vkdispatch.vkfft.elementwise import (
     embed,
     multiply,
 )
-from vkdispatch.vkfft.layout import (
+from vkdispatch.vkfft.program import (
+    BUFFER,
+    INPUT,
+    KERNEL,
+    Program,
+    Request,
     Shape,
     count_complex_bytes,
     find_precision,
+    find_program,
     parse_padding,
     parse_shape,
     require_buffer,
 )
-from vkdispatch.vkfft.program import BUFFER, INPUT, KERNEL, Program, Request
 from vkdispatch.vkfft.transform import Transform, check_room
 
 Step = Callable[[CommandGraph | None], None]

@@ -7,15 +7,15 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.vkfft.layout import (
+from vkdispatch.vkfft.program import (
     Padding,
+    Request,
     Shape,
     count_complex_bytes,
     count_stored_elements,
     find_precision,
     make_layout,
 )
-from vkdispatch.vkfft.program import Request
 
 
 class Transform:

@@ -9,15 +9,14 @@ from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.calls import array_function
-from vkdispatch.fft.arguments.options import Options
-from vkdispatch.fft.arguments.shapes import SignalRange
+from vkdispatch.fft.arguments import Options, SignalRange
 from vkdispatch.fft.convolve.calls import (
     convolve_axis,
     convolve_planes,
     convolve_real_planes,
     transpose_buffer,
 )
-from vkdispatch.fft.convolve.plans import Spectra
+from vkdispatch.fft.convolve.kernels import Spectra
 from vkdispatch.shader.map import MappingFunction
 
 __all__ = ["convolve", "convolve2D", "convolve2DR", "transpose"]

@@ -15,7 +15,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.arguments import is_number, parse_axes, parse_int
 from vkdispatch.families.operands import check_same_or_apart, is_same_memory
 from vkdispatch.families.tuning import memoize
-from vkdispatch.fft.arguments.buffers import check_like
+from vkdispatch.fft.arguments import check_like
 from vkdispatch.shader.copying import copyto
 from vkdispatch.shader.decorator import shader
 from vkdispatch.shader.shader_function import ShaderFunction

@@ -1,24 +1,47 @@
-"""Kernels of transforms and convolutions, for the caller to launch."""
+"""Kernels of transforms and convolutions, for the caller to launch; and their caches."""
 
 from collections.abc import Sequence
 from typing import Any
 
+from vkdispatch.base.context import get_context, is_context_initialized
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.families.arguments import parse_int
-from vkdispatch.fft.arguments.buffers import parse_map
-from vkdispatch.fft.arguments.options import Options
-from vkdispatch.fft.arguments.shapes import SignalRange, parse_axis, parse_shape
-from vkdispatch.fft.arguments.types import ensure_supported_complex_precision, require_no_type
-from vkdispatch.fft.convolve.kernels import get_convolution_kernel, get_transpose_kernel, resolve_kernel_type
-from vkdispatch.fft.convolve.plans import Convolution, Spectra, make_transposition
-from vkdispatch.fft.many.calls import parse_transform
-from vkdispatch.fft.many.kernels import get_fft_kernel
-from vkdispatch.fft.plan.transforms import Transform
+from vkdispatch.fft.arguments import (
+    Options,
+    SignalRange,
+    ensure_supported_complex_precision,
+    parse_axis,
+    parse_map,
+    parse_shape,
+    require_no_type,
+)
+from vkdispatch.fft.convolve.kernels import (
+    Convolution,
+    Spectra,
+    build_plane_convolution,
+    clear_convolutions,
+    get_convolution_kernel,
+    get_transpose_kernel,
+    make_transposition,
+    resolve_kernel_type,
+)
+from vkdispatch.fft.many.calls import build_fft_kernel, build_plane_kernel, get_fft_kernel, parse_transform
+from vkdispatch.fft.plan.passes import Transform
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 
-__all__ = ["make_convolution_shader", "make_fft_shader", "make_transpose_shader"]
+__all__ = [
+    "cache_clear",
+    "get_cache_info",
+    "make_convolution_shader",
+    "make_fft_shader",
+    "make_transpose_shader",
+    "print_cache_info",
+]
+
+
+# ---- Kernels of transforms and convolutions, for the caller to launch ------------------------------------
 
 
 # the signature of 0.1.0
@@ -196,3 +219,47 @@ def _parse_transform(options: Options, kernel_type: DType | None = None) -> Tran
             f"{input_type.name if input_type else None}, {output_type.name if output_type else None}"
         )
     return parse_transform(options, (), (input_type, output_type), kernel_type)
+
+
+# ---- The caches of kernels -------------------------------------------------------------------------------
+
+
+def get_cache_info() -> Any:
+    """Return the hits, misses and size of the cache of `make_fft_shader`, as a `functools` CacheInfo.
+
+    Examples
+    --------
+    >>> vd.fft.cache_clear()
+    >>> vd.fft.get_cache_info().currsize
+    0
+    """
+    return build_fft_kernel.cache_info()
+
+
+def print_cache_info() -> None:
+    """Print what `get_cache_info` returns.
+
+    Examples
+    --------
+    >>> vd.fft.cache_clear()
+    >>> vd.fft.print_cache_info()
+    CacheInfo(hits=0, misses=0, maxsize=None, currsize=0)
+    """
+    print(get_cache_info())
+
+
+def cache_clear() -> None:
+    """Clear the cache of kernels for transforms, convolutions and transpositions.
+
+    Examples
+    --------
+    >>> vd.fft.cache_clear()
+    >>> vd.fft.get_cache_info().currsize
+    0
+    """
+    build_fft_kernel.cache_clear()
+    build_plane_kernel.cache_clear()
+    build_plane_convolution.cache_clear()
+    clear_convolutions()
+    if is_context_initialized():
+        get_context().calls.clear()

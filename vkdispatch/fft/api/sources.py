@@ -15,8 +15,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen import ShaderSource
 from vkdispatch.families.calls import bind_variant
 from vkdispatch.fft.api.shaders import make_convolution_shader, make_fft_shader, make_transpose_shader
-from vkdispatch.fft.arguments.buffers import parse_map
-from vkdispatch.fft.arguments.shapes import SignalRange, parse_shape
+from vkdispatch.fft.arguments import SignalRange, parse_map, parse_shape
 from vkdispatch.shader.map import MappingFunction
 
 __all__ = [

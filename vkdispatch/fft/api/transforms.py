@@ -7,10 +7,7 @@ from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.calls import array_function, bind_variant, define_variant
-from vkdispatch.fft.arguments.buffers import takes_options
-from vkdispatch.fft.arguments.norms import Norm
-from vkdispatch.fft.arguments.options import Options
-from vkdispatch.fft.arguments.shapes import SignalRange
+from vkdispatch.fft.arguments import Norm, Options, SignalRange, takes_options
 from vkdispatch.fft.many.calls import (
     transform_axis,
     transform_last_axes,

@@ -11,34 +11,37 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
 from vkdispatch.families.arguments import parse_int
 from vkdispatch.families.operands import check_apart
-from vkdispatch.fft.arguments.buffers import (
+from vkdispatch.fft.arguments import (
+    Options,
     argument_count,
+    ensure_supported_complex_precision,
     launch_kernel,
+    parse_axis,
     parse_map,
+    parse_shape,
     require_any,
+    require_axes,
     require_buffer,
     require_count,
+    require_no_type,
     require_rfft_buffer,
     require_room,
-)
-from vkdispatch.fft.arguments.options import Options
-from vkdispatch.fft.arguments.shapes import parse_axis, parse_shape, require_axes
-from vkdispatch.fft.arguments.types import (
-    ensure_supported_complex_precision,
-    require_no_type,
     resolve_compute_type,
 )
-from vkdispatch.fft.convolve.kernels import get_convolution_kernel, get_transpose_kernel, resolve_kernel_type
-from vkdispatch.fft.convolve.planes import PlaneConvolution, get_plane_convolution
-from vkdispatch.fft.convolve.plans import (
+from vkdispatch.fft.convolve.kernels import (
     Convolution,
+    PlaneConvolution,
     Spectra,
+    get_convolution_kernel,
+    get_plane_convolution,
+    get_transpose_kernel,
     get_transposed_layout,
     get_transposed_size,
     make_transposition,
+    resolve_kernel_type,
 )
 from vkdispatch.fft.many.calls import parse_transform, resolve_types, transform_axis
-from vkdispatch.fft.plan.transforms import Transform
+from vkdispatch.fft.plan.passes import Transform
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
 

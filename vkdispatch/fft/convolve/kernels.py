@@ -1,25 +1,394 @@
-"""Kernels of convolutions: a transform, a product with a spectrum, and the inverse transform in one."""
+"""Convolutions: their plans and kernels, in one pass, in several, and of small planes."""
 
 import functools
+import math
+from collections.abc import Sequence
 from typing import Any
 
+import vkdispatch.codegen as vc
+from vkdispatch.base.buffer import function_buffer
+from vkdispatch.base.context import get_context
 from vkdispatch.base.dtype import DType, complex64
-from vkdispatch.base.record import replace
+from vkdispatch.base.record import record, replace
 from vkdispatch.compiler.ir.location import fixed_place
-from vkdispatch.fft.arguments.types import ensure_supported_complex_precision, require_no_type
-from vkdispatch.fft.convolve.long import LongConvolution, make_plain_copy, multiply_by_conjugate
-from vkdispatch.fft.convolve.plans import Convolution, plan_convolution, plan_inverse, remove_outer_axes
-from vkdispatch.fft.line.context import IOManager, fft_context, trace_for_maps
-from vkdispatch.fft.line.iterators import global_reads_iterator, global_trasposed_write_iterator
-from vkdispatch.fft.line.resources import FFTConfig
-from vkdispatch.fft.plan.memory import count_allocated
-from vkdispatch.fft.plan.passes import Pass, plan_for_long_maps
-from vkdispatch.fft.plan.transforms import device_limits
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.tuning import device_facts
+from vkdispatch.fft.arguments import (
+    argument_count,
+    ensure_supported_complex_precision,
+    parse_axis,
+    parse_shape,
+    require_no_type,
+)
+from vkdispatch.fft.line.context import (
+    IOManager,
+    fft_context,
+    global_reads_iterator,
+    global_trasposed_write_iterator,
+    trace_for_maps,
+)
+from vkdispatch.fft.line.resources import FFTConfig, transposed_size
+from vkdispatch.fft.many.calls import get_fft_kernel
+from vkdispatch.fft.many.passes import KernelSequence
+from vkdispatch.fft.many.planes import PlaneSteps
+from vkdispatch.fft.plan.passes import (
+    Pass,
+    PassChoices,
+    SharedLayout,
+    Transform,
+    count_allocated,
+    device_limits,
+    plan_for_long_maps,
+    plan_layout,
+    plan_pass,
+    reverse_radices,
+)
+from vkdispatch.fft.plan.planes import PlanePlan, plan_planes
+from vkdispatch.fft.plan.stages import Split, add, hold, multiply
+from vkdispatch.fft.plan.tuning import look_up, tuning
+from vkdispatch.fft.trace.io import IOProxy, spot_at
 from vkdispatch.fft.trace.line_kernel import buffer_of
-from vkdispatch.fft.trace.ops import tracing_for
-from vkdispatch.fft.trace.registers import FFTRegisters
+from vkdispatch.fft.trace.ops import GlobalReadOp, Line, tracing_for
+from vkdispatch.fft.trace.transform import FFTRegisters, cast
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
+
+# ---- Convolutions, and the plans of their transforms -----------------------------------------------------
+
+
+@record
+class Spectra:
+    """The kernels of a convolution, which are given by their spectra.
+
+    Attributes
+    ----------
+    kernel_map, kernel_type
+        The map that changes the signal's spectrum, or else the type of the kernels' buffer.
+    count
+        How many kernels are applied to one signal.
+    transposed
+        Whether the buffer has the layout that `transpose` writes.
+    inner_only
+        Whether the kernels lack the axes before the transformed one.
+    """
+
+    kernel_map: MappingFunction | None
+    kernel_type: DType | None
+    count: int = 1
+    transposed: bool = False
+    inner_only: bool = False
+
+    @property
+    def kernel(self) -> MappingFunction | DType | None:
+        """The map, or else the type."""
+        return self.kernel_map or self.kernel_type
+
+
+@record
+class Convolution:
+    """A convolution along one axis: everything that its kernel depends on but the device.
+
+    Attributes
+    ----------
+    transform
+        The forward transform of the signal; `normalize` is that of the inverse one.
+    spectra
+        The kernels.
+    """
+
+    transform: Transform
+    spectra: Spectra
+
+    @property
+    def name(self) -> str:
+        """Name of the kernel."""
+        transform = self.transform
+        return f"convolution_{'x'.join(map(str, transform.shape))}_axis{transform.axis}"
+
+    @property
+    def natural_elements(self) -> int:
+        """Elements of one kernel in the layout of the signal."""
+        shape = self.transform.shape
+        return math.prod(shape[self.transform.axis :] if self.spectra.inner_only else shape)
+
+    @property
+    def kernel_elements(self) -> int:
+        """Elements that the buffer of the kernels needs."""
+        spectra = self.spectra
+        plans = plan_convolution(self.transform) if spectra.transposed else None
+        if plans is None:
+            return self.natural_elements * spectra.count
+        inverse = plans[1]
+        return transposed_size(remove_outer_axes(inverse) if spectra.inner_only else inverse) * spectra.count
+
+
+def plan_inverse(plan: Pass) -> Pass:
+    """Return the plan of the inverse transform: the radices in reverse order.
+
+    Its first stage then reads values from where the last stage of the forward transform leaves them. Where
+    workgroup memory has no room for that, it is the same plan, and values must be moved.
+    """
+    radices = plan.split.radices
+    if plan.layout is None or radices[0] == radices[-1]:
+        return plan
+    return reverse_radices(plan) or plan
+
+
+def plan_convolution(transform: Transform) -> tuple[Pass, Pass] | None:
+    """Return the plans of the forward and the inverse transform, or None if no workgroup holds a line."""
+    plan = plan_pass(transform.shape, transform.axis, transform.compute_type, _choose(transform))
+    return None if plan is None else (plan, plan_inverse(plan))
+
+
+def _choose(transform: Transform) -> PassChoices:
+    """Return what is chosen for the two transforms of one kernel."""
+    shape, axis = transform.shape, transform.axis
+    length = shape[axis]
+    if device_facts().is_cpu or axis != len(shape) - 1 or length & (length - 1):
+        return PassChoices()
+    registers = look_up(tuning.registers_convolution, length)
+    return PassChoices(registers=registers, group=look_up(tuning.group_convolution, length))
+
+
+def remove_outer_axes(plan: Pass) -> Pass:
+    """Return the plan of the lines of one index along the axes before the transformed one."""
+    lines = plan.grid.lines if plan.grid.is_interleaved else 1
+    return replace(plan, grid=replace(plan.grid, outer=1, lines=lines))
+
+
+def make_transposition(transform: Transform, inner_only: bool) -> Convolution:
+    """Return the convolution whose kernel `transpose` rearranges, between buffers of its types."""
+    return Convolution(transform, Spectra(None, transform.output_type, 1, True, inner_only))
+
+
+def get_transposed_layout(convolution: Convolution) -> object:
+    """Return what a transposed layout depends on: which invocations read which values."""
+    plans = plan_convolution(convolution.transform)
+    if plans is None:
+        return ("transposed",)
+    plan, inverse = plans
+    return (inverse.split, plan.grid, convolution.spectra.inner_only)
+
+
+def get_transposed_size(
+    buffer_shape: int | Sequence[int], axis: int | None = None, compute_type: DType = complex64
+) -> int:
+    """Return the number of elements that `transpose` writes for convolutions of a shape along an axis.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `buffer_shape` is not a shape, or `compute_type` is not complex.
+    AxisError
+        There is no such axis.
+
+    Examples
+    --------
+    >>> vd.fft.get_transposed_size((8, 16))
+    128
+    """
+    shape = parse_shape(buffer_shape)
+    axis = parse_axis(axis, len(shape))
+    ensure_supported_complex_precision(compute_type, role="compute_type")
+    plans = plan_convolution(Transform(shape, axis, compute_type))
+    return math.prod(shape) if plans is None else transposed_size(plans[1])
+
+
+# ---- Convolutions of lines that no workgroup holds, in several kernels -----------------------------------
+
+
+def multiply_by_conjugate(op: GlobalReadOp, buffer: Any, offset: int) -> None:
+    """Multiply `op.register` by the conjugate of an element, `offset` elements behind `op.io_index`."""
+    value = vc.new_register(op.register.var_type)
+    op.read_from_buffer(buffer, value, op.io_index + offset if offset else None)
+    op.register[:] = op.register * value.conjugate()
+
+
+class LongConvolution(KernelSequence):
+    """A convolution in several kernels, which is called like a kernel.
+
+    Attributes
+    ----------
+    name
+        Name of the whole.
+    """
+
+    def __init__(self, convolution: Convolution) -> None:
+        signal, spectra = convolution.transform, convolution.spectra
+        self.name = convolution.name
+        kind = signal.compute_type
+        self._shape, self._kind = signal.shape, kind
+        self._written = argument_count(signal.output_map)
+        self._read = argument_count(signal.input_map) if signal.is_mapped else 0
+        self._in_place = not signal.is_mapped and spectra.count == 1 and signal.output_type is kind
+        forward = signal
+        back = replace(signal, inverse=True, signal_range=None)
+        if not self._in_place:
+            forward = replace(signal, output_map=None, output_type=kind, separate=signal.input_map is None)
+            back = replace(back, input_map=None, input_type=kind, separate=signal.output_map is None)
+        self._forward = get_fft_kernel(forward)
+        numbers = range(spectra.count)
+        self._products = [_make_product(convolution, number) for number in numbers]
+        self._back = [get_fft_kernel(replace(back, kernel_index=number)) for number in numbers]
+
+    def __call__(self, *args: Any, graph: CommandGraph | None = None) -> None:
+        """Launch the kernels, or record them in a graph.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An argument is missing or wrong.
+        """
+        outputs = args[: self._written]
+        inputs = args[self._written : self._written + self._read] or outputs
+        kernel = args[self._written + self._read :]
+        if self._in_place:
+            self._forward(*outputs, graph=graph)
+            self._products[0](*outputs, *kernel, graph=graph)
+            self._back[0](*outputs, graph=graph)
+            return
+        spectrum: Any = function_buffer(self._shape, self._kind)
+        several = len(self._products) > 1
+        product: Any = function_buffer(self._shape, self._kind) if several else spectrum
+        self._forward(spectrum, *inputs, graph=graph)
+        for apply, back in zip(self._products, self._back, strict=True):
+            apply(*((product, spectrum) if several else (spectrum,)), *kernel, graph=graph)
+            back(*outputs, product, graph=graph)
+
+    def _kernels(self) -> list[Any]:
+        steps = [each for pair in zip(self._products, self._back, strict=True) for each in pair]
+        return [self._forward, *steps]
+
+
+def _make_product(convolution: Convolution, number: int) -> ShaderFunction:
+    """Make the kernel that applies one of the kernels to a spectrum, in place if it is the only one."""
+    signal, spectra = convolution.transform, convolution.spectra
+    kind, length, stride = signal.compute_type, signal.length, signal.stride
+    proxy = IOProxy(spectra.kernel, "kernel")
+    with vc.shader_context() as context:
+        buffers = [buffer_of(kind)] * (2 if spectra.count > 1 else 1)
+        variables = context.declare_input_arguments([*buffers, *proxy.buffer_types])
+        proxy.bind(variables[len(buffers) :])
+        flat = vc.global_invocation_id().x.to_register()
+        rest = flat // stride if stride > 1 else flat
+        inner: Any = flat % stride if stride > 1 else 0
+        index = (rest % length).to_register()
+        first = flat - multiply(index, stride)
+        line = Line(length, stride, first, inner, add(multiply(rest // length, stride), inner))
+        value = variables[len(buffers) - 1][flat].to_register()
+        spot = spot_at(line, index, "inner" if spectra.inner_only else "natural")
+        op = GlobalReadOp(spot, value)
+        with tracing_for(kernel=number):
+            if proxy.map_func is None:
+                multiply_by_conjugate(op, variables[-1], number * convolution.natural_elements)
+            else:
+                proxy.read(op)
+        variables[0][flat] = value
+    return ShaderFunction(context.get_description("product"), None, None, math.prod(signal.shape))
+
+
+def make_plain_copy(elements: int, input_type: DType, output_type: DType) -> ShaderFunction:
+    """Make a kernel that copies complex numbers into its first buffer from its second, and casts them."""
+    with vc.shader_context() as context:
+        written, read = context.declare_input_arguments([buffer_of(output_type), buffer_of(input_type)])
+        index = vc.global_invocation_id().x
+        written[index] = read[index].to_dtype(output_type)
+    return ShaderFunction(context.get_description("copy"), None, None, elements)
+
+
+# ---- Convolutions of small planes in one kernel ----------------------------------------------------------
+
+
+@record
+class PlaneConvolution:
+    """A convolution of planes: everything that its kernel depends on but the device.
+
+    Attributes
+    ----------
+    count, height, width
+        Number of planes, their rows and columns.
+    kind, kernel_kind, compute_type
+        Complex types of the buffers and of the computation.
+    inner_only
+        Whether all planes have one kernel.
+    normalize
+        Whether the result is divided by the number of values of a plane.
+    """
+
+    count: int
+    height: int
+    width: int
+    kind: DType
+    kernel_kind: DType
+    compute_type: DType
+    inner_only: bool
+    normalize: bool
+
+
+def get_plane_convolution(planes: PlaneConvolution) -> ShaderFunction | None:
+    """Return the kernel, whose arguments are the signal and the kernel, or None if there is none.
+
+    There is none where a workgroup cannot hold a plane, and on a CPU.
+    """
+    if device_facts().is_cpu:
+        return None
+    key: Any = (planes, device_limits())
+    return build_plane_convolution(key)
+
+
+@functools.cache
+@fixed_place()
+def build_plane_convolution(key: tuple[PlaneConvolution, object]) -> ShaderFunction | None:
+    """Make the kernel of `get_plane_convolution` for devices of some limits."""
+    planes = key[0]
+    plan = plan_planes(planes.count, planes.height, planes.width, planes.compute_type)
+    if plan is None:
+        return None
+    # with reversed radices, the inverse transform reads values from where the forward one leaves them
+    back = plan.columns.reverse()
+    layout = _layout(plan, back)
+    if layout is None and plan.column_layout is not None:
+        return None
+    least = count_allocated(back, layout) if layout is not None else 0
+    if least * planes.compute_type.item_size // plan.parts > get_context().max_shared_memory:
+        return None
+    return _trace_planes(planes, plan, back, layout, least)
+
+
+def _layout(plan: PlanePlan, split: Split) -> SharedLayout | None:
+    if plan.column_layout is None:
+        return None
+    item, most = plan.compute_type.item_size, get_context().max_shared_memory
+    return plan_layout(split, plan.column_layout.lines, True, item, most, plan.parts)
+
+
+def _trace_planes(
+    planes: PlaneConvolution, plan: PlanePlan, back: Split, layout: SharedLayout | None, least: int
+) -> ShaderFunction:
+    with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:
+        kinds: list[Any] = [planes.kind, planes.kernel_kind]
+        annotations: list[Any] = [vc.Buffer[kind] for kind in kinds]  # type: ignore[valid-type]
+        buffer, kernel = shader.declare_input_arguments(annotations, ["buffer", "kernel"])
+        steps = PlaneSteps(plan, planes.kind, buffer, least)
+        values = steps.transform_rows(steps.read_rows(), inverse=False)
+        values = steps.transform_columns(steps.rows_to_columns(values), inverse=False)
+        product: list[Any] = [vc.new_register(plan.compute_type) for _ in values]
+
+        def multiply(number: int, index: Any) -> None:
+            factor = hold(cast(kernel[index], plan.compute_type))
+            product[number][:] = values[number] * vc.to_complex(factor.real, -factor.imag)
+
+        steps.at_columns(plan.columns.stages[-1], 0 if planes.inner_only else steps.origin, multiply)
+        values = steps.transform_columns_by(back, layout, product, inverse=True)
+        values = steps.transform_rows(steps.columns_to_rows(values, back.stages[-1]), inverse=True)
+        steps.write_rows(steps.normalize(values) if planes.normalize else values)
+        description = shader.get_description(f"convolve2D_{planes.count}x{planes.height}x{planes.width}")
+    return ShaderFunction(description, plan.local_size, (plan.workgroups, 1, 1))
+
+
+# ---- Kernels of convolutions -----------------------------------------------------------------------------
+#
+# A transform, a product with a spectrum, and the inverse transform in one.
 
 
 def resolve_kernel_type(kernel_map: MappingFunction | None, kernel_type: DType | None) -> DType | None:

@@ -18,17 +18,23 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex64, complex128
-from vkdispatch.fft.plan.indices import add, hold, multiply
-from vkdispatch.fft.plan.real import RealPlan
-from vkdispatch.fft.plan.stages import Stage
-from vkdispatch.fft.plan.transforms import Transform
-from vkdispatch.fft.trace.butterflies import multiply_by_i, rotate
-from vkdispatch.fft.trace.place import Place
-from vkdispatch.fft.trace.registers import FFTRegisters
-from vkdispatch.fft.trace.roots import host_type, roots_of_unity
-from vkdispatch.fft.trace.shared import SharedLines, trace_if, trace_in_order
-from vkdispatch.fft.trace.transform import transform
-from vkdispatch.fft.trace.words import annotation_of, cast, unwrap
+from vkdispatch.fft.plan.passes import RealPlan, Transform
+from vkdispatch.fft.plan.stages import Stage, add, hold, multiply
+from vkdispatch.fft.trace.line_kernel import Place
+from vkdispatch.fft.trace.transform import (
+    FFTRegisters,
+    SharedLines,
+    annotation_of,
+    cast,
+    host_type,
+    multiply_by_i,
+    roots_of_unity,
+    rotate,
+    trace_if,
+    trace_in_order,
+    transform,
+    unwrap,
+)
 from vkdispatch.shader.shader_function import ShaderFunction
 
 

@@ -8,16 +8,12 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import replace
-from vkdispatch.fft.arguments.shapes import parse_axis, parse_shape
-from vkdispatch.fft.arguments.types import require_complex
-from vkdispatch.fft.plan.indices import add, hold, multiply
-from vkdispatch.fft.plan.lengths import find_prime_factors
+from vkdispatch.fft.arguments import parse_axis, parse_shape, require_complex
 from vkdispatch.fft.plan.passes import Pass, PassChoices, plan_pass
-from vkdispatch.fft.plan.stages import Stage
+from vkdispatch.fft.plan.stages import Stage, add, find_prime_factors, hold, multiply
+from vkdispatch.fft.trace.line_kernel import Place
 from vkdispatch.fft.trace.ops import Line, guard
-from vkdispatch.fft.trace.place import Place
-from vkdispatch.fft.trace.registers import FFTRegisters
-from vkdispatch.fft.trace.shared import SharedLines, move_in_parts
+from vkdispatch.fft.trace.transform import FFTRegisters, SharedLines, move_in_parts
 
 
 class FFTConfig:

@@ -10,15 +10,19 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, component_type
-from vkdispatch.fft.plan.indices import add, hold, multiply
-from vkdispatch.fft.plan.memory import SharedLayout
+from vkdispatch.fft.plan.passes import SharedLayout, Transform
 from vkdispatch.fft.plan.planes import PlanePlan
-from vkdispatch.fft.plan.stages import Split, Stage
-from vkdispatch.fft.plan.transforms import Transform
-from vkdispatch.fft.trace.registers import FFTRegisters
-from vkdispatch.fft.trace.shared import SharedLines, move_in_parts, trace_if, trace_in_order
-from vkdispatch.fft.trace.transform import transform
-from vkdispatch.fft.trace.words import allocate_values, cast
+from vkdispatch.fft.plan.stages import Split, Stage, add, hold, multiply
+from vkdispatch.fft.trace.transform import (
+    FFTRegisters,
+    SharedLines,
+    allocate_values,
+    cast,
+    move_in_parts,
+    trace_if,
+    trace_in_order,
+    transform,
+)
 from vkdispatch.shader.shader_function import ShaderFunction
 
 Slots = list[tuple[int, Any]]  # registers, and places in workgroup memory

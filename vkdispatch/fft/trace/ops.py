@@ -14,8 +14,8 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.compiler.ir import Expr
 from vkdispatch.compiler.ir.location import located
-from vkdispatch.fft.plan.indices import add, multiply
-from vkdispatch.fft.trace.words import cast
+from vkdispatch.fft.plan.stages import add, multiply
+from vkdispatch.fft.trace.transform import cast
 
 # The layout of a buffer: that of the shape, that without the axes before the line, the reals or the half
 # spectrum of an RFFTBuffer, or the order in which invocations read.

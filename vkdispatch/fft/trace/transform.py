@@ -1,17 +1,524 @@
-"""The transform of a line that is held in registers."""
+"""The transform of a line in registers: butterflies, roots of unity, exchanges between invocations."""
 
-from collections.abc import Sequence
+import cmath
+import copy
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 import vkdispatch.codegen as vc
-from vkdispatch.base.dtype import DType
-from vkdispatch.fft.plan.indices import add, hold, multiply
-from vkdispatch.fft.plan.stages import Split
-from vkdispatch.fft.trace.butterflies import dft
-from vkdispatch.fft.trace.registers import FFTRegisters
-from vkdispatch.fft.trace.roots import second_power, twiddle_offsets, twiddles
-from vkdispatch.fft.trace.shared import SharedLines
-from vkdispatch.fft.trace.words import cast
+from vkdispatch.base.dtype import DType, complex64, complex128, component_type, to_numpy_dtype, uint64
+from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.base.record import record
+from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.fft.plan.passes import SharedLayout, count_allocated
+from vkdispatch.fft.plan.stages import Split, Stage, add, find_first_factor, hold, multiply
+from vkdispatch.fft.plan.tuning import tuning
+
+# ---- Complex numbers in memory, in the form that the device moves fastest --------------------------------
+#
+# On a CPU driver the cost of an access depends on its elements, not its bytes: there, a complex64 is one
+# element of 64 bits rather than two of 32.
+
+
+def cast(value: Any, kind: DType) -> Any:
+    """Return a value, converted to a dtype unless it has it."""
+    return value if value.var_type is kind else value.to_dtype(kind)
+
+
+def word_type(kind: DType) -> DType:
+    """Return the dtype of the memory for complex numbers of a type."""
+    packed = kind is complex64 and device_facts().is_cpu and "shaderInt64" in device_facts().features
+    return uint64 if packed else kind
+
+
+class PackedValues:
+    """complex64 values in an array of uint64."""
+
+    var_type = complex64
+
+    def __init__(self, array: Any) -> None:
+        self._array = array
+
+    def __getitem__(self, index: Any) -> Any:
+        pair = vc.unpack_uint2x32(self._array[index]).to_register()
+        return vc.to_complex(vc.uint_bits_to_float(pair.x), vc.uint_bits_to_float(pair.y))
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        value = vc.to_complex(value, 0) if isinstance(value, int) else value.to_register()
+        pair = (vc.float_bits_to_uint(part) for part in (value.real, value.imag))
+        self._array[index] = vc.pack_uint2x32(vc.to_uvec2(*pair))
+
+
+def annotation_of(kind: DType) -> Any:
+    """Return the annotation of a buffer of complex numbers that is accessed by `unwrap`."""
+    return vc.Buffer[word_type(kind)]  # type: ignore[misc]
+
+
+def unwrap(argument: Any) -> Any:
+    """Return the values of an argument annotated with `annotation_of`; callers pass complex64."""
+    if argument.var_type is not uint64:
+        return argument
+    vc.get_builder().take_argument_as(argument, complex64)
+    return PackedValues(argument)
+
+
+def allocate_values(kind: DType, count: int, name: str) -> Any:
+    """Allocate workgroup memory for real or complex values."""
+    word = word_type(kind)
+    array = vc.shared_buffer(word, count, var_name=name)
+    return array if word is kind else PackedValues(array)
+
+
+# ---- Discrete Fourier transforms of a few values that one invocation holds in registers ------------------
+#
+# Composite lengths are split into coprime factors by the Good-Thomas mapping, which needs no twiddle
+# factors, or else by the Cooley-Tukey algorithm. Odd primes use the symmetry of the sine and cosine sums.
+
+
+def dft(values: Sequence[Any], sign: int) -> list[Any]:
+    """Return the transform of some complex values, in natural order.
+
+    Parameters
+    ----------
+    values
+        Complex GPU values, already in registers.
+    sign
+        Sign of the exponent: -1 forward, 1 inverse (unnormalized).
+    """
+    n = len(values)
+    if n == 1:
+        return list(values)
+    if n == 2:
+        values = list(values)
+        return [hold(values[0] + values[1]), hold(values[0] - values[1])]
+    if n == 4:
+        return _dft4(values, sign)
+    left = find_first_factor(n)
+    if left == n:
+        return _dft_prime(values, sign)
+    if math.gcd(left, n // left) == 1:
+        return _dft_coprime(values, sign, left)
+    return _dft_product(values, sign, left)
+
+
+def multiply_by_i(value: Any, sign: int) -> Any:
+    """Return the value multiplied by i (sign 1) or -i (sign -1)."""
+    if sign > 0:
+        return vc.to_complex(-value.imag, value.real)
+    return vc.to_complex(value.imag, -value.real)
+
+
+def rotate(value: Any, numerator: int, denominator: int, sign: int) -> Any:
+    """Return the value times exp(sign 2 pi i numerator / denominator), a constant."""
+    eighths, rest = divmod(8 * (numerator % denominator), denominator)
+    if rest == 0 and eighths % 2 == 0:
+        quarter = eighths // 2
+        if quarter == 0:
+            return value
+        if quarter == 2:
+            return hold(-value)
+        return hold(multiply_by_i(value, sign if quarter == 1 else -sign))
+    factor = cmath.exp(2j * cmath.pi * (numerator % denominator) / denominator)
+    if rest == 0:
+        factor = complex(
+            math.copysign(math.sqrt(0.5), factor.real), math.copysign(math.sqrt(0.5), factor.imag)
+        )
+    return hold(value * complex(factor.real, sign * factor.imag))
+
+
+def _dft4(values: Sequence[Any], sign: int) -> list[Any]:
+    a, b, c, d = values
+    even, odd = hold(a + c), hold(b + d)
+    left, right = hold(a - c), hold(multiply_by_i(b - d, sign))
+    return [hold(even + odd), hold(left + right), hold(even - odd), hold(left - right)]
+
+
+def _dft_prime(values: Sequence[Any], sign: int) -> list[Any]:
+    values, n = list(values), len(values)
+    half = (n - 1) // 2
+    sums = [hold(values[j] + values[n - j]) for j in range(1, half + 1)]
+    differences = [hold(multiply_by_i(values[j] - values[n - j], sign)) for j in range(1, half + 1)]
+    total = values[0]
+    for each in sums:
+        total = total + each
+    outcome = [hold(total)] + [None] * (n - 1)
+    for k in range(1, half + 1):
+        even, odd = values[0], None
+        for j in range(1, half + 1):
+            angle = 2 * math.pi * (j * k % n) / n
+            even = even + sums[j - 1] * math.cos(angle)
+            term = differences[j - 1] * math.sin(angle)
+            odd = term if odd is None else odd + term
+        even, odd = hold(even), hold(odd)
+        outcome[k] = hold(even + odd)
+        outcome[n - k] = hold(even - odd)
+    return outcome
+
+
+def _dft_coprime(values: Sequence[Any], sign: int, left: int) -> list[Any]:
+    n = len(values)
+    right = n // left
+    rows = [dft([values[(right * i + left * j) % n] for j in range(right)], sign) for i in range(left)]
+    outcome: list[Any] = [None] * n
+    # 1 modulo one factor and 0 modulo the other
+    to_left, to_right = right * pow(right, -1, left), left * pow(left, -1, right)
+    for k in range(right):
+        column = dft([row[k] for row in rows], sign)
+        for j in range(left):
+            outcome[(to_left * j + to_right * k) % n] = column[j]
+    return outcome
+
+
+def _dft_product(values: Sequence[Any], sign: int, left: int) -> list[Any]:
+    n = len(values)
+    right = n // left
+    columns = []
+    for j in range(right):
+        inner = dft([values[right * i + j] for i in range(left)], sign)
+        columns.append([rotate(inner[k], j * k, n, sign) for k in range(left)])
+    outcome: list[Any] = [None] * n
+    for k in range(left):
+        outer = dft([column[k] for column in columns], sign)
+        for j in range(right):
+            outcome[k + left * j] = outer[j]
+    return outcome
+
+
+# ---- Tables of roots of unity, computed once in double precision and shared by all kernels ---------------
+
+
+def host_type(compute_type: DType) -> Any:
+    """Return the NumPy dtype of the tables of a kernel that computes in `compute_type`."""
+    return np.dtype(to_numpy_dtype(complex128 if compute_type is complex128 else complex64))
+
+
+def roots_of_unity(count: int, denominator: int, step: int = 1) -> Any:
+    """Return exp(-2 pi i k step / denominator) for k = 0 ... count - 1, to about the last bit."""
+    k = np.arange(count, dtype=np.int64) * step % denominator
+    # reduced to an eighth of the circle, where sine and cosine are exact to the last bit
+    octant, rest = np.divmod(8 * k, denominator)
+    odd = (octant & 1).astype(bool)
+    rest = np.where(odd, denominator - rest, rest)
+    angle = rest * (np.pi / 4 / denominator)
+    cosine, sine = np.cos(angle), np.sin(angle)
+    cosine, sine = np.where(odd, sine, cosine), np.where(odd, cosine, sine)
+    value = cosine - 1j * sine
+    return value * np.array([1, -1j, -1, 1j])[octant >> 1]
+
+
+def second_power(radix: int) -> int:
+    """Return the power of a twiddle factor that the table of `twiddles` holds besides the first power."""
+    step = radix // find_first_factor(radix)
+    return step if step > 1 else min(2, radix - 1)
+
+
+def twiddle_offsets(split: Split) -> tuple[int, ...]:
+    """Return where the factors of each stage begin in the table of `twiddles`; the first stage has none."""
+    offsets, offset = [], 0
+    for stage in split.stages:
+        offsets.append(offset)
+        offset += 2 * stage.previous if stage.previous > 1 else 0
+    return tuple(offsets)
+
+
+@memoize
+def twiddles(split: Split, compute_type: DType) -> vc.ConstantArray:
+    """Return the tables of exp(-2 pi i k / (previous radix)) of all stages but the first, concatenated.
+
+    Each factor is followed by a power of it. The other powers are products of few of these, so that rounding
+    errors stay small.
+    """
+    parts = []
+    for stage in split.stages:
+        if stage.previous > 1:
+            circle = stage.previous * stage.radix
+            powers = (1, second_power(stage.radix))
+            parts += [np.stack([roots_of_unity(stage.previous, circle, p) for p in powers], axis=1).ravel()]
+    # for the idle invocations of the last stage
+    last = split.stages[-1]
+    parts.append(np.ones(2 * (last.rounds * last.threads - last.butterflies)))
+    return vc.ConstantArray(np.concatenate(parts).astype(host_type(compute_type)))
+
+
+@memoize
+def _table(denominator: int, compute_type: DType, longest: int) -> tuple[vc.ConstantArray, int]:
+    """Return the table, and where its second part begins; 0 if it has one part."""
+    kind = host_type(compute_type)
+    if denominator <= longest:
+        return vc.ConstantArray(roots_of_unity(denominator, denominator).astype(kind)), 0
+    step = 1 << math.ceil(math.log2(denominator) / 2)
+    fine = roots_of_unity(step, denominator)
+    coarse = roots_of_unity(-(-denominator // step), denominator, step)
+    return vc.ConstantArray(np.concatenate([fine, coarse]).astype(kind)), step
+
+
+def root_power(exponent: Any, denominator: int, compute_type: DType, inverse: bool) -> Any:
+    """Return exp(-+2 pi i exponent / denominator) for an exponent (u32) less than the denominator."""
+    longest = tuning.cpu_largest_table if device_facts().is_cpu else tuning.largest_table
+    array, step = _table(denominator, compute_type, longest)
+    table = vc.constant_array(array)
+    if step == 0:
+        value = hold(table[exponent])
+    else:
+        exponent = hold(exponent)
+        fine, coarse = table[exponent % step], table[add(exponent // step, step)]
+        value = hold(hold(fine) * hold(coarse))
+    return hold(vc.to_complex(value.real, -value.imag)) if inverse else value
+
+
+# ---- The registers of an invocation ----------------------------------------------------------------------
+
+
+class FFTRegisters:
+    """Complex registers: `registers[i]` reads one, `registers[i] = value` writes it.
+
+    Butterfly number `turn` of a stage is in registers turn * radix ... turn * radix + radix - 1.
+
+    Attributes
+    ----------
+    count
+        Number of registers.
+    """
+
+    def __init__(self, split: Split, compute_type: DType, name: str = "register", count: int | None = None):
+        self.split = split
+        self.compute_type = compute_type
+        self.count = split.registers if count is None else count
+        self._values = [vc.new_register(compute_type, var_name=f"{name}{i}") for i in range(self.count)]
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._values)
+
+    def __getitem__(self, index: int) -> Any:
+        return self._values[index]
+
+    def __setitem__(self, index: int, value: Any) -> None:
+        self._values[index][:] = value
+
+    def register_slice(self, slc: slice) -> list[Any]:
+        """Return some of the registers."""
+        return self._values[slc]
+
+    def slice_set(self, slc: slice, values: Sequence[Any]) -> None:
+        """Store into some of the registers. Raises ValueError for another number of values."""
+        targets = self._values[slc]
+        if len(targets) != len(values):
+            raise ArgumentValueError(f"values: expected {len(targets)}, got {len(values)}")
+        # the value of one may depend on the target of another
+        values = [value.to_register() for value in values]
+        for target, value in zip(targets, values, strict=True):
+            target[:] = value
+
+    def clear(self) -> None:
+        """Set all to zero."""
+        for register in self._values:
+            register[:] = 0
+
+    def normalize(self) -> None:
+        """Divide all by the length of the line."""
+        self.scale(1.0 / self.split.length)
+
+    def scale(self, factor: float) -> None:
+        """Multiply all by a number."""
+        for register in self._values:
+            register[:] = register * factor
+
+    def read_from_registers(self, other: "FFTRegisters") -> None:
+        """Copy all registers of another set. Raises ValueError for another number of them."""
+        if other.count != self.count:
+            raise ArgumentValueError(f"other: expected {self.count} registers, got {other.count}")
+        for register, value in zip(self._values, other, strict=True):
+            register[:] = value
+
+
+# ---- Exchanges of values through workgroup memory --------------------------------------------------------
+
+
+@record
+class Slot:
+    """A place in workgroup memory, and the conditions under which an invocation accesses it."""
+
+    place: Any
+    conditions: tuple[Any, ...] = ()
+
+
+class SharedLines:
+    """Lines in workgroup memory; `row` is the start of this invocation's line."""
+
+    def __init__(
+        self,
+        layout: SharedLayout,
+        split: Split,
+        compute_type: DType,
+        line: Any,
+        least: int = 0,
+        array: Any = None,
+        used: bool = False,
+    ) -> None:
+        """Allocate the elements that a transform needs, and at least `least`.
+
+        With `array`, use that memory instead; `used` says whether it was accessed before.
+        """
+        self.layout = layout
+        self.compute_type = compute_type
+        if array is None:
+            kind = compute_type if layout.parts == 1 else component_type(compute_type)
+            array = allocate_values(kind, max(least, count_allocated(split, layout)), "lines")
+        self.array = array
+        self.row = multiply(line, layout.row)
+        self._used = used
+
+    def view_as(self, layout: SharedLayout, line: Any) -> "SharedLines":
+        """Return the same memory with another layout of as many parts."""
+        other = copy.copy(self)
+        other.layout, other.row, other._used = layout, multiply(line, layout.row), True
+        return other
+
+    def wait_for_readers(self) -> None:
+        """Wait until all invocations have read the current contents."""
+        if self._used:
+            vc.barrier()
+        self._used = True
+
+    def exchange(self, values: Sequence[Any], source: Stage, target: Stage, thread: Any) -> list[Any]:
+        """Exchange the output of a stage for the input of another."""
+        return move_in_parts(values, self.layout.parts, lambda part: self._move(part, source, target, thread))
+
+    def rearrange(
+        self, values: Sequence[Any], places: Sequence["Slot"], wanted: Sequence["Slot"]
+    ) -> list[Any]:
+        """Store values at some places of workgroup memory, and return the values at other places.
+
+        The layout must have one chunk.
+        """
+        return move_in_parts(values, self.layout.parts, lambda part: self._rearrange(part, places, wanted))
+
+    def _rearrange(
+        self, values: Sequence[Any], places: Sequence["Slot"], wanted: Sequence["Slot"]
+    ) -> list[Any]:
+        self.wait_for_readers()
+        for value, slot in zip(values, places, strict=True):
+            trace_if(slot.conditions, functools.partial(self.array.__setitem__, slot.place, value))
+        vc.barrier()
+        taken = []
+        for slot in wanted:
+            if not slot.conditions:
+                taken.append(self.array[slot.place].to_register())
+                continue
+            taken.append(vc.new_register(value_type(self.array)))
+            trace_if(slot.conditions, functools.partial(_load, taken[-1], self.array, slot.place))
+        return taken
+
+    def _move(self, values: list[Any], source: Stage, target: Stage, thread: Any) -> list[Any]:
+        taken: list[Any] = [None] * target.registers
+        for chunk in range(self.layout.chunks):
+            self.wait_for_readers()
+            self._write(values, source, thread, chunk)
+            vc.barrier()
+            self._read(taken, target, thread, chunk)
+        return taken
+
+    def _write(self, values: list[Any], stage: Stage, thread: Any, chunk: int) -> None:
+        layout = self.layout
+        piece = stage.length // layout.chunks
+        for turn in range(stage.rounds):
+            first = stage.first_output(thread, turn)
+            conditions = stage.conditions(thread, turn)
+            if stage.previous == 1 and layout.padding:
+                base = multiply(stage.butterfly(thread, turn), layout.step(stage.radix))
+            else:
+                base = layout.place_of(first)
+            base = add(self.row, base)
+            if layout.chunks > 1:
+                conditions.append(first // piece == chunk)
+                base = base - layout.step(chunk * piece) if chunk else base
+            base = hold(base)
+            step = layout.step(stage.previous) if stage.previous > 1 else 1
+
+            def store(base: Any = base, step: int = step, turn: int = turn) -> None:
+                for i in range(stage.radix):
+                    self.array[add(base, i * step)] = values[turn * stage.radix + i]
+
+            trace_if(conditions, store)
+
+    def _read(self, taken: list[Any], stage: Stage, thread: Any, chunk: int) -> None:
+        layout = self.layout
+        piece = stage.length // layout.chunks
+        per_chunk = stage.radix // layout.chunks
+        step = layout.step(stage.butterflies)
+        for turn in range(stage.rounds):
+            base = add(self.row, layout.place_of(stage.butterfly(thread, turn)))
+            base = hold(base)
+            for i in (
+                range(chunk * per_chunk, (chunk + 1) * per_chunk) if layout.chunks > 1 else range(stage.radix)
+            ):
+                offset = i * step - (layout.step(chunk * piece) if chunk else 0)
+                taken[turn * stage.radix + i] = self.array[add(base, offset)].to_register()
+
+
+def trace_if(conditions: Sequence[Any], action: Callable[[], None]) -> None:
+    """Trace `action` under some conditions; True needs no code, and False no action."""
+    dynamic = [condition for condition in conditions if condition is not True]
+    if any(condition is False for condition in dynamic):
+        return
+    if not dynamic:
+        action()
+        return
+    condition = dynamic[0]
+    for each in dynamic[1:]:
+        condition = vc.logical_and(condition, each)
+    with vc.if_block(condition):
+        action()
+
+
+def value_type(array: Any) -> DType:
+    """Return the dtype of the elements of an array."""
+    return array.var_type  # type: ignore[no-any-return]
+
+
+def _load(register: Any, array: Any, place: Any) -> None:
+    register[:] = array[place]
+
+
+def move_in_parts(values: Sequence[Any], parts: int, move: Callable[[list[Any]], list[Any]]) -> list[Any]:
+    """Move complex values, or with 2 parts first the real and then the imaginary parts."""
+    if parts == 1:
+        return move(list(values))
+    real, imaginary = move([value.real for value in values]), move([value.imag for value in values])
+    return [hold(vc.to_complex(re, im)) for re, im in zip(real, imaginary, strict=True)]
+
+
+def trace_in_order(count: int, threads: int, total: int, action: Callable[[Any, Any], None]) -> None:
+    """Trace an action for all values of a workgroup: neighbouring invocations have neighbouring values.
+
+    Parameters
+    ----------
+    count, threads
+        Values and invocations of the workgroup.
+    total
+        Values of all workgroups; the last one may have fewer.
+    action
+        Called with the position among all values and among those of the workgroup.
+    """
+    start = hold(vc.workgroup_id().x * count)
+    for turn in range(-(-count // threads)):
+        element = hold(vc.local_invocation_index() + turn * threads)
+        conditions: list[Any] = []
+        if (turn + 1) * threads > count:
+            conditions.append(element < count)
+        if total % count:
+            conditions.append(start + element < total)
+        trace_if(conditions, lambda element=element: action(start + element, element))  # type: ignore[misc]
+
+
+# ---- The transform of a line that is held in registers ---------------------------------------------------
 
 
 def transform(registers: FFTRegisters, shared: SharedLines | None, thread: Any, inverse: bool) -> None:

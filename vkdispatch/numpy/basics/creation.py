@@ -28,14 +28,9 @@ from vkdispatch.numpy.core.conversion import (
     parse_shape,
 )
 from vkdispatch.numpy.core.devices import parse_device
-from vkdispatch.numpy.core.dtypes import (
-    Kind,
-    default_real,
-    parse_dtype,
-)
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import gather, new_view
-from vkdispatch.numpy.core.memory import Shape, View, is_f_order
+from vkdispatch.numpy.core.memory import Kind, Shape, View, default_real, is_f_order, parse_dtype
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.shader.map import MappedArray
 

@@ -34,16 +34,17 @@ from vkdispatch.numpy.core.array import (
     value_of,
 )
 from vkdispatch.numpy.core.conversion import asarray
-from vkdispatch.numpy.core.dtypes import (
+from vkdispatch.numpy.core.expressions import IMAG, REAL, Node, Operation, find_loop, make_node, make_part
+from vkdispatch.numpy.core.memory import (
     Kind,
+    View,
     default_complex,
     default_real,
     float64,
     parse_dtype,
     part_kind,
+    part_of,
 )
-from vkdispatch.numpy.core.expressions import IMAG, REAL, Node, Operation, find_loop, make_node, make_part
-from vkdispatch.numpy.core.memory import View, part_of
 from vkdispatch.numpy.core.operations import COPY, JOIN, OPERATIONS, WHERE, ZEROS_LIKE
 
 __all__ = [

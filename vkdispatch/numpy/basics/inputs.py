@@ -1,4 +1,4 @@
-"""Arguments of functions of the namespace: arrays, and small data of the host."""
+"""Arguments of functions of the namespace, and limits of dtypes."""
 
 from typing import Any
 
@@ -6,9 +6,14 @@ import numpy as np
 
 from vkdispatch.numpy.core.array import Array, parse_operand, value_of
 from vkdispatch.numpy.core.conversion import asarray, host_data, is_of_python
-from vkdispatch.numpy.core.dtypes import Kind, default_real
+from vkdispatch.numpy.core.memory import Kind, default_real
 
-__all__: list[str] = []
+__all__ = [
+    "finfo",
+]
+
+
+# ---- Arguments of functions of the namespace: arrays, and small data of the host -------------------------
 
 
 def require_array(x: Any, name: str = "x") -> Array:
@@ -63,3 +68,45 @@ def asnumpy(x: Any) -> "np.ndarray[Any, Any]":
 def real_kind(kind: Kind) -> Kind:
     """Return the dtype that real results of arrays of a dtype have: the default one for integers."""
     return default_real() if kind.kind in "biu" else kind
+
+
+# ---- Limits of dtypes: `finfo` of dtypes and of arrays ---------------------------------------------------
+
+
+class finfo:  # noqa: N801
+    """Limits of a real or complex dtype, also of an array's. See `numpy.finfo`.
+
+    Attributes
+    ----------
+    bits
+        How many bits a real number occupies.
+    eps, max, min, smallest_normal, tiny, smallest_subnormal, resolution, epsneg
+        As in NumPy, but Python floats for all dtypes, as the array API standard asks for.
+    dtype
+        The dtype of a real number; of complex dtypes that of their parts.
+
+    All else is `numpy.finfo`'s.
+
+    Raises
+    ------
+    ValueError
+        It is a dtype of no real or complex numbers.
+    """
+
+    def __init__(self, dtype: Any, /) -> None:
+        self._found = found = np.finfo(dtype.dtype if isinstance(dtype, (Array, np.ndarray)) else dtype)
+        self.bits = int(found.bits)
+        self.dtype: Kind = found.dtype
+        self.eps, self.epsneg = float(found.eps), float(found.epsneg)
+        self.max, self.min = float(found.max), float(found.min)
+        self.smallest_normal = self.tiny = float(found.smallest_normal)
+        self.smallest_subnormal = float(found.smallest_subnormal)
+        self.resolution = float(found.resolution)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self._found, name)
+
+    def __repr__(self) -> str:
+        return repr(self._found)

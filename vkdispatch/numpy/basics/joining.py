@@ -29,9 +29,8 @@ from vkdispatch.numpy.core.array import (
     view_of,
 )
 from vkdispatch.numpy.core.conversion import parse_shape
-from vkdispatch.numpy.core.dtypes import parse_dtype
 from vkdispatch.numpy.core.kernels import new_view
-from vkdispatch.numpy.core.memory import View
+from vkdispatch.numpy.core.memory import View, parse_dtype
 
 __all__ = [
     "array_split",

@@ -19,9 +19,19 @@ from vkdispatch.numpy.core.array import (
     view_of,
 )
 from vkdispatch.numpy.core.conversion import parse_shape
-from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, parse_dtype
 from vkdispatch.numpy.core.kernels import gather
-from vkdispatch.numpy.core.memory import Shape, View, bounds, is_f_order, reshape_strides, share_storage
+from vkdispatch.numpy.core.memory import (
+    Kind,
+    Shape,
+    View,
+    bounds,
+    default_real,
+    float64,
+    is_f_order,
+    parse_dtype,
+    reshape_strides,
+    share_storage,
+)
 
 __all__ = [
     "astype",

@@ -24,8 +24,8 @@ from vkdispatch.numpy.basics.elementwise import (
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.core.application import broadcast_shapes, make_operation
 from vkdispatch.numpy.core.array import Array, array_of, check_cast, describe, value_of
-from vkdispatch.numpy.core.dtypes import default_real, float64, resolve
 from vkdispatch.numpy.core.expressions import Operation
+from vkdispatch.numpy.core.memory import default_real, float64, resolve
 
 __all__ = ["divmod", "frexp", "ldexp", "modf", "spacing"]
 

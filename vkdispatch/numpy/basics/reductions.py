@@ -1,30 +1,43 @@
-"""Reductions: sums, extremes, statistics, truth; running sums."""
+"""Reductions: sums, extremes, statistics, truth; running sums; differences of neighbours."""
 
-from collections.abc import Callable
+import builtins
+import math
+from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
-from vkdispatch import reduce as _package  # noqa: F401  its functions below
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.basics.creation import full
-from vkdispatch.numpy.basics.inputs import parse_value, real_kind, require_array
+from vkdispatch.numpy.basics.elementwise import not_equal
+from vkdispatch.numpy.basics.inputs import parse_value, real_kind, require_array, to_array
 from vkdispatch.numpy.basics.joining import concatenate
-from vkdispatch.numpy.basics.lines import as_reduction, final_shape, lines_of
 from vkdispatch.numpy.basics.manipulation import (
     all_axes,
+    broadcast_to,
     diagonal,
     expand_dims,
     parse_axes,
     parse_axis,
+    permute_dims,
     reshape,
 )
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast, number_as
-from vkdispatch.numpy.core.array import Array, array_of, check_cast, store_result
-from vkdispatch.numpy.core.dtypes import Kind, default_real, int64, kernel_type, numpy_type, parse_dtype
+from vkdispatch.numpy.core.array import Array, array_of, check_cast, store_result, value_of
 from vkdispatch.numpy.core.kernels import as_operand
-from vkdispatch.numpy.core.memory import Storage, View
+from vkdispatch.numpy.core.memory import (
+    Kind,
+    Shape,
+    Storage,
+    View,
+    default_real,
+    int64,
+    kernel_type,
+    numpy_type,
+    parse_dtype,
+)
 from vkdispatch.reduce import functions as reduce
 from vkdispatch.scans import functions as scans
 
@@ -41,6 +54,7 @@ __all__ = [
     "cumsum",
     "cumulative_prod",
     "cumulative_sum",
+    "diff",
     "max",
     "mean",
     "min",
@@ -51,6 +65,118 @@ __all__ = [
     "trace",
     "var",
 ]
+
+
+# ---- Arrays of any number of axes as lines of at most three ----------------------------------------------
+#
+# For functions on buffers along one axis.
+
+
+def lines_of(value: Any, axes: Sequence[int]) -> tuple[Any, Shape, int]:
+    """Return a value, the shape of at most three axes with which it is reduced, and the axis to reduce."""
+    shape = value.shape
+    low, high = (builtins.min(axes), builtins.max(axes) + 1) if axes else (len(shape), len(shape))
+    if len(axes) == high - low:
+        outer, inner = math.prod(shape[:low]), math.prod(shape[high:])
+        length = math.prod(shape[low:high])
+        if inner == 1:
+            return value, (outer, length), 1
+        if outer == 1:
+            return value, (length, inner), 0
+        return value, (outer, length, inner), 1
+    kept = [axis for axis in range(len(shape)) if axis not in axes]
+    turned = value_of(permute_dims(array_of(value), (*kept, *axes)))
+    rows = math.prod(shape[axis] for axis in kept)
+    return turned, (rows, math.prod(shape[axis] for axis in axes)), 1
+
+
+def as_reduction(value: Any, axes: tuple[int, ...]) -> tuple[Any, tuple[int, ...]]:
+    """Return a value as the functions on buffers reduce it along axes, and which of its axes those are.
+
+    Expressions are computed where they are read. Where reduced axes and others alternate, elements are read
+    in another order, but always along the last axis.
+    """
+    order, shape, along = _join_runs(value.shape, axes)
+    return as_operand(value, shape, order), along
+
+
+@lru_cache(4096)
+def _join_runs(shape: Shape, axes: tuple[int, ...]) -> tuple[tuple[int, ...] | None, Shape, tuple[int, ...]]:
+    """Return an order of axes, or None, the shape of at most three axes then, and those that are reduced."""
+    runs: list[tuple[bool, int, list[int]]] = []
+    for axis, length in enumerate(shape):
+        if length == 1:
+            continue
+        reduced = axis in axes
+        if runs and runs[-1][0] == reduced:
+            _, size, members = runs.pop()
+            runs.append((reduced, size * length, [*members, axis]))
+        else:
+            runs.append((reduced, length, [axis]))
+    if not builtins.any(reduced for reduced, _, _ in runs):
+        runs.append((True, 1, []))
+    order = None
+    if len(runs) > 3:
+        last = [] if runs[-1][0] else [runs.pop()]
+        kept = [run for run in runs if not run[0]]
+        dropped = [run for run in runs if run[0]]
+        single = [axis for axis, length in enumerate(shape) if length == 1]
+        order = (*single, *(axis for run in (*kept, *dropped, *last) for axis in run[2]))
+        joined = [
+            (flag, math.prod(run[1] for run in some)) for flag, some in ((False, kept), (True, dropped))
+        ]
+        sides = [*joined, *((False, run[1]) for run in last)]
+    else:
+        sides = [(reduced, size) for reduced, size, _ in runs]
+    along = tuple(place for place, (reduced, _) in enumerate(sides) if reduced)
+    return order, tuple(size for _, size in sides), along
+
+
+def final_shape(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
+    """Return the shape of an array that is reduced along axes."""
+    if keepdims:
+        return tuple(1 if axis in axes else length for axis, length in enumerate(shape))
+    return tuple(length for axis, length in enumerate(shape) if axis not in axes)
+
+
+# ---- Differences of neighbours ---------------------------------------------------------------------------
+
+
+def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any = None) -> Array:
+    """Return differences of neighbours along an axis. See `numpy.diff`.
+
+    Examples
+    --------
+    >>> vnp.diff(vnp.asarray([1, 4, 9, 16]))
+    Array([3, 5, 7], dtype=int64)
+    """
+    array = to_array(x, "x")
+    if n < 0:
+        raise ArgumentValueError(f"n: expected at least 0, got {n}")
+    if array.ndim == 0:
+        raise ArgumentValueError("x: expected at least one axis")
+    place = parse_axis(axis, array.ndim)
+    if n == 0:
+        return array.copy()
+    parts: list[list[Array]] = []
+    for name, each in (("prepend", prepend), ("append", append)):
+        if each is None:
+            parts.append([])
+            continue
+        edge = to_array(each, name)
+        if edge.ndim == 0:
+            edge = broadcast_to(edge, (*array.shape[:place], 1, *array.shape[place + 1 :]))
+        parts.append([edge])
+    if parts[0] or parts[1]:
+        array = concatenate([*parts[0], array, *parts[1]], axis=place)
+    before = (slice(None),) * place
+    for _ in range(n):
+        high, low = array[(*before, slice(1, None))], array[(*before, slice(None, -1))]
+        array = not_equal(high, low) if array.dtype.kind == "b" else high - low
+    return array
+
+
+# ---- Reductions: sums, extremes, statistics, truth; running sums -----------------------------------------
 
 
 def _start(initial: Any, kind: Kind) -> Any:

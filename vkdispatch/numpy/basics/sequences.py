@@ -29,8 +29,11 @@ from vkdispatch.numpy.core.conversion import (
     parse_shape,
     read_nested,
 )
-from vkdispatch.numpy.core.dtypes import (
+from vkdispatch.numpy.core.expressions import INDEX, Operation
+from vkdispatch.numpy.core.memory import (
     Kind,
+    Shape,
+    View,
     default_complex,
     default_real,
     float64,
@@ -39,8 +42,6 @@ from vkdispatch.numpy.core.dtypes import (
     parse_dtype,
     part_kind,
 )
-from vkdispatch.numpy.core.expressions import INDEX, Operation
-from vkdispatch.numpy.core.memory import Shape, View
 from vkdispatch.numpy.core.operations import WHERE
 
 __all__ = [

@@ -13,7 +13,6 @@ from vkdispatch.base.errors import ArgumentOverflowError, ArgumentTypeError, Arg
 from vkdispatch.base.native_module import native
 from vkdispatch.execution_pipeline.command_graph import pause_recording
 from vkdispatch.families.kernels import note_bad_starts
-from vkdispatch.numpy.core.dtypes import Kind, bool_, default_real, float64, int64, kernel_type, resolve
 from vkdispatch.numpy.core.expressions import (
     INDEX,
     Loop,
@@ -27,7 +26,19 @@ from vkdispatch.numpy.core.expressions import (
     make_node,
 )
 from vkdispatch.numpy.core.kernels import as_buffer, gather
-from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides, is_read_only
+from vkdispatch.numpy.core.memory import (
+    Kind,
+    Shape,
+    View,
+    bool_,
+    broadcast_strides,
+    default_real,
+    float64,
+    int64,
+    is_read_only,
+    kernel_type,
+    resolve,
+)
 from vkdispatch.numpy.core.operations import COPY, OPERATIONS
 
 apply_known = native.apply_known

@@ -16,11 +16,9 @@ from vkdispatch.base.sharing.dlpack import has_dlpack, parse_request
 from vkdispatch.execution_pipeline.command_graph import pause_recording
 from vkdispatch.numpy.core.application import apply_ufunc, assign, cast, loops, make_operation
 from vkdispatch.numpy.core.devices import Device, device_of
-from vkdispatch.numpy.core.dtypes import Kind, numpy_type, parse_dtype
 from vkdispatch.numpy.core.expressions import Node, Value, evaluate, evaluate_apart, shown_view, shows_parts
-from vkdispatch.numpy.core.memory import Shape, Storage, View
+from vkdispatch.numpy.core.memory import Kind, Shape, Storage, View, numpy_type, parse_dtype, refuse_recording
 from vkdispatch.numpy.core.operations import COPY
-from vkdispatch.numpy.core.recording import refuse_recording
 
 array_of: "Callable[[Value], Array]" = native.array_of
 value_of: "Callable[[Array], Value]" = native.value_of

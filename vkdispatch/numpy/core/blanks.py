@@ -28,9 +28,8 @@ from vkdispatch.base.errors import BackendUnavailableError, UsageError
 from vkdispatch.base.init import get_devices
 from vkdispatch.numpy.core.application import make_operation
 from vkdispatch.numpy.core.array import Array, array_of, namespace
-from vkdispatch.numpy.core.dtypes import Kind, parse_dtype
 from vkdispatch.numpy.core.expressions import Operation
-from vkdispatch.numpy.core.memory import Shape, c_strides
+from vkdispatch.numpy.core.memory import Kind, Shape, c_strides, parse_dtype
 from vkdispatch.numpy.core.operations import COPY
 
 _Function = Callable[..., Any]
@@ -152,7 +151,7 @@ def _serve_blanks() -> None:
         own, theirs = getattr(space, module), getattr(np, module)
         for name in own.__all__:
             _serve(own, name, getattr(theirs, name, None))
-    triangles = import_module(f"{space.__name__}.linalg.triangles")
+    triangles = import_module(f"{space.__name__}.linalg.solving")
     _serve(triangles, "solve_triangular", _solve)
     for name in dir(space.random.Generator):
         if not name.startswith("_") and callable(getattr(np.random.Generator, name, None)):

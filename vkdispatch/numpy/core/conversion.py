@@ -17,11 +17,19 @@ from vkdispatch.numpy.core.application import assign, cast, make_operation
 from vkdispatch.numpy.core.array import Array, OfScalar, Scalar, ScalarT, ShapeT, array_of, value_of
 from vkdispatch.numpy.core.blanks import find_host_array
 from vkdispatch.numpy.core.devices import parse_device
-from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real, numpy_type, parse_dtype
 from vkdispatch.numpy.core.kernels import gather, new_view
-from vkdispatch.numpy.core.memory import Shape, Storage, View
+from vkdispatch.numpy.core.memory import (
+    Kind,
+    Shape,
+    Storage,
+    View,
+    default_complex,
+    default_real,
+    numpy_type,
+    parse_dtype,
+    refuse_recording,
+)
 from vkdispatch.numpy.core.operations import COPY
-from vkdispatch.numpy.core.recording import refuse_recording
 from vkdispatch.shader.map import MappedArray
 
 

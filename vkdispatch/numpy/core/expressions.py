@@ -11,9 +11,15 @@ from vkdispatch.base.buffer import Buffer, OversizedBufferError, function_buffer
 from vkdispatch.base.errors import describe_place
 from vkdispatch.base.native_module import native
 from vkdispatch.execution_pipeline.command_graph import current, pause_recording
-from vkdispatch.numpy.core.dtypes import Kind, kernel_type
-from vkdispatch.numpy.core.memory import View, broadcast_strides, part_of, require_writable
-from vkdispatch.numpy.core.recording import refuse_recording
+from vkdispatch.numpy.core.memory import (
+    Kind,
+    View,
+    broadcast_strides,
+    kernel_type,
+    part_of,
+    refuse_recording,
+    require_writable,
+)
 
 _PACKAGE = join(dirname(dirname(dirname(__file__))), "")
 # Larger expressions are computed in parts: kernels have bounded size, and bind a bounded number of buffers.

@@ -20,7 +20,6 @@ from vkdispatch.codegen.trace.current import precise_math
 from vkdispatch.execution_pipeline.timings import is_held, note_source
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.values import wrap_integer
-from vkdispatch.numpy.core.dtypes import Kind, kernel_type, part_kind
 from vkdispatch.numpy.core.expressions import (
     NUMBER,
     PLACE,
@@ -34,14 +33,17 @@ from vkdispatch.numpy.core.expressions import (
     shown_view,
 )
 from vkdispatch.numpy.core.memory import (
+    Kind,
     Shape,
     Storage,
     View,
+    kernel_type,
     overlaps,
+    part_kind,
+    refuse_recording,
     stretch,
+    turn,
 )
-from vkdispatch.numpy.core.recording import refuse_recording
-from vkdispatch.numpy.core.turning import turn
 from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 

@@ -14,9 +14,9 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import is_complex, is_float_dtype
 from vkdispatch.families.values import wrap_integer
 from vkdispatch.numpy.core import complex_operations as of_complex
-from vkdispatch.numpy.core.dtypes import Kind, float32, kernel_type
+from vkdispatch.numpy.core.complex_operations import copy_sign, has_sign
 from vkdispatch.numpy.core.expressions import Operation
-from vkdispatch.numpy.core.signs import copy_sign, has_sign
+from vkdispatch.numpy.core.memory import Kind, float32, kernel_type
 
 Compute = Callable[..., Any]
 

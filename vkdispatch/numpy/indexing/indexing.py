@@ -1,5 +1,7 @@
-"""Reading and writing elements by slices, integers, booleans and arrays of them."""
+"""Elements at slices, integers, masks and arrays of indices, read and written."""
 
+import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -12,16 +14,349 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.base.memory.protocols import refuse_kernel_index
 from vkdispatch.base.native_module import native
-from vkdispatch.numpy.core.application import assign, broadcast_to, cast, make_operation, refuse_read_only
+from vkdispatch.base.record import record
+from vkdispatch.numpy.basics.creation import empty
+from vkdispatch.numpy.basics.elementwise import choose
+from vkdispatch.numpy.basics.inputs import to_array
+from vkdispatch.numpy.basics.manipulation import reshape
+from vkdispatch.numpy.core.application import (
+    assign,
+    broadcast_to,
+    cast,
+    fit_shape,
+    make_operation,
+    number_as,
+    refuse_read_only,
+)
+from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.array import Array, array_of, describe, parse_operand, value_of, view_of
-from vkdispatch.numpy.core.conversion import asarray, read_nested
-from vkdispatch.numpy.core.expressions import TAKE, Node, find_loop, make_node, shows_parts
-from vkdispatch.numpy.core.memory import View
+from vkdispatch.numpy.core.conversion import asarray, from_numpy, read_nested
+from vkdispatch.numpy.core.devices import device_of
+from vkdispatch.numpy.core.expressions import (
+    TAKE,
+    Node,
+    evaluate,
+    find_loop,
+    lock,
+    make_node,
+    settle_readers,
+    shows_parts,
+)
+from vkdispatch.numpy.core.kernels import as_buffer, as_operand, gather, new_view
+from vkdispatch.numpy.core.memory import Shape, Storage, View, int64, numpy_type, refuse_recording
 from vkdispatch.numpy.core.operations import COPY
-from vkdispatch.numpy.core.recording import refuse_recording
-from vkdispatch.numpy.indexing.gathering import Picked, gather_items, scatter_items
+from vkdispatch.numpy.indexing.places import Axis, Index, Selection, check_lengths, read_places, write_places
+from vkdispatch.rearrange import take as take_elements
+from vkdispatch.selection.compact import compact
+from vkdispatch.selection.compact import nonzero as find_nonzero
 
-__all__: list[str] = []
+__all__ = [
+    "nonzero",
+]
+
+
+# ---- Reading and writing elements at arrays of indices ---------------------------------------------------
+
+
+# Indices of the host up to which it looks whether they differ.
+_MOST_CHECKED = 1 << 14
+
+
+def whole_view(value: Any) -> View:
+    """Return a view of memory that holds these elements and no others."""
+    view = evaluate(value)
+    return view if view.is_whole else gather(view)
+
+
+def array_from(buffer: Any, shape: Shape | None = None) -> Array:
+    """Return the array of a buffer that nobody else has."""
+    return array_of(
+        View(Storage(buffer), buffer.shape if shape is None else shape, numpy_type(buffer.var_type))
+    )
+
+
+def nonzero(x: Any, /) -> tuple[Array, ...]:
+    """Return the indices of elements that are not zero, one array for each axis. See `numpy.nonzero`.
+
+    Raises
+    ------
+    ValueError
+        The array has no axes.
+
+    Examples
+    --------
+    >>> vnp.nonzero(vnp.asarray([0, 3, 0, 5]))
+    (Array([1, 3], dtype=int64),)
+    """
+    value = value_of(to_array(x, "x"))
+    if not value.shape:
+        raise ArgumentValueError("x: nonzero of an array without axes; use reshape(x, 1)")
+    if value.size == 0:
+        return tuple(empty((0,), int64, device=device_of(value)) for _ in value.shape)
+    if len(value.shape) <= 3:
+        return tuple(array_from(each) for each in find_nonzero(as_operand(value, value.shape)))
+    flat = _flat_nonzero(value)
+    return _split(flat, value.shape)
+
+
+def _flat_nonzero(value: Any) -> Array:
+    if value.size == 0:
+        return empty((0,), int64, device=device_of(value))
+    (places,) = find_nonzero(as_operand(value, (value.size,)))
+    return array_from(places)
+
+
+def _split(flat: Array, shape: Shape) -> tuple[Array, ...]:
+    found = []
+    step = math.prod(shape)
+    for length in shape:
+        step //= length
+        found.append((flat // step) % length)
+    return tuple(found)
+
+
+@record(eq=False)
+class Picked:
+    """What arrays of indices and booleans pick of a view.
+
+    Attributes
+    ----------
+    offset
+        The place of the first element.
+    axes
+        The axes that no array indexes.
+    arrays
+        Arrays on the device or of NumPy, and the first axis of the view that each indexes.
+    place
+        Before which of `axes` those of the indices come.
+    """
+
+    offset: int
+    axes: list[Axis]
+    arrays: list[tuple[Any, int]]
+    place: int
+
+
+class _Part:
+    """Indices along one or several joined axes; None for a truth value, which has no axis."""
+
+    __slots__ = ("axis", "is_different", "is_valid", "length", "shape", "stride", "values")
+
+    def __init__(self, values: Any, length: int, stride: int, axis: int, valid: bool, different: bool):
+        self.values = values
+        self.shape: Shape = values.shape
+        self.length = length
+        self.stride = stride
+        self.axis = axis
+        self.is_valid = valid
+        self.is_different = different
+
+
+def _parts(view: View, picked: Picked) -> tuple[list[_Part], list[Shape]]:
+    """Return the indices, and the shapes of all arrays once masks are indices."""
+    parts: list[_Part] = []
+    shapes: list[Shape] = []
+    for each, axis in picked.arrays:
+        if each.dtype.kind == "b":
+            own = view.shape[axis : axis + each.ndim]
+            _check_mask(each.shape, own)
+            if not each.ndim:
+                shapes.append((int(bool(each)),))
+                continue
+            found = _mask_parts(view, each if each.size else np.zeros(own, np.bool_), axis)
+        else:
+            length = view.shape[axis]
+            if isinstance(each, np.ndarray):
+                wanted: Any = _check_host(each, length, axis)
+            else:
+                wanted = each
+            found = [_Part(wanted, length, view.strides[axis], axis, wanted is not each, False)]
+        parts += found
+        shapes += [part.shape for part in found]
+    return parts, shapes
+
+
+def _check_mask(shape: Shape, own: Shape) -> None:
+    """Raise IndexError unless a mask has the shape of the axes; axes of no elements fit any."""
+    if shape != own and (0 not in shape or any(a not in (b, 0) for a, b in zip(shape, own, strict=True))):
+        raise ArgumentIndexError(f"boolean index of shape {shape} does not fit axes {own}")
+
+
+def _check_host(index: "np.ndarray[Any, Any]", length: int, axis: int) -> "np.ndarray[Any, Any]":
+    wide = index.astype(np.int64)
+    bad = (wide < -length) | (wide >= length)
+    if bad.any():
+        raise ArgumentIndexError(
+            f"index {index[bad].reshape(-1)[0]} is out of bounds for axis {axis} with size {length}"
+        )
+    return np.where(wide < 0, wide + length, wide)
+
+
+def _mask_parts(view: View, mask: Any, axis: int) -> list[_Part]:
+    axes = range(axis, axis + mask.ndim)
+    runs = [(mask.shape[i - axis], view.strides[i]) for i in axes if mask.shape[i - axis] != 1]
+    joined = all(outer == stride * n for (_, outer), (n, stride) in pairwise(runs))
+    if joined and mask.ndim > 1 and mask.size:
+        flat = np.flatnonzero(mask) if isinstance(mask, np.ndarray) else _flat_nonzero(value_of(mask))
+        return [_Part(flat, mask.size, runs[-1][1] if runs else 1, axis, True, True)]
+    found: tuple[Any, ...] = np.nonzero(mask) if isinstance(mask, np.ndarray) else nonzero(mask)
+    single = mask.ndim == 1
+    return [
+        _Part(values, view.shape[i], view.strides[i], i, True, single)
+        for values, i in zip(found, axes, strict=True)
+    ]
+
+
+def _select(view: View, picked: Picked) -> tuple[Selection, bool]:
+    """Return what is selected, and whether all elements are known to be different."""
+    parts, shapes = _parts(view, picked)
+    try:
+        shape = np.broadcast_shapes(*shapes)
+    except ValueError:
+        text = " ".join(str(each) for each in shapes)
+        raise ArgumentIndexError(
+            f"shape mismatch: indexing arrays could not be broadcast together with shapes {text}"
+        ) from None
+    size = math.prod(shape)
+    masks = [each for each, _ in picked.arrays if each.dtype.kind == "b" and each.ndim]
+    different = size <= 1 or any(part.is_different and math.prod(part.shape) == size for part in parts)
+    different = different or (
+        len(masks) == 1 and bool(parts) and math.prod(parts[0].shape) == size and len(picked.arrays) == 1
+    )
+    offset = picked.offset
+    if parts and all(isinstance(part.values, np.ndarray) for part in parts) and size:
+        parts, offset = _combine(parts, offset)
+        flat = parts[0].values
+        if not different and flat.size == size <= _MOST_CHECKED:
+            different = np.unique(flat).size == size
+    if not parts:
+        parts = [_Part(np.zeros(shape, np.int64), 1, 0, 0, True, False)]
+    context = view.storage.context
+    indices = []
+    for part in parts:
+        values = part.values
+        if isinstance(values, np.ndarray):
+            narrow = values.astype(np.int32 if part.length < 1 << 31 else np.int64)
+            values = from_numpy(narrow, context)
+        value = value_of(values)
+        if value.shape != shape:
+            value = broadcast_view(value, shape)
+        indices.append(Index(value, part.length, part.stride, part.axis, part.is_valid))
+    before, after = tuple(picked.axes[: picked.place]), tuple(picked.axes[picked.place :])
+    return Selection(view, offset, before, shape, after, tuple(indices)), different
+
+
+def _combine(parts: list[_Part], offset: int) -> tuple[list[_Part], int]:
+    """Return indices on the host along several axes as indices along one."""
+    if len(parts) == 1:
+        return parts, offset
+    step = math.gcd(*(part.stride for part in parts)) or 1
+    flat = sum(part.values * (part.stride // step) for part in parts)
+    low = int(flat.min())
+    flat = flat - low
+    return [_Part(flat, int(flat.max()) + 1, step, 0, True, False)], offset + low * step
+
+
+def gather_items(view: View, picked: Picked) -> Array:
+    """Return the elements that arrays of indices pick. Raises UsageError while a graph records calls."""
+    refuse_recording()
+    if len(picked.arrays) == 1 and not picked.axes:
+        mask, _ = picked.arrays[0]
+        if isinstance(mask, Array) and mask.dtype.kind == "b" and mask.shape == view.shape and mask.size:
+            size = (mask.size,)
+            return array_from(compact(as_operand(view, size), as_operand(value_of(mask), size)))
+    selection, _ = _select(view, picked)
+    result = new_view(selection.result_shape, view.dtype, view.storage.context)
+    if check_lengths(selection):
+        index = selection.indices[0]
+        if (
+            len(view.shape) == 1
+            and view.is_whole
+            and len(selection.indices) == 1
+            and index.length == view.size
+        ):
+            found = take_elements(
+                as_buffer(view, (view.size,)),
+                as_operand(index.value, (index.value.size,)),
+                0,
+                mode="wrap" if index.is_valid else "raise",
+            )
+            return array_from(found, selection.result_shape)
+        read_places(selection, result.storage.buffer)
+    return array_of(result)
+
+
+def scatter_items(view: View, picked: Picked, value: Any) -> None:
+    """Write a value to the elements that arrays of indices pick; of several for one the last counts."""
+    refuse_read_only(view)
+    is_number = not isinstance(value, (Node, View))
+    if (is_number or value.size == 1) and _fill_where(view, picked, value):
+        return
+    with lock:
+        settle_readers(view)
+        selection, different = _select(view, picked)
+        shape = selection.result_shape
+        if is_number:
+            value = number_as(value, view.dtype, "value")
+            different = True
+        else:
+            value = fit_shape(cast(value, view.dtype), shape, "value")
+        if not check_lengths(selection):
+            return
+        if not is_number:
+            value = _copy_if_shared(value, view)
+        indices = tuple(
+            Index(_copy_if_shared(each.value, view), each.length, each.stride, each.axis, each.is_valid)
+            for each in selection.indices
+        )
+        selection = Selection(
+            view, selection.offset, selection.before, selection.shape, selection.after, indices
+        )
+        write_places(selection, value, is_unique=different)
+
+
+def _copy_if_shared(value: Any, view: View) -> Any:
+    """Return a value that does not read the memory of a view, which no waiting expression reads."""
+    if type(value) is View and value.storage.memory is view.storage.memory:
+        return gather(value)
+    return value
+
+
+def _fill_where(view: View, picked: Picked, value: Any) -> bool:
+    """Set elements to one value where a mask on the device holds, without waiting for it."""
+    if len(picked.arrays) != 1:
+        return False
+    mask, axis = picked.arrays[0]
+    if not isinstance(mask, Array) or mask.dtype.kind != "b":
+        return False
+    own = view.shape[axis : axis + mask.ndim]
+    _check_mask(mask.shape, own)
+    if mask.shape != own:
+        return True
+    axes = list(picked.axes)
+    axes[picked.place : picked.place] = [
+        (n, stride) for n, stride in zip(own, view.strides[axis : axis + mask.ndim], strict=True)
+    ]
+    target = View(
+        view.storage, tuple(n for n, _ in axes), view.dtype, picked.offset, tuple(step for _, step in axes)
+    )
+    if isinstance(value, (Node, View)):
+        if len(value.shape) > len(picked.axes) + 1 and value.shape != (1,) * len(value.shape):
+            return False
+        filling: Any = reshape(array_of(cast(value, view.dtype)), ())
+    else:
+        filling = view.dtype.type(number_as(value, view.dtype))
+    after = len(picked.axes) - picked.place
+    test = reshape(mask, (*mask.shape, *(1,) * after))
+    kept = value_of(choose(test, filling, array_of(target)))
+    if kept.dtype != view.dtype:
+        kept = cast(kept, view.dtype)
+    assign(target, kept)
+    return True
+
+
+# ---- Reading and writing elements by slices, integers, booleans and arrays of them -----------------------
+
 
 _WHOLE = slice(None)
 

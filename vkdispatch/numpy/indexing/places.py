@@ -23,9 +23,8 @@ from vkdispatch.families.operands import Operand, parse_operand
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import word_type
-from vkdispatch.numpy.core.dtypes import kernel_type
 from vkdispatch.numpy.core.kernels import as_operand
-from vkdispatch.numpy.core.memory import Shape, View
+from vkdispatch.numpy.core.memory import Shape, View, kernel_type
 from vkdispatch.rearrange.indices import (
     BadIndexError,
     find_out_of_bounds,

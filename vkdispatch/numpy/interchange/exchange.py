@@ -1,7 +1,10 @@
-"""Arrays to and from other libraries, by DLPack and by NumPy's protocols."""
+"""Arrays to and from other libraries, kernels and files, and how their elements lie in memory."""
 
 import math
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple, Self
+
+import numpy as np
 
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.buffers.foreign import foreign_buffer, upload
@@ -28,20 +31,205 @@ from vkdispatch.base.sharing.dlpack import (
     take_elements,
 )
 from vkdispatch.base.sharing.formats import note, start_clock
+from vkdispatch.numpy.basics.creation import empty, zeros
 from vkdispatch.numpy.basics.inputs import asnumpy, require_array
-from vkdispatch.numpy.core.array import Array, array_of, describe, view_of
+from vkdispatch.numpy.basics.manipulation import broadcast_to
+from vkdispatch.numpy.core.array import Array, array_of, describe, value_of, view_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy
 from vkdispatch.numpy.core.devices import parse_device
-from vkdispatch.numpy.core.dtypes import Kind, kernel_type, numpy_type
-from vkdispatch.numpy.core.kernels import gather, memory_of, new_view
-from vkdispatch.numpy.core.memory import Storage, View, is_read_only
+from vkdispatch.numpy.core.expressions import Node
+from vkdispatch.numpy.core.kernels import as_operand, gather, memory_of, new_view
+from vkdispatch.numpy.core.memory import (
+    Kind,
+    Shape,
+    Storage,
+    View,
+    c_strides,
+    is_f_order,
+    is_read_only,
+    kernel_type,
+    numpy_type,
+    parse_dtype,
+    part_kind,
+    part_of,
+    refuse_writes,
+    share_storage,
+)
+from vkdispatch.shader.map import MappedArray
 
 __all__ = [
     "asbuffer",
     "asnumpy",
     "from_dlpack",
+    "fromfile",
+    "genfromtxt",
+    "load",
+    "loadtxt",
+    "save",
+    "savetxt",
+    "savez",
+    "savez_compressed",
     "to_device",
 ]
+
+
+# ---- Arrays as arguments of kernels, of functions on buffers, and of maps --------------------------------
+
+
+def as_argument(x: Array, is_recorded: bool = False, is_mapped: bool = False) -> Buffer[Any] | MappedArray:
+    """Return what stands for an array in a call that takes buffers.
+
+    It is the array's memory if the elements fill that in C order, else a copy, which can be read only, or
+    with `is_mapped` a map that computes the elements. Arrays of more than three axes have one there.
+
+    Raises
+    ------
+    ValueError
+        The call is recorded in a graph, which would read the copy, not the array.
+    """
+    value = value_of(x)
+    if is_mapped and len(x.shape) <= 3 and (type(value) is Node or not view_of(x).is_whole):
+        return as_operand(value, x.shape)
+    view = view_of(x)
+    if view.is_whole and not view.storage.is_read_only:
+        view.storage.share()
+        return memory_of(view, _shape_of(view.shape, view.size))
+    what = f"an array of shape {view.shape} that is a part of a larger one, not in C order, or read-only,"
+    if is_recorded:
+        raise ArgumentValueError(
+            f"{what} cannot be an argument of a recorded call, because it would be copied now; "
+            "pass x.copy(), which the graph reads each time"
+        )
+    copy = gather(view)
+    refuse_writes(
+        copy.storage,
+        f"{what} is written by the kernel, but kernels get a copy of it; pass x.copy() and assign the result",
+    )
+    return memory_of(copy, _shape_of(copy.shape, copy.size))
+
+
+def _shape_of(shape: Shape, size: int) -> Shape:
+    return shape if len(shape) <= 3 else (size,)
+
+
+# ---- How elements lie in memory: views as other dtypes, and flags ----------------------------------------
+
+
+class Flags(NamedTuple):
+    """How an array lies in memory. See `numpy.ndarray.flags`; NumPy's names in brackets work too."""
+
+    c_contiguous: bool
+    f_contiguous: bool
+    owndata: bool
+    writeable: bool
+    aligned: bool = True
+
+    def __getitem__(self, name: Any) -> Any:
+        """Return a flag by its name, such as "C_CONTIGUOUS". Raises KeyError for an unknown one."""
+        if not isinstance(name, str):
+            return tuple(self)[name]
+        short = {"c": "c_contiguous", "f": "f_contiguous", "o": "owndata", "w": "writeable", "a": "aligned"}
+        lower = short.get(name.lower(), name.lower())
+        if lower in _COMBINATIONS:
+            return _COMBINATIONS[lower](self)
+        if lower not in self._fields:
+            raise KeyError(
+                f"unknown flag {name!r}: expected one of {[each.upper() for each in self._fields]}"
+            )
+        return getattr(self, lower)
+
+    def __getattr__(self, name: str) -> bool:
+        """Return a combination of flags that NumPy has: `forc`, `fnc`, `behaved`, `carray`, `farray`."""
+        if name in _COMBINATIONS:
+            return _COMBINATIONS[name](self)
+        raise AttributeError(f"flags: no flag {name!r}")
+
+
+_COMBINATIONS: dict[str, Callable[[Flags], bool]] = {
+    "forc": lambda flags: flags.f_contiguous or flags.c_contiguous,
+    "fnc": lambda flags: flags.f_contiguous and not flags.c_contiguous,
+    "behaved": lambda flags: flags.aligned and flags.writeable,
+    "carray": lambda flags: flags.c_contiguous and flags["BEHAVED"],
+    "farray": lambda flags: (
+        flags.aligned and flags.writeable and flags.f_contiguous and not flags.c_contiguous
+    ),
+}
+
+
+def array_flags(x: Array) -> Flags:
+    """Return how an array lies in memory, after computing it."""
+    view = view_of(x)
+    return Flags(
+        c_contiguous=view.is_contiguous,
+        f_contiguous=is_f_order(view),
+        owndata=view.is_whole and not view.storage.memory.imported,
+        writeable=not is_read_only(view),
+    )
+
+
+def base_of(x: Array) -> Array | None:
+    """Return None for an array with memory of its own; for a view, an array of all elements of its memory."""
+    view = view_of(x)
+    if view.is_whole and not view.storage.memory.imported:
+        return None
+    return array_of(View(view.storage, (view.storage.buffer.size,), view.dtype))
+
+
+def view_as(x: Array, dtype: Any = None) -> Array:
+    """Return an array on the same memory, whose bytes are elements of another dtype.
+
+    Raises
+    ------
+    TypeError
+        Arrays cannot have the dtype.
+    ValueError
+        The elements' size differs, and they do not lie one behind the other or do not fill the last axis.
+    """
+    view = view_of(x)
+    kind = view.dtype if dtype is None else parse_dtype(dtype)
+    if kind == view.dtype:
+        return array_of(View(view.storage, view.shape, kind, view.offset, view.strides))
+    if view.dtype.kind == "b" or kind.kind == "b":
+        raise ArgumentTypeError(f"dtype: {view.dtype} has no view as {kind}; use astype")
+    shape, strides, offset = _lay_out(view, kind)
+    return array_of(View(share_storage(view.storage, kind), shape, kind, offset, strides))
+
+
+def view_part(x: Array, number: int) -> Array:
+    """Return the real parts of an array (0), or the imaginary ones (1): a view.
+
+    The imaginary parts of other than complex numbers are read-only zeros.
+    """
+    kind = part_kind(x.dtype)
+    if x.dtype.kind != "c":
+        return broadcast_to(zeros((), kind, device=x.device), x.shape) if number else x
+    view = view_of(x)
+    if not view.size:
+        return empty(view.shape, kind, device=x.device)
+    return array_of(part_of(view, number, kind))
+
+
+def _lay_out(view: View, kind: Kind) -> tuple[Shape, Shape, int]:
+    """Return shape, strides and offset of a view in elements of another dtype."""
+    old, new = view.dtype.itemsize, kind.itemsize
+    if old == new:
+        return view.shape, view.strides, view.offset
+    if not view.shape or (view.size and view.strides[-1] != 1 and view.shape[-1] != 1):
+        raise ArgumentValueError(f"dtype: a view as {kind} needs a contiguous last axis; copy it first")
+    if not view.size and view.shape[-1] * old % new == 0:
+        shape = (*view.shape[:-1], view.shape[-1] * old // new)
+        return shape, c_strides(shape), 0
+    strides = view.strides if view.size else c_strides((*view.shape[:-1], 0))
+    numbers = [view.shape[-1] * old, view.offset * old, *(each * old for each in strides[:-1])]
+    if any(number % new for number in numbers):
+        raise ArgumentValueError(
+            f"dtype: lines of {view.shape[-1]} elements of {view.dtype} are no lines of {kind}"
+        )
+    length, offset, *outer = (number // new for number in numbers)
+    return (*view.shape[:-1], length), (*outer, 1), offset
+
+
+# ---- Arrays to and from other libraries, by DLPack and by NumPy's protocols ------------------------------
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, ordered: bool = True) -> Array:
@@ -223,3 +411,159 @@ def asbuffer(x: Array) -> Buffer[Any]:
         view = gather(view)
     view.storage.share()
     return memory_of(view, view.shape if len(view.shape) <= 3 else (view.size,))
+
+
+# ---- Arrays in files, in NumPy's formats: they are read and written by NumPy on the host -----------------
+
+
+class ArchiveFile(Mapping[str, Array]):
+    """The arrays of an .npz file by their names; each is read when it is asked for.
+
+    Attributes
+    ----------
+    files
+        The names.
+    """
+
+    def __init__(self, archive: Any) -> None:
+        self._archive = archive
+        self.files: list[str] = archive.files
+
+    def __getitem__(self, name: str) -> Array:
+        return asarray(self._archive[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.files)
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._archive.close()
+
+
+def load(file: Any, mmap_mode: Any = None, allow_pickle: bool = False, **options: Any) -> Any:
+    """Return the array of an .npy file, or those of an .npz file by their names. See `numpy.load`.
+
+    Raises
+    ------
+    TypeError
+        Arrays cannot have the dtype.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "x.npy")
+    >>> vnp.save(path, vnp.arange(3))
+    >>> vnp.load(path)
+    Array([0, 1, 2], dtype=int64)
+    """
+    found = np.load(file, mmap_mode, allow_pickle, **options)
+    return asarray(found) if isinstance(found, np.ndarray) else ArchiveFile(found)
+
+
+def save(file: Any, arr: Any, allow_pickle: bool = False) -> None:
+    """Write an array to an .npy file. See `numpy.save`.
+
+    Examples
+    --------
+    >>> from io import BytesIO
+    >>> file = BytesIO()
+    >>> vnp.save(file, vnp.arange(3))
+    >>> np.load(BytesIO(file.getvalue()))
+    array([0, 1, 2])
+    """
+    np.save(file, asnumpy(arr), allow_pickle)
+
+
+def savez(file: Any, *args: Any, **kwds: Any) -> None:
+    """Write arrays to an .npz file. See `numpy.savez`.
+
+    Examples
+    --------
+    >>> from io import BytesIO
+    >>> file = BytesIO()
+    >>> vnp.savez(file, a=vnp.arange(3), b=vnp.ones(2))
+    >>> np.load(BytesIO(file.getvalue()))["a"]
+    array([0, 1, 2])
+    """
+    named: Any = {name: asnumpy(each) for name, each in kwds.items()}
+    np.savez(file, *map(asnumpy, args), **named)
+
+
+def savez_compressed(file: Any, *args: Any, **kwds: Any) -> None:
+    """Write arrays to a compressed .npz file. See `numpy.savez_compressed`.
+
+    Examples
+    --------
+    >>> from io import BytesIO
+    >>> file = BytesIO()
+    >>> vnp.savez_compressed(file, a=vnp.arange(3))
+    >>> np.load(BytesIO(file.getvalue()))["a"]
+    array([0, 1, 2])
+    """
+    named: Any = {name: asnumpy(each) for name, each in kwds.items()}
+    np.savez_compressed(file, *map(asnumpy, args), **named)
+
+
+def savetxt(fname: Any, X: Any, *args: Any, **options: Any) -> None:  # noqa: N803
+    """Write an array to a file of text. See `numpy.savetxt`.
+
+    Examples
+    --------
+    >>> import sys
+    >>> vnp.savetxt(sys.stdout, vnp.asarray([[1, 2], [3, 4]]), fmt="%d")
+    1 2
+    3 4
+    """
+    np.savetxt(fname, asnumpy(X), *args, **options)
+
+
+def loadtxt(fname: Any, dtype: Any = float, *args: Any, **options: Any) -> Any:
+    """Return the numbers of a file of text. See `numpy.loadtxt`.
+
+    Examples
+    --------
+    >>> vnp.loadtxt(["1 2", "3 4"])
+    Array([[1., 2.],
+           [3., 4.]], dtype=float64)
+    """
+    return _upload(np.loadtxt(fname, dtype, *args, **options))
+
+
+def genfromtxt(fname: Any, dtype: Any = float, *args: Any, **options: Any) -> Any:
+    """Return the numbers of a file of text, of which some may be missing. See `numpy.genfromtxt`.
+
+    Examples
+    --------
+    >>> vnp.genfromtxt(["1,2", "3,"], delimiter=",")
+    Array([[ 1.,  2.],
+           [ 3., nan]], dtype=float64)
+    """
+    return _upload(np.genfromtxt(fname, dtype, *args, **options))
+
+
+def _upload(found: Any) -> Any:
+    # with unpack=True there may be several
+    return [asarray(each) for each in found] if isinstance(found, list) else asarray(found)
+
+
+def fromfile(file: Any, dtype: Any = float, count: int = -1, sep: str = "", offset: int = 0) -> Array:
+    """Return the numbers of a binary file, or with `sep` of one of text. See `numpy.fromfile`.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "x.bin")
+    >>> vnp.arange(3, dtype=vnp.float32).numpy().tofile(path)
+    >>> vnp.fromfile(path, dtype=vnp.float32)
+    Array([0., 1., 2.], dtype=float32)
+    """
+    return asarray(np.fromfile(file, dtype, count, sep, offset))

@@ -5,9 +5,8 @@ from typing import Any
 
 from vkdispatch.base.errors import ArgumentTypeError, describe_place
 from vkdispatch.numpy.core.array import Array, compute, describe, value_of
-from vkdispatch.numpy.core.dtypes import Kind
 from vkdispatch.numpy.core.expressions import INDEX, Node, is_same_view, lock, shown_view
-from vkdispatch.numpy.core.memory import Shape, View, broadcast_strides
+from vkdispatch.numpy.core.memory import Kind, Shape, View, broadcast_strides
 
 __all__ = ["eval", "explain"]
 

@@ -20,8 +20,11 @@ from vkdispatch.control_flow.replacement import prepare_function, prepare_kernel
 from vkdispatch.numpy.core.application import broadcast_shapes, describe_operand, make_values, number_as
 from vkdispatch.numpy.core.array import array_of, bound_integer, describe, parse_operand, value_of
 from vkdispatch.numpy.core.conversion import asarray
-from vkdispatch.numpy.core.dtypes import (
+from vkdispatch.numpy.core.expressions import Loop, Node, Operation, make_node
+from vkdispatch.numpy.core.kernels import convert
+from vkdispatch.numpy.core.memory import (
     Kind,
+    View,
     bool_,
     default_complex,
     default_real,
@@ -32,9 +35,6 @@ from vkdispatch.numpy.core.dtypes import (
     parse_dtype,
     resolve,
 )
-from vkdispatch.numpy.core.expressions import Loop, Node, Operation, make_node
-from vkdispatch.numpy.core.kernels import convert
-from vkdispatch.numpy.core.memory import View
 from vkdispatch.numpy.core.operations import OPERATIONS
 from vkdispatch.shader.dependencies import Edition
 from vkdispatch.shader.pickling import Home, Referenced, find_home

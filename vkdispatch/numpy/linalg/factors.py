@@ -21,10 +21,9 @@ from vkdispatch.matrices.product import matmul
 from vkdispatch.numpy.core.application import apply_ufunc, assign
 from vkdispatch.numpy.core.array import read_view
 from vkdispatch.numpy.core.complex_operations import divide as divide_complex
-from vkdispatch.numpy.core.dtypes import kernel_type
 from vkdispatch.numpy.core.expressions import evaluate, evaluate_into
 from vkdispatch.numpy.core.kernels import as_buffer, gather, new_view
-from vkdispatch.numpy.core.memory import Storage, View
+from vkdispatch.numpy.core.memory import Storage, View, kernel_type
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Matrices of so few rows are factored in shared memory, by one invocation for each row.

@@ -20,8 +20,7 @@ from vkdispatch.numpy.basics.reductions import count_nonzero
 from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array
-from vkdispatch.numpy.core.dtypes import default_real, float64
-from vkdispatch.numpy.core.recording import refuse_recording
+from vkdispatch.numpy.core.memory import default_real, float64, refuse_recording
 from vkdispatch.numpy.linalg.products import matmul
 from vkdispatch.numpy.linalg.solving import qr, require_square
 

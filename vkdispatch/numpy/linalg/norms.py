@@ -18,7 +18,7 @@ from vkdispatch.numpy.basics.reductions import min as least
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.application import apply_ufunc
 from vkdispatch.numpy.core.array import Array, array_of, value_of
-from vkdispatch.numpy.core.dtypes import default_real
+from vkdispatch.numpy.core.memory import default_real
 from vkdispatch.numpy.linalg.host import svdvals
 
 

@@ -27,10 +27,9 @@ from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.application import broadcast_shapes
 from vkdispatch.numpy.core.array import Array, array_of, check_cast, store_result, value_of
-from vkdispatch.numpy.core.dtypes import Kind, kernel_type, parse_dtype
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer, gather
-from vkdispatch.numpy.core.memory import Shape, Storage, View
+from vkdispatch.numpy.core.memory import Kind, Shape, Storage, View, kernel_type, parse_dtype
 
 LinAlgError = np.linalg.LinAlgError
 

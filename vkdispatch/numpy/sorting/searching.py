@@ -1,4 +1,4 @@
-"""Sorting, searching, sets."""
+"""Sorting, searching, and orders of several keys."""
 
 import math
 from typing import Any, NamedTuple, overload
@@ -10,7 +10,6 @@ from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import choose, isnan
 from vkdispatch.numpy.basics.inputs import parse_value, to_array
 from vkdispatch.numpy.basics.joining import concatenate, stack
-from vkdispatch.numpy.basics.lines import lines_of
 from vkdispatch.numpy.basics.manipulation import (
     all_axes,
     broadcast_to,
@@ -21,29 +20,41 @@ from vkdispatch.numpy.basics.manipulation import (
     result_type,
 )
 from vkdispatch.numpy.basics.reductions import any as any_of
-from vkdispatch.numpy.basics.reductions import count_nonzero, cumsum
+from vkdispatch.numpy.basics.reductions import count_nonzero, cumsum, lines_of
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.application import broadcast_shapes
-from vkdispatch.numpy.core.array import Array, array_of, bound_integer, parse_operand, store, value_of
+from vkdispatch.numpy.core.array import (
+    Array,
+    array_of,
+    bound_integer,
+    parse_index,
+    parse_operand,
+    store,
+    value_of,
+)
 from vkdispatch.numpy.core.conversion import asarray, from_numpy
 from vkdispatch.numpy.core.devices import device_of
-from vkdispatch.numpy.core.dtypes import int64, numpy_type
 from vkdispatch.numpy.core.kernels import as_buffer, as_operand
-from vkdispatch.numpy.core.memory import Shape, Storage, View
-from vkdispatch.numpy.indexing.gathering import array_from, nonzero, whole_view
+from vkdispatch.numpy.core.memory import Shape, Storage, View, int64, numpy_type
+from vkdispatch.numpy.indexing.indexing import array_from, nonzero, whole_view
 from vkdispatch.rearrange import take_along_axis as take_lines
 from vkdispatch.selection.searchsorted import searchsorted as search
+from vkdispatch.selection.topk import topk as find_largest
 from vkdispatch.sorting import functions as sorting
 
 __all__ = [
+    "argpartition",
     "argsort",
     "argwhere",
     "flatnonzero",
     "isin",
+    "lexsort",
+    "partition",
     "searchsorted",
     "sort",
     "take",
     "take_along_axis",
+    "topk",
     "unique",
     "unique_all",
     "unique_counts",
@@ -51,6 +62,9 @@ __all__ = [
     "unique_values",
     "where",
 ]
+
+
+# ---- Sorting, searching, sets ----------------------------------------------------------------------------
 
 
 @overload
@@ -496,3 +510,105 @@ def isin(
         place = searchsorted(ordered, first)
         found = ordered[choose(place >= second.size, second.size - 1, place)] == first
     return ~found if invert else found
+
+
+# ---- Orders of several keys, and parts of orders ---------------------------------------------------------
+
+
+def lexsort(keys: Any, axis: int = -1) -> Array:
+    """Return the indices that sort by several keys, of which the last counts most. See `numpy.lexsort`.
+
+    Parameters
+    ----------
+    keys
+        A sequence of arrays of one shape, or an array whose first axis counts them.
+
+    Raises
+    ------
+    ValueError
+        There are no keys, or their shapes differ.
+
+    Examples
+    --------
+    >>> vnp.lexsort((vnp.asarray([2, 1, 1]), vnp.asarray([0, 1, 0])))
+    Array([2, 0, 1], dtype=int64)
+    """
+    each = [to_array(key, "keys") for key in keys]
+    if not each or any(key.shape != each[0].shape for key in each):
+        raise ArgumentValueError(f"keys: expected arrays of one shape, got {[key.shape for key in each]}")
+    if not each[0].ndim:
+        return zeros((), int64)
+    place = parse_axis(axis, each[0].ndim)
+    order = argsort(each[0], axis=place)
+    for key in each[1:]:
+        inner = argsort(take_along_axis(key, order, axis=place), axis=place)
+        order = take_along_axis(order, inner, axis=place)
+    return order
+
+
+def _check_kth(x: Any, kth: Any, axis: int | None) -> None:
+    array = to_array(x, "a")
+    length = array.size if axis is None else array.shape[parse_axis(axis, array.ndim)]
+    places = np.asarray(kth)
+    if places.dtype.kind not in "iu":
+        raise ArgumentTypeError(f"kth: expected ints, got {kth!r}")
+    if array.size and ((places < -length) | (places >= length)).any():
+        raise ArgumentValueError(f"kth: out of bounds for {length} elements: {kth!r}")
+
+
+def partition(a: Any, kth: Any, axis: int | None = -1, kind: Any = None) -> Array:
+    """Return a copy with no larger elements before the place `kth`, and no smaller ones behind it.
+
+    All elements are sorted. Raises ValueError if `kth` is out of bounds. See `numpy.partition`.
+
+    Examples
+    --------
+    >>> vnp.partition(vnp.asarray([5, 1, 4, 2]), 1)[:2]
+    Array([1, 2], dtype=int64)
+    """
+    _check_kth(a, kth, axis)
+    return sort(a, axis=axis)
+
+
+def argpartition(a: Any, kth: Any, axis: int | None = -1, kind: Any = None) -> Array:
+    """Return indices that partition an array. See `partition` and `numpy.argpartition`.
+
+    Examples
+    --------
+    >>> x = vnp.asarray([5, 1, 4, 2])
+    >>> x[vnp.argpartition(x, 1)][:2]
+    Array([1, 2], dtype=int64)
+    """
+    _check_kth(a, kth, axis)
+    return argsort(a, axis=axis)
+
+
+def topk(x: Any, k: int, /, *, axis: int | None = -1, largest: bool = True) -> tuple[Array, Array]:
+    """Return the `k` largest elements along an axis, or the smallest, and their indices: `torch.topk`.
+
+    The largest (or smallest) one is the first. NaN is larger than any number; of equal elements, those with
+    smaller indices are taken first.
+
+    Raises
+    ------
+    ValueError
+        `k` is negative, or larger than the axis.
+
+    Examples
+    --------
+    >>> values, places = vnp.topk(vnp.asarray([5, 1, 4, 2]), 2)
+    >>> values
+    Array([5, 4], dtype=int64)
+    >>> places
+    Array([0, 2], dtype=int64)
+    """
+    array, k = to_array(x), parse_index(k, "k")
+    if axis is None:
+        array, axis = reshape(array, -1), 0
+    if not array.ndim:
+        raise ArgumentValueError("x: expected at least one axis")
+    place = parse_axis(axis, array.ndim)
+    lines, shape, along = lines_of(value_of(array), (place,))
+    values, indices = find_largest(as_operand(lines, shape), k, along, largest)
+    final = (*array.shape[:place], k, *array.shape[place + 1 :])
+    return array_from(values, final), array_from(indices, final)

@@ -1,24 +1,349 @@
-"""Parts of arrays by conditions, arrays of blocks, bits in bytes, and real parts."""
+"""Sets, parts of arrays, choices, and comparisons of whole arrays."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics.creation import zeros
-from vkdispatch.numpy.basics.elementwise import absolute, imag_of, real
+from vkdispatch.numpy.basics.creation import ones, zeros, zeros_like
+from vkdispatch.numpy.basics.elementwise import absolute, clip, imag_of, isclose, isnan, real
+from vkdispatch.numpy.basics.elementwise import choose as choose_between
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.joining import concatenate
-from vkdispatch.numpy.basics.manipulation import all_axes, parse_axis, reshape
+from vkdispatch.numpy.basics.manipulation import all_axes, broadcast_arrays, parse_axis, reshape, result_type
 from vkdispatch.numpy.basics.reductions import all as all_of
+from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import Array, store_result
-from vkdispatch.numpy.core.dtypes import default_complex
-from vkdispatch.numpy.indexing.gathering import nonzero
-from vkdispatch.numpy.sorting.searching import sort, take
+from vkdispatch.numpy.core.memory import default_complex
+from vkdispatch.numpy.indexing.indexing import nonzero
+from vkdispatch.numpy.sorting.searching import argsort, isin, sort, take, unique
 
-__all__ = ["block", "compress", "extract", "packbits", "real_if_close", "sort_complex", "unpackbits"]
+__all__ = [
+    "allclose",
+    "array_equal",
+    "array_equiv",
+    "block",
+    "choose",
+    "compress",
+    "extract",
+    "intersect1d",
+    "iscomplex",
+    "isreal",
+    "packbits",
+    "piecewise",
+    "real_if_close",
+    "select",
+    "setdiff1d",
+    "setxor1d",
+    "sort_complex",
+    "union1d",
+    "unpackbits",
+]
+
+
+# ---- Sets of different elements, as sorted vectors -------------------------------------------------------
+#
+# Sizes depend on the data, so that these functions wait.
+
+
+def _flat(x: Any, name: str) -> Array:
+    return reshape(to_array(x, name), -1)
+
+
+def union1d(ar1: Any, ar2: Any) -> Array:
+    """Return the elements that are in either array. See `numpy.union1d`.
+
+    Examples
+    --------
+    >>> vnp.union1d(vnp.asarray([1, 2, 3]), vnp.asarray([2, 3, 4]))
+    Array([1, 2, 3, 4], dtype=int64)
+    """
+    return unique(concatenate([_flat(ar1, "ar1"), _flat(ar2, "ar2")]))  # type: ignore[no-any-return]
+
+
+def intersect1d(ar1: Any, ar2: Any, assume_unique: bool = False, return_indices: bool = False) -> Any:
+    """Return the elements that are in both arrays, and their first places if asked. See `numpy.intersect1d`.
+
+    Parameters
+    ----------
+    assume_unique
+        Whether each array has each of its elements once.
+
+    Examples
+    --------
+    >>> vnp.intersect1d(vnp.asarray([1, 2, 3]), vnp.asarray([2, 3, 4]))
+    Array([2, 3], dtype=int64)
+    """
+    first, second = _flat(ar1, "ar1"), _flat(ar2, "ar2")
+    places = []
+    parts = []
+    for each in (first, second):
+        if assume_unique:
+            parts.append(each)
+        else:
+            values, indices = unique(each, return_index=True)
+            parts.append(values)
+            places.append(indices)
+    first, second = parts
+    joined = concatenate(parts)
+    if not return_indices:
+        ordered = sort(joined)
+        return ordered[1:][ordered[1:] == ordered[:-1]]
+    order = argsort(joined)
+    ordered = joined[order]
+    same = ordered[1:] == ordered[:-1]
+    left, right = order[:-1][same], order[1:][same] - first.size
+    if not assume_unique:
+        left, right = places[0][left], places[1][right]
+    return ordered[:-1][same], left, right
+
+
+def setdiff1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Array:
+    """Return the elements of the first array that are not in the second. See `numpy.setdiff1d`.
+
+    Examples
+    --------
+    >>> vnp.setdiff1d(vnp.asarray([1, 2, 3]), vnp.asarray([2, 3, 4]))
+    Array([1], dtype=int64)
+    """
+    first, second = _flat(ar1, "ar1"), _flat(ar2, "ar2")
+    if not assume_unique:
+        first = unique(first)
+    return first[isin(first, second, invert=True)]
+
+
+def setxor1d(ar1: Any, ar2: Any, assume_unique: bool = False) -> Array:
+    """Return the elements that are in exactly one of two arrays. See `numpy.setxor1d`.
+
+    Examples
+    --------
+    >>> vnp.setxor1d(vnp.asarray([1, 2, 3]), vnp.asarray([2, 3, 4]))
+    Array([1, 4], dtype=int64)
+    """
+    parts = [_flat(ar1, "ar1"), _flat(ar2, "ar2")]
+    if not assume_unique:
+        parts = [unique(each) for each in parts]
+    ordered = sort(concatenate(parts))
+    if not ordered.size:
+        return ordered
+    edge = ones((1,), bool)
+    differs = concatenate([edge, ordered[1:] != ordered[:-1], edge])
+    return ordered[differs[1:] & differs[:-1]]
+
+
+# ---- Whether whole arrays are equal, or close to each other ----------------------------------------------
+#
+# These functions wait for their result.
+
+
+def allclose(a: Any, b: Any, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether two arrays are equal within tolerances. See `numpy.allclose`.
+
+    Examples
+    --------
+    >>> vnp.allclose(vnp.asarray([1.0, 2.0]), vnp.asarray([1.0, 2.0 + 1e-9]))
+    True
+    """
+    return bool(all_of(isclose(to_array(a, "a"), to_array(b, "b"), rtol, atol, equal_nan)))
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> bool:
+    """Whether two arrays have the same shape and elements. See `numpy.array_equal`.
+
+    Examples
+    --------
+    >>> vnp.array_equal(vnp.arange(3), vnp.asarray([0, 1, 2]))
+    True
+    """
+    x, y = to_array(a1, "a1"), to_array(a2, "a2")
+    if x.shape != y.shape:
+        return False
+    same = x == y
+    if equal_nan and x.dtype.kind in "fc" and y.dtype.kind in "fc":
+        same = same | (isnan(x) & isnan(y))
+    return bool(all_of(same))
+
+
+def array_equiv(a1: Any, a2: Any) -> bool:
+    """Whether two arrays are equal after broadcasting. See `numpy.array_equiv`.
+
+    Examples
+    --------
+    >>> vnp.array_equiv(vnp.asarray([1, 2]), vnp.asarray([[1, 2], [1, 2]]))
+    True
+    """
+    x, y = to_array(a1, "a1"), to_array(a2, "a2")
+    try:
+        np.broadcast_shapes(x.shape, y.shape)
+    except ValueError:
+        return False
+    return bool(all_of(x == y))
+
+
+def iscomplex(x: Any) -> Array:
+    """Return where the imaginary part is not zero. See `numpy.iscomplex`.
+
+    Examples
+    --------
+    >>> vnp.iscomplex(vnp.asarray([1, 2j]))
+    Array([False,  True], dtype=bool)
+    """
+    return imag_of(to_array(x)) != 0
+
+
+def isreal(x: Any) -> Array:
+    """Return where the imaginary part is zero. See `numpy.isreal`.
+
+    Examples
+    --------
+    >>> vnp.isreal(vnp.asarray([1, 2j]))
+    Array([ True, False], dtype=bool)
+    """
+    return imag_of(to_array(x)) == 0
+
+
+# ---- Elements chosen among several arrays, by conditions or numbers --------------------------------------
+
+
+def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Array:
+    """Return elements of the first choice whose condition holds, else the default. See `numpy.select`.
+
+    Raises
+    ------
+    TypeError
+        A condition is not boolean.
+    ValueError
+        There are no conditions, or not as many as choices.
+
+    Examples
+    --------
+    >>> x = vnp.arange(5)
+    >>> vnp.select([x < 2, x > 3], [x, x * x], default=-1)
+    Array([ 0,  1, -1, -1, 16], dtype=int64)
+    """
+    if len(condlist) != len(choicelist) or not condlist:
+        raise ArgumentValueError(
+            f"condlist, choicelist: expected as many of both, got {len(condlist)} and {len(choicelist)}"
+        )
+    conditions = [to_array(each, f"condlist[{i}]") for i, each in enumerate(condlist)]
+    for i, each in enumerate(conditions):
+        if each.dtype.kind != "b":
+            raise ArgumentTypeError(f"condlist[{i}]: expected booleans, got {each.dtype}")
+    choices = [each if _is_number(each) else to_array(each, "choicelist") for each in choicelist]
+    kind = result_type(*choices, default if _is_number(default) else to_array(default, "default"))
+    result: Any = to_array(default, "default").astype(kind)
+    for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
+        result = choose_between(condition, to_array(choice).astype(kind), result)
+    return result  # type: ignore[no-any-return]
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (bool, int, float, complex)) and not isinstance(value, np.generic)
+
+
+def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Array:
+    """Return for each element that of the choice with its number. See `numpy.choose`.
+
+    Parameters
+    ----------
+    choices
+        A sequence of arrays that broadcast with `a`, or an array whose first axis counts them.
+    mode
+        What is done about numbers out of bounds: "raise" (for which they are waited for), "wrap" or "clip".
+
+    Raises
+    ------
+    TypeError
+        `a` has no integers.
+    ValueError
+        There are no choices, or a number is out of bounds.
+
+    Examples
+    --------
+    >>> vnp.choose(vnp.asarray([0, 1, 0]), [vnp.asarray([1, 2, 3]), vnp.asarray([10, 20, 30])])
+    Array([ 1, 20,  3], dtype=int64)
+    """
+    index = to_array(a, "a")
+    if index.dtype.kind not in "biu":
+        raise ArgumentTypeError(f"a: expected integers, got {index.dtype}")
+    given = list(choices)
+    each = [to_array(choice, "choices") for choice in given]
+    if not each:
+        raise ArgumentValueError("choices: expected at least one")
+    if index.dtype.kind == "b":
+        index = index.astype(np.uint8)
+    count = len(each)
+    if mode == "wrap":
+        index = index % count
+    elif mode == "clip":
+        index = clip(index, 0, count - 1)
+    elif mode != "raise":
+        raise ArgumentValueError(f"mode: expected 'raise', 'wrap' or 'clip', got {mode!r}")
+    elif index.size and bool(any_of((index < 0) | (index >= count))):
+        raise ArgumentValueError(f"a: a number is out of bounds for {count} choices; mode='clip' allows it")
+    # Python numbers adapt to the arrays
+    kind = result_type(*(one if _is_number(one) else array for one, array in zip(given, each, strict=True)))
+    index, *each = broadcast_arrays(index, *each)
+    result = each[0].astype(kind, copy=False)
+    for number in range(1, count):
+        result = choose_between(index == number, each[number].astype(kind, copy=False), result)
+    if out is not None:
+        return store_result(out, result)
+    return result.copy() if count == 1 else result
+
+
+def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Array:
+    """Return a function that is defined piece by piece. See `numpy.piecewise`.
+
+    Each function gets the elements for which its condition holds, which are waited for.
+
+    Raises
+    ------
+    ValueError
+        There are neither as many functions as conditions nor one more.
+
+    Examples
+    --------
+    >>> x = vnp.asarray([-1.0, 2.0])
+    >>> vnp.piecewise(x, [x < 0, x >= 0], [0.0, lambda x: x * x])
+    Array([0., 4.], dtype=float64)
+    """
+    array = to_array(x)
+    given = [condlist] if _is_condition(condlist) else list(condlist)
+    conditions = [to_array(each, "condlist").astype(bool, copy=False) for each in given]
+    if len(funclist) == len(conditions) + 1:
+        covered: Any = conditions[0]
+        for each in conditions[1:]:
+            covered = covered | each
+        conditions.append(~covered)
+    elif len(funclist) != len(conditions):
+        raise ArgumentValueError(
+            f"funclist: expected {len(conditions)} or {len(conditions) + 1} functions, got {len(funclist)}"
+        )
+    result = zeros_like(array)
+    for condition, function in zip(conditions, funclist, strict=True):
+        if not callable(function):
+            result[condition] = function
+            continue
+        part = array[condition]
+        if part.size:
+            result[condition] = function(part, *args, **kw)
+    return result
+
+
+def _is_condition(value: Any) -> bool:
+    """Whether a value is one condition rather than several."""
+    if isinstance(value, Array):
+        return value.ndim <= 1 and value.dtype.kind == "b"
+    if isinstance(value, (list, tuple)):
+        return all(isinstance(each, (bool, np.bool_)) for each in value)
+    return True
+
+
+# ---- Parts of arrays by conditions, arrays of blocks, bits in bytes, and real parts ----------------------
 
 
 def compress(condition: Any, a: Any, axis: int | None = None, out: Any = None) -> Array:

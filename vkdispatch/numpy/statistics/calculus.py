@@ -1,35 +1,164 @@
-"""Functions given by samples: interpolation, derivatives, integrals, convolutions."""
+"""Functions given by samples: interpolation, derivatives, integrals, convolutions, windows."""
 
 import math
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+import vkdispatch.codegen as vc
+from vkdispatch.base import dtype as dt
+from vkdispatch.base.buffer import function_buffer
+from vkdispatch.base.dtype import compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.values import wrap_integer
 from vkdispatch.numpy import fft
 from vkdispatch.numpy.basics.creation import empty
-from vkdispatch.numpy.basics.differences import diff
 from vkdispatch.numpy.basics.elementwise import absolute, choose, clip, conjugate, isnan, real
 from vkdispatch.numpy.basics.inputs import real_kind, to_array
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.manipulation import flip, parse_axes, parse_axis, reshape, result_type
-from vkdispatch.numpy.basics.reductions import cumsum
+from vkdispatch.numpy.basics.reductions import cumsum, diff
 from vkdispatch.numpy.basics.reductions import sum as total
-from vkdispatch.numpy.core.array import Array, check_cast
+from vkdispatch.numpy.core import complex_operations as of_complex
+from vkdispatch.numpy.core.array import Array, check_cast, parse_index, value_of
 from vkdispatch.numpy.core.conversion import asarray
-from vkdispatch.numpy.core.dtypes import Kind, default_complex, default_real
+from vkdispatch.numpy.core.kernels import as_buffer
+from vkdispatch.numpy.core.memory import Kind, default_complex, default_real, kernel_type
+from vkdispatch.numpy.indexing.indexing import array_from, whole_view
 from vkdispatch.numpy.sorting.searching import argsort, searchsorted
-from vkdispatch.numpy.statistics.sliding import slide
+from vkdispatch.numpy.special import i0
+from vkdispatch.shader.shader_function import ShaderFunction
 
 __all__ = [
+    "bartlett",
+    "blackman",
     "convolve",
     "correlate",
     "ediff1d",
     "gradient",
+    "hamming",
+    "hanning",
+    "i0",
     "interp",
+    "kaiser",
     "trapezoid",
     "unwrap",
 ]
+
+
+# ---- Direct convolution: one invocation for each result, over the products that it has -------------------
+
+
+_GROUP = 256
+
+
+def slide(signal: Array, taps: Array, start: int, length: int) -> Array:
+    """Return `length` elements, from that at `start` on, of the convolution of vectors of one dtype."""
+    kind = signal.dtype
+    first, second = (as_buffer(whole_view(value_of(each)), (each.size,)) for each in (signal, taps))
+    result = function_buffer((length,), kernel_type(kind), first.context)
+    _sliding_kernel(kind)(result, first, second, start, signal.size, taps.size)
+    return array_from(result)
+
+
+@lru_cache(64)
+def _sliding_kernel(kind: Kind) -> ShaderFunction:
+    stored = kernel_type(kind)
+    summed: Any = compute_type(stored)
+    if kind == np.dtype(np.float16):
+        summed = dt.float32
+
+    def body(result: Any, signal: Any, taps: Any, start: Any, longest: Any, count: Any) -> None:
+        index = vc.global_invocation_id().x
+        place = (index + start).to_register()
+        first = vc.select(place >= longest, place + 1 - longest, vc.to_dtype(dt.uint32, 0)).to_register()
+        end = (vc.min(place, count - 1) + 1).to_register()
+        total = vc.new_register(summed, 0)
+        with vc.for_block(first, end, 1) as k:
+            x, y = signal[place - k], taps[k]
+            if kind.kind == "b":
+                total[:] = vc.logical_or(total, vc.logical_and(x, y))
+            elif kind.kind == "c":
+                total[:] = total + of_complex.multiply(x, y)
+            else:
+                total[:] = total + vc.to_dtype(summed, x) * vc.to_dtype(summed, y)
+        value = total if kind.kind in "bc" else wrap_integer(vc.to_dtype(compute_type(stored), total), stored)
+        result[index] = value
+
+    arguments = [(name, buffer[stored]) for name in ("result", "signal", "taps")]
+    numbers = [(name, constant[dt.uint32]) for name in ("start", "longest", "count")]
+    return trace_kernel("convolve", body, [*arguments, *numbers], _GROUP, exec_size="result.size")
+
+
+# ---- Windows for spectra: computed on the host, and uploaded in the default real dtype -------------------
+
+
+def _upload(values: "np.ndarray[Any, Any]") -> Array:
+    return asarray(values.astype(default_real()))
+
+
+def bartlett(M: int) -> Array:  # noqa: N803
+    """Return the triangular window of `M` points. See `numpy.bartlett`.
+
+    Examples
+    --------
+    >>> vnp.bartlett(5)
+    Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float64)
+    """
+    return _upload(np.bartlett(parse_index(M, "M")))
+
+
+def blackman(M: int) -> Array:  # noqa: N803
+    """Return Blackman's window of `M` points. See `numpy.blackman`.
+
+    Examples
+    --------
+    >>> vnp.blackman(5)
+    Array([-1.38777878e-17,  3.40000000e-01,  1.00000000e+00,  3.40000000e-01,
+           -1.38777878e-17], dtype=float64)
+    """
+    return _upload(np.blackman(parse_index(M, "M")))
+
+
+def hamming(M: int) -> Array:  # noqa: N803
+    """Return Hamming's window of `M` points. See `numpy.hamming`.
+
+    Examples
+    --------
+    >>> vnp.hamming(5)
+    Array([0.08, 0.54, 1.  , 0.54, 0.08], dtype=float64)
+    """
+    return _upload(np.hamming(parse_index(M, "M")))
+
+
+def hanning(M: int) -> Array:  # noqa: N803
+    """Return von Hann's window of `M` points. See `numpy.hanning`.
+
+    Examples
+    --------
+    >>> vnp.hanning(5)
+    Array([0. , 0.5, 1. , 0.5, 0. ], dtype=float64)
+    """
+    return _upload(np.hanning(parse_index(M, "M")))
+
+
+def kaiser(M: int, beta: float) -> Array:  # noqa: N803
+    """Return Kaiser's window of `M` points. See `numpy.kaiser`.
+
+    Examples
+    --------
+    >>> vnp.kaiser(5, 14)
+    Array([7.72686684e-06, 1.64932188e-01, 1.00000000e+00, 1.64932188e-01,
+           7.72686684e-06], dtype=float64)
+    """
+    return _upload(np.kaiser(parse_index(M, "M"), beta))
+
+
+# ---- Functions given by samples: interpolation, derivatives, integrals, convolutions ---------------------
+
 
 # Longer ones of real and complex numbers are convolved by Fourier transforms.
 _MOST_DIRECT = 512

@@ -19,13 +19,13 @@ from vkdispatch.numpy.basics.reductions import std as deviation
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, parse_index, value_of
 from vkdispatch.numpy.core.conversion import asarray
-from vkdispatch.numpy.core.dtypes import Kind, default_real, float64, int64
 from vkdispatch.numpy.core.kernels import as_operand
-from vkdispatch.numpy.indexing.gathering import array_from
+from vkdispatch.numpy.core.memory import Kind, default_real, float64, int64
+from vkdispatch.numpy.indexing.indexing import array_from
 from vkdispatch.numpy.sorting.searching import searchsorted
 from vkdispatch.numpy.statistics.quantiles import percentile
-from vkdispatch.selection.histograms.bincount import bincount as count_integers
-from vkdispatch.selection.histograms.histogram import histogram as count_in_bins
+from vkdispatch.selection.histogram import bincount as count_integers
+from vkdispatch.selection.histogram import histogram as count_in_bins
 
 __all__ = [
     "bincount",

@@ -14,7 +14,7 @@ from vkdispatch.numpy.basics.manipulation import atleast_1d, expand_dims, result
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.array import Array, parse_index
 from vkdispatch.numpy.core.conversion import asarray
-from vkdispatch.numpy.core.dtypes import default_real, int64
+from vkdispatch.numpy.core.memory import default_real, int64
 from vkdispatch.numpy.linalg import inv, lstsq, vector_norm
 from vkdispatch.numpy.statistics.calculus import convolve
 

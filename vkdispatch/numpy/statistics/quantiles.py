@@ -16,7 +16,6 @@ from vkdispatch.numpy.basics.elementwise import (
 )
 from vkdispatch.numpy.basics.inputs import asnumpy, real_kind, to_array
 from vkdispatch.numpy.basics.joining import stack
-from vkdispatch.numpy.basics.lines import final_shape
 from vkdispatch.numpy.basics.manipulation import (
     broadcast_to,
     moveaxis,
@@ -25,10 +24,10 @@ from vkdispatch.numpy.basics.manipulation import (
     transpose,
 )
 from vkdispatch.numpy.basics.reductions import any as any_of
-from vkdispatch.numpy.basics.reductions import cumsum
+from vkdispatch.numpy.basics.reductions import cumsum, final_shape
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, store_result
-from vkdispatch.numpy.core.dtypes import Kind, default_real, float64
+from vkdispatch.numpy.core.memory import Kind, default_real, float64
 from vkdispatch.numpy.sorting.searching import argsort, sort, take_along_axis
 
 __all__ = [

@@ -5,12 +5,11 @@ import os
 import weakref
 from collections.abc import Hashable, Sequence
 
-from vkdispatch.orders.arguments.argument import Argument, Parameter
-from vkdispatch.orders.arguments.grid import Grid
-from vkdispatch.orders.compilation.compilers import Search
-from vkdispatch.orders.compilation.library import Library
+from vkdispatch.orders.arguments import Argument, Grid, Parameter
+from vkdispatch.orders.compilers import Search
 from vkdispatch.orders.errors import OrderRunError
-from vkdispatch.orders.models.c_source import (
+from vkdispatch.orders.library import Library
+from vkdispatch.orders.models.cpp import (
     ARRAY,
     GRID,
     MACROS,
@@ -23,8 +22,7 @@ from vkdispatch.orders.models.c_source import (
     resume_lines,
     split_body,
 )
-from vkdispatch.orders.models.host_placement import HostPlacement
-from vkdispatch.orders.models.native import NativeModel, check_device
+from vkdispatch.orders.models.native import HostPlacement, NativeModel, check_device
 from vkdispatch.orders.models.protocol import Placement, Task
 
 FILE = "accelpy.cu"

@@ -18,9 +18,8 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, VkDisp
 from vkdispatch.base.init import is_dummy
 from vkdispatch.base.synchronization import record_event
 from vkdispatch.execution_pipeline.command_graph import CommandGraph, pause_recording
-from vkdispatch.orders.arguments.argument import Argument, Array
-from vkdispatch.orders.arguments.grid import Counts, Grid
-from vkdispatch.orders.compilation.compilers import BuildFailure
+from vkdispatch.orders.arguments import Argument, Array, Counts, Grid
+from vkdispatch.orders.compilers import BuildFailure
 from vkdispatch.orders.models.protocol import Placement, Task
 from vkdispatch.shader.shader_function import ShaderFunction
 

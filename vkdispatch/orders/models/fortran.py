@@ -9,10 +9,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from vkdispatch.orders.arguments.argument import Parameter
-from vkdispatch.orders.compilation.compilers import BuildFailure, Search
-from vkdispatch.orders.compilation.library import Library
-from vkdispatch.orders.models.directives import find_first_directive, write_map_clauses
+from vkdispatch.orders.arguments import Parameter
+from vkdispatch.orders.compilers import BuildFailure, Search
+from vkdispatch.orders.library import Library
+from vkdispatch.orders.models.cpp import find_first_directive, write_map_clauses
 from vkdispatch.orders.models.native import HostProgram, NativeModel
 from vkdispatch.orders.models.protocol import Task
 

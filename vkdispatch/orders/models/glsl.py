@@ -14,9 +14,8 @@ from vkdispatch.base.context import Context, get_context
 from vkdispatch.base.errors import ShaderBuildError, UnsupportedError, VkDispatchError
 from vkdispatch.codegen.abbreviations import Buff, Const
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.orders.arguments.argument import Argument, Parameter
-from vkdispatch.orders.arguments.grid import Counts, Grid
-from vkdispatch.orders.compilation.compilers import BuildFailure
+from vkdispatch.orders.arguments import Argument, Counts, Grid, Parameter
+from vkdispatch.orders.compilers import BuildFailure
 from vkdispatch.orders.models.engine import (
     DevicePlacement,
     EngineProgram,

@@ -4,10 +4,9 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from vkdispatch.base.record import record
-from vkdispatch.orders.arguments.argument import Argument, Parameter
-from vkdispatch.orders.arguments.grid import Grid
-from vkdispatch.orders.debugging import Debugging
-from vkdispatch.orders.text.order import Order, Section
+from vkdispatch.orders.arguments import Argument, Grid, Parameter
+from vkdispatch.orders.errors import Debugging
+from vkdispatch.orders.order import Order, Section
 
 
 @record

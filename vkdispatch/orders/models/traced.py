@@ -25,9 +25,8 @@ from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.analyses.contents import depends_on_workgroups
 from vkdispatch.control_flow.replacement import prepare_kernel
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.orders.arguments.argument import Parameter
-from vkdispatch.orders.arguments.grid import Counts, Grid
-from vkdispatch.orders.compilation.compilers import BuildFailure
+from vkdispatch.orders.arguments import Counts, Grid, Parameter
+from vkdispatch.orders.compilers import BuildFailure
 from vkdispatch.orders.models.engine import (
     MOST_AXES,
     DevicePlacement,
@@ -40,7 +39,7 @@ from vkdispatch.orders.models.engine import (
     to_device_dtype,
 )
 from vkdispatch.orders.models.protocol import Program, Task
-from vkdispatch.orders.text.order import find_line
+from vkdispatch.orders.order import find_line
 from vkdispatch.shader.shader_function import ShaderFunction
 
 NAME = "vkdispatch"

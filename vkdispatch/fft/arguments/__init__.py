@@ -1,1 +1,0 @@
-"""Parsing and checking of arguments: buffers, shapes, axes, norms and types."""

@@ -1,1 +1,0 @@
-"""Cosine and sine transforms as complex ones."""

@@ -1,1 +1,0 @@
-"""Algorithms: kernels bound to memory."""

@@ -1,1 +1,0 @@
-"""Memory of a Manager: tensors and images."""

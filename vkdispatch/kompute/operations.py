@@ -1,0 +1,610 @@
+"""The operations of sequences."""
+
+import os
+import weakref
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from vkdispatch.base.context import Context
+from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm, check_algorithm
+from vkdispatch.kompute.code import copy_constants
+from vkdispatch.kompute.enums import DataTypes, KomputeError, MemoryTypes
+from vkdispatch.kompute.memory import ListTensor, Memory, Tensor, make_tensor, upload_block
+
+if TYPE_CHECKING:
+    from vkdispatch.kompute.commands import Commands
+
+
+# ---- The base classes of operations, and the barrier -----------------------------------------------------
+
+
+class OpBase:
+    """The base class of operations. Programs can derive classes from it, or from one of the others.
+
+    When an operation is recorded, the sequence calls `init`, then `record`; `rerecord` calls them again. On
+    the host, it calls `pre_eval` before each evaluation and `post_eval` after it.
+    """
+
+    __slots__ = ("__weakref__",)
+
+    _has_host_hooks: ClassVar[bool] = False
+
+    def __init_subclass__(cls) -> None:
+        """Determine whether the class has a `pre_eval` or a `post_eval`."""
+        super().__init_subclass__()
+        cls._has_host_hooks = cls.pre_eval is not OpBase.pre_eval or cls.post_eval is not OpBase.post_eval
+
+    def __init__(self, *_: object, **__: object) -> None:
+        """Raise TypeError for an OpBase itself."""
+        if type(self) is OpBase:
+            raise ArgumentTypeError("kp.OpBase has no constructor: derive a class from it")
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """Raise TypeError: an operation cannot be pickled."""
+        raise ArgumentTypeError(f"kp.{type(self).__name__} cannot be pickled: it belongs to a device")
+
+    def init(self) -> None:
+        """Prepare for `record`."""
+
+    def record(self, commands: "Commands") -> None:
+        """Record device commands: `commands.dispatch`, `copy_to_host` and others."""
+
+    def pre_eval(self) -> None:
+        """Run on the host before the device starts."""
+
+    def post_eval(self) -> None:
+        """Run on the host after the device has finished."""
+
+
+class MemoryOperation(OpBase):
+    """An operation on a list of tensors and images."""
+
+    __slots__ = ("_memories",)
+
+    _minimum = 1
+
+    def __init__(self, memories: Sequence[Memory], /) -> None:
+        """Make the operation for a list of tensors and images.
+
+        Raises
+        ------
+        TypeError
+            `memories` is not a list of tensors and images.
+        RuntimeError
+            The list is too short.
+        """
+        self._memories = parse_memories(memories, f"kp.{type(self).__name__}")
+        if len(self._memories) < self._minimum:
+            raise KomputeError(
+                f"kp.{type(self).__name__}: expected {self._minimum} or more tensors or images, got "
+                f"{len(self._memories)}"
+            )
+
+
+def parse_memories(memories: object, who: str) -> tuple[Memory, ...]:
+    """Return a list of tensors and images as a tuple. Raises TypeError for anything else."""
+    if not isinstance(memories, (list, tuple)):
+        raise ArgumentTypeError(f"{who}: expected a list of tensors and images, got {memories!r}")
+    for memory in memories:
+        if not isinstance(memory, Memory):
+            raise ArgumentTypeError(f"{who}: expected tensors and images, got {memory!r}")
+    return tuple(memories)
+
+
+def require_attribute(op: OpBase, name: str) -> Any:
+    """Return an attribute set by `__init__`. Raises RuntimeError if a derived class did not call it."""
+    try:
+        return getattr(op, name)
+    except AttributeError:
+        raise KomputeError(f"{type(op).__name__}: its __init__ must call super().__init__()") from None
+
+
+class OpMemoryBarrier(OpBase):
+    """An explicit barrier, for programs that use it.
+
+    Sequences insert a barrier wherever two of their commands need one, so it is never required. It orders all
+    commands before it and all commands after it, whatever the accesses and stages.
+    """
+
+    __slots__ = ("_memories",)
+
+    def __init__(
+        self,
+        memories: Sequence[Memory],
+        src_access_mask: int,
+        dst_access_mask: int,
+        src_stage_mask: int,
+        dst_stage_mask: int,
+        barrier_on_primary: bool = True,
+    ) -> None:
+        """Make a barrier for memory between accesses in pipeline stages.
+
+        Parameters
+        ----------
+        src_access_mask, dst_access_mask
+            VkAccessFlags.
+        src_stage_mask, dst_stage_mask
+            VkPipelineStageFlags.
+        barrier_on_primary
+            Whether the barrier is for the device memory or for its host copy.
+
+        Raises
+        ------
+        TypeError
+            An argument is of the wrong type.
+        RuntimeError
+            `memories` is empty, or a mask is negative.
+        """
+        self._memories = parse_memories(memories, "kp.OpMemoryBarrier")
+        masks = (src_access_mask, dst_access_mask, src_stage_mask, dst_stage_mask)
+        if not all(hasattr(mask, "__index__") for mask in masks):
+            raise ArgumentTypeError(f"kp.OpMemoryBarrier: expected masks of Vulkan's flags, got {masks}")
+        if not self._memories or min(masks) < 0:
+            raise KomputeError("kp.OpMemoryBarrier: expected memory, and masks of 0 or more")
+
+    def record(self, commands: "Commands") -> None:
+        """Record the barrier."""
+        for memory in require_attribute(self, "_memories"):
+            memory._require()
+        commands.barrier()
+
+
+# ---- Operations that copy memory -------------------------------------------------------------------------
+
+
+class OpSyncDevice(MemoryOperation):
+    """Copies the host view of tensors and images of type `device` to the device."""
+
+    __slots__ = ()
+
+    def record(self, commands: "Commands") -> None:
+        """Record the copies."""
+        for memory in require_attribute(self, "_memories"):
+            commands.copy_to_device(memory)
+
+
+class OpSyncLocal(MemoryOperation):
+    """Copies tensors and images of type `device` from the device to the host view."""
+
+    __slots__ = ()
+
+    def record(self, commands: "Commands") -> None:
+        """Record the copies."""
+        for memory in require_attribute(self, "_memories"):
+            commands.copy_to_host(memory)
+
+
+class OpCopy(MemoryOperation):
+    """Copies the first tensor or image to each of the others, on the device and in the host views."""
+
+    __slots__ = ()
+
+    _minimum = 2
+
+    def record(self, commands: "Commands") -> None:
+        """Record the copies. Raises RuntimeError if types or numbers of elements differ."""
+        source, *targets = require_attribute(self, "_memories")
+        for target in targets:
+            commands.copy(source, target)
+
+    def post_eval(self) -> None:
+        """Copy the host view of the first one to those of the others."""
+        source, *targets = self._memories
+        if not source._interface:
+            return
+        for target in targets:
+            if target._interface and target is not source:
+                np.copyto(np.asarray(target), np.asarray(source))
+
+
+class OpTensorCreate(OpBase):
+    """Allocates device memory for tensors when it is recorded, and fills it when it is evaluated.
+
+    Every evaluation copies the values that the tensors had when the operation was recorded.
+    """
+
+    __slots__ = ("_blocks", "_context", "_objects", "_tensors")
+
+    def __init__(
+        self, context: Context, objects: "weakref.WeakSet[Any]", tensors: Sequence[ListTensor]
+    ) -> None:
+        """Make the operation for tensors without device memory.
+
+        Parameters
+        ----------
+        objects
+            The objects of the Manager, to which the tensors are added.
+
+        Raises
+        ------
+        TypeError
+            `tensors` is not a list of tensors.
+        RuntimeError
+            It is empty, or a tensor has device memory already.
+        """
+        if not isinstance(tensors, (list, tuple)):
+            raise ArgumentTypeError(f"tensors: expected a list of tensors, got {tensors!r}")
+        if not tensors:
+            raise KomputeError("tensors: expected at least one tensor, got none")
+        for index, tensor in enumerate(tensors):
+            if not isinstance(tensor, Tensor):
+                raise ArgumentTypeError(f"tensors: expected tensors, got {tensor!r}")
+            if tensor._initialized or any(tensor is other for other in tensors[:index]):
+                raise KomputeError(f"tensors: number {index} has device memory already, or occurs twice")
+            if not isinstance(tensor, ListTensor):
+                raise KomputeError(
+                    f"tensors: number {index} was destroyed; only a kp.Tensor(data) keeps its values"
+                )
+        self._context, self._objects, self._tensors = context, objects, tuple(tensors)
+        self._blocks: tuple[Any, ...] | None = None
+
+    def init(self) -> None:
+        """Allocate memory for all tensors or none. Raises RuntimeError if the device has too little."""
+        if self._blocks is not None:
+            return
+        allocated: list[Tensor] = []
+        blocks: list[Any] = []
+        for tensor in self._tensors:
+            values = tensor._host_values()
+            allocated.append(make_tensor(self._context, values, values.dtype, tensor._memory_type))
+            block: Any = None
+            if tensor._memory_type is MemoryTypes.device:
+                block = upload_block(self._context, values)
+            blocks.append(block)
+        for tensor, new in zip(self._tensors, allocated, strict=True):
+            tensor._replace_with(new)
+            if tensor._memory_type is not MemoryTypes.storage:
+                tensor._values = None
+            self._objects.add(tensor)
+        self._blocks = tuple(blocks)
+
+    def record(self, commands: "Commands") -> None:
+        """Record the copies."""
+        assert self._blocks is not None
+        for tensor, block in zip(self._tensors, self._blocks, strict=True):
+            if block is not None:
+                commands.fill(tensor, block)
+
+
+# ---- Operations that dispatch algorithms -----------------------------------------------------------------
+
+
+class OpAlgoDispatch(OpBase):
+    """Dispatches an algorithm."""
+
+    __slots__ = ("_algorithm", "_push_consts")
+
+    def __init__(self, algorithm: Algorithm, push_consts: Any = NO_CONSTANTS) -> None:
+        """Make the dispatch of an algorithm.
+
+        Parameters
+        ----------
+        push_consts
+            An array or an iterable of numbers, of the size in bytes that the algorithm was made with. They
+            become the algorithm's own when the dispatch is recorded. Empty: use the algorithm's.
+
+        Raises
+        ------
+        TypeError
+            `algorithm` is not an algorithm, or `push_consts` are not numbers.
+        """
+        self._algorithm = check_algorithm(algorithm)
+        if push_consts is not NO_CONSTANTS:
+            push_consts = copy_constants("push_consts", push_consts)
+        self._push_consts = push_consts if len(push_consts) else NO_CONSTANTS
+
+    def record(self, commands: "Commands") -> None:
+        """Record the dispatch.
+
+        Raises RuntimeError if the algorithm is empty or the constants do not fit.
+        """
+        commands.dispatch(require_attribute(self, "_algorithm"), self._push_consts)
+
+
+class OpAlgoLro(OpAlgoDispatch):
+    """Dispatches an algorithm on left, right and out, and copies out to the host view."""
+
+    __slots__ = ("_out",)
+
+    def __init__(self, memories: Sequence[Memory], algorithm: Algorithm) -> None:
+        """Make the operation for the memory that the algorithm is bound to.
+
+        Raises RuntimeError unless `memories` are three tensors of the same size.
+        """
+        found = parse_memories(memories, "algo_lro")
+        if len(found) != 3 or len({memory.size() for memory in found}) != 1:
+            raise KomputeError(
+                "algo_lro: expected left, right and out of the same size, got "
+                f"{[memory.size() for memory in found]}"
+            )
+        super().__init__(algorithm)
+        self._out = found[2]
+
+    def record(self, commands: "Commands") -> None:
+        """Record the dispatch and the copy."""
+        super().record(commands)
+        commands.copy_to_host(self._out)
+
+
+_MULTIPLY = """#version 450
+layout(local_size_x = 1) in;
+layout(set = 0, binding = 0) readonly buffer Left { float left[]; };
+layout(set = 0, binding = 1) readonly buffer Right { float right[]; };
+layout(set = 0, binding = 2) writeonly buffer Product { float product[]; };
+void main() {
+    uint i = gl_GlobalInvocationID.x;
+    product[i] = left[i] * right[i];
+}
+"""
+
+
+class OpMult(OpBase):
+    """Multiplies two tensors of floats, element by element, into a third one."""
+
+    __slots__ = ("_algorithm",)
+
+    def __init__(self, memories: Sequence[Memory], algorithm: Algorithm, /) -> None:
+        """Rebuild the algorithm, which may be empty, as the multiplication of these tensors.
+
+        Raises
+        ------
+        TypeError
+            An argument has the wrong type.
+        RuntimeError
+            `memories` are not three tensors of floats of the same size.
+        """
+        found = parse_memories(memories, "kp.OpMult")
+        if len(found) != 3:
+            raise KomputeError(f"Kompute OpMult expected 3 mem objects but got {len(found)}")
+        check_algorithm(algorithm)
+        for memory in found:
+            memory._require()
+            if memory._data_type is not DataTypes.float or memory._size != found[0]._size:
+                raise KomputeError(
+                    f"kp.OpMult: expected three tensors of {found[0]._size} floats, got {memory._size} "
+                    f"elements of {memory._data_type.name}"
+                )
+        algorithm.rebuild(found, _MULTIPLY)
+        self._algorithm = algorithm
+
+    def record(self, commands: "Commands") -> None:
+        """Record the dispatch."""
+        commands.dispatch(require_attribute(self, "_algorithm"))
+
+
+# ---- The named operations of Kompute 0.5 and 0.6, such as `algo_data`, made from their arguments ---------
+
+
+Workgroup = Sequence[int]
+
+
+_BY_SIZE = (0, 0, 0)
+
+
+_SPIRV = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
+
+
+class Owner(NamedTuple):
+    """The context that an operation runs in, and the objects of the Manager there."""
+
+    context: Context
+    objects: "weakref.WeakSet[Any]"
+
+
+def make_tensor_create(owner: Owner, tensors: Any) -> "OpBase":
+    """Return the operation that allocates device memory for tensors and fills it."""
+    return OpTensorCreate(owner.context, owner.objects, tensors)
+
+
+def make_sync_device(owner: Owner, tensors: "Sequence[Memory]") -> "OpBase":
+    """Return an OpSyncDevice."""
+    return _make_transfer(OpSyncDevice, tensors)
+
+
+def make_sync_local(owner: Owner, tensors: "Sequence[Memory]") -> "OpBase":
+    """Return an OpSyncLocal."""
+    return _make_transfer(OpSyncLocal, tensors)
+
+
+def make_copy(owner: Owner, tensors: "Sequence[Memory]") -> "OpBase":
+    """Return an OpCopy."""
+    return _make_transfer(OpCopy, tensors)
+
+
+def _make_transfer(
+    operation: "Callable[[Sequence[Memory]], OpBase]", tensors: "Sequence[Memory]"
+) -> "OpBase":
+    from vkdispatch.kompute.memory import require_transfers
+
+    op = operation(tensors)
+    require_transfers(tensors)
+    return op
+
+
+def make_algo_data(
+    owner: Owner,
+    tensors: "Sequence[Memory]",
+    bytes: Any,
+    work_group: Workgroup = _BY_SIZE,
+    spec_consts: Any = (),
+    push_consts: Any = (),
+) -> "OpBase":
+    """Return the dispatch of SPIR-V, GLSL or a traced kernel on tensors."""
+    code = _parse_code("bytes", bytes)
+    return OpAlgoDispatch(_make_algorithm(owner, tensors, code, work_group, spec_consts, push_consts))
+
+
+def make_algo_file(
+    owner: Owner,
+    tensors: "Sequence[Memory]",
+    file_path: "str | os.PathLike[str]",
+    work_group: Workgroup = _BY_SIZE,
+    spec_consts: Any = (),
+    push_consts: Any = (),
+) -> "OpBase":
+    """Return the dispatch of a file of SPIR-V or GLSL."""
+    if not isinstance(file_path, (str, os.PathLike)):
+        raise ArgumentTypeError(f"file_path: expected the path of a SPIR-V or GLSL file, got {file_path!r}")
+    with open(file_path, "rb") as file:
+        code = _parse_code("file_path", file.read())
+    return make_algo_data(owner, tensors, code, work_group, spec_consts, push_consts)
+
+
+def make_algo_mult(owner: Owner, tensors: "Sequence[Memory]") -> "OpBase":
+    """Return an OpMult."""
+    return OpMult(tensors, _make_algorithm(owner, (), b""))
+
+
+def make_algo_lro(
+    owner: Owner,
+    tensors: "Sequence[Memory]",
+    shader: Any = None,
+    work_group: Workgroup = _BY_SIZE,
+    spec_consts: Any = (),
+    push_consts: Any = (),
+) -> "OpBase":
+    """Return the dispatch of a shader on left, right and out, with out copied to the host."""
+    if shader is None:
+        raise KomputeError("shader: left, right and out need a shader: SPIR-V, GLSL or a traced kernel")
+    code = _parse_code("shader", shader)
+    return OpAlgoLro(tensors, _make_algorithm(owner, tensors, code, work_group, spec_consts, push_consts))
+
+
+def _make_algorithm(
+    owner: Owner,
+    tensors: "Sequence[Memory]",
+    code: Any,
+    work_group: Workgroup = _BY_SIZE,
+    spec_consts: Any = (),
+    push_consts: Any = (),
+) -> "Algorithm":
+    from vkdispatch.kompute.algorithm import make_algorithm
+
+    return make_algorithm(owner.context, tensors, code, work_group, spec_consts, push_consts)
+
+
+def _parse_code(argument: str, code: Any) -> Any:
+    """Return SPIR-V as bytes, GLSL as text, and a traced kernel unchanged.
+
+    Parameters
+    ----------
+    code
+        Bytes, text, a list of bytes or characters, or a traced kernel.
+
+    Raises
+    ------
+    TypeError
+        `code` is something else.
+    RuntimeError
+        The bytes are neither SPIR-V nor GLSL.
+    """
+    if isinstance(code, list) and code and all(isinstance(item, str) for item in code):
+        code = "".join(code)
+    if isinstance(code, (bytearray, memoryview, list)):
+        try:
+            code = bytes(code)
+        except (TypeError, ValueError) as error:
+            raise ArgumentTypeError(
+                f"{argument}: expected SPIR-V or GLSL: bytes, text or a list of characters: {error}"
+            ) from None
+    if isinstance(code, str):
+        is_spirv = code.startswith(tuple(mark.decode("latin-1") for mark in _SPIRV))
+        return code.encode("latin-1", "replace") if is_spirv else code
+    if not isinstance(code, bytes) and not hasattr(code, "shader_description"):
+        raise ArgumentTypeError(
+            f"{argument}: expected SPIR-V or GLSL: bytes, text or a list of characters; got {code!r}"
+        )
+    if not isinstance(code, bytes) or code.startswith(_SPIRV):
+        return code
+    text = code.decode("utf-8", "replace").rstrip("\0")
+    if any(not (letter.isprintable() or letter.isspace()) or letter == "\ufffd" for letter in text):
+        raise KomputeError(f"{argument}: neither a SPIR-V module nor GLSL text")
+    return text
+
+
+# ---- The `record_<operation>` methods of sequences in Kompute 0.5 and 0.6 --------------------------------
+
+
+class LegacyRecordMethods:
+    """The `record_<operation>` methods. Each returns and raises what `record` does."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        _context: Context
+        _objects: "weakref.WeakSet[Any]"
+
+        def record(self, op: "OpBase") -> Any:
+            """Record an operation."""
+
+    def record_tensor_create(self, tensors: Any) -> Any:
+        """Allocate device memory for tensors of `kp.Tensor(data)`, and record a copy of their data to it.
+
+        Every evaluation copies the data of this moment.
+        """
+        return self.record(make_tensor_create(self._make_owner(), tensors))
+
+    def record_tensor_sync_device(self, tensors: "Sequence[Memory]") -> Any:
+        """Record an OpSyncDevice."""
+        return self.record(make_sync_device(self._make_owner(), tensors))
+
+    def record_tensor_sync_local(self, tensors: "Sequence[Memory]") -> Any:
+        """Record an OpSyncLocal."""
+        return self.record(make_sync_local(self._make_owner(), tensors))
+
+    def record_tensor_copy(self, tensors: "Sequence[Memory]") -> Any:
+        """Record an OpCopy."""
+        return self.record(make_copy(self._make_owner(), tensors))
+
+    def record_algo_data(
+        self,
+        tensors: "Sequence[Memory]",
+        bytes: Any,
+        work_group: Sequence[int] = (0, 0, 0),
+        *options: Any,
+    ) -> Any:
+        """Record the dispatch of SPIR-V or GLSL on tensors.
+
+        Parameters
+        ----------
+        bytes
+            SPIR-V or GLSL as bytes, text, or a list of bytes or characters.
+        work_group
+            Workgroups along x, y and z. With zeros, one for each element of the first tensor.
+        options
+            spec_consts and push_consts, as of `kp.Manager.algorithm`.
+        """
+        return self.record(make_algo_data(self._make_owner(), tensors, bytes, work_group, *options))
+
+    def record_algo_file(
+        self,
+        tensors: "Sequence[Memory]",
+        file_path: "str | os.PathLike[str]",
+        work_group: Sequence[int] = (0, 0, 0),
+        *options: Any,
+    ) -> Any:
+        """Record the dispatch of a file of SPIR-V or GLSL on tensors. Otherwise as `record_algo_data`."""
+        return self.record(make_algo_file(self._make_owner(), tensors, file_path, work_group, *options))
+
+    def record_algo_mult(self, tensors: "Sequence[Memory]") -> Any:
+        """Record an OpMult of three tensors."""
+        return self.record(make_algo_mult(self._make_owner(), tensors))
+
+    def record_algo_lro(
+        self,
+        tensors: "Sequence[Memory]",
+        shader: Any = None,
+        work_group: Sequence[int] = (0, 0, 0),
+        *options: Any,
+    ) -> Any:
+        """Record the dispatch of a shader on left, right and out, and the copy of out to the host.
+
+        The three tensors have the same size. Otherwise as `record_algo_data`.
+        """
+        return self.record(make_algo_lro(self._make_owner(), tensors, shader, work_group, *options))
+
+    def _make_owner(self) -> Owner:
+        return Owner(self._context, self._objects)

@@ -1,1 +1,0 @@
-"""GLSL to SPIR-V, in this process."""

@@ -1,1 +1,0 @@
-"""Padding, insertion, writing at places, diagonals, grids of indices."""

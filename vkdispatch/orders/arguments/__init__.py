@@ -1,1 +1,0 @@
-"""The arguments of an order and of a run."""

@@ -1,1 +1,0 @@
-"""Compilers, and the shared libraries that they make."""

@@ -1,1 +1,0 @@
-"""Accel: an order with its arguments, and its runs."""

@@ -1,1 +1,0 @@
-"""Kernels that transpose planes: in tiles, or narrow ones by words."""

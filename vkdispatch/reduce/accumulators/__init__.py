@@ -1,1 +1,0 @@
-"""What values are accumulated in: sums, extremes, truth, moments, norms, and masks."""

@@ -1,1 +1,0 @@
-"""Elements that a condition keeps, written without gaps."""

@@ -1,0 +1,490 @@
+"""The bin of an element, and counts of elements by bin, in one pass over arrays."""
+
+from collections.abc import Callable, Sequence
+from itertools import accumulate, pairwise
+from typing import Any
+
+import vkdispatch.codegen as vc
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.dtype import DType, is_float_dtype, is_signed_dtype
+from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.kernels import clear_buffer, trace_kernel
+from vkdispatch.families.operands import Operand, Output, Sink
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.selection.tuning import choose_group, choose_loads, tuning
+from vkdispatch.shader.shader_function import ShaderFunction
+
+# ---- The bin of an element, in kernels -------------------------------------------------------------------
+#
+# value      bins are the numbers 0, 1, 2, ...; an element is the number of its bin uniform    bins of equal
+# width: a guess from the distance to the first edge, corrected by comparing with edges search     bins
+# between any edges: binary search
+#
+# A bin includes its left edge; the last one includes both. A guess is used if its distance from an integer
+# is larger than the bound of its rounding errors, which `_prepare_guess` computes. Otherwise comparisons
+# with edges decide. So the bin is that of exact comparisons with the edges, as NumPy's is, however the
+# device rounds.
+
+
+# Sizes of workgroup memory for edges that kernels are specialised for.
+_SHARED = (128, 512)
+
+
+@record
+class Binning:
+    """How a kernel finds bins.
+
+    Attributes
+    ----------
+    way
+        "value", "uniform" or "search".
+    edges
+        dtype of the edges, in which elements are compared with them; None without edges.
+    guess
+        dtype of the guess.
+    grid
+        dtype that edges of equal width are rounded to if it is narrower than `edges`; else None.
+    shared
+        Edges for which there is room in workgroup memory; 0 if they are not there.
+    """
+
+    way: str
+    edges: DType | None = None
+    guess: DType | None = None
+    grid: DType | None = None
+    shared: int = 0
+
+    @property
+    def arguments(self) -> list[tuple[str, Any]]:
+        """Names and annotations of the kernel's arguments: the number of bins, and the edges."""
+        edges = [] if self.edges is None else [("edges", buffer[self.edges])]
+        return [("bins", constant[dtype.uint32]), *edges]
+
+
+def search_edges(edges: Buffer[Any]) -> Binning:
+    """Return how the bins between any edges are found."""
+    shared = next((size for size in _SHARED if edges.size <= size), 0)
+    return Binning("search", edges.var_type, shared=shared)
+
+
+class Bins:
+    """The bins of a kernel, in a trace: made before the pass, and used for each element."""
+
+    def __init__(self, binning: Binning, variables: Any, group: int) -> None:
+        self._binning = binning
+        self.count = variables[0]
+        if binning.way == "value":
+            return
+        self._edges = variables[1]
+        self._first = self._edges[0].to_register()
+        self._last = self._edges[self.count].to_register()
+        if binning.way == "uniform":
+            self._prepare_guess()
+        if binning.shared and binning.edges:
+            memory = vc.shared_buffer(binning.edges, binning.shared)
+            with vc.for_block(vc.local_invocation_id().x, self.count + 1, group) as number:
+                memory[number] = self._edges[number]
+            vc.barrier()
+            self._edges = memory
+
+    def _prepare_guess(self) -> None:
+        guess = self._binning.guess
+        assert guess is not None
+        first, last = self._first.to_dtype(guess), self._last.to_dtype(guess)
+        bins = self.count.to_dtype(guess)
+        width = (last - first).to_register()
+        self._origin = first.to_register()
+        self._scale = (bins / width).to_register()
+        # A bound of the errors of the guess, in bins: those of the element's conversion, the difference, the
+        # product, the quotient in `_scale` and the edges, each below 2**-23 (2**-52) of the magnitude.
+        largest = vc.max(vc.abs(first), vc.abs(last))
+        unit = 2.0**-20 if guess is dtype.float32 else 2.0**-49
+        if self._binning.grid is dtype.float16:
+            # edges and steps are rounded three times to 11 bits, and to fewer below 2**-14
+            largest, unit = vc.max(largest, bins * 2.0**-14), 2.0**-9
+        self._margin = (bins * (1.0 + largest / width) * unit).to_register()
+
+    def find(self, element: Any) -> tuple[Any, Any]:
+        """Return whether an element is in a bin, and the number of the bin, which is else undefined."""
+        if self._binning.way == "value":
+            return self._convert_number(element)
+        edges = self._binning.edges
+        assert edges is not None
+        if element.var_type is dtype.bool_:
+            element = vc.select(element, 1, 0)
+        compared = convert(element, edges).to_register()
+        if self._binning.way == "uniform":
+            inside = vc.all(compared >= self._first, compared <= self._last)
+            return inside, self._guess(element, compared, inside)
+        below_first = is_below(compared, self._first)
+        above_last = is_below(self._last, compared)
+        inside = ~vc.any(below_first, above_last)
+        return inside, self._search(compared)
+
+    def _convert_number(self, element: Any) -> tuple[Any, Any]:
+        kind = element.var_type
+        if kind is dtype.bool_:
+            element = vc.select(element, 1, 0).to_dtype(dtype.uint32)
+        elif is_signed_dtype(kind):
+            # negative numbers become larger than any number of bins
+            wide = dtype.uint64 if kind is dtype.int64 else dtype.uint32
+            element = element.to_dtype(wide)
+        element = element.to_register()
+        bins = self.count if element.var_type is not dtype.uint64 else self.count.to_dtype(dtype.uint64)
+        return element < bins, element.to_dtype(dtype.uint32)
+
+    def _guess(self, element: Any, compared: Any, inside: Any) -> Any:
+        guess = self._binning.guess
+        assert guess is not None
+        offset = (convert(element, guess) - self._origin) * self._scale
+        # NaN and elements outside have no bin, and must not be converted
+        place = vc.select(inside, offset, 0.0).to_register()
+        # the guess may be slightly too large
+        last = self.count - 1
+        index = vc.min(place.to_dtype(dtype.uint32), last).to_register("bin")
+        part = (place - index.to_dtype(guess)).to_register()
+        with vc.if_block(vc.all(inside, vc.any(part < self._margin, part > 1.0 - self._margin))):
+            with vc.while_block(vc.all(index > 0, compared < self._edges[index])):
+                index -= 1
+            with vc.while_block(vc.all(index < last, compared >= self._edges[index + 1])):
+                index += 1
+        return index
+
+    def _search(self, compared: Any) -> Any:
+        """Return the last bin whose left edge is not above the element."""
+        base = vc.new_uint_register(0)
+        length = (self.count + 0).to_register()
+        with vc.while_block(length > 1):
+            half = (length >> 1).to_register()
+            middle = (base + half).to_register()
+            base[:] = vc.select(is_below(compared, self._edges[middle].to_register()), base, middle)
+            length[:] = length - half
+        return base
+
+
+def convert(value: Any, kind: DType) -> Any:
+    """Return a value as one of a dtype."""
+    return value if value.var_type is kind else value.to_dtype(kind)
+
+
+def is_below(a: Any, b: Any) -> Any:
+    """Whether one value is before another, with NaN after all numbers."""
+    if not is_float_dtype(a.var_type):
+        return a < b
+    return vc.any(a < b, vc.all(vc.isnan(b), ~vc.isnan(a)))
+
+
+# ---- One pass over all elements of some arrays, in any order ---------------------------------------------
+#
+# The frame of kernels that count and sum.
+#
+# elements    |. . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . .|. . .|.|
+#   chunks      |    0    |    1    |    2    |    3    |    4    |    5    |   6    | rest | tail
+#   workgroup        0         1         2         0         1         2        0       1     0
+#
+# A chunk is what a workgroup has in flight at once: `unroll` loads of up to 16 bytes for each invocation.
+# Each workgroup visits every n-th chunk. Loads that do not fill a chunk, and elements that do not fill a
+# load, come last. Every element is visited once.
+
+
+@record
+class Stream:
+    """Arrays of one size, as a kernel visits them.
+
+    Attributes
+    ----------
+    sources
+        The arrays.
+    group, unroll
+        Invocations of a workgroup, and the loads that each has in flight.
+    """
+
+    sources: tuple[Source, ...]
+    group: int
+    unroll: int
+
+    @property
+    def together(self) -> int:
+        """Elements of each array that one load takes."""
+        return self.sources[0].together
+
+    @property
+    def arguments(self) -> list[tuple[str, Any]]:
+        """Names and annotations of the kernel's arguments: those of arrays, their views, the numbers."""
+        arrays = [pair for each in self.sources for pair in each.parameters]
+        views = [
+            (f"{each.names[position]}_{view.name}", buffer[view])
+            for each in self.sources
+            for position, view in each.views
+        ]
+        return [*arrays, *views, *((name, constant[dtype.uint32]) for name in NUMBERS)]
+
+
+NUMBERS = ("stream_groups", "stream_full", "stream_rest", "stream_tail")
+
+
+def make_stream(*operands: Operand) -> Stream:
+    """Return how a kernel visits arrays of one size. A load takes several elements if all arrays agree."""
+    sources = [each.source for each in operands]
+    if len({source.together for source in sources}) > 1:
+        sources = [source.elementwise() for source in sources]
+    together = sources[0].together
+    unroll = choose_loads(
+        on_gpu=tuning.stream_loads * (1 if together > 1 else 2),
+        on_cpu=2 if together <= tuning.stream_few_cpu else 1,
+    )
+    return Stream(tuple(sources), choose_group(tuning.stream_group), unroll)
+
+
+def stream_values(stream: Stream, operands: Sequence[Operand]) -> tuple[Any, ...]:
+    """Return what a kernel is launched with for `stream.arguments`."""
+    size = operands[0].size
+    loads = size // stream.together
+    chunk = stream.group * stream.unroll
+    full, rest = divmod(loads, chunk)
+    most = tuning.stream_groups_cpu if device_facts().is_cpu else tuning.stream_groups
+    groups = max(1, min(full + (rest > 0), most))
+    arrays = [argument for each in operands for argument in each.arguments]
+    views = [
+        each.arguments[position]
+        for each, source in zip(operands, stream.sources, strict=True)
+        for position, _ in source.views
+    ]
+    return (*arrays, *views, groups, full, rest, size - loads * stream.together)
+
+
+def visit(stream: Stream, variables: Sequence[Any], act: Callable[..., None]) -> None:
+    """Trace a pass: `act(index, *values)` for each element, with a value of each array.
+
+    `variables` are those of `stream.arguments`. `act` must not have barriers: invocations reach it in
+    different rounds.
+    """
+    count = sum(len(source.annotations) for source in stream.sources)
+    arrays, views = variables[:count], variables[count : -len(NUMBERS)]
+    groups, full, rest, tail = variables[-len(NUMBERS) :]
+    lane = vc.local_invocation_id().x
+    mine = vc.workgroup_id().x
+    group, unroll, together = stream.group, stream.unroll, stream.together
+    split = _split(arrays, [len(source.annotations) for source in stream.sources])
+    split_views = _split(views, [len(source.views) for source in stream.sources])
+
+    def loads(places: Sequence[Any]) -> list[list[list[Any]]]:
+        words = [
+            [source.load(own, place) for source, own in zip(stream.sources, split_views, strict=True)]
+            for place in places
+        ]
+        if together > 1:
+            return words
+        # without vector loads: all loads come before the first use
+        return [
+            [
+                [source.value(own, place)] if source.is_plain else []
+                for source, own in zip(stream.sources, split, strict=True)
+            ]
+            for place in places
+        ]
+
+    def consume(place: Any, words: Sequence[list[Any]]) -> None:
+        values = [
+            word if together == 1 and source.is_plain else source.values(own, place, word)
+            for source, own, word in zip(stream.sources, split, words, strict=True)
+        ]
+        for i in range(together):
+            act(place * together + i if together > 1 else place, *(each[i] for each in values))
+
+    chunks = full + vc.select(rest > 0, 1, 0) if unroll == 1 else full
+    rounds = ((chunks + (groups - 1) - mine) // groups).to_register()
+    with vc.for_block(0, rounds) as number:
+        chunk = mine + number * groups
+        places = [chunk * (group * unroll) + (lane + u * group) for u in range(unroll)]
+        if unroll == 1:
+            # the last chunk may be short
+            place = places[0].to_register()
+            with vc.if_block(place < full * group + rest):
+                consume(place, loads([place])[0])
+        else:
+            for place, words in zip(places, loads(places), strict=True):
+                consume(place, words)
+    if unroll > 1:
+        with vc.if_block(mine == full % groups), vc.for_block(lane, rest, group) as offset:
+            place = full * (group * unroll) + offset
+            consume(place, loads([place])[0])
+    if together > 1:
+        with vc.if_block(vc.all(mine == 0, lane < tail)):
+            index = (full * (group * unroll) + rest) * together + lane
+            singles = [source.elementwise() for source in stream.sources]
+            values = [single.value(own, index) for single, own in zip(singles, split, strict=True)]
+            act(index, *values)
+
+
+def _split(variables: Sequence[Any], counts: Sequence[int]) -> list[Sequence[Any]]:
+    """Return consecutive parts of some variables."""
+    ends = list(accumulate(counts, initial=0))
+    return [variables[start:end] for start, end in pairwise(ends)]
+
+
+# ---- Counts of the elements of each bin ------------------------------------------------------------------
+#
+# elements  ->  counts of each workgroup, several copies      ->  counts of all   ->  result
+#                 in its memory: atomics on integers there          atomics             converted, mapped
+#
+# Counts that are returned as int64, without a map, are added up in the result itself.
+#
+# Each copy is for some subgroups of the workgroup. Copies reduce the contention of atomics on the same bin.
+# If the bins do not fit in workgroup memory, elements are counted in the buffer directly. Counts are
+# integers, so the result does not depend on the order of execution.
+
+
+# Sizes of workgroup memory that kernels are specialised for, in counts.
+_WORDS = (4096, 8192, 12288)
+# Counts of more elements need 64 bits.
+_MOST_NARROW = 0xFFFFFFFF
+_FILL = 256
+
+
+@record(eq=False)
+class BinnedTask:
+    """Elements to be counted, or summed, by bin.
+
+    Attributes
+    ----------
+    x
+        The elements.
+    binning, edges, bins
+        How bins are found, the edges (None without any), and the number of bins.
+    result, output
+        The buffer of the result, and how it is stored.
+    graph
+        The graph to record into.
+    """
+
+    x: Operand
+    binning: Binning
+    edges: Buffer[Any] | None
+    bins: int
+    result: Buffer[Any]
+    output: Output
+    graph: CommandGraph | None
+
+
+@record
+class _Form:
+    """What a counting kernel is specialised for.
+
+    Attributes
+    ----------
+    stream, binning
+        How elements are visited, and how bins are found.
+    words
+        Counts in workgroup memory; 0 for none.
+    count, stride
+        dtype of the counts in the buffer, and the distance of two bins there.
+    """
+
+    stream: Stream
+    binning: Binning
+    words: int
+    count: DType
+    stride: int
+
+
+def shared_words(bins: int, item_size: int = 4) -> int:
+    """Return the number of items of workgroup memory for a number of bins; 0 if they do not fit."""
+    most = device_facts().shared_memory // item_size
+    return next((words for words in _WORDS if bins <= words <= most), 0)
+
+
+def count_bins(task: BinnedTask) -> Buffer[Any]:
+    """Fill the result with the number of elements of each bin."""
+    x, bins, result, graph = task.x, task.bins, task.result, task.graph
+    kind = dtype.uint32 if x.size <= _MOST_NARROW else dtype.uint64
+    words = shared_words(bins)
+    # few counts are added up in the lower words of the result; more are denser in a buffer of their own
+    is_direct = bool(words) and task.output.sink.mapping is None and result.var_type is dtype.int64
+    counts: Buffer[Any] = result if is_direct else function_buffer(bins, kind, context=x.context)
+    clear_buffer(counts, graph)
+    stream = make_stream(x)
+    values = stream_values(stream, (x,))
+    copies = max(1, min(words // (bins | 1), stream.group // device_facts().subgroup_size)) if words else 1
+    own = () if task.edges is None else (task.edges,)
+    stride = 2 if is_direct and kind is dtype.uint32 else 1
+    kernel = _make_count_kernel(_Form(stream, task.binning, words, kind, stride))
+    kernel(counts, copies, bins, *own, *values, graph=graph)
+    return result if is_direct else store_counts(counts, result, task.output, graph)
+
+
+@memoize
+def _make_count_kernel(form: _Form) -> ShaderFunction:
+    arguments = [("counts", buffer[form.count]), ("copies", constant[dtype.uint32]), *form.binning.arguments]
+    own = len(arguments)
+    count = _count_in_shared if form.words else _count_in_buffer
+
+    def trace(*variables: Any) -> None:
+        count(form, variables[:own], variables[own:])
+
+    name = f"count_{form.binning.way}" + ("" if form.words else "_many")
+    return trace_kernel(name, trace, [*arguments, *form.stream.arguments], form.stream.group, "stream_groups")
+
+
+def _count_in_buffer(form: _Form, own: Any, variables: Any) -> None:
+    counts = own[0]
+    bins = Bins(form.binning, own[2:], form.stream.group)
+
+    def act(_: Any, element: Any) -> None:
+        is_inside, number = bins.find(element)
+        with vc.if_block(is_inside):
+            vc.atomic_add(counts[number], 1)
+
+    visit(form.stream, variables, act)
+
+
+def _count_in_shared(form: _Form, own: Any, variables: Any) -> None:
+    counts, copies = own[:2]
+    group = form.stream.group
+    lane = vc.local_invocation_id().x
+    memory = vc.shared_buffer(dtype.uint32, form.words)
+    bins = Bins(form.binning, own[2:], form.stream.group)
+    # with an odd stride, the same bin of two copies is in different banks
+    stride = (bins.count | 1).to_register()
+    with vc.for_block(lane, vc.min(stride * copies, form.words), group) as place:
+        memory[place] = 0
+    vc.barrier()
+    base = ((lane // device_facts().subgroup_size) % copies * stride).to_register()
+
+    def act(_: Any, element: Any) -> None:
+        is_inside, number = bins.find(element)
+        with vc.if_block(is_inside):
+            vc.atomic_add(memory[base + number], 1)
+
+    visit(form.stream, variables, act)
+    vc.barrier()
+    with vc.for_block(lane, bins.count, group) as number:
+        total = vc.new_uint_register(0)
+        with vc.for_block(0, copies) as copy:
+            total += memory[copy * stride + number]
+        with vc.if_block(total > 0):
+            vc.atomic_add(counts[number * form.stride if form.stride > 1 else number], total)
+
+
+def store_counts(
+    counts: Buffer[Any], result: Buffer[Any], output: Output, graph: CommandGraph | None
+) -> Buffer[Any]:
+    """Fill the result with counts, converted or mapped."""
+    _make_store_kernel(counts.var_type, output.sink)(counts, result, *output.arguments, graph=graph)
+    return result
+
+
+@memoize
+def _make_store_kernel(kind: DType, sink: Sink) -> ShaderFunction:
+    arguments = [("counts", buffer[kind]), ("result", buffer[sink.out_type])]
+    mapped = sink.parameters
+
+    def trace(counts: Any, result: Any, *variables: Any) -> None:
+        index = vc.global_invocation_id().x
+        sink.store(result, variables, index, convert(counts[index].to_register(), sink.value_type))
+
+    return trace_kernel("store_counts", trace, [*arguments, *mapped], _FILL, exec_size="result.size")

@@ -1,0 +1,453 @@
+"""The edges of bins: as given, from a range, or from the extremes of the elements."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
+from vkdispatch.base.dtype import (
+    DType,
+    from_numpy_dtype,
+    is_float_dtype,
+    is_scalar,
+    is_vector,
+    to_numpy_dtype,
+    to_vector,
+)
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.codegen.execution.registers import precise
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import parse_int
+from vkdispatch.families.calls import is_recorded, read_queues
+from vkdispatch.families.kernels import trace_kernel
+from vkdispatch.families.operands import Operand, parse_output
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.families.values import wide_type
+from vkdispatch.reduce.operations import ReduceOp
+from vkdispatch.reduce.reduce_function import ReduceFunction
+from vkdispatch.selection.counting import Binning, search_edges, store_counts
+from vkdispatch.shader.copying import copyto
+from vkdispatch.shader.map import MappingFunction, mapped_index
+from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.shader.signature import describe
+
+# ---- The smallest and the largest element of an array, in one pass, for the range of a histogram ---------
+
+
+_LONG = (dtype.int64, dtype.uint64)
+
+
+def _smaller(a: Any, b: Any) -> Any:
+    """Return the smaller of two values; NaN if one is NaN."""
+    if not is_float_dtype(a.var_type):
+        return vc.min(a, b)
+    return vc.select(vc.isnan(a), a, vc.select(vc.isnan(b), b, vc.min(a, b)))
+
+
+def _reverse_order(value: Any) -> Any:
+    """Return a value so that comparisons are reversed. Applied twice, it returns the value."""
+    return -value if is_float_dtype(value.var_type) else ~value
+
+
+def _smaller_of_both(a: Any, b: Any) -> Any:
+    x, y = a.to_register(), b.to_register()
+    return vc.to_dtype(x.var_type, _smaller(x.x, y.x), _smaller(x.y, y.y))
+
+
+_SMALLEST = ReduceOp("smallest", _smaller_of_both, "inf")
+_SMALLER = ReduceOp("smaller", vc.min, "inf")
+
+
+def find_extremes(x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
+    """Return a buffer with the extremes, for `read_extremes` or a kernel.
+
+    It has the smallest element, and the largest one with its order reversed (negated; integers with all bits
+    flipped). They are the two components of one element; for 64-bit integers, two elements. Both are NaN if
+    there is a NaN.
+    """
+    reductions = [reduction.reduce_operand(x, graph) for reduction in _reductions(x.source)]
+    if len(reductions) == 1:
+        return reductions[0]
+    both: Buffer[Any] = function_buffer(2, reductions[0].var_type, context=x.context)
+    _make_join_kernel(both.var_type)(both, *reductions, graph=graph)
+    return both
+
+
+@memoize
+def _make_join_kernel(kind: DType) -> ShaderFunction:
+    """Return the kernel that copies two numbers to one buffer, so that one read is enough."""
+
+    def trace(both: Any, low: Any, high: Any) -> None:
+        both[0] = low[0]
+        both[1] = high[0]
+
+    return trace_kernel(
+        "both_extremes", trace, [(name, buffer[kind]) for name in ("both", "low", "high")], 1, 1
+    )
+
+
+def read_extremes(extremes: Buffer[Any], kind: DType) -> list[tuple[Any, Any]]:
+    """Wait for the extremes on each queue, and return them as NumPy scalars of `wide_type(kind)`."""
+    is_float = is_float_dtype(wide_type(kind))
+    pairs = [pair.ravel() for pair in read_queues(extremes)]
+    return [(low, -high if is_float else ~high) for low, high in pairs]
+
+
+@memoize
+def _reductions(source: Source) -> tuple[ReduceFunction, ...]:
+    kind = wide_type(source.out_type)
+    if kind is dtype.bool_:
+        kind = dtype.uint32
+
+    def element(variables: Any) -> Any:
+        value = source.elementwise().value(variables, mapped_index())
+        return vc.select(value, 1, 0) if value.var_type is dtype.bool_ else value
+
+    def low(*variables: Any) -> Any:
+        return element(variables)
+
+    def high(*variables: Any) -> Any:
+        return _reverse_order(element(variables))
+
+    def both(*variables: Any) -> Any:
+        value = element(variables).to_register()
+        return vc.to_dtype(to_vector(kind, 2), value, _reverse_order(value))
+
+    if kind in _LONG:
+        return tuple(_reduction(_SMALLER, source, kind, each) for each in (low, high))
+    return (_reduction(_SMALLEST, source, to_vector(kind, 2), both),)
+
+
+def _reduction(operation: ReduceOp, source: Source, kind: DType, function: Any) -> ReduceFunction:
+    return ReduceFunction(
+        operation, None, None, MappingFunction(list(source.annotations), kind, function), name="extremes"
+    )
+
+
+# ---- Edges of bins of equal width ------------------------------------------------------------------------
+#
+# Computed on the device for graphs, with the same bits as NumPy's.
+#
+# extremes  ->  first, last  ->  number * step   ->  + first   ->  the last edge is exactly the last extreme
+#                                  one kernel          another
+#
+# The product is stored in memory, so that no compiler fuses it with the sum. float32 and float16 are
+# computed in float64 and rounded after each operation. This gives the same bits as their own arithmetic,
+# also on devices whose division is less accurate. Edges of float16 are stored as float32, in which elements
+# are compared.
+
+
+_GROUP = 256
+
+
+def make_edges(
+    extremes: Buffer[Any], source: DType, bins: int, kind: DType, graph: CommandGraph | None
+) -> Buffer[Any]:
+    """Return the edges of bins of equal width between the extremes of elements of dtype `source`.
+
+    They are numbers of `kind` (float16, float32 or float64) in a buffer of `wide_type(kind)`. If the extremes
+    are not finite, the edges are not finite either.
+    """
+    context = extremes.context
+    outer: Buffer[Any] = function_buffer(2, wide_type(kind), context=context)
+    edges: Buffer[Any] = function_buffer(bins + 1, wide_type(kind), context=context)
+    _make_outer_kernel(extremes.var_type, wide_type(source), kind)(extremes, outer, graph=graph)
+    _make_steps_kernel(kind)(outer, edges, bins, graph=graph)
+    _make_edges_kernel(kind)(outer, edges, bins, graph=graph)
+    return edges
+
+
+@memoize
+def _make_outer_kernel(stored: DType, source: DType, kind: DType) -> ShaderFunction:
+    wide = wide_type(kind)
+
+    def trace(extremes: Any, outer: Any) -> None:
+        if is_vector(stored):
+            pair = extremes[0].to_register()
+            low, high = pair.x, pair.y
+        else:
+            low, high = extremes[0], extremes[1]
+        high = -high if is_float_dtype(source) else ~high
+        first = low.to_dtype(wide).to_register()
+        last = high.to_dtype(wide).to_register()
+        with vc.if_block(first == last):
+            first[:] = _round(first.to_dtype(dtype.float64) - 0.5, kind).to_dtype(wide)
+            last[:] = _round(last.to_dtype(dtype.float64) + 0.5, kind).to_dtype(wide)
+        outer[0] = first
+        outer[1] = last
+
+    arguments = [("extremes", buffer[stored]), ("outer", buffer[wide])]
+    return trace_kernel("outer_edges", trace, arguments, 1, 1)
+
+
+def _round(value: Any, kind: DType) -> Any:
+    """Return a float64 rounded to a dtype, as a float64."""
+    if kind is dtype.float64:
+        return value
+    # rounding twice is exact here: float32 has more than twice the bits of float16
+    narrow = value.to_dtype(dtype.float32).to_register()
+    return (_round_to_half(narrow) if kind is dtype.float16 else narrow).to_dtype(dtype.float64)
+
+
+def _round_to_half(value: Any) -> Any:
+    """Return a float32 rounded to the nearest float16, as a float32. Conversions of devices may truncate."""
+    bits = vc.reinterpret(dtype.uint32, value) & 0x7F800000
+    power = vc.max(vc.reinterpret(dtype.float32, bits), 2.0**-14).to_register()
+    # a sum with it has as many fraction bits as float16 has for this exponent
+    large = (power * (1.5 * 2.0**13)).to_register()
+    rounded = precise(precise(value + large) - large)
+    beyond = vc.select(value > 0, vc.to_dtype(dtype.float32, math.inf), vc.to_dtype(dtype.float32, -math.inf))
+    return vc.select(vc.abs(rounded) > 65504.0, beyond, rounded).to_register()
+
+
+@memoize
+def _make_steps_kernel(kind: DType) -> ShaderFunction:
+    wide = wide_type(kind)
+
+    def trace(outer: Any, edges: Any, bins: Any) -> None:
+        index = vc.global_invocation_id().x
+        first, last = (outer[i].to_dtype(dtype.float64) for i in range(2))
+        delta = _round(last - first, kind).to_register()
+        step = _round(delta / bins.to_dtype(dtype.float64), kind).to_register()
+        number = index.to_dtype(dtype.float64)
+        product = (number * step).to_register()
+        with vc.if_block(step == 0.0):
+            product[:] = _round(number / bins.to_dtype(dtype.float64), kind) * delta
+        edges[index] = _round(product, kind).to_dtype(wide)
+
+    arguments = [("outer", buffer[wide]), ("edges", buffer[wide]), ("bins", constant[dtype.uint32])]
+    return trace_kernel("edge_steps", trace, arguments, _GROUP, exec_size="edges.size")
+
+
+@memoize
+def _make_edges_kernel(kind: DType) -> ShaderFunction:
+    wide = wide_type(kind)
+
+    def trace(outer: Any, edges: Any, bins: Any) -> None:
+        index = vc.global_invocation_id().x
+        edge = edges[index].to_dtype(dtype.float64) + outer[0].to_dtype(dtype.float64)
+        edges[index] = vc.select(index == bins, outer[1], _round(edge, kind).to_dtype(wide))
+
+    arguments = [("outer", buffer[wide]), ("edges", buffer[wide]), ("bins", constant[dtype.uint32])]
+    return trace_kernel("edges", trace, arguments, _GROUP, exec_size="edges.size")
+
+
+# ---- The edges of a histogram's bins ---------------------------------------------------------------------
+#
+# As given, from a range, or from the extremes of the elements.
+
+
+_MOST_BINS = 1 << 31
+# Edges that a context caches, under this name: the most of them, and the most bins of each.
+_CACHE = "selection.edges"
+_MOST_CACHED = 64
+_MOST_CACHED_BINS = 4096
+# Edges, those that elements are compared with, and the dtype in which bins are guessed.
+_Edges = tuple[Buffer[Any], Buffer[Any], DType]
+
+
+@record(eq=False)
+class Bins:
+    """The bins of a histogram.
+
+    Attributes
+    ----------
+    edges, compared
+        The edges, and those that elements are compared with.
+    binning
+        How the bin of an element is found.
+    count
+        The number of bins.
+    """
+
+    edges: Buffer[Any]
+    compared: Buffer[Any]
+    binning: Binning
+    count: int
+
+
+def host_type(kind: DType) -> "np.dtype[Any]":
+    """Return the NumPy dtype that represents a dtype in promotions."""
+    if kind is dtype.bfloat16:
+        return np.dtype(np.float32)
+    return np.dtype(np.uint8) if kind is dtype.bool_ else np.dtype(to_numpy_dtype(kind))
+
+
+def make_bins(x: Operand, bins: Any, range: Any, graph: CommandGraph | None) -> Bins:
+    """Return the bins of a histogram; see `vd.histogram`."""
+    if isinstance(bins, Buffer):
+        return _use_device_edges(x, bins, graph)
+    if np.ndim(bins) == 0:
+        return _make_equal_bins(x, bins, range, graph)
+    host = np.asarray(bins)
+    if host.ndim != 1 or host.dtype.kind not in "biuf" or host.size < 2:
+        raise ArgumentValueError(
+            f"bins: expected how many, or at least 2 edges along one axis, got {describe(bins)} of the shape "
+            f"{host.shape}"
+        )
+    if np.any(host[:-1] > host[1:]):
+        raise ArgumentValueError("bins: expected ascending edges")
+    common = np.result_type(host_type(x.var_type), host.dtype)
+    kind = wide_type(from_numpy_dtype(common))
+    if _must_narrow(x, kind) and not np.isnan(host).any():
+        compared = asbuffer(_narrow([host], x)[0], context=x.context)
+        edges = asbuffer(host, context=x.context)
+        return Bins(edges, compared, search_edges(compared), host.size - 1)
+    compared = asbuffer(host.astype(to_numpy_dtype(kind)), context=x.context)
+    edges = (
+        compared if compared.var_type is from_numpy_dtype(host.dtype) else asbuffer(host, context=x.context)
+    )
+    return Bins(edges, compared, search_edges(compared), host.size - 1)
+
+
+def _use_device_edges(x: Operand, edges: Buffer[Any], graph: CommandGraph | None) -> Bins:
+    if len(edges.shape) != 1 or edges.size < 2 or not is_scalar(edges.var_type):
+        raise ArgumentValueError(
+            f"bins: expected at least 2 edges along one axis, got a buffer of the shape {edges.shape} of "
+            f"{edges.var_type.name}"
+        )
+    common = np.result_type(host_type(x.var_type), host_type(edges.var_type))
+    kind = wide_type(from_numpy_dtype(common))
+    compared = edges
+    if edges.var_type is not kind:
+        wide: Buffer[Any] = function_buffer(edges.shape, kind, context=x.context)
+        compared = store_counts(edges, wide, parse_output(None, kind), graph)
+    return Bins(edges, compared, search_edges(compared), edges.size - 1)
+
+
+def _make_equal_bins(x: Operand, bins: Any, range: Any, graph: CommandGraph | None) -> Bins:
+    """Return bins of equal width."""
+    count = parse_int(bins, "bins", least=1, most=_MOST_BINS - 1, wanted="an int, or edges")
+    numbers = host_type(x.var_type)
+    if range is None and x.size and is_recorded(graph):
+        guess: DType = dtype.float64 if x.var_type is dtype.float64 else dtype.float32
+        kind = from_numpy_dtype(np.result_type(numbers, np.float64 if numbers.kind in "iu" else numbers))
+        edges = make_edges(find_extremes(x, graph), x.var_type, count, kind, graph)
+        binning = Binning("uniform", edges.var_type, guess, _grid(kind))
+        compared = edges
+        if kind is not edges.var_type:
+            narrow: Buffer[Any] = function_buffer(edges.shape, kind, context=x.context)
+            edges = store_counts(edges, narrow, parse_output(None, kind), graph)
+        return Bins(edges, compared, binning, count)
+    outer = _parse_range(range)
+    # a recorded graph keeps edges of its own
+    key = None if is_recorded(graph) else _cache_key(x, count, outer)
+    if key is None:
+        edges, compared, guess = _upload_edges(x, count, outer)
+    else:
+        cached, compared, guess = _cached_edges(x, count, outer, key)
+        edges = function_buffer(cached.shape, cached.var_type, context=x.context)
+        copyto(edges, cached)
+    if not is_float_dtype(compared.var_type):
+        return Bins(edges, compared, search_edges(compared), count)
+    binning = Binning("uniform", compared.var_type, guess, _grid(edges.var_type))
+    return Bins(edges, compared, binning, count)
+
+
+def _cache_key(x: Operand, bins: int, outer: tuple[Any, Any] | None) -> object:
+    """Return the key of cached edges; None if edges are too many, or depend on elements."""
+    if outer is None or bins > _MOST_CACHED_BINS or not all(type(each) in (int, float) for each in outer):
+        return None
+    return x.var_type, bins, repr(outer)
+
+
+def _cached_edges(x: Operand, bins: int, outer: tuple[Any, Any] | None, key: object) -> _Edges:
+    """Return edges from the cache of the context."""
+    cache: dict[object, _Edges] = x.context._keep(_CACHE, dict)
+    cached = cache.get(key)
+    if cached is None or any(each._native.poisoned for each in cached[:2]):
+        cached = _upload_edges(x, bins, outer)
+        if len(cache) >= _MOST_CACHED:
+            cache.clear()
+        cache[key] = cached
+    return cached
+
+
+def _upload_edges(x: Operand, bins: int, outer: tuple[Any, Any] | None) -> _Edges:
+    """Return new edges between the outer ones, or without these between the extremes, for which it waits."""
+    hosts = _host_edges(x, bins, outer)
+    edges = _upload(hosts, x)
+    kind = wide_type(edges.var_type)
+    if _must_narrow(x, kind):
+        return edges, _upload(_narrow(hosts, x), x), dtype.float32
+    compared = edges if kind is edges.var_type else _upload([each.astype(np.float32) for each in hosts], x)
+    # a guess in float32 would be wrong for many elements of fine bins
+    is_fine = any(np.diff(each).min() < 2.0**-20 * np.abs(each).max() for each in hosts)
+    is_double = x.var_type is dtype.float64 or (kind is dtype.float64 and is_fine)
+    return edges, compared, dtype.float64 if is_double else dtype.float32
+
+
+def _must_narrow(x: Operand, kind: DType) -> bool:
+    """Whether the device lacks the dtype of edges, and edges of the elements' dtype give the same bins."""
+    is_missing = kind is dtype.float64 and "shaderFloat64" not in device_facts(x.context).features
+    return is_missing and x.var_type.item_size <= 4
+
+
+def _narrow(hosts: "list[np.ndarray[Any, Any]]", x: Operand) -> "list[np.ndarray[Any, Any]]":
+    """Return edges of the elements' dtype: the least that are not below each edge, or above the last one."""
+    if host_type(x.var_type).kind == "f":
+        return [_round_edges(host.astype(np.float64)) for host in hosts]
+    whole = [np.concatenate([np.ceil(host[:-1]), np.floor(host[-1:])]) for host in hosts]
+    is_narrow = x.var_type is not dtype.uint32 and all(np.abs(each).max() < 2.0**31 for each in whole)
+    wide = [np.clip(each, -(2.0**62), 2.0**62).astype(np.int64) for each in whole]
+    return [each.astype(np.int32) for each in wide] if is_narrow else wide
+
+
+def _round_edges(host: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
+    with np.errstate(over="ignore"):
+        nearest = host.astype(np.float32)
+    up = np.where(nearest < host, np.nextafter(nearest, np.float32(np.inf)), nearest)
+    down = np.where(nearest > host, np.nextafter(nearest, np.float32(-np.inf)), nearest)
+    return np.concatenate([up[:-1], down[-1:]])
+
+
+def _grid(kind: DType) -> DType | None:
+    return kind if wide_type(kind) is not kind else None
+
+
+def _upload(hosts: "list[np.ndarray[Any, Any]]", x: Operand) -> Buffer[Any]:
+    """Return a buffer with one array for each queue, or one for all queues."""
+    buffer = asbuffer(hosts[0], context=x.context)
+    for queue, host in enumerate(hosts[1:], 1):
+        buffer.write(host, queue)
+    return buffer
+
+
+def _parse_range(range: Any) -> tuple[Any, Any] | None:
+    if range is None:
+        return None
+    try:
+        first, last = range
+        finite = bool(np.isfinite(first) and np.isfinite(last))
+    except (TypeError, ValueError):
+        raise ArgumentTypeError(f"range: expected two numbers, got {range!r}") from None
+    if not finite:
+        raise ArgumentValueError(f"range: expected finite numbers, got {range!r}")
+    if first > last:
+        raise ArgumentValueError(f"range: the last edge is less than the first: {range!r}")
+    return first, last
+
+
+def _host_edges(x: Operand, bins: int, range: tuple[Any, Any] | None) -> "list[np.ndarray[Any, Any]]":
+    """Return the edges as NumPy computes them: from the range, or from the extremes on each queue."""
+    numbers = host_type(x.var_type)
+    samples = [np.empty(0, numbers)]
+    if range is None and x.size:
+        pairs = read_extremes(find_extremes(x, None), x.var_type)
+        for low, high in pairs:
+            if not (np.isfinite(low) and np.isfinite(high)):
+                raise ArgumentValueError(
+                    f"x: its elements range from {low} to {high}, which cannot be divided into bins; "
+                    "pass range="
+                )
+        samples = [np.array(each).astype(numbers) for each in pairs]
+    try:
+        return [np.histogram_bin_edges(sample, bins, range) for sample in samples]
+    except ValueError as error:
+        raise ArgumentValueError(f"bins: {error}") from None

@@ -1,1 +1,0 @@
-"""Counts, and sums of weights, by bin."""

@@ -1,0 +1,448 @@
+"""`vd.topk`: the largest or smallest elements along an axis, and where they are."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+import vkdispatch.codegen as vc
+from vkdispatch.base import dtype
+from vkdispatch.base.buffer import Buffer, function_buffer
+from vkdispatch.base.context import Context
+from vkdispatch.base.dtype import (
+    DType,
+    component_type,
+    is_complex,
+    is_float_dtype,
+    is_signed_dtype,
+    to_numpy_dtype,
+)
+from vkdispatch.base.errors import ArgumentTypeError
+from vkdispatch.base.record import record
+from vkdispatch.codegen.arguments import buffer, constant
+from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families.arguments import parse_axis, parse_int, split_shape
+from vkdispatch.families.calls import array_function
+from vkdispatch.families.kernels import clear_buffer, trace_kernel
+from vkdispatch.families.operands import (
+    ArrayLike,
+    Operand,
+    Output,
+    ResultMap,
+    Sink,
+    check_overlap,
+    parse_operand,
+    parse_output,
+    parse_pair,
+    prepare_result,
+)
+from vkdispatch.families.sources import Source
+from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.scans.segments import exclusive_sum
+from vkdispatch.selection.topk_candidates import (
+    BINS,
+    NarrowForm,
+    choose_together,
+    make_begin_kernel,
+    make_bound_kernel,
+    make_choose_kernel,
+    make_collect_exactly_kernel,
+    make_collect_kernel,
+    make_count_kernel,
+    make_exact_kernel,
+    make_flag_kernel,
+    make_pad_kernel,
+    make_sample_kernel,
+)
+from vkdispatch.selection.topk_rows import (
+    RUN,
+    can_take_rows,
+    make_collect_runs_exactly_kernel,
+    make_collect_runs_kernel,
+    make_count_runs_exactly_kernel,
+    make_count_runs_kernel,
+    suits_rows,
+    take_first_of_rows,
+)
+from vkdispatch.selection.tuning import choose_group, tuning
+from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.sorting.keys import Order, is_sortable, unpack_position
+from vkdispatch.sorting.launching import Rows, position_type, sort_rows
+from vkdispatch.sorting.planning import MOST_NARROW
+from vkdispatch.sorting.rearranging import Along, choose_copy, into_rows
+
+# ---- The launches that narrow long rows down to candidates for their first k elements --------------------
+#
+# See `sampling`.
+
+
+# Rounds of a loop that llvmpipe does not leave early.
+_MOST_ROUNDS = 1 << 15
+
+
+@record
+class Plan:
+    """How rows are narrowed down.
+
+    Attributes
+    ----------
+    samples
+        Elements of the sample of each row.
+    rank
+        The number of the sample, in their order, that is the bound.
+    room
+        The most candidates of a row.
+    """
+
+    samples: int
+    rank: int
+    room: int
+
+
+def plan_narrowing(length: int, k: int) -> Plan | None:
+    """Return how rows of a length are narrowed down to their first k elements; None to sort them whole.
+
+    If m samples are expected among the first k elements, more than m + 6 sqrt(m) + 8 are found in one of
+    billions of cases, unless the order of the array is related to that of the sample. The room is chosen in
+    the same way.
+    """
+    if length < tuning.sample_length or length > MOST_NARROW:
+        return None
+    samples = min(tuning.samples if length < tuning.many else tuning.many_samples, length // 4)
+    among = k * samples / length
+    rank = math.ceil(among + 6 * math.sqrt(among) + 8)
+    room = math.ceil(length / samples * (rank + 6 * math.sqrt(rank) + 6))
+    if room > length // 4 or rank >= samples:
+        return None
+    return Plan(samples, rank, max(room, k))
+
+
+def find_candidates(
+    keys: Buffer[Any], order: Order, rows: Rows, k: int, plan: Plan, graph: CommandGraph | None
+) -> tuple[Buffer[Any], Buffer[Any]]:
+    """Return `plan.room` candidates for the first k elements of each row, and their positions.
+
+    GPUs flag the candidates of tiles. CPU drivers, where workgroups that return at once are expensive, count
+    those of runs.
+    """
+    context = keys.context
+    together = choose_together(order, rows.count, rows.length)
+    form = NarrowForm(order, choose_group(tuning.sample_group), together, tuning.sample_loads)
+    has_runs = device_facts(context).is_cpu
+    parts = -(-rows.length // (RUN if has_runs else form.tile))
+    shape = (rows.count, parts, rows.length)
+    limits = (k, plan.room)
+
+    def words(count: int) -> Buffer[Any]:
+        return function_buffer(count, dtype.uint32, context=context)
+
+    bounds = _find_bounds(keys, order, rows, plan, graph)
+    bits = () if has_runs else (words(rows.count * parts * form.group),)
+    sums = words(rows.count * parts)
+    if has_runs:
+        make_count_runs_kernel(form)(keys, sums, bounds, *shape, graph=graph)
+    else:
+        make_flag_kernel(form)(keys, keys, *bits, sums, bounds, *shape, graph=graph)
+    starts = exclusive_sum(sums, graph=graph)
+    candidates: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
+    positions = words(rows.count * plan.room)
+    make_pad_kernel(form, _last_words(order))(candidates, positions, starts, *limits, parts, graph=graph)
+    found = (candidates, positions)
+    if has_runs:
+        make_collect_runs_kernel(form)(keys, starts, *found, bounds, *limits, *shape, graph=graph)
+    else:
+        make_collect_kernel(form)(keys, *bits, starts, *found, *limits, *shape, graph=graph)
+    # the following launches do nothing in rows whose sample was good, so on GPUs they have few workgroups
+    states = _select_code(keys, form, starts, limits, shape, context, graph)
+    if has_runs:
+        sums = words(2 * rows.count * parts)
+        make_count_runs_exactly_kernel(form)(keys, sums, states, starts, *limits, *shape, graph=graph)
+        own = exclusive_sum(sums, graph=graph)
+        collect = make_collect_runs_exactly_kernel(form)
+        collect(keys, own, *found, states, starts, *limits, *shape, graph=graph)
+        return found
+    exact = NarrowForm(order, choose_group(tuning.sample_exact_group), together, tuning.sample_loads)
+    tiles = -(-rows.length // exact.tile)
+    shape = (rows.count, tiles, rows.length)
+    flags, sums = words(2 * rows.count * tiles * exact.group), words(2 * rows.count * tiles)
+    make_exact_kernel(exact)(keys, keys, flags, sums, states, starts, parts, *limits, *shape, graph=graph)
+    own = exclusive_sum(sums, graph=graph)
+    collect = make_collect_exactly_kernel(exact)
+    collect(keys, flags, own, *found, states, starts, parts, *limits, *shape, graph=graph)
+    return found
+
+
+def _find_bounds(
+    keys: Buffer[Any], order: Order, rows: Rows, plan: Plan, graph: CommandGraph | None
+) -> Buffer[Any]:
+    """Return the bound of each row: one of its samples."""
+    context = keys.context
+    samples: Buffer[Any] = function_buffer(rows.count * plan.samples, order.raw, context=context)
+    make_sample_kernel(order)(
+        keys, samples, plan.samples, rows.length, rows.length // plan.samples, graph=graph
+    )
+    sampled = Rows(rows.count, plan.samples)
+    if can_take_rows(order, plan.rank):
+        positions, count = take_first_of_rows(samples, order, sampled, plan.rank, graph), plan.rank
+    else:
+        positions, count = function_buffer(samples.size, dtype.uint32, context=context), plan.samples
+        sort_rows(samples, order, sampled, positions_to=positions, graph=graph)
+    bounds: Buffer[Any] = function_buffer(rows.count, order.raw, context=context)
+    make_bound_kernel(order)(samples, positions, bounds, plan.samples, count, plan.rank - 1, graph=graph)
+    return bounds
+
+
+def _select_code(
+    keys: Buffer[Any],
+    form: NarrowForm,
+    starts: Buffer[Any],
+    limits: tuple[int, int],
+    shape: tuple[int, int, int],
+    context: Context,
+    graph: CommandGraph | None,
+) -> Buffer[Any]:
+    """Return the code of the k-th element of each row, and how many candidates have that code."""
+    rows, _, length = shape
+    states: Buffer[Any] = function_buffer(rows * (form.parts + 1), dtype.uint32, context=context)
+    make_begin_kernel(form.parts)(states, limits[0], graph=graph)
+    counts: Buffer[Any] = function_buffer(rows * BINS, dtype.uint32, context=context)
+    clear_buffer(counts, graph)
+    most = tuning.digit_groups
+    if device_facts(context).is_cpu:
+        most = max(tuning.digit_groups_cpu, rows * -(-length // (_MOST_ROUNDS * form.group)))
+    groups = max(1, min(most // rows, -(-length // (8 * form.group))))
+    for digit in form.digits:
+        make_count_kernel(form, digit)(keys, counts, states, starts, *limits, groups, *shape, graph=graph)
+        make_choose_kernel(form, digit)(counts, states, rows, graph=graph)
+    return states
+
+
+def _last_words(order: Order) -> tuple[int, ...]:
+    """Return an element after all others, as words of 32 bits."""
+    kind = component_type(order.kind)
+    if kind is dtype.bool_:
+        return (int(not order.descending),)
+    if kind is dtype.bfloat16:
+        return (0xFF80 if order.descending else 0x7FC0,)
+    numbers = np.dtype(to_numpy_dtype(kind))
+    if is_float_dtype(kind):
+        value: Any = -np.inf if order.descending else np.nan
+    elif not is_signed_dtype(kind) and order.descending:
+        value = 0
+    else:
+        value = np.iinfo(numbers).min if order.descending else np.iinfo(numbers).max
+    data = np.array([value] * (2 if is_complex(order.kind) else 1), numbers).tobytes()
+    padded = data + b"\0" * (-len(data) % 4)
+    return tuple(int(word) for word in np.frombuffer(padded, np.uint32))
+
+
+# rows         elements along the axis
+#   candidates   long rows are narrowed down to elements that may be among the first k (see `narrowing`); one
+#                workgroup takes the first k of a row of a few thousand elements (see `whole_rows`)
+#   sorted       positions of the candidates, the largest (or smallest) first                 (see `sorting`)
+#   taken        the first k of each row: their positions, and the elements there
+#
+# Candidates are in the order of the row and sorts are stable, so equal elements keep their order.
+
+
+_GROUP = 128
+_NUMBERS = ("top_pitch", "top_candidates", "top_length", "top_k", "top_after")
+
+
+@array_function
+def topk(
+    x: ArrayLike,
+    k: int,
+    axis: int = -1,
+    largest: bool = True,
+    sorted: bool = True,
+    *,
+    out: Any = None,
+    output_map: ResultMap | None = None,
+    graph: CommandGraph | None = None,
+) -> tuple[Buffer[Any], Buffer[Any]]:
+    """Find the k largest or smallest elements along an axis, like `torch.topk`.
+
+    NaN is larger than any number. Of equal elements, those with smaller indices are taken first.
+
+    Parameters
+    ----------
+    x
+        A buffer of scalars or complex numbers (ordered by their real parts, then their imaginary ones), or a
+        map called with its arguments.
+    k
+        The number of elements, from 0 to the length of the axis.
+    axis
+        The axis to search along.
+    largest
+        Whether to find the largest elements; otherwise the smallest.
+    sorted
+        Accepted for compatibility with torch and ignored: results are always sorted, the largest (or
+        smallest) first.
+    out
+        A pair of buffers to write to, for values and indices; either can be None.
+    output_map
+        A `vd.map` that is applied to each value.
+    graph
+        The graph to record into; None means the thread's `vd.global_graph()`.
+
+    Returns
+    -------
+    values, indices
+        Two buffers of the shape of `x`, with k elements along the axis; indices along the axis are int64.
+
+    Raises
+    ------
+    TypeError
+        `x` is not an array of numbers or booleans, or `k` is not an int.
+    ValueError
+        There is no such axis, or it has fewer elements than k; `out` does not fit.
+
+    Examples
+    --------
+    >>> values, places = vd.topk(vd.asbuffer(np.array([5, 1, 4, 2], np.float32)), 2)
+    >>> values.read(0)
+    array([5., 4.], dtype=float32)
+    >>> places.read(0)
+    array([0, 2])
+    """
+    values = parse_operand(x, "x")
+    if not is_sortable(values.var_type):
+        raise ArgumentTypeError(f"x: expected numbers or booleans, got {values.var_type.name}")
+    axis = parse_axis(axis, len(values.shape))
+    along = Along(*split_shape(values.shape, axis))
+    k = parse_int(k, "k", least=0, most=along.length, note=", the length of the axis")
+    shape = (*values.shape[:axis], k, *values.shape[axis + 1 :])
+    values_out, indices_out = parse_pair(out, "values and indices")
+    to = parse_output(output_map, values.var_type, shape)
+    top = prepare_result(values_out, shape, to.out_type, values.context, "out[0]")
+    indices = prepare_result(indices_out, shape, dtype.int64, values.context, "out[1]")
+    check_overlap([("out[0]", values_out), ("out[1]", indices_out)], to, elsewhere=[values])
+    if top.size == 0:
+        return top, indices
+    order = Order(values.var_type, descending=bool(largest))
+    has_rows = values.source.is_plain and along.in_place
+    source = values.arguments[0] if has_rows else into_rows(values, along, graph)
+    rows, through = along.rows, None
+    plan = plan_narrowing(along.length, k)
+    takes_rows = suits_rows(order, along.length, k)
+    if plan is not None:
+        source, through = find_candidates(source, order, rows, k, plan, graph)
+        rows = Rows(rows.count, plan.room)
+        takes_rows = can_take_rows(order, k) and rows.length <= tuning.row_candidates
+    if takes_rows:
+        positions, pitch = take_first_of_rows(source, order, rows, k, graph), k
+    else:
+        positions, pitch = (
+            function_buffer(rows.size, position_type(rows.length), context=values.context),
+            rows.length,
+        )
+        sort_rows(source, order, rows, positions_to=positions, graph=graph)
+    choice = _Choice(positions, pitch, through, rows.length, k)
+    _take(values, along, choice, (top, indices), to, graph)
+    return top, indices
+
+
+@record(eq=False)
+class _Choice:
+    """Which elements of each row are taken.
+
+    Attributes
+    ----------
+    positions, pitch
+        Their positions, and the distance of two rows of positions.
+    through, candidates
+        The positions of candidates, if `positions` are places among these, and the candidates of a row.
+    k
+        The number of elements.
+    """
+
+    positions: Buffer[Any]
+    pitch: int
+    through: Buffer[Any] | None
+    candidates: int
+    k: int
+
+
+@record
+class _TakeForm:
+    """What the kernel that takes elements is specialised for.
+
+    Attributes
+    ----------
+    source, sink
+        Where elements come from and go.
+    positions
+        The type of positions.
+    has_candidates
+        Whether positions are places among candidates.
+    has_rows
+        Whether there are several rows.
+    """
+
+    source: Source
+    sink: Sink
+    positions: DType
+    has_candidates: bool
+    has_rows: bool
+
+
+def _take(
+    x: Operand,
+    along: Along,
+    choice: _Choice,
+    results: tuple[Buffer[Any], Buffer[Any]],
+    to: Output,
+    graph: CommandGraph | None,
+) -> None:
+    """Store the first k elements of each row, and their indices."""
+    source, sink = choose_copy(x, to)
+    has_rows = along.rows.count > 1
+    # numbers that the kernel does not use may exceed 32 bits
+    numbers = (choice.pitch, choice.candidates, along.length, choice.k, along.after) if has_rows else (1,) * 5
+    positions, through = choice.positions, choice.through
+    kernel = _make_take_kernel(_TakeForm(source, sink, positions.var_type, through is not None, has_rows))
+    own = (positions,) if through is None else (positions, through)
+    kernel(*results, *own, *x.arguments, *to.arguments, *numbers, graph=graph)
+
+
+@memoize
+def _make_take_kernel(form: _TakeForm) -> ShaderFunction:
+    sink, source = form.sink, form.source
+    arguments = [
+        ("top_values", buffer[sink.out_type]),
+        ("top_indices", buffer[dtype.int64]),
+        ("top_positions", buffer[form.positions]),
+        *([("top_through", buffer[dtype.uint32])] if form.has_candidates else []),
+        *source.parameters,
+        *sink.parameters,
+        *((name, constant[dtype.uint32]) for name in _NUMBERS),
+    ]
+    count = len(source.annotations)
+
+    def trace(values: Any, indices: Any, positions: Any, *others: Any) -> None:
+        if form.has_candidates:
+            through, *others = others  # type: ignore[assignment]
+        inputs, extras = others[:count], others[count : -len(_NUMBERS)]
+        pitch, among, length, k, after = others[-len(_NUMBERS) :]
+        element = vc.global_invocation_id().x
+        if not form.has_rows:
+            position = unpack_position(positions[element], "top_position")
+            if form.has_candidates:
+                position = through[position].to_register("top_position")
+            sink.store(values, extras, element, source.value(inputs, position))
+            indices[element] = position.to_dtype(dtype.int64)
+            return
+        block = (element // after).to_register("top_block")
+        column = (element - block * after).to_register("top_column")
+        outer = (block // k).to_register("top_outer")
+        rank = block - outer * k
+        row = (outer * after + column).to_register("top_row")
+        position = unpack_position(positions[row * pitch + rank], "top_position")
+        if form.has_candidates:
+            position = through[row * among + position].to_register("top_position")
+        place = (outer * length + position) * after + column
+        sink.store(values, extras, element, source.value(inputs, place))
+        indices[element] = position.to_dtype(dtype.int64)
+
+    return trace_kernel("topk", trace, arguments, _GROUP, exec_size="top_values.size")

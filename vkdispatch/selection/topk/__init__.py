@@ -1,1 +1,0 @@
-"""The largest or smallest elements along an axis."""

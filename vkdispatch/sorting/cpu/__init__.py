@@ -1,1 +1,0 @@
-"""Sorts on CPU drivers: long rows run by run, short rows by merging."""
