@@ -1,6 +1,6 @@
 """Build of the native module; everything that is data stands in ``pyproject.toml``.
 
-One extension module is made of ``vkdispatch_native/wrapper.pyx`` (Cython) and ``vkdispatch_native/**/*.cpp``.
+One extension module is made of ``vkdispatch_native/python/wrapper.pyx`` (Cython) and ``vkdispatch_native/**/*.cpp``.
 Translation units are compiled in parallel, and an object is reused while its command line, its source and all
 headers it includes are what they were. ``VKDISPATCH_SANITIZE=1`` makes the build for ``make test-asan``,
 ``VKDISPATCH_SANITIZE=thread`` that for ``make test-tsan``. One abi3 module serves every Python with a GIL;
@@ -33,7 +33,7 @@ import hardening  # noqa: E402
 import sbom  # noqa: E402
 
 NATIVE = Path("vkdispatch_native")
-WRAPPER = NATIVE / "wrapper.pyx"
+WRAPPER = NATIVE / "python" / "wrapper.pyx"
 SANITIZE = os.environ.get("VKDISPATCH_SANITIZE", "")  # "1": addresses and undefined behaviour; "thread"
 if SANITIZE not in ("", "1", "thread"):
     sys.exit(f"VKDISPATCH_SANITIZE: expected 1 or thread, got {SANITIZE!r}")
@@ -79,7 +79,7 @@ def translate_wrapper() -> Path:
     extension = Extension("vkdispatch_native", [str(WRAPPER)], language="c++")
     # A folder for each Cython version: another version's output is never taken for this one's.
     folder = Path("build", f"cython-{Cython.__version__}")
-    cythonize([extension], build_dir=str(folder), include_path=[str(NATIVE)], language_level=3, quiet=True)
+    cythonize([extension], build_dir=str(folder), include_path=[str(NATIVE), str(WRAPPER.parent)], language_level=3, quiet=True)
     return folder / WRAPPER.with_suffix(".cpp")
 
 

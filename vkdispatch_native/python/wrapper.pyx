@@ -35,7 +35,7 @@ cdef extern from "<cstddef>" namespace "std" nogil:
     cdef cppclass byte:
         pass
 
-cdef extern from "bridge.hpp" namespace "vkd":
+cdef extern from "python/bridge.hpp" namespace "vkd":
     int INTERRUPTED "vkd::kInterrupted"
     int current_error(string& text)
 

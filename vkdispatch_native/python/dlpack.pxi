@@ -1,11 +1,11 @@
 # Sharing memory with other libraries: DLPack capsules, memory lent to the host, and memory of the host.
 
-cdef extern from "dlpack.hpp" namespace "vkd":
+cdef extern from "python/dlpack.hpp" namespace "vkd":
     atomic[cbool] process_is_ending
     shared_ptr[void] keep_object(PyObject* owner) except +raise_error
     void release_dropped_references()
 
-cdef extern from "dlpack.hpp" namespace "vkd::dlpack":
+cdef extern from "python/dlpack.hpp" namespace "vkd::dlpack":
     const uint32_t DLPACK_MAJOR "vkd::dlpack::kMajor"
     const uint32_t DLPACK_MINOR "vkd::dlpack::kMinor"
     ctypedef struct CppDataType "vkd::dlpack::DataType":

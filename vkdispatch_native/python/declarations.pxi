@@ -568,7 +568,7 @@ cdef extern from "engine.hpp" namespace "vkd" nogil:
         void stop_timing()
         void set_barriers_enabled(cbool enabled)
 
-cdef extern from "plan_creation.hpp" namespace "vkd" nogil:
+cdef extern from "python/plan_creation.hpp" namespace "vkd" nogil:
     cdef cppclass CppPlanRequest "vkd::PlanCreation::Request":
         vector[uint32_t] spirv
         vector[int] binding_types
