@@ -1,6 +1,6 @@
 """Build of the native module; everything that is data stands in ``pyproject.toml``.
 
-One extension module is made of ``vkdispatch_native/python/wrapper.pyx`` (Cython) and ``vkdispatch_native/**/*.cpp``.
+One extension module is made of ``vkdispatch_native/python/wrapper.pyx`` (Cython) and all ``.cpp`` beside it.
 Translation units are compiled in parallel, and an object is reused while its command line, its source and all
 headers it includes are what they were. ``VKDISPATCH_SANITIZE=1`` makes the build for ``make test-asan``,
 ``VKDISPATCH_SANITIZE=thread`` that for ``make test-tsan``. One abi3 module serves every Python with a GIL;
@@ -79,7 +79,13 @@ def translate_wrapper() -> Path:
     extension = Extension("vkdispatch_native", [str(WRAPPER)], language="c++")
     # A folder for each Cython version: another version's output is never taken for this one's.
     folder = Path("build", f"cython-{Cython.__version__}")
-    cythonize([extension], build_dir=str(folder), include_path=[str(NATIVE), str(WRAPPER.parent)], language_level=3, quiet=True)
+    cythonize(
+        [extension],
+        build_dir=str(folder),
+        include_path=[str(NATIVE), str(WRAPPER.parent)],
+        language_level=3,
+        quiet=True,
+    )
     return folder / WRAPPER.with_suffix(".cpp")
 
 

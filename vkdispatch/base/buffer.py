@@ -16,37 +16,19 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.init import is_dummy, require_cuda
-from vkdispatch.base.memory.data import (
-    MAX_AXES,
-    Layout,
-    OversizedBufferError,
-    Shape,
-    fresh_array,
-    layout_in_memory,
-    layout_of,
-    parse_dtype,
-    plain_array,
-)
+from vkdispatch.base.memory import data
+from vkdispatch.base.memory.data import OversizedBufferError, Shape
 from vkdispatch.base.memory.protocols import describe_buffer
 from vkdispatch.base.memory.transfers import Transfers
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import internal
+from vkdispatch.base.sharing import dlpack
 from vkdispatch.base.sharing.cuda_link import CudaLoan, can_link, find_link
 from vkdispatch.base.sharing.cuda_memory import (
     find_elements,
     lend_by_interface,
     make_interface,
     read_interface,
-)
-from vkdispatch.base.sharing.dlpack import (
-    Elements,
-    copy_of,
-    export,
-    has_dlpack,
-    lend_host_memory,
-    lend_memory,
-    parse_request,
-    place_of,
 )
 from vkdispatch.base.sharing.formats import split_elements
 from vkdispatch.base.synchronization import Signal
@@ -162,7 +144,9 @@ class Buffer(Transfers, Generic[_D]):
         self._allocate(False)
 
     def _set_shape(self, shape: Shape, var_type: Any) -> None:
-        self.var_type, self.shape, self.size, self.mem_size, self.shader_shape = layout_of(shape, var_type)
+        self.var_type, self.shape, self.size, self.mem_size, self.shader_shape = data.layout_of(
+            shape, var_type
+        )
 
     def _allocate(self, for_device: bool) -> None:
         # A binding needs memory even if there are no elements.
@@ -186,10 +170,10 @@ class Buffer(Transfers, Generic[_D]):
         TypeError, ValueError
             As for a new buffer.
         """
-        return cls._of_result(context, memory, layout_of(shape, var_type))
+        return cls._of_result(context, memory, data.layout_of(shape, var_type))
 
     @classmethod
-    def _of_result(cls, context: Context, memory: native.Buffer, layout: Layout) -> "Buffer[Any]":
+    def _of_result(cls, context: Context, memory: native.Buffer, layout: data.Layout) -> "Buffer[Any]":
         """Return a buffer of a known layout on existing device memory."""
         buffer: Buffer[Any] = _new(cls)
         buffer.var_type, buffer.shape, buffer.size, buffer.mem_size, buffer.shader_shape = layout
@@ -236,7 +220,7 @@ class Buffer(Transfers, Generic[_D]):
         from vkdispatch.base.contexts.vulkan_handles import as_handle
 
         number = as_handle("handle", handle)
-        layout = layout_of(shape, parse_dtype(var_type))
+        layout = data.layout_of(shape, data.parse_dtype(var_type))
         if not layout[3]:
             raise ArgumentValueError(f"shape: expected at least one element, got {layout[1]}")
         place = get_context() if context is None else context
@@ -274,7 +258,7 @@ class Buffer(Transfers, Generic[_D]):
         '0x3f800000'
         """
         self.require_alive()
-        kind = parse_dtype(var_type)
+        kind = data.parse_dtype(var_type)
         shape = self.shape
         if kind.item_size != self.var_type.item_size:
             octets = (shape[-1] if shape else 1) * self.var_type.item_size
@@ -284,14 +268,14 @@ class Buffer(Transfers, Generic[_D]):
                     f"{kind.name}, of {kind.item_size} bytes"
                 )
             shape = (*shape[:-1], octets // kind.item_size)
-        return self._view(layout_of(shape, kind))
+        return self._view(data.layout_of(shape, kind))
 
     @internal
     def _as_words(self, kind: DType) -> "Buffer[Any]":
         """Return a view with elements of `kind`, whose `shape` still counts this buffer's elements."""
         return self._view((kind, self.shape, self.size, self.mem_size, self.shader_shape))
 
-    def _view(self, layout: Layout) -> "Buffer[Any]":
+    def _view(self, layout: data.Layout) -> "Buffer[Any]":
         view: Buffer[Any] = Buffer.__new__(Buffer)
         view.var_type, view.shape, view.size, view.mem_size, view.shader_shape = layout
         Handle.__init__(view, self.context)
@@ -363,14 +347,14 @@ class Buffer(Transfers, Generic[_D]):
             elements are structures.
         """
         self.require_alive()
-        request = parse_request(stream, max_version, dl_device, copy)
+        request = dlpack.parse_request(stream, max_version, dl_device, copy)
         kind, shape = split_elements(self.var_type, self.shape)
-        return export(
+        return dlpack.export(
             request,
             self.__dlpack_device__,
-            lambda: lend_memory(self.context, self._native, kind, shape, stream),
-            lambda: copy_of(self._read_elements(), kind, shape),
-            lambda: lend_memory(self.context, self.__copy__()._native, kind, shape, stream),
+            lambda: dlpack.lend_memory(self.context, self._native, kind, shape, stream),
+            lambda: dlpack.copy_of(self._read_elements(), kind, shape),
+            lambda: dlpack.lend_memory(self.context, self.__copy__()._native, kind, shape, stream),
         )
 
     def __dlpack_device__(self) -> tuple[int, int]:
@@ -382,7 +366,7 @@ class Buffer(Transfers, Generic[_D]):
             Other libraries cannot use the memory in place; `buf.read(0)` copies it.
         """
         self.require_alive()
-        return place_of(self.context, "buf.read(0), the counterpart of x.numpy()")
+        return dlpack.place_of(self.context, "buf.read(0), the counterpart of x.numpy()")
 
     @property
     def cuda_ptr(self) -> int | None:
@@ -407,19 +391,19 @@ class Buffer(Transfers, Generic[_D]):
         """
         self.require_alive()
         self._cuda_loan = loan = lend_by_interface(self.context, self._native, self._cuda_loan)
-        shape, component = layout_in_memory(self.var_type, self.shape)
+        shape, component = data.layout_in_memory(self.var_type, self.shape)
         return make_interface(loan, shape, component, None)
 
-    def _lend_elements(self, ordered: bool) -> Elements:
+    def _lend_elements(self, ordered: bool) -> dlpack.Elements:
         """Return the elements in memory of the host; see `lend_host_memory`."""
         self.require_alive()
         self.__dlpack_device__()
         kind, shape = split_elements(self.var_type, self.shape)
-        return lend_host_memory(self.context, self._native, kind, shape, ordered)
+        return dlpack.lend_host_memory(self.context, self._native, kind, shape, ordered)
 
     def _read_elements(self) -> Array:
         """Return the content of memory: bfloat16 as uint16, complex32 as pairs of float16."""
-        shape, component = layout_in_memory(self.var_type, self.shape)
+        shape, component = data.layout_in_memory(self.var_type, self.shape)
         return self.read(0, np.empty(shape, component))
 
     def destroy(self) -> None:
@@ -457,7 +441,7 @@ class Buffer(Transfers, Generic[_D]):
     def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
         octets = np.dtype(np.uint8)
         restore, arguments = self._reduce_shape()
-        copies = self._copy_into(lambda: fresh_array((self.mem_size,), octets))
+        copies = self._copy_into(lambda: data.fresh_array((self.mem_size,), octets))
         for each in copies:
             each.flags.writeable = False  # so that out-of-band buffers need no copy when they are loaded
         return restore, (*arguments, copies)
@@ -619,27 +603,29 @@ def asbuffer(
                 raise ArgumentValueError(
                     "var_type: the dtype of a map is its return annotation; omit var_type"
                 )
-            array = convert(dtype.to_numpy_dtype(parse_dtype(var_type)), casting="same_kind")
+            array = convert(dtype.to_numpy_dtype(data.parse_dtype(var_type)), casting="same_kind")
         computed: Buffer[Any] = compute(array, context)
         return computed
     if hasattr(array, "__cuda_array_interface__"):
-        return from_cuda_array(array, None if var_type is None else parse_dtype(var_type))
+        return from_cuda_array(array, None if var_type is None else data.parse_dtype(var_type))
     if not isinstance(array, np.ndarray):
-        instead = "vd.from_dlpack(x)" if has_dlpack(array) else "np.asarray(...)"
+        instead = "vd.from_dlpack(x)" if dlpack.has_dlpack(array) else "np.asarray(...)"
         raise ArgumentTypeError(
             f"array: expected a NumPy array or a map called with its arguments, got {type(array).__name__}; "
             f"use {instead}"
         )
     if var_type is not None:
-        kind = parse_dtype(var_type)
+        kind = data.parse_dtype(var_type)
     elif array.dtype.names is not None:
         kind = structure_from_numpy(array.dtype)
     else:
         kind = dtype.from_numpy_dtype(array.dtype.newbyteorder("="), "array")
-    array = plain_array(array, "array")
+    array = data.plain_array(array, "array")
     shape = _shape_of_elements(array, kind)
-    if len(shape) > MAX_AXES:
-        raise ArgumentValueError(f"array: a buffer has at most {MAX_AXES} axes, got {len(shape)} in {shape}")
+    if len(shape) > data.MAX_AXES:
+        raise ArgumentValueError(
+            f"array: a buffer has at most {data.MAX_AXES} axes, got {len(shape)} in {shape}"
+        )
     buffer: Buffer[Any] = Buffer(shape, kind, context=context)
     buffer.write(array, casting="equiv" if var_type is None else "same_kind")
     return buffer

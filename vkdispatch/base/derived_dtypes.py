@@ -9,30 +9,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from vkdispatch.base import dtype
-from vkdispatch.base.dtype import (
-    COMPUTED_AS,
-    RANKS,
-    Cooperative,
-    DType,
-    LocalArray,
-    Placed,
-    array_shape,
-    bfloat16,
-    bool_,
-    cache,
-    complex_from_float,
-    component_type,
-    compute_type,
-    int32,
-    is_array,
-    is_complex,
-    is_matrix,
-    is_scalar,
-    is_vector,
-    item_of,
-    make_floating_dtype,
-    to_vector,
-)
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
@@ -42,18 +18,18 @@ from vkdispatch.base.record import record
 # Cooperative matrices, arrays of one invocation, members of blocks with strides.
 
 
-@cache
-def cooperative_type(scalar: DType, rows: int, columns: int, use: str, scope: str) -> DType:
+@dtype.cache
+def cooperative_type(scalar: dtype.DType, rows: int, columns: int, use: str, scope: str) -> dtype.DType:
     """Type of a matrix that a "subgroup" or a "workgroup" holds together.
 
     `use` is its role in a product: "a", "b" or "accumulator".
     """
-    glsl = "bfloat16_t" if scalar is bfloat16 else scalar.glsl_type
+    glsl = "bfloat16_t" if scalar is dtype.bfloat16 else scalar.glsl_type
     named_use = {"a": "A", "b": "B", "accumulator": "Accumulator"}[use]
     shape = (rows, columns)
     return type(
         f"cooperative_{scalar.name}_{rows}x{columns}_{use}",
-        (Cooperative,),
+        (dtype.Cooperative,),
         {
             "name": f"{scope} matrix {use} of {rows}x{columns} {scalar.name}",
             "glsl_type": f"coopmat<{glsl}, gl_Scope{scope.title()}, {rows}, {columns}, "
@@ -74,15 +50,15 @@ def cooperative_type(scalar: DType, rows: int, columns: int, use: str, scope: st
     )
 
 
-@cache
-def array_type(kind: DType, count: int) -> DType:
+@dtype.cache
+def array_type(kind: dtype.DType, count: int) -> dtype.DType:
     """Type of an array in one invocation or structure, of `count` values of type `kind`."""
-    axes, item = (count, *array_shape(kind)), item_of(kind)
+    axes, item = (count, *dtype.array_shape(kind)), dtype.item_of(kind)
     name = f"{item.name}[{', '.join(map(str, axes))}]"
     shape = (count, *kind.true_numpy_shape)
     made = type(
         name,
-        (LocalArray,),
+        (dtype.LocalArray,),
         {
             "name": name,
             "glsl_type": item.glsl_type + "".join(f"[{axis}]" for axis in axes),
@@ -90,37 +66,39 @@ def array_type(kind: DType, count: int) -> DType:
             "format_str": kind.format_str,
             "child_type": kind,
             "child_count": count,
-            "scalar": component_type(kind),
+            "scalar": dtype.component_type(kind),
             "shape": (count, *kind.shape),
             "numpy_shape": shape,
             "true_numpy_shape": shape,
         },
     )
-    if compute_type(kind) is not kind:
-        COMPUTED_AS[made] = array_type(compute_type(kind), count)
+    if dtype.compute_type(kind) is not kind:
+        dtype.COMPUTED_AS[made] = array_type(dtype.compute_type(kind), count)
     return made
 
 
-def wrap_array(kind: DType, shape: Sequence[int]) -> DType:
+def wrap_array(kind: dtype.DType, shape: Sequence[int]) -> dtype.DType:
     """Type of an array of a shape, of values of type `kind`; `kind` itself without axes."""
     for count in reversed(shape):
         kind = array_type(kind, count)
     return kind
 
 
-@cache
-def placed_type(name: str, kind: DType, shape: tuple[int, ...], strides: tuple[int, ...]) -> DType:
+@dtype.cache
+def placed_type(
+    name: str, kind: dtype.DType, shape: tuple[int, ...], strides: tuple[int, ...]
+) -> dtype.DType:
     """Type of a member of a block: an array of shape `shape` of scalars or complex numbers of type `kind`.
 
     `strides` has the bytes between elements along each axis, and for a complex type also the bytes between
     the real and the imaginary part. The size ends with the last component: trailing padding does not count.
     """
-    counts = (*shape, 2) if is_complex(kind) else shape
+    counts = (*shape, 2) if dtype.is_complex(kind) else shape
     last = sum((count - 1) * stride for count, stride in zip(counts, strides, strict=True))
-    scalar = component_type(kind)
+    scalar = dtype.component_type(kind)
     return type(
         name,
-        (Placed,),
+        (dtype.Placed,),
         {
             "name": name,
             "glsl_type": kind.glsl_type,
@@ -160,7 +138,7 @@ class Structure(dtype.dtype, metaclass=_StructureType):
         Bytes; offsets of the structure within another one are multiples of it.
     """
 
-    fields: ClassVar[tuple[tuple[str, DType, int], ...]]
+    fields: ClassVar[tuple[tuple[str, dtype.DType, int], ...]]
     alignment: ClassVar[int]
 
 
@@ -169,36 +147,36 @@ def is_structure(kind: object) -> typing.TypeGuard[type[Structure]]:
     return isinstance(kind, type) and issubclass(kind, Structure)
 
 
-def leaves_of(kind: DType) -> Iterator[tuple[tuple[str, ...], DType, int]]:
+def leaves_of(kind: dtype.DType) -> Iterator[tuple[tuple[str, ...], dtype.DType, int]]:
     """Yield path, dtype and byte offset of every leaf of a structure, or of another dtype itself.
 
     Leaves in arrays, and in arrays of structures, are arrays with all axes on the path.
     """
-    item = item_of(kind)
+    item = dtype.item_of(kind)
     if not is_structure(item):
         yield (), kind, 0
         return
-    shape = array_shape(kind)
+    shape = dtype.array_shape(kind)
     for name, field, offset in item.fields:
         for path, leaf, within in leaves_of(field):
             yield (name, *path), wrap_array(leaf, shape), offset + within
 
 
-def leaf_type(kind: DType, path: tuple[str, ...]) -> DType:
+def leaf_type(kind: dtype.DType, path: tuple[str, ...]) -> dtype.DType:
     """Return the dtype of a leaf; see `leaves_of`."""
     return next(leaf for each, leaf, _ in leaves_of(kind) if each == path)
 
 
-def field_type(kind: type[Structure], name: str) -> DType | None:
+def field_type(kind: type[Structure], name: str) -> dtype.DType | None:
     """Return the dtype of a field, or None if there is none of the name."""
     return next((field for each, field, _ in kind.fields if each == name), None)
 
 
-def strides_along(kind: DType, path: tuple[str, ...]) -> tuple[int, ...]:
+def strides_along(kind: dtype.DType, path: tuple[str, ...]) -> tuple[int, ...]:
     """Return the bytes from one item to the next, of each axis of the arrays on the path to a leaf."""
     strides: list[int] = []
     for name in (*path, None):
-        while is_array(kind):
+        while dtype.is_array(kind):
             assert kind.child_type is not None
             kind = kind.child_type
             strides.append(kind.item_size)
@@ -260,7 +238,7 @@ def fixed_array(kind: Any, *shape: int) -> Any:
 
 
 @functools.cache
-def structure(fields: tuple[tuple[str, DType], ...]) -> type[Structure]:
+def structure(fields: tuple[tuple[str, dtype.DType], ...]) -> type[Structure]:
     """Return the structure with these fields, each at a multiple of its alignment, as in C.
 
     This is also GLSL's scalar block layout and that of NumPy with `align=True`. Raises ValueError if there
@@ -268,10 +246,10 @@ def structure(fields: tuple[tuple[str, DType], ...]) -> type[Structure]:
     """
     if not fields:
         raise ArgumentValueError("a structure needs at least one field")
-    placed: list[tuple[str, DType, int]] = []
+    placed: list[tuple[str, dtype.DType, int]] = []
     end, most = 0, 1
     for name, kind in fields:
-        item = item_of(kind)
+        item = dtype.item_of(kind)
         alignment = item.alignment if is_structure(item) else dtype.component_type(item).item_size
         offset = -(-end // alignment) * alignment
         placed.append((name, kind, offset))
@@ -324,15 +302,15 @@ class _Fields:
 class _Items:
     """What an array is made of, which becomes the array when it is unpickled."""
 
-    def __init__(self, kind: DType) -> None:
+    def __init__(self, kind: dtype.DType) -> None:
         self.kind = kind
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return wrap_array, (as_pickled(item_of(self.kind)), array_shape(self.kind))
+        return wrap_array, (as_pickled(dtype.item_of(self.kind)), dtype.array_shape(self.kind))
 
 
-def _pickled_field(kind: DType) -> Any:
-    return _Items(kind) if is_array(kind) else kind
+def _pickled_field(kind: dtype.DType) -> Any:
+    return _Items(kind) if dtype.is_array(kind) else kind
 
 
 def as_pickled(value: Any) -> Any:
@@ -343,7 +321,7 @@ def as_pickled(value: Any) -> Any:
     if is_structure(value):
         return _Fields(value)
     is_type = isinstance(value, type) and issubclass(value, dtype.dtype)
-    return _Items(value) if is_type and is_array(value) else value
+    return _Items(value) if is_type and dtype.is_array(value) else value
 
 
 @functools.cache
@@ -358,11 +336,11 @@ def _host_dtype(kind: Any) -> "np.dtype[Any]":
     )
 
 
-def _host_format(kind: DType) -> Any:
-    if is_array(kind):
-        item = _host_format(item_of(kind))
+def _host_format(kind: dtype.DType) -> Any:
+    if dtype.is_array(kind):
+        item = _host_format(dtype.item_of(kind))
         base, tail = item if isinstance(item, tuple) else (item, ())
-        return base, (*array_shape(kind), *tail)
+        return base, (*dtype.array_shape(kind), *tail)
     if is_structure(kind):
         return kind.host
     if dtype.is_complex(kind):
@@ -403,7 +381,7 @@ def structure_of(owner: type[Any]) -> type[Structure]:
     ValueError
         A field has another type, or one that NumPy lacks (bfloat16, complex32).
     """
-    fields: list[tuple[str, DType]] = []
+    fields: list[tuple[str, dtype.DType]] = []
     for name, kind in field_types(owner).items():
         if isinstance(kind, FixedArray):
             kind = wrap_array(structure_of(kind.owner), kind.shape)
@@ -420,7 +398,7 @@ def structure_of(owner: type[Any]) -> type[Structure]:
                 f"{owner.__name__}.{name}: a field of a structure is a dtype such as vd.float32, an array of "
                 f"fixed size such as vd.float32[4], or a dataclass of such fields, got {kind!r}{hint}"
             )
-        item = item_of(kind)
+        item = dtype.item_of(kind)
         if item in (dtype.bfloat16, dtype.complex32):
             raise ArgumentValueError(
                 f"{owner.__name__}.{name}: a structure cannot have a field of {item.name}, which NumPy "
@@ -442,7 +420,7 @@ def structure_from_numpy(host: np.dtype[Any]) -> type[Structure]:
     return structure(tuple((name, _from_field(name, host.fields[name][0])) for name in host.names))
 
 
-def _from_field(name: str, host: np.dtype[Any]) -> DType:
+def _from_field(name: str, host: np.dtype[Any]) -> dtype.DType:
     base, shape = host.subdtype or (host, ())
     if base.names is not None:
         return wrap_array(structure_from_numpy(base), shape)
@@ -458,7 +436,7 @@ def _from_field(name: str, host: np.dtype[Any]) -> DType:
     return _of_numbers(scalar, shape)
 
 
-def _of_numbers(scalar: DType, shape: tuple[int, ...]) -> DType:
+def _of_numbers(scalar: dtype.DType, shape: tuple[int, ...]) -> dtype.DType:
     """Return the type of numbers along axes: a vector or matrix where there is one, else an array."""
     try:
         if len(shape) == 1 and shape[0] > 1:
@@ -471,12 +449,12 @@ def _of_numbers(scalar: DType, shape: tuple[int, ...]) -> DType:
 
 
 @dtype.cache
-def memory_type(kind: DType) -> DType:
+def memory_type(kind: dtype.DType) -> dtype.DType:
     """Return the type of what lies in a buffer, which knows no more than NumPy: a vector is as an array.
 
     Structures whose NumPy dtypes are equal have the same. Other dtypes than structures and arrays stay.
     """
-    item, shape = item_of(kind), array_shape(kind)
+    item, shape = dtype.item_of(kind), dtype.array_shape(kind)
     if is_structure(item):
         inner = structure(tuple((name, memory_type(field)) for name, field, _ in item.fields))
         return wrap_array(inner, shape)
@@ -503,63 +481,65 @@ def as_structure(kind: type[Structure], array: "np.ndarray[Any, Any]", what: str
 # ---- The promotion of dtypes: in which dtype two values meet, in `+` and `-` and in products -------------
 
 
-def cross_scalar_scalar(dtype1: DType, dtype2: DType) -> DType:
+def cross_scalar_scalar(dtype1: dtype.DType, dtype2: dtype.DType) -> dtype.DType:
     """Promoted type of two scalar types. bool_ counts as int32."""
-    if not is_scalar(dtype1) or not is_scalar(dtype2):
+    if not dtype.is_scalar(dtype1) or not dtype.is_scalar(dtype2):
         raise ArgumentValueError(
             f"cross_scalar_scalar: {dtype1.name} and {dtype2.name} are not both scalar types"
         )
-    first, second = (int32 if kind is bool_ else kind for kind in (dtype1, dtype2))
-    return first if RANKS[first] >= RANKS[second] else second
+    first, second = (dtype.int32 if kind is dtype.bool_ else kind for kind in (dtype1, dtype2))
+    return first if dtype.RANKS[first] >= dtype.RANKS[second] else second
 
 
-def cross_vector_scalar(dtype1: DType, dtype2: DType) -> DType:
+def cross_vector_scalar(dtype1: dtype.DType, dtype2: dtype.DType) -> dtype.DType:
     """Promoted type of a vector and a scalar type."""
-    if not is_vector(dtype1) or not is_scalar(dtype2):
+    if not dtype.is_vector(dtype1) or not dtype.is_scalar(dtype2):
         raise ArgumentValueError(
             f"cross_vector_scalar: expected a vector and a scalar type, got {dtype1.name} and {dtype2.name}"
         )
-    return to_vector(cross_scalar_scalar(component_type(dtype1), dtype2), dtype1.child_count)
+    return dtype.to_vector(cross_scalar_scalar(dtype.component_type(dtype1), dtype2), dtype1.child_count)
 
 
-def cross_vector_vector(dtype1: DType, dtype2: DType) -> DType:
+def cross_vector_vector(dtype1: dtype.DType, dtype2: dtype.DType) -> dtype.DType:
     """Promoted type of two vector types of equal length. Raises ValueError if the lengths differ."""
-    if not is_vector(dtype1) or not is_vector(dtype2) or dtype1.child_count != dtype2.child_count:
+    if not dtype.is_vector(dtype1) or not dtype.is_vector(dtype2) or dtype1.child_count != dtype2.child_count:
         raise ArgumentValueError(
             f"{dtype1.name} and {dtype2.name} cannot be combined: vectors must have the same length"
         )
-    return to_vector(cross_scalar_scalar(component_type(dtype1), component_type(dtype2)), dtype1.child_count)
+    return dtype.to_vector(
+        cross_scalar_scalar(dtype.component_type(dtype1), dtype.component_type(dtype2)), dtype1.child_count
+    )
 
 
-def cross_vector(dtype1: DType, dtype2: DType) -> DType:
+def cross_vector(dtype1: dtype.DType, dtype2: dtype.DType) -> dtype.DType:
     """Promoted type of a vector type and a vector or scalar type."""
-    if is_vector(dtype2):
+    if dtype.is_vector(dtype2):
         return cross_vector_vector(dtype1, dtype2)
-    if is_scalar(dtype2):
+    if dtype.is_scalar(dtype2):
         return cross_vector_scalar(dtype1, dtype2)
     raise ArgumentValueError(
         f"{dtype1.name} and {dtype2.name} cannot be combined: a vector needs a vector or a scalar"
     )
 
 
-def cross_matrix(dtype1: DType, dtype2: DType) -> DType:
+def cross_matrix(dtype1: dtype.DType, dtype2: dtype.DType) -> dtype.DType:
     """Promoted type of a matrix type and the same matrix type or a scalar type."""
-    if dtype1 is dtype2 or is_scalar(dtype2):
+    if dtype1 is dtype2 or dtype.is_scalar(dtype2):
         return dtype1
     raise ArgumentValueError(
         f"{dtype1.name} and {dtype2.name} cannot be combined: a matrix needs an equal matrix or a scalar"
     )
 
 
-def _cross_complex(a: DType, b: DType) -> DType:
-    if is_vector(b) or is_matrix(b):
+def _cross_complex(a: dtype.DType, b: dtype.DType) -> dtype.DType:
+    if dtype.is_vector(b) or dtype.is_matrix(b):
         raise ArgumentValueError(f"{a.name} and {b.name} cannot be combined: a complex number needs a number")
-    real = make_floating_dtype(component_type(b))
-    return complex_from_float(cross_scalar_scalar(component_type(a), real))
+    real = dtype.make_floating_dtype(dtype.component_type(b))
+    return dtype.complex_from_float(cross_scalar_scalar(dtype.component_type(a), real))
 
 
-@cache
-def cross_type(dtype1: DType, dtype2: DType) -> DType:
+@dtype.cache
+def cross_type(dtype1: dtype.DType, dtype2: dtype.DType) -> dtype.DType:
     """Promoted type of two types in `+` and `-`. Raises ValueError if there is none.
 
     Examples
@@ -569,18 +549,18 @@ def cross_type(dtype1: DType, dtype2: DType) -> DType:
     <class 'vkdispatch.base.dtype.float32'>
     """
     for first, second in ((dtype1, dtype2), (dtype2, dtype1)):
-        if is_complex(first):
+        if dtype.is_complex(first):
             return _cross_complex(first, second)
-        if is_matrix(first):
+        if dtype.is_matrix(first):
             return cross_matrix(first, second)
-    if is_vector(dtype1):
+    if dtype.is_vector(dtype1):
         return cross_vector(dtype1, dtype2)
-    if is_vector(dtype2):
+    if dtype.is_vector(dtype2):
         return cross_vector(dtype2, dtype1)
     return cross_scalar_scalar(dtype1, dtype2)
 
 
-def cross_multiply_type(dtype1: DType, dtype2: DType) -> DType:
+def cross_multiply_type(dtype1: dtype.DType, dtype2: dtype.DType) -> dtype.DType:
     """Type of a product: that of `cross_type`, but the vector if a matrix meets a vector of its size.
 
     Examples
@@ -590,7 +570,7 @@ def cross_multiply_type(dtype1: DType, dtype2: DType) -> DType:
     <class 'vkdispatch.base.dtype.vec2'>
     """
     for matrix, vector in ((dtype1, dtype2), (dtype2, dtype1)):
-        if is_matrix(matrix) and is_vector(vector):
+        if dtype.is_matrix(matrix) and dtype.is_vector(vector):
             if vector is not matrix.child_type:
                 raise ArgumentValueError(
                     f"{dtype1.name} * {dtype2.name}: the matrix needs a float32 vector of its own size"

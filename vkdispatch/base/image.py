@@ -7,25 +7,14 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.context import Context, Handle
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
+from vkdispatch.base.memory import image_formats
 from vkdispatch.base.memory.image_formats import (
-    ALL_USAGES,
-    GENERAL_LAYOUT,
-    SAMPLED_USAGE,
-    STORAGE_USAGE,
     AddressMode,
     BorderColor,
     Filter,
-    SamplerOptions,
-    SamplerSettings,
-    device_channels,
     image_format,
     image_type,
     image_view_type,
-    parse_format,
-    parse_layout,
-    parse_settings,
-    parse_usage,
-    select_format,
 )
 from vkdispatch.base.memory.image_transfers import ImageTransfers, level_count
 from vkdispatch.base.native_module import native
@@ -111,7 +100,7 @@ class Image(ImageTransfers):
         if self.layers > 1 and view_type is not image_view_type.VIEW_TYPE_2D_ARRAY:
             raise ArgumentValueError(f"layers: only VIEW_TYPE_2D_ARRAY has several, got {self.layers}")
         self.channels = _parse_count("channels", channels)
-        self.format = select_format(dtype, self.channels)
+        self.format = image_formats.select_format(dtype, self.channels)
         self.dtype = dtype
         self.view_type = view_type
         self.type = _TYPES[len(sizes)]
@@ -132,8 +121,8 @@ class Image(ImageTransfers):
         *,
         layers: int = 1,
         mip_levels: int = 1,
-        layout: int = GENERAL_LAYOUT,
-        usage: int = ALL_USAGES,
+        layout: int = image_formats.GENERAL_LAYOUT,
+        usage: int = image_formats.ALL_USAGES,
         owner: object = None,
         context: Context | None = None,
     ) -> Self:
@@ -180,20 +169,20 @@ class Image(ImageTransfers):
         number = as_handle("handle", handle)
         if cls._view_type is None:
             raise ArgumentTypeError("from_handle: call it on Image1D, Image2D, Image2DArray or Image3D")
-        _, kind, channels = parse_format(format)
+        _, kind, channels = image_formats.parse_format(format)
         image = cls.__new__(cls)
         image._set_texels(shape, layers, kind, channels, cls._view_type)
         image.mip_levels = _parse_count("mip_levels", mip_levels)
         levels = level_count(image._sizes)
         if image.mip_levels > levels:
             raise ArgumentValueError(f"mip_levels: the image has at most {levels}, got {image.mip_levels}")
-        first_layout, usages = parse_layout(layout), parse_usage(usage)
+        first_layout, usages = image_formats.parse_layout(layout), image_formats.parse_usage(usage)
         Handle.__init__(image, context)
         image.is_external = True
         features = image._find_features(image.format)
         for bit, feature, what in (
-            (SAMPLED_USAGE, _SAMPLED, "sample"),
-            (STORAGE_USAGE, _STORAGE, "store to"),
+            (image_formats.SAMPLED_USAGE, _SAMPLED, "sample"),
+            (image_formats.STORAGE_USAGE, _STORAGE, "store to"),
         ):
             if usages & bit and not features & feature:
                 raise UnsupportedError(f"the device cannot {what} images of {image._summary()}")
@@ -222,7 +211,7 @@ class Image(ImageTransfers):
 
     def _allocate(self) -> native.Image:
         engine = self.context._native
-        stored = select_format(self.dtype, device_channels(self.channels))
+        stored = image_formats.select_format(self.dtype, image_formats.device_channels(self.channels))
         features = self._find_features(stored)
         if not features & (_SAMPLED | _STORAGE):
             raise UnsupportedError(f"the device has no images of {self._summary()}")
@@ -463,7 +452,7 @@ class Sampler(Handle):
         if not isinstance(image, Image):
             raise ArgumentTypeError(f"image: expected a vd.Image, got {type(image).__name__}")
         image.require_alive()
-        options = SamplerOptions(
+        options = image_formats.SamplerOptions(
             mag_filter,
             min_filter,
             mip_filter,
@@ -473,7 +462,7 @@ class Sampler(Handle):
             max_lod,
             border_color,
         )
-        settings = parse_settings(image.dtype, options)
+        settings = image_formats.parse_settings(image.dtype, options)
         _check_filterable(image, settings)
         if not image._native.sampleable:
             raise UnsupportedError(f"the device cannot sample images of {image._summary()}")
@@ -526,7 +515,7 @@ def _parse_count(name: str, value: object) -> int:
     return number
 
 
-def _check_filterable(image: Image, settings: SamplerSettings) -> None:
+def _check_filterable(image: Image, settings: image_formats.SamplerSettings) -> None:
     if image._filterable:
         return
     for name in ("mag_filter", "min_filter", "mip_filter"):

@@ -2,15 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from vkdispatch.base.errors import (
-    ArgumentValueError,
-    BackendUnavailableError,
-    DeviceLostError,
-    DeviceTimeoutError,
-    OutOfDeviceMemoryError,
-    UsageError,
-    VulkanError,
-)
+from vkdispatch.base import errors
 from vkdispatch.base.host_numpy import import_or_stand_in, is_absent
 
 if TYPE_CHECKING:
@@ -18,7 +10,7 @@ if TYPE_CHECKING:
 else:
     native = import_or_stand_in(
         "vkdispatch_native",
-        lambda: BackendUnavailableError(
+        lambda: errors.BackendUnavailableError(
             "vulkan",
             "the native module vkdispatch_native is not installed: kernels can be traced and their text be "
             "read (get_src(), print_src()), but not run; build it with `pip install .` in the "
@@ -33,12 +25,12 @@ if not is_absent(native):
 
         refuse_mixture()
     native.set_error_types(
-        VulkanError,
-        DeviceLostError,
-        OutOfDeviceMemoryError,
-        ArgumentValueError,
-        DeviceTimeoutError,
-        UsageError,
+        errors.VulkanError,
+        errors.DeviceLostError,
+        errors.OutOfDeviceMemoryError,
+        errors.ArgumentValueError,
+        errors.DeviceTimeoutError,
+        errors.UsageError,
     )
 
 __all__ = ["native"]

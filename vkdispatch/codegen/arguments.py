@@ -8,37 +8,8 @@ from contextlib import contextmanager
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
-from vkdispatch.base.derived_dtypes import (
-    FixedArray,
-    field_type,
-    field_types,
-    is_dataclass,
-    is_structure,
-    leaves_of,
-    structure_of,
-    wrap_array,
-)
-from vkdispatch.base.dtype import (
-    DType,
-    array_shape,
-    bool_,
-    component_count,
-    component_type,
-    compute_type,
-    find_twin,
-    float32,
-    from_numpy_dtype,
-    int32,
-    is_array,
-    is_buffer_only,
-    is_dtype,
-    is_integer_dtype,
-    is_scalar,
-    is_signed_dtype,
-    is_vector,
-    item_of,
-    uint32,
-)
+from vkdispatch.base import derived_dtypes
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.description import ArgType, ShaderArgumentInfo
@@ -169,7 +140,7 @@ def declare_argument(
         storage = recorder.add_storage(kind, name)
         variable = (
             StructureBuffer(storage, owner, kind)
-            if owner is not None and is_structure(kind)
+            if owner is not None and derived_dtypes.is_structure(kind)
             else BufferVariable(storage)
         )
         return variable, ShaderArgumentInfo(
@@ -193,7 +164,7 @@ def declare_argument(
 
 
 def _declare_image(
-    recorder: Recorder, name: str, origin: Any, kind: DType, default: Any
+    recorder: Recorder, name: str, origin: Any, kind: dt.DType, default: Any
 ) -> tuple[Any, ShaderArgumentInfo]:
     like = image_binding(0, name, origin, kind)
     image = recorder.add_image(like.dimensions, name, like.dtype, storage=like.storage, arrayed=like.arrayed)
@@ -209,7 +180,7 @@ def is_image(origin: Any) -> bool:
     return origin in _SAMPLED or origin in _STORAGE
 
 
-def image_binding(index: int, name: str, origin: Any, kind: DType) -> ImageBinding:
+def image_binding(index: int, name: str, origin: Any, kind: dt.DType) -> ImageBinding:
     """Return the image that an annotation means. Raises ValueError for texels that no format has."""
     storage = origin in _STORAGE
     dimensions = (_STORAGE if storage else _SAMPLED)[origin]
@@ -217,18 +188,18 @@ def image_binding(index: int, name: str, origin: Any, kind: DType) -> ImageBindi
     return ImageBinding(index, dimensions, name, texel, storage, origin in _ARRAYED)
 
 
-def _sampled_kind(kind: DType) -> DType:
+def _sampled_kind(kind: dt.DType) -> dt.DType:
     """Return what sampling gives four of: an annotation of integers means an image of integers."""
-    scalar = component_type(kind)
-    if not is_integer_dtype(scalar):
-        return float32
-    return int32 if is_signed_dtype(scalar) else uint32
+    scalar = dt.component_type(kind)
+    if not dt.is_integer_dtype(scalar):
+        return dt.float32
+    return dt.int32 if dt.is_signed_dtype(scalar) else dt.uint32
 
 
-def _storage_texel(name: str, kind: DType) -> DType:
-    scalar, count = component_type(kind), component_count(kind)
-    plain = is_scalar(kind) or is_vector(kind)
-    if not plain or scalar not in (float32, int32, uint32):
+def _storage_texel(name: str, kind: dt.DType) -> dt.DType:
+    scalar, count = dt.component_type(kind), dt.component_count(kind)
+    plain = dt.is_scalar(kind) or dt.is_vector(kind)
+    if not plain or scalar not in (dt.float32, dt.int32, dt.uint32):
         raise located(
             ArgumentValueError,
             f"argument {name!r}: the texels of a storage image are f32, i32 or u32, or vectors of 2 or 4 of "
@@ -243,25 +214,25 @@ def _storage_texel(name: str, kind: DType) -> DType:
 
 
 def _declare_value(
-    recorder: Recorder, argument: str, name: str, kind: DType
+    recorder: Recorder, argument: str, name: str, kind: dt.DType
 ) -> tuple[ShaderVariable, Argument]:
     """Add a member `name` to the argument block; returns the value it gives, and the member."""
-    if is_buffer_only(kind):
+    if dt.is_buffer_only(kind):
         raise located(
             ArgumentValueError,
-            f"argument {argument!r}: {kind.name} is only for buffers; use {compute_type(kind).name}",
+            f"argument {argument!r}: {kind.name} is only for buffers; use {dt.compute_type(kind).name}",
         )
     # a block holds no booleans
-    member = recorder.add_argument(name, uint32 if kind is bool_ else kind)
+    member = recorder.add_argument(name, dt.uint32 if kind is dt.bool_ else kind)
     value = Expr(Op.ARGUMENT, member.dtype, (), member, here())
-    return ShaderVariable(condition(value) if kind is bool_ else value), member
+    return ShaderVariable(condition(value) if kind is dt.bool_ else value), member
 
 
 def _hint(annotation: object) -> str:
     """Return what to write instead of a type of Python or NumPy."""
     if annotation is getattr(np, "ndarray", None):
         return "; annotate arrays as Buff[f32]"
-    kind = find_twin(annotation)
+    kind = dt.find_twin(annotation)
     return f"; annotate numbers as Const[vd.{kind}]" if kind else ""
 
 
@@ -271,7 +242,7 @@ def _describe(origin: object) -> str:
     return names.get(origin) or str(getattr(origin, "__name__", origin))
 
 
-def _split(name: str, annotation: object) -> tuple[Any, DType, type[Any] | None]:
+def _split(name: str, annotation: object) -> tuple[Any, dt.DType, type[Any] | None]:
     """Return the class of an annotation, its dtype, and the dataclass that this is made of."""
     origin, args = getattr(annotation, "__origin__", None), getattr(annotation, "__args__", ())
     if origin is None or not args:
@@ -283,15 +254,15 @@ def _split(name: str, annotation: object) -> tuple[Any, DType, type[Any] | None]
     if len(args) != 1:
         raise located(ArgumentValueError, f"argument {name!r}: {annotation!r} must have one dtype")
     (kind,) = args
-    if origin is Buffer and is_dataclass(kind):
+    if origin is Buffer and derived_dtypes.is_dataclass(kind):
         try:
-            return origin, structure_of(kind), kind
+            return origin, derived_dtypes.structure_of(kind), kind
         except ArgumentValueError as error:
             raise located(ArgumentValueError, f"argument {name!r}: {error}") from None
-    if not isinstance(kind, type) or not is_dtype(kind):
-        twin = find_twin(kind)
+    if not isinstance(kind, type) or not dt.is_dtype(kind):
+        twin = dt.find_twin(kind)
         hint = "" if twin is None else f"; write vd.{twin}"
-        if is_dataclass(kind):
+        if derived_dtypes.is_dataclass(kind):
             hint = f"; a dataclass is an argument by itself, {name}: {getattr(kind, '__name__', 'Class')}"
         elif isinstance(kind, type) and getattr(kind, "__annotations__", None):
             hint = f"; @dataclass makes a structure of {kind.__name__}"
@@ -300,7 +271,7 @@ def _split(name: str, annotation: object) -> tuple[Any, DType, type[Any] | None]
             f"argument {name!r}: {_describe(origin)}[...] needs a dtype such as vd.float32, got "
             f"{kind!r}{hint}",
         )
-    if is_structure(kind):
+    if derived_dtypes.is_structure(kind):
         raise located(
             ArgumentTypeError,
             f"argument {name!r}: elements of {kind.name} are no numbers; a kernel takes them as Buff[...] of "
@@ -308,12 +279,12 @@ def _split(name: str, annotation: object) -> tuple[Any, DType, type[Any] | None]
         )
     if not hasattr(kind, "item_size"):
         raise located(ArgumentValueError, f"argument {name!r}: {kind.__name__} is no complete dtype")
-    if is_array(kind):
+    if dt.is_array(kind):
         raise located(
             ArgumentTypeError,
             f"argument {name!r}: {_describe(origin)}[...] takes no array such as {kind.__name__}; make it "
             "the field of a dataclass"
-            + (f", or take a buffer of {item_of(kind).name} of several axes" if origin is Buffer else ""),
+            + (f", or take a buffer of {dt.item_of(kind).name} of several axes" if origin is Buffer else ""),
         )
     return origin, kind, None
 
@@ -344,14 +315,16 @@ def _declare_fields(
     """
     annotation = nesting[-1]
     values: dict[str, Any] = {}
-    for field, kind in field_types(annotation).items():
+    for field, kind in derived_dtypes.field_types(annotation).items():
         if is_nested(kind) and kind not in nesting:
             values[field] = _declare_fields(recorder, name, (*nesting, kind), f"{path}{field}.", members)
             continue
-        if isinstance(kind, FixedArray) or (isinstance(kind, type) and is_dtype(kind) and is_array(kind)):
+        if isinstance(kind, derived_dtypes.FixedArray) or (
+            isinstance(kind, type) and dt.is_dtype(kind) and dt.is_array(kind)
+        ):
             values[field] = _declare_array(recorder, name, f"{path}{field}", kind, members)
             continue
-        if not isinstance(kind, type) or not is_dtype(kind) or not hasattr(kind, "item_size"):
+        if not isinstance(kind, type) or not dt.is_dtype(kind) or not hasattr(kind, "item_size"):
             raise located(
                 ArgumentValueError,
                 f"argument {name!r}: field {field!r} of {annotation.__name__} must be a dtype such as "
@@ -370,12 +343,16 @@ def _declare_array(
 
     Each is a member of its own, so that the block has no arrays, which layouts pad.
     """
-    owner = kind.owner if isinstance(kind, FixedArray) else None
+    owner = kind.owner if isinstance(kind, derived_dtypes.FixedArray) else None
     try:
-        array = kind if owner is None else wrap_array(structure_of(owner), kind.shape)
+        array = (
+            kind
+            if owner is None
+            else derived_dtypes.wrap_array(derived_dtypes.structure_of(owner), kind.shape)
+        )
     except ArgumentValueError as error:
         raise located(ArgumentValueError, f"argument {name!r}: {error}") from None
-    shape = array_shape(array)
+    shape = dt.array_shape(array)
     if math.prod(shape) > _MOST_ITEMS:
         raise located(
             ArgumentValueError,
@@ -383,36 +360,36 @@ def _declare_array(
             "buffer",
         )
     registers: dict[tuple[str, ...], Expr] = {}
-    for inner, leaf, _ in leaves_of(array):
+    for inner, leaf, _ in derived_dtypes.leaves_of(array):
         items: list[Expr] = []
-        for position in itertools.product(*map(range, array_shape(leaf))):
+        for position in itertools.product(*map(range, dt.array_shape(leaf))):
             place = _item_path(path, array, inner, position)
             member = place.translate(_AS_NAME)
-            value, members[place] = _declare_value(recorder, name, f"{name}_{member}", item_of(leaf))
+            value, members[place] = _declare_value(recorder, name, f"{name}_{member}", dt.item_of(leaf))
             items.append(value.expr)
         label = "_".join((name, *path.split("."), *inner))
-        whole = _nest(items, compute_type(leaf))
+        whole = _nest(items, dt.compute_type(leaf))
         registers[inner] = recorder.declare(whole.dtype, whole, label, fixed=True)
     return ItemArray(registers.__getitem__, (), (), array, owner)
 
 
-def _item_path(path: str, kind: DType, inner: tuple[str, ...], position: Sequence[int]) -> str:
+def _item_path(path: str, kind: dt.DType, inner: tuple[str, ...], position: Sequence[int]) -> str:
     """Return the path to an item: "lights[1].w[0]"."""
     rest = list(position)
     for name in (*inner, None):
-        path += "".join(f"[{rest.pop(0)}]" for _ in array_shape(kind))
-        item = item_of(kind)
+        path += "".join(f"[{rest.pop(0)}]" for _ in dt.array_shape(kind))
+        item = dt.item_of(kind)
         if name is not None:
-            assert is_structure(item)
-            path, field = f"{path}.{name}", field_type(item, name)
+            assert derived_dtypes.is_structure(item)
+            path, field = f"{path}.{name}", derived_dtypes.field_type(item, name)
             assert field is not None
             kind = field
     return path
 
 
-def _nest(items: list[Expr], kind: DType) -> Expr:
+def _nest(items: list[Expr], kind: dt.DType) -> Expr:
     """Return an array made of its items, in row-major order."""
-    if not is_array(kind):
+    if not dt.is_array(kind):
         return items[0]
     assert kind.child_type is not None
     each = len(items) // kind.child_count
@@ -423,7 +400,7 @@ def _nest(items: list[Expr], kind: DType) -> Expr:
 def leaf_fields(annotation: type[Any], around: tuple[type[Any], ...] = ()) -> Iterator[tuple[str, Any]]:
     """Yield the fields of a dataclass, of nested ones as "inner.field", and their types."""
     around = (*around, annotation)
-    for field, kind in field_types(annotation).items():
+    for field, kind in derived_dtypes.field_types(annotation).items():
         if is_nested(kind) and kind not in around:
             yield from ((f"{field}.{name}", each) for name, each in leaf_fields(kind, around))
         else:
@@ -432,7 +409,7 @@ def leaf_fields(annotation: type[Any], around: tuple[type[Any], ...] = ()) -> It
 
 def is_nested(kind: object) -> bool:
     """Whether a field of a dataclass is a dataclass itself."""
-    return isinstance(kind, type) and hasattr(kind, "__dataclass_fields__") and not is_dtype(kind)
+    return isinstance(kind, type) and hasattr(kind, "__dataclass_fields__") and not dt.is_dtype(kind)
 
 
 def _instance(annotation: type[Any], values: dict[str, Any]) -> Any:
@@ -454,7 +431,7 @@ Annotation = type[Any] | GenericAlias
 
 
 class _Annotations(Protocol):
-    def __getitem__(self, kind: DType, /) -> Annotation: ...
+    def __getitem__(self, kind: dt.DType, /) -> Annotation: ...
 
 
 buffer = cast(_Annotations, Buffer)
@@ -503,7 +480,7 @@ class ConstantArray:
     __slots__ = ("__weakref__", "array", "shape", "size", "var_type")
 
     array: "np.ndarray[Any, Any]"
-    var_type: DType
+    var_type: dt.DType
     shape: tuple[int, ...]
     size: int
 
@@ -533,7 +510,7 @@ class ConstantArray:
             )
         host = array.dtype.newbyteorder("=")
         try:
-            self.var_type = from_numpy_dtype(host)
+            self.var_type = dt.from_numpy_dtype(host)
         except ArgumentValueError as error:
             raise located(ArgumentValueError, f"constant array: {error}") from None
         if array.size == 0:

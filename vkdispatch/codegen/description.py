@@ -9,14 +9,7 @@ from typing import Any, ClassVar
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, explain_backend
 from vkdispatch.base.record import field, record, replace
-from vkdispatch.compiler.analyses.contents import (
-    ArgumentLayout,
-    StructElement,
-    argument_layout,
-    packed_buffers,
-    resource_access,
-    resource_bindings,
-)
+from vkdispatch.compiler.analyses import contents
 from vkdispatch.compiler.glsl.writer import GlslText, write_kernel
 from vkdispatch.compiler.ir import ImageBinding, Kernel, Storage
 from vkdispatch.compiler.ir.location import Loc
@@ -331,15 +324,15 @@ class ShaderDescription:
         return self._texts[variant]
 
     @functools.cached_property
-    def _layouts(self) -> dict[Variant, ArgumentLayout]:
+    def _layouts(self) -> dict[Variant, contents.ArgumentLayout]:
         return {}
 
-    def layout(self, variant: Variant = PLAIN) -> ArgumentLayout:
+    def layout(self, variant: Variant = PLAIN) -> contents.ArgumentLayout:
         """Return the layout of the argument block."""
         if variant not in self._layouts:
             # Other forms have the arguments of the kernel itself.
             kernel = widen(self.kernel) if variant.wide else self.kernel
-            self._layouts[variant] = argument_layout(kernel, variant)
+            self._layouts[variant] = contents.argument_layout(kernel, variant)
         return self._layouts[variant]
 
     @property
@@ -359,13 +352,13 @@ class ShaderDescription:
         return 0 if layout.uniform else layout.size
 
     @property
-    def pc_structure(self) -> list[StructElement]:
+    def pc_structure(self) -> list[contents.StructElement]:
         """Members of the push constant block."""
         layout = self.layout()
         return [] if layout.uniform else list(layout.members)
 
     @property
-    def uniform_structure(self) -> list[StructElement]:
+    def uniform_structure(self) -> list[contents.StructElement]:
         """Members of the uniform block, which holds the arguments that do not fit in push constants."""
         layout = self.layout()
         return list(layout.members) if layout.uniform else []
@@ -384,19 +377,19 @@ class ShaderDescription:
     def binding_types(self, variant: Variant) -> list[int]:
         """Kind of each binding of a form of the kernel, as numbers of `BindingType`."""
         layout = self.layout(variant)
-        bound = resource_bindings(self.kernel, layout)
+        bound = contents.resource_bindings(self.kernel, layout)
         kinds = [binding_type(resource) for resource in self.kernel.resources if resource.index in bound]
         return [int(kind) for kind in ([BindingType.UNIFORM_BUFFER] if layout.uniform else []) + kinds]
 
     def places(self, variant: Variant) -> dict[int, Place]:
         """Where a form of the kernel finds what the plain one finds at a binding."""
         layout, base = self.layout(variant), self.resource_binding_base
-        bound = resource_bindings(self.kernel, layout)
+        bound = contents.resource_bindings(self.kernel, layout)
         found = {index + base: Place(binding) for index, binding in bound.items()}
         lengths = {index: layout.offset_of(name) for index, name in layout.lengths.items()}
         for index, name in layout.addresses.items():
             found[index + base] = Place(-1, layout.offset_of(name), lengths.get(index, -1))
-        for index in packed_buffers(self.kernel, variant):
+        for index in contents.packed_buffers(self.kernel, variant):
             place = found[index + base]
             found[index + base] = replace(place, length=lengths.get(index, -1), in_words=True)
         return found
@@ -404,7 +397,7 @@ class ShaderDescription:
     @functools.cached_property
     def binding_access(self) -> list[tuple[bool, bool]]:
         """Whether each binding is (read, written)."""
-        access = resource_access(self.kernel)
+        access = contents.resource_access(self.kernel)
         found = [
             (resource.index in access.reads, resource.index in access.writes)
             for resource in self.kernel.resources

@@ -4,21 +4,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from vkdispatch.base.dtype import (
-    DType,
-    float16,
-    float32,
-    float64,
-    int32,
-    int64,
-    is_integer_dtype,
-    is_scalar,
-    uint32,
-    uint64,
-    uvec2,
-    uvec4,
-    vec4,
-)
+from vkdispatch.base import dtype as dt
+from vkdispatch.base.dtype import uint32, uint64, uvec4
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.execution.control_flow import if_block, select, while_block
 from vkdispatch.codegen.execution.registers import new_register, precise
@@ -90,7 +77,7 @@ def philox4x32(counter: Any, key: Any) -> ShaderVariable:
     TypeError
         They are neither. RuntimeError outside tracing.
     """
-    words = words32(_parts("counter", counter, uvec4, uint32), _parts("key", key, uvec2, uint32))
+    words = words32(_parts("counter", counter, uvec4, uint32), _parts("key", key, dt.uvec2, uint32))
     return to_dtype(uvec4, *words)
 
 
@@ -128,7 +115,7 @@ def _rounds(
     key: Sequence[Any],
     factors: tuple[int, int],
     steps: tuple[int, int],
-    kind: DType,
+    kind: dt.DType,
     product: Product,
 ) -> Words:
     a, b, c, d = (own(kind, word) for word in counter)
@@ -148,7 +135,7 @@ def _rounds(
     return a, b, c, d
 
 
-def _register(kind: DType, value: Any) -> ShaderVariable:
+def _register(kind: dt.DType, value: Any) -> ShaderVariable:
     """Return a value in a register that never changes; one that is there already is not copied."""
     if isinstance(value, ShaderVariable) and value.is_register():
         return value
@@ -156,7 +143,7 @@ def _register(kind: DType, value: Any) -> ShaderVariable:
     return ShaderVariable(current().declare(kind, expr, fixed=True))
 
 
-def own(kind: DType, word: Any) -> Any:
+def own(kind: dt.DType, word: Any) -> Any:
     """Return a word in its type, apart from what it was computed from.
 
     In the form of a kernel for large buffers, positions have 64 bits: the words must not.
@@ -191,7 +178,7 @@ def product_of_64_bits(x: Any, factor: int) -> tuple[Any, Any]:
     return (whole >> 32).to_dtype(uint32), whole.to_dtype(uint32)
 
 
-def _parts(name: str, value: Any, vector: DType | None, kind: DType) -> list[Any]:
+def _parts(name: str, value: Any, vector: dt.DType | None, kind: dt.DType) -> list[Any]:
     """Return the words of a counter or a key: GPU integers and numbers."""
     count = 2 if name == "key" else 4
     if vector is not None and isinstance(value, ShaderVariable) and value.var_type is vector:
@@ -204,9 +191,13 @@ def _parts(name: str, value: Any, vector: DType | None, kind: DType) -> list[Any
     raise located(ArgumentTypeError, f"{name}: expected {known}{count} integers, got {given}")
 
 
-def word(name: str, value: Any, kind: DType) -> Any:
+def word(name: str, value: Any, kind: dt.DType) -> Any:
     """Check one word: a GPU integer scalar, or a Python int."""
-    if isinstance(value, ShaderVariable) and is_scalar(value.var_type) and is_integer_dtype(value.var_type):
+    if (
+        isinstance(value, ShaderVariable)
+        and dt.is_scalar(value.var_type)
+        and dt.is_integer_dtype(value.var_type)
+    ):
         return value
     if ex.is_integer_number(value):
         return int(value)
@@ -243,12 +234,12 @@ _COS_64 = tuple((-1) ** k / math.factorial(2 * k) for k in range(2, 10))
 
 def uniform32(word: Any) -> Any:
     """Return a float32 of [0, 1) for a uint32: its upper 24 bits, as NumPy does."""
-    return (word >> 8).to_dtype(float32) * 2.0**-24
+    return (word >> 8).to_dtype(dt.float32) * 2.0**-24
 
 
 def uniform64(word: Any) -> Any:
     """Return a float64 of [0, 1) for a uint64: its upper 53 bits, as NumPy does."""
-    return (word >> 11).to_dtype(float64) * 2.0**-53
+    return (word >> 11).to_dtype(dt.float64) * 2.0**-53
 
 
 def scaled(value: Any, low: Any, width: Any) -> Any:
@@ -284,29 +275,29 @@ def _twice_log_32(word: Any) -> Any:
     above = (mantissa >= 0xB504F334).to_register()
     f = select(
         above,
-        mantissa.to_dtype(int32).to_dtype(float32) * 2.0**-32,
-        (mantissa - 0x80000000).to_dtype(float32) * 2.0**-31,
+        mantissa.to_dtype(dt.int32).to_dtype(dt.float32) * 2.0**-32,
+        (mantissa - 0x80000000).to_dtype(dt.float32) * 2.0**-31,
     ).to_register()
-    halvings = (select(above, 31, 32) - top).to_dtype(float32)
+    halvings = (select(above, 31, 32) - top).to_dtype(dt.float32)
     log = f - f * f * 0.5 + f * f * f * _polynomial(f, _LOG_32)
     return precise(halvings * (2 * math.log(2)) - 2.0 * log)
 
 
 def _twice_log_64(word: Any) -> Any:
     """Return -2 ln(u) of u = ((word >> 11) | 1) / 2**53."""
-    bits = reinterpret(uint64, ((word >> 11) | 1).to_dtype(float64)).to_register()
-    mantissa = reinterpret(float64, (bits & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000).to_register()
+    bits = reinterpret(uint64, ((word >> 11) | 1).to_dtype(dt.float64)).to_register()
+    mantissa = reinterpret(dt.float64, (bits & 0xFFFFFFFFFFFFF) | 0x3FF0000000000000).to_register()
     above = (mantissa > math.sqrt(2)).to_register()
     f = (select(above, mantissa * 0.5, mantissa) - 1.0).to_register()
-    exponent = (bits >> 52).to_dtype(int32)
-    halvings = (select(above, 1023 + 52, 1023 + 53) - exponent).to_dtype(float64)
+    exponent = (bits >> 52).to_dtype(dt.int32)
+    halvings = (select(above, 1023 + 52, 1023 + 53) - exponent).to_dtype(dt.float64)
     log = f - f * f * 0.5 + f * f * f * _polynomial(f, _LOG_64)
     return precise(halvings * (2 * math.log(2)) - 2.0 * log)
 
 
 def _root(x: Any) -> Any:
     """Return the square root of a positive number: x times its inverse root, by Newton's method."""
-    double = x.var_type is float64
+    double = x.var_type is dt.float64
     word = reinterpret(uint64 if double else uint32, x)
     guess = reinterpret(x.var_type, (0x5FE6EB50C7B537A9 if double else 0x5F3759DF) - (word >> 1))
     half = (x * 0.5).to_register()
@@ -325,9 +316,9 @@ def _direction(word: Any) -> tuple[Any, Any]:
     # what is left is -1/8 to 1/8 of a turn; 53 bits of it, so that float64 holds it
     inner = turned & (1 << bits - 2) - 1
     if double:
-        angle = ((inner >> 9).to_dtype(int64) - (1 << 52)).to_dtype(float64) * (math.pi / 2 * 2.0**-53)
+        angle = ((inner >> 9).to_dtype(dt.int64) - (1 << 52)).to_dtype(dt.float64) * (math.pi / 2 * 2.0**-53)
     else:
-        angle = (inner.to_dtype(int32) - (1 << 29)).to_dtype(float32) * (math.pi / 2 * 2.0**-30)
+        angle = (inner.to_dtype(dt.int32) - (1 << 29)).to_dtype(dt.float32) * (math.pi / 2 * 2.0**-30)
     angle = precise(angle)
     square = precise(angle * angle)
     cosine = precise(
@@ -347,8 +338,8 @@ def _direction(word: Any) -> tuple[Any, Any]:
 
 
 _UNIFORM = frozenset((Op.LITERAL, Op.ARGUMENT, Op.CONSTRUCT, Op.UNARY, Op.BINARY))
-_FLOATS = (float16, float32, float64)
-_INTEGERS = (int32, uint32, int64, uint64)
+_FLOATS = (dt.float16, dt.float32, dt.float64)
+_INTEGERS = (dt.int32, uint32, dt.int64, uint64)
 
 
 class Philox:
@@ -402,7 +393,7 @@ class Philox:
         self._words = new_register(uvec4)
         # words that are left of the block
         self._left = new_register(uint32, 0)
-        self._spare = new_register(float32)
+        self._spare = new_register(dt.float32)
         self._has_spare = new_register(uint32, 0)
         passed = low & 3
         if isinstance(passed, int):
@@ -469,7 +460,7 @@ class Philox:
 
     # -- numbers
 
-    def uniform(self, low: Any = 0.0, high: Any = 1.0, dtype: DType = float32) -> ShaderVariable:
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, dtype: dt.DType = dt.float32) -> ShaderVariable:
         """Return a number of [low, high), all alike.
 
         `dtype` is float32 (the upper 24 bits of one word), float16 (11 bits of it) or float64 (53 bits of
@@ -478,14 +469,14 @@ class Philox:
         if dtype not in _FLOATS:
             raise located(ArgumentTypeError, f"dtype: expected a float16, float32 or float64, got {dtype!r}")
         value: Any
-        if dtype is float64:
+        if dtype is dt.float64:
             value = uniform64(self.uint64())
-        elif dtype is float32:
+        elif dtype is dt.float32:
             value = uniform32(self.uint32())
         else:
-            value = (self.uint32() >> 21).to_dtype(float32) * 2.0**-11
+            value = (self.uint32() >> 21).to_dtype(dt.float32) * 2.0**-11
         if not (_is_number(low, 0) and _is_number(high, 1)):
-            wide = float64 if dtype is float64 else float32
+            wide = dt.float64 if dtype is dt.float64 else dt.float32
             value = scaled(value, _of(wide, low), _of(wide, high - low))
         result: ShaderVariable = value.to_dtype(dtype).to_register()
         return result
@@ -493,21 +484,21 @@ class Philox:
     def uniform4(self) -> ShaderVariable:
         """Return four numbers of [0, 1) as a vec4, of the next whole block; see `uvec4`."""
         words = self.uvec4()
-        return to_dtype(vec4, *(uniform32(words[i]) for i in range(4))).to_register()
+        return to_dtype(dt.vec4, *(uniform32(words[i]) for i in range(4))).to_register()
 
-    def normal(self, loc: Any = 0.0, scale: Any = 1.0, dtype: DType = float32) -> ShaderVariable:
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, dtype: dt.DType = dt.float32) -> ShaderVariable:
         """Return a normally distributed number of a mean and a standard deviation.
 
         Two words make two numbers (Box and Muller), the second of which waits for the next call: four words
         make four numbers. A float64 takes four words each time. Raises TypeError for another `dtype`.
         """
-        if dtype not in (float32, float64):
+        if dtype not in (dt.float32, dt.float64):
             raise located(ArgumentTypeError, f"dtype: expected a float32 or float64, got {dtype!r}")
-        if dtype is float64:
+        if dtype is dt.float64:
             double, _ = normal_pair(self.uint64(), self.uint64())
-            far: ShaderVariable = scaled(double, _of(float64, loc), _of(float64, scale))
+            far: ShaderVariable = scaled(double, _of(dt.float64, loc), _of(dt.float64, scale))
             return far
-        result = new_register(float32, self._spare)
+        result = new_register(dt.float32, self._spare)
         with if_block(self._has_spare == 0):
             first, second = normal_pair(*self._pair())
             result[:] = first
@@ -515,16 +506,16 @@ class Philox:
         self._has_spare[:] = 1 - self._has_spare
         if _is_number(loc, 0) and _is_number(scale, 1):
             return result
-        moved: ShaderVariable = scaled(result, _of(float32, loc), _of(float32, scale))
+        moved: ShaderVariable = scaled(result, _of(dt.float32, loc), _of(dt.float32, scale))
         return moved
 
     def normal4(self) -> ShaderVariable:
         """Return four standard normal numbers as a vec4, of the next whole block; see `uvec4`."""
         words = self.uvec4()
         first, second = normal_pair(words.x, words.y), normal_pair(words.z, words.w)
-        return to_dtype(vec4, *first, *second).to_register()
+        return to_dtype(dt.vec4, *first, *second).to_register()
 
-    def integers(self, low: Any, high: Any = None, dtype: DType = int32) -> ShaderVariable:
+    def integers(self, low: Any, high: Any = None, dtype: dt.DType = dt.int32) -> ShaderVariable:
         """Return an integer of [low, high), all with exactly the same probability; of [0, low) without high.
 
         A word is multiplied by the count of integers, and the few words that would give some of them more
@@ -579,17 +570,17 @@ def _is_number(value: Any, number: float) -> bool:
     return not isinstance(value, ShaderVariable) and bool(value == number)
 
 
-def _of(kind: DType, value: Any) -> ShaderVariable:
+def _of(kind: dt.DType, value: Any) -> ShaderVariable:
     """Return a number or a GPU value in a type."""
     return value.to_dtype(kind) if isinstance(value, ShaderVariable) else to_dtype(kind, value)
 
 
-def _unsigned(value: int, kind: DType) -> int:
+def _unsigned(value: int, kind: dt.DType) -> int:
     """Return an integer as the unsigned one of the same bits."""
     return value & (1 << 8 * kind.item_size) - 1
 
 
-def _check_range(low: int, high: int, kind: DType) -> None:
+def _check_range(low: int, high: int, kind: dt.DType) -> None:
     bits = 8 * kind.item_size
     least = 0 if kind in (uint32, uint64) else -(1 << bits - 1)
     if low >= high:

@@ -7,20 +7,15 @@ registers are storage: `r += x` changes a register, and a name that holds anythi
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from vkdispatch.base.dtype import (
-    DType,
-    component_type,
-    is_complex,
-    is_scalar,
-    is_vector,
-    to_vector,
-)
+from vkdispatch.base import dtype as dt
+from vkdispatch.base.dtype import is_complex
 from vkdispatch.base.errors import (
     ArgumentTypeError,
     ArgumentValueError,
     ComponentError,
 )
 from vkdispatch.base.record import replace
+from vkdispatch.codegen.trace import operators
 from vkdispatch.codegen.trace.assignment import assign, update_in_place
 from vkdispatch.codegen.trace.current import chosen_arithmetic, current, is_tracing
 from vkdispatch.codegen.trace.operands import (
@@ -28,14 +23,6 @@ from vkdispatch.codegen.trace.operands import (
     add_placeholder,
     check_dtype,
     parse_stored_value,
-)
-from vkdispatch.codegen.trace.operators import (
-    Operators,
-    is_whole_slice,
-    select_component,
-    select_element,
-    select_part,
-    split_components,
 )
 from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.compiler.glsl.expressions import expression_text
@@ -59,7 +46,7 @@ _UNITS = frozenset((*_POSTFIX, Op.REGISTER, Op.LITERAL, Op.SUBGROUP, Op.SAMPLE))
 _assign = object.__setattr__
 
 
-class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
+class ShaderVariable(operators.Operators, OfAnyDtype):  # type: ignore[misc]
     """A GPU value. Made by the functions of `vkdispatch.codegen` and by operators, not by its constructor."""
 
     __slots__ = ("is_conjugate",)
@@ -100,7 +87,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     # -- what it is
 
     @property
-    def var_type(self) -> DType:
+    def var_type(self) -> dt.DType:
         """Data type of the value."""
         return self.expr.dtype
 
@@ -141,7 +128,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     @property
     def can_index(self) -> bool:
         """Whether the value has components."""
-        return not is_scalar(self.var_type)
+        return not dt.is_scalar(self.var_type)
 
     @property
     def use_child_type(self) -> bool:
@@ -175,7 +162,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
 
     def printf_args(self) -> str:
         """Return the components as the arguments of a printf with `var_type.format_str`."""
-        return ", ".join(expression_text(part) for part in split_components(self.expr))
+        return ", ".join(expression_text(part) for part in operators.split_components(self.expr))
 
     def __repr__(self) -> str:
         return f"<{self.var_type.name} {self.name}>"
@@ -200,7 +187,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     def __setattr__(self, attribute: str, value: object) -> None:
         if hasattr(type(self), attribute):
             object.__setattr__(self, attribute, value)
-        elif is_swizzle(attribute) and is_vector(self.var_type):
+        elif is_swizzle(attribute) and dt.is_vector(self.var_type):
             self._set_swizzle(attribute, value)
         else:
             raise located(ComponentError, f"{attribute!r}: a GPU value has no such attribute")
@@ -215,7 +202,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
             # its own error was an AttributeError, which led here
             known.fget(self)
         kind = self.var_type
-        if is_swizzle(attribute) and is_vector(kind):
+        if is_swizzle(attribute) and dt.is_vector(kind):
             if all(letter in COMPONENTS[: kind.child_count] for letter in attribute):
                 return self.swizzle(attribute)
             raise located(
@@ -231,35 +218,35 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
         """Names that a user may read, the components first."""
         kind = self.var_type
         lacking = {"x", "y", "z", "w", *(() if is_complex(kind) else ("real", "imag", "conjugate"))}
-        components = list(COMPONENTS[: kind.child_count]) if is_vector(kind) else []
+        components = list(COMPONENTS[: kind.child_count]) if dt.is_vector(kind) else []
         names = [name for name in dir(type(self)) if not name.startswith("_") and name not in lacking]
         return components + names
 
     # -- components
 
     def _component(self, letter: str) -> "ShaderVariable":
-        return ShaderVariable(select_component(self._value(), letter))
+        return ShaderVariable(operators.select_component(self._value(), letter))
 
     def _set_component(self, letter: str, value: object) -> None:
         if self._warn_of_scalar(letter):
             return
         self._check_owner()
         try:
-            target = select_component(self._place(), letter)
+            target = operators.select_component(self._place(), letter)
         except ComponentError as error:
             raise ArgumentValueError(str(error)) from None
         assign(target, value)
 
     def _warn_of_scalar(self, name: str) -> bool:
         """Warn that a scalar has no components; programs for 0.1.0 assign to them, without effect."""
-        if is_scalar(self.var_type):
+        if dt.is_scalar(self.var_type):
             warn(f"{self.var_type.name} has no component .{name}, so this stores nothing; write x[:] = value")
-        return is_scalar(self.var_type)
+        return dt.is_scalar(self.var_type)
 
     def _set_swizzle(self, letters: str, value: object) -> None:
         if len(set(letters)) < len(letters):
             raise located(ArgumentValueError, f".{letters}: a component cannot be set twice at once")
-        target = to_vector(component_type(self.var_type), len(letters))
+        target = dt.to_vector(dt.component_type(self.var_type), len(letters))
         stored = parse_stored_value(value, target)
         if isinstance(value, ShaderVariable):
             # the new value may be made of the components that it replaces
@@ -318,7 +305,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
         self._set_component("w", value)
 
     def _part(self, index: int, name: str) -> "ShaderVariable":
-        return ShaderVariable(select_part(self._value(), index, name))
+        return ShaderVariable(operators.select_part(self._value(), index, name))
 
     @property
     def real(self) -> "ShaderVariable":
@@ -329,7 +316,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     def real(self, value: object) -> None:
         if not self._warn_of_scalar("real"):
             self._check_owner()
-            assign(select_part(self._place(), 0, "real"), value)
+            assign(operators.select_part(self._place(), 0, "real"), value)
 
     @property
     def imag(self) -> "ShaderVariable":
@@ -340,7 +327,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     def imag(self, value: object) -> None:
         if not self._warn_of_scalar("imag"):
             self._check_owner()
-            assign(select_part(self._place(), 1, "imag"), value)
+            assign(operators.select_part(self._place(), 1, "imag"), value)
 
     def conjugate(self) -> "ShaderVariable":
         """Complex conjugate. Raises ValueError for a value that is not complex."""
@@ -359,14 +346,14 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
     # -- indexing and assignment
 
     def __getitem__(self, index: Any) -> "ShaderVariable":
-        if is_whole_slice(index):
+        if operators.is_whole_slice(index):
             return self
-        return ShaderVariable(select_element(self._value(), index))
+        return ShaderVariable(operators.select_element(self._value(), index))
 
     def __setitem__(self, index: Any, value: object) -> None:
         place = self._place()
-        if not is_whole_slice(index):
-            assign(select_element(place, index), value)
+        if not operators.is_whole_slice(index):
+            assign(operators.select_element(place, index), value)
         else:
             self._store_whole(place, value)
 
@@ -422,7 +409,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
         return iter([self[i] for i in range(count)])
 
     def __len__(self) -> int:
-        if is_scalar(self.var_type):
+        if dt.is_scalar(self.var_type):
             raise located(ArgumentTypeError, f"{self.var_type.name} is a scalar and has no length")
         return self.var_type.child_count
 
@@ -433,7 +420,7 @@ class ShaderVariable(Operators, OfAnyDtype):  # type: ignore[misc]
         value = self._value()
         return ShaderVariable(current().declare(value.dtype, value, var_name))
 
-    def to_dtype(self, var_type: DType) -> "ShaderVariable":
+    def to_dtype(self, var_type: dt.DType) -> "ShaderVariable":
         """Convert the value. Raises ValueError where there is no such conversion."""
         check_dtype(var_type, "to_dtype")
         value = self._value()
@@ -473,7 +460,7 @@ class BoundVariable(ShaderVariable):
 
     binding: int
 
-    def __init__(self, kind: DType, text: str, binding: int) -> None:
+    def __init__(self, kind: dt.DType, text: str, binding: int) -> None:
         super().__init__(Expr(Op.RAW, kind, (), RawText(text, lexical_unit=True), here()))
         self.binding = binding
 

@@ -7,36 +7,8 @@ from typing import Literal
 
 from vkdispatch.base.dtype import is_array
 from vkdispatch.base.record import record
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import contents, find_operations
-from vkdispatch.compiler.ir import (
-    Block,
-    Break,
-    Builtin,
-    Continue,
-    Declare,
-    Effect,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Op,
-    RawStatement,
-    Register,
-    Return,
-    Scope,
-    SharedArray,
-    Statement,
-    Storage,
-    Store,
-    Switch,
-    While,
-    blocks_of,
-    evaluated,
-    expressions_of,
-    place_operands,
-    root_of,
-    walk,
-)
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.location import Loc, warn, warn_once_each
 from vkdispatch.compiler.ir.nodes import is_same_place
@@ -51,33 +23,35 @@ class Origins:
     that the work is in proportion to the kernel.
     """
 
-    def __init__(self, kernel: Kernel, is_source: Callable[[Expr], bool]) -> None:
-        self.values: dict[Register, list[Expr]] = {}
+    def __init__(self, kernel: ir.Kernel, is_source: Callable[[ir.Expr], bool]) -> None:
+        self.values: dict[ir.Register, list[ir.Expr]] = {}
         for statement in contents(kernel).statements:
             for register, value in _assignments(statement):
                 self.values.setdefault(register, []).append(value)
         self._is_source = is_source
         self._reached = self._find_registers()
 
-    def reaches(self, root: Expr) -> bool:
+    def reaches(self, root: ir.Expr) -> bool:
         """Whether a value is computed from a source."""
         return any(self._is_source(node) or self._is_reached(node) for node in _nodes(root))
 
-    def _is_reached(self, node: Expr) -> bool:
+    def _is_reached(self, node: ir.Expr) -> bool:
         register = node.value
-        return isinstance(register, Register) and (register in self._reached or register not in self.values)
+        return isinstance(register, ir.Register) and (
+            register in self._reached or register not in self.values
+        )
 
-    def _find_registers(self) -> set[Register]:
+    def _find_registers(self) -> set[ir.Register]:
         """Return the registers that get a value computed from a source."""
-        users: dict[Register, list[Register]] = {}
-        waiting: list[Register] = []
+        users: dict[ir.Register, list[ir.Register]] = {}
+        waiting: list[ir.Register] = []
         for register, values in self.values.items():
             for node in (node for value in values for node in _nodes(value)):
                 if self._is_source(node):
                     waiting.append(register)
-                elif isinstance(node.value, Register):
+                elif isinstance(node.value, ir.Register):
                     users.setdefault(node.value, []).append(register)
-        reached: set[Register] = set()
+        reached: set[ir.Register] = set()
         while waiting:
             register = waiting.pop()
             if register not in reached:
@@ -86,7 +60,7 @@ class Origins:
         return reached
 
 
-def _nodes(root: Expr) -> Iterator[Expr]:
+def _nodes(root: ir.Expr) -> Iterator[ir.Expr]:
     """Yield what a value is computed from, without the indices of elements."""
     waiting, seen = [root], set[int]()
     while waiting:
@@ -94,19 +68,19 @@ def _nodes(root: Expr) -> Iterator[Expr]:
         if id(node) not in seen:
             seen.add(id(node))
             yield node
-            if node.op is not Op.ELEMENT:
+            if node.op is not ir.Op.ELEMENT:
                 waiting += node.args
 
 
-def _assignments(statement: Statement) -> Iterator[tuple[Register, Expr]]:
-    if isinstance(statement, Declare):
+def _assignments(statement: ir.Statement) -> Iterator[tuple[ir.Register, ir.Expr]]:
+    if isinstance(statement, ir.Declare):
         yield statement.register, statement.value
-    elif isinstance(statement, For):
+    elif isinstance(statement, ir.For):
         yield statement.counter, statement.start
         yield statement.counter, statement.step
-    elif isinstance(statement, Store):
-        root = root_of(statement.place)
-        if isinstance(root.value, Register):
+    elif isinstance(statement, ir.Store):
+        root = ir.root_of(statement.place)
+        if isinstance(root.value, ir.Register):
             yield root.value, statement.value
 
 
@@ -115,8 +89,8 @@ def _assignments(statement: Statement) -> Iterator[tuple[Register, Expr]]:
 # Whether an invocation means its own element, that of a neighbour, or any.
 
 
-_IDS = frozenset((Builtin.GLOBAL_INVOCATION_ID, Builtin.LOCAL_INVOCATION_ID))
-_OWN = _IDS | {Builtin.LOCAL_INVOCATION_INDEX, Builtin.SUBGROUP_ID, Builtin.SUBGROUP_INVOCATION_ID}
+_IDS = frozenset((ir.Builtin.GLOBAL_INVOCATION_ID, ir.Builtin.LOCAL_INVOCATION_ID))
+_OWN = _IDS | {ir.Builtin.LOCAL_INVOCATION_INDEX, ir.Builtin.SUBGROUP_ID, ir.Builtin.SUBGROUP_INVOCATION_ID}
 
 
 @record
@@ -174,33 +148,33 @@ def _is_transposed(a: Index, b: Index) -> bool:
     return len(a.key) == len(b.key) == 1 and a.offset == b.offset == 0
 
 
-def _is_own(node: Expr) -> bool:
-    return node.op is Op.SUBGROUP or node.value in _OWN
+def _is_own(node: ir.Expr) -> bool:
+    return node.op is ir.Op.SUBGROUP or node.value in _OWN
 
 
 class Indices:
     """The indices of a kernel's shared arrays."""
 
-    def __init__(self, kernel: Kernel, local_size: object) -> None:
+    def __init__(self, kernel: ir.Kernel, local_size: object) -> None:
         size = (local_size,) if isinstance(local_size, int) else local_size
         self._size = tuple(size) if isinstance(size, (tuple, list)) else None
         self._origins = Origins(kernel, _is_own)
 
-    def of(self, place: Expr) -> tuple[Index, ...]:
+    def of(self, place: ir.Expr) -> tuple[Index, ...]:
         """Return the index of an element along each axis."""
         entries = tuple(entry for entry, _ in place.axes) or place.args
         return tuple(map(self._classify, entries))
 
-    def has_id(self, root: Expr) -> bool:
+    def has_id(self, root: ir.Expr) -> bool:
         """Whether a value is computed from ids of the invocation; what is read from memory is not."""
         return self._origins.reaches(root)
 
-    def _classify(self, entry: Expr) -> Index:
+    def _classify(self, entry: ir.Expr) -> Index:
         if not self.has_id(entry):
-            return Index("free", is_number=entry.op is Op.LITERAL)
-        while entry.op is Op.CONSTRUCT and len(entry.args) == 1:
+            return Index("free", is_number=entry.op is ir.Op.LITERAL)
+        while entry.op is ir.Op.CONSTRUCT and len(entry.args) == 1:
             (entry,) = entry.args
-        if isinstance(entry.value, Register):
+        if isinstance(entry.value, ir.Register):
             # `for j in range(lane, n, 64)` gives each invocation elements of its own
             start = self._classify(self._origins.values[entry.value][0]) if entry.value.counter else _UNKNOWN
             return Index("own", ("loop", entry.value), None) if start.kind == "own" else _UNKNOWN
@@ -220,7 +194,7 @@ class Indices:
         along = len(key) == 1 and axis in "xyz"
         return self._size["xyz".index(axis)] if along else math.prod(self._size)
 
-    def _split(self, entry: Expr) -> tuple[list[tuple[object, int]], int, bool]:
+    def _split(self, entry: ir.Expr) -> tuple[list[tuple[object, int]], int, bool]:
         """Take a sum apart: its ids with their factors, its number, and whether it has other parts."""
         ids: list[tuple[object, int]] = []
         offset, rest = 0, False
@@ -230,16 +204,16 @@ class Indices:
             key = self._key_of(node)
             if key is not None:
                 ids.append((key, factor))
-            elif node.op is Op.LITERAL and isinstance(node.value, int):
+            elif node.op is ir.Op.LITERAL and isinstance(node.value, int):
                 offset += factor * node.value
-            elif node.op is Op.CONSTRUCT and len(node.args) == 1:
+            elif node.op is ir.Op.CONSTRUCT and len(node.args) == 1:
                 waiting.append((node.args[0], factor))
-            elif node.op is Op.BINARY and node.value in ("+", "-"):
+            elif node.op is ir.Op.BINARY and node.value in ("+", "-"):
                 waiting.append((node.args[0], factor))
                 waiting.append((node.args[1], factor if node.value == "+" else -factor))
-            elif node.op is Op.BINARY and node.value == "*" and isinstance(node.args[1].value, int):
+            elif node.op is ir.Op.BINARY and node.value == "*" and isinstance(node.args[1].value, int):
                 waiting.append((node.args[0], factor * node.args[1].value))
-            elif node.op is Op.BINARY and node.value == "^" and self._key_of(node.args[0]) is not None:
+            elif node.op is ir.Op.BINARY and node.value == "^" and self._key_of(node.args[0]) is not None:
                 ids.append((self._key_of(node.args[0]), 1))
                 rest = True
             elif self.has_id(node):
@@ -250,11 +224,11 @@ class Indices:
             return [(ids[0][0], 1)], 0, True
         return sorted(ids, key=repr), offset, rest
 
-    def _key_of(self, node: Expr) -> object:
+    def _key_of(self, node: ir.Expr) -> object:
         """Return what tells an id apart, or None for other values."""
-        if node.value is Builtin.LOCAL_INVOCATION_INDEX:
+        if node.value is ir.Builtin.LOCAL_INVOCATION_INDEX:
             return node.value
-        if node.op is Op.COMPONENT and node.args[0].value in _IDS:
+        if node.op is ir.Op.COMPONENT and node.args[0].value in _IDS:
             axis = "xyz".index(str(node.value))
             if self._size is not None and (axis >= len(self._size) or self._size[axis] == 1):
                 return None
@@ -269,17 +243,17 @@ class Indices:
 
 # Pairs of accesses that are compared before the search ends: kernels may be unrolled without limit.
 _MOST = 50_000
-_JUMPS = (Break, Continue, Return)
+_JUMPS = (ir.Break, ir.Continue, ir.Return)
 
 
-def check_barriers(kernel: Kernel, local_size: object) -> None:
+def check_barriers(kernel: ir.Kernel, local_size: object) -> None:
     """Warn of accesses to shared memory that a barrier has to separate, where no barrier lies between."""
     if not kernel.shared or _is_one(local_size):
         return
     found = contents(kernel)
-    if any(isinstance(each, RawStatement) for each in found.statements):
+    if any(isinstance(each, ir.RawStatement) for each in found.statements):
         return
-    if find_operations(kernel, Op.RAW):
+    if find_operations(kernel, ir.Op.RAW):
         return
     order = _Order(Indices(kernel, local_size))
     order.follow(kernel.body, (), [])
@@ -300,9 +274,9 @@ class _Access:
     """An access to shared memory: its place, the branches around it that ids choose, the round of a loop."""
 
     kind: str  # "load", "store" or "atomic"
-    place: Expr
+    place: ir.Expr
     index: tuple[Index, ...]
-    branches: tuple[Expr, ...]
+    branches: tuple[ir.Expr, ...]
     round: int
 
 
@@ -316,12 +290,12 @@ class _Order:
         self._round = 0
         self._left = _MOST
 
-    def follow(self, block: Block, branches: tuple[Expr, ...], before: list[_Access]) -> list[_Access]:
+    def follow(self, block: ir.Block, branches: tuple[ir.Expr, ...], before: list[_Access]) -> list[_Access]:
         """Go through a block. `before`, and the result, are the accesses since the last barrier."""
         for statement in block:
             if self._left < 0:
                 return before
-            if isinstance(statement, Effect):
+            if isinstance(statement, ir.Effect):
                 if "arrier" in statement.function:
                     before = []
                 continue
@@ -333,49 +307,49 @@ class _Order:
         return [] if jumps else before
 
     def _follow_inner(
-        self, statement: Statement, branches: tuple[Expr, ...], before: list[_Access]
+        self, statement: ir.Statement, branches: tuple[ir.Expr, ...], before: list[_Access]
     ) -> list[_Access]:
-        inner = blocks_of(statement)
-        if isinstance(statement, (For, While)):
+        inner = ir.blocks_of(statement)
+        if isinstance(statement, (ir.For, ir.While)):
             self._round += 1
             once = self.follow(statement.body, branches, before)
             self._round += 1
             again = self.follow(statement.body, branches, _join(before, once))
             return _join(before, once, again)
-        if not isinstance(statement, (If, Switch)):
+        if not isinstance(statement, (ir.If, ir.Switch)):
             for body in inner:
                 before = self.follow(body, branches, before)
             return before
         conditions = (
-            [each for each, _ in statement.branches] if isinstance(statement, If) else [statement.value]
+            [each for each, _ in statement.branches] if isinstance(statement, ir.If) else [statement.value]
         )
         own = tuple(each for each in conditions if self._indices.has_id(each))
         ends = [
             self.follow(body, (*branches, *_find_conditions(own, conditions, number)), before)
             for number, body in enumerate(inner)
         ]
-        rest = statement.orelse if isinstance(statement, If) else statement.default
+        rest = statement.orelse if isinstance(statement, ir.If) else statement.default
         return _join(before, *ends) if rest is None else _join(*ends)
 
-    def _accesses(self, statement: Statement, branches: tuple[Expr, ...]) -> Iterator[_Access]:
+    def _accesses(self, statement: ir.Statement, branches: tuple[ir.Expr, ...]) -> Iterator[_Access]:
         """Yield the accesses of a statement itself, in the order in which they happen."""
-        for root in evaluated(statement):
+        for root in ir.evaluated(statement):
             # `i < 32 and s[i] > s[i + 32]` reads under its own condition
-            is_condition = isinstance(statement, If) and self._indices.has_id(root)
+            is_condition = isinstance(statement, ir.If) and self._indices.has_id(root)
             for expr in nodes((root,)):
                 if _is_shared(expr):
                     yield self._access("load", expr, (*branches, root) if is_condition else branches)
-        if isinstance(statement, Store) and _is_shared(root_of(statement.place)):
-            place = root_of(statement.place)
+        if isinstance(statement, ir.Store) and _is_shared(ir.root_of(statement.place)):
+            place = ir.root_of(statement.place)
             if statement.operator is not None:
                 yield self._access("load", place, branches)
             yield self._access("store", place, branches)
-        elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
-            place = root_of(statement.value.args[0])
+        elif isinstance(statement, ir.Declare) and statement.value.op is ir.Op.ATOMIC:
+            place = ir.root_of(statement.value.args[0])
             if _is_shared(place):
                 yield self._access("atomic", place, branches)
 
-    def _access(self, kind: str, place: Expr, branches: tuple[Expr, ...]) -> _Access:
+    def _access(self, kind: str, place: ir.Expr, branches: tuple[ir.Expr, ...]) -> _Access:
         return _Access(kind, place, self._indices.of(place), branches, self._round)
 
     def _check(self, access: _Access, before: Sequence[_Access], loc: Loc | None) -> None:
@@ -432,12 +406,14 @@ def _means_another(store: _Access, access: _Access) -> bool:
     return found == "shifted" and not together
 
 
-def _is_shared(expr: Expr) -> bool:
+def _is_shared(expr: ir.Expr) -> bool:
     """Whether an expression is an element of shared memory; of items of arrays too little is known here."""
-    return expr.op is Op.ELEMENT and isinstance(expr.value, SharedArray) and not is_array(expr.dtype)
+    return expr.op is ir.Op.ELEMENT and isinstance(expr.value, ir.SharedArray) and not is_array(expr.dtype)
 
 
-def _find_conditions(own: tuple[Expr, ...], conditions: Sequence[Expr], number: int) -> tuple[Expr, ...]:
+def _find_conditions(
+    own: tuple[ir.Expr, ...], conditions: Sequence[ir.Expr], number: int
+) -> tuple[ir.Expr, ...]:
     """Conditions on ids that lead to the branch of a number: the last branch has all of them."""
     if not own:
         return ()
@@ -451,22 +427,22 @@ def _is_together(a: _Access, b: _Access) -> bool:
 
 def _stays(a: _Access, b: _Access) -> bool:
     """Whether the conditions hold for both accesses: those on a variable may change from round to round."""
-    return a.round == b.round or not any(node.op is Op.REGISTER for node in nodes(a.branches))
+    return a.round == b.round or not any(node.op is ir.Op.REGISTER for node in nodes(a.branches))
 
 
-def _begins(a: tuple[Expr, ...], b: tuple[Expr, ...]) -> bool:
+def _begins(a: tuple[ir.Expr, ...], b: tuple[ir.Expr, ...]) -> bool:
     """Whether the branches `a` lie within `b`, as far as conditions are written alike."""
     return len(a) >= len(b) and all(x is y or _is_same(x, y) for x, y in zip(a, b, strict=False))
 
 
-def _is_same(a: Expr, b: Expr) -> bool:
+def _is_same(a: ir.Expr, b: ir.Expr) -> bool:
     if a.op is not b.op or a.value != b.value or len(a.args) != len(b.args):
         return False
     return a is b or all(map(_is_same, a.args, b.args))
 
 
-def _picks_one(branches: tuple[Expr, ...]) -> bool:
-    return any(each.op is Op.COMPARE and each.value == "==" for each in branches)
+def _picks_one(branches: tuple[ir.Expr, ...]) -> bool:
+    return any(each.op is ir.Op.COMPARE and each.value == "==" for each in branches)
 
 
 def _join(*states: list[_Access]) -> list[_Access]:
@@ -481,24 +457,33 @@ def _join(*states: list[_Access]) -> list[_Access]:
 # What an index or a condition is made of that does not tell invocations apart.
 _FIXED = frozenset(
     (
-        *(Op.LITERAL, Op.ARGUMENT, Op.BINARY, Op.UNARY, Op.CONSTRUCT, Op.COMPONENT, Op.COMPARE, Op.LOGICAL),
-        *(Op.SELECT, Op.CALL),
+        *(
+            ir.Op.LITERAL,
+            ir.Op.ARGUMENT,
+            ir.Op.BINARY,
+            ir.Op.UNARY,
+            ir.Op.CONSTRUCT,
+            ir.Op.COMPONENT,
+            ir.Op.COMPARE,
+            ir.Op.LOGICAL,
+        ),
+        *(ir.Op.SELECT, ir.Op.CALL),
     )
 )
 _ID_BUILTINS = frozenset(
-    (Builtin.GLOBAL_INVOCATION_ID, Builtin.LOCAL_INVOCATION_ID, Builtin.LOCAL_INVOCATION_INDEX)
+    (ir.Builtin.GLOBAL_INVOCATION_ID, ir.Builtin.LOCAL_INVOCATION_ID, ir.Builtin.LOCAL_INVOCATION_INDEX)
 )
 _ORDERS = frozenset(("<", "<=", ">", ">="))
 _SYMBOLS = frozenset("+-")
 
 
-def check_sums(kernel: Kernel, exec_size: object, workgroups: object, local_size: object) -> None:
+def check_sums(kernel: ir.Kernel, exec_size: object, workgroups: object, local_size: object) -> None:
     """Warn of `out[0] += x[i]` and `counts[x[i]] += 1` in a kernel that tells its invocations apart."""
     if _is_one(exec_size) or (_is_one(workgroups) and _is_one(local_size)):
         return
-    if not any(expr.value in _ID_BUILTINS for expr in find_operations(kernel, Op.BUILTIN)):
+    if not any(expr.value in _ID_BUILTINS for expr in find_operations(kernel, ir.Op.BUILTIN)):
         return
-    if not any(isinstance(each, Store) and _is_sum(each) for each in contents(kernel).statements):
+    if not any(isinstance(each, ir.Store) and _is_sum(each) for each in contents(kernel).statements):
         return
     sums = _Sums(kernel)
     found = [store for store in sums.find_stores(kernel.body) if _is_sum(store)]
@@ -530,69 +515,71 @@ def check_streams(
 class _Sums:
     """Stores of a kernel, and whether their index tells invocations apart by more than what they read."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: ir.Kernel) -> None:
         self._origins = Origins(kernel, _may_tell_apart)
 
-    def find_stores(self, block: Block) -> Iterator[Store]:
+    def find_stores(self, block: ir.Block) -> Iterator[ir.Store]:
         """Yield the stores that many invocations may come to: no condition on an id picks one of them."""
         for statement in block:
-            if isinstance(statement, Store):
+            if isinstance(statement, ir.Store):
                 yield statement
-            elif isinstance(statement, If):
-                if all(map(self._admits_many, expressions_of(statement))):
-                    for inner in blocks_of(statement):
+            elif isinstance(statement, ir.If):
+                if all(map(self._admits_many, ir.expressions_of(statement))):
+                    for inner in ir.blocks_of(statement):
                         yield from self.find_stores(inner)
                 elif _returns(statement):
                     return
-            elif isinstance(statement, (For, While, Scope)):
+            elif isinstance(statement, (ir.For, ir.While, ir.Scope)):
                 yield from self.find_stores(statement.body)
                 if _returns(statement):
                     return
 
-    def is_fixed(self, store: Store) -> bool:
+    def is_fixed(self, store: ir.Store) -> bool:
         """Whether all invocations store to the same element."""
-        return all(node.op in _FIXED for node in nodes(tuple(place_operands(store.place))))
+        return all(node.op in _FIXED for node in nodes(tuple(ir.place_operands(store.place))))
 
-    def is_looked_up(self, store: Store) -> bool:
+    def is_looked_up(self, store: ir.Store) -> bool:
         """Whether the index of a store was read from a buffer or counted, and holds no id besides."""
-        return not self.is_fixed(store) and not any(map(self._origins.reaches, place_operands(store.place)))
+        return not self.is_fixed(store) and not any(
+            map(self._origins.reaches, ir.place_operands(store.place))
+        )
 
-    def _admits_many(self, condition: Expr) -> bool:
+    def _admits_many(self, condition: ir.Expr) -> bool:
         """Whether a condition depends on what was read, or compares an id with a size."""
-        if condition.op is Op.LOGICAL:
+        if condition.op is ir.Op.LOGICAL:
             return all(map(self._admits_many, condition.args))
-        ordered = condition.op is Op.COMPARE and condition.value in _ORDERS
-        if ordered and any(node.op is Op.ARGUMENT for node in nodes(condition.args)):
+        ordered = condition.op is ir.Op.COMPARE and condition.value in _ORDERS
+        if ordered and any(node.op is ir.Op.ARGUMENT for node in nodes(condition.args)):
             return True
         return not self._origins.reaches(condition)
 
 
-def _returns(statement: Statement) -> bool:
-    return any(isinstance(inner, Return) for inner in walk((statement,)))
+def _returns(statement: ir.Statement) -> bool:
+    return any(isinstance(inner, ir.Return) for inner in ir.walk((statement,)))
 
 
-def _may_tell_apart(node: Expr) -> bool:
+def _may_tell_apart(node: ir.Expr) -> bool:
     """Whether an expression may have another value in each invocation, besides what is read and variables."""
-    if isinstance(node.value, Register):
+    if isinstance(node.value, ir.Register):
         return False
-    return node.op not in _FIXED and not (node.op is Op.ELEMENT and isinstance(node.value, Storage))
+    return node.op not in _FIXED and not (node.op is ir.Op.ELEMENT and isinstance(node.value, ir.Storage))
 
 
-def _is_sum(store: Store) -> bool:
-    root = root_of(store.place)
-    if root.op is not Op.ELEMENT or not isinstance(root.value, Storage):
+def _is_sum(store: ir.Store) -> bool:
+    root = ir.root_of(store.place)
+    if root.op is not ir.Op.ELEMENT or not isinstance(root.value, ir.Storage):
         return False
     return store.operator in _SYMBOLS or _is_sum_with(store.value, store.place)
 
 
-def _is_sum_with(value: Expr, place: Expr) -> bool:
-    return value.op is Op.BINARY and value.value in _SYMBOLS and is_same_place(value.args[0], place)
+def _is_sum_with(value: ir.Expr, place: ir.Expr) -> bool:
+    return value.op is ir.Op.BINARY and value.value in _SYMBOLS and is_same_place(value.args[0], place)
 
 
 # ---- Warnings about launches whose size does not fit the ids that the kernel reads -----------------------
 
 
-def check_dimensions(kernel: Kernel, exec_size: object) -> None:
+def check_dimensions(kernel: ir.Kernel, exec_size: object) -> None:
     """Warn if `exec_size` has one number and the kernel reads y, or has two and the kernel reads x only."""
     if not isinstance(exec_size, str):
         return
@@ -614,21 +601,21 @@ def check_dimensions(kernel: Kernel, exec_size: object) -> None:
         )
 
 
-def _read_axes(kernel: Kernel) -> dict[str, Loc | None]:
+def _read_axes(kernel: ir.Kernel) -> dict[str, Loc | None]:
     """Return the components of the global id that a kernel reads, with places; none if it reads other ids."""
     axes: dict[str, Loc | None] = {}
     for expr in contents(kernel).expressions:
-        if expr.op is Op.COMPONENT and expr.args[0].value is Builtin.GLOBAL_INVOCATION_ID:
+        if expr.op is ir.Op.COMPONENT and expr.args[0].value is ir.Builtin.GLOBAL_INVOCATION_ID:
             axes.setdefault(str(expr.value), expr.loc)
             continue
-        if any(arg.value is Builtin.GLOBAL_INVOCATION_ID for arg in expr.args):
+        if any(arg.value is ir.Builtin.GLOBAL_INVOCATION_ID for arg in expr.args):
             return {}
-        if expr.op is Op.BUILTIN and expr.value is not Builtin.GLOBAL_INVOCATION_ID:
+        if expr.op is ir.Op.BUILTIN and expr.value is not ir.Builtin.GLOBAL_INVOCATION_ID:
             return {}
     return axes
 
 
-def check_orientation(kernel: Kernel, exec_size: object) -> None:
+def check_orientation(kernel: ir.Kernel, exec_size: object) -> None:
     """Warn if `exec_size` is the shape of a matrix, and the kernel indexes the matrix the other way round."""
     if not isinstance(exec_size, str):
         return
@@ -640,7 +627,7 @@ def check_orientation(kernel: Kernel, exec_size: object) -> None:
     wrong, right = (("x", "y"), ("y", "x")) if columns else (("y", "x"), ("x", "y"))
     orders: dict[tuple[str, ...], Loc | None] = {}
     for expr in contents(kernel).expressions:
-        if isinstance(expr.value, Storage) and expr.value.label == name and len(expr.axes) == 2:
+        if isinstance(expr.value, ir.Storage) and expr.value.label == name and len(expr.axes) == 2:
             orders.setdefault(tuple(_letter_of(entry) for entry, _ in expr.axes), expr.loc)
     if wrong not in orders or right in orders:
         return
@@ -656,11 +643,11 @@ def check_orientation(kernel: Kernel, exec_size: object) -> None:
     )
 
 
-def _letter_of(entry: Expr) -> str:
+def _letter_of(entry: ir.Expr) -> str:
     """Return "x" for the x of a global id, or a conversion of it; "" for others."""
-    while entry.op is Op.CONSTRUCT and len(entry.args) == 1:
+    while entry.op is ir.Op.CONSTRUCT and len(entry.args) == 1:
         (entry,) = entry.args
-    is_id = entry.op is Op.COMPONENT and entry.args[0].value is Builtin.GLOBAL_INVOCATION_ID
+    is_id = entry.op is ir.Op.COMPONENT and entry.args[0].value is ir.Builtin.GLOBAL_INVOCATION_ID
     return str(entry.value) if is_id else ""
 
 

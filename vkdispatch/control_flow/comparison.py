@@ -5,46 +5,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from vkdispatch.base.dtype import (
-    DType,
-    bool_,
-    complex32,
-    component_type,
-    float16,
-    float32,
-    float64,
-    int32,
-    is_complex,
-    is_float_dtype,
-    is_integer_dtype,
-    is_scalar,
-    is_signed_dtype,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.codegen.trace.operators import floor_quotient, floor_remainder
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.compiler.ir import (
-    Argument,
-    Assert,
-    Comment,
-    Declare,
-    Effect,
-    Expr,
-    For,
-    If,
-    ImageStore,
-    MatrixLoad,
-    MatrixStore,
-    Op,
-    Print,
-    RawStatement,
-    Register,
-    Scope,
-    Statement,
-    Store,
-    Switch,
-    blocks_of,
-    expressions_of,
-)
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.literals import bounds, rounded
 from vkdispatch.compiler.ir.location import here
@@ -58,7 +22,11 @@ if TYPE_CHECKING:
 
 
 # Bits of exact integers, and the exponent of the smallest exact fraction.
-_EXACT: dict[DType, tuple[int, int]] = {float16: (11, 14), float32: (24, 126), float64: (53, 1022)}
+_EXACT: dict[dt.DType, tuple[int, int]] = {
+    dt.float16: (11, 14),
+    dt.float32: (24, 126),
+    dt.float64: (53, 1022),
+}
 COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -84,7 +52,7 @@ class Span:
 
     __slots__ = ("expr", "high", "low", "shift", "whole")
 
-    def __init__(self, low: "Fraction", high: "Fraction", shift: int, whole: bool, expr: Expr) -> None:
+    def __init__(self, low: "Fraction", high: "Fraction", shift: int, whole: bool, expr: ir.Expr) -> None:
         self.low = low
         self.high = high
         self.shift = shift
@@ -96,11 +64,11 @@ class Span:
         """The number, if there is only one."""
         return self.low if self.low == self.high else None
 
-    def fits(self, kind: DType) -> bool:
+    def fits(self, kind: dt.DType) -> bool:
         """Whether a scalar type represents all of the numbers exactly."""
-        if is_integer_dtype(kind):
+        if dt.is_integer_dtype(kind):
             bits = 8 * kind.item_size
-            least = -(1 << (bits - 1)) if is_signed_dtype(kind) else 0
+            least = -(1 << (bits - 1)) if dt.is_signed_dtype(kind) else 0
             return self.whole and least <= self.low and self.high < least + (1 << bits)
         digits, finest = _EXACT.get(kind, (0, 0))
         most = max(-self.low, self.high) * (1 << self.shift)
@@ -124,11 +92,11 @@ def _combine_spans(
     symbol: str, left: Span, right: Span, low: "Fraction", high: "Fraction", shift: int
 ) -> Span | None:
     whole = left.whole and right.whole
-    kind = int32 if whole else float32
+    kind = dt.int32 if whole else dt.float32
     if not whole and not (left.fits(kind) and right.fits(kind)):
         return None
     args = (ex.cast(left.expr, kind), ex.cast(right.expr, kind))
-    return Span(low, high, shift, whole, Expr(Op.BINARY, kind, args, symbol, here()))
+    return Span(low, high, shift, whole, ir.Expr(ir.Op.BINARY, kind, args, symbol, here()))
 
 
 def _add(left: Span, right: Span) -> Span | None:
@@ -165,7 +133,7 @@ def _divide(left: Span, right: Span) -> Span | None:
     shift = inverse.denominator.bit_length() - 1
     return _multiply(
         left,
-        Span(inverse, inverse, shift, False, ex.literal(float(inverse), float32)),
+        Span(inverse, inverse, shift, False, ex.literal(float(inverse), dt.float32)),
     )
 
 
@@ -206,7 +174,7 @@ def _shift_left(left: Span, right: Span) -> Span | None:
         return None
     factor = 1 << int(amount)
     return _multiply(
-        left, Span(make_fraction(factor), make_fraction(factor), 0, True, ex.literal(factor, int32))
+        left, Span(make_fraction(factor), make_fraction(factor), 0, True, ex.literal(factor, dt.int32))
     )
 
 
@@ -216,7 +184,7 @@ def _shift_right(left: Span, right: Span) -> Span | None:
         return None
     bits = min(int(amount), 31)
     low, high = int(left.low) >> bits, int(left.high) >> bits
-    expr = Expr(Op.BINARY, int32, (left.expr, ex.literal(bits, int32)), ">>", here())
+    expr = ir.Expr(ir.Op.BINARY, dt.int32, (left.expr, ex.literal(bits, dt.int32)), ">>", here())
     return Span(make_fraction(low), make_fraction(high), 0, True, expr)
 
 
@@ -229,7 +197,9 @@ def _make_bitwise_rule(symbol: str) -> Callable[[Span, Span], Span | None]:
         ones = (1 << max(int(left.high), int(right.high)).bit_length()) - 1
         high = min(left.high, right.high) if symbol == "&" else make_fraction(ones)
         low = max(left.low, right.low) if symbol == "|" else make_fraction(0)
-        return Span(low, high, 0, True, Expr(Op.BINARY, int32, (left.expr, right.expr), symbol, here()))
+        return Span(
+            low, high, 0, True, ir.Expr(ir.Op.BINARY, dt.int32, (left.expr, right.expr), symbol, here())
+        )
 
     return combine
 
@@ -252,7 +222,7 @@ COMBINATIONS: dict[str, Callable[[Span, Span], Span | None]] = {
 # ---- Comparison of two recordings of the same part of a kernel -------------------------------------------
 
 
-Start = tuple[object, DType]
+Start = tuple[object, dt.DType]
 # Operations of numbers, by symbol and count of operands; None is a conversion.
 _FOLDED: dict[tuple[Any, int], Callable[..., Any]] = {
     ("+", 2): operator.add,
@@ -274,35 +244,37 @@ class Comparison:
         Pairs of corresponding registers of the two recordings.
     """
 
-    def __init__(self, starts: Mapping[int, Start], counters: Iterable[tuple[Register, Register]]) -> None:
+    def __init__(
+        self, starts: Mapping[int, Start], counters: Iterable[tuple[ir.Register, ir.Register]]
+    ) -> None:
         self._starts = starts
-        self._pairs: dict[int, Register] = {id(second): first for first, second in counters}
+        self._pairs: dict[int, ir.Register] = {id(second): first for first, second in counters}
         self._known: set[tuple[int, int]] = set()
 
-    def are_blocks_equal(self, first: Sequence[Statement], second: Sequence[Statement]) -> bool:
+    def are_blocks_equal(self, first: Sequence[ir.Statement], second: Sequence[ir.Statement]) -> bool:
         """Whether two blocks are the same."""
         return len(first) == len(second) and all(map(self._are_statements_equal, first, second))
 
-    def _are_statements_equal(self, first: Statement, second: Statement) -> bool:
+    def _are_statements_equal(self, first: ir.Statement, second: ir.Statement) -> bool:
         if type(first) is not type(second) or _list_facts(first) != _list_facts(second):
             return False
         # the condition of an assert may use what its body declares
-        both = isinstance(first, Assert) and isinstance(second, Assert)
-        if both and not self.are_blocks_equal(*blocks_of(first), *blocks_of(second)):
+        both = isinstance(first, ir.Assert) and isinstance(second, ir.Assert)
+        if both and not self.are_blocks_equal(*ir.blocks_of(first), *ir.blocks_of(second)):
             return False
-        mine, theirs = expressions_of(first), expressions_of(second)
+        mine, theirs = ir.expressions_of(first), ir.expressions_of(second)
         if len(mine) != len(theirs) or not all(map(self.are_expressions_equal, mine, theirs)):
             return False
-        if isinstance(first, Declare) and isinstance(second, Declare):
+        if isinstance(first, ir.Declare) and isinstance(second, ir.Declare):
             self._pairs[id(second.register)] = first.register
-        if isinstance(first, For) and isinstance(second, For):
+        if isinstance(first, ir.For) and isinstance(second, ir.For):
             self._pairs[id(second.counter)] = first.counter
-        mine_inside, theirs_inside = blocks_of(first), blocks_of(second)
+        mine_inside, theirs_inside = ir.blocks_of(first), ir.blocks_of(second)
         return len(mine_inside) == len(theirs_inside) and all(
             map(self.are_blocks_equal, mine_inside, theirs_inside)
         )
 
-    def are_expressions_equal(self, first: Expr, second: Expr) -> bool:
+    def are_expressions_equal(self, first: ir.Expr, second: ir.Expr) -> bool:
         """Whether two expressions are the same."""
         stack = [(first, second)]
         while stack:
@@ -325,23 +297,23 @@ class Comparison:
             stack += zip(mine.args, theirs.args, strict=True)
         return True
 
-    def _are_payloads_equal(self, mine: Expr, theirs: Expr) -> bool:
+    def _are_payloads_equal(self, mine: ir.Expr, theirs: ir.Expr) -> bool:
         one, other = mine.value, theirs.value
-        if isinstance(other, Register):
+        if isinstance(other, ir.Register):
             return one is self._pairs.get(id(other), other)
-        if mine.op is Op.LITERAL:
+        if mine.op is ir.Op.LITERAL:
             # tells 0.0 from -0.0, and makes nan equal to itself
             return repr(one) == repr(other)
-        if isinstance(one, Argument) and isinstance(other, Argument):
+        if isinstance(one, ir.Argument) and isinstance(other, ir.Argument):
             # the shape of a buffer, read a second time
             return (one.name, one.dtype, one.shape) == (other.name, other.dtype, other.shape)
         return one is other or (type(one) is type(other) and bool(one == other))
 
-    def _is_start(self, mine: Expr, theirs: Expr) -> bool:
+    def _is_start(self, mine: ir.Expr, theirs: ir.Expr) -> bool:
         """Whether `mine` is the initial value of the register in `theirs`."""
-        register = theirs.args[0] if theirs.op is Op.CONSTRUCT and len(theirs.args) == 1 else theirs
+        register = theirs.args[0] if theirs.op is ir.Op.CONSTRUCT and len(theirs.args) == 1 else theirs
         known = self._starts.get(id(register.value))
-        if known is None or register.op is not Op.REGISTER:
+        if known is None or register.op is not ir.Op.REGISTER:
             return False
         start, kept = known
         if is_gpu(start) or isinstance(start, PythonNumber):
@@ -349,43 +321,43 @@ class Comparison:
             if register is not theirs:
                 expected = ex.cast(expected, theirs.dtype)
             return Comparison({}, ()).are_expressions_equal(mine, expected)
-        if mine.op is not Op.LITERAL or mine.dtype is not theirs.dtype:
+        if mine.op is not ir.Op.LITERAL or mine.dtype is not theirs.dtype:
             return False
         if register is theirs:
             return repr(mine.value) == repr(as_expr(start, kept).value)
         return mine.value == start and _is_exact(kept, start) and _is_exact(theirs.dtype, start)
 
-    def _is_known(self, mine: Expr, theirs: Expr) -> bool:
+    def _is_known(self, mine: ir.Expr, theirs: ir.Expr) -> bool:
         """Whether `mine` is a number that Python computed from the initial values of registers."""
-        if mine.op is not Op.LITERAL or mine.dtype is not theirs.dtype or theirs.op is Op.LITERAL:
+        if mine.op is not ir.Op.LITERAL or mine.dtype is not theirs.dtype or theirs.op is ir.Op.LITERAL:
             return False
         number = self._evaluate(theirs)
         return number is not None and _is_exact(mine.dtype, mine.value) and repr(number) == repr(mine.value)
 
-    def _evaluate(self, expr: Expr) -> Any:
+    def _evaluate(self, expr: ir.Expr) -> Any:
         """Return the value of an expression of known numbers, or None if it is unknown or not exact."""
         number: Any = None
-        known = self._starts.get(id(expr.value)) if expr.op is Op.REGISTER else None
-        if expr.op is Op.LITERAL:
+        known = self._starts.get(id(expr.value)) if expr.op is ir.Op.REGISTER else None
+        if expr.op is ir.Op.LITERAL:
             number = expr.value
         elif known is not None and not isinstance(known[0], (ShaderVariable, bool)):
             number = known[0]
-        elif expr.op in (Op.BINARY, Op.UNARY, Op.CONSTRUCT) and is_scalar(expr.dtype):
+        elif expr.op in (ir.Op.BINARY, ir.Op.UNARY, ir.Op.CONSTRUCT) and dt.is_scalar(expr.dtype):
             rule = _FOLDED.get((expr.value, len(expr.args)))
             parts = [] if rule is None else [self._evaluate(arg) for arg in expr.args]
             if rule is not None and None not in parts:
                 number = rule(*parts)
-        if number is None or expr.dtype is bool_ or isinstance(number, bool):
+        if number is None or expr.dtype is dt.bool_ or isinstance(number, bool):
             return None
-        number = float(number) if is_float_dtype(expr.dtype) else number
+        number = float(number) if dt.is_float_dtype(expr.dtype) else number
         return number if _is_exact(expr.dtype, number) else None
 
-    def _strip_factor_one(self, expr: Expr) -> Expr | None:
+    def _strip_factor_one(self, expr: ir.Expr) -> ir.Expr | None:
         """Return the other factor of a product with a register whose initial value is 1, or None."""
-        if expr.op is not Op.BINARY or expr.value != "*":
+        if expr.op is not ir.Op.BINARY or expr.value != "*":
             return None
         for factor, other in (expr.args, expr.args[::-1]):
-            known = self._starts.get(id(factor.value)) if factor.op is Op.REGISTER else None
+            known = self._starts.get(id(factor.value)) if factor.op is ir.Op.REGISTER else None
             if known is None or isinstance(known[0], ShaderVariable):
                 continue
             if known[0] == 1 and other.dtype is expr.dtype:
@@ -393,43 +365,43 @@ class Comparison:
         return None
 
 
-def _is_exact(kind: DType, number: Any) -> bool:
+def _is_exact(kind: dt.DType, number: Any) -> bool:
     """Whether a scalar type holds a number exactly."""
-    if kind is bool_:
+    if kind is dt.bool_:
         return isinstance(number, bool)
-    if not is_scalar(kind):
-        if not is_complex(kind) or kind is complex32:
+    if not dt.is_scalar(kind):
+        if not dt.is_complex(kind) or kind is dt.complex32:
             return False
-        return all(_is_exact(component_type(kind), part) for part in (number.real, number.imag))
-    if is_float_dtype(kind):
+        return all(_is_exact(dt.component_type(kind), part) for part in (number.real, number.imag))
+    if dt.is_float_dtype(kind):
         return bool(rounded(float(number), kind) == number)
     low, high = bounds(kind)
     return bool(int(number) == number and low <= number <= high)
 
 
-def _list_facts(statement: Statement) -> tuple[object, ...]:
+def _list_facts(statement: ir.Statement) -> tuple[object, ...]:
     """Return the properties of a statement other than expressions, blocks and names."""
-    if isinstance(statement, Declare):
+    if isinstance(statement, ir.Declare):
         register = statement.register
         return (register.dtype, register.fixed, register.position, register.precise)
-    if isinstance(statement, Store):
+    if isinstance(statement, ir.Store):
         return (statement.operator,)
-    if isinstance(statement, ImageStore):
+    if isinstance(statement, ir.ImageStore):
         return (id(statement.image),)
-    if isinstance(statement, (MatrixLoad, MatrixStore)):
+    if isinstance(statement, (ir.MatrixLoad, ir.MatrixStore)):
         return (statement.transposed,)
-    if isinstance(statement, If):
+    if isinstance(statement, ir.If):
         return (len(statement.branches), statement.orelse is None)
-    if isinstance(statement, For):
+    if isinstance(statement, ir.For):
         return (statement.counter.dtype,)
-    if isinstance(statement, Switch):
+    if isinstance(statement, ir.Switch):
         return (tuple(values for values, _ in statement.cases), statement.default is None)
-    if isinstance(statement, Effect):
+    if isinstance(statement, ir.Effect):
         return (statement.function,)
-    if isinstance(statement, Assert):
+    if isinstance(statement, ir.Assert):
         return (statement.message,)
-    if isinstance(statement, Print):
+    if isinstance(statement, ir.Print):
         return (statement.format, statement.style)
-    if isinstance(statement, (Comment, RawStatement)):
+    if isinstance(statement, (ir.Comment, ir.RawStatement)):
         return (statement.text,)
-    return (statement.comment,) if isinstance(statement, Scope) else ()
+    return (statement.comment,) if isinstance(statement, ir.Scope) else ()

@@ -21,31 +21,9 @@ from vkdispatch.compiler.ir import Break, Expr, If, Op, Return
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import Loc, here, located, warn
 from vkdispatch.compiler.passes.reads import acts
+from vkdispatch.control_flow import paths, tracer
 from vkdispatch.control_flow.loop import Loop, LoopNames, RawLoopNames
 from vkdispatch.control_flow.loops import run_for, run_while
-from vkdispatch.control_flow.paths import (
-    declare_register,
-    emit_all,
-    emit_if,
-    emit_single_round,
-    inline_last_values,
-    join_kinds,
-    join_variables,
-    make_register,
-    record_path,
-    take_path,
-)
-from vkdispatch.control_flow.tracer import (
-    BREAK,
-    CONTINUE,
-    RECORDED,
-    EndlessRecursionError,
-    Entry,
-    Retry,
-    Returned,
-    Tracer,
-    last_place,
-)
 from vkdispatch.control_flow.values import (
     Kind,
     LocalValue,
@@ -212,9 +190,9 @@ class Result:
     def declare(self, recorder: Recorder) -> None:
         """Record the declarations of the registers."""
         if self._done is not None:
-            recorder.emit(declare_register(self._done, ex.literal(False, bool_)))
+            recorder.emit(paths.declare_register(self._done, ex.literal(False, bool_)))
         for place in self._registers:
-            recorder.emit(declare_register(place, make_zero(place.dtype)))
+            recorder.emit(paths.declare_register(place, make_zero(place.dtype)))
 
     @property
     def value(self) -> Any:
@@ -223,7 +201,7 @@ class Result:
             return None
         return rebuild(self._kind, map(LocalValue, self._registers))
 
-    def store(self, active: Tracer, value: Any) -> None:
+    def store(self, active: tracer.Tracer, value: Any) -> None:
         """Store one of several results that the GPU chooses between. Raises Retry if the type widens."""
         if isinstance(self._kind, _NoValue) or value is None:
             if value is not None or self._kind not in (None, _NoValue()):
@@ -234,7 +212,7 @@ class Result:
                 )
             self._kind = _NoValue()
             return
-        kind, why = join_kinds(value, value)
+        kind, why = paths.join_kinds(value, value)
         if kind is not None and self._kind is not None:
             try:
                 kind = join(self._kind, kind)
@@ -248,16 +226,16 @@ class Result:
         types = [dtype_of(leaf) for leaf in flatten_kind(kind)]
         self._kind = kind
         if self._registers and types != [place.dtype for place in self._registers]:
-            raise Retry(self)
+            raise tracer.Retry(self)
         if not self._registers:
-            self._registers = [make_register(active, f"{self._name}_result", dtype) for dtype in types]
+            self._registers = [paths.make_register(active, f"{self._name}_result", dtype) for dtype in types]
         for place, (part, _) in zip(self._registers, iterate_leaves(value, kind), strict=True):
             active.recorder.store(place, as_expr(part, place.dtype))
 
-    def mark_done(self, active: Tracer) -> None:
+    def mark_done(self, active: tracer.Tracer) -> None:
         """Record that the result is known, for the loops that enclose the `return`."""
         if self._done is None:
-            self._done = make_register(active, f"{self._name}_done", bool_)
+            self._done = paths.make_register(active, f"{self._name}_done", bool_)
         active.recorder.store(self._done, ex.literal(True, bool_))
 
     def leave_if_done(self, recorder: Recorder) -> None:
@@ -279,12 +257,17 @@ class Frame:
     """One call of a rewritten function. Rewritten code calls the public methods."""
 
     def __init__(
-        self, active: Tracer | None, name: str, early: bool, parameters: tuple[str, ...], scope: LocalScope
+        self,
+        active: tracer.Tracer | None,
+        name: str,
+        early: bool,
+        parameters: tuple[str, ...],
+        scope: LocalScope,
     ) -> None:
         self.tracer = active
         self.name = name
         self.scope = scope
-        self.open: list[Entry] = []
+        self.open: list[tracer.Entry] = []
         self.is_kernel = active is not None and active.kernel_next
         self._early = early
         self._parameters = parameters
@@ -300,7 +283,7 @@ class Frame:
         active = self.tracer
         if active is None:
             signal = body()
-            return signal.value if isinstance(signal, Returned) else None
+            return signal.value if isinstance(signal, tracer.Returned) else None
         self._check_recursion(active)
         active.enter(self)
         try:
@@ -318,13 +301,13 @@ class Frame:
         finally:
             active.frames.pop()
 
-    def _run_through(self, active: Tracer, body: Block) -> Any:
+    def _run_through(self, active: tracer.Tracer, body: Block) -> Any:
         """Run the kernel, or a function without early returns."""
-        with self.open_entry(Entry("function", active.recorder.depth)):
+        with self.open_entry(tracer.Entry("function", active.recorder.depth)):
             signal = body()
-        return signal.value if isinstance(signal, Returned) else None
+        return signal.value if isinstance(signal, tracer.Returned) else None
 
-    def _check_recursion(self, active: Tracer) -> None:
+    def _check_recursion(self, active: tracer.Tracer) -> None:
         alike = [
             frame
             for frame in active.frames
@@ -332,7 +315,7 @@ class Frame:
         ]
         if len(alike) > _DEEPEST_RECURSION:
             raise located(
-                EndlessRecursionError,
+                tracer.EndlessRecursionError,
                 f"{self.name} calls itself as often as the GPU decides; code of the GPU cannot recurse: "
                 "use a loop",
             )
@@ -340,13 +323,13 @@ class Frame:
     def _on_gpu(self) -> bool:
         return self._result.is_stored or any(entry.kind in ("branch", "gpu loop") for entry in self.open)
 
-    def _copy_parameters(self, active: Tracer) -> None:
+    def _copy_parameters(self, active: tracer.Tracer) -> None:
         for name in self._parameters:
             if name not in self.scope.aliases:
                 cell = self.scope.cells[name]
                 write(cell, active.bind(read(cell), name, fresh=True))
 
-    def _make_parameters_assignable(self, active: Tracer) -> None:
+    def _make_parameters_assignable(self, active: tracer.Tracer) -> None:
         """Put parameters whose components are assigned to in registers, which the caller shares."""
         for name in self._parameters:
             if name in self.scope.aliases:
@@ -360,14 +343,14 @@ class Frame:
         name = found.group(1) if found else ""
         reason = self.scope.reasons.get(name)
         if reason is not None and not isinstance(error, UnassignedError):
-            raise located(UnassignedError, reason, last_place(error.__traceback__)) from None
+            raise located(UnassignedError, reason, tracer.last_place(error.__traceback__)) from None
 
-    def _run_inlined(self, active: Tracer, body: Block) -> Any:
+    def _run_inlined(self, active: tracer.Tracer, body: Block) -> Any:
         """Run a function that may return early, which on the GPU leaves a loop of one round."""
         with active.watch_variables() as state:
             return self._run_watched(active, body, state)
 
-    def _run_watched(self, active: Tracer, body: Block, state: State) -> Any:
+    def _run_watched(self, active: tracer.Tracer, body: Block, state: State) -> Any:
         recorder = active.recorder
         result = self._result
         result.clear()
@@ -380,24 +363,24 @@ class Frame:
             depth = recorder.depth
             recorder.open_block("while")
             try:
-                with self.open_entry(Entry("function", recorder.depth)):
+                with self.open_entry(tracer.Entry("function", recorder.depth)):
                     signal = body()
-                if result.is_stored and signal is not RECORDED:
-                    result.store(active, signal.value if isinstance(signal, Returned) else None)
+                if result.is_stored and signal is not tracer.RECORDED:
+                    result.store(active, signal.value if isinstance(signal, tracer.Returned) else None)
                     outer.store_registers()
                 statements = recorder.take_block(depth)
                 break
-            except Retry as retry:
+            except tracer.Retry as retry:
                 if retry.target is not result and retry.target is not outer:
                     raise
                 result.clear_registers()
                 active.rewind(mark, state)
                 state.restore_containers()
         if not result.is_stored:
-            emit_all(recorder, statements)
-            return signal.value if isinstance(signal, Returned) else None
+            paths.emit_all(recorder, statements)
+            return signal.value if isinstance(signal, tracer.Returned) else None
         result.declare(recorder)
-        emit_single_round(recorder, statements)
+        paths.emit_single_round(recorder, statements)
         outer.export(state)
         return result.value
 
@@ -421,7 +404,7 @@ class Frame:
         return self._result.list_registers()
 
     @contextmanager
-    def open_entry(self, entry: Entry) -> Iterator[None]:
+    def open_entry(self, entry: tracer.Entry) -> Iterator[None]:
         """Note a construct as open."""
         self.open.append(entry)
         try:
@@ -502,30 +485,33 @@ class Frame:
         return None if orelse is None else orelse()
 
     def branch(
-        self, active: Tracer, condition: Expr, then: Block, orelse: Block | None, after: Set[str]
+        self, active: tracer.Tracer, condition: Expr, then: Block, orelse: Block | None, after: Set[str]
     ) -> Any:
         """Record an if of two blocks."""
         line = here()
         where = f"the if ({line})"
-        with active.watch_variables() as state, self.open_entry(Entry("branch", active.recorder.depth + 1)):
-            first = record_path(active, state, then)
-            second = record_path(active, state, orelse)
+        with (
+            active.watch_variables() as state,
+            self.open_entry(tracer.Entry("branch", active.recorder.depth + 1)),
+        ):
+            first = paths.record_path(active, state, then)
+            second = paths.record_path(active, state, orelse)
         state.check_containers(where)
-        gone = (first.result is RECORDED, second.result is RECORDED)
+        gone = (first.result is tracer.RECORDED, second.result is tracer.RECORDED)
         if not any(gone):
-            join_variables(
+            paths.join_variables(
                 active, state, first, second, lambda variable: self.is_live(variable, after), where
             )
-            inline_last_values(first.statements)
-            inline_last_values(second.statements)
-            emit_if(active, condition, first.statements, second.statements)
+            paths.inline_last_values(first.statements)
+            paths.inline_last_values(second.statements)
+            paths.emit_if(active, condition, first.statements, second.statements)
             return None
         if all(gone):
-            emit_if(active, condition, first.statements, second.statements)
-            return RECORDED
+            paths.emit_if(active, condition, first.statements, second.statements)
+            return tracer.RECORDED
         left, going = (first, second) if gone[0] else (second, first)
-        emit_if(active, condition if gone[0] else ex.invert(condition), left.statements, [])
-        take_path(active, state, going)
+        paths.emit_if(active, condition if gone[0] else ex.invert(condition), left.statements, [])
+        paths.take_path(active, state, going)
         return None
 
     def while_(self, test: Block, body: Block, orelse: Block | None, names: RawLoopNames) -> Any:
@@ -586,22 +572,22 @@ class Frame:
         if entry.kind == "gpu loop":
             self._check_guard(what, guarded)
             loop.jump(what)
-            return RECORDED
+            return tracer.RECORDED
         if conditional:
-            raise Retry(loop)
-        return BREAK if what == "break" else CONTINUE
+            raise tracer.Retry(loop)
+        return tracer.BREAK if what == "break" else tracer.CONTINUE
 
     def return_(self, guarded: bool, *values: Any) -> Any:
         """Return from the function. `guarded` tells that this leaves a `with` or `finally` block."""
         self._check_jump("return")
         value = values[0] if values else None
         if all(entry.kind in ("function", "loop") for entry in self.open):
-            return Returned(value)
+            return tracer.Returned(value)
         conditional = False
         for entry in reversed(self.open):
             conditional |= entry.kind == "branch"
             if entry.kind == "loop" and conditional and isinstance(entry.loop, Loop) and entry.loop.endless:
-                raise Retry(entry.loop)
+                raise tracer.Retry(entry.loop)
         self._check_guard("return", guarded)
         active = self.tracer
         assert active is not None
@@ -612,7 +598,7 @@ class Frame:
                     f"return: a kernel returns no value, got {describe(value)}; store it: out[i] = ...",
                 )
             active.recorder.emit(Return(here()))
-            return RECORDED
+            return tracer.RECORDED
         if not self._early:
             raise located(UsageError, f"return: {self.name} cannot be left here, where the GPU decides")
         self._result.store(active, value)
@@ -625,7 +611,7 @@ class Frame:
                 assert isinstance(loop, Loop)
                 loop.has_return = True
         active.recorder.emit(Break(here()))
-        return RECORDED
+        return tracer.RECORDED
 
     def leave_if_done(self) -> None:
         """Leave the enclosing loop if a return has left the inner one."""

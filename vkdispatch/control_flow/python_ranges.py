@@ -8,19 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
-from vkdispatch.base.dtype import (
-    DType,
-    bool_,
-    component_type,
-    float32,
-    int32,
-    is_complex,
-    is_float_dtype,
-    is_integer_dtype,
-    is_scalar,
-    is_signed_dtype,
-    is_vector,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
@@ -116,9 +104,9 @@ class LoopIndex(PythonNumber):
         number = int if self.span.whole else float
         return number(self.span.low), number(self.span.high)
 
-    def as_expr(self, kind: DType) -> Expr:
+    def as_expr(self, kind: dt.DType) -> Expr:
         """Return the numbers as an expression of a scalar type that represents them exactly."""
-        if not is_scalar(kind) or kind is bool_ or not self.span.fits(kind):
+        if not dt.is_scalar(kind) or kind is dt.bool_ or not self.span.fits(kind):
             self.unroll()
         return ex.cast(self.span.expr, kind)
 
@@ -134,10 +122,10 @@ class LoopIndex(PythonNumber):
             self.unroll()
         return self.span.expr
 
-    def _as_stored(self, kind: DType) -> Expr:
-        if is_complex(kind):
+    def _as_stored(self, kind: dt.DType) -> Expr:
+        if dt.is_complex(kind):
             self.unroll()
-        return ex.cast(self.as_expr(component_type(kind)), kind)
+        return ex.cast(self.as_expr(dt.component_type(kind)), kind)
 
     # -- operators
 
@@ -155,7 +143,7 @@ class LoopIndex(PythonNumber):
             known = compare_spans(symbol, left, right)
             return self.unroll() if known is None else known
         found = COMBINATIONS[symbol](left, right)
-        if found is None or not found.fits(int32 if found.whole else float32):
+        if found is None or not found.fits(dt.int32 if found.whole else dt.float32):
             self.unroll()
         if found.known is not None and (found.whole or found.known):
             return int(found.known) if found.whole else float(found.known)
@@ -170,19 +158,19 @@ class LoopIndex(PythonNumber):
         if isinstance(value, BoundVariable):
             self.unroll()
         kind = value.var_type
-        scalar = component_type(kind)
-        if not (is_scalar(kind) or is_vector(kind)) or scalar is bool_ or symbol not in _OPERATE:
+        scalar = dt.component_type(kind)
+        if not (dt.is_scalar(kind) or dt.is_vector(kind)) or scalar is dt.bool_ or symbol not in _OPERATE:
             self.unroll()
-        whole, integers = self.span.whole, is_integer_dtype(scalar)
+        whole, integers = self.span.whole, dt.is_integer_dtype(scalar)
         if integers and not whole and symbol in COMPARISONS:
             self.unroll()
         if symbol in ("//", "%") and not reflected:
             # k // x
             pass
-        elif symbol == "//" and integers and is_signed_dtype(scalar) and not _divides_as_python():
+        elif symbol == "//" and integers and dt.is_signed_dtype(scalar) and not _divides_as_python():
             # whether the quotient truncates depends on the number
             self.unroll()
-        adopted = scalar if is_float_dtype(scalar) or (integers and whole) else float32
+        adopted = scalar if dt.is_float_dtype(scalar) or (integers and whole) else dt.float32
         rule = _OPERATE[symbol]
         typed = LocalValue(self.as_expr(adopted))
         result = rule(value, typed) if reflected else rule(typed, value)
@@ -360,11 +348,13 @@ def _span_of(value: object) -> Span | None:
     if type(value) in (int, bool):
         number = make_fraction(int(value))  # type: ignore[call-overload]
         return (
-            Span(number, number, 0, True, ex.literal(int(number), int32)) if abs(number) < 1 << 31 else None
+            Span(number, number, 0, True, ex.literal(int(number), dt.int32))
+            if abs(number) < 1 << 31
+            else None
         )
     if type(value) is float and math.isfinite(value) and (value or math.copysign(1, value) > 0):
         number = make_fraction(value)
-        return Span(number, number, number.denominator.bit_length() - 1, False, ex.literal(value, float32))
+        return Span(number, number, number.denominator.bit_length() - 1, False, ex.literal(value, dt.float32))
     return None
 
 
@@ -517,8 +507,8 @@ class _Attempt:
 
     def _trace(self, state: State) -> _Trace:
         recorder, loop, numbers = self._tracer.recorder, self._loop, self._numbers
-        start, stop = ex.literal(numbers.start, int32), ex.literal(numbers.stop, int32)
-        counter = recorder.open_for(start, stop, ex.literal(numbers.step, int32), loop.target)
+        start, stop = ex.literal(numbers.start, dt.int32), ex.literal(numbers.stop, dt.int32)
+        counter = recorder.open_for(start, stop, ex.literal(numbers.step, dt.int32), loop.target)
         assert isinstance(counter.value, Register)
         self._index = make_loop_index(loop, counter, numbers)
         with loop.frame.open_entry(Entry("gpu loop", recorder.depth, loop)):

@@ -16,7 +16,7 @@ from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir.location import is_foreign, located
-from vkdispatch.control_flow import interface
+from vkdispatch.control_flow import interface, tracer
 from vkdispatch.control_flow.conditions import REPLACED, require_known
 from vkdispatch.control_flow.frame import is_host_draw, wrap_host_draw
 from vkdispatch.control_flow.names import has_control_flow, is_generator, walk_tree
@@ -30,14 +30,6 @@ from vkdispatch.control_flow.source import (
     find_source,
 )
 from vkdispatch.control_flow.statements import rewrite_function, rewrite_lambda
-from vkdispatch.control_flow.tracer import (
-    EndlessRecursionError,
-    Retry,
-    Tracer,
-    find_tracer,
-    last_place,
-    require_tracer,
-)
 
 # ---- Rewritten functions: which functions need a rewrite, and how new code replaces the old --------------
 
@@ -93,7 +85,7 @@ def rewrite_plain_function(function: types.FunctionType) -> Any:
     code = function.__code__
     if is_foreign(code.co_filename) or _RUNTIME in code.co_freevars:
         return function
-    active = find_tracer()
+    active = tracer.find_tracer()
     if active is not None and not active.enabled:
         return function
     calls = _find_straight_calls(code)
@@ -115,7 +107,7 @@ def rewrite_plain_function(function: types.FunctionType) -> Any:
     return _replace_code(function, found.rewritten)
 
 
-def _explain(active: Tracer | None, code: types.CodeType, reason: str) -> None:
+def _explain(active: tracer.Tracer | None, code: types.CodeType, reason: str) -> None:
     """Note why a function is not rewritten, for errors about truth values."""
     if active is not None:
         active.recorder.truth_notes[code] = reason
@@ -323,7 +315,7 @@ def choose_callee(function: Any) -> Any:
 
 def _wrap_filling_method(method: Any) -> Any:
     """Return a method of a container that freezes the values it stores."""
-    active = find_tracer()
+    active = tracer.find_tracer()
     if method.__name__ not in _FILLING or active is None or not active.gpu:
         return method
 
@@ -350,9 +342,9 @@ def _wrap_effect(function: Callable[..., Any]) -> Callable[..., Any]:
     """Wrap a function with side effects, so that the loops around it are unrolled."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        active = find_tracer()
+        active = tracer.find_tracer()
         if active is not None and active.attempts:
-            raise Retry(active.attempts[-1])
+            raise tracer.Retry(active.attempts[-1])
         return function(*args, **kwargs)
 
     return run
@@ -413,7 +405,7 @@ def prepare_kernel(function: Callable[..., Any], rewrite: bool) -> Callable[...,
             f"{name}: a kernel is a plain function, not a generator and not async: it would not run"
         )
     recorder = current()
-    active = Tracer(recorder, enabled=rewrite)
+    active = tracer.Tracer(recorder, enabled=rewrite)
     recorder.extension = active
     if not rewrite:
         recorder.aliasing = True
@@ -426,13 +418,13 @@ def prepare_kernel(function: Callable[..., Any], rewrite: bool) -> Callable[...,
     return _wrap_kernel(inner, active)
 
 
-def _wrap_kernel(function: Callable[..., Any], active: Tracer) -> Callable[..., Any]:
+def _wrap_kernel(function: Callable[..., Any], active: tracer.Tracer) -> Callable[..., Any]:
     @functools.wraps(function)
     def run(*args: Any) -> Any:
         __tracebackhide__ = True  # notebooks and pytest leave this frame out
         try:
             result = function(*args)
-        except EndlessRecursionError as error:
+        except tracer.EndlessRecursionError as error:
             raise UsageError(str(error)) from None
         except RecursionError as error:
             raise located(
@@ -440,7 +432,7 @@ def _wrap_kernel(function: Callable[..., Any], active: Tracer) -> Callable[..., 
                 "the functions of this kernel call one another too deeply while it is traced, or its "
                 "conditions nest too deeply for Python; a recursion must end by a condition that Python "
                 "knows, not by a value of the GPU: use a loop; split a chain of more than 200 `elif`",
-                last_place(error.__traceback__, recursive=True),
+                tracer.last_place(error.__traceback__, recursive=True),
             ) from None
         if active.abandoned is not None:
             raise located(
@@ -456,4 +448,4 @@ def _wrap_kernel(function: Callable[..., Any], active: Tracer) -> Callable[..., 
 
 def prepare_function(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the function to call to trace a function as part of the current kernel."""
-    return choose_callee(function) if is_tracing() and require_tracer().enabled else function
+    return choose_callee(function) if is_tracing() and tracer.require_tracer().enabled else function

@@ -7,22 +7,7 @@ from operator import is_
 from types import BuiltinFunctionType, FunctionType, GeneratorType, ModuleType
 from typing import Any
 
-from vkdispatch.base.dtype import (
-    DType,
-    bool_,
-    complex64,
-    component_type,
-    float32,
-    int32,
-    int64,
-    is_complex,
-    is_float_dtype,
-    is_integer_dtype,
-    is_scalar,
-    is_vector,
-    uint32,
-    uint64,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentValueError, UsageError, VkDispatchError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record, replace
@@ -78,7 +63,7 @@ class LocalValue(ShaderVariable):
 
 
 # Types of Python ints in registers; the first that fits is used.
-_INTEGERS = (int32, uint32, int64, uint64)
+_INTEGERS = (dt.int32, dt.uint32, dt.int64, dt.uint64)
 
 
 class PythonNumber(LocalValue):
@@ -95,7 +80,7 @@ class PythonNumber(LocalValue):
         """The least and the greatest number."""
         raise NotImplementedError
 
-    def as_expr(self, kind: DType) -> Expr:
+    def as_expr(self, kind: dt.DType) -> Expr:
         """Expression of a scalar type that holds all of the numbers exactly."""
         raise NotImplementedError
 
@@ -149,7 +134,7 @@ class Weak:
 class Typed:
     """A GPU value."""
 
-    dtype: DType
+    dtype: dt.DType
 
 
 @record
@@ -208,19 +193,19 @@ def explain_unkept(*values: object) -> str:
     return "only numbers, GPU values, and tuples and named tuples of them can be kept there"
 
 
-def dtype_of(kind: Weak | Typed) -> DType:
+def dtype_of(kind: Weak | Typed) -> dt.DType:
     """Return the type of the register for a value. Python numbers become int32, float32 or bool."""
     if isinstance(kind, Typed):
         return kind.dtype
     value = kind.value
     if isinstance(value, bool):
-        return bool_
+        return dt.bool_
     if isinstance(value, int):
         found = common_type((value,), _INTEGERS)
         if found is None:
             raise located(ArgumentValueError, f"the integer {value} does not fit in 64 bits")
         return found
-    return complex64 if isinstance(value, complex) else float32
+    return dt.complex64 if isinstance(value, complex) else dt.float32
 
 
 def join(first: Kind, second: Kind) -> Kind:
@@ -264,34 +249,34 @@ def _join_numbers(first: Weak, second: Weak) -> Kind:
     return Typed(found)
 
 
-def _adopt_number(value: Any, kind: DType) -> DType:
+def _adopt_number(value: Any, kind: dt.DType) -> dt.DType:
     """Return the type of a number and a GPU value: that of the GPU value, or a wider one that holds both."""
-    if isinstance(value, bool) and kind is bool_:
+    if isinstance(value, bool) and kind is dt.bool_:
         return kind
     if isinstance(value, complex):
-        return _promote(kind, complex64)
-    if not (is_scalar(kind) or is_complex(kind)):
+        return _promote(kind, dt.complex64)
+    if not (dt.is_scalar(kind) or dt.is_complex(kind)):
         raise Mismatch(f"{kind.name} and the number {value!r}")
     if isinstance(value, int):
-        if kind is bool_:
+        if kind is dt.bool_:
             return dtype_of(Weak(value))
-        if not is_integer_dtype(kind) or fits(value, kind):
+        if not dt.is_integer_dtype(kind) or fits(value, kind):
             return kind
         candidates = _INTEGERS[:2] if dtype_of(Weak(value)).item_size == 4 else _INTEGERS
         wide = common_type((value, *bounds(kind)), candidates)
         if wide is None:
             raise Mismatch(f"{kind.name} and the number {value}, which does not fit in it,")
         return wide
-    return kind if is_float_dtype(kind) or is_complex(kind) else _promote(kind, float32)
+    return kind if dt.is_float_dtype(kind) or dt.is_complex(kind) else _promote(kind, dt.float32)
 
 
-def _promote(a: DType, b: DType) -> DType:
+def _promote(a: dt.DType, b: dt.DType) -> dt.DType:
     if a is b:
         return a
-    same_shape = (is_scalar(a) or is_complex(a)) and (is_scalar(b) or is_complex(b))
-    if not same_shape and not (is_vector(a) and is_vector(b)):
+    same_shape = (dt.is_scalar(a) or dt.is_complex(a)) and (dt.is_scalar(b) or dt.is_complex(b))
+    if not same_shape and not (dt.is_vector(a) and dt.is_vector(b)):
         raise Mismatch(f"{a.name} and {b.name}")
-    a, b = (int32 if kind is bool_ else kind for kind in (a, b))
+    a, b = (dt.int32 if kind is dt.bool_ else kind for kind in (a, b))
     try:
         return ex.promote(a, b, "assignment")
     except VkDispatchError:
@@ -321,25 +306,25 @@ def flatten_kind(kind: Kind) -> list[Weak | Typed]:
     return [leaf for part in kind.parts for leaf in flatten_kind(part)] if isinstance(kind, Group) else [kind]
 
 
-def as_expr(value: Any, kind: DType) -> Expr:
+def as_expr(value: Any, kind: dt.DType) -> Expr:
     """Expression of type `kind` for a number or GPU value."""
     if isinstance(value, PythonNumber):
-        return ex.cast(value.as_expr(component_type(kind)), kind)
+        return ex.cast(value.as_expr(dt.component_type(kind)), kind)
     if isinstance(value, ShaderVariable):
         # for a statement that is recorded at once
         return ex.cast(value.expr, kind)
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, complex) or is_complex(kind):
+    if isinstance(value, complex) or dt.is_complex(kind):
         return ex.construct(kind, (value,))
-    if isinstance(value, bool) and kind is not bool_:
+    if isinstance(value, bool) and kind is not dt.bool_:
         value = int(value)
-    return ex.cast(ex.literal(value, kind), kind) if is_scalar(kind) else ex.construct(kind, (value,))
+    return ex.cast(ex.literal(value, kind), kind) if dt.is_scalar(kind) else ex.construct(kind, (value,))
 
 
-def make_zero(kind: DType) -> Expr:
+def make_zero(kind: dt.DType) -> Expr:
     """Return the initial value of a register that is assigned before it is read."""
-    return ex.literal(False, bool_) if kind is bool_ else ex.construct(kind, ())
+    return ex.literal(False, dt.bool_) if kind is dt.bool_ else ex.construct(kind, ())
 
 
 def are_same(values: Sequence[object]) -> bool:

@@ -20,16 +20,9 @@ from vkdispatch.base.errors import SharingError
 from vkdispatch.base.native_module import native
 from vkdispatch.base.sharing.cuda_link import can_link, find_link
 from vkdispatch.base.sharing.cuda_memory import MappedMemories, SharedDeviceMemory
+from vkdispatch.distributed import shared_frames
 from vkdispatch.distributed.handshakes import find_cuda_recipient
 from vkdispatch.distributed.results import check_memory
-from vkdispatch.distributed.shared_frames import (
-    LEAST_SHARED,
-    Place,
-    SharedFile,
-    SharedFramesLostError,
-    lend_file,
-    receive_frames,
-)
 
 _logger = logging.getLogger(__name__)
 _PART_OF_DEVICE = 16  # "auto" shares this part of the device's memory
@@ -39,7 +32,7 @@ _NOTE = 64  # bytes of the file that goes with a frame
 
 def send_memory(
     context: Context, memory: native.Buffer, start: int, size: int, wishes: Mapping[str, Any] | None
-) -> Place | None:
+) -> shared_frames.Place | None:
     """Copy bytes of a buffer to where the recipient of a message can map them.
 
     Returns what the recipient calls `receive_memory` with; None if it cannot, or if memory is short.
@@ -54,7 +47,7 @@ def send_memory(
     VkDispatchError
         The device has found an error in what it has written.
     """
-    recipient = find_cuda_recipient(wishes) if size >= LEAST_SHARED else None
+    recipient = find_cuda_recipient(wishes) if size >= shared_frames.LEAST_SHARED else None
     if recipient is None or not can_link(context):
         return None
     check_memory(context, memory)
@@ -72,12 +65,12 @@ def send_memory(
     return {**part.file.describe(_NOTE), "handle": lender.memory.handle, "first": part.first}
 
 
-def is_on_device(places: Sequence[Place]) -> bool:
+def is_on_device(places: Sequence[shared_frames.Place]) -> bool:
     """Whether what a header says of its frames is for `receive_memory`."""
     return bool(places) and "handle" in places[0]
 
 
-def receive_memory(place: Place, context: Context, memory: native.Buffer, size: int) -> None:
+def receive_memory(place: shared_frames.Place, context: Context, memory: native.Buffer, size: int) -> None:
     """Copy bytes that a sender has put in place to the beginning of a new buffer.
 
     Raises
@@ -86,13 +79,13 @@ def receive_memory(place: Place, context: Context, memory: native.Buffer, size: 
         The sender has ended, or took the message for lost; or CUDA cannot map the sender's memory here, which
         the sender notices.
     """
-    with receive_frames([place]) as (note,):
+    with shared_frames.receive_frames([place]) as (note,):
         try:
             mapped: MappedMemories = context._keep("device memory of other processes", MappedMemories)
             mapped.read(find_link(context), place["pid"], place["handle"], place["first"], memory, size)
         except SharingError as error:
             note[0] = 1
-            raise SharedFramesLostError(
+            raise shared_frames.SharedFramesLostError(
                 f"the device memory of process {place['pid']} cannot be mapped ({error}); it will send "
                 "arrays through host memory"
             ) from error
@@ -101,7 +94,7 @@ def receive_memory(place: Place, context: Context, memory: native.Buffer, size: 
 class _Part:
     """A part of the memory, from `first` to `end`, which a message uses."""
 
-    def __init__(self, first: int, end: int, file: SharedFile, recipient: str) -> None:
+    def __init__(self, first: int, end: int, file: shared_frames.SharedFile, recipient: str) -> None:
         self.first, self.end = first, end
         self.file, self.number = file, file.number
         self.recipient = recipient
@@ -141,7 +134,7 @@ class _Lender:
             place, first = self._find_gap(size)
             if first + size > self._size:
                 return None
-            file = lend_file(_NOTE)
+            file = shared_frames.lend_file(_NOTE)
             if file is None:
                 return None
             file.show(_NOTE)[0] = 0

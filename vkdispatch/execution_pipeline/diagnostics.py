@@ -6,34 +6,14 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from vkdispatch.base import errors
 from vkdispatch.base.buffer import Buffer, renew_contents
 from vkdispatch.base.context import Context
 from vkdispatch.base.dtype import uint32
-from vkdispatch.base.errors import (
-    ArgumentValueError,
-    BoundsError,
-    CheckError,
-    KernelAssertionError,
-    LoopLimitError,
-    NanError,
-)
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
 from vkdispatch.compiler.ir.location import located
 from vkdispatch.compiler.passes import diagnostics as words
-from vkdispatch.compiler.passes.diagnostics import (
-    AssertSite,
-    AxesSite,
-    BoundsSite,
-    LoopSite,
-    NanSite,
-    PrintSite,
-    Site,
-    TexelSite,
-    message_text,
-    value_of_words,
-    word_count,
-)
 
 _RING_VARIABLE = "VKDISPATCH_PRINT_BUFFER"
 _RING_BYTES = 1 << 20
@@ -60,7 +40,7 @@ class Probe:
     """
 
     who: str
-    sites: tuple[Site, ...]
+    sites: tuple[words.Site, ...]
     shapes: Mapping[int, tuple[int, ...]]
 
 
@@ -69,7 +49,7 @@ class Findings:
     """The reports of launches: the text of their prints, and the first violation of a check."""
 
     text: str
-    error: CheckError | None
+    error: errors.CheckError | None
 
     def deliver(self) -> None:
         """Write the text to `sys.stdout`, then raise the error."""
@@ -145,7 +125,7 @@ class Diagnostics:
     def _collect(self, probes: Sequence[Probe]) -> Findings:
         queues = self.buffer.context.queue_count
         texts: list[str] = []
-        error: CheckError | None = None
+        error: errors.CheckError | None = None
         used = False
         for queue in range(queues):
             head = self._read(queue, 0, words.HEAD_WORDS)
@@ -185,7 +165,7 @@ def _read_ring_words() -> int:
     if not text:
         return _RING_BYTES // 4
     if not (text.isascii() and text.isdigit()) or not 64 <= int(text) <= _MOST_RING_BYTES:
-        raise ArgumentValueError(
+        raise errors.ArgumentValueError(
             f"{_RING_VARIABLE}: expected bytes from 64 to {_MOST_RING_BYTES}, got {text!r}"
         )
     return int(text) // 4
@@ -201,7 +181,7 @@ def _format_ring(ring: _Words, count: int, probes: Sequence[Probe], label: str, 
     while at < len(ring) and ring[at]:
         launch, x, y, z = (int(word) for word in ring[at + 1 : at + words.MESSAGE_HEAD_WORDS])
         site = probes[launch % len(probes)].sites[int(ring[at]) - 1]
-        assert isinstance(site, PrintSite)
+        assert isinstance(site, words.PrintSite)
         text = _format_message(site, ring[at + words.MESSAGE_HEAD_WORDS : at + site.words])
         messages.append(((launch, z, y, x), label + text))
         at += site.words
@@ -218,20 +198,20 @@ def _format_ring(ring: _Words, count: int, probes: Sequence[Probe], label: str, 
     )
 
 
-def _format_message(site: PrintSite, data: _Words) -> str:
+def _format_message(site: words.PrintSite, data: _Words) -> str:
     values: list[Any] = []
     at = 0
     for kind in site.kinds:
-        size = word_count(kind)
-        values.append(value_of_words(kind, data[at : at + size].copy()))
+        size = words.word_count(kind)
+        values.append(words.value_of_words(kind, data[at : at + size].copy()))
         at += size
-    return message_text(site.format, site.style, values)
+    return words.message_text(site.format, site.style, values)
 
 
 # ---- violations ----------------------------------------------------------------------------------
 
 
-def _make_error(head: _Words, probes: Sequence[Probe]) -> CheckError:
+def _make_error(head: _Words, probes: Sequence[Probe]) -> errors.CheckError:
     """Make the exception for the first violation, as the head describes it."""
     probe = probes[int(head[words.LAUNCH]) % len(probes)]
     site = probe.sites[int(head[words.SITE])]
@@ -240,13 +220,13 @@ def _make_error(head: _Words, probes: Sequence[Probe]) -> CheckError:
     low, high, length = (int(word) for word in head[words.INDEX : words.LENGTH + 1])
     where = f"in invocation ({x}, {y}, {z})"
     others = f"; {total} violations in all" if total > 1 else ""
-    if isinstance(site, BoundsSite):
+    if isinstance(site, words.BoundsSite):
         length |= int(head[words.LENGTH + 1]) << 32
         index = _format_index(site, low, high)
         of = _describe_extent(site, length, probe.shapes)
         message = f"{probe.who}: index {index} is out of bounds for {of}, {where}{others}"
-        return located(BoundsError, message, site.loc)
-    if isinstance(site, AxesSite):
+        return located(errors.BoundsError, message, site.loc)
+    if isinstance(site, words.AxesSite):
         numbers = head[words.INDEX : words.INDEX + 6].view(np.int32).reshape(2, 3)[:, : site.axes]
         indices, sizes = numbers.tolist()
         shape = tuple(sizes) if site.resource is None else probe.shapes.get(site.resource, tuple(sizes))
@@ -254,31 +234,31 @@ def _make_error(head: _Words, probes: Sequence[Probe]) -> CheckError:
         axis = next(n for n, (i, size) in enumerate(zip(indices, sizes, strict=True)) if not 0 <= i < size)
         of = f"axis {axis} of {site.what} of shape {shape}"
         message = f"{probe.who}: index {tuple(indices)} is out of bounds for {of}, {where}{others}"
-        return located(BoundsError, message, site.loc)
-    if isinstance(site, TexelSite):
+        return located(errors.BoundsError, message, site.loc)
+    if isinstance(site, words.TexelSite):
         numbers = head[words.INDEX : words.INDEX + 6].view(np.int32).reshape(2, 3)[:, : site.coordinates]
         texel, size = (", ".join(map(str, row)) for row in numbers.tolist())
         message = (
             f"{probe.who}: texel ({texel}) is out of bounds for {site.what} of ({size}), {where}{others}"
         )
-        return located(BoundsError, message, site.loc)
-    if isinstance(site, NanSite):
+        return located(errors.BoundsError, message, site.loc)
+    if isinstance(site, words.NanSite):
         what = f"{site.what} at index {low | high << 32}" if site.indexed else site.what
-        return located(NanError, f"{probe.who}: NaN stored in {what}, {where}{others}", site.loc)
-    if isinstance(site, AssertSite):
+        return located(errors.NanError, f"{probe.who}: NaN stored in {what}, {where}{others}", site.loc)
+    if isinstance(site, words.AssertSite):
         said = f": {site.message}" if site.message else ""
         return located(
-            KernelAssertionError, f"{probe.who}: assertion failed{said}, {where}{others}", site.loc
+            errors.KernelAssertionError, f"{probe.who}: assertion failed{said}, {where}{others}", site.loc
         )
-    assert isinstance(site, LoopSite)
+    assert isinstance(site, words.LoopSite)
     message = (
         f"{probe.who}: a while loop was ended after {int(head[words.INDEX])} rounds, {where}{others}; "
         'check="loops=<rounds>" allows more'
     )
-    return located(LoopLimitError, message, site.loc)
+    return located(errors.LoopLimitError, message, site.loc)
 
 
-def _format_index(site: BoundsSite, low: int, high: int) -> str:
+def _format_index(site: words.BoundsSite, low: int, high: int) -> str:
     value = low | high << 32 if site.bits == 64 else low
     negative = value - (1 << site.bits)
     if value < 1 << (site.bits - 1):
@@ -287,7 +267,7 @@ def _format_index(site: BoundsSite, low: int, high: int) -> str:
     return str(negative) if site.signed else f"{negative} (as uint{site.bits}: {value})"
 
 
-def _describe_extent(site: BoundsSite, length: int, shapes: Mapping[int, tuple[int, ...]]) -> str:
+def _describe_extent(site: words.BoundsSite, length: int, shapes: Mapping[int, tuple[int, ...]]) -> str:
     """Return what was indexed, with its size."""
     shape = None if site.resource is None else shapes.get(site.resource)
     if shape is None:

@@ -16,21 +16,7 @@ from vkdispatch.base.record import record, replace
 from vkdispatch.base.sharing.dlpack import suggest_conversion
 from vkdispatch.codegen.arguments import Annotation
 from vkdispatch.execution_pipeline.recordable import BoundVariable
-from vkdispatch.families.sources import (
-    Access,
-    Number,
-    Source,
-    Stored,
-    Tree,
-    Whole,
-    find_accesses,
-    find_spread,
-    identity_map,
-    list_argument_names,
-    lower_map,
-    make_source,
-    name_position,
-)
+from vkdispatch.families import sources
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import wide_type
 from vkdispatch.shader.arguments import is_value
@@ -67,7 +53,7 @@ class Operand:
     size: int
     var_type: DType
     context: Context
-    source: Source
+    source: sources.Source
     arguments: tuple[Any, ...]
     name: str = "x"
 
@@ -120,24 +106,24 @@ def parse_operand(x: object, name: str = "x") -> Operand:
     return Operand(x.shape, x.size, x.var_type, x.context, source, arguments, name)
 
 
-def fit_source(source: Source, size: int) -> Source:
+def fit_source(source: sources.Source, size: int) -> sources.Source:
     """Return the source for an array of a size. In checked kernels every view needs an element."""
     return source.elementwise() if size < source.together and parse_check(None) else source
 
 
 @memoize
-def plain_source(kind: DType) -> Source:
+def plain_source(kind: DType) -> sources.Source:
     """Return the source of the elements of a buffer."""
-    return make_source(identity_map(kind), kind, is_plain=True)
+    return sources.make_source(sources.identity_map(kind), kind, is_plain=True)
 
 
 @memoize
-def _make_mapped_source(tree: Tree) -> Source:
+def _make_mapped_source(tree: sources.Tree) -> sources.Source:
     assert tree.mapping.return_type is not None
-    return make_source(lower_map(tree), tree.mapping.return_type, is_plain=False)
+    return sources.make_source(sources.lower_map(tree), tree.mapping.return_type, is_plain=False)
 
 
-def lacks_elements(source: Source, arguments: Sequence[Any], size: int) -> bool:
+def lacks_elements(source: sources.Source, arguments: Sequence[Any], size: int) -> bool:
     """Whether a buffer lacks elements that loads of several elements would read before the map does."""
     return any(
         isinstance(arguments[position], Buffer)
@@ -146,10 +132,10 @@ def lacks_elements(source: Source, arguments: Sequence[Any], size: int) -> bool:
     )
 
 
-def build_tree(x: MappedArray) -> tuple[Tree, tuple[Any, ...]]:
+def build_tree(x: MappedArray) -> tuple[sources.Tree, tuple[Any, ...]]:
     """Return the tree of a map, which its kernels depend on, and the arguments of their launches."""
     children, arguments, sizes = _split_arguments(x.mapping.buffer_types, x.arguments, x.shape)
-    return Tree(x.mapping, children, x.size == 1), (*arguments, *sizes)
+    return sources.Tree(x.mapping, children, x.size == 1), (*arguments, *sizes)
 
 
 def build_children(
@@ -169,23 +155,23 @@ def _split_arguments(
     sizes: list[int] = []
     for annotation, value in zip(annotations, values, strict=True):
         if isinstance(value, MappedArray):
-            kinds, own = find_spread(shape, value.shape)
+            kinds, own = sources.find_spread(shape, value.shape)
             inner, leaves, spreads = _split_arguments(
                 value.mapping.buffer_types, value.arguments, value.shape
             )
-            children.append(Tree(value.mapping, inner, value.size == 1, kinds))
+            children.append(sources.Tree(value.mapping, inner, value.size == 1, kinds))
             arguments += leaves
             sizes += (*own, *spreads)
             continue
         if not is_value(annotation):
-            children.append(Whole(annotation))
+            children.append(sources.Whole(annotation))
         elif isinstance(value, Buffer):
             value.require_alive()
-            kinds, own = find_spread(shape, value.shape)
-            children.append(Stored(value.var_type, value.size == 1, kinds))
+            kinds, own = sources.find_spread(shape, value.shape)
+            children.append(sources.Stored(value.var_type, value.size == 1, kinds))
             sizes += own
         else:
-            children.append(Number(annotation, isinstance(value, BoundVariable)))
+            children.append(sources.Number(annotation, isinstance(value, BoundVariable)))
         arguments.append(value)
     return tuple(children), arguments, sizes
 
@@ -217,7 +203,7 @@ class Sink:
     @property
     def names(self) -> list[str]:
         """Names of the arguments of the map behind the value."""
-        return list_argument_names(self.mapping) if self.mapping else []
+        return sources.list_argument_names(self.mapping) if self.mapping else []
 
     @property
     def parameters(self) -> list[tuple[str, Annotation]]:
@@ -230,7 +216,7 @@ class Sink:
         if self.mapping is None:
             return value if value.var_type is kind else value.to_dtype(kind)
         register = vc.new_register(kind)
-        with vc.scope_block(), mapped_at(name_position(index)):
+        with vc.scope_block(), mapped_at(sources.name_position(index)):
             result = self.mapping.trace(value, *variables)
             if result is None:
                 raise ArgumentValueError(
@@ -320,7 +306,7 @@ def parse_output(
     else:
         _check_reaches(output_map, most)
     children, arguments = build_children(mapping.buffer_types[1:], output_map.arguments, target)
-    return Output(_make_sink(Tree(mapping, children), value_type), arguments)
+    return Output(_make_sink(sources.Tree(mapping, children), value_type), arguments)
 
 
 def _check_broadcasts(output_map: OutputMap, shape: tuple[int, ...]) -> None:
@@ -359,22 +345,22 @@ def _make_plain_sink(value_type: DType) -> Sink:
 
 
 @memoize
-def _make_sink(tree: Tree, value_type: DType) -> Sink:
+def _make_sink(tree: sources.Tree, value_type: DType) -> Sink:
     assert tree.mapping.return_type is not None
-    sink = Sink(value_type, tree.mapping.return_type, lower_map(tree))
+    sink = Sink(value_type, tree.mapping.return_type, sources.lower_map(tree))
     return replace(sink, is_writing=any(access.written for access in accesses_of_sink(sink)))
 
 
 @memoize
-def accesses_of_sink(sink: Sink) -> tuple[Access, ...]:
+def accesses_of_sink(sink: Sink) -> tuple[sources.Access, ...]:
     """Return how the map uses its arguments behind the value."""
     if not any(getattr(kind, "__origin__", None) is vc.Buffer for kind in sink.annotations):
-        return tuple(Access() for _ in sink.annotations)
+        return tuple(sources.Access() for _ in sink.annotations)
 
     def trace(variables: Sequence[Any], index: Any) -> None:
         sink.map_value(variables, index, vc.new_register(compute_type(wide_type(sink.value_type))))
 
-    return find_accesses(sink.names, sink.annotations, trace)
+    return sources.find_accesses(sink.names, sink.annotations, trace)
 
 
 # What functions on arrays take as `output_map`, if not None.
@@ -497,7 +483,7 @@ def _check_target(written: Sequence[tuple[str, Any]], target: Output, first: boo
                 raise _make_overlap_error(name, _name_of(target, position))
 
 
-def _is_safe(argument: Any, buffer: Any, access: Access) -> bool:
+def _is_safe(argument: Any, buffer: Any, access: sources.Access) -> bool:
     """Whether a map reads, of the buffer of a result, only the element that the result overwrites."""
     here = access.here or argument.size == buffer.size == 1
     return here and not access.written and _is_aligned(argument, buffer)
@@ -522,9 +508,13 @@ def _name_of(part: Operand | Output, position: int) -> str:
 
 
 @memoize
-def accesses_of(source: Source) -> tuple[Access, ...]:
+def accesses_of(source: sources.Source) -> tuple[sources.Access, ...]:
     """Return how a map uses its arguments."""
-    return (Access(),) if source.is_plain else find_accesses(source.names, source.annotations, source.trace)
+    return (
+        (sources.Access(),)
+        if source.is_plain
+        else sources.find_accesses(source.names, source.annotations, source.trace)
+    )
 
 
 # ---- maps that write -----------------------------------------------------------------------------------
@@ -536,7 +526,7 @@ class _Part:
 
     name: str
     buffer: Any
-    access: Access
+    access: sources.Access
     owner: object
 
 
@@ -544,7 +534,7 @@ def _check_maps_that_write(
     written: Sequence[tuple[str, Any]], arrays: Sequence[Operand], target: Output | None
 ) -> None:
     """Raise OverlapError if a map writes to a buffer that the rest of the call uses."""
-    parts = [_Part(name, buffer, Access(), written) for name, buffer in written]
+    parts = [_Part(name, buffer, sources.Access(), written) for name, buffer in written]
     parts += _list_parts(arrays, target)
     for part in parts:
         if not part.access.written:
@@ -567,7 +557,7 @@ def _list_parts(arrays: Iterable[Operand], target: Output | None) -> Iterator[_P
         yield from _list_parts_of(target, accesses_of_sink(target.sink))
 
 
-def _list_parts_of(owner: Operand | Output, accesses: Sequence[Access]) -> Iterator[_Part]:
+def _list_parts_of(owner: Operand | Output, accesses: Sequence[sources.Access]) -> Iterator[_Part]:
     for position, (argument, access) in enumerate(zip(owner.arguments, accesses, strict=True)):
         if isinstance(argument, Buffer):
             yield _Part(_name_of(owner, position), argument, access, owner)

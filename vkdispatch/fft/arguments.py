@@ -6,20 +6,11 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.buffers.kinds import RFFTBuffer
 from vkdispatch.base.context import get_context
-from vkdispatch.base.dtype import (
-    DType,
-    complex64,
-    complex128,
-    component_type,
-    dtype,
-    float16,
-    float32,
-    float64,
-    is_complex,
-)
+from vkdispatch.base.dtype import dtype
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
@@ -170,9 +161,9 @@ class Options:
     print_shader: bool = False
     input_map: MappingFunction | None = None
     output_map: MappingFunction | None = None
-    input_type: DType | None = None
-    output_type: DType | None = None
-    compute_type: DType | None = None
+    input_type: dt.DType | None = None
+    output_type: dt.DType | None = None
+    compute_type: dt.DType | None = None
     buffer_shape: int | Sequence[int] | None = None
     axis: int | None = None
     inverse: bool = False
@@ -278,7 +269,7 @@ def require_count(name: str, args: Sequence[Any], sides: Sequence[tuple[str, int
         raise ArgumentValueError(f"{name}: expected {wanted} arguments ({listed}), got {len(args)}{hint}")
 
 
-def require_room(buffer: object, elements: int, kind: DType, role: str) -> None:
+def require_room(buffer: object, elements: int, kind: dt.DType, role: str) -> None:
     """Raise TypeError unless it is a buffer, ValueError if it is too small."""
     buffer = require_buffer(buffer, role)
     wanted = elements * kind.item_size
@@ -301,12 +292,12 @@ def parse_map(mapping: object, name: str) -> MappingFunction | None:
 
 def require_complex(kind: object, role: str) -> None:
     """Raise ValueError unless `kind` is complex32, complex64 or complex128; `role` names the argument."""
-    if not (isinstance(kind, type) and issubclass(kind, dtype) and is_complex(kind)):
+    if not (isinstance(kind, type) and issubclass(kind, dtype) and dt.is_complex(kind)):
         shown = kind.__name__ if isinstance(kind, type) else repr(kind)
         advice = (
             "; it is the buffer's dtype unless given; for real data make vd.asbuffer(data, vd.complex64), "
             "or vd.asrfftbuffer(data) for vd.fft.rfft and rfft2"
-            if kind in (float16, float32, float64)
+            if kind in (dt.float16, dt.float32, dt.float64)
             else ""
         )
         raise ArgumentValueError(
@@ -321,7 +312,7 @@ def ensure_supported_complex_precision(dtype: Any, role: str = "type") -> None:
     """
     require_complex(dtype, role)
     if not supports(dtype):
-        part = component_type(dtype)
+        part = dt.component_type(dtype)
         error = UnsupportedError(
             f"{role}: {dtype.name}: the device does not compute in it, it has no {part.name}; "
             "use vd.complex64"
@@ -330,33 +321,33 @@ def ensure_supported_complex_precision(dtype: Any, role: str = "type") -> None:
         raise error
 
 
-def require_no_type(side: str, kind: DType | None, mapping: MappingFunction | None) -> None:
+def require_no_type(side: str, kind: dt.DType | None, mapping: MappingFunction | None) -> None:
     """Raise ValueError for the type of a side ("input", "output", "kernel") that a map reads or writes."""
     if kind is not None and mapping is not None:
         verb = "written" if side == "output" else "read"
         raise ArgumentValueError(f"{side}_type: {side}_map decides what is {verb}; leave it out")
 
 
-def supports(kind: DType) -> bool:
+def supports(kind: dt.DType) -> bool:
     """Whether the devices compute in a complex type. complex32 needs no support: it is packed in words."""
     infos = get_context().device_infos
-    if kind is complex128:
+    if kind is dt.complex128:
         return all(bool(info.float_64_support) for info in infos)
     return True
 
 
-def choose_compute_type(*io_types: DType | None) -> DType:
+def choose_compute_type(*io_types: dt.DType | None) -> dt.DType:
     """Return the widest of some types, at least complex64; complex64 if the devices do not support it."""
-    widest: DType = complex64
+    widest: dt.DType = dt.complex64
     for kind in io_types:
         if kind is not None and kind.item_size > widest.item_size:
             widest = kind
-    return widest if supports(widest) else complex64
+    return widest if supports(widest) else dt.complex64
 
 
 def resolve_output_type(
-    buffers: Sequence[Any], output_map: MappingFunction | None, output_type: DType | None
-) -> DType | None:
+    buffers: Sequence[Any], output_map: MappingFunction | None, output_type: dt.DType | None
+) -> dt.DType | None:
     """Return the type of the output buffer, or None if a map writes."""
     if output_map is not None:
         require_no_type("output", output_type, output_map)
@@ -372,10 +363,10 @@ def resolve_input_type(
     buffers: Sequence[Any],
     input_map: MappingFunction | None,
     output_map: MappingFunction | None,
-    input_type: DType | None,
-    output_precision: DType | None,
+    input_type: dt.DType | None,
+    output_precision: dt.DType | None,
     check: Callable[..., None] = ensure_supported_complex_precision,
-) -> DType | None:
+) -> dt.DType | None:
     """Return the type of the input buffer, or None if a map reads.
 
     `check(kind, role=...)` raises for a wrong type.
@@ -408,7 +399,7 @@ def resolve_input_type(
     return kind
 
 
-def resolve_compute_type(compute_type: DType | None, *io_types: DType | None) -> DType:
+def resolve_compute_type(compute_type: dt.DType | None, *io_types: dt.DType | None) -> dt.DType:
     """Return the type of the computation, checked; None takes what `choose_compute_type` returns."""
     if compute_type is None:
         return choose_compute_type(*io_types)

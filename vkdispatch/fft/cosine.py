@@ -13,16 +13,8 @@ from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.arguments import parse_axes, parse_int
 from vkdispatch.families.operands import check_same_or_apart, is_same_memory
-from vkdispatch.fft.arguments import (
-    Norm,
-    Options,
-    check_like,
-    choose_compute_type,
-    factor,
-    parse_norm,
-    parse_shape,
-    require_buffer,
-)
+from vkdispatch.fft import arguments
+from vkdispatch.fft.arguments import factor
 from vkdispatch.fft.many.calls import transform_axis
 from vkdispatch.fft.plan.stages import add, multiply
 from vkdispatch.fft.trace.ops import MemoryOp, read_op, write_op
@@ -94,7 +86,7 @@ class Recipe:
     @property
     def compute_type(self) -> DType:
         """Complex type of the computation."""
-        return choose_compute_type(complex128 if self.kind is float64 else None)
+        return arguments.choose_compute_type(complex128 if self.kind is float64 else None)
 
     @property
     def real_type(self) -> DType:
@@ -351,7 +343,7 @@ class CosineOptions:
 
     type: Any = 2
     axes: Sequence[int] | int | None = None
-    norm: Norm | None = None
+    norm: arguments.Norm | None = None
     graph: CommandGraph | None = None
     out: Buffer[Any] | None = None
     orthogonalize: bool | None = None
@@ -363,10 +355,10 @@ class CosineOptions:
 def cosine_transform(family: Family, inverse: bool, buffer: object, options: CosineOptions) -> Buffer[Any]:
     """Transform along some axes and return the result; see `vkdispatch.fft.dct`."""
     buffer = _require_reals(buffer)
-    shape = parse_shape(buffer.shape if options.buffer_shape is None else options.buffer_shape)
+    shape = arguments.parse_shape(buffer.shape if options.buffer_shape is None else options.buffer_shape)
     if math.prod(shape) != buffer.size:
         raise ArgumentValueError(f"buffer_shape: {shape} does not fit a buffer of {buffer.size} values")
-    number, norm = _parse_type(options.type), parse_norm(options.norm)
+    number, norm = _parse_type(options.type), arguments.parse_norm(options.norm)
     axes = parse_axes(options.axes, len(shape), options.axis_name)
     if family == "dct" and number == 1:
         for axis in axes:
@@ -378,7 +370,7 @@ def cosine_transform(family: Family, inverse: bool, buffer: object, options: Cos
     if out is None:
         target: Buffer[Any] = function_buffer(buffer.shape, buffer.var_type)
     else:
-        target = check_like("out", out, "buffer", buffer)
+        target = arguments.check_like("out", out, "buffer", buffer)
         check_same_or_apart("out", target, "buffer", buffer)
     weighted = norm == "ortho" if options.orthogonalize is None else bool(options.orthogonalize)
     source = buffer
@@ -397,7 +389,7 @@ def cosine_transform(family: Family, inverse: bool, buffer: object, options: Cos
         input_map, output_map = make_maps(recipe)
         transform_axis(
             (target, source),
-            Options(
+            arguments.Options(
                 graph=options.graph,
                 print_shader=options.print_shader,
                 buffer_shape=(math.prod(shape[:axis]), recipe.complex_length, stride),
@@ -416,7 +408,7 @@ def cosine_transform(family: Family, inverse: bool, buffer: object, options: Cos
 
 
 def _require_reals(buffer: object) -> Buffer[Any]:
-    reals = require_buffer(buffer, "buffer")
+    reals = arguments.require_buffer(buffer, "buffer")
     if reals.var_type not in (float16, float32, float64):
         raise ArgumentValueError(
             f"buffer: expected float32, float64 or float16, got {reals.var_type.name}; the transform of "

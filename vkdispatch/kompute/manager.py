@@ -9,19 +9,9 @@ import numpy as np
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.kompute import enums as generation
-from vkdispatch.kompute import log
+from vkdispatch.kompute import log, memory
 from vkdispatch.kompute.devices import Resources, choose_context, describe_device, list_devices
 from vkdispatch.kompute.enums import KomputeError, MemoryTypes, parse_index, parse_indices, parse_names
-from vkdispatch.kompute.memory import (
-    TENSOR_TYPES,
-    ListTensor,
-    Tensor,
-    make_tensor,
-    make_tensor_on,
-    parse_array,
-    parse_floats,
-    parse_memory_type,
-)
 
 if TYPE_CHECKING:
     from vkdispatch.kompute.algorithm import Algorithm
@@ -130,9 +120,9 @@ class LegacyManager:
     eval_async_algo_lro = _Evaluation("make_algo_lro")
     eval_async_algo_lro_def = _Evaluation("make_algo_lro")
 
-    def build_tensor(self, data: Any, tensorType: MemoryTypes = _DEVICE_TYPE) -> ListTensor:  # noqa: N803
+    def build_tensor(self, data: Any, tensorType: MemoryTypes = _DEVICE_TYPE) -> memory.ListTensor:  # noqa: N803
         """Make a `kp.Tensor(data)` with device memory. Raises the errors of `kp.Tensor`."""
-        tensor = ListTensor(data, parse_memory_type(tensorType, "tensorType"))
+        tensor = memory.ListTensor(data, memory.parse_memory_type(tensorType, "tensorType"))
         self.eval_tensor_create_def([tensor])
         return tensor
 
@@ -269,7 +259,7 @@ class Manager(LegacyManager):
         memory_type: MemoryTypes = _DEVICE_TYPE,
         *,
         tensor_type: MemoryTypes | None = None,
-    ) -> Tensor:
+    ) -> memory.Tensor:
         """Make a tensor of float32.
 
         Parameters
@@ -287,11 +277,11 @@ class Manager(LegacyManager):
         RuntimeError
             `data` is empty, or the device is out of memory.
         """
-        kind = parse_memory_type(memory_type if tensor_type is None else tensor_type)
+        kind = memory.parse_memory_type(memory_type if tensor_type is None else tensor_type)
         if _is_buffer(data):
             return self._register(self._make_tensor_on(data, kind, np.dtype(np.float32)))
-        values = parse_floats("data", data)
-        return self._register(make_tensor(self._require_context(), values, np.float32, kind))
+        values = memory.parse_floats("data", data)
+        return self._register(memory.make_tensor(self._require_context(), values, np.float32, kind))
 
     def tensor_t(
         self,
@@ -299,7 +289,7 @@ class Manager(LegacyManager):
         memory_type: MemoryTypes = _DEVICE_TYPE,
         *,
         tensor_type: MemoryTypes | None = None,
-    ) -> Tensor:
+    ) -> memory.Tensor:
         """Make a tensor of an array's dtype.
 
         Parameters
@@ -317,15 +307,15 @@ class Manager(LegacyManager):
         RuntimeError
             The dtype is another one, `data` is empty, or the device is out of memory.
         """
-        kind = parse_memory_type(memory_type if tensor_type is None else tensor_type)
+        kind = memory.parse_memory_type(memory_type if tensor_type is None else tensor_type)
         if _is_buffer(data):
             return self._register(self._make_tensor_on(data, kind, None))
-        values = parse_array("data", data, TENSOR_TYPES)
-        return self._register(make_tensor(self._require_context(), values, values.dtype, kind))
+        values = memory.parse_array("data", data, memory.TENSOR_TYPES)
+        return self._register(memory.make_tensor(self._require_context(), values, values.dtype, kind))
 
     def empty_tensor(
         self, size: int, dtype: Any = np.float32, memory_type: MemoryTypes = _DEVICE_TYPE
-    ) -> Tensor:
+    ) -> memory.Tensor:
         """Make a tensor of `size` elements, undefined on the device and zero in the host's view.
 
         Raises
@@ -337,24 +327,26 @@ class Manager(LegacyManager):
         try:
             kind = np.dtype(dtype)
         except TypeError as error:
-            raise ArgumentTypeError(f"dtype: expected one of {', '.join(TENSOR_TYPES)}: {error}") from None
-        if kind.name not in TENSOR_TYPES or not kind.isnative:
-            raise KomputeError(f"dtype: expected one of {', '.join(TENSOR_TYPES)}, got {kind}")
+            raise ArgumentTypeError(
+                f"dtype: expected one of {', '.join(memory.TENSOR_TYPES)}: {error}"
+            ) from None
+        if kind.name not in memory.TENSOR_TYPES or not kind.isnative:
+            raise KomputeError(f"dtype: expected one of {', '.join(memory.TENSOR_TYPES)}, got {kind}")
         return self._register(
-            make_tensor(self._require_context(), count, kind, parse_memory_type(memory_type))
+            memory.make_tensor(self._require_context(), count, kind, memory.parse_memory_type(memory_type))
         )
 
-    def _make_tensor_on(self, buffer: Any, kind: MemoryTypes, dtype: "np.dtype[Any] | None") -> Tensor:
+    def _make_tensor_on(self, buffer: Any, kind: MemoryTypes, dtype: "np.dtype[Any] | None") -> memory.Tensor:
         buffer.require_alive()
         if buffer.context is not self._require_context():
             raise KomputeError("data: the buffer belongs to another context than this Manager")
         if kind is not MemoryTypes.device:
             raise KomputeError(f"memory_type: a tensor on a vd.Buffer has the type device, not {kind.name}")
         name = {"bool_": "bool"}.get(buffer.var_type.name, buffer.var_type.name)
-        if name not in TENSOR_TYPES or (dtype is not None and name != dtype.name):
-            expected = dtype.name if dtype is not None else ", ".join(TENSOR_TYPES)
+        if name not in memory.TENSOR_TYPES or (dtype is not None and name != dtype.name):
+            expected = dtype.name if dtype is not None else ", ".join(memory.TENSOR_TYPES)
             raise KomputeError(f"data: expected a buffer of {expected}, got one of {buffer.var_type.name}")
-        return make_tensor_on(buffer, np.dtype(name))
+        return memory.make_tensor_on(buffer, np.dtype(name))
 
     def image(
         self,
@@ -385,8 +377,8 @@ class Manager(LegacyManager):
         RuntimeError
             A size is 0, `data` has too few elements, or the device does not support such images.
         """
-        kind = parse_memory_type(memory_type if tensor_type is None else tensor_type)
-        return self._make_image(parse_floats("data", data), width, height, num_channels, kind)
+        kind = memory.parse_memory_type(memory_type if tensor_type is None else tensor_type)
+        return self._make_image(memory.parse_floats("data", data), width, height, num_channels, kind)
 
     def image_t(
         self,
@@ -399,10 +391,10 @@ class Manager(LegacyManager):
         tensor_type: MemoryTypes | None = None,
     ) -> "Image":
         """Make a storage image of an array's dtype: float32, or integers of 8 to 32 bits. Else as `image`."""
-        kind = parse_memory_type(memory_type if tensor_type is None else tensor_type)
+        kind = memory.parse_memory_type(memory_type if tensor_type is None else tensor_type)
         from vkdispatch.kompute.memory import IMAGE_FORMATS
 
-        values = parse_array("data", data, IMAGE_FORMATS)
+        values = memory.parse_array("data", data, IMAGE_FORMATS)
         return self._make_image(values, width, height, num_channels, kind)
 
     def _make_image(self, data: Any, width: int, height: int, channels: int, kind: MemoryTypes) -> "Image":

@@ -12,20 +12,6 @@ from vkdispatch.matrices import planning
 from vkdispatch.matrices.cooperative import WORD, CooperativeForm, make_cooperative_kernel
 from vkdispatch.matrices.factors import Factors, PartialsForm, Sizes, make_partials_kernel
 from vkdispatch.matrices.panels import PanelForm, choose_panel_form, fits_panels, make_product_kernel
-from vkdispatch.matrices.planning import (
-    Tuning,
-    choose_cooperative_tile,
-    choose_cpu_lanes,
-    choose_lanes_across,
-    choose_lanes_along,
-    choose_lanes_of_parts,
-    choose_lines,
-    choose_tile,
-    find_subgroup_product,
-    has_whole_loads,
-    is_small,
-    split_length,
-)
 from vkdispatch.matrices.tiles import TileForm, make_tile_kernel
 from vkdispatch.matrices.vectors import (
     LineForm,
@@ -66,7 +52,7 @@ class Request:
     kind: DType
     sink: Sink
     device: DeviceFacts
-    tuning: Tuning
+    tuning: planning.Tuning
 
 
 @record(eq=False)
@@ -124,7 +110,7 @@ def _plan_product(request: Request) -> Plan:
     if sizes.length == 0:
         # sums of no parts are zeros
         return Plan(request, None, splits=0, parts=_make_parts_kernel(request, sizes))
-    if is_small(sizes):
+    if planning.is_small(sizes):
         return Plan(request, make_small_kernel(_make_factors(request, sizes, 1, 1)), sizes.numbers)
     if min(sizes.rows, sizes.columns) == 1:
         return _plan_vector(request)
@@ -145,7 +131,7 @@ def _make_plan(request: Request, kernel: ShaderFunction, sizes: Sizes, *together
 
 def _make_parts_kernel(request: Request, sizes: Sizes) -> ShaderFunction:
     factors = replace(_make_factors(request, sizes, 1, 1), partial=False)
-    return make_partials_kernel(PartialsForm(factors, choose_lanes_of_parts(sizes)))
+    return make_partials_kernel(PartialsForm(factors, planning.choose_lanes_of_parts(sizes)))
 
 
 def _make_factors(request: Request, sizes: Sizes, *together: int) -> Factors:
@@ -158,7 +144,9 @@ def _make_factors(request: Request, sizes: Sizes, *together: int) -> Factors:
 
 
 def _plan_panels(request: Request, form: PanelForm) -> Plan:
-    sizes = split_length(request.sizes, -(-request.sizes.length // planning.tuning.chunk_cpu), form.step)
+    sizes = planning.split_length(
+        request.sizes, -(-request.sizes.length // planning.tuning.chunk_cpu), form.step
+    )
     sink = request.sink
     plain = sink.mapping is None and sink.out_type is form.kind
     parts = None if plain and sizes.splits == 1 else _make_parts_kernel(request, sizes)
@@ -168,7 +156,7 @@ def _plan_panels(request: Request, form: PanelForm) -> Plan:
 
 
 def _plan_tiles(request: Request) -> Plan:
-    tile, sizes = choose_tile(request.sizes, request.kind.item_size, cpu=request.device.is_cpu)
+    tile, sizes = planning.choose_tile(request.sizes, request.kind.item_size, cpu=request.device.is_cpu)
     together = [
         _choose_together(source, sizes, along=along, side=side, most=tile.step if along else most)
         for source, along, side, most in (
@@ -193,7 +181,7 @@ def _plan_tiles(request: Request) -> Plan:
 
 def _choose_together(source: Source, sizes: Sizes, *, along: bool, side: int, most: int) -> int:
     """Return the elements of a matrix that a load takes."""
-    fits = has_whole_loads(sizes, along=along, side=side, together=source.together)
+    fits = planning.has_whole_loads(sizes, along=along, side=side, together=source.together)
     return source.together if fits and source.together <= most else 1
 
 
@@ -204,18 +192,18 @@ def _plan_vector(request: Request) -> Plan:
     along = request.transpose_b if has_matrix_b else not request.transpose_a
     side = sizes.columns if has_matrix_b else sizes.rows
     together = matrix.together
-    if not has_whole_loads(sizes, along=along, side=side, together=together) or (
+    if not planning.has_whole_loads(sizes, along=along, side=side, together=together) or (
         along and vector.together != together
     ):
         together = 1
     of_vector = together if along else 1
     both = (of_vector, together) if has_matrix_b else (together, of_vector)
     if request.device.is_cpu:
-        lanes = choose_cpu_lanes(request.device)
-        count, sizes = choose_lines(sizes, lanes, together, along=along)
+        lanes = planning.choose_cpu_lanes(request.device)
+        count, sizes = planning.choose_lines(sizes, lanes, together, along=along)
         line = LineForm(_make_factors(request, sizes, *both), has_matrix_b, along, lanes, count)
         return _make_plan(request, make_line_kernel(line), sizes, *both)
-    lanes, sizes = (choose_lanes_along if along else choose_lanes_across)(sizes, together)
+    lanes, sizes = (planning.choose_lanes_along if along else planning.choose_lanes_across)(sizes, together)
     form = VectorForm(
         _make_factors(request, sizes, *both), has_matrix_b, along, lanes, planning.tuning.unroll
     )
@@ -228,12 +216,12 @@ def _find_product(request: Request) -> MatrixProduct | None:
     fits = kind in _HALVES and request.b.out_type is kind and request.kind is float32
     if not fits or min(sizes.rows, sizes.columns, sizes.length) < planning.tuning.least_cooperative:
         return None
-    return find_subgroup_product(request.device, kind)
+    return planning.find_subgroup_product(request.device, kind)
 
 
 def _plan_cooperative(request: Request, device: MatrixProduct) -> Plan:
     kind = request.a.out_type
-    tile, sizes = choose_cooperative_tile(request.sizes)
+    tile, sizes = planning.choose_cooperative_tile(request.sizes)
     words = plain_source(uvec4)
     swapped = request.transpose_a, request.transpose_b
     factors = Factors(words, words, *swapped, request.kind, request.sink, sizes.splits > 1)

@@ -3,18 +3,8 @@
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer, function_buffer
-from vkdispatch.base.dtype import (
-    DType,
-    compute_type,
-    float16,
-    float32,
-    int32,
-    is_complex,
-    is_scalar,
-    uint32,
-    uvec4,
-)
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -55,9 +45,9 @@ def make_packing_kernel(source: Source) -> ShaderFunction:
 
     def body(target: Any, *arguments: Any) -> None:
         index = (vc.workgroup_id().x * _GROUP + vc.local_invocation_index()).to_register("index")
-        with vc.if_block(index.to_dtype(int32) < target.shape.w):
+        with vc.if_block(index.to_dtype(dt.int32) < target.shape.w):
             value = source.value(arguments, index)
-            narrow = compute_type(source.out_type)
+            narrow = dt.compute_type(source.out_type)
             target[index] = value if value.var_type is narrow else value.to_dtype(narrow)
 
     target = f"{PREFIX}packed"
@@ -77,7 +67,7 @@ def words_across(width: int) -> int:
 
 
 def queue_words(
-    array: Operand, kind: DType, count: int, width: int, target: Buffer[Any], graph: CommandGraph | None
+    array: Operand, kind: dt.DType, count: int, width: int, target: Buffer[Any], graph: CommandGraph | None
 ) -> None:
     """Queue a launch that copies rows of halves into rows of whole words.
 
@@ -97,7 +87,7 @@ def queue_words(
 
 
 @memoize
-def make_words_kernel(source: Source, kind: DType) -> ShaderFunction:
+def make_words_kernel(source: Source, kind: dt.DType) -> ShaderFunction:
     """Trace a kernel; its arguments are the words, three sizes and those of the source."""
 
     def body(target: Any, count: Any, width: Any, pitch: Any, *arguments: Any) -> None:
@@ -105,27 +95,27 @@ def make_words_kernel(source: Source, kind: DType) -> ShaderFunction:
         with vc.if_block(word < count):
             column = ((word % pitch) * WORD).to_register("column")
             start = ((word // pitch) * width).to_register("start")
-            halves = [vc.new_register(float32) for _ in range(WORD)]
+            halves = [vc.new_register(dt.float32) for _ in range(WORD)]
             for i, half in enumerate(halves):
                 place = vc.min(column + i, width - 1)
-                value = convert_value(source.value(arguments, start + place), float32)
-                half[:] = vc.select(column + i < width, value, make_zero(float32))
+                value = convert_value(source.value(arguments, start + place), dt.float32)
+                half[:] = vc.select(column + i < width, value, make_zero(dt.float32))
             pairs = [_pack_pair(kind, halves[i], halves[i + 1]) for i in range(0, WORD, 2)]
             target[word] = vc.to_uvec4(*pairs)
 
     target = f"{PREFIX}words"
     named = [
-        (target, buffer[uvec4]),
-        *((PREFIX + name, constant[uint32]) for name in ("count", "width", "pitch")),
+        (target, buffer[dt.uvec4]),
+        *((PREFIX + name, constant[dt.uint32]) for name in ("count", "width", "pitch")),
         *source.parameters,
     ]
     groups = f"-(-{PREFIX}count // {_GROUP})"
     return trace_kernel(f"matmul_words_{kind.name}", body, named, _GROUP, workgroups=groups)
 
 
-def _pack_pair(kind: DType, low: Any, high: Any) -> Any:
+def _pack_pair(kind: dt.DType, low: Any, high: Any) -> Any:
     """Return two halves in 32 bits; a bfloat16 is an exact float32 already."""
-    if kind is float16:
+    if kind is dt.float16:
         return vc.pack_half2x16(vc.to_vec2(low, high))
     return (vc.float_bits_to_uint(low) >> 16) | (vc.float_bits_to_uint(high) & 0xFFFF0000)
 
@@ -144,7 +134,7 @@ def matmul(
     *,
     transpose_a: bool = False,
     transpose_b: bool = False,
-    dtype: DType | None = None,
+    dtype: dt.DType | None = None,
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
@@ -260,7 +250,7 @@ def _queue_operand_words(a: Operand, b: Operand, plan: Plan, graph: CommandGraph
             found.append(array.arguments[0])
             continue
         count = matrices * sides[0] * words_across(sides[1])
-        target: Buffer[Any] = function_buffer(count, uvec4, context=array.context)
+        target: Buffer[Any] = function_buffer(count, dt.uvec4, context=array.context)
         queue_words(array, plan.words, count, sides[1], target, graph)
         found.append(target)
     return found
@@ -275,16 +265,16 @@ def _parse_flag(value: object, name: str) -> bool:
     return value
 
 
-def _parse_number_dtype(kind: object) -> DType:
+def _parse_number_dtype(kind: object) -> dt.DType:
     found = parse_dtype(kind)
-    if not (is_scalar(found) or is_complex(found)):
+    if not (dt.is_scalar(found) or dt.is_complex(found)):
         raise ArgumentTypeError(f"dtype: expected a dtype of numbers such as vd.float32, got {found.name}")
     return found
 
 
-def check_converts(kinds: tuple[DType, ...], kind: DType) -> None:
+def check_converts(kinds: tuple[dt.DType, ...], kind: dt.DType) -> None:
     """Raise TypeError where complex numbers would become real."""
-    if not is_complex(kind) and any(map(is_complex, kinds)):
+    if not dt.is_complex(kind) and any(map(dt.is_complex, kinds)):
         raise ArgumentTypeError(f"dtype: products of complex numbers do not fit into {kind.name}")
 
 

@@ -12,16 +12,9 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, MissingPackageError
+from vkdispatch.numpy.basics import manipulation
 from vkdispatch.numpy.basics.elementwise import multiply
 from vkdispatch.numpy.basics.inputs import to_array
-from vkdispatch.numpy.basics.manipulation import (
-    broadcast_to,
-    expand_dims,
-    permute_dims,
-    reshape,
-    result_type,
-    view_with,
-)
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, check_cast, store_result, view_of
@@ -141,7 +134,7 @@ def _take_diagonals(x: Array, labels: Labels) -> tuple[Array, Labels]:
         length = max(view.shape[i] for i in axes)
         shape.append(length)
         strides.append(sum(view.strides[i] for i in axes if view.shape[i] != 1 or length == 1))
-    return view_with(view, tuple(shape), tuple(strides)), names
+    return manipulation.view_with(view, tuple(shape), tuple(strides)), names
 
 
 def _sum(x: Array, axes: tuple[int, ...]) -> Array:
@@ -159,9 +152,9 @@ def _sum_away(x: Array, labels: Labels, kept: set[str]) -> tuple[Array, Labels]:
 def _turn(x: Array, labels: Labels, order: Sequence[str]) -> Array:
     """Return the array with its axes in the order of labels; those that it lacks have length one."""
     present = [each for each in order if each in labels]
-    turned = permute_dims(x, [labels.index(each) for each in present]) if x.ndim > 1 else x
+    turned = manipulation.permute_dims(x, [labels.index(each) for each in present]) if x.ndim > 1 else x
     missing = tuple(i for i, each in enumerate(order) if each not in labels)
-    return expand_dims(turned, missing) if missing else turned
+    return manipulation.expand_dims(turned, missing) if missing else turned
 
 
 def _contract_pair(
@@ -183,19 +176,21 @@ def _contract_pair(
     def count(labels: Sequence[str]) -> int:
         return math.prod(sizes[each] for each in labels)
 
-    left = reshape(_turn(a, own, (*batch, *rows, *summed)), (count(batch), count(rows), count(summed)))
-    right = reshape(
+    left = manipulation.reshape(
+        _turn(a, own, (*batch, *rows, *summed)), (count(batch), count(rows), count(summed))
+    )
+    right = manipulation.reshape(
         _turn(b, other, (*batch, *summed, *columns)), (count(batch), count(summed), count(columns))
     )
     if not batch:
-        left, right = reshape(left, left.shape[1:]), reshape(right, right.shape[1:])
-    return reshape(matmul(left, right), tuple(sizes[each] for each in order)), order
+        left, right = manipulation.reshape(left, left.shape[1:]), manipulation.reshape(right, right.shape[1:])
+    return manipulation.reshape(matmul(left, right), tuple(sizes[each] for each in order)), order
 
 
 def _widen(x: Array, labels: Labels, sizes: dict[str, int]) -> Array:
     """Return the operand with its axes of length one repeated where the label is longer."""
     shape = tuple(sizes[each] for each in labels)
-    return x if x.shape == shape else broadcast_to(x, shape)
+    return x if x.shape == shape else manipulation.broadcast_to(x, shape)
 
 
 def _find_sizes(arrays: Sequence[Array], inputs: Sequence[Labels]) -> dict[str, int]:
@@ -275,7 +270,7 @@ def einsum(
     """
     inputs, output, given = _parse(operands)
     arrays = [to_array(each, f"operands[{i}]") for i, each in enumerate(given)]
-    kind = result_type(*arrays) if dtype is None else parse_dtype(dtype)
+    kind = manipulation.result_type(*arrays) if dtype is None else parse_dtype(dtype)
     for each in arrays:
         check_cast(each.dtype, kind, "dtype", casting)
     sizes = _find_sizes(arrays, inputs)

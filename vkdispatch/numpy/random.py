@@ -13,19 +13,9 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.families.kernels import note_bad_starts
+from vkdispatch.numpy import rejection
+from vkdispatch.numpy.basics import elementwise
 from vkdispatch.numpy.basics.creation import full, zeros
-from vkdispatch.numpy.basics.elementwise import (
-    choose,
-    clip,
-    exp,
-    expm1,
-    floor,
-    isfinite,
-    log,
-    log1p,
-    sqrt,
-    tan,
-)
 from vkdispatch.numpy.basics.elementwise import power as raise_to
 from vkdispatch.numpy.basics.inputs import asnumpy, to_array
 from vkdispatch.numpy.basics.joining import concatenate, stack
@@ -39,32 +29,14 @@ from vkdispatch.numpy.basics.manipulation import (
 from vkdispatch.numpy.basics.reductions import cumsum
 from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import sum as total
+from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import broadcast_shapes
 from vkdispatch.numpy.core.array import Array, describe, parse_index, store_result, value_of
 from vkdispatch.numpy.core.conversion import asarray, parse_shape
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer
-from vkdispatch.numpy.core.memory import (
-    Kind,
-    Shape,
-    default_real,
-    float64,
-    int64,
-    kernel_type,
-    parse_dtype,
-    refuse_recording,
-)
 from vkdispatch.numpy.indexing.indexing import array_from
 from vkdispatch.numpy.linalg import cholesky, matmul
-from vkdispatch.numpy.rejection import (
-    draw_binomial,
-    draw_gamma,
-    draw_hypergeometric,
-    draw_integers,
-    draw_poisson,
-    draw_vonmises,
-    draw_zipf,
-)
 from vkdispatch.numpy.sorting.searching import argsort, searchsorted, take, take_along_axis, topk
 from vkdispatch.random.generator import Generator as Stream
 
@@ -81,13 +53,13 @@ __all__ = [
 ]
 
 
-def _parse_size(size: Any, *parameters: Any) -> Shape:
+def _parse_size(size: Any, *parameters: Any) -> memory.Shape:
     """Return the shape of a draw: `size`, or None, which is that to which parameters broadcast."""
     shapes = [each.shape for each in parameters if isinstance(each, Array)]
     return _fit_size(size, broadcast_shapes(shapes, "parameters") if shapes else ())
 
 
-def _fit_size(size: Any, wide: Shape) -> Shape:
+def _fit_size(size: Any, wide: memory.Shape) -> memory.Shape:
     """Return the shape of a draw with parameters of a shape."""
     if size is None:
         return wide
@@ -112,7 +84,7 @@ def _parameter(
     """
     wanted = f"numbers {'above' if is_open else 'from'} {least}" + ("" if most is None else f" to {most}")
     if isinstance(value, (list, tuple, np.ndarray)) and np.ndim(value):
-        data = np.asarray(value, default_real())
+        data = np.asarray(value, memory.default_real())
         if _is_bad(data, least, is_open, most).any():
             raise ArgumentValueError(f"{name}: expected {wanted}, got {value!r}")
         return asarray(data)
@@ -144,14 +116,14 @@ def _is_bad(values: Any, least: float | None, is_open: bool, most: float | None)
 def _check_later(bad: Array, name: str, wanted: str) -> None:
     """Have the next wait for the device raise ValueError if a parameter is bad somewhere."""
     if bad.size:
-        view = evaluate(value_of(choose(bad, -1, 0).astype(np.int32)))
+        view = evaluate(value_of(elementwise.choose(bad, -1, 0).astype(np.int32)))
         note_bad_starts("random", as_buffer(view, (view.size,)), name=name, wanted=wanted)
 
 
 def _replace_bad(value: Any, bad: Array, good: Any, name: str, wanted: str) -> Array:
     """Check a parameter, and return it with a good number for bad ones, of which a loop might not end."""
     _check_later(bad, name, wanted)
-    return choose(bad, good, value)
+    return elementwise.choose(bad, good, value)
 
 
 def _count(value: Any, name: str, most: int | None = None) -> Any:
@@ -160,14 +132,14 @@ def _count(value: Any, name: str, most: int | None = None) -> Any:
     Raises ValueError for numbers below 0, above `most`, or above what the real dtype holds exactly, and
     OverflowError for those that int64 does not hold.
     """
-    exact = 1 << (53 if default_real() == float64 else 24)
+    exact = 1 << (53 if memory.default_real() == memory.float64 else 24)
     if not isinstance(value, Array) and not np.all(np.abs(np.asarray(value, np.float64)) < 2.0**63):
         if np.isnan(np.asarray(value, np.float64)).any():
             raise ArgumentValueError(f"{name}: expected integers, got {value!r}")
         raise OverflowError(f"{name}: int64 does not hold {value!r}")
     number = _parameter(value, name, 0, most=exact if most is None else min(most, exact))
     return (
-        floor(number)
+        elementwise.floor(number)
         if isinstance(number, Array) and number.dtype.kind == "f"
         else (number if isinstance(number, Array) else float(math.floor(number)))
     )
@@ -178,10 +150,10 @@ def _probability(p: Any, *, is_open: bool, is_open_above: bool = False) -> Any:
     return _parameter(p, "p", 0, is_open=is_open, most=math.nextafter(1, 0) if is_open_above else 1)
 
 
-def _real(dtype: Any) -> Kind:
+def _real(dtype: Any) -> memory.Kind:
     if dtype is None:
-        return default_real()
-    kind = parse_dtype(dtype)
+        return memory.default_real()
+    kind = memory.parse_dtype(dtype)
     if kind.kind != "f":
         raise ArgumentTypeError(f"dtype: expected float32, float64 or float16, got {dtype!r}")
     return kind
@@ -221,7 +193,7 @@ class Generator:
     @property
     def _source(self) -> Stream:
         """The stream to draw from now. Raises UsageError while a graph records the calls of this thread."""
-        refuse_recording()
+        memory.refuse_recording()
         return self._stream
 
     def spawn(self, n_children: int) -> list["Generator"]:
@@ -247,7 +219,9 @@ class Generator:
         """
         kind = _real(dtype)
         shape = _shape_of_draw(size, out)
-        return store_result(out, array_from(self._source.random(math.prod(shape), kernel_type(kind)), shape))
+        return store_result(
+            out, array_from(self._source.random(math.prod(shape), memory.kernel_type(kind)), shape)
+        )
 
     def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None, dtype: Any = None) -> Array:
         """Return uniformly distributed numbers of [low, high).
@@ -266,14 +240,14 @@ class Generator:
         """Raise OverflowError for a range that is not finite, ValueError for one that falls."""
         if isinstance(width, Array):
             is_falling = False if self._may_fall else width < 0
-            _check_later(is_falling | ~isfinite(width), "low, high", "finite ascending ranges")
+            _check_later(is_falling | ~elementwise.isfinite(width), "low, high", "finite ascending ranges")
         elif not math.isfinite(width):
             raise OverflowError("low, high: the range exceeds the largest number")
         elif width < 0 and not self._may_fall:
             raise ArgumentValueError(f"low, high: expected an ascending range, got the width {width}")
 
     def integers(
-        self, low: Any, high: Any = None, size: Any = None, dtype: Any = int64, endpoint: bool = False
+        self, low: Any, high: Any = None, size: Any = None, dtype: Any = memory.int64, endpoint: bool = False
     ) -> Array:
         """Return integers of [low, high), each with the same probability; of [0, low) without `high`.
 
@@ -293,8 +267,8 @@ class Generator:
             high, (Array, list, tuple, np.ndarray)
         ):
             first, last = (0, low) if high is None else (low, high)
-            return self._integers_between(first, last, size, parse_dtype(dtype), endpoint)
-        kind = parse_dtype(dtype)
+            return self._integers_between(first, last, size, memory.parse_dtype(dtype), endpoint)
+        kind = memory.parse_dtype(dtype)
         shape = _parse_size(size)
         if 0 in shape:  # there may be no such integers
             return zeros(shape, kind)
@@ -308,14 +282,14 @@ class Generator:
             return drawn.astype(kind)
         limits = (int(low), None if high is None else int(high))
         return array_from(
-            self._source.integers(*limits, math.prod(shape), kernel_type(kind), bool(endpoint)), shape
+            self._source.integers(*limits, math.prod(shape), memory.kernel_type(kind), bool(endpoint)), shape
         )
 
-    def _integers_between(self, low: Any, high: Any, size: Any, kind: Kind, endpoint: bool) -> Array:
+    def _integers_between(self, low: Any, high: Any, size: Any, kind: memory.Kind, endpoint: bool) -> Array:
         """Return integers of limits that broadcast, each with a stream of its own."""
         if kind.kind not in "iu":
             raise ArgumentTypeError(f"dtype: expected an integer type for arrays of limits, got {kind}")
-        wide = np.dtype(np.uint64) if kind == np.uint64 else int64
+        wide = np.dtype(np.uint64) if kind == np.uint64 else memory.int64
         last = high if endpoint else high - 1 if isinstance(high, Array) else np.asarray(high, object) - 1
         limits = [each if isinstance(each, Array) else np.asarray(each, object) for each in (low, last)]
         hosts = [each for each in limits if isinstance(each, np.ndarray)]
@@ -333,7 +307,7 @@ class Generator:
             ]
             wrong = sum(outside, first > end)
             end = _replace_bad(end, wrong, first, "low, high", f"ranges of {kind} that are not empty")
-        drawn = draw_integers(self._seed(), first, end, _parse_size(size, first, end), wide)
+        drawn = rejection.draw_integers(self._seed(), first, end, _parse_size(size, first, end), wide)
         return drawn.astype(kind, copy=False)
 
     def bytes(self, length: int) -> bytes:
@@ -358,7 +332,7 @@ class Generator:
         """
         kind = _real(dtype)
         shape = _shape_of_draw(size, out)
-        drawn = self._source.standard_normal(math.prod(shape), kernel_type(kind))
+        drawn = self._source.standard_normal(math.prod(shape), memory.kernel_type(kind))
         return store_result(out, array_from(drawn, shape))
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None, dtype: Any = None) -> Array:
@@ -382,7 +356,7 @@ class Generator:
         """
         mean, sigma = _parameter(mean, "mean"), _parameter(sigma, "sigma", 0)
         drawn = self._scale(self.standard_normal, mean, sigma, _parse_size(size, mean, sigma), None)
-        return exp(drawn)
+        return elementwise.exp(drawn)
 
     def standard_exponential(
         self, size: Any = None, dtype: Any = None, method: str = "inv", out: Any = None
@@ -395,7 +369,7 @@ class Generator:
         Array([1.30930777, 0.42705964], dtype=float64)
         """
         shape = _shape_of_draw(size, out)
-        return store_result(out, -log1p(-self.random(shape, dtype)))
+        return store_result(out, -elementwise.log1p(-self.random(shape, dtype)))
 
     def exponential(self, scale: Any = 1.0, size: Any = None) -> Array:
         """Return exponentially distributed numbers of a scale.
@@ -418,7 +392,7 @@ class Generator:
         """
         loc, scale = _parameter(loc, "loc"), _parameter(scale, "scale", 0)
         u = self._open(_parse_size(size, loc, scale))
-        return loc + scale * choose(u < 0.5, log(2 * u), -log(2 - 2 * u))  # type: ignore[no-any-return]
+        return loc + scale * elementwise.choose(u < 0.5, elementwise.log(2 * u), -elementwise.log(2 - 2 * u))  # type: ignore[no-any-return]
 
     def logistic(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
         """Return numbers of the logistic distribution.
@@ -430,7 +404,7 @@ class Generator:
         """
         loc, scale = _parameter(loc, "loc"), _parameter(scale, "scale", 0)
         u = self._open(_parse_size(size, loc, scale))
-        return loc + scale * log(u / (1 - u))  # type: ignore[no-any-return]
+        return loc + scale * elementwise.log(u / (1 - u))  # type: ignore[no-any-return]
 
     def gumbel(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Array:
         """Return numbers of Gumbel's distribution.
@@ -441,7 +415,7 @@ class Generator:
         Array([ 1.1560713 , -0.05522066], dtype=float64)
         """
         loc, scale = _parameter(loc, "loc"), _parameter(scale, "scale", 0)
-        return loc - scale * log(-log(self._open(_parse_size(size, loc, scale))))  # type: ignore[no-any-return]
+        return loc - scale * elementwise.log(-elementwise.log(self._open(_parse_size(size, loc, scale))))  # type: ignore[no-any-return]
 
     def rayleigh(self, scale: Any = 1.0, size: Any = None) -> Array:
         """Return numbers of Rayleigh's distribution.
@@ -452,7 +426,7 @@ class Generator:
         Array([1.61821369, 0.92418574], dtype=float64)
         """
         scale = _parameter(scale, "scale", 0)
-        return sqrt(2 * self.standard_exponential(_parse_size(size, scale))) * scale  # type: ignore[no-any-return]
+        return elementwise.sqrt(2 * self.standard_exponential(_parse_size(size, scale))) * scale  # type: ignore[no-any-return]
 
     def weibull(self, a: Any, size: Any = None) -> Array:
         """Return numbers of Weibull's distribution with a shape `a`.
@@ -477,7 +451,7 @@ class Generator:
         Array([0.5471831 , 0.15298383], dtype=float64)
         """
         a = _parameter(a, "a", 0, is_open=True)
-        return expm1(self.standard_exponential(_parse_size(size, a)) / a)
+        return elementwise.expm1(self.standard_exponential(_parse_size(size, a)) / a)
 
     def power(self, a: Any, size: Any = None) -> Array:
         """Return numbers of [0, 1] with the density a x^(a-1).
@@ -488,7 +462,7 @@ class Generator:
         Array([0.85439634, 0.58955522], dtype=float64)
         """
         a = _parameter(a, "a", 0, is_open=True)
-        drawn = -expm1(-self.standard_exponential(_parse_size(size, a)))
+        drawn = -elementwise.expm1(-self.standard_exponential(_parse_size(size, a)))
         return raise_to(drawn, 1 / a)
 
     def standard_cauchy(self, size: Any = None) -> Array:
@@ -499,7 +473,7 @@ class Generator:
         >>> vnp.random.default_rng(1).standard_cauchy(2)
         Array([ 0.88158007, -0.51915781], dtype=float64)
         """
-        return tan((self._open(_parse_size(size)) - 0.5) * math.pi)
+        return elementwise.tan((self._open(_parse_size(size)) - 0.5) * math.pi)
 
     def triangular(self, left: Any, mode: Any, right: Any, size: Any = None) -> Array:
         """Return numbers of a triangular distribution. Raises ValueError for limits in another order.
@@ -519,8 +493,8 @@ class Generator:
             )
         u = self.random(_parse_size(size, left, mode, right))
         width, low, high = right - left, mode - left, right - mode
-        below, above = sqrt(u * width * low), sqrt((1 - u) * width * high)
-        return choose(u * width <= low, left + below, right - above)
+        below, above = elementwise.sqrt(u * width * low), elementwise.sqrt((1 - u) * width * high)
+        return elementwise.choose(u * width <= low, left + below, right - above)
 
     def geometric(self, p: Any, size: Any = None) -> Array:
         """Return how many trials of probability `p` the first success takes.
@@ -534,15 +508,15 @@ class Generator:
         shape = _parse_size(size, p)
         if not isinstance(p, Array) and p == 1:
             return self.integers(1, 2, shape)
-        ratio = log1p(-p) if isinstance(p, Array) else math.log1p(-p)
-        found = floor(-self.standard_exponential(shape) / ratio) + 1
+        ratio = elementwise.log1p(-p) if isinstance(p, Array) else math.log1p(-p)
+        found = elementwise.floor(-self.standard_exponential(shape) / ratio) + 1
         return _whole(found)
 
     # -- distributions by rejection: each element has a stream of its own, from one drawn seed
 
     def _seed(self) -> Array:
         """Return a random seed of 64 bits, which is not read."""
-        return array_from(self._source.integers(0, 1 << 64, 1, kernel_type(np.dtype(np.uint64))), ())
+        return array_from(self._source.integers(0, 1 << 64, 1, memory.kernel_type(np.dtype(np.uint64))), ())
 
     def standard_gamma(self, shape: Any, size: Any = None, dtype: Any = None, out: Any = None) -> Array:
         """Return gamma-distributed numbers with a shape, and the scale 1.
@@ -554,7 +528,7 @@ class Generator:
         """
         a = _parameter(shape, "shape", 0)
         lengths = _parse_size(size, a) if out is None else _shape_of_draw(size, out)
-        drawn = draw_gamma(self._seed(), a, lengths)
+        drawn = rejection.draw_gamma(self._seed(), a, lengths)
         return store_result(out, drawn if dtype is None else drawn.astype(_real(dtype), copy=False))
 
     def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Array:
@@ -566,7 +540,7 @@ class Generator:
         Array([0.69481574, 0.30628092], dtype=float64)
         """
         a, scale = _parameter(shape, "shape", 0), _parameter(scale, "scale", 0)
-        return draw_gamma(self._seed(), a, _parse_size(size, a, scale)) * scale  # type: ignore[no-any-return]
+        return rejection.draw_gamma(self._seed(), a, _parse_size(size, a, scale)) * scale  # type: ignore[no-any-return]
 
     def chisquare(self, df: Any, size: Any = None) -> Array:
         """Return numbers of the chi-square distribution.
@@ -579,8 +553,8 @@ class Generator:
         df = _parameter(df, "df", 0, is_open=True)
         return self._chisquare(df, _parse_size(size, df))
 
-    def _chisquare(self, df: Any, shape: Shape) -> Array:
-        return draw_gamma(self._seed(), df / 2, shape) * 2
+    def _chisquare(self, df: Any, shape: memory.Shape) -> Array:
+        return rejection.draw_gamma(self._seed(), df / 2, shape) * 2
 
     def standard_t(self, df: Any, size: Any = None) -> Array:
         """Return numbers of Student's distribution.
@@ -592,7 +566,7 @@ class Generator:
         """
         df = _parameter(df, "df", 0, is_open=True)
         shape = _parse_size(size, df)
-        return self.standard_normal(shape) * sqrt(df / self._chisquare(df, shape))
+        return self.standard_normal(shape) * elementwise.sqrt(df / self._chisquare(df, shape))
 
     def f(self, dfnum: Any, dfden: Any, size: Any = None) -> Array:
         """Return numbers of the F distribution.
@@ -608,10 +582,10 @@ class Generator:
         found: Array = self._chisquare(first, shape) / first / (self._chisquare(second, shape) / second)
         return found
 
-    def _log_gamma(self, a: Any, shape: Shape) -> Any:
+    def _log_gamma(self, a: Any, shape: memory.Shape) -> Any:
         """Return logarithms of gamma-distributed numbers, which may underflow for small shapes."""
-        drawn = draw_gamma(self._seed(), a + 1, shape)
-        return log(drawn) + log(self._open(shape)) / a
+        drawn = rejection.draw_gamma(self._seed(), a + 1, shape)
+        return elementwise.log(drawn) + elementwise.log(self._open(shape)) / a
 
     def beta(self, a: Any, b: Any, size: Any = None) -> Array:
         """Return numbers of the beta distribution.
@@ -623,7 +597,7 @@ class Generator:
         """
         a, b = _parameter(a, "a", 0, is_open=True), _parameter(b, "b", 0, is_open=True)
         shape = _parse_size(size, a, b)
-        found: Array = 1 / (1 + exp(self._log_gamma(b, shape) - self._log_gamma(a, shape)))
+        found: Array = 1 / (1 + elementwise.exp(self._log_gamma(b, shape) - self._log_gamma(a, shape)))
         return found
 
     def dirichlet(self, alpha: Any, size: Any = None) -> Array:
@@ -639,7 +613,7 @@ class Generator:
         if not isinstance(own, Array) or own.ndim != 1:
             raise ArgumentValueError(f"alpha: expected a vector, got the shape {getattr(own, 'shape', ())}")
         logarithms = self._log_gamma(own, (*_parse_size(size), own.size))
-        drawn = exp(logarithms - greatest(logarithms, axis=-1, keepdims=True))
+        drawn = elementwise.exp(logarithms - greatest(logarithms, axis=-1, keepdims=True))
         return drawn / total(drawn, axis=-1, keepdims=True)
 
     def noncentral_chisquare(self, df: Any, nonc: Any, size: Any = None) -> Array:
@@ -655,10 +629,10 @@ class Generator:
         shape = _parse_size(size, df, nonc)
         return self._noncentral(df, nonc, shape)
 
-    def _noncentral(self, df: Any, nonc: Any, shape: Shape) -> Array:
+    def _noncentral(self, df: Any, nonc: Any, shape: memory.Shape) -> Array:
         """Return central ones whose degrees of freedom are Poisson-distributed."""
-        more = draw_poisson(self._seed(), nonc / 2, shape)
-        return draw_gamma(self._seed(), df / 2 + more, shape) * 2
+        more = rejection.draw_poisson(self._seed(), nonc / 2, shape)
+        return rejection.draw_gamma(self._seed(), df / 2 + more, shape) * 2
 
     def noncentral_f(self, dfnum: Any, dfden: Any, nonc: Any, size: Any = None) -> Array:
         """Return numbers of the noncentral F distribution.
@@ -685,7 +659,7 @@ class Generator:
         Array([ 0.45867808, -0.08451738], dtype=float64)
         """
         mu, kappa = _parameter(mu, "mu"), _parameter(kappa, "kappa", 0)
-        return draw_vonmises(self._seed(), mu, kappa, _parse_size(size, mu, kappa))
+        return rejection.draw_vonmises(self._seed(), mu, kappa, _parse_size(size, mu, kappa))
 
     def wald(self, mean: Any, scale: Any, size: Any = None) -> Array:
         """Return numbers of the inverse Gaussian distribution.
@@ -700,9 +674,9 @@ class Generator:
         shape = _parse_size(size, mean, scale)
         y = mean * self.standard_normal(shape) ** 2
         # the smaller root, without cancellation
-        root = mean - 2 * mean * y / (y + sqrt(4 * scale * y + y * y))
-        root = choose(y == 0, mean, root)
-        return choose(self.random(shape) * (mean + root) <= mean, root, mean * mean / root)
+        root = mean - 2 * mean * y / (y + elementwise.sqrt(4 * scale * y + y * y))
+        root = elementwise.choose(y == 0, mean, root)
+        return elementwise.choose(self.random(shape) * (mean + root) <= mean, root, mean * mean / root)
 
     def poisson(self, lam: Any = 1.0, size: Any = None) -> Array:
         """Return Poisson-distributed integers.
@@ -713,7 +687,7 @@ class Generator:
         Array([2, 2, 5, 4], dtype=int64)
         """
         lam = _parameter(lam, "lam", 0, most=_MOST_MEAN)
-        return draw_poisson(self._seed(), lam, _parse_size(size, lam))
+        return rejection.draw_poisson(self._seed(), lam, _parse_size(size, lam))
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Array:
         """Return how many of `n` trials succeed, each with probability `p`.
@@ -724,7 +698,7 @@ class Generator:
         Array([5, 3, 5], dtype=int64)
         """
         n, p = _count(n, "n"), _probability(p, is_open=False)
-        return draw_binomial(self._seed(), n, p, _parse_size(size, n, p))
+        return rejection.draw_binomial(self._seed(), n, p, _parse_size(size, n, p))
 
     def negative_binomial(self, n: Any, p: Any, size: Any = None) -> Array:
         """Return how many trials of probability `p` fail before `n` have succeeded.
@@ -741,8 +715,8 @@ class Generator:
             _check_later(bad, "n, p", "a mean that int64 holds")
         elif bad:
             raise ArgumentValueError(f"n, p: int64 does not hold the results of {n} and {p}")
-        means = draw_gamma(self._seed(), n, shape) * scale
-        return draw_poisson(self._seed(), means, shape)
+        means = rejection.draw_gamma(self._seed(), n, shape) * scale
+        return rejection.draw_poisson(self._seed(), means, shape)
 
     def zipf(self, a: Any, size: Any = None) -> Array:
         """Return integers k of at least 1 with probabilities proportional to k**-a.
@@ -753,7 +727,7 @@ class Generator:
         Array([1, 1, 1, 1], dtype=int64)
         """
         a = _parameter(a, "a", 1, is_open=True, most=math.inf)
-        return draw_zipf(self._seed(), a, _parse_size(size, a))
+        return rejection.draw_zipf(self._seed(), a, _parse_size(size, a))
 
     def logseries(self, p: Any, size: Any = None) -> Array:
         """Return integers k of at least 1 with probabilities proportional to p**k / k.
@@ -766,9 +740,11 @@ class Generator:
         p = _probability(p, is_open=False, is_open_above=True)
         shape = _parse_size(size, p)
         # Kemp (1981): a geometric number whose own parameter is random
-        rest = self._open(shape) * (log1p(-p) if isinstance(p, Array) else math.log1p(-p))
-        ratio = choose(rest < -0.7, log1p(-exp(rest)), log(-expm1(rest)))
-        found = floor(-self.standard_exponential(shape) / ratio) + 1
+        rest = self._open(shape) * (elementwise.log1p(-p) if isinstance(p, Array) else math.log1p(-p))
+        ratio = elementwise.choose(
+            rest < -0.7, elementwise.log1p(-elementwise.exp(rest)), elementwise.log(-elementwise.expm1(rest))
+        )
+        found = elementwise.floor(-self.standard_exponential(shape) / ratio) + 1
         return _whole(found)
 
     def hypergeometric(self, ngood: Any, nbad: Any, nsample: Any, size: Any = None) -> Array:
@@ -787,7 +763,9 @@ class Generator:
             sample = _replace_bad(sample, good + bad < sample, 0, "nsample", "no more than ngood + nbad")
         elif good + bad < sample:
             raise ArgumentValueError(f"nsample: {nsample} of {ngood} + {nbad} were asked for")
-        return draw_hypergeometric(self._seed(), good, bad, sample, _parse_size(size, good, bad, sample))
+        return rejection.draw_hypergeometric(
+            self._seed(), good, bad, sample, _parse_size(size, good, bad, sample)
+        )
 
     def multinomial(self, n: Any, pvals: Any, size: Any = None) -> Array:
         """Return how often each outcome occurs in `n` trials, as the last axis.
@@ -801,13 +779,13 @@ class Generator:
         """
         p = _probabilities(pvals)
         trials = _count(n, "n")
-        counts = asarray(trials, int64)
+        counts = asarray(trials, memory.int64)
         shape = _fit_size(size, broadcast_shapes([counts.shape, p.shape[:-1]], "pvals"))
 
         def halve(left: Array, first: Array, second: Array) -> Array:
             whole = first + second
-            share = choose(whole > 0, first / choose(whole > 0, whole, 1), 0.0)
-            return draw_binomial(self._seed(), left, clip(share, 0, 1), left.shape)
+            share = elementwise.choose(whole > 0, first / elementwise.choose(whole > 0, whole, 1), 0.0)
+            return rejection.draw_binomial(self._seed(), left, elementwise.clip(share, 0, 1), left.shape)
 
         return _distribute(broadcast_to(counts, shape), p, halve)
 
@@ -838,11 +816,13 @@ class Generator:
             raise ArgumentValueError(f"nsample: expected 0 to {own.sum()}, got {sample}")
         if own.sum() >= _MOST_THINGS:
             raise ArgumentValueError(f"colors: expected fewer than {_MOST_THINGS} in all, got {own.sum()}")
-        start = full(_parse_size(size), sample, int64)
+        start = full(_parse_size(size), sample, memory.int64)
         return _distribute(
             start,
             asarray(own.astype(np.int64)),
-            lambda left, first, second: draw_hypergeometric(self._seed(), first, second, left, left.shape),
+            lambda left, first, second: rejection.draw_hypergeometric(
+                self._seed(), first, second, left, left.shape
+            ),
         )
 
     def multivariate_normal(
@@ -885,7 +865,7 @@ class Generator:
             raise ArgumentValueError(
                 f"check_valid: expected 'warn', 'raise' or 'ignore', got {check_valid!r}"
             )
-        centre, kind = to_array(mean, "mean"), default_real()
+        centre, kind = to_array(mean, "mean"), memory.default_real()
         matrix = asarray(cov) if not isinstance(cov, Array) else cov
         if centre.ndim != 1 or matrix.shape != (centre.size,) * 2:
             raise ArgumentValueError(
@@ -960,7 +940,7 @@ class Generator:
                 drawn = self.random(shape, weights.dtype) * sums[-1]
                 places = searchsorted(sums, drawn, side="right")
                 # a rounded product may reach the last sum
-                places = choose(places >= count, count - 1, places)
+                places = elementwise.choose(places >= count, count - 1, places)
         elif wanted > count:
             raise ArgumentValueError(
                 f"size: {wanted} different parts of {count} were asked for; see replace="
@@ -971,11 +951,14 @@ class Generator:
             if wanted > int((weights > 0).sum()):
                 raise ArgumentValueError(f"p: fewer than {wanted} probabilities are not zero")
             # the largest of these keys are as if drawn one after the other (Efraimidis, Spirakis 2006)
-            keys = choose(
-                weights > 0, log(weights) - log(-log(self._open((count,), weights.dtype))), -math.inf
+            keys = elementwise.choose(
+                weights > 0,
+                elementwise.log(weights)
+                - elementwise.log(-elementwise.log(self._open((count,), weights.dtype))),
+                -math.inf,
             )
             places = reshape(topk(keys, wanted)[1], shape)
-        places = places.astype(int64, copy=False)
+        places = places.astype(memory.int64, copy=False)
         return places if source is None else take(source, places, axis=axis)
 
     def permutation(self, x: Any, axis: int = 0) -> Array:
@@ -987,7 +970,7 @@ class Generator:
         Array([4, 1, 0, 2, 3], dtype=int64)
         """
         if isinstance(x, (int, np.integer)):
-            return array_from(self._source.permutation(int(x), dtype=kernel_type(int64)))
+            return array_from(self._source.permutation(int(x), dtype=memory.kernel_type(memory.int64)))
         array = to_array(x)
         order = self.permutation(array.shape[parse_axis(axis, array.ndim)])
         return take(array, order, axis=axis)
@@ -1025,18 +1008,20 @@ class Generator:
 
     # -- helpers
 
-    def _scale(self, draw: Callable[..., Array], low: Any, scale: Any, shape: Shape, dtype: Any) -> Array:
+    def _scale(
+        self, draw: Callable[..., Array], low: Any, scale: Any, shape: memory.Shape, dtype: Any
+    ) -> Array:
         """Return low + scale * draw, in the dtype of the draw."""
         kind = _real(dtype)
         low, scale = (each.astype(kind) if isinstance(each, Array) else each for each in (low, scale))
         return low + scale * draw(shape, kind)  # type: ignore[no-any-return]
 
-    def _open(self, shape: Shape, dtype: Any = None) -> Any:
+    def _open(self, shape: memory.Shape, dtype: Any = None) -> Any:
         """Return uniformly distributed numbers of (0, 1)."""
         kind = _real(dtype)
-        half = 2.0 ** (-54 if kind == float64 else -12 if kind.itemsize == 2 else -25)
+        half = 2.0 ** (-54 if kind == memory.float64 else -12 if kind.itemsize == 2 else -25)
         drawn = self.random(shape, kind) + half
-        return choose(drawn >= 1, 1 - 2 * half, drawn)
+        return elementwise.choose(drawn >= 1, 1 - 2 * half, drawn)
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_") or not hasattr(np.random.Generator, name):
@@ -1048,17 +1033,17 @@ class Generator:
 
 def _whole(x: Any) -> Array:
     """Return real numbers as integers, the largest one for those that int64 does not hold."""
-    return choose(x >= 2.0**63, np.iinfo(np.int64).max, x.astype(int64))
+    return elementwise.choose(x >= 2.0**63, np.iinfo(np.int64).max, x.astype(memory.int64))
 
 
-def _shape_of_draw(size: Any, out: Any) -> Shape:
+def _shape_of_draw(size: Any, out: Any) -> memory.Shape:
     if out is None:
         return _parse_size(size)
     if not isinstance(out, Array):
         raise ArgumentTypeError(f"out: expected an Array, got {describe(out)}")
     if size is not None and _parse_size(size) != out.shape:
         raise ArgumentValueError(f"size: expected the shape of out, {out.shape}, got {size}")
-    shape: Shape = out.shape
+    shape: memory.Shape = out.shape
     return shape
 
 
@@ -1067,10 +1052,12 @@ def _probabilities(p: Any, count: int | None = None) -> Array:
     weights = asarray(p) if isinstance(p, np.ndarray) else to_array(p, "p")
     if (count is not None and weights.shape != (count,)) or not weights.ndim:
         raise ArgumentValueError(f"p: expected {count or ''} probabilities, got the shape {weights.shape}")
-    weights = weights.astype(default_real() if weights.dtype.kind != "f" else weights.dtype, copy=False)
+    weights = weights.astype(
+        memory.default_real() if weights.dtype.kind != "f" else weights.dtype, copy=False
+    )
     values = weights.numpy()
     sums = values.sum(-1, dtype=np.float64)
-    allowed = 1e-8 if weights.dtype == float64 else 1e-4
+    allowed = 1e-8 if weights.dtype == memory.float64 else 1e-4
     if not (values >= 0).all() or not (abs(sums - 1) < allowed).all():
         raise ArgumentValueError(f"p: expected probabilities with the sum 1, got the sum {sums}")
     return weights
@@ -1178,7 +1165,7 @@ def randn(*shape: int) -> Array:
     return _common().standard_normal(shape)
 
 
-def randint(low: int, high: int | None = None, size: Any = None, dtype: Any = int64) -> Array:
+def randint(low: int, high: int | None = None, size: Any = None, dtype: Any = memory.int64) -> Array:
     """Return integers of [low, high); of [0, low) without `high`.
 
     Examples

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from vkdispatch.base.errors import ArgumentValueError, VkDispatchError
 from vkdispatch.base.process import log_info
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.orders import sections
 from vkdispatch.orders.arguments import (
     UNVERIFIED,
     Argument,
@@ -32,16 +33,6 @@ from vkdispatch.orders.errors import Attempt, Debugging
 from vkdispatch.orders.models import EngineProgram, Program
 from vkdispatch.orders.order import parse_commands
 from vkdispatch.orders.runs import Output, PlacedArguments, Run, Runs
-from vkdispatch.orders.sections import (
-    Request,
-    Sections,
-    Verification,
-    add_debugging,
-    add_results,
-    make_verified_work,
-    make_work,
-    measure_best_time,
-)
 
 # ---- Accel: an order with its arguments, and the section that runs ---------------------------------------
 
@@ -127,9 +118,9 @@ class Accel:
         commands = parse_commands(compile)
         self._tolerance = parse_tolerance(verify)
         is_verified = self._tolerance != UNVERIFIED
-        self._sections = Sections(order, commands, self._debugging, self.name, is_verified)
+        self._sections = sections.Sections(order, commands, self._debugging, self.name, is_verified)
         self._sections.build(self._arguments, kind, type(self).__name__)
-        self.verification: Verification | None = None
+        self.verification: sections.Verification | None = None
         self._runs = Runs()
         self._placed = PlacedArguments(self._arguments, self._runs)
         # Unfinished runs with arrays of their own, and the ids of all such runs.
@@ -251,7 +242,9 @@ class Accel:
                 placed.is_fetched = False  # before the run starts: an interrupt may come in between
             try:
                 run = self._submit(
-                    Request(program, others, arguments, placement, grid, number, lane, seconds, is_own)
+                    sections.Request(
+                        program, others, arguments, placement, grid, number, lane, seconds, is_own
+                    )
                 )
             except BaseException:
                 if not is_own:
@@ -411,7 +404,9 @@ class Accel:
             times = {}
             for program in (self._program, *self._sections.build_others()):
                 known = number if program.devices() > number else 0
-                times[program.model] = measure_best_time(program, self._arguments, grid, known, count)
+                times[program.model] = sections.measure_best_time(
+                    program, self._arguments, grid, known, count
+                )
             ranked = dict(sorted(times.items(), key=lambda item: item[1]))
             if self.name is None:
                 self.swap(next(iter(ranked)))
@@ -434,29 +429,29 @@ class Accel:
         state = "busy" if self.isbusy() else "idle"
         return f"<Accel of {self.order!r}: {self.model}, {state}>"
 
-    def _submit(self, request: Request) -> Run:
+    def _submit(self, request: sections.Request) -> Run:
         """Submit a run."""
         program, placement, grid = request.program, request.placement, request.grid
         is_verified = self._sections.is_verified
         run_id: int | None = None
         if is_verified:
-            work = make_verified_work(request, self._tolerance, self._set_verification)
+            work = sections.make_verified_work(request, self._tolerance, self._set_verification)
         elif isinstance(program, EngineProgram):
             # Queued on the device now, before anything that this thread queues next.
             run_id = self._runs.reserve()
             work = program.start(placement, grid, run_id)
         else:
-            work = make_work(request)
+            work = sections.make_work(request)
         if not request.is_own:
-            work = add_results(work, request.arguments, placement)
+            work = sections.add_results(work, request.arguments, placement)
         if self._debugging is not None:
             where = f"{program.model}, {grid}, device {request.device}, channel {request.channel}"
-            work = add_debugging(work, self._debugging, where)
+            work = sections.add_debugging(work, self._debugging, where)
         # Verified runs share one channel: a run compares its outputs before the next one changes them.
         return self._runs.submit(work, 0 if is_verified else request.channel, request.timeout, run_id)
 
     def _set_verification(self, model: str, errors: dict[str, float]) -> None:
-        self.verification = Verification((model, *errors), errors, self.attempts)
+        self.verification = sections.Verification((model, *errors), errors, self.attempts)
 
     def _record(
         self,

@@ -16,14 +16,6 @@ from typing import Any
 from vkdispatch.orders import compilers as storage
 from vkdispatch.orders import self_test
 from vkdispatch.orders.arguments import Grid
-from vkdispatch.orders.compilers import (
-    BuildFailure,
-    CompileFailure,
-    Compiler,
-    Source,
-    compile_library,
-    run_program,
-)
 
 _MESSAGE_SIZE = 1024  # bytes
 _SELF_TEST_SECONDS = 120
@@ -67,20 +59,22 @@ class Library:
         return status, message.value.decode(errors="replace")
 
 
-def hash_library(compiler: Compiler, options: Sequence[str], source: Source) -> str:
+def hash_library(compiler: storage.Compiler, options: Sequence[str], source: storage.Source) -> str:
     """Return the hash of everything that determines a library."""
     producer = (platform.machine(), compiler.path, compiler.version, *compiler.words)
     parts = (*producer, "\n", *options, "\n", source.text)
     return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
-def is_stored(compiler: Compiler, options: Sequence[str], source: Source) -> bool:
+def is_stored(compiler: storage.Compiler, options: Sequence[str], source: storage.Source) -> bool:
     """Whether the library of a source is loaded or stored, so that nothing needs to be compiled."""
     key = hash_library(compiler, options, source)
     return key in _loaded or storage.load(key) is not None
 
 
-def build_library(compiler: Compiler, options: Sequence[str], source: Source) -> tuple[str, bytes]:
+def build_library(
+    compiler: storage.Compiler, options: Sequence[str], source: storage.Source
+) -> tuple[str, bytes]:
     """Return the key and the contents of the library of a source, stored or compiled now.
 
     Raises
@@ -91,12 +85,12 @@ def build_library(compiler: Compiler, options: Sequence[str], source: Source) ->
     key = hash_library(compiler, options, source)
     content = storage.load(key)
     if content is None:
-        content = compile_library(compiler, options, source)
+        content = storage.compile_library(compiler, options, source)
         storage.store(key, content)
     return key, content
 
 
-def load_library(compiler: Compiler, options: Sequence[str], source: Source) -> Library:
+def load_library(compiler: storage.Compiler, options: Sequence[str], source: storage.Source) -> Library:
     """Return the loaded library of a source. A process loads it once.
 
     Raises
@@ -112,7 +106,7 @@ def load_library(compiler: Compiler, options: Sequence[str], source: Source) -> 
     return library
 
 
-def test_compiler(compiler: Compiler, options: Sequence[str], source: Source) -> None:
+def test_compiler(compiler: storage.Compiler, options: Sequence[str], source: storage.Source) -> None:
     """Test a compiler once for each version: build code that copies an array, and run it in a new process.
 
     Raises
@@ -128,7 +122,7 @@ def test_compiler(compiler: Compiler, options: Sequence[str], source: Source) ->
         _, content = build_library(compiler, options, source)
         failure = _run_self_test(content)
         if failure:
-            raise BuildFailure(f"{compiler.title}: its self-test failed: {failure}")
+            raise storage.BuildFailure(f"{compiler.title}: its self-test failed: {failure}")
         storage.store(key, b"yes")
         _tested.add(key)
 
@@ -154,7 +148,7 @@ def _load(key: str, content: bytes) -> ctypes.CDLL:
         except OSError as error:
             # usually an undefined function that the body calls
             reason = str(error).replace(f"{path}: ", "")
-            raise CompileFailure(f"the library cannot be loaded: {reason}") from None
+            raise storage.CompileFailure(f"the library cannot be loaded: {reason}") from None
 
 
 def _load_from_memory(key: str, content: bytes) -> ctypes.CDLL:
@@ -183,7 +177,9 @@ def _run_self_test(content: bytes) -> str | None:
         with open(path, "wb") as file:
             file.write(content)
         try:
-            done = run_program([sys.executable, "-I", "-S", self_test.__file__, path], _SELF_TEST_SECONDS)
+            done = storage.run_program(
+                [sys.executable, "-I", "-S", self_test.__file__, path], _SELF_TEST_SECONDS
+            )
         except (OSError, subprocess.TimeoutExpired) as error:
             return str(error)
     if done.returncode == 0:

@@ -7,29 +7,11 @@ from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.dtype import float32, int32, uint32, uint64
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families import operands
 from vkdispatch.families.arguments import DTypeLike, is_int, parse_axis, parse_int, split_shape
 from vkdispatch.families.calls import array_function
-from vkdispatch.families.operands import (
-    ArrayLike,
-    Operand,
-    Output,
-    OutputLike,
-    parse_operand,
-    parse_output,
-    prepare_output,
-)
 from vkdispatch.families.values import integer_limits
-from vkdispatch.random.launching import (
-    INTEGERS,
-    Distribution,
-    SizeLike,
-    draw,
-    find_integers,
-    find_normal,
-    find_uniform,
-    parse_graph,
-    parse_known_dtype,
-)
+from vkdispatch.random import launching
 from vkdispatch.random.permuting import RANKED, gather, key_words, permute, place_type
 from vkdispatch.random.stream import PHILOX4X32, PHILOX4X64, Origin, StreamPosition, parse_seed, read_state
 from vkdispatch.shader.signature import describe
@@ -170,10 +152,10 @@ class Generator:
     @array_function
     def raw(
         self,
-        size: SizeLike = None,
+        size: launching.SizeLike = None,
         out: Buffer[Any] | None = None,
         *,
-        output_map: OutputLike = None,
+        output_map: operands.OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
         """Return random words: uint32 for philox4x32, uint64 for philox4x64.
@@ -205,16 +187,18 @@ class Generator:
         array([1460754557, 3135296493], dtype=uint32)
         """
         kind = uint64 if self._at.stream.is_wide else uint32
-        return draw(self._at, Distribution("raw", kind, 8 * kind.item_size), size, out, output_map, graph)
+        return launching.draw(
+            self._at, launching.Distribution("raw", kind, 8 * kind.item_size), size, out, output_map, graph
+        )
 
     @array_function
     def random(
         self,
-        size: SizeLike = None,
+        size: launching.SizeLike = None,
         dtype: DTypeLike = float32,
         out: Buffer[Any] | None = None,
         *,
-        output_map: OutputLike = None,
+        output_map: operands.OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
         """Return uniformly distributed numbers in [0, 1).
@@ -233,19 +217,19 @@ class Generator:
         >>> vd.random.Generator(1).random(2).read(0)
         array([0.3401084 , 0.72999305], dtype=float32)
         """
-        distribution = find_uniform(0.0, 1.0, dtype)
-        return draw(self._at, distribution, size, out, output_map, graph)
+        distribution = launching.find_uniform(0.0, 1.0, dtype)
+        return launching.draw(self._at, distribution, size, out, output_map, graph)
 
     @array_function
     def uniform(
         self,
         low: float = 0.0,
         high: float = 1.0,
-        size: SizeLike = None,
+        size: launching.SizeLike = None,
         dtype: DTypeLike = float32,
         out: Buffer[Any] | None = None,
         *,
-        output_map: OutputLike = None,
+        output_map: operands.OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
         """Return uniformly distributed numbers in [low, high): low + (high - low) * `random`, rounded twice.
@@ -264,19 +248,19 @@ class Generator:
         >>> vd.random.Generator(1).uniform(-1, 1, 2).read(0)
         array([-0.3197832,  0.4599861], dtype=float32)
         """
-        distribution = find_uniform(low, high, dtype)
-        return draw(self._at, distribution, size, out, output_map, graph)
+        distribution = launching.find_uniform(low, high, dtype)
+        return launching.draw(self._at, distribution, size, out, output_map, graph)
 
     @array_function
     def normal(
         self,
         loc: float = 0.0,
         scale: float = 1.0,
-        size: SizeLike = None,
+        size: launching.SizeLike = None,
         dtype: DTypeLike = float32,
         out: Buffer[Any] | None = None,
         *,
-        output_map: OutputLike = None,
+        output_map: operands.OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
         """Return normally distributed numbers, with the method of Box and Muller.
@@ -296,17 +280,17 @@ class Generator:
         >>> vd.random.Generator(1).normal(5, 2, 2).read(0)
         array([4.631728 , 2.0858445], dtype=float32)
         """
-        distribution = find_normal(loc, scale, dtype)
-        return draw(self._at, distribution, size, out, output_map, graph)
+        distribution = launching.find_normal(loc, scale, dtype)
+        return launching.draw(self._at, distribution, size, out, output_map, graph)
 
     @array_function
     def standard_normal(
         self,
-        size: SizeLike = None,
+        size: launching.SizeLike = None,
         dtype: DTypeLike = float32,
         out: Buffer[Any] | None = None,
         *,
-        output_map: OutputLike = None,
+        output_map: operands.OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
         """Return normally distributed numbers with mean 0 and standard deviation 1; see `normal`.
@@ -323,12 +307,12 @@ class Generator:
         self,
         low: int,
         high: int | None = None,
-        size: SizeLike = None,
+        size: launching.SizeLike = None,
         dtype: DTypeLike = int32,
         endpoint: bool = False,
         out: Buffer[Any] | None = None,
         *,
-        output_map: OutputLike = None,
+        output_map: operands.OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
         """Return integers in [low, high), or in [0, low) without `high`, all with exactly equal probability.
@@ -360,20 +344,20 @@ class Generator:
         >>> vd.random.Generator(1).integers(0, 10, 5).read(0)
         array([3, 7, 8, 3, 5], dtype=int32)
         """
-        distribution = find_integers(low, high, dtype, int(bool(endpoint)))
-        return draw(self._at, distribution, size, out, output_map, graph)
+        distribution = launching.find_integers(low, high, dtype, int(bool(endpoint)))
+        return launching.draw(self._at, distribution, size, out, output_map, graph)
 
     # -- orders
 
     @array_function
     def permutation(
         self,
-        x: int | ArrayLike,
+        x: int | operands.ArrayLike,
         axis: int = 0,
         dtype: DTypeLike = int32,
         out: Buffer[Any] | None = None,
         *,
-        output_map: OutputLike = None,
+        output_map: operands.OutputLike = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
         """Return the numbers 0 to `x` - 1 in random order, or a copy of `x` with its rows in random order.
@@ -399,18 +383,20 @@ class Generator:
         >>> vd.random.Generator(1).permutation(5).read(0)
         array([4, 1, 0, 2, 3], dtype=int32)
         """
-        chosen = parse_graph(graph)
+        chosen = launching.parse_graph(graph)
         if is_int(x):
             count = parse_int(x, "x", least=0)
-            kind = parse_known_dtype(dtype, INTEGERS)
+            kind = launching.parse_known_dtype(dtype, launching.INTEGERS)
             if count > integer_limits(kind)[1] + 1:
                 raise ArgumentValueError(f"dtype: {kind.name} does not hold all numbers below {count}")
-            stored, buffer = prepare_output(out, output_map, (count,), kind)
+            stored, buffer = operands.prepare_output(out, output_map, (count,), kind)
             self._permute(buffer, count, stored, chosen)
             return buffer
-        source = parse_operand(x, "x")
+        source = operands.parse_operand(x, "x")
         along = parse_axis(axis, len(source.shape))
-        stored, buffer = prepare_output(out, output_map, source.shape, source.var_type, elsewhere=[source])
+        stored, buffer = operands.prepare_output(
+            out, output_map, source.shape, source.var_type, elsewhere=[source]
+        )
         if buffer.size:
             self._move(source, along, buffer, stored, chosen)
         return buffer
@@ -430,27 +416,32 @@ class Generator:
         """
         if not isinstance(x, Buffer):
             raise ArgumentTypeError(f"x: expected a vd.Buffer, got {describe(x)}")
-        chosen = parse_graph(graph)
-        source = parse_operand(x, "x")
+        chosen = launching.parse_graph(graph)
+        source = operands.parse_operand(x, "x")
         along = parse_axis(axis, len(source.shape))
-        plain = parse_output(None, x.var_type)
+        plain = operands.parse_output(None, x.var_type)
         if not x.is_writable:
             raise ArgumentValueError("x: the buffer is read-only memory of another library")
         if x.size:
             moved: Buffer[Any] = function_buffer(x.shape, x.var_type)
             self._move(source, along, moved, plain, chosen)
-            gather(x, parse_operand(moved, "x"), None, 1, plain, chosen)
+            gather(x, operands.parse_operand(moved, "x"), None, 1, plain, chosen)
 
     def _move(
-        self, source: Operand, axis: int, buffer: Buffer[Any], stored: Output, graph: CommandGraph
+        self,
+        source: operands.Operand,
+        axis: int,
+        buffer: Buffer[Any],
+        stored: operands.Output,
+        graph: CommandGraph,
     ) -> None:
         _, count, inner = split_shape(source.shape, axis)
         kind = place_type(count)
         places: Buffer[Any] = function_buffer(count, kind)
-        self._permute(places, count, parse_output(None, kind), graph)
+        self._permute(places, count, operands.parse_output(None, kind), graph)
         gather(buffer, source, places, inner, stored, graph)
 
-    def _permute(self, buffer: Buffer[Any], count: int, stored: Output, graph: CommandGraph) -> None:
+    def _permute(self, buffer: Buffer[Any], count: int, stored: operands.Output, graph: CommandGraph) -> None:
         if count == 0:
             return
         keys = self.integers(0, 1 << 32, key_words(count), uint32, graph=graph)

@@ -4,34 +4,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import vkdispatch.codegen as vc
-from vkdispatch.base.dtype import (
-    DType,
-    bool_,
-    component_type,
-    compute_type,
-    float16,
-    float32,
-    float64,
-    int32,
-    is_complex,
-    is_scalar,
-    uint32,
-    uint64,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import record
+from vkdispatch.codegen import random
 from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.codegen.execution.registers import precise
-from vkdispatch.codegen.random import (
-    normal_pair,
-    own,
-    product64,
-    product_of_64_bits,
-    scaled,
-    uniform32,
-    uniform64,
-    words32,
-    words64,
-)
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import Sink
 from vkdispatch.families.tuning import memoize
@@ -105,31 +82,31 @@ class Form:
         return self.words * 32 // self.bits
 
     @property
-    def word_type(self) -> DType:
+    def word_type(self) -> dt.DType:
         """Type of the words of the counter and the key."""
-        return uint64 if self.is_wide else uint32
+        return dt.uint64 if self.is_wide else dt.uint32
 
     @property
-    def numbers(self) -> list[tuple[str, DType]]:
+    def numbers(self) -> list[tuple[str, dt.DType]]:
         """Names and types of the numbers of a launch behind those of the stream."""
         kind = self.sink.value_type
-        found: list[tuple[str, DType]] = []
+        found: list[tuple[str, dt.DType]] = []
         if self.distribution == "integers":
-            drawn = uint64 if self.bits == 64 else uint32
-            found = [("low", uint64 if kind.item_size == 8 else uint32)]
+            drawn = dt.uint64 if self.bits == 64 else dt.uint32
+            found = [("low", dt.uint64 if kind.item_size == 8 else dt.uint32)]
             found += [("count", drawn), ("surplus", drawn)] if self.is_scaled else []
         elif self.is_scaled:
-            real = float64 if kind is float64 else float32
+            real = dt.float64 if kind is dt.float64 else dt.float32
             found = [("low", real), ("width", real)]
-        return [*found, ("word", uint32)] if self.is_single else found
+        return [*found, ("word", dt.uint32)] if self.is_single else found
 
     @property
-    def view(self) -> DType | None:
+    def view(self) -> dt.DType | None:
         """Type of a store of several elements; None if elements are stored one by one."""
         if not self.has_vectors:
             return None
         kind = self.sink.out_type
-        plain = kind is not bool_ and (is_scalar(kind) or is_complex(kind))
+        plain = kind is not dt.bool_ and (dt.is_scalar(kind) or dt.is_complex(kind))
         for count in (self.together, self.together // 2, self.together // 4):
             if plain and count > 1 and (view := view_type(kind, count)) is not None:
                 return view
@@ -170,10 +147,10 @@ def make_fill_kernel(form: Form) -> ShaderFunction:
     if form.view is not None:
         arguments.append(("vectors", buffer[form.view]))
     if form.on_device:
-        arguments.append(("position", buffer[uint32]))
+        arguments.append(("position", buffer[dt.uint32]))
     arguments += form.sink.parameters
     arguments += [(f"counter{i}", word) for i in range(4)] + [("key0", word), ("key1", word)]
-    arguments += [("turn", constant[uint32]), ("shift", constant[uint32])]
+    arguments += [("turn", constant[dt.uint32]), ("shift", constant[dt.uint32])]
     arguments += [(name, constant[kind]) for name, kind in form.numbers]
     name = f"random_{form.distribution}_{form.sink.value_type.name}"
     return trace_kernel(
@@ -229,12 +206,12 @@ class _Tracing:
         """Return the counter of a launch that begins at a position in a buffer."""
         low, high = position[0].to_register(), position[1].to_register()
         if self._form.is_wide:
-            base = (high.to_dtype(uint64) << 32) | low.to_dtype(uint64)
+            base = (high.to_dtype(dt.uint64) << 32) | low.to_dtype(dt.uint64)
             return [(base + self._counter[0]).to_register(), *self._counter[1:]]
         total, carry = vc.uadd_carry(low, self._counter[0])
         return [
-            own(uint32, total),
-            own(uint32, high + self._counter[1] + carry),
+            random.own(dt.uint32, total),
+            random.own(dt.uint32, high + self._counter[1] + carry),
             *self._counter[2:],
         ]
 
@@ -284,7 +261,7 @@ class _Tracing:
         form = self._form
         size = form.unroll * form.group
         count = form.shift + form.half
-        firsts = vc.shared_buffer(uint32, count * (size + 1))
+        firsts = vc.shared_buffer(dt.uint32, count * (size + 1))
         lane = vc.local_invocation_index()
         for turn, words in enumerate(blocks):
             for place in range(count):
@@ -308,22 +285,24 @@ class _Tracing:
     def _words(self, number: Any) -> list[Any]:
         """Return the words of 32 bits of a block."""
         form = self._form
-        counter = self._add_to_counter(own(uint32, number))
+        counter = self._add_to_counter(random.own(dt.uint32, number))
         if not form.is_wide:
-            return list(words32(counter, self._key, product_of_64_bits if form.long_products else None))
-        words = [word.to_register() for word in words64(counter, self._key)]
+            return list(
+                random.words32(counter, self._key, random.product_of_64_bits if form.long_products else None)
+            )
+        words = [word.to_register() for word in random.words64(counter, self._key)]
         return [half.to_register() for word in words for half in _split_halves(word)]
 
     def _add_to_counter(self, number: Any) -> list[Any]:
         """Return the sum of the counter of the first block and a number."""
         form, kind = self._form, self._form.word_type
-        words = [own(kind, self._counter[0] + number.to_dtype(kind))]
+        words = [random.own(kind, self._counter[0] + number.to_dtype(kind))]
         if form.is_wide and not form.is_far:
             return [*words, *self._counter[1:]]
         carried: Any = words[0] < self._counter[0]
         for word in self._counter[1:] if form.is_far else self._counter[1:2]:
             one = vc.select(carried, vc.to_dtype(kind, 1), vc.to_dtype(kind, 0))
-            words.append(own(kind, word + one))
+            words.append(random.own(kind, word + one))
             carried = vc.all(carried, words[-1] == 0)
         return [*words, *self._counter[len(words) :]]
 
@@ -339,11 +318,11 @@ class _Tracing:
             values = [_uniform(word, kind) for word in words]
         else:
             pairs = zip(words[::2], words[1::2], strict=True)
-            values = [value for pair in pairs for value in normal_pair(*pair)]
+            values = [value for pair in pairs for value in random.normal_pair(*pair)]
         if form.is_scaled:
             low, width = self._numbers
-            values = [scaled(value, low, width) for value in values]
-        if kind is float16 and (form.is_scaled or form.distribution == "normal"):
+            values = [random.scaled(value, low, width) for value in values]
+        if kind is dt.float16 and (form.is_scaled or form.distribution == "normal"):
             values = [_round_to_half(value) for value in values]
         return values
 
@@ -374,7 +353,7 @@ class _Tracing:
             for place in range(1, len(lowers)):
                 lower[:] = vc.select(element == place, lowers[place], lower)
             upper = vc.new_register(kind)
-            turn = vc.new_register(uint32, 0)
+            turn = vc.new_register(dt.uint32, 0)
             with vc.while_block(lower < surplus):
                 turn += 1
                 upper[:], lower[:] = _multiply(self._other_word(element, turn), count)
@@ -385,7 +364,7 @@ class _Tracing:
     def _add_low(self, value: Any, low: Any) -> Any:
         kind = self._form.sink.value_type
         total = value.to_dtype(low.var_type) + low
-        return total.to_dtype(kind) if kind.item_size >= 4 else total.to_dtype(int32)
+        return total.to_dtype(kind) if kind.item_size >= 4 else total.to_dtype(dt.int32)
 
     def _other_word(self, element: Any, turn: Any) -> Any:
         """Return the word of a try for an element whose word was rejected.
@@ -393,19 +372,21 @@ class _Tracing:
         It belongs to the place of that word in the stream of another key.
         """
         form, kind = self._form, self._form.word_type
-        element = element.to_dtype(uint32).to_register()
+        element = element.to_dtype(dt.uint32).to_register()
         place = (self._shift + element % form.together * (form.bits // 32)).to_register()
         counter = self._add_to_counter(
-            own(uint32, self._block(element // form.together) + place // form.words)
+            random.own(dt.uint32, self._block(element // form.together) + place // form.words)
         )
         key = [
-            own(kind, self._key[0] ^ _OTHER_KEY[0]),
-            own(kind, self._key[1] + _OTHER_KEY[1] + (turn * 8 + place % form.words).to_dtype(kind)),
+            random.own(kind, self._key[0] ^ _OTHER_KEY[0]),
+            random.own(kind, self._key[1] + _OTHER_KEY[1] + (turn * 8 + place % form.words).to_dtype(kind)),
         ]
         if form.is_wide:
-            (word, *_) = words64(counter, key)
-            return word if form.bits == 64 else word.to_dtype(uint32)
-        low, high, *_ = words32(counter, key, product_of_64_bits if form.long_products else None)
+            (word, *_) = random.words64(counter, key)
+            return word if form.bits == 64 else word.to_dtype(dt.uint32)
+        low, high, *_ = random.words32(
+            counter, key, random.product_of_64_bits if form.long_products else None
+        )
         return low if form.bits == 32 else _join_words(low, high)
 
     # -- stores
@@ -416,10 +397,10 @@ class _Tracing:
         size = self._result.shape.w
         if self._vectors is None:
             for place, value in enumerate(values):
-                with vc.if_block((start + place).to_dtype(int32) < size):
+                with vc.if_block((start + place).to_dtype(dt.int32) < size):
                     self._element(start + place, value)
             return
-        with vc.if_block((start + form.together).to_dtype(int32) <= size):
+        with vc.if_block((start + form.together).to_dtype(dt.int32) <= size):
             stored = [self._map(start + place, value) for place, value in enumerate(values)]
             words = _pack(form.sink.out_type, stored)
             width = self._vectors.var_type.item_size // 4
@@ -429,27 +410,27 @@ class _Tracing:
                 self._vectors[place] = vector
         with vc.else_block():
             for place, value in enumerate(values):
-                with vc.if_block((start + place).to_dtype(int32) < size):
+                with vc.if_block((start + place).to_dtype(dt.int32) < size):
                     self._element(start + place, value)
 
     def _map(self, index: Any, value: Any) -> Any:
         sink = self._form.sink
         if sink.mapping is None:
             return value
-        return sink.map_value(self._mapping, index, value.to_dtype(compute_type(sink.value_type)))
+        return sink.map_value(self._mapping, index, value.to_dtype(dt.compute_type(sink.value_type)))
 
     def _element(self, index: Any, value: Any) -> None:
         sink = self._form.sink
-        sink.store(self._result, self._mapping, index, value.to_dtype(compute_type(sink.value_type)))
+        sink.store(self._result, self._mapping, index, value.to_dtype(dt.compute_type(sink.value_type)))
 
 
-def _uniform(word: Any, kind: DType) -> Any:
-    if kind is float64:
-        return uniform64(word)
-    if kind is float32:
-        return uniform32(word)
+def _uniform(word: Any, kind: dt.DType) -> Any:
+    if kind is dt.float64:
+        return random.uniform64(word)
+    if kind is dt.float32:
+        return random.uniform32(word)
     # 11 bits of the fraction of a number in [1, 2)
-    return vc.reinterpret(float32, (word & 0x7FF000) | 0x3F800000) - 1.0
+    return vc.reinterpret(dt.float32, (word & 0x7FF000) | 0x3F800000) - 1.0
 
 
 def _round_to_half(value: Any) -> Any:
@@ -460,37 +441,37 @@ def _round_to_half(value: Any) -> Any:
 
 
 def _split_halves(word: Any) -> tuple[Any, Any]:
-    return word.to_dtype(uint32), (word >> 32).to_dtype(uint32)
+    return word.to_dtype(dt.uint32), (word >> 32).to_dtype(dt.uint32)
 
 
 def _join_words(low: Any, high: Any) -> Any:
-    return ((high.to_dtype(uint64) << 32) | low.to_dtype(uint64)).to_register()
+    return ((high.to_dtype(dt.uint64) << 32) | low.to_dtype(dt.uint64)).to_register()
 
 
 def _multiply(word: Any, count: Any) -> tuple[Any, Any]:
     """Return the upper and the lower half of a product."""
-    return product64(word, count) if word.var_type is uint64 else vc.umul_extended(word, count)
+    return random.product64(word, count) if word.var_type is dt.uint64 else vc.umul_extended(word, count)
 
 
-def _pack(kind: DType, values: list[Any]) -> list[Any]:
+def _pack(kind: dt.DType, values: list[Any]) -> list[Any]:
     """Return elements as the words of 32 bits that they are in memory."""
-    if is_complex(kind):
+    if dt.is_complex(kind):
         values = [part for value in values for part in (value.real, value.imag)]
-        kind = component_type(kind)
+        kind = dt.component_type(kind)
     if kind.item_size == 8:
-        pairs = [vc.unpack_double2x32(value) if kind is float64 else value for value in values]
+        pairs = [vc.unpack_double2x32(value) if kind is dt.float64 else value for value in values]
         return [
             part
             for pair in pairs
-            for part in ((pair.x, pair.y) if kind is float64 else _split_halves(pair.to_dtype(uint64)))
+            for part in ((pair.x, pair.y) if kind is dt.float64 else _split_halves(pair.to_dtype(dt.uint64)))
         ]
     if kind.item_size == 4:
-        return [vc.reinterpret(uint32, value) for value in values]
-    if kind is float16:
-        floats = [value.to_dtype(float32) for value in values]
+        return [vc.reinterpret(dt.uint32, value) for value in values]
+    if kind is dt.float16:
+        floats = [value.to_dtype(dt.float32) for value in values]
         return [vc.pack_half2x16(vc.to_vec2(*pair)) for pair in zip(floats[::2], floats[1::2], strict=True)]
     bits, count = 8 * kind.item_size, 4 // kind.item_size
-    parts = [value.to_dtype(uint32) & (1 << bits) - 1 for value in values]
+    parts = [value.to_dtype(dt.uint32) & (1 << bits) - 1 for value in values]
     words = []
     for first in range(0, len(parts), count):
         word = parts[first]

@@ -8,22 +8,9 @@ from typing import Any
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import get_context
-from vkdispatch.base.dtype import (
-    DType,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.memory.data import parse_shape
 from vkdispatch.base.record import record, replace
@@ -115,7 +102,7 @@ def parse_graph(graph: object) -> CommandGraph:
     return graph
 
 
-def parse_known_dtype(value: object, known: tuple[DType, ...]) -> DType:
+def parse_known_dtype(value: object, known: tuple[dt.DType, ...]) -> dt.DType:
     """Return one of the known dtypes, value as vkdispatch's or NumPy's. Raises TypeError for another."""
     try:
         kind = parse_dtype(value)
@@ -155,7 +142,7 @@ class Distribution:
     """
 
     name: str
-    kind: DType
+    kind: dt.DType
     bits: int
     numbers: tuple[Any, ...] = ()
     is_rejecting: bool = False
@@ -283,7 +270,7 @@ def read_tuning() -> tuple[int, ...]:
 
 def draw_new(
     name: str,
-    kind: DType,
+    kind: dt.DType,
     bits: int,
     shape: tuple[int, ...],
     numbers: tuple[Any, ...],
@@ -354,7 +341,7 @@ def _make_advance_kernel() -> ShaderFunction:
         position[1] = position[1] + high + carry
         position[0] = total
 
-    arguments = [("position", buffer[uint32]), ("low", constant[uint32]), ("high", constant[uint32])]
+    arguments = [("position", buffer[dt.uint32]), ("low", constant[dt.uint32]), ("high", constant[dt.uint32])]
     return trace_kernel("random_advance", body, arguments, 1, workgroups=1)
 
 
@@ -390,7 +377,7 @@ def draw(
     if not chosen.submit_on_record:
         # from a stream of its own, whose position the device counts
         stream, place = at.record()
-        position: Buffer[Any] = function_buffer(2, uint32)
+        position: Buffer[Any] = function_buffer(2, dt.uint32)
         position.write(np.zeros(2, np.uint32))
         with chosen.recording_together():
             fill(Draw(distribution, stream, place, position=position), buffer, stored, chosen)
@@ -447,14 +434,14 @@ def _draw_at_once(
 # ---- The distributions that generators draw from, given by their arguments -------------------------------
 
 
-INTEGERS = (int8, uint8, int16, uint16, int32, uint32, int64, uint64)
-_FLOATS = (float32, float64, float16)
+INTEGERS = (dt.int8, dt.uint8, dt.int16, dt.uint16, dt.int32, dt.uint32, dt.int64, dt.uint64)
+_FLOATS = (dt.float32, dt.float64, dt.float16)
 # bits of the stream for a number of [0, 1), and the largest of a type
-_BITS: dict[DType, int] = {float16: 16, float32: 32, float64: 64}
-_LARGEST: dict[DType, float] = {
-    float16: 65504.0,
-    float32: 0xFFFFFF * 2.0**104,
-    float64: sys.float_info.max,
+_BITS: dict[dt.DType, int] = {dt.float16: 16, dt.float32: 32, dt.float64: 64}
+_LARGEST: dict[dt.DType, float] = {
+    dt.float16: 65504.0,
+    dt.float32: 0xFFFFFF * 2.0**104,
+    dt.float64: sys.float_info.max,
 }
 
 
@@ -481,7 +468,7 @@ def find_normal(loc: object, scale: object, dtype: object) -> Distribution:
     if max(abs(loc), scale) > _LARGEST[kind]:
         raise ArgumentValueError(f"loc, scale: {loc} and {scale} are too large for {kind.name}")
     numbers = () if (loc, scale) == (0.0, 1.0) else (loc, scale)
-    return Distribution("normal", kind, 64 if kind is float64 else 32, numbers, has_pairs=True)
+    return Distribution("normal", kind, 64 if kind is dt.float64 else 32, numbers, has_pairs=True)
 
 
 @memoize_numbers

@@ -27,18 +27,8 @@ Rogaway: "Ciphers with arbitrary finite domains" (2002, cycle walking); Mitchell
 from typing import Any
 
 import vkdispatch.codegen as vc
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.dtype import (
-    DType,
-    bfloat16,
-    component_type,
-    compute_type,
-    float16,
-    float64,
-    uint16,
-    uint32,
-    uint64,
-)
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.codegen.random import own
@@ -59,9 +49,9 @@ def key_words(count: int) -> int:
     return 2 * count if count <= RANKED else ROUNDS
 
 
-def place_type(count: int) -> DType:
+def place_type(count: int) -> dt.DType:
     """Return the type that places are computed in."""
-    return uint32 if count <= 1 << 32 else uint64
+    return dt.uint32 if count <= 1 << 32 else dt.uint64
 
 
 def permute(
@@ -91,7 +81,7 @@ def permute(
     bits = (count - 1).bit_length()
     low_bits = bits - bits // 2
     kind = place_type(count)
-    last = [count - 1] if kind is uint32 else [count - 1 & 0xFFFFFFFF, count - 1 >> 32]
+    last = [count - 1] if kind is dt.uint32 else [count - 1 & 0xFFFFFFFF, count - 1 >> 32]
     _make_network_kernel(output.sink, kind)(
         *(result, keys, distance, *output.arguments),
         *(low_bits, (1 << bits - low_bits) - 1, (1 << low_bits) - 1, *last),
@@ -128,16 +118,16 @@ def gather(
     kernel(result, *arguments, exec_size=result.size * parts, graph=graph)
 
 
-def _choose_word(source: Operand, output: Output) -> DType | None:
+def _choose_word(source: Operand, output: Output) -> dt.DType | None:
     """Return the type of the words as which elements are moved; None if they are moved as elements."""
     if not source.source.is_plain or output.sink.mapping is not None:
         return None
-    component = component_type(source.var_type)
-    if component in (float16, bfloat16):
+    component = dt.component_type(source.var_type)
+    if component in (dt.float16, dt.bfloat16):
         # conversions to float32 and back change the bits of a NaN
-        return uint16
-    lacking = component is float64 and "shaderFloat64" not in device_facts(source.context).features
-    return uint32 if lacking else None
+        return dt.uint16
+    lacking = component is dt.float64 and "shaderFloat64" not in device_facts(source.context).features
+    return dt.uint32 if lacking else None
 
 
 @memoize
@@ -145,51 +135,51 @@ def _make_ranking_kernel(sink: Sink) -> ShaderFunction:
     def body(result: Any, keys: Any, *mapping: Any) -> None:
         index = vc.global_invocation_id().x
         low, high = keys[2 * index].to_register(), keys[2 * index + 1].to_register()
-        rank = vc.new_register(uint32, 0)
+        rank = vc.new_register(dt.uint32, 0)
         with vc.for_block(keys.shape.w // 2) as other:
             other_low, other_high = keys[2 * other].to_register(), keys[2 * other + 1].to_register()
             same = vc.all(other_high == high, other_low == low, other < index)
             before = vc.any(other_high < high, vc.all(other_high == high, other_low < low), same)
-            rank += vc.select(before, vc.to_dtype(uint32, 1), 0)
-        sink.store(result, mapping, index, rank.to_dtype(compute_type(sink.value_type)))
+            rank += vc.select(before, vc.to_dtype(dt.uint32, 1), 0)
+        sink.store(result, mapping, index, rank.to_dtype(dt.compute_type(sink.value_type)))
 
-    return _make_kernel("random_ranks", body, sink, [("keys", buffer[uint32])], [])
+    return _make_kernel("random_ranks", body, sink, [("keys", buffer[dt.uint32])], [])
 
 
 @memoize
-def _make_network_kernel(sink: Sink, kind: DType) -> ShaderFunction:
-    wide = kind is uint64
+def _make_network_kernel(sink: Sink, kind: dt.DType) -> ShaderFunction:
+    wide = kind is dt.uint64
 
     def body(result: Any, keys: Any, distance: Any, *rest: Any) -> None:
         mapping, numbers = rest[: len(sink.annotations)], rest[len(sink.annotations) :]
         low_bits, high_mask, low_mask, last, *upper = numbers
         if wide:
-            last = ((upper[0].to_dtype(uint64) << 32) | last.to_dtype(uint64)).to_register()
+            last = ((upper[0].to_dtype(dt.uint64) << 32) | last.to_dtype(dt.uint64)).to_register()
         index = vc.global_invocation_id().x
         place = vc.new_register(kind, _cast_place(kind, index))
-        again = vc.new_register(uint32, 1)
+        again = vc.new_register(dt.uint32, 1)
         shift = low_bits.to_dtype(kind) if wide else low_bits
         with vc.while_block(again != 0):
-            high = vc.new_register(uint32, _cast_place(uint32, place >> shift))
-            low = vc.new_register(uint32, _cast_place(uint32, place) & low_mask)
+            high = vc.new_register(dt.uint32, _cast_place(dt.uint32, place >> shift))
+            low = vc.new_register(dt.uint32, _cast_place(dt.uint32, place) & low_mask)
             for turn in range(0, ROUNDS, 2):
                 high[:] = (high ^ _hash(low, keys[turn])) & high_mask
                 low[:] = (low ^ _hash(high, keys[turn + 1])) & low_mask
             place[:] = (high.to_dtype(kind) << shift) | low.to_dtype(kind)
-            again[:] = vc.select(place > last, vc.to_dtype(uint32, 1), 0)
+            again[:] = vc.select(place > last, vc.to_dtype(dt.uint32, 1), 0)
         # modulo the count, without an overflow
         far = distance[0].to_register()
         left = (last - place).to_register()
         moved = vc.select(far > left, far - left - 1, place + far)
-        sink.store(result, mapping, index, moved.to_dtype(compute_type(sink.value_type)))
+        sink.store(result, mapping, index, moved.to_dtype(dt.compute_type(sink.value_type)))
 
-    arguments = [("keys", buffer[uint32]), ("distance", buffer[kind])]
+    arguments = [("keys", buffer[dt.uint32]), ("distance", buffer[kind])]
     numbers = ["low_bits", "high_mask", "low_mask", "last", *(["last_upper"] if wide else [])]
     return _make_kernel("random_permutation", body, sink, arguments, numbers)
 
 
 @memoize
-def _make_gathering_kernel(sink: Sink, source: Source, places: DType | None) -> ShaderFunction:
+def _make_gathering_kernel(sink: Sink, source: Source, places: dt.DType | None) -> ShaderFunction:
     def body(result: Any, *rest: Any) -> None:
         index = vc.global_invocation_id().x
         *left, inner = rest
@@ -214,17 +204,17 @@ def _make_kernel(
 ) -> ShaderFunction:
     arguments = [("result", buffer[sink.out_type]), *arguments]
     arguments += sink.parameters
-    arguments += [(each, constant[uint32]) for each in numbers]
+    arguments += [(each, constant[dt.uint32]) for each in numbers]
     return trace_kernel(name, body, arguments, _GROUP, exec_size=1)
 
 
-def _cast_place(kind: DType, value: Any) -> Any:
+def _cast_place(kind: dt.DType, value: Any) -> Any:
     """Return a number in a type, also in kernels whose positions have 64 bits."""
-    return own(uint32, value.to_dtype(uint32)) if kind is uint32 else value.to_dtype(uint64)
+    return own(dt.uint32, value.to_dtype(dt.uint32)) if kind is dt.uint32 else value.to_dtype(dt.uint64)
 
 
 def _hash(value: Any, key: Any) -> Any:
-    mixed = own(uint32, value + key)
-    mixed = own(uint32, (mixed ^ (mixed >> 16)) * 0x7FEB352D)
-    mixed = own(uint32, (mixed ^ (mixed >> 15)) * 0x846CA68B)
-    return own(uint32, mixed ^ (mixed >> 16))
+    mixed = own(dt.uint32, value + key)
+    mixed = own(dt.uint32, (mixed ^ (mixed >> 16)) * 0x7FEB352D)
+    mixed = own(dt.uint32, (mixed ^ (mixed >> 15)) * 0x846CA68B)
+    return own(dt.uint32, mixed ^ (mixed >> 16))

@@ -32,16 +32,7 @@ from vkdispatch.families.operands import ArrayLike, Operand, OutputLike, Sink, p
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import convert_value, is_nonzero, promote_dtypes, unpack_elements, wide_type
-from vkdispatch.rearrange.moves import (
-    Move,
-    Numbers,
-    cast_number,
-    pack_numbers,
-    split_index,
-    to_value,
-    to_word,
-    word_type,
-)
+from vkdispatch.rearrange import moves
 from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256
@@ -124,8 +115,8 @@ def where(
     together = 1
     if word is not None and all(all(layout) for layout in layouts) and tests.source.is_plain:
         together = _choose_together(tests.var_type, kind, buffer.size)
-        word = word_type(kind.item_size * together)
-    numbers, values = pack_numbers({"total": buffer.size // together} | _name_sizes(sizes, layouts))
+        word = moves.word_type(kind.item_size * together)
+    numbers, values = moves.pack_numbers({"total": buffer.size // together} | _name_sizes(sizes, layouts))
     slots = iter(layouts[1:])
     form = _Form(
         condition=tests.source,
@@ -144,9 +135,11 @@ def where(
         if isinstance(part, Operand):
             arguments.extend(part.arguments)
         else:
-            number = cast_number(part, kind, name)
+            number = moves.cast_number(part, kind, name)
             held = form.register_type
-            arguments.append(to_word(number, kind, held) if word else to_value(number, kind, held))
+            arguments.append(
+                moves.to_word(number, kind, held) if word else moves.to_value(number, kind, held)
+            )
     _make_kernel(form)(*arguments, *target.arguments, *values, graph=graph)
     return buffer
 
@@ -170,7 +163,7 @@ def _choose_word(parts: Sequence[Any], kind: DType, *, plain: bool) -> DType | N
     """Return the type of the words as which elements are moved; None if they are converted or mapped."""
     arrays = [part for part in parts if isinstance(part, Operand)]
     same = all(each.source.is_plain and each.var_type is kind for each in arrays)
-    return word_type(kind.item_size) if plain and same and kind.item_size in _WORDS else None
+    return moves.word_type(kind.item_size) if plain and same and kind.item_size in _WORDS else None
 
 
 def _choose_together(condition: DType, kind: DType, size: int) -> int:
@@ -238,13 +231,13 @@ class _Form:
     word: DType | None
     together: int
     count: int
-    numbers: Numbers
+    numbers: moves.Numbers
 
     @property
     def register_type(self) -> DType:
         """The type of the number that replaces an array."""
         if self.word is not None:
-            return Move(self.word).register_type
+            return moves.Move(self.word).register_type
         wide = wide_type(self.kind)
         return dtype.uint32 if wide is dtype.bool_ else wide
 
@@ -276,7 +269,7 @@ def _make_kernel(form: _Form) -> ShaderFunction:
         index = vc.global_invocation_id().x
         parts: list[Any] = []
         if len(number) > 1:
-            parts = split_index(index, [number[f"size{k}"] for k in range(1, form.count)])
+            parts = moves.split_index(index, [number[f"size{k}"] for k in range(1, form.count)])
 
         def place(axes: tuple[bool, ...]) -> Any:
             if all(axes) and axes:
@@ -306,7 +299,7 @@ def _make_kernel(form: _Form) -> ShaderFunction:
                     value = value != 0
             elif form.word is not None:
                 value = variables[first][place(axes)].to_register()
-                held = Move(form.word).register_type
+                held = moves.Move(form.word).register_type
                 value = value if value.var_type is held else value.to_dtype(held)
             else:
                 value = convert_value(
@@ -331,7 +324,7 @@ def _make_kernel(form: _Form) -> ShaderFunction:
 def _condition_view(form: _Form) -> DType | None:
     """Return the type of a load of several conditions; None if they are loaded one by one."""
     size = form.condition.out_type.item_size * form.together
-    return word_type(size) if form.together > 1 and size >= 4 else None
+    return moves.word_type(size) if form.together > 1 and size >= 4 else None
 
 
 def _load_truths(form: _Form, view: DType | None, condition: Any, index: Any) -> list[Any]:

@@ -9,15 +9,6 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.dtype import (
-    DType,
-    component_count,
-    component_type,
-    is_complex,
-    is_matrix,
-    is_scalar,
-    to_numpy_dtype,
-)
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.memory.packing import to_bfloat16
 from vkdispatch.base.record import record
@@ -145,7 +136,7 @@ class Move:
         Where elements come from, and how they are stored.
     """
 
-    word: DType | None = None
+    word: dtype.DType | None = None
     source: Source | None = None
     sink: Sink | None = None
 
@@ -167,7 +158,7 @@ class Move:
         return "mapped" if self.word is None else str(self.word.item_size)
 
     @property
-    def register_type(self) -> DType:
+    def register_type(self) -> dtype.DType:
         """The type of a moved value in registers and in workgroup memory."""
         if self.word is not None:
             return dtype.uint32 if self.word.item_size < 4 else self.word
@@ -226,7 +217,7 @@ class Numbers:
             name: high * (1 << _LOW_BITS) + low for name, (high, low) in zip(self.names, pairs, strict=True)
         }
 
-    def value(self, variables: Sequence[Any], name: str, kind: DType) -> Any:
+    def value(self, variables: Sequence[Any], name: str, kind: dtype.DType) -> Any:
         """Return a number as a GPU value of an integer type, which must hold it."""
         at = self.names.index(name)
         if not self.is_wide:
@@ -262,7 +253,7 @@ def split_index(index: Any, sizes: Sequence[Any]) -> list[Any]:
 class Filler:
     """Numbers that fill arrays of a dtype: one, or two for each padded axis if they differ."""
 
-    kind: DType
+    kind: dtype.DType
     numbers: tuple[Any, ...]
 
     @property
@@ -277,16 +268,16 @@ class Filler:
         return [to_value(number, self.kind, move.register_type) for number in self.numbers]
 
 
-def host_component(kind: DType) -> Any:
+def host_component(kind: dtype.DType) -> Any:
     """Return the NumPy type of a number that fills an element: of its components, or its complex type."""
     if kind is dtype.complex32:
         return np.complex64
     if kind is dtype.bfloat16:
         return np.float32
-    return np.dtype(to_numpy_dtype(kind if is_complex(kind) else component_type(kind)))
+    return np.dtype(dtype.to_numpy_dtype(kind if dtype.is_complex(kind) else dtype.component_type(kind)))
 
 
-def cast_number(value: object, kind: DType, name: str) -> Any:
+def cast_number(value: object, kind: dtype.DType, name: str) -> Any:
     """Return a number as NumPy casts it to a dtype.
 
     Raises
@@ -298,7 +289,7 @@ def cast_number(value: object, kind: DType, name: str) -> Any:
     """
     if not isinstance(value, (bool, int, float, complex, np.generic)):
         raise ArgumentTypeError(f"{name}: expected a number, got {value!r}")
-    if isinstance(value, (complex, np.complexfloating)) and not is_complex(kind):
+    if isinstance(value, (complex, np.complexfloating)) and not dtype.is_complex(kind):
         raise ArgumentTypeError(f"{name}: {value!r} cannot be stored as {kind.name}")
     host = np.dtype(host_component(kind))
     if type(value) is int and host.kind in "iu" and not np.iinfo(host).min <= value <= np.iinfo(host).max:
@@ -310,7 +301,7 @@ def cast_number(value: object, kind: DType, name: str) -> Any:
         raise ArgumentTypeError(f"{name}: {value!r} cannot be stored as {kind.name}") from None
 
 
-def to_bytes(number: Any, kind: DType) -> bytes:
+def to_bytes(number: Any, kind: dtype.DType) -> bytes:
     """Return the bytes of an element whose components all are the number."""
     if kind is dtype.bfloat16:
         return to_bfloat16(np.asarray([number], np.float32)).tobytes()
@@ -320,7 +311,7 @@ def to_bytes(number: Any, kind: DType) -> bytes:
     return octets * (kind.item_size // len(octets))
 
 
-def to_word(number: Any, kind: DType, word: DType) -> Any:
+def to_word(number: Any, kind: dtype.DType, word: dtype.DType) -> Any:
     """Return a word of such elements, or of a part of one."""
     octets = to_bytes(number, kind)
     octets = (octets * max(1, word.item_size // len(octets)))[: word.item_size]
@@ -330,18 +321,18 @@ def to_word(number: Any, kind: DType, word: DType) -> Any:
     return parts
 
 
-def to_value(number: Any, kind: DType, held: DType) -> Any:
+def to_value(number: Any, kind: dtype.DType, held: dtype.DType) -> Any:
     """Return a number as a kernel takes a value of the type `held`."""
     if held is dtype.bool_:
         return int(bool(number))
-    if is_scalar(held):
+    if dtype.is_scalar(held):
         return number.item()
-    if is_complex(held):
+    if dtype.is_complex(held):
         return complex(number)
-    if is_matrix(held):
+    if dtype.is_matrix(held):
         size = held.child_count
         return np.full((size, size), number)
-    parts: Sequence[Any] = [number.item()] * component_count(held)
+    parts: Sequence[Any] = [number.item()] * dtype.component_count(held)
     return parts
 
 
@@ -529,7 +520,7 @@ def _make_kernel(
     )
 
 
-def fill_type(move: Move) -> DType:
+def fill_type(move: Move) -> dtype.DType:
     """Return the dtype of the numbers that fill, as arguments of kernels."""
     return dtype.uint32 if move.register_type is dtype.bool_ else move.register_type
 

@@ -33,6 +33,7 @@ from vkdispatch.families.operands import ArrayLike, Operand, check_overlap, pars
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import convert_value
+from vkdispatch.rearrange import moves
 from vkdispatch.rearrange.indices import (
     check_indices,
     find_out_of_bounds,
@@ -40,14 +41,6 @@ from vkdispatch.rearrange.indices import (
     note_bad_index,
     parse_mode,
     resolve_index,
-)
-from vkdispatch.rearrange.moves import (
-    Numbers,
-    cast_number,
-    find_largest_word,
-    pack_numbers,
-    to_bytes,
-    word_type,
 )
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import describe
@@ -130,7 +123,7 @@ def _parse_values(values: Any, x: Buffer[Any]) -> Operand:
     if not isinstance(values, (bool, int, float, complex, np.generic)):
         return parse_operand(values, "values")
     single: Buffer[Any] = function_buffer(1, x.var_type, context=x.context)
-    single.write(to_bytes(cast_number(values, x.var_type, "values"), x.var_type))
+    single.write(moves.to_bytes(moves.cast_number(values, x.var_type, "values"), x.var_type))
     return parse_operand(single)
 
 
@@ -145,13 +138,13 @@ def _launch(
     long = is_long(places, x.size)
     bits = (2 * places.size - 1).bit_length()
     direct = x.size <= 1 << bits
-    numbers, given_numbers = pack_numbers(
+    numbers, given_numbers = moves.pack_numbers(
         {"length": x.size, "values": values.size, "count": places.size, "shift": 32 - bits}
     )
     word, run = None, 1
     if values.source.is_plain and values.var_type is x.var_type:
-        size = find_largest_word(x.var_type.item_size)
-        word, run = word_type(size), x.var_type.item_size // size
+        size = moves.find_largest_word(x.var_type.item_size)
+        word, run = moves.word_type(size), x.var_type.item_size // size
     form = _Form(
         indices=places.source,
         values=values.source,
@@ -205,14 +198,14 @@ class _Form:
     is_unique: bool
     is_direct: bool
     is_enough: bool
-    numbers: Numbers
+    numbers: moves.Numbers
 
 
 class _Places:
     """The places of writers and their slots, in a kernel being traced."""
 
     def __init__(
-        self, source: Source, variables: Any, numbers: Numbers, given: Any, mode: str, long: bool
+        self, source: Source, variables: Any, numbers: moves.Numbers, given: Any, mode: str, long: bool
     ) -> None:
         self._source = source
         self._variables = variables
@@ -246,7 +239,7 @@ class _Places:
 
 @memoize
 def _make_claim_kernel(
-    source: Source, mode: str, long: bool, direct: bool, numbers: Numbers
+    source: Source, mode: str, long: bool, direct: bool, numbers: moves.Numbers
 ) -> ShaderFunction:
     last = 1 + len(source.names)
 

@@ -17,6 +17,7 @@ from vkdispatch.families.kernels import raise_if_checked, trace_kernel
 from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike, parse_operand, prepare_output
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import device_facts, memoize
+from vkdispatch.rearrange import moves
 from vkdispatch.rearrange.indices import (
     check_indices,
     is_long,
@@ -25,14 +26,6 @@ from vkdispatch.rearrange.indices import (
     parse_mode,
     prepare_notes,
     resolve_index,
-)
-from vkdispatch.rearrange.moves import (
-    Move,
-    Numbers,
-    find_largest_word,
-    is_moved_as_words,
-    pack_numbers,
-    word_type,
 )
 from vkdispatch.rearrange.moves import staging_tuning as staging_tuning
 from vkdispatch.rearrange.moves import take_tuning as tuning
@@ -74,20 +67,20 @@ class StagedForm:
         The numbers of a launch: `length`, `count`, and `rows` of the array.
     """
 
-    move: Move
+    move: moves.Move
     indices: Source
     mode: str
     long: bool
     along: bool
     rows: int
-    numbers: Numbers
+    numbers: moves.Numbers
     group: int
     ahead: int
     memory: int
 
 
 def plan_staging(
-    move: Move, indices: Source, mode: str, long: bool, along: bool, lengths: tuple[int, int, int]
+    move: moves.Move, indices: Source, mode: str, long: bool, along: bool, lengths: tuple[int, int, int]
 ) -> tuple[StagedForm, tuple[int, ...]] | None:
     """Return the form and the numbers of a launch; None if workgroup memory is of no use.
 
@@ -98,7 +91,7 @@ def plan_staging(
     rows = choose_rows(outer, length, count, held)
     if not rows or (device_facts().is_cpu and not staging_tuning.on_cpus):
         return None
-    numbers, values = pack_numbers({"length": length, "count": count, "rows": outer})
+    numbers, values = moves.pack_numbers({"length": length, "count": count, "rows": outer})
     memory = max(1 << 10, 1 << (rows * length * held - 1).bit_length())
     form = StagedForm(
         move=move,
@@ -382,11 +375,11 @@ def _launch(
     outer, length, count, inner = call.lengths
     # if each index is read once, the kernel that takes elements can check it
     is_read_once = along or outer == inner == 1
-    move, run = Move(None, array.source, target.sink), 1
-    if is_moved_as_words(array, target):
+    move, run = moves.Move(None, array.source, target.sink), 1
+    if moves.is_moved_as_words(array, target):
         item = array.var_type.item_size
-        size = find_largest_word(item if along else inner * item)
-        move = Move(word_type(size))
+        size = moves.find_largest_word(item if along else inner * item)
+        move = moves.Move(moves.word_type(size))
         run = item // size if along else 1
         inner = inner if along else inner * item // size
     long = is_long(places, length)
@@ -402,7 +395,7 @@ def _launch(
         make_staged_kernel(staged_form)(buffer, *arguments, *values, graph=graph)
         return
     total = outer * count * inner * run
-    numbers, values = pack_numbers({"length": length, "count": count, "inner": inner, "total": total})
+    numbers, values = moves.pack_numbers({"length": length, "count": count, "inner": inner, "total": total})
     form = _Form(
         move=move,
         indices=places.source,
@@ -444,7 +437,7 @@ class _Form:
         The numbers of a launch: `length`, `count`, `inner`, and `total` words of the result.
     """
 
-    move: Move
+    move: moves.Move
     indices: Source
     mode: str
     along: bool
@@ -454,7 +447,7 @@ class _Form:
     long: bool
     ahead: int
     is_checked: bool
-    numbers: Numbers
+    numbers: moves.Numbers
 
 
 @memoize

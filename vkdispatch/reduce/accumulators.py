@@ -16,14 +16,8 @@ from vkdispatch.control_flow.replacement import prepare_function
 from vkdispatch.families.operands import ArrayLike
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import is_expression, is_nonzero, split_scalars, wide_type
-from vkdispatch.reduce.operations import (
-    ReduceOp,
-    can_combine_in_subgroups,
-    can_exchange,
-    find_identity,
-    is_predefined,
-    make_number,
-)
+from vkdispatch.reduce import operations
+from vkdispatch.reduce.operations import can_exchange
 from vkdispatch.shader.map import MappedArray, MappingFunction
 from vkdispatch.shader.signature import describe, find_origin
 
@@ -122,7 +116,8 @@ class Accumulator:
     def identity_state(self) -> State:
         """Return the identity."""
         return tuple(
-            make_number(number, kind) for number, kind in zip(self.identity, self.kinds, strict=True)
+            operations.make_number(number, kind)
+            for number, kind in zip(self.identity, self.kinds, strict=True)
         )
 
     def merge(self, x: State, y: State) -> State:
@@ -268,7 +263,7 @@ def make_single(
     return accumulator
 
 
-def make_accumulator(operation: ReduceOp, kind: DType, features: frozenset[str]) -> Accumulator:
+def make_accumulator(operation: operations.ReduceOp, kind: DType, features: frozenset[str]) -> Accumulator:
     """Return the accumulator of values of `kind` for an operation of `vd.reduce`."""
     wide, narrow = wide_type(kind), compute_type(kind)
 
@@ -282,22 +277,26 @@ def make_accumulator(operation: ReduceOp, kind: DType, features: frozenset[str])
             return register
         return result
 
-    brief = is_predefined(operation) or is_expression(
+    brief = operations.is_predefined(operation) or is_expression(
         operation.reduction, wide, f"reduction {operation.name!r}"
     )
-    subgroup = operation.subgroup_reduction if can_combine_in_subgroups(operation, wide, features) else None
+    subgroup = (
+        operation.subgroup_reduction
+        if operations.can_combine_in_subgroups(operation, wide, features)
+        else None
+    )
     return make_single(
         operation.name,
         wide,
         kind,
-        find_identity(operation, kind),
+        operations.find_identity(operation, kind),
         combine,
         Steps(
             finish=lambda value, _: value if narrow is wide else value.to_dtype(narrow),
             subgroup=subgroup,
         ),
         brief=brief,
-        place=None if is_predefined(operation) else find_origin(operation.reduction),
+        place=None if operations.is_predefined(operation) else find_origin(operation.reduction),
     )
 
 

@@ -10,17 +10,6 @@ import numpy as np
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.context import Context
-from vkdispatch.base.dtype import (
-    DType,
-    component_type,
-    from_numpy_dtype,
-    is_complex,
-    is_matrix,
-    is_scalar,
-    is_vector,
-    to_numpy_dtype,
-    to_vector,
-)
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.base.native_module import native
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
@@ -39,41 +28,41 @@ _INTEGERS = (dtype.int8, dtype.int16, dtype.int32, dtype.int64, *_UNSIGNED)
 _FLOATS = (dtype.bfloat16, dtype.float16, dtype.float32, dtype.float64)
 
 
-def is_whole(kind: DType) -> bool:
+def is_whole(kind: dtype.DType) -> bool:
     """Whether the components of a dtype are integers."""
-    return component_type(kind) in _INTEGERS
+    return dtype.component_type(kind) in _INTEGERS
 
 
-def sum_type(function: str, kind: DType, requested: Any, context: Context) -> DType:
+def sum_type(function: str, kind: dtype.DType, requested: Any, context: Context) -> dtype.DType:
     """Return the dtype of a sum or product: integers of fewer bits become int64 or uint64."""
     chosen = promotion.sum_type(kind) if requested is None else parse_dtype(requested)
     check_conversion(function, kind, chosen)
     return require_support(function, kind, chosen, context, "vd.int32")
 
 
-def mean_type(function: str, kind: DType, requested: Any, context: Context) -> DType:
+def mean_type(function: str, kind: dtype.DType, requested: Any, context: Context) -> dtype.DType:
     """Return the dtype of a mean: float64 of integers."""
     chosen = kind if requested is None else parse_dtype(requested)
-    if requested is None and is_vector(kind) and is_whole(kind):
-        chosen = to_vector(dtype.float64, kind.child_count)
+    if requested is None and dtype.is_vector(kind) and is_whole(kind):
+        chosen = dtype.to_vector(dtype.float64, kind.child_count)
     elif requested is None and (kind is dtype.bool_ or kind in _INTEGERS):
         chosen = dtype.float64
-    if component_type(chosen) not in _FLOATS:
+    if dtype.component_type(chosen) not in _FLOATS:
         raise ArgumentValueError(f"dtype: {function} has fractions; expected floats, got {chosen.name}")
     check_conversion(function, kind, chosen)
     return require_support(function, kind, chosen, context, "vd.float32")
 
 
-def check_real(function: str, kind: DType, requested: Any) -> None:
+def check_real(function: str, kind: dtype.DType, requested: Any) -> None:
     """Raise ValueError if a complex result of real numbers is requested."""
     chosen = kind if requested is None else parse_dtype(requested)
-    if is_complex(chosen) and not is_complex(kind):
+    if dtype.is_complex(chosen) and not dtype.is_complex(kind):
         raise ArgumentValueError(
             f"dtype: the {function} of {kind.name} is real; expected a float, got {chosen.name}"
         )
 
 
-def index_type(function: str, kind: DType, requested: Any, context: Context) -> DType:
+def index_type(function: str, kind: dtype.DType, requested: Any, context: Context) -> dtype.DType:
     """Return the dtype of positions and counts: int64, or the requested integer."""
     chosen = dtype.int64 if requested is None else parse_dtype(requested)
     if chosen not in _INTEGERS:
@@ -81,14 +70,19 @@ def index_type(function: str, kind: DType, requested: Any, context: Context) -> 
     return require_support(function, kind, chosen, context, "vd.int32")
 
 
-def require_support(function: str, kind: DType, chosen: DType, context: Context, instead: str) -> DType:
+def require_support(
+    function: str, kind: dtype.DType, chosen: dtype.DType, context: Context, instead: str
+) -> dtype.DType:
     """Return a dtype. Raises NotImplementedError if a device cannot compute with it."""
-    if component_type(chosen) is dtype.float64 and "shaderFloat64" not in device_facts(context).features:
-        if is_complex(chosen):
+    if (
+        dtype.component_type(chosen) is dtype.float64
+        and "shaderFloat64" not in device_facts(context).features
+    ):
+        if dtype.is_complex(chosen):
             instead = "vd.complex64"
-        elif is_vector(chosen):
-            instead = f"vd.{to_vector(dtype.float32, chosen.child_count).name}"
-        wide = component_type(kind) is dtype.float64
+        elif dtype.is_vector(chosen):
+            instead = f"vd.{dtype.to_vector(dtype.float32, chosen.child_count).name}"
+        wide = dtype.component_type(kind) is dtype.float64
         if wide and instead == "vd.int32":
             instead = "vd.float32"
         what = f"x: {kind.name} was passed; {function}" if wide else f"dtype: {function} of {kind.name}"
@@ -100,37 +94,37 @@ def require_support(function: str, kind: DType, chosen: DType, context: Context,
     return chosen
 
 
-def check_conversion(function: str, kind: DType, chosen: DType) -> None:
+def check_conversion(function: str, kind: dtype.DType, chosen: dtype.DType) -> None:
     """Raise ValueError if values of a dtype cannot be added up in another."""
     if kind is chosen:
         return
     shapes = [
-        (is_vector(each), is_matrix(each), each.child_count if not is_complex(each) else 0)
+        (dtype.is_vector(each), dtype.is_matrix(each), each.child_count if not dtype.is_complex(each) else 0)
         for each in (kind, chosen)
     ]
-    loses = is_complex(kind) and not is_complex(chosen) and chosen is not dtype.bool_
+    loses = dtype.is_complex(kind) and not dtype.is_complex(chosen) and chosen is not dtype.bool_
     if shapes[0] != shapes[1] or loses:
         raise ArgumentValueError(f"dtype: {function} of {kind.name} cannot be {chosen.name}")
 
 
-def real_type(kind: DType) -> DType:
+def real_type(kind: dtype.DType) -> dtype.DType:
     """Return the dtype of magnitudes."""
-    return component_type(kind) if is_complex(kind) else kind
+    return dtype.component_type(kind) if dtype.is_complex(kind) else kind
 
 
-def require_order(function: str, kind: DType, *, numbers: bool = False) -> None:
+def require_order(function: str, kind: dtype.DType, *, numbers: bool = False) -> None:
     """Raise ValueError for dtypes without an order; with `numbers`, for vectors, too."""
-    if is_matrix(kind) or (numbers and is_vector(kind)):
+    if dtype.is_matrix(kind) or (numbers and dtype.is_vector(kind)):
         raise ArgumentValueError(f"x: {kind.name} has no order, which {function} needs; map it to a number")
 
 
-def require_numbers(function: str, kind: DType) -> None:
+def require_numbers(function: str, kind: dtype.DType) -> None:
     """Raise ValueError for vectors and matrices."""
-    if not (is_scalar(kind) or is_complex(kind)):
+    if not (dtype.is_scalar(kind) or dtype.is_complex(kind)):
         raise ArgumentValueError(f"x: {function} takes numbers, got {kind.name}; map its elements to numbers")
 
 
-def norm_type(kind: DType, requested: Any, context: Context) -> DType:
+def norm_type(kind: dtype.DType, requested: Any, context: Context) -> dtype.DType:
     """Return the dtype of a norm: that of magnitudes, float64 for integers, or the requested one."""
     real = real_type(kind)
     chosen = (real if real in _FLOATS else dtype.float64) if requested is None else parse_dtype(requested)
@@ -139,13 +133,13 @@ def norm_type(kind: DType, requested: Any, context: Context) -> DType:
     return require_support("norm", kind, chosen, context, "vd.float32")
 
 
-def common_type(a: DType, b: DType) -> DType:
+def common_type(a: dtype.DType, b: dtype.DType) -> dtype.DType:
     """Return the dtype of products of two dtypes, by NumPy's rules."""
     if a is b:
         return a
     if dtype.complex32 in (a, b) or dtype.bfloat16 in (a, b):
         raise ArgumentValueError(f"a, b: {a.name} and {b.name} have no common dtype; map one to the other")
-    return from_numpy_dtype(np.result_type(to_numpy_dtype(a), to_numpy_dtype(b)))
+    return dtype.from_numpy_dtype(np.result_type(dtype.to_numpy_dtype(a), dtype.to_numpy_dtype(b)))
 
 
 # ---- Arguments that the reductions share -----------------------------------------------------------------
@@ -176,7 +170,7 @@ def apply_mask(array: Operand, x: ArrayLike, where: Mask, otherwise: Any) -> Ope
 
 
 def reduce_from(
-    array: Operand, accumulator: Accumulator, call: Call, initial: Any, kind: DType
+    array: Operand, accumulator: Accumulator, call: Call, initial: Any, kind: dtype.DType
 ) -> Buffer[Any]:
     """Reduce an array, starting with the number `initial`, of the type `kind`, if it is not None."""
     if initial is None:
@@ -187,17 +181,17 @@ def reduce_from(
     )
 
 
-def _parse_initial(value: Any, kind: DType) -> Any:
+def _parse_initial(value: Any, kind: dtype.DType) -> Any:
     if hasattr(value, "item") and not isinstance(value, Buffer):
         value = value.item()
-    plain = is_vector(kind) or is_matrix(kind)
+    plain = dtype.is_vector(kind) or dtype.is_matrix(kind)
     if plain or not isinstance(value, (bool, int, float, complex)):
         raise ArgumentTypeError(f"initial: expected a number for {kind.name}, got {value!r}")
-    if is_complex(kind):
+    if dtype.is_complex(kind):
         return complex(value)
     if isinstance(value, complex):
         raise ArgumentTypeError(f"initial: expected a real number for {kind.name}, got {value!r}")
-    if component_type(kind) in (dtype.float32, dtype.float64):
+    if dtype.component_type(kind) in (dtype.float32, dtype.float64):
         return float(value)
     if int(value) != value:
         raise ArgumentValueError(f"initial: expected a whole number for {kind.name}, got {value!r}")
@@ -227,6 +221,6 @@ def count_or_warn(array: Operand, call: Call, warning: str, most: float) -> int:
     return count
 
 
-def choose_index_type(array: Operand, call: Call) -> DType:
+def choose_index_type(array: Operand, call: Call) -> dtype.DType:
     """Return the type that holds the place of an element among those of a result."""
     return dtype.uint32 if call.length(array.shape) < _MANY else dtype.uint64

@@ -12,31 +12,7 @@ from vkdispatch.families.arguments import DTypeLike, Number, is_number, parse_ax
 from vkdispatch.families.calls import array_function, define_variant
 from vkdispatch.families.operands import ArrayLike, OutputLike, parse_operand
 from vkdispatch.families.values import wide_type
-from vkdispatch.reduce.accumulators import (
-    Mask,
-    make_count,
-    make_product,
-    make_sum,
-    make_truth,
-    mask_vector_type,
-    pair_with_mask,
-    parse_mask,
-)
-from vkdispatch.reduce.arguments import (
-    apply_mask,
-    check_not_empty,
-    check_real,
-    choose_index_type,
-    count_or_warn,
-    index_type,
-    mean_type,
-    parse_call,
-    real_type,
-    reduce_from,
-    require_numbers,
-    require_order,
-    sum_type,
-)
+from vkdispatch.reduce import accumulators, arguments
 from vkdispatch.reduce.launching import reduce_array
 from vkdispatch.reduce.moments import make_extreme, make_extreme_index, make_masked_mean, make_moments
 from vkdispatch.reduce.operations import find_extreme_identity
@@ -51,21 +27,21 @@ def _reduce_total(  # noqa: PLR0913
     out: Buffer[Any] | None = None,
     keepdims: bool = False,
     initial: Number | None = None,
-    where: Mask = True,
+    where: accumulators.Mask = True,
     *,
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    array, call = parse_call(x, axis, out, keepdims, output_map, graph)
+    array, call = arguments.parse_call(x, axis, out, keepdims, output_map, graph)
     is_product = name == "prod"
     if is_product and is_matrix(array.var_type):
         raise ArgumentValueError("x: products of matrices depend on their order, which is not kept")
-    total = sum_type(name, array.var_type, dtype, array.context)
-    array = apply_mask(array, x, where, int(is_product))
+    total = arguments.sum_type(name, array.var_type, dtype, array.context)
+    array = arguments.apply_mask(array, x, where, int(is_product))
     wide = wide_type(total)
-    make = make_product if is_product else make_sum
-    accumulator = make_truth(is_product) if total is bool_ else make(array.var_type, wide, total)
-    return reduce_from(array, accumulator, call, initial, wide)
+    make = accumulators.make_product if is_product else accumulators.make_sum
+    accumulator = accumulators.make_truth(is_product) if total is bool_ else make(array.var_type, wide, total)
+    return arguments.reduce_from(array, accumulator, call, initial, wide)
 
 
 sum = define_variant(
@@ -145,7 +121,7 @@ def mean(
     out: Buffer[Any] | None = None,
     keepdims: bool = False,
     *,
-    where: Mask = True,
+    where: accumulators.Mask = True,
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
@@ -161,17 +137,21 @@ def mean(
     >>> vd.mean(x, axis=0).read(0)
     array([2., 3.], dtype=float32)
     """
-    array, call = parse_call(x, axis, out, keepdims, output_map, graph)
-    kind = mean_type("mean", array.var_type, dtype, array.context)
+    array, call = arguments.parse_call(x, axis, out, keepdims, output_map, graph)
+    kind = arguments.mean_type("mean", array.var_type, dtype, array.context)
     total = wide_type(kind)
-    mask = parse_mask(where, x)
+    mask = accumulators.parse_mask(where, x)
     if mask is not None:
-        require_numbers("mean with where", array.var_type)
+        arguments.require_numbers("mean with where", array.var_type)
         part = component_type(total)
-        some = parse_operand(pair_with_mask(x, mask, part))
-        return reduce_array(some, make_masked_mean(mask_vector_type(array.var_type, part), kind), call)
-    count = count_or_warn(array, call, "Mean of empty slice.", 0)
-    return reduce_array(array, make_sum(array.var_type, total, kind, True), call, (float(count),))
+        some = parse_operand(accumulators.pair_with_mask(x, mask, part))
+        return reduce_array(
+            some, make_masked_mean(accumulators.mask_vector_type(array.var_type, part), kind), call
+        )
+    count = arguments.count_or_warn(array, call, "Mean of empty slice.", 0)
+    return reduce_array(
+        array, accumulators.make_sum(array.var_type, total, kind, True), call, (float(count),)
+    )
 
 
 def _parse_ddof(name: str, ddof: float, correction: float | None) -> float:
@@ -196,27 +176,27 @@ def _reduce_moments(  # noqa: PLR0913
     ddof: float = 0,
     keepdims: bool = False,
     *,
-    where: Mask = True,
+    where: accumulators.Mask = True,
     correction: float | None = None,
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     ddof = _parse_ddof(name, ddof, correction)
-    array, call = parse_call(x, axis, out, keepdims, output_map, graph)
+    array, call = arguments.parse_call(x, axis, out, keepdims, output_map, graph)
     if is_matrix(array.var_type):
         raise ArgumentValueError(f"x: expected numbers or vectors, got {array.var_type.name}")
-    check_real(name, array.var_type, dtype)
-    kind = mean_type(name, array.var_type, dtype, array.context)
-    total, result_kind, root = wide_type(kind), real_type(kind), name == "std"
-    mask = parse_mask(where, x)
+    arguments.check_real(name, array.var_type, dtype)
+    kind = arguments.mean_type(name, array.var_type, dtype, array.context)
+    total, result_kind, root = wide_type(kind), arguments.real_type(kind), name == "std"
+    mask = accumulators.parse_mask(where, x)
     if mask is not None:
-        require_numbers(f"{name} with where", array.var_type)
+        arguments.require_numbers(f"{name} with where", array.var_type)
         part = component_type(total)
-        pairs = parse_operand(pair_with_mask(x, mask, part))
-        vector = mask_vector_type(array.var_type, part)
+        pairs = parse_operand(accumulators.pair_with_mask(x, mask, part))
+        vector = accumulators.mask_vector_type(array.var_type, part)
         masked_moments = make_moments(vector, total, result_kind, masked=True, root=root)
         return reduce_array(pairs, masked_moments, call, (float(ddof),))
-    count = count_or_warn(array, call, "Degrees of freedom <= 0 for slice", ddof)
+    count = arguments.count_or_warn(array, call, "Degrees of freedom <= 0 for slice", ddof)
     shifted = not array.source.is_writing
     moments = make_moments(array.var_type, total, result_kind, root=root, shifted=shifted)
     return reduce_array(array, moments, call, (builtins.max(float(count - ddof), 0.0),))
@@ -272,25 +252,27 @@ def _reduce_extreme(  # noqa: PLR0913
     out: Buffer[Any] | None = None,
     keepdims: bool = False,
     initial: Number | None = None,
-    where: Mask = True,
+    where: accumulators.Mask = True,
     *,
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    array, call = parse_call(x, axis, out, keepdims, output_map, graph)
+    array, call = arguments.parse_call(x, axis, out, keepdims, output_map, graph)
     kind, largest = array.var_type, name == "max"
-    require_order(name, kind)
+    arguments.require_order(name, kind)
     word = "maximum" if largest else "minimum"
     if initial is None:
-        if parse_mask(where, x) is not None:
+        if accumulators.parse_mask(where, x) is not None:
             raise ArgumentValueError(
                 f"{name}: reduction operation {word!r} does not have an identity, so to use a where mask one "
                 "has to specify 'initial'"
             )
-        check_not_empty(array, call, f"zero-size array to reduction operation {word} which has no identity")
+        arguments.check_not_empty(
+            array, call, f"zero-size array to reduction operation {word} which has no identity"
+        )
     worst = find_extreme_identity(kind, largest)
-    array = apply_mask(array, x, where, (worst, worst) if is_complex(kind) else worst)
-    return reduce_from(array, make_extreme(kind, largest), call, initial, wide_type(kind))
+    array = arguments.apply_mask(array, x, where, (worst, worst) if is_complex(kind) else worst)
+    return arguments.reduce_from(array, make_extreme(kind, largest), call, initial, wide_type(kind))
 
 
 min = define_variant(
@@ -341,12 +323,14 @@ def _find_extreme(
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     along = None if axis is None else parse_axis(axis, len(parse_operand(x).shape))
-    array, call = parse_call(x, along, out, keepdims, output_map, graph)
-    require_order(name, array.var_type, numbers=True)
-    kind = index_type(name, array.var_type, dtype, array.context)
+    array, call = arguments.parse_call(x, along, out, keepdims, output_map, graph)
+    arguments.require_order(name, array.var_type, numbers=True)
+    kind = arguments.index_type(name, array.var_type, dtype, array.context)
     if call.length(array.shape) == 0:  # as NumPy, also where there are no results
         raise ArgumentValueError(f"x: attempt to get {name} of an empty sequence")
-    accumulator = make_extreme_index(array.var_type, name == "argmax", choose_index_type(array, call), kind)
+    accumulator = make_extreme_index(
+        array.var_type, name == "argmax", arguments.choose_index_type(array, call), kind
+    )
     return reduce_array(array, accumulator, call)
 
 
@@ -401,14 +385,14 @@ def _reduce_truth(
     out: Buffer[Any] | None = None,
     keepdims: bool = False,
     *,
-    where: Mask = True,
+    where: accumulators.Mask = True,
     output_map: OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
-    array, call = parse_call(x, axis, out, keepdims, output_map, graph)
-    require_numbers(name, array.var_type)
-    array = apply_mask(array, x, where, 1 if name == "all" else 0)
-    return reduce_array(array, make_truth(name == "all"), call)
+    array, call = arguments.parse_call(x, axis, out, keepdims, output_map, graph)
+    arguments.require_numbers(name, array.var_type)
+    array = arguments.apply_mask(array, x, where, 1 if name == "all" else 0)
+    return reduce_array(array, accumulators.make_truth(name == "all"), call)
 
 
 any = define_variant(
@@ -464,7 +448,7 @@ def count_nonzero(
     >>> int(vd.count_nonzero(vd.asbuffer(np.array([0, 3, 0, 5], np.int32))))
     2
     """
-    array, call = parse_call(x, axis, out, keepdims, output_map, graph)
-    require_numbers("count_nonzero", array.var_type)
-    kind = index_type("count_nonzero", array.var_type, dtype, array.context)
-    return reduce_array(array, make_count(choose_index_type(array, call), kind), call)
+    array, call = arguments.parse_call(x, axis, out, keepdims, output_map, graph)
+    arguments.require_numbers("count_nonzero", array.var_type)
+    kind = arguments.index_type("count_nonzero", array.var_type, dtype, array.context)
+    return reduce_array(array, accumulators.make_count(arguments.choose_index_type(array, call), kind), call)

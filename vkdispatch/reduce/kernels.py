@@ -14,15 +14,7 @@ from vkdispatch.families.operands import Sink
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import view_type
-from vkdispatch.reduce.accumulators import (
-    Accumulator,
-    Place,
-    State,
-    assign,
-    load_state,
-    store_state,
-    to_registers,
-)
+from vkdispatch.reduce import accumulators
 from vkdispatch.reduce.planning import KernelForm, ReductionParams
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import find_origin
@@ -41,11 +33,11 @@ _SERIAL = 16
 class Lanes:
     """The lanes of a result in a kernel being traced; `lane` is the number of this invocation."""
 
-    def __init__(self, form: KernelForm, accumulator: Accumulator, lane: Any) -> None:
+    def __init__(self, form: KernelForm, accumulator: accumulators.Accumulator, lane: Any) -> None:
         self._form, self._accumulator, self._lane = form, accumulator, lane
         self._memory: list[list[Any]] = []
 
-    def combine(self, states: Sequence[State]) -> list[State]:
+    def combine(self, states: Sequence[accumulators.State]) -> list[accumulators.State]:
         """Return states combined over the lanes of a result. Lane 0 has the totals; others may not."""
         form = self._form
         if form.has_runs and form.layout == "columns" and form.group <= form.subgroup:
@@ -58,29 +50,34 @@ class Lanes:
             return [self._combine_by_exchange(state, form.lanes) for state in states]
         return [self._combine_workgroup(state) for state in states]
 
-    def _combine_workgroup(self, state: State) -> State:
+    def _combine_workgroup(self, state: accumulators.State) -> accumulators.State:
         """Combine over a workgroup: within the subgroups first, then the states of these."""
         form = self._form
         state = self._combine_subgroup(state)
         count = form.group // form.subgroup
         (memory,) = self._share_memory(1, count)
         with vc.if_block(self._lane % form.subgroup == 0):
-            store_state(memory, self._lane // form.subgroup, state)
+            accumulators.store_state(memory, self._lane // form.subgroup, state)
         vc.barrier()
         if count <= _FEW:
-            total = to_registers(state)
+            total = accumulators.to_registers(state)
             with vc.if_block(self._lane == 0):
-                assign(total, self._accumulator.merge_all([load_state(memory, i) for i in range(count)]))
+                accumulators.assign(
+                    total,
+                    self._accumulator.merge_all([accumulators.load_state(memory, i) for i in range(count)]),
+                )
             return total
         return self._combine_halves([memory], self._lane, self._lane, count, 1)[0]
 
-    def _combine_subgroup(self, state: State) -> State:
+    def _combine_subgroup(self, state: accumulators.State) -> accumulators.State:
         subgroup = self._accumulator.subgroup
         if self._form.has_arithmetic and subgroup is not None:
             return subgroup(state)
         return self._combine_by_exchange(state, self._form.subgroup)
 
-    def _combine_by_exchange(self, state: State, lanes: int, mask: int = 1) -> State:
+    def _combine_by_exchange(
+        self, state: accumulators.State, lanes: int, mask: int = 1
+    ) -> accumulators.State:
         while mask < lanes:
             other = tuple(vc.subgroup_shuffle_xor(value, mask).to_register() for value in state)
             state = self._accumulator.merge(state, other)
@@ -96,7 +93,7 @@ class Lanes:
             self._memory = [[vc.shared_buffer(kind, count) for kind in kinds] for _ in range(states)]
         return self._memory
 
-    def _combine_by_memory(self, states: Sequence[State]) -> list[State]:
+    def _combine_by_memory(self, states: Sequence[accumulators.State]) -> list[accumulators.State]:
         """Combine over lanes through workgroup memory only."""
         form = self._form
         if form.lanes == 1:
@@ -104,28 +101,30 @@ class Lanes:
         index = vc.local_invocation_index()
         memory = self._share_memory(len(states), form.group)
         for places, state in zip(memory, states, strict=True):
-            store_state(places, index, state)
+            accumulators.store_state(places, index, state)
         vc.barrier()
         stride = form.group // form.lanes if form.layout == "columns" else 1
         return self._combine_halves(memory, index, self._lane, form.lanes, stride)
 
     def _combine_halves(
         self, memory: Sequence[Sequence[Any]], index: Any, lane: Any, count: int, stride: int
-    ) -> list[State]:
+    ) -> list[accumulators.State]:
         """Combine `count` states that lie `stride` apart; lane 0 has the totals."""
         merge = self._accumulator.merge
         while count > _SERIAL:
             half = (count + 1) // 2
             with vc.if_block(lane < count - half):
                 for places in memory:
-                    mine = load_state(places, index)
-                    store_state(places, index, merge(mine, load_state(places, index + half * stride)))
+                    mine = accumulators.load_state(places, index)
+                    accumulators.store_state(
+                        places, index, merge(mine, accumulators.load_state(places, index + half * stride))
+                    )
             vc.barrier()
             count = half
         totals = [self._accumulator.start() for _ in memory]
         with vc.if_block(lane == 0), vc.for_block(0, count) as number:
             self._accumulator.add_to(
-                totals, [load_state(places, index + number * stride) for places in memory]
+                totals, [accumulators.load_state(places, index + number * stride) for places in memory]
             )
         return totals
 
@@ -142,7 +141,7 @@ _ROUNDS = 16
 
 @memoize
 def make_stage_kernel(
-    form: KernelForm, source: Source, accumulator: Accumulator, sink: Sink
+    form: KernelForm, source: Source, accumulator: accumulators.Accumulator, sink: Sink
 ) -> ShaderFunction:
     """Trace the kernel of a stage.
 
@@ -214,7 +213,7 @@ class _Tracing:
         self,
         form: KernelForm,
         source: Source,
-        accumulator: Accumulator,
+        accumulator: accumulators.Accumulator,
         sink: Sink,
         variables: Sequence[Any],
         own: int,
@@ -356,7 +355,7 @@ class _Tracing:
                 self._reduce_chunk(number, parts)
             self._accumulator.add_to(self._totals, parts)
 
-    def _reduce_chunk(self, number: Any, totals: Sequence[State]) -> None:
+    def _reduce_chunk(self, number: Any, totals: Sequence[accumulators.State]) -> None:
         form = self._form
         chunk = number
         if form.is_segmented:
@@ -373,7 +372,7 @@ class _Tracing:
         """Return the values, or the partial results, of each row at each place. All loads come first."""
         positions = [[self._find_position(base, place) for place in places] for base in self._bases]
         if self._form.is_partial:
-            return [[[load_state(self._partials, place)] for place in row] for row in positions]
+            return [[[accumulators.load_state(self._partials, place)] for place in row] for row in positions]
         words = [[self._source.load(self._views, each) for each in row] for row in positions]
         return [
             [
@@ -383,7 +382,9 @@ class _Tracing:
             for row, row_words in zip(positions, words, strict=True)
         ]
 
-    def _gather(self, loaded: list[list[list[Any]]], place_of: Callable[[Any], Any]) -> list[State]:
+    def _gather(
+        self, loaded: list[list[list[Any]]], place_of: Callable[[Any], Any]
+    ) -> list[accumulators.State]:
         """Return the states of loaded values; `place_of` maps the number of a load to its place."""
         form, accumulator = self._form, self._accumulator
         if form.is_partial:
@@ -399,7 +400,7 @@ class _Tracing:
                 return place_of(number // together) * together + number % together
 
         return [
-            accumulator.gather(values, Place(position, origin))
+            accumulator.gather(values, accumulators.Place(position, origin))
             for values, origin in zip(found, self._origins, strict=True)
         ]
 
@@ -425,14 +426,14 @@ class _Tracing:
                         )
                 return
             loaded = self._load(places)
-            parts: list[list[State]] = [[] for _ in self._totals]
+            parts: list[list[accumulators.State]] = [[] for _ in self._totals]
             for u, (inside, place) in enumerate(zip(kept, places, strict=True)):
                 states = self._gather([[row[u]] for row in loaded], _always(place))
                 for part, state in zip(parts, states, strict=True):
                     part.append(accumulator.select(inside, state))
             self._accumulator.add_to(self._totals, [accumulator.merge_all(part) for part in parts])
 
-    def _reduce_tail(self, total: State) -> None:
+    def _reduce_tail(self, total: accumulators.State) -> None:
         """Accumulate the elements that do not fill a load."""
         source, param, accumulator = self._source, self._param, self._accumulator
         single = source.elementwise()
@@ -444,12 +445,12 @@ class _Tracing:
                 mine = vc.all(mine, self._segment == 0)
             with vc.if_block(mine):
                 value = single.value(self._arguments, begin + place)
-                where = Place(_always(begin + place), self._origins[0])
+                where = accumulators.Place(_always(begin + place), self._origins[0])
                 self._accumulator.add_to([total], [accumulator.gather([value], where)])
 
     # -- results
 
-    def _store(self, states: Sequence[State], *, is_final: bool) -> None:
+    def _store(self, states: Sequence[accumulators.State], *, is_final: bool) -> None:
         """Store the states of lane 0, as results or partial results."""
         columns = self._form.columns
         for row, (number, kept) in enumerate(zip(self._numbers, self._kept, strict=True)):
@@ -459,7 +460,9 @@ class _Tracing:
                     if is_final:
                         self._store_result(mine, state)
                     else:
-                        store_state(self._partials, self._find_partial(mine, self._segment), state)
+                        accumulators.store_state(
+                            self._partials, self._find_partial(mine, self._segment), state
+                        )
 
     def _find_number(self, number: Any, column: int) -> Any:
         return number if self._form.columns == 1 else number * self._form.columns + column
@@ -468,8 +471,8 @@ class _Tracing:
         first = self._lane == 0
         return first if kept is None else vc.all(first, kept)
 
-    def _store_result(self, number: Any, state: State) -> None:
-        value = self._accumulator.finish(to_registers(state), self._extra)
+    def _store_result(self, number: Any, state: accumulators.State) -> None:
+        value = self._accumulator.finish(accumulators.to_registers(state), self._extra)
         index = vc.to_uint(0) if number is None else number
         self._sink.store(self._result, self._kept_for_sink, index, value)
 
@@ -497,7 +500,7 @@ class _Tracing:
             totals = [accumulator.start() for _ in self._totals]
             flight = max(1, form.partials // form.columns)
             with vc.for_block(0, segments, form.lanes * flight) as begin:
-                found: list[list[State]] = [[] for _ in totals]
+                found: list[list[accumulators.State]] = [[] for _ in totals]
                 insides = []
                 for i in range(flight):
                     segment = begin + self._lane + i * form.lanes
@@ -507,7 +510,7 @@ class _Tracing:
                         place = self._find_partial(
                             self._find_number(number, column), vc.select(inside, segment, 0)
                         )
-                        states.append(load_state(self._partials, place))
+                        states.append(accumulators.load_state(self._partials, place))
                 for total, states in zip(totals, found, strict=True):
                     kept = [accumulator.select(*each) for each in zip(insides, states, strict=True)]
                     self._accumulator.add_to([total], [accumulator.merge_all(kept)])

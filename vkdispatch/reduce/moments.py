@@ -8,33 +8,11 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
-from vkdispatch.base.dtype import (
-    DType,
-    component_count,
-    component_type,
-    compute_type,
-    is_complex,
-    is_float_dtype,
-)
 from vkdispatch.codegen.trace.current import precise_math
 from vkdispatch.families.sources import name_position
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import is_nonzero, split_scalars, wide_type
-from vkdispatch.reduce.accumulators import (
-    Accumulator,
-    Place,
-    State,
-    Steps,
-    cast_value,
-    combine_pairwise,
-    compose,
-    divide,
-    divide_parts,
-    make_single,
-    narrow,
-    split_floats,
-    split_parts,
-)
+from vkdispatch.reduce import accumulators
 from vkdispatch.reduce.operations import find_extreme_identity
 
 # ---- The accumulators of extremes and of where they lie --------------------------------------------------
@@ -51,7 +29,7 @@ def _is_before(x: Sequence[Any], y: Sequence[Any], largest: bool) -> Any:
 
 def _is_nan(x: Sequence[Any]) -> Any:
     """Return whether a number is NaN; None for integers."""
-    if not is_float_dtype(x[0].var_type):
+    if not dtype.is_float_dtype(x[0].var_type):
         return None
     return vc.isnan(x[0]) if len(x) == 1 else vc.any(vc.isnan(x[0]), vc.isnan(x[1]))
 
@@ -65,27 +43,29 @@ def _precedes(x: Sequence[Any], y: Sequence[Any], largest: bool) -> Any:
     return vc.any(vc.all(before, ~other), vc.all(nan, ~other))
 
 
-def _find_part_type(kind: DType) -> DType:
-    wide = component_type(wide_type(kind))
+def _find_part_type(kind: dtype.DType) -> dtype.DType:
+    wide = dtype.component_type(wide_type(kind))
     return dtype.uint32 if wide is dtype.bool_ else wide
 
 
-def _restore(kind: DType, parts: Sequence[Any]) -> Any:
+def _restore(kind: dtype.DType, parts: Sequence[Any]) -> Any:
     """Return parts as one value, as kernels store it in a buffer of a type."""
     if kind is dtype.bool_:
         return parts[0] != 0
-    return compose(compute_type(kind), parts)
+    return accumulators.compose(dtype.compute_type(kind), parts)
 
 
 @memoize
-def make_extreme(kind: DType, largest: bool, out_type: DType | None = None) -> Accumulator:
+def make_extreme(
+    kind: dtype.DType, largest: bool, out_type: dtype.DType | None = None
+) -> accumulators.Accumulator:
     """Return the smallest (or the largest) value as `out_type` (None: its own type); NaN if there is one.
 
     Complex numbers are ordered by their real parts, then by their imaginary parts. Vectors are compared
     component by component.
     """
-    part, count = _find_part_type(kind), component_count(kind)
-    whole = not is_float_dtype(part)
+    part, count = _find_part_type(kind), dtype.component_count(kind)
+    whole = not dtype.is_float_dtype(part)
     better = vc.max if largest else vc.min
 
     def of_parts(x: Sequence[Any], y: Sequence[Any]) -> list[Any]:
@@ -99,30 +79,30 @@ def make_extreme(kind: DType, largest: bool, out_type: DType | None = None) -> A
         first = vc.any(before, nan).to_register()
         return [vc.select(first, a, b) for a, b in zip(x, y, strict=True)]
 
-    def combine(x: State, y: State) -> State:
-        if is_complex(kind):
+    def combine(x: accumulators.State, y: accumulators.State) -> accumulators.State:
+        if dtype.is_complex(kind):
             return tuple(of_parts(x, y))
         return tuple(each for a, b in zip(x, y, strict=True) for each in of_parts([a], [b]))
 
-    def gather(values: Sequence[Any], place: Place) -> State:
-        return accumulator.merge_all([tuple(split_parts(value)) for value in values])
+    def gather(values: Sequence[Any], place: accumulators.Place) -> accumulators.State:
+        return accumulator.merge_all([tuple(accumulators.split_parts(value)) for value in values])
 
     subgroup = vc.subgroup_max if largest else vc.subgroup_min
-    accumulator = Accumulator(
+    accumulator = accumulators.Accumulator(
         "max" if largest else "min",
         (part,) * count,
         (find_extreme_identity(kind, largest),) * count,
         out_type or kind,
         gather,
         combine,
-        lambda state, _: narrow(_restore(kind, state), out_type or kind),
+        lambda state, _: accumulators.narrow(_restore(kind, state), out_type or kind),
         (),
         (lambda state: tuple(subgroup(each) for each in state)) if whole else None,
     )
     return accumulator
 
 
-def _find_first_float(columns: Sequence[Sequence[Any]], largest: bool) -> State:
+def _find_first_float(columns: Sequence[Sequence[Any]], largest: bool) -> accumulators.State:
     """Return the smallest (or largest) of some floats and the number of the first such, or of the first NaN.
 
     The extreme is found first, then its place. NaN are rare: without them they cost a branch.
@@ -133,7 +113,7 @@ def _find_first_float(columns: Sequence[Sequence[Any]], largest: bool) -> State:
         return vc.select(x > y if largest else x < y, x, y)
 
     best = vc.new_register(values[0].var_type)
-    best[:] = combine_pairwise(better, values)
+    best[:] = accumulators.combine_pairwise(better, values)
     number = vc.new_register(dtype.uint32)
     number[:] = 0
     for i in range(len(values) - 1, -1, -1):
@@ -146,29 +126,31 @@ def _find_first_float(columns: Sequence[Sequence[Any]], largest: bool) -> State:
 
 
 @memoize
-def make_extreme_index(kind: DType, largest: bool, index: DType, out_type: DType) -> Accumulator:
+def make_extreme_index(
+    kind: dtype.DType, largest: bool, index: dtype.DType, out_type: dtype.DType
+) -> accumulators.Accumulator:
     """Return where the smallest (or the largest) value lies: the first of equal ones, or the first NaN.
 
     `index` is the type of the register that holds the place: uint32, or uint64 for longer results.
     """
-    part, count = _find_part_type(kind), component_count(kind)
+    part, count = _find_part_type(kind), dtype.component_count(kind)
 
-    def combine(x: State, y: State) -> State:
+    def combine(x: accumulators.State, y: accumulators.State) -> accumulators.State:
         y_wins = _precedes(y[:-1], x[:-1], largest)
         x_wins = _precedes(x[:-1], y[:-1], largest)
         second = vc.any(y_wins, vc.all(~x_wins, y[-1] < x[-1])).to_register()
         return tuple(vc.select(second, b, a) for a, b in zip(x, y, strict=True))
 
-    def gather(values: Sequence[Any], place: Place) -> State:
-        columns = [split_parts(value) for value in values]
-        floats = count == 1 and len(values) > 1 and is_float_dtype(part)
+    def gather(values: Sequence[Any], place: accumulators.Place) -> accumulators.State:
+        columns = [accumulators.split_parts(value) for value in values]
+        floats = count == 1 and len(values) > 1 and dtype.is_float_dtype(part)
         *parts, number = _find_first_float(columns, largest) if floats else find_first(columns)
         position = place.position(number)
         if index is dtype.uint64:
             position = name_position(position).to_dtype(index)
         return (*parts, position.to_register())
 
-    def find_first(values: Sequence[Sequence[Any]]) -> State:
+    def find_first(values: Sequence[Sequence[Any]]) -> accumulators.State:
         # numbers within the chunk order places: lower ones are on the left
         states = [(*parts, vc.to_uint(number)) for number, parts in enumerate(values)]
         while len(states) > 1:
@@ -177,18 +159,18 @@ def make_extreme_index(kind: DType, largest: bool, index: DType, out_type: DType
             states = [*(_choose_left(x, y) for x, y in pairs), *odd]
         return states[0]
 
-    def _choose_left(x: State, y: State) -> State:
+    def _choose_left(x: accumulators.State, y: accumulators.State) -> accumulators.State:
         second = _precedes(y[:-1], x[:-1], largest).to_register()
         return tuple(vc.select(second, b, a).to_register() for a, b in zip(x, y, strict=True))
 
-    return Accumulator(
+    return accumulators.Accumulator(
         "argmax" if largest else "argmin",
         (*(part,) * count, index),
         (*(find_extreme_identity(kind, largest),) * count, 2 ** (8 * index.item_size) - 1),
         out_type,
         gather,
         combine,
-        lambda state, _: narrow(state[-1], out_type),
+        lambda state, _: accumulators.narrow(state[-1], out_type),
         most_columns=1,
     )
 
@@ -209,23 +191,26 @@ def make_extreme_index(kind: DType, largest: bool, index: DType, out_type: DType
 
 # Integer types for which 32 bits hold the sum of squares of a chunk.
 _TINY = (dtype.bool_, dtype.int8, dtype.uint8)
-_LARGEST: dict[DType, float] = {dtype.float32: 0xFFFFFF * 2.0**104, dtype.float64: sys.float_info.max}
+_LARGEST: dict[dtype.DType, float] = {dtype.float32: 0xFFFFFF * 2.0**104, dtype.float64: sys.float_info.max}
 
 
 @memoize
-def make_masked_mean(kind: DType, out_type: DType) -> Accumulator:
+def make_masked_mean(kind: dtype.DType, out_type: dtype.DType) -> accumulators.Accumulator:
     """Return the mean of the vectors of `kind` whose last component is not 0."""
-    part = component_type(kind)
-    count = component_count(kind)
+    part = dtype.component_type(kind)
+    count = dtype.component_count(kind)
 
-    def gather(values: Sequence[Any], place: Place) -> State:
+    def gather(values: Sequence[Any], place: accumulators.Place) -> accumulators.State:
         columns = zip(*(split_scalars(value) for value in values), strict=True)
-        return tuple(combine_pairwise(operator.add, column) for column in columns)
+        return tuple(accumulators.combine_pairwise(operator.add, column) for column in columns)
 
-    def finish(state: State, numbers: Sequence[Any]) -> Any:
-        return narrow(compose(_find_unmasked_type(kind), divide_parts(state[:-1], state[-1])), out_type)
+    def finish(state: accumulators.State, numbers: Sequence[Any]) -> Any:
+        return accumulators.narrow(
+            accumulators.compose(_find_unmasked_type(kind), accumulators.divide_parts(state[:-1], state[-1])),
+            out_type,
+        )
 
-    return Accumulator(
+    return accumulators.Accumulator(
         "mean",
         (part,) * count,
         (0,) * count,
@@ -238,46 +223,46 @@ def make_masked_mean(kind: DType, out_type: DType) -> Accumulator:
     )
 
 
-def _find_unmasked_type(kind: DType) -> DType:
+def _find_unmasked_type(kind: dtype.DType) -> dtype.DType:
     """Return the type of a number without the mask that its vector ends with."""
-    part = component_type(kind)
+    part = dtype.component_type(kind)
     return part if kind.child_count == 2 else dtype.complex64 if part is dtype.float32 else dtype.complex128
 
 
 @memoize
 def make_moments(
-    kind: DType,
-    total: DType,
-    out_type: DType,
+    kind: dtype.DType,
+    total: dtype.DType,
+    out_type: dtype.DType,
     *,
     masked: bool = False,
     root: bool = False,
     shifted: bool = True,
-) -> Accumulator:
+) -> accumulators.Accumulator:
     """Return the variance of values of `kind`, or its square root, about the mean in the type `total`.
 
     `masked` values are vectors whose last component says whether they count. The parameter is the divisor of
     the sum of squares; for masked values, the number subtracted from their count.
     """
-    part = component_type(total)
-    count = component_count(total)
-    sums = 1 if is_complex(total) else count
+    part = dtype.component_type(total)
+    count = dtype.component_count(total)
+    sums = 1 if dtype.is_complex(total) else count
     tiny = kind in _TINY and not masked
     largest = _LARGEST[part]
 
-    def gather(values: Sequence[Any], place: Place) -> State:
+    def gather(values: Sequence[Any], place: accumulators.Place) -> accumulators.State:
         if tiny:
             return _find_integer_moments(values, part)
-        rows = [split_floats(value, part) for value in values]
+        rows = [accumulators.split_floats(value, part) for value in values]
         keep = [row.pop() for row in rows] if masked else None
         if place.origin is None:
             return _find_moments(rows, rows, None, keep, part, sums)
         rows = [[each.to_register() for each in row] for row in rows]
-        origin = [each.to_register() for each in split_floats(place.origin, part)]
+        origin = [each.to_register() for each in accumulators.split_floats(place.origin, part)]
         steps = [[(a - b).to_register() for a, b in zip(row, origin, strict=True)] for row in rows]
         return _find_moments(rows, steps, origin, keep, part, sums)
 
-    def combine(x: State, y: State) -> State:
+    def combine(x: accumulators.State, y: accumulators.State) -> accumulators.State:
         n = (x[0] + y[0]).to_register()
         share = vc.select(y[0] == 0, y[0], y[0] / n).to_register()
         weight = (x[0] * share).to_register()
@@ -288,22 +273,22 @@ def make_moments(
             means.append(vc.select(x[0] == 0, b, vc.clamp(a + step * share, -largest, largest)))
             squares.append((step * step * weight).to_register())
         if sums < count:
-            squares = [combine_pairwise(operator.add, squares)]
+            squares = [accumulators.combine_pairwise(operator.add, squares)]
         sides = zip(x[1 + count :], y[1 + count :], squares, strict=True)
         return (n, *means, *(a + b + c for a, b, c in sides))
 
-    def finish(state: State, numbers: Sequence[Any]) -> Any:
+    def finish(state: accumulators.State, numbers: Sequence[Any]) -> Any:
         divisor = numbers[0]
         if masked:
             divisor = vc.max(state[0] - numbers[0], 0).to_register()
         parts = []
         for square in state[1 + count :]:
             without = vc.select(square > 0, _make_constant(math.inf, part), _make_constant(math.nan, part))
-            value = vc.select(divisor > 0, divide(square, divisor), without).to_register()
+            value = vc.select(divisor > 0, accumulators.divide(square, divisor), without).to_register()
             parts.append(vc.sqrt(value) if root else value)
-        return compose(compute_type(out_type), parts)
+        return accumulators.compose(dtype.compute_type(out_type), parts)
 
-    return Accumulator(
+    return accumulators.Accumulator(
         "std" if root else "var",
         (part,) * (1 + count + sums),
         (0,) * (1 + count + sums),
@@ -316,7 +301,7 @@ def make_moments(
     )
 
 
-def _make_constant(value: float, kind: DType) -> Any:
+def _make_constant(value: float, kind: dtype.DType) -> Any:
     return vc.to_dtype(kind, value)
 
 
@@ -329,9 +314,9 @@ def _find_moments(
     rows: Sequence[Sequence[Any]],
     origin: Sequence[Any] | None,
     keep: Sequence[Any] | None,
-    kind: DType,
+    kind: dtype.DType,
     sums: int,
-) -> State:
+) -> accumulators.State:
     """Return the moments of numbers of some components.
 
     Parameters
@@ -349,7 +334,7 @@ def _find_moments(
         n = _make_constant(len(rows), kind)
         share = _make_constant(1 / len(rows), kind)
     else:
-        n = combine_pairwise(operator.add, kept)
+        n = accumulators.combine_pairwise(operator.add, kept)
         share = vc.select(n > 0, 1 / vc.max(n, 1), zero).to_register()
     means, squares = [], []
     for number, column in enumerate(map(list, zip(*rows, strict=True))):
@@ -357,12 +342,14 @@ def _find_moments(
             column = [
                 vc.select(k > 0, each, zero).to_register() for k, each in zip(kept, column, strict=True)
             ]
-        total = combine_pairwise(operator.add, column)
+        total = accumulators.combine_pairwise(operator.add, column)
         mean = vc.new_register(kind, total * share)
         steps = [(each - mean).to_register() for each in column]
         if keep is not None:
             steps = [vc.select(k > 0, each, zero).to_register() for k, each in zip(kept, steps, strict=True)]
-        square = vc.new_register(kind, combine_pairwise(operator.add, [step * step for step in steps]))
+        square = vc.new_register(
+            kind, accumulators.combine_pairwise(operator.add, [step * step for step in steps])
+        )
         odd = [total] if origin is None else [total, origin[number]]
         with vc.if_block(vc.any(*(_is_not_finite(each) for each in odd))):
             # compilers may replace the difference of two infinities by 0
@@ -375,15 +362,17 @@ def _find_moments(
         means.append(mean)
         squares.append(square)
     if sums < len(squares):
-        squares = [combine_pairwise(operator.add, squares)]
+        squares = [accumulators.combine_pairwise(operator.add, squares)]
     return (n.to_register(), *means, *squares)
 
 
-def _find_integer_moments(values: Sequence[Any], kind: DType) -> State:
+def _find_integer_moments(values: Sequence[Any], kind: dtype.DType) -> accumulators.State:
     """Return the moments of integers of 8 bits; 32 bits hold their sum of squares."""
-    values = [split_parts(value)[0] for value in values]
-    total = cast_value(combine_pairwise(operator.add, values), kind).to_register()
-    square = cast_value(combine_pairwise(operator.add, [each * each for each in values]), kind)
+    values = [accumulators.split_parts(value)[0] for value in values]
+    total = accumulators.cast_value(accumulators.combine_pairwise(operator.add, values), kind).to_register()
+    square = accumulators.cast_value(
+        accumulators.combine_pairwise(operator.add, [each * each for each in values]), kind
+    )
     mean = (total * _make_constant(1 / len(values), kind)).to_register()
     return (_make_constant(len(values), kind).to_register(), mean, (square - total * mean).to_register())
 
@@ -397,9 +386,9 @@ def _find_integer_moments(values: Sequence[Any], kind: DType) -> State:
 _MOST_WHOLE = 16
 
 
-def magnitude(value: Any, kind: DType) -> Any:
+def magnitude(value: Any, kind: dtype.DType) -> Any:
     """Return the absolute value in a float type. That of a complex number does not overflow on the way."""
-    parts = [vc.abs(part).to_register() for part in split_floats(value, kind)]
+    parts = [vc.abs(part).to_register() for part in accumulators.split_floats(value, kind)]
     if len(parts) == 1:
         return parts[0]
     large = vc.max(*parts).to_register()
@@ -411,14 +400,16 @@ def magnitude(value: Any, kind: DType) -> Any:
     return vc.select(simple, vc.to_dtype(kind, math.inf), scaled)
 
 
-def square(value: Any, kind: DType) -> Any:
+def square(value: Any, kind: dtype.DType) -> Any:
     """Return the square of the absolute value in a float type."""
-    parts = [part.to_register() for part in split_floats(value, kind)]
-    return combine_pairwise(operator.add, [part * part for part in parts])
+    parts = [part.to_register() for part in accumulators.split_floats(value, kind)]
+    return accumulators.combine_pairwise(operator.add, [part * part for part in parts])
 
 
 @memoize
-def make_norm(kind: DType, total: DType, out_type: DType, power: str) -> Accumulator:
+def make_norm(
+    kind: dtype.DType, total: dtype.DType, out_type: dtype.DType, power: str
+) -> accumulators.Accumulator:
     """Return the accumulator of a norm: the root of a sum in the float type `total`.
 
     `power` is "2" (squares), "1" (magnitudes), "0" (nonzero elements), or "p": then the values are powers
@@ -429,7 +420,7 @@ def make_norm(kind: DType, total: DType, out_type: DType, power: str) -> Accumul
         if power == "0":
             return vc.select(is_nonzero(value), vc.to_dtype(total, 1), vc.to_dtype(total, 0))
         if power == "p":
-            return cast_value(value, total)
+            return accumulators.cast_value(value, total)
         return square(value, total) if power == "2" else magnitude(value, total)
 
     def finish(value: Any, numbers: Sequence[Any]) -> Any:
@@ -437,15 +428,15 @@ def make_norm(kind: DType, total: DType, out_type: DType, power: str) -> Accumul
             value = vc.sqrt(value)
         if power == "p":
             value = raise_to(value.to_register(), numbers[0])
-        return narrow(value, out_type)
+        return accumulators.narrow(value, out_type)
 
-    return make_single(
+    return accumulators.make_single(
         "norm",
         total,
         out_type,
         0,
         operator.add,
-        Steps(
+        accumulators.Steps(
             prepare=prepare,
             finish=finish,
             parameters=(("inverse", total),) if power == "p" else (),

@@ -8,16 +8,6 @@ from typing import Any
 
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
-from vkdispatch.base.dtype import (
-    DType,
-    component_type,
-    is_complex,
-    is_float_dtype,
-    is_integer_dtype,
-    is_matrix,
-    is_scalar,
-    is_vector,
-)
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.families.values import integer_limits, parse_infinity, wide_type
 
@@ -70,27 +60,27 @@ def is_predefined(operation: ReduceOp) -> bool:
     return any(operation is each for each in _OURS)
 
 
-def check_operation(operation: ReduceOp, kind: DType) -> None:
+def check_operation(operation: ReduceOp, kind: dtype.DType) -> None:
     """Raise ValueError if an operation is not defined for values of a type."""
     if kind is dtype.bool_:
         raise ArgumentValueError(
             f"reduction {operation.name!r}: results of booleans are not stored; map them to vd.uint32"
         )
-    if any(operation is each for each in _BITWISE) and not is_integer_dtype(wide_type(kind)):
+    if any(operation is each for each in _BITWISE) and not dtype.is_integer_dtype(wide_type(kind)):
         raise ArgumentValueError(
             f"reduction {operation.name!r}: expected integers, got {kind.name}; and, or, xor combine bits"
         )
-    if any(operation is each for each in _ORDERING) and (is_complex(kind) or is_matrix(kind)):
+    if any(operation is each for each in _ORDERING) and (dtype.is_complex(kind) or dtype.is_matrix(kind)):
         raise ArgumentValueError(
             f"reduction {operation.name!r}: {kind.name} has no order; reduce its magnitude, or its components"
         )
-    if operation is SubgroupMul and is_matrix(kind):
+    if operation is SubgroupMul and dtype.is_matrix(kind):
         raise ArgumentValueError(
             f"reduction 'mul': products of {kind.name} depend on their order, which a reduction does not keep"
         )
 
 
-def check_identity(identity: object, kind: DType) -> None:
+def check_identity(identity: object, kind: dtype.DType) -> None:
     """Raise TypeError or ValueError if a value cannot be the identity for a type."""
     if isinstance(identity, str):
         parse_infinity(identity, kind)
@@ -99,54 +89,54 @@ def check_identity(identity: object, kind: DType) -> None:
         number = complex(identity)  # type: ignore[call-overload]
     except (TypeError, ValueError):
         raise ArgumentTypeError(f"identity: expected a number, 'inf' or '-inf', got {identity!r}") from None
-    if number.imag and not is_complex(kind):
+    if number.imag and not dtype.is_complex(kind):
         raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; pass a real number")
-    whole = is_integer_dtype(wide_type(kind))
+    whole = dtype.is_integer_dtype(wide_type(kind))
     if whole and not math.isinf(number.real) and number.real != int(number.real):
         raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; pass an integer")
 
 
-def find_identity(operation: ReduceOp, kind: DType) -> Any:
+def find_identity(operation: ReduceOp, kind: dtype.DType) -> Any:
     """Return the identity as a number that `wide_type(kind)`, in which values are combined, holds."""
     number: Any = operation.identity
     if isinstance(number, str):
         number = float(number)
     if hasattr(number, "item"):
         number = number.item()
-    wide = component_type(wide_type(kind))
-    if is_float_dtype(wide):
+    wide = dtype.component_type(wide_type(kind))
+    if dtype.is_float_dtype(wide):
         return number if isinstance(number, complex) else float(number)
-    low, high = integer_limits(component_type(kind))
+    low, high = integer_limits(dtype.component_type(kind))
     if isinstance(number, float) and math.isinf(number):
         return high if number > 0 else low
     # -1 has all bits set, also in unsigned types
     return (int(number) - low) % (high - low + 1) + low
 
 
-def find_extreme_identity(kind: DType, largest: bool) -> Any:
+def find_extreme_identity(kind: dtype.DType, largest: bool) -> Any:
     """Return the number that changes no maximum (or minimum) of components of a type."""
     if kind is dtype.bool_:
         return 0 if largest else 1
     return find_identity(SubgroupMax if largest else SubgroupMin, kind)
 
 
-def make_number(number: Any, kind: DType) -> Any:
+def make_number(number: Any, kind: dtype.DType) -> Any:
     """Return a number as a GPU value: for all components, or as a real number of a complex type."""
-    if is_matrix(kind) and number == 0:
+    if dtype.is_matrix(kind) and number == 0:
         return vc.to_dtype(kind, *(0.0,) * (kind.child_count**2))
     return vc.to_dtype(kind, number)
 
 
-def can_combine_in_subgroups(operation: ReduceOp, kind: DType, features: frozenset[str]) -> bool:
+def can_combine_in_subgroups(operation: ReduceOp, kind: dtype.DType, features: frozenset[str]) -> bool:
     """Whether the device has a subgroup operation that combines values of a type."""
-    if operation.subgroup_reduction is None or not (is_scalar(kind) or is_vector(kind)):
+    if operation.subgroup_reduction is None or not (dtype.is_scalar(kind) or dtype.is_vector(kind)):
         return False
     return can_exchange(kind, features)
 
 
-def can_exchange(kind: DType, features: frozenset[str]) -> bool:
+def can_exchange(kind: dtype.DType, features: frozenset[str]) -> bool:
     """Whether invocations of a subgroup can exchange values of a type."""
-    if is_matrix(kind):
+    if dtype.is_matrix(kind):
         return False
-    plain = component_type(kind) in (dtype.float32, dtype.float64, dtype.int32, dtype.uint32)
+    plain = dtype.component_type(kind) in (dtype.float32, dtype.float64, dtype.int32, dtype.uint32)
     return plain or "shaderSubgroupExtendedTypes" in features

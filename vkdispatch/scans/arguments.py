@@ -9,18 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 import vkdispatch.codegen as vc
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer
-from vkdispatch.base.dtype import (
-    DType,
-    component_count,
-    component_type,
-    compute_type,
-    is_complex,
-    is_float_dtype,
-    is_matrix,
-    is_scalar,
-    uint32,
-)
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.arguments import buffer, constant
@@ -45,9 +35,9 @@ from vkdispatch.families.values import (
 _WIDEST = 16  # bytes of the widest store
 
 
-def choose_result_view(together: int, sink: Sink) -> tuple[DType, int] | None:
+def choose_result_view(together: int, sink: Sink) -> tuple[dt.DType, int] | None:
     """Return the dtype and the number of elements of a vector store, or None to store one by one."""
-    if sink.mapping is not None or component_type(sink.out_type).item_size < 4:
+    if sink.mapping is not None or dt.component_type(sink.out_type).item_size < 4:
         return None
     count = min(together, _WIDEST // sink.out_type.item_size)
     view = view_type(sink.out_type, count) if count > 1 else None
@@ -73,7 +63,7 @@ class ResultStore:
     """
 
     sink: Sink
-    view: tuple[DType, int] | None
+    view: tuple[dt.DType, int] | None
     result: Any
     result_view: Any
     arguments: Sequence[Any]
@@ -122,7 +112,7 @@ class Form(Protocol):
         """Elements of a vector."""
 
     @property
-    def flag_type(self) -> DType | None:
+    def flag_type(self) -> dt.DType | None:
         """The dtype of the flags that mark where segments begin; None without segments."""
 
     @property
@@ -134,12 +124,12 @@ class Form(Protocol):
         """Whether segments begin elsewhere than at the first element."""
 
     @property
-    def board(self) -> tuple[tuple[str, DType], ...]:
+    def board(self) -> tuple[tuple[str, dt.DType], ...]:
         """Names and dtypes of the buffers of a look-back."""
 
 
 def declare_arguments(
-    form: Form, kind: DType, source: Source, sink: Sink, numbers: Sequence[str]
+    form: Form, kind: dt.DType, source: Source, sink: Sink, numbers: Sequence[str]
 ) -> list[tuple[str, Any]]:
     """Return names and annotations of a kernel's arguments; `kind` is the dtype that is combined."""
     arguments: list[tuple[str, Any]] = []
@@ -151,7 +141,7 @@ def declare_arguments(
     if form.mode == "reduce" or form.is_carried:
         arguments.append(("scan_partials", buffer[kind]))
         if form.is_segmented:
-            arguments.append(("scan_partial_flags", buffer[uint32]))
+            arguments.append(("scan_partial_flags", buffer[dt.uint32]))
     arguments += [(name, buffer[words]) for name, words in form.board]
     if form.flag_type is not None:
         arguments.append(("scan_flags", buffer[form.flag_type]))
@@ -159,7 +149,7 @@ def declare_arguments(
     arguments += [(f"scan_{source.names[at]}_{view.name}", buffer[view]) for at, view in source.views]
     if form.mode != "reduce":
         arguments += sink.parameters
-    return arguments + [(f"scan_{name}", constant[uint32]) for name in numbers]
+    return arguments + [(f"scan_{name}", constant[dt.uint32]) for name in numbers]
 
 
 @record(eq=False)
@@ -258,7 +248,7 @@ class ScanOp:
 
     name: str
     function: Callable[[Any, Any], Any]
-    kind: DType
+    kind: dt.DType
     identity: tuple[Any, ...] | None
     is_expression: bool
     is_commutative: bool = False
@@ -288,7 +278,7 @@ class ScanOp:
 def make_operation(
     name: str,
     function: Callable[[Any, Any], Any],
-    kind: DType,
+    kind: dt.DType,
     identity: tuple[Any, ...] | None,
     *,
     is_commutative: bool = False,
@@ -306,7 +296,7 @@ def make_operation(
     return ScanOp(name, function, kind, identity, is_single, is_commutative, edition)
 
 
-def parse_identity(identity: Any, kind: DType) -> tuple[Any, ...] | None:
+def parse_identity(identity: Any, kind: dt.DType) -> tuple[Any, ...] | None:
     """Return the components of an identity of dtype `kind`.
 
     Parameters
@@ -323,22 +313,22 @@ def parse_identity(identity: Any, kind: DType) -> tuple[Any, ...] | None:
         return None
     if isinstance(identity, str):
         identity = parse_infinity(identity, kind)
-    count = component_count(kind)
+    count = dt.component_count(kind)
     try:
         array = np.asarray(identity)
-        numbers = np.asarray(array, np.complex128 if is_complex(kind) else np.result_type(array, np.int8))
+        numbers = np.asarray(array, np.complex128 if dt.is_complex(kind) else np.result_type(array, np.int8))
     except (TypeError, ValueError):
         numbers = np.zeros(0, object)
     if numbers.dtype.kind not in "iufc" or not numbers.size:
         raise ArgumentTypeError(f"identity: expected a number, 'inf' or '-inf', got {identity!r}")
-    if numbers.dtype.kind == "c" and not is_complex(kind):
+    if numbers.dtype.kind == "c" and not dt.is_complex(kind):
         raise ArgumentValueError(f"identity: {identity!r} is not a {kind.name}; pass a real number")
-    if is_complex(kind):
+    if dt.is_complex(kind):
         if numbers.size != 1:
             raise ArgumentValueError(f"identity: expected one number for {kind.name}, got {identity!r}")
         number = complex(numbers.reshape(-1)[0])
         return (number.real, number.imag)
-    if is_matrix(kind) and numbers.size == 1 and numbers.reshape(-1)[0] != 0:
+    if dt.is_matrix(kind) and numbers.size == 1 and numbers.reshape(-1)[0] != 0:
         raise ArgumentValueError(
             f"identity: expected all components of a {kind.name}, such as numpy.eye({kind.child_count}), "
             f"got {identity!r}"
@@ -348,11 +338,11 @@ def parse_identity(identity: Any, kind: DType) -> tuple[Any, ...] | None:
             f"identity: expected {count} components for {kind.name}, got {numbers.size} of them"
         )
     flat = np.broadcast_to(numbers.reshape(-1), count) if numbers.size == 1 else numbers.reshape(-1)
-    return tuple(_convert_number(value.item(), component_type(kind), identity) for value in flat)
+    return tuple(_convert_number(value.item(), dt.component_type(kind), identity) for value in flat)
 
 
-def _convert_number(value: Any, kind: DType, identity: Any) -> Any:
-    if is_float_dtype(compute_type(kind)):
+def _convert_number(value: Any, kind: dt.DType, identity: Any) -> Any:
+    if dt.is_float_dtype(dt.compute_type(kind)):
         return float(value)
     low, high = integer_limits(kind)
     if isinstance(value, float) and math.isinf(value):
@@ -367,13 +357,13 @@ def _convert_number(value: Any, kind: DType, identity: Any) -> Any:
 def largest(a: Any, b: Any) -> Any:
     """Return the larger of two values as `numpy.maximum`: NaN if one is NaN, the first of equal ones."""
     first = a >= b
-    return vc.select(vc.any(first, vc.isnan(a)) if is_float_dtype(a.var_type) else first, a, b)
+    return vc.select(vc.any(first, vc.isnan(a)) if dt.is_float_dtype(a.var_type) else first, a, b)
 
 
 def smallest(a: Any, b: Any) -> Any:
     """Return the smaller of two values as `numpy.minimum`: NaN if one is NaN, the first of equal ones."""
     first = a <= b
-    return vc.select(vc.any(first, vc.isnan(a)) if is_float_dtype(a.var_type) else first, a, b)
+    return vc.select(vc.any(first, vc.isnan(a)) if dt.is_float_dtype(a.var_type) else first, a, b)
 
 
 # The function and the identity of each.
@@ -385,13 +375,13 @@ ACCUMULATIONS: dict[str, tuple[Callable[[Any, Any], Any], Any]] = {
 }
 
 
-def check_dtype(name: str, kind: DType) -> None:
+def check_dtype(name: str, kind: dt.DType) -> None:
     """Raise ValueError if one of `ACCUMULATIONS` is not defined for a dtype."""
-    if name in ("cummax", "cummin") and (is_complex(kind) or is_matrix(kind) or not is_scalar(kind)):
+    if name in ("cummax", "cummin") and (dt.is_complex(kind) or dt.is_matrix(kind) or not dt.is_scalar(kind)):
         raise ArgumentValueError(
             f"x: {kind.name} has no order, which {name} needs; map it to a number, such as its magnitude"
         )
-    if name == "cumprod" and is_matrix(kind):
+    if name == "cumprod" and dt.is_matrix(kind):
         raise ArgumentValueError(
             f"x: the product of {kind.name} is ambiguous; define it: @vd.scan() def product(a: ..., b: ...): "
             "return a @ b"

@@ -8,19 +8,9 @@ from vkdispatch.base.dtype import DType, bool_, is_complex, is_scalar, uint32
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families import operands
 from vkdispatch.families.arguments import DTypeLike, parse_axis, parse_dtype, split_shape
 from vkdispatch.families.calls import array_function, define_variant
-from vkdispatch.families.operands import (
-    ArrayLike,
-    Operand,
-    Output,
-    OutputLike,
-    ResultMap,
-    check_overlap,
-    parse_operand,
-    parse_output,
-    prepare_result,
-)
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import sum_type, wide_type
 from vkdispatch.scans.arguments import ACCUMULATIONS, ScanOp, check_dtype, make_operation, parse_identity
@@ -46,7 +36,9 @@ class ScanOptions:
     graph: CommandGraph | None
 
 
-def run_scan(name: str, operation: ScanOp, x: Operand, kind: DType, options: ScanOptions) -> Buffer[Any]:
+def run_scan(
+    name: str, operation: ScanOp, x: operands.Operand, kind: DType, options: ScanOptions
+) -> Buffer[Any]:
     """Scan an array; `kind` is the dtype of the results, before an output map."""
     direction, segments, graph = options.direction, options.segments, options.graph
     if direction.is_exclusive and operation.identity is None:
@@ -59,8 +51,8 @@ def run_scan(name: str, operation: ScanOp, x: Operand, kind: DType, options: Sca
         shape, sizes = (x.size,), (1, x.size, 1)
     else:
         sizes = split_shape(shape, parse_axis(options.axis, len(shape)))
-    target = parse_output(options.output_map, kind, shape)
-    results = prepare_result(options.out, shape, target.out_type, x.context)
+    target = operands.parse_output(options.output_map, kind, shape)
+    results = operands.prepare_result(options.out, shape, target.out_type, x.context)
     _check_overlap(x, target, options)
     if (
         isinstance(segments, Buffer)
@@ -81,17 +73,17 @@ def run_scan(name: str, operation: ScanOp, x: Operand, kind: DType, options: Sca
     return results
 
 
-def _check_overlap(x: Operand, target: Output, options: ScanOptions) -> None:
+def _check_overlap(x: operands.Operand, target: operands.Output, options: ScanOptions) -> None:
     segments, outputs = options.segments, [("out", options.out)]
-    marks = [parse_operand(segments, "segments")] if isinstance(segments, Buffer) else []
+    marks = [operands.parse_operand(segments, "segments")] if isinstance(segments, Buffer) else []
     if marks and marks[0].var_type is not bool_:
         # positions are turned into flags before anything is written
-        check_overlap(outputs, target, alongside=[x], before=marks)
+        operands.check_overlap(outputs, target, alongside=[x], before=marks)
     elif options.direction.is_reverse:
         # a reverse scan reads the flag of the element after
-        check_overlap(outputs, target, alongside=[x], elsewhere=marks)
+        operands.check_overlap(outputs, target, alongside=[x], elsewhere=marks)
     else:
-        check_overlap(outputs, target, alongside=[x, *marks])
+        operands.check_overlap(outputs, target, alongside=[x, *marks])
 
 
 class ScanFunction(Referenced):
@@ -129,14 +121,14 @@ class ScanFunction(Referenced):
 
     def __call__(
         self,
-        x: ArrayLike,
+        x: operands.ArrayLike,
         axis: int | None = None,
         out: Buffer[Any] | None = None,
         *,
         exclusive: bool = False,
         reverse: bool = False,
         segments: Buffer[Any] | None = None,
-        output_map: ResultMap | None = None,
+        output_map: operands.ResultMap | None = None,
         graph: CommandGraph | None = None,
     ) -> Buffer[Any]:
         """Scan an array along an axis. The call does not wait for the device.
@@ -213,7 +205,7 @@ def _call(
     output_map: object,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
-    values = parse_operand(x)
+    values = operands.parse_operand(x)
     check_convertible(scan.name, values.var_type, scan.var_type)
     options = ScanOptions(axis, out, direction, segments, output_map, graph)
     result = run_scan(scan.name, scan.operation(), values, scan.var_type, options)
@@ -370,7 +362,7 @@ def _boolean_map(kind: DType) -> MappingFunction:
 # the signature of `cumsum` and the others
 def _accumulate(  # noqa: PLR0913
     name: str,
-    x: ArrayLike,
+    x: operands.ArrayLike,
     axis: int | None = None,
     dtype: DTypeLike = None,
     out: Buffer[Any] | None = None,
@@ -378,12 +370,12 @@ def _accumulate(  # noqa: PLR0913
     exclusive: bool = False,
     reverse: bool = False,
     segments: Buffer[Any] | None = None,
-    output_map: OutputLike = None,
+    output_map: operands.OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     direction = Direction(is_reverse=bool(reverse), is_exclusive=bool(exclusive))
     options = ScanOptions(axis, out, direction, segments, output_map, graph)
-    values = parse_operand(x)
+    values = operands.parse_operand(x)
     if dtype is not None:
         kind = parse_dtype(dtype)
     elif name in ("cumsum", "cumprod"):
@@ -391,7 +383,7 @@ def _accumulate(  # noqa: PLR0913
     else:
         kind = values.var_type
     if kind is bool_ and is_scalar(values.var_type) and values.var_type is not bool_:
-        values = parse_operand(_boolean_map(values.var_type)(x))
+        values = operands.parse_operand(_boolean_map(values.var_type)(x))
     check_dtype(name, kind)
     check_convertible(name, values.var_type, kind)
     operation = _make_operation(_BOOLEAN_NAMES.get(name, name) if kind is bool_ else name, kind)

@@ -14,24 +14,10 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.operands import Operand, Output, parse_operand, parse_output
 from vkdispatch.families.tuning import device_facts
 from vkdispatch.families.values import word_count
+from vkdispatch.scans import planning
 from vkdispatch.scans.arguments import ScanOp, launch_values
 from vkdispatch.scans.columns import ColumnsForm, make_columns_kernel
 from vkdispatch.scans.lookback import COUNTERS, count_slots
-from vkdispatch.scans.planning import (
-    LaneFacts,
-    Ranges,
-    can_look_back,
-    choose_group,
-    choose_lanes,
-    choose_vectors,
-    make_one_range,
-    needs_tickets,
-    plan_columns,
-    split_by_rows,
-    split_by_tiles,
-    split_evenly,
-    tuning,
-)
 from vkdispatch.scans.rows import RowsForm, make_rows_kernel
 
 
@@ -85,14 +71,16 @@ def scan_rows(task: ScanTask, outer: int, length: int) -> None:
     x, operation, direction = task.x, task.operation, task.direction
     context, kind = x.context, operation.kind
     device = device_facts(context)
-    lanes = choose_lanes(device, kind)
+    lanes = planning.choose_lanes(device, kind)
     if direction.is_reverse and outer * length % x.source.together:
         x = replace(x, source=x.source.elementwise())
     source, together = x.source, x.source.together
     form = RowsForm(
         mode="scan",
-        group=choose_group(device, kind, lanes.size if lanes.has_shuffle else 0, is_alone=source.is_writing),
-        vectors=choose_vectors(
+        group=planning.choose_group(
+            device, kind, lanes.size if lanes.has_shuffle else 0, is_alone=source.is_writing
+        ),
+        vectors=planning.choose_vectors(
             device, kind, together, is_alone=source.is_writing, is_brief=operation.is_expression
         ),
         together=together,
@@ -106,7 +94,7 @@ def scan_rows(task: ScanTask, outer: int, length: int) -> None:
         lanes=lanes,
     )
 
-    def launch(mode: str, ranges: Ranges, own: tuple[Any, ...], *, is_carried: bool = False) -> None:
+    def launch(mode: str, ranges: planning.Ranges, own: tuple[Any, ...], *, is_carried: bool = False) -> None:
         own_form = replace(
             form,
             mode=mode,
@@ -114,31 +102,31 @@ def scan_rows(task: ScanTask, outer: int, length: int) -> None:
             is_aligned=length % together == 0 or ranges.rows not in ("inside", "across"),
             is_carried=is_carried,
             is_looped=ranges.rounds > 1,
-            has_tickets=mode == "lookback" and needs_tickets(device),
+            has_tickets=mode == "lookback" and planning.needs_tickets(device),
         )
         kernel = make_rows_kernel(own_form, operation, source, task.output.sink)
         numbers = ranges.numbers(together, length)
         values = launch_values(own_form, x, task.output, task.result, own, task.flags, numbers)
         kernel(*values, graph=task.graph)
 
-    ranges = split_by_rows(device, outer, length, form.tile, together)
+    ranges = planning.split_by_rows(device, outer, length, form.tile, together)
     if ranges is not None:
         launch("scan", ranges, ())
         return
-    if can_look_back(device, lanes):
+    if planning.can_look_back(device, lanes):
         form = replace(
             form,
-            group=choose_group(device, kind, lanes.size, is_looking=True),
-            vectors=choose_vectors(device, kind, together, is_looking=True),
+            group=planning.choose_group(device, kind, lanes.size, is_looking=True),
+            vectors=planning.choose_vectors(device, kind, together, is_looking=True),
         )
-        ranges = split_by_tiles(outer, length, form.tile, together)
+        ranges = planning.split_by_tiles(outer, length, form.tile, together)
         launch("lookback", ranges, _take_board(context, kind, ranges, lanes))
         return
     if source.is_writing:
         # a map that writes must run once for each element
-        launch("scan", make_one_range(outer, length, form.tile, together), ())
+        launch("scan", planning.make_one_range(outer, length, form.tile, together), ())
         return
-    ranges = split_evenly(device, outer, length, form.tile)
+    ranges = planning.split_evenly(device, outer, length, form.tile)
     partials = _make_partials(task, ranges.groups, is_segmented=bool(ranges.rows) or task.flags is not None)
     launch("reduce", ranges, partials)
     own_task = _scan_of_partials(task, partials)
@@ -164,12 +152,12 @@ def scan_columns(task: ScanTask, shape: tuple[int, int, int], *, is_whole: bool 
     if inner % x.source.together or device.is_cpu:
         x = replace(x, source=x.source.elementwise())
     source, together = x.source, x.source.together
-    plan = plan_columns(device, kind, shape, together, is_whole=is_whole, is_alone=source.is_writing)
+    plan = planning.plan_columns(device, kind, shape, together, is_whole=is_whole, is_alone=source.is_writing)
     form = ColumnsForm(
         mode="scan",
         group=plan.group,
         side=plan.side,
-        rows=tuning.rounds,
+        rows=planning.tuning.rounds,
         together=together,
         is_reverse=task.direction.is_reverse,
         is_exclusive=task.direction.is_exclusive,
@@ -220,7 +208,9 @@ _LEAST_SLOTS = 1 << 14
 _board_lock = Lock()
 
 
-def _take_board(context: Context, kind: DType, ranges: Ranges, lanes: LaneFacts) -> tuple[Buffer[Any], ...]:
+def _take_board(
+    context: Context, kind: DType, ranges: planning.Ranges, lanes: planning.LaneFacts
+) -> tuple[Buffer[Any], ...]:
     """Return the context's board for look-backs. It is replaced by a larger one when it is too small."""
     each = ranges.each if ranges.rows == "apart" else ranges.groups
     slots, has_longs = count_slots(ranges.groups // each, each, lanes.size), lanes.has_long_atomics

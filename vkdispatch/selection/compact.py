@@ -14,30 +14,12 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families import operands
 from vkdispatch.families.calls import array_function, repeatable
 from vkdispatch.families.kernels import clear_buffer, trace_kernel
-from vkdispatch.families.operands import (
-    ArrayLike,
-    Operand,
-    Output,
-    ResultMap,
-    Sink,
-    check_overlap,
-    parse_operand,
-    parse_output,
-    prepare_result,
-)
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
-from vkdispatch.selection.compaction import (
-    Writer,
-    fill_rest,
-    fill_with_first,
-    flag_elements,
-    flags_from,
-    is_countable,
-    write_elements,
-)
+from vkdispatch.selection import compaction
 from vkdispatch.selection.tuning import parse_size
 from vkdispatch.shader.map import MappedArray, MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -54,12 +36,12 @@ _UNKNOWN = "how many elements are kept"
 
 @array_function
 def compact(
-    x: ArrayLike,
-    condition: ArrayLike | MappingFunction,
+    x: operands.ArrayLike,
+    condition: operands.ArrayLike | MappingFunction,
     *,
     size: int | None = None,
     fill_value: Any = 0,
-    output_map: ResultMap | None = None,
+    output_map: operands.ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Any:
     """Return the elements for which a condition is true, in their order, like `numpy.compress`.
@@ -111,50 +93,56 @@ def compact(
     if size is None:
         return kept
     if size:
-        fill_rest(kept, starts, fill_value, graph)
+        compaction.fill_rest(kept, starts, fill_value, graph)
     return kept, make_total(starts, graph)
 
 
 @repeatable
 def _flag_kept(
-    x: ArrayLike, condition: Any, size: int | None, output_map: ResultMap | None, graph: CommandGraph | None
+    x: operands.ArrayLike,
+    condition: Any,
+    size: int | None,
+    output_map: operands.ResultMap | None,
+    graph: CommandGraph | None,
 ) -> tuple[Buffer[Any], Buffer[Any]]:
     """Check the arguments of `compact`, and return `bits` and `starts` of `Flags`. It does not wait."""
-    values, parsed = parse_operand(x, "x"), _parse_condition(condition)
+    values, parsed = operands.parse_operand(x, "x"), _parse_condition(condition)
     if parsed.size > values.size:
         raise ArgumentValueError(
             f"condition: expected at most {values.size} elements, as x has, got {parsed.size}"
         )
     most = parsed.size if size is None else min(parsed.size, size)
-    sink = parse_output(output_map, values.var_type, most=most)
-    check_overlap((), sink, elsewhere=[values, parsed])
+    sink = operands.parse_output(output_map, values.var_type, most=most)
+    operands.check_overlap((), sink, elsewhere=[values, parsed])
     return _flag_where(parsed, size, graph)
 
 
 @repeatable
 def _write_elements(
-    x: ArrayLike,
+    x: operands.ArrayLike,
     condition: Any,
     bits: Buffer[Any],
     starts: Buffer[Any],
     count: int,
-    output_map: ResultMap | None,
+    output_map: operands.ResultMap | None,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
     """Return the first `count` elements that are kept. It does not wait."""
-    values = parse_operand(x, "x")
-    sink = parse_output(output_map, values.var_type, most=min(condition.size, count))
-    kept = prepare_result(None, (count,), sink.out_type, values.context)
+    values = operands.parse_operand(x, "x")
+    sink = operands.parse_output(output_map, values.var_type, most=min(condition.size, count))
+    kept = operands.prepare_result(None, (count,), sink.out_type, values.context)
     if count and condition.size:
         arguments = (kept, *values.arguments, *sink.arguments)
         writer = Values(*choose_copy(values, sink))
-        write_elements(flags_from(bits, starts, condition.size), writer, arguments, count, graph)
+        compaction.write_elements(
+            compaction.flags_from(bits, starts, condition.size), writer, arguments, count, graph
+        )
     return kept
 
 
 @array_function
 def nonzero(
-    x: ArrayLike, *, size: int | None = None, fill_value: int = 0, graph: CommandGraph | None = None
+    x: operands.ArrayLike, *, size: int | None = None, fill_value: int = 0, graph: CommandGraph | None = None
 ) -> tuple[Buffer[Any], ...]:
     """Return the indices of the nonzero elements, like `numpy.nonzero`.
 
@@ -196,13 +184,13 @@ def nonzero(
     indices = _write_indices(x, bits, starts, count, graph)
     if size:
         for each in indices:
-            fill_rest(each, starts, fill_value, graph)
+            compaction.fill_rest(each, starts, fill_value, graph)
     return indices
 
 
 @repeatable
 def _flag_nonzero(
-    x: ArrayLike, size: int | None, graph: CommandGraph | None
+    x: operands.ArrayLike, size: int | None, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any]]:
     """Check the argument of `nonzero`, and return `bits` and `starts` of `Flags`. It does not wait."""
     values = _parse_condition(x, "x")
@@ -213,17 +201,19 @@ def _flag_nonzero(
 
 @repeatable
 def _write_indices(
-    x: ArrayLike, bits: Buffer[Any], starts: Buffer[Any], count: int, graph: CommandGraph | None
+    x: operands.ArrayLike, bits: Buffer[Any], starts: Buffer[Any], count: int, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], ...]:
     """Return the first `count` indices along each axis. It does not wait."""
-    indices = tuple(prepare_result(None, (count,), dtype.int64, x.context) for _ in x.shape)
+    indices = tuple(operands.prepare_result(None, (count,), dtype.int64, x.context) for _ in x.shape)
     if count and x.size:
         arguments = (*indices, *x.shape[1:])
-        write_elements(flags_from(bits, starts, x.size), Indices(len(x.shape)), arguments, count, graph)
+        compaction.write_elements(
+            compaction.flags_from(bits, starts, x.size), Indices(len(x.shape)), arguments, count, graph
+        )
     return indices
 
 
-def _call_condition(condition: MappingFunction, x: ArrayLike) -> MappedArray:
+def _call_condition(condition: MappingFunction, x: operands.ArrayLike) -> MappedArray:
     """Return a condition, given as a map, called with the array."""
     called = condition(x) if len(condition.buffer_types) == 1 else None
     if not isinstance(called, MappedArray):
@@ -233,26 +223,26 @@ def _call_condition(condition: MappingFunction, x: ArrayLike) -> MappedArray:
     return called
 
 
-def _parse_condition(array: Any, name: str = "condition") -> Operand:
-    parsed = parse_operand(array, name)
-    if not is_countable(parsed):
+def _parse_condition(array: Any, name: str = "condition") -> operands.Operand:
+    parsed = operands.parse_operand(array, name)
+    if not compaction.is_countable(parsed):
         raise ArgumentTypeError(f"{name}: expected numbers or booleans, got {parsed.var_type.name}")
     return parsed
 
 
 def _flag_where(
-    condition: Operand, size: int | None, graph: CommandGraph | None
+    condition: operands.Operand, size: int | None, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any]]:
     if condition.size == 0:
         none = asbuffer(_ZERO, context=condition.context)
         return none, none
-    flags = flag_elements(condition, graph, needs_sums=size is not None)
+    flags = compaction.flag_elements(condition, graph, needs_sums=size is not None)
     return flags.bits, flags.starts
 
 
 def _read_total(condition: Any, bits: Buffer[Any], starts: Buffer[Any], name: str) -> int:
     """Wait for the number of elements that are kept."""
-    return flags_from(bits, starts, condition.size).read_total(name) if condition.size else 0
+    return compaction.flags_from(bits, starts, condition.size).read_total(name) if condition.size else 0
 
 
 def make_total(starts: Buffer[Any], graph: CommandGraph | None) -> Buffer[Any]:
@@ -273,11 +263,11 @@ def _make_total_kernel() -> ShaderFunction:
 
 
 @dataclass(frozen=True)
-class Values(Writer):
+class Values(compaction.Writer):
     """Writes elements of an array through a map."""
 
     source: Source
-    sink: Sink
+    sink: operands.Sink
     name = "compact"
 
     def arguments(self) -> list[tuple[str, Any]]:
@@ -305,7 +295,7 @@ class Values(Writer):
 
 
 @dataclass(frozen=True)
-class Indices(Writer):
+class Indices(compaction.Writer):
     """Writes indices along each axis."""
 
     axes: int
@@ -347,7 +337,7 @@ _Runs = tuple[Buffer[Any], Buffer[Any], Buffer[Any], Buffer[Any] | None]
 # NumPy's arguments
 @array_function
 def unique(  # noqa: PLR0913
-    x: ArrayLike,
+    x: operands.ArrayLike,
     return_index: bool = False,
     return_inverse: bool = False,
     return_counts: bool = False,
@@ -355,7 +345,7 @@ def unique(  # noqa: PLR0913
     equal_nan: bool = True,
     size: int | None = None,
     fill_value: Any = None,
-    output_map: ResultMap | None = None,
+    output_map: operands.ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Any:
     """Return the sorted distinct elements of an array, like `numpy.unique`.
@@ -410,59 +400,65 @@ def unique(  # noqa: PLR0913
         return _return_nothing(x, _Requests(*requests), size, fill_value, output_map, graph)
     needs_positions = bool(return_index or return_inverse)
     runs = _flag_heads(x, needs_positions, bool(equal_nan), size, output_map, graph)
-    count = flags_from(runs[0], runs[1], x.size).read_total("x") if size is None else size
+    count = compaction.flags_from(runs[0], runs[1], x.size).read_total("x") if size is None else size
     results = _Results(*_write_heads(x, requests, runs, count, size is not None, output_map, graph))
     if size:
         _fill_rest(results, runs[1], fill_value, graph)
     return results.pack()
 
 
-def _parse(x: ArrayLike, size: int | None, output_map: ResultMap | None) -> tuple[Operand, Output]:
-    values = parse_operand(x, "x")
+def _parse(
+    x: operands.ArrayLike, size: int | None, output_map: operands.ResultMap | None
+) -> tuple[operands.Operand, operands.Output]:
+    values = operands.parse_operand(x, "x")
     if not is_sortable(values.var_type):
         raise ArgumentTypeError(f"x: expected numbers or booleans, got {values.var_type.name}")
-    sink = parse_output(
+    sink = operands.parse_output(
         output_map, values.var_type, most=values.size if size is None else min(values.size, size)
     )
-    check_overlap((), sink, elsewhere=[values])
+    operands.check_overlap((), sink, elsewhere=[values])
     return values, sink
 
 
 @repeatable
 def _flag_heads(
-    x: ArrayLike,
+    x: operands.ArrayLike,
     needs_positions: bool,
     equal_nan: bool,
     size: int | None,
-    output_map: ResultMap | None,
+    output_map: operands.ResultMap | None,
     graph: CommandGraph | None,
 ) -> _Runs:
     """Check the arguments of `unique`, sort, and flag the heads of runs. It does not wait."""
     values, _ = _parse(x, size, output_map)
     keys, positions = _sort(values, needs_positions, graph)
-    flags = flag_elements(
-        parse_operand(keys), graph, needs_sums=size is not None, keeps_heads=True, equal_nan=equal_nan
+    flags = compaction.flag_elements(
+        operands.parse_operand(keys),
+        graph,
+        needs_sums=size is not None,
+        keeps_heads=True,
+        equal_nan=equal_nan,
     )
     return flags.bits, flags.starts, keys, positions
 
 
 @repeatable
 def _write_heads(
-    x: ArrayLike,
+    x: operands.ArrayLike,
     requests: tuple[bool, bool, bool],
     runs: _Runs,
     count: int,
     has_size: bool,
-    output_map: ResultMap | None,
+    output_map: operands.ResultMap | None,
     graph: CommandGraph | None,
 ) -> tuple[Buffer[Any], Buffer[Any] | None, Buffer[Any] | None, Buffer[Any] | None]:
     """Return the first `count` distinct elements, and the index, inverse and counts that were requested.
 
     It does not wait. With `has_size` there may be more distinct elements, or fewer.
     """
-    values, requested = parse_operand(x, "x"), _Requests(*requests)
+    values, requested = operands.parse_operand(x, "x"), _Requests(*requests)
     bits, starts, keys, positions = runs
-    sink = parse_output(output_map, values.var_type, most=min(values.size, count))
+    sink = operands.parse_output(output_map, values.var_type, most=min(values.size, count))
     results = _make_results(values, requested, sink.out_type, count)
     # one more place than elements: the count of the last one needs the next head
     heads: Buffer[Any] | None = (
@@ -473,10 +469,14 @@ def _write_heads(
         plain = sink.sink.mapping is None
         # without a map, bits are copied
         copied = raw_type(keys.var_type) if plain else keys.var_type
-        writer = Heads(copied, parse_output(None, copied).sink if plain else sink.sink, requested, kind)
+        writer = Heads(
+            copied, operands.parse_output(None, copied).sink if plain else sink.sink, requested, kind
+        )
         others = [each for each in (positions, results.index, heads, results.inverse) if each is not None]
-        flags = flags_from(bits, starts, values.size)
-        write_elements(flags, writer, (results.values, keys, *others, *sink.arguments), count + 1, graph)
+        flags = compaction.flags_from(bits, starts, values.size)
+        compaction.write_elements(
+            flags, writer, (results.values, keys, *others, *sink.arguments), count + 1, graph
+        )
     if count and results.counts is not None:
         own = (starts,) if has_size else ()
         _make_count_kernel(keys.var_type, has_size)(results.counts, heads, keys, *own, graph=graph)
@@ -507,12 +507,12 @@ class _Results:
         return (self.values, *others) if others else self.values
 
 
-def _make_results(x: Operand, requested: _Requests, kind: DType, count: int) -> _Results:
+def _make_results(x: operands.Operand, requested: _Requests, kind: DType, count: int) -> _Results:
     def integers(is_requested: bool, shape: tuple[int, ...]) -> Buffer[Any] | None:
-        return prepare_result(None, shape, dtype.int64, x.context) if is_requested else None
+        return operands.prepare_result(None, shape, dtype.int64, x.context) if is_requested else None
 
     return _Results(
-        prepare_result(None, (count,), kind, x.context),
+        operands.prepare_result(None, (count,), kind, x.context),
         integers(requested.index, (count,)),
         integers(requested.inverse, x.shape),
         integers(requested.counts, (count,)),
@@ -520,11 +520,11 @@ def _make_results(x: Operand, requested: _Requests, kind: DType, count: int) -> 
 
 
 def _return_nothing(
-    x: ArrayLike,
+    x: operands.ArrayLike,
     requested: _Requests,
     size: int | None,
     fill_value: Any,
-    output_map: ResultMap | None,
+    output_map: operands.ResultMap | None,
     graph: CommandGraph | None,
 ) -> Any:
     values, sink = _parse(x, size, output_map)
@@ -534,7 +534,7 @@ def _return_nothing(
     results = _make_results(values, requested, sink.out_type, count)
     if count:
         none = asbuffer(np.zeros(1, np.uint32), context=x.context)
-        fill_rest(results.values, none, fill_value, graph)
+        compaction.fill_rest(results.values, none, fill_value, graph)
         for each in (results.index, results.counts):
             if each is not None:
                 clear_buffer(each, graph)
@@ -542,7 +542,7 @@ def _return_nothing(
 
 
 def _sort(
-    x: Operand, needs_positions: bool, graph: CommandGraph | None
+    x: operands.Operand, needs_positions: bool, graph: CommandGraph | None
 ) -> tuple[Buffer[Any], Buffer[Any] | None]:
     """Return the sorted elements, and their positions in the array."""
     rows = Along(1, x.size, 1)
@@ -556,11 +556,11 @@ def _sort(
 
 
 @dataclass(frozen=True)
-class Heads(Writer):
+class Heads(compaction.Writer):
     """Writes the heads of runs, their positions, where runs begin, and the run of each element."""
 
     kind: DType
-    sink: Sink
+    sink: operands.Sink
     requested: _Requests
     position: DType | None
     name = "unique"
@@ -646,7 +646,7 @@ def _make_count_kernel(kind: DType, has_size: bool) -> ShaderFunction:
 def _fill_rest(results: _Results, starts: Buffer[Any], fill_value: Any, graph: CommandGraph | None) -> None:
     """Fill the places after the last distinct element."""
     if fill_value is not None:
-        fill_rest(results.values, starts, fill_value, graph)
+        compaction.fill_rest(results.values, starts, fill_value, graph)
     for each in (results.values if fill_value is None else None, results.index):
         if each is not None:
-            fill_with_first(each, starts, graph)
+            compaction.fill_with_first(each, starts, graph)

@@ -8,15 +8,6 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, asbuffer, function_buffer
-from vkdispatch.base.dtype import (
-    DType,
-    from_numpy_dtype,
-    is_float_dtype,
-    is_scalar,
-    is_vector,
-    to_numpy_dtype,
-    to_vector,
-)
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.arguments import buffer, constant
@@ -45,14 +36,14 @@ _LONG = (dtype.int64, dtype.uint64)
 
 def _smaller(a: Any, b: Any) -> Any:
     """Return the smaller of two values; NaN if one is NaN."""
-    if not is_float_dtype(a.var_type):
+    if not dtype.is_float_dtype(a.var_type):
         return vc.min(a, b)
     return vc.select(vc.isnan(a), a, vc.select(vc.isnan(b), b, vc.min(a, b)))
 
 
 def _reverse_order(value: Any) -> Any:
     """Return a value so that comparisons are reversed. Applied twice, it returns the value."""
-    return -value if is_float_dtype(value.var_type) else ~value
+    return -value if dtype.is_float_dtype(value.var_type) else ~value
 
 
 def _smaller_of_both(a: Any, b: Any) -> Any:
@@ -80,7 +71,7 @@ def find_extremes(x: Operand, graph: CommandGraph | None) -> Buffer[Any]:
 
 
 @memoize
-def _make_join_kernel(kind: DType) -> ShaderFunction:
+def _make_join_kernel(kind: dtype.DType) -> ShaderFunction:
     """Return the kernel that copies two numbers to one buffer, so that one read is enough."""
 
     def trace(both: Any, low: Any, high: Any) -> None:
@@ -92,9 +83,9 @@ def _make_join_kernel(kind: DType) -> ShaderFunction:
     )
 
 
-def read_extremes(extremes: Buffer[Any], kind: DType) -> list[tuple[Any, Any]]:
+def read_extremes(extremes: Buffer[Any], kind: dtype.DType) -> list[tuple[Any, Any]]:
     """Wait for the extremes on each queue, and return them as NumPy scalars of `wide_type(kind)`."""
-    is_float = is_float_dtype(wide_type(kind))
+    is_float = dtype.is_float_dtype(wide_type(kind))
     pairs = [pair.ravel() for pair in read_queues(extremes)]
     return [(low, -high if is_float else ~high) for low, high in pairs]
 
@@ -117,14 +108,14 @@ def _reductions(source: Source) -> tuple[ReduceFunction, ...]:
 
     def both(*variables: Any) -> Any:
         value = element(variables).to_register()
-        return vc.to_dtype(to_vector(kind, 2), value, _reverse_order(value))
+        return vc.to_dtype(dtype.to_vector(kind, 2), value, _reverse_order(value))
 
     if kind in _LONG:
         return tuple(_reduction(_SMALLER, source, kind, each) for each in (low, high))
-    return (_reduction(_SMALLEST, source, to_vector(kind, 2), both),)
+    return (_reduction(_SMALLEST, source, dtype.to_vector(kind, 2), both),)
 
 
-def _reduction(operation: ReduceOp, source: Source, kind: DType, function: Any) -> ReduceFunction:
+def _reduction(operation: ReduceOp, source: Source, kind: dtype.DType, function: Any) -> ReduceFunction:
     return ReduceFunction(
         operation, None, None, MappingFunction(list(source.annotations), kind, function), name="extremes"
     )
@@ -147,7 +138,7 @@ _GROUP = 256
 
 
 def make_edges(
-    extremes: Buffer[Any], source: DType, bins: int, kind: DType, graph: CommandGraph | None
+    extremes: Buffer[Any], source: dtype.DType, bins: int, kind: dtype.DType, graph: CommandGraph | None
 ) -> Buffer[Any]:
     """Return the edges of bins of equal width between the extremes of elements of dtype `source`.
 
@@ -164,16 +155,16 @@ def make_edges(
 
 
 @memoize
-def _make_outer_kernel(stored: DType, source: DType, kind: DType) -> ShaderFunction:
+def _make_outer_kernel(stored: dtype.DType, source: dtype.DType, kind: dtype.DType) -> ShaderFunction:
     wide = wide_type(kind)
 
     def trace(extremes: Any, outer: Any) -> None:
-        if is_vector(stored):
+        if dtype.is_vector(stored):
             pair = extremes[0].to_register()
             low, high = pair.x, pair.y
         else:
             low, high = extremes[0], extremes[1]
-        high = -high if is_float_dtype(source) else ~high
+        high = -high if dtype.is_float_dtype(source) else ~high
         first = low.to_dtype(wide).to_register()
         last = high.to_dtype(wide).to_register()
         with vc.if_block(first == last):
@@ -186,7 +177,7 @@ def _make_outer_kernel(stored: DType, source: DType, kind: DType) -> ShaderFunct
     return trace_kernel("outer_edges", trace, arguments, 1, 1)
 
 
-def _round(value: Any, kind: DType) -> Any:
+def _round(value: Any, kind: dtype.DType) -> Any:
     """Return a float64 rounded to a dtype, as a float64."""
     if kind is dtype.float64:
         return value
@@ -207,7 +198,7 @@ def _round_to_half(value: Any) -> Any:
 
 
 @memoize
-def _make_steps_kernel(kind: DType) -> ShaderFunction:
+def _make_steps_kernel(kind: dtype.DType) -> ShaderFunction:
     wide = wide_type(kind)
 
     def trace(outer: Any, edges: Any, bins: Any) -> None:
@@ -226,7 +217,7 @@ def _make_steps_kernel(kind: DType) -> ShaderFunction:
 
 
 @memoize
-def _make_edges_kernel(kind: DType) -> ShaderFunction:
+def _make_edges_kernel(kind: dtype.DType) -> ShaderFunction:
     wide = wide_type(kind)
 
     def trace(outer: Any, edges: Any, bins: Any) -> None:
@@ -249,7 +240,7 @@ _CACHE = "selection.edges"
 _MOST_CACHED = 64
 _MOST_CACHED_BINS = 4096
 # Edges, those that elements are compared with, and the dtype in which bins are guessed.
-_Edges = tuple[Buffer[Any], Buffer[Any], DType]
+_Edges = tuple[Buffer[Any], Buffer[Any], dtype.DType]
 
 
 @record(eq=False)
@@ -272,11 +263,11 @@ class Bins:
     count: int
 
 
-def host_type(kind: DType) -> "np.dtype[Any]":
+def host_type(kind: dtype.DType) -> "np.dtype[Any]":
     """Return the NumPy dtype that represents a dtype in promotions."""
     if kind is dtype.bfloat16:
         return np.dtype(np.float32)
-    return np.dtype(np.uint8) if kind is dtype.bool_ else np.dtype(to_numpy_dtype(kind))
+    return np.dtype(np.uint8) if kind is dtype.bool_ else np.dtype(dtype.to_numpy_dtype(kind))
 
 
 def make_bins(x: Operand, bins: Any, range: Any, graph: CommandGraph | None) -> Bins:
@@ -294,26 +285,28 @@ def make_bins(x: Operand, bins: Any, range: Any, graph: CommandGraph | None) -> 
     if np.any(host[:-1] > host[1:]):
         raise ArgumentValueError("bins: expected ascending edges")
     common = np.result_type(host_type(x.var_type), host.dtype)
-    kind = wide_type(from_numpy_dtype(common))
+    kind = wide_type(dtype.from_numpy_dtype(common))
     if _must_narrow(x, kind) and not np.isnan(host).any():
         compared = asbuffer(_narrow([host], x)[0], context=x.context)
         edges = asbuffer(host, context=x.context)
         return Bins(edges, compared, search_edges(compared), host.size - 1)
-    compared = asbuffer(host.astype(to_numpy_dtype(kind)), context=x.context)
+    compared = asbuffer(host.astype(dtype.to_numpy_dtype(kind)), context=x.context)
     edges = (
-        compared if compared.var_type is from_numpy_dtype(host.dtype) else asbuffer(host, context=x.context)
+        compared
+        if compared.var_type is dtype.from_numpy_dtype(host.dtype)
+        else asbuffer(host, context=x.context)
     )
     return Bins(edges, compared, search_edges(compared), host.size - 1)
 
 
 def _use_device_edges(x: Operand, edges: Buffer[Any], graph: CommandGraph | None) -> Bins:
-    if len(edges.shape) != 1 or edges.size < 2 or not is_scalar(edges.var_type):
+    if len(edges.shape) != 1 or edges.size < 2 or not dtype.is_scalar(edges.var_type):
         raise ArgumentValueError(
             f"bins: expected at least 2 edges along one axis, got a buffer of the shape {edges.shape} of "
             f"{edges.var_type.name}"
         )
     common = np.result_type(host_type(x.var_type), host_type(edges.var_type))
-    kind = wide_type(from_numpy_dtype(common))
+    kind = wide_type(dtype.from_numpy_dtype(common))
     compared = edges
     if edges.var_type is not kind:
         wide: Buffer[Any] = function_buffer(edges.shape, kind, context=x.context)
@@ -326,8 +319,10 @@ def _make_equal_bins(x: Operand, bins: Any, range: Any, graph: CommandGraph | No
     count = parse_int(bins, "bins", least=1, most=_MOST_BINS - 1, wanted="an int, or edges")
     numbers = host_type(x.var_type)
     if range is None and x.size and is_recorded(graph):
-        guess: DType = dtype.float64 if x.var_type is dtype.float64 else dtype.float32
-        kind = from_numpy_dtype(np.result_type(numbers, np.float64 if numbers.kind in "iu" else numbers))
+        guess: dtype.DType = dtype.float64 if x.var_type is dtype.float64 else dtype.float32
+        kind = dtype.from_numpy_dtype(
+            np.result_type(numbers, np.float64 if numbers.kind in "iu" else numbers)
+        )
         edges = make_edges(find_extremes(x, graph), x.var_type, count, kind, graph)
         binning = Binning("uniform", edges.var_type, guess, _grid(kind))
         compared = edges
@@ -344,7 +339,7 @@ def _make_equal_bins(x: Operand, bins: Any, range: Any, graph: CommandGraph | No
         cached, compared, guess = _cached_edges(x, count, outer, key)
         edges = function_buffer(cached.shape, cached.var_type, context=x.context)
         copyto(edges, cached)
-    if not is_float_dtype(compared.var_type):
+    if not dtype.is_float_dtype(compared.var_type):
         return Bins(edges, compared, search_edges(compared), count)
     binning = Binning("uniform", compared.var_type, guess, _grid(edges.var_type))
     return Bins(edges, compared, binning, count)
@@ -383,7 +378,7 @@ def _upload_edges(x: Operand, bins: int, outer: tuple[Any, Any] | None) -> _Edge
     return edges, compared, dtype.float64 if is_double else dtype.float32
 
 
-def _must_narrow(x: Operand, kind: DType) -> bool:
+def _must_narrow(x: Operand, kind: dtype.DType) -> bool:
     """Whether the device lacks the dtype of edges, and edges of the elements' dtype give the same bins."""
     is_missing = kind is dtype.float64 and "shaderFloat64" not in device_facts(x.context).features
     return is_missing and x.var_type.item_size <= 4
@@ -407,7 +402,7 @@ def _round_edges(host: "np.ndarray[Any, Any]") -> "np.ndarray[Any, Any]":
     return np.concatenate([up[:-1], down[-1:]])
 
 
-def _grid(kind: DType) -> DType | None:
+def _grid(kind: dtype.DType) -> dtype.DType | None:
     return kind if wide_type(kind) is not kind else None
 
 

@@ -12,21 +12,10 @@ from vkdispatch.base.dtype import DType, is_float_dtype, is_integer_dtype, is_sc
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.arguments import buffer
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families import operands
 from vkdispatch.families.arguments import parse_int
 from vkdispatch.families.calls import agree_on_size, array_function, repeatable
 from vkdispatch.families.kernels import trace_kernel
-from vkdispatch.families.operands import (
-    ArrayLike,
-    Operand,
-    Output,
-    ResultMap,
-    Sink,
-    check_overlap,
-    parse_operand,
-    parse_output,
-    prepare_output,
-    prepare_result,
-)
 from vkdispatch.families.sources import identity_map
 from vkdispatch.families.tuning import memoize
 from vkdispatch.reduce.operations import SubgroupAdd
@@ -48,12 +37,12 @@ _NARROW = (dtype.int8, dtype.uint8, dtype.int16, dtype.uint16, dtype.bool_)
 
 @array_function
 def bincount(
-    x: ArrayLike,
-    weights: ArrayLike | None = None,
+    x: operands.ArrayLike,
+    weights: operands.ArrayLike | None = None,
     minlength: int = 0,
     size: int | None = None,
     *,
-    output_map: ResultMap | None = None,
+    output_map: operands.ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Count the occurrences of each number from 0 on, like `numpy.bincount`.
@@ -105,14 +94,14 @@ def bincount(
     return _count_numbers(x, weights, bins, output_map, graph)
 
 
-def _parse(x: ArrayLike, weights: ArrayLike | None) -> Operand:
-    values = parse_operand(x, "x")
+def _parse(x: operands.ArrayLike, weights: operands.ArrayLike | None) -> operands.Operand:
+    values = operands.parse_operand(x, "x")
     kind = values.var_type
     if kind is not dtype.bool_ and not (is_scalar(kind) and is_integer_dtype(kind)) and kind not in _NARROW:
         raise ArgumentTypeError(f"x: expected integers, got {kind.name}; convert them with a map")
     if weights is None:
         return values
-    parsed = parse_operand(weights, "weights")
+    parsed = operands.parse_operand(weights, "weights")
     if not is_scalar(parsed.var_type):
         raise ArgumentTypeError(f"weights: expected real numbers, got {parsed.var_type.name}; map parts")
     if parsed.shape != values.shape:
@@ -123,7 +112,7 @@ def _parse(x: ArrayLike, weights: ArrayLike | None) -> Operand:
 
 
 @repeatable
-def _find_extremes(x: ArrayLike, weights: ArrayLike | None) -> Buffer[Any]:
+def _find_extremes(x: operands.ArrayLike, weights: operands.ArrayLike | None) -> Buffer[Any]:
     """Check the arrays, and return the extremes that decide the number of counts. It does not wait."""
     return find_extremes(_parse(x, weights), None)
 
@@ -144,17 +133,17 @@ def _read_bins(extremes: Buffer[Any], kind: DType, least: int) -> int:
 
 @repeatable
 def _count_numbers(
-    x: ArrayLike,
-    weights: ArrayLike | None,
+    x: operands.ArrayLike,
+    weights: operands.ArrayLike | None,
     bins: int,
-    output_map: ResultMap | None,
+    output_map: operands.ResultMap | None,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
     """Return `bins` counts, or sums of weights. It does not wait."""
-    values = parse_operand(x, "x")
-    arrays = [values] if weights is None else [values, parse_operand(weights, "weights")]
+    values = operands.parse_operand(x, "x")
+    arrays = [values] if weights is None else [values, operands.parse_operand(weights, "weights")]
     kind = dtype.int64 if weights is None else dtype.float64
-    sink, counts = prepare_output(None, output_map, (bins,), kind, values.context, elsewhere=arrays)
+    sink, counts = operands.prepare_output(None, output_map, (bins,), kind, values.context, elsewhere=arrays)
     if bins == 0:
         return counts
     if values.size == 0:
@@ -171,13 +160,13 @@ _GROUP = 256
 
 @array_function
 def histogram(
-    x: ArrayLike,
+    x: operands.ArrayLike,
     bins: "int | Sequence[float] | np.ndarray[Any, Any] | Buffer[Any]" = 10,
     range: Sequence[float] | None = None,
     density: bool | None = None,
-    weights: ArrayLike | None = None,
+    weights: operands.ArrayLike | None = None,
     *,
-    output_map: ResultMap | None = None,
+    output_map: operands.ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> tuple[Buffer[Any], Buffer[Any]]:
     """Count the elements between edges, with the same counts as `numpy.histogram`.
@@ -230,9 +219,9 @@ def histogram(
     >>> counts.read(0)
     array([2, 1, 1])
     """
-    values = _check_real(parse_operand(x, "x"), "x")
+    values = _check_real(operands.parse_operand(x, "x"), "x")
     if weights is not None:
-        parsed = _check_real(parse_operand(weights, "weights"), "weights")
+        parsed = _check_real(operands.parse_operand(weights, "weights"), "weights")
         if parsed.shape != values.shape:
             raise ArgumentValueError(
                 f"weights: expected an array of the shape of x, {values.shape}, got {parsed.shape}"
@@ -242,21 +231,21 @@ def histogram(
 
 
 def _count(
-    x: ArrayLike,
-    weights: ArrayLike | None,
+    x: operands.ArrayLike,
+    weights: operands.ArrayLike | None,
     bins: Bins,
     has_density: bool,
-    output_map: ResultMap | None,
+    output_map: operands.ResultMap | None,
     graph: CommandGraph | None,
 ) -> Buffer[Any]:
     """Return the counts of bins, sums of weights, or densities. It does not wait."""
-    values = parse_operand(x, "x")
-    weighting = None if weights is None else parse_operand(weights, "weights")
+    values = operands.parse_operand(x, "x")
+    weighting = None if weights is None else operands.parse_operand(weights, "weights")
     kind = dtype.float64 if has_density else _count_type(weighting)
-    last = parse_output(output_map, kind, (bins.count,))
-    check_overlap((), last, elsewhere=[values] if weighting is None else [values, weighting])
-    sink = parse_output(None, kind, (bins.count,)) if has_density else last
-    counts = prepare_result(None, (bins.count,), sink.out_type, values.context)
+    last = operands.parse_output(output_map, kind, (bins.count,))
+    operands.check_overlap((), last, elsewhere=[values] if weighting is None else [values, weighting])
+    sink = operands.parse_output(None, kind, (bins.count,)) if has_density else last
+    counts = operands.prepare_result(None, (bins.count,), sink.out_type, values.context)
     task = BinnedTask(values, bins.binning, bins.compared, bins.count, counts, sink, graph)
     if values.size == 0:
         _store_zeros(counts, sink, graph)
@@ -267,7 +256,7 @@ def _count(
     return _divide(counts, bins.edges, last, graph) if has_density else counts
 
 
-def _check_real(values: Operand, name: str) -> Operand:
+def _check_real(values: operands.Operand, name: str) -> operands.Operand:
     if not is_scalar(values.var_type):
         raise ArgumentTypeError(
             f"{name}: expected integers, floats or booleans, got {values.var_type.name}; map its parts"
@@ -275,20 +264,22 @@ def _check_real(values: Operand, name: str) -> Operand:
     return values
 
 
-def _count_type(weights: Operand | None) -> DType:
+def _count_type(weights: operands.Operand | None) -> DType:
     if weights is None or weights.var_type is dtype.bool_:
         return dtype.int64
     return weights.var_type
 
 
-def _store_zeros(counts: Buffer[Any], sink: Output, graph: CommandGraph | None) -> None:
+def _store_zeros(counts: Buffer[Any], sink: operands.Output, graph: CommandGraph | None) -> None:
     zeros = asbuffer(np.zeros(counts.size, np.uint32), context=counts.context)
     store_counts(zeros, counts, sink, graph)
 
 
-def _divide(counts: Buffer[Any], edges: Buffer[Any], sink: Output, graph: CommandGraph | None) -> Buffer[Any]:
+def _divide(
+    counts: Buffer[Any], edges: Buffer[Any], sink: operands.Output, graph: CommandGraph | None
+) -> Buffer[Any]:
     total = _sum_reduction()(counts, graph=graph)
-    dense = prepare_result(None, counts.shape, sink.out_type, counts.context)
+    dense = operands.prepare_result(None, counts.shape, sink.out_type, counts.context)
     _make_divide_kernel(edges.var_type, sink.sink)(counts, edges, total, dense, *sink.arguments, graph=graph)
     return dense
 
@@ -299,7 +290,7 @@ def _sum_reduction() -> ReduceFunction:
 
 
 @memoize
-def _make_divide_kernel(kind: DType, sink: Sink) -> ShaderFunction:
+def _make_divide_kernel(kind: DType, sink: operands.Sink) -> ShaderFunction:
     arguments = [
         ("counts", buffer[dtype.float64]),
         ("edges", buffer[kind]),

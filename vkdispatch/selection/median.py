@@ -17,19 +17,10 @@ from vkdispatch.base.dtype import DType, is_float_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families import operands
 from vkdispatch.families.arguments import DTypeLike
 from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import trace_kernel
-from vkdispatch.families.operands import (
-    ArrayLike,
-    Operand,
-    OutputLike,
-    Sink,
-    parse_operand,
-    parse_output,
-    plain_source,
-    prepare_output,
-)
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import wide_type
 from vkdispatch.rearrange.transposing import launch_transpose
@@ -47,13 +38,13 @@ _LONGEST = 0xFFFFFFFF
 
 @array_function
 def median(
-    x: ArrayLike,
+    x: operands.ArrayLike,
     axis: int | Sequence[int] | None = None,
     keepdims: bool = False,
     *,
     dtype: DTypeLike = None,
     out: Buffer[Any] | None = None,
-    output_map: OutputLike = None,
+    output_map: operands.OutputLike = None,
     graph: CommandGraph | None = None,
 ) -> Buffer[Any]:
     """Return the median along axes, like `numpy.median`; NaN if an element is NaN.
@@ -114,20 +105,24 @@ def median(
     length = call.length(array.shape)
     if length > _LONGEST:
         raise ArgumentValueError(f"axis: {length} elements for one median are too many; at most 2**32 - 1")
-    to, result = prepare_output(out, output_map, call.shape(array.shape), kind, array.context, before=[array])
+    to, result = operands.prepare_output(
+        out, output_map, call.shape(array.shape), kind, array.context, before=[array]
+    )
     rows = _sort(array, sorted(call.axes), length, graph)
     _make_middle_kernel(array.var_type, to.sink)(result, rows, *to.arguments, length, graph=graph)
     return result
 
 
-def _sort(array: Operand, axes: Sequence[int], length: int, graph: CommandGraph | None) -> Buffer[Any]:
+def _sort(
+    array: operands.Operand, axes: Sequence[int], length: int, graph: CommandGraph | None
+) -> Buffer[Any]:
     """Return the elements along the axes as sorted rows."""
     shape = array.shape
     if axes and axes[-1] - axes[0] >= len(axes):
         order = [*(axis for axis in range(len(shape)) if axis not in axes), *axes]
         moved: Buffer[Any] = function_buffer(array.size, array.var_type, context=array.context)
-        launch_transpose(array, order, parse_output(None, array.var_type), moved, graph)
-        array, along = parse_operand(moved), Along(array.size // length, length, 1)
+        launch_transpose(array, order, operands.parse_output(None, array.var_type), moved, graph)
+        array, along = operands.parse_operand(moved), Along(array.size // length, length, 1)
     else:
         after = math.prod(shape[axes[-1] + 1 :]) if axes else 1
         along = Along(array.size // (length * after), length, after)
@@ -142,12 +137,12 @@ def _sort(array: Operand, axes: Sequence[int], length: int, graph: CommandGraph 
 
 
 @memoize
-def _make_middle_kernel(kind: DType, sink: Sink) -> ShaderFunction:
+def _make_middle_kernel(kind: DType, sink: operands.Sink) -> ShaderFunction:
     """Return the kernel that stores the middle of sorted rows.
 
     Its arguments are the result, the rows, those of the sink, and the length of a row.
     """
-    source = plain_source(kind).elementwise()
+    source = operands.plain_source(kind).elementwise()
     wide = wide_type(sink.value_type)
 
     def body(result: Any, rows: Any, *others: Any) -> None:

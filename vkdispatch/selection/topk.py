@@ -9,61 +9,18 @@ import vkdispatch.codegen as vc
 from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer, function_buffer
 from vkdispatch.base.context import Context
-from vkdispatch.base.dtype import (
-    DType,
-    component_type,
-    is_complex,
-    is_float_dtype,
-    is_signed_dtype,
-    to_numpy_dtype,
-)
 from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families import operands
 from vkdispatch.families.arguments import parse_axis, parse_int, split_shape
 from vkdispatch.families.calls import array_function
 from vkdispatch.families.kernels import clear_buffer, trace_kernel
-from vkdispatch.families.operands import (
-    ArrayLike,
-    Operand,
-    Output,
-    ResultMap,
-    Sink,
-    check_overlap,
-    parse_operand,
-    parse_output,
-    parse_pair,
-    prepare_result,
-)
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import device_facts, memoize
 from vkdispatch.scans.segments import exclusive_sum
-from vkdispatch.selection.topk_candidates import (
-    BINS,
-    NarrowForm,
-    choose_together,
-    make_begin_kernel,
-    make_bound_kernel,
-    make_choose_kernel,
-    make_collect_exactly_kernel,
-    make_collect_kernel,
-    make_count_kernel,
-    make_exact_kernel,
-    make_flag_kernel,
-    make_pad_kernel,
-    make_sample_kernel,
-)
-from vkdispatch.selection.topk_rows import (
-    RUN,
-    can_take_rows,
-    make_collect_runs_exactly_kernel,
-    make_collect_runs_kernel,
-    make_count_runs_exactly_kernel,
-    make_count_runs_kernel,
-    suits_rows,
-    take_first_of_rows,
-)
+from vkdispatch.selection import topk_candidates, topk_rows
 from vkdispatch.selection.tuning import choose_group, tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable, unpack_position
@@ -126,10 +83,10 @@ def find_candidates(
     those of runs.
     """
     context = keys.context
-    together = choose_together(order, rows.count, rows.length)
-    form = NarrowForm(order, choose_group(tuning.sample_group), together, tuning.sample_loads)
+    together = topk_candidates.choose_together(order, rows.count, rows.length)
+    form = topk_candidates.NarrowForm(order, choose_group(tuning.sample_group), together, tuning.sample_loads)
     has_runs = device_facts(context).is_cpu
-    parts = -(-rows.length // (RUN if has_runs else form.tile))
+    parts = -(-rows.length // (topk_rows.RUN if has_runs else form.tile))
     shape = (rows.count, parts, rows.length)
     limits = (k, plan.room)
 
@@ -140,34 +97,42 @@ def find_candidates(
     bits = () if has_runs else (words(rows.count * parts * form.group),)
     sums = words(rows.count * parts)
     if has_runs:
-        make_count_runs_kernel(form)(keys, sums, bounds, *shape, graph=graph)
+        topk_rows.make_count_runs_kernel(form)(keys, sums, bounds, *shape, graph=graph)
     else:
-        make_flag_kernel(form)(keys, keys, *bits, sums, bounds, *shape, graph=graph)
+        topk_candidates.make_flag_kernel(form)(keys, keys, *bits, sums, bounds, *shape, graph=graph)
     starts = exclusive_sum(sums, graph=graph)
     candidates: Buffer[Any] = function_buffer(rows.count * plan.room, order.raw, context=context)
     positions = words(rows.count * plan.room)
-    make_pad_kernel(form, _last_words(order))(candidates, positions, starts, *limits, parts, graph=graph)
+    topk_candidates.make_pad_kernel(form, _last_words(order))(
+        candidates, positions, starts, *limits, parts, graph=graph
+    )
     found = (candidates, positions)
     if has_runs:
-        make_collect_runs_kernel(form)(keys, starts, *found, bounds, *limits, *shape, graph=graph)
+        topk_rows.make_collect_runs_kernel(form)(keys, starts, *found, bounds, *limits, *shape, graph=graph)
     else:
-        make_collect_kernel(form)(keys, *bits, starts, *found, *limits, *shape, graph=graph)
+        topk_candidates.make_collect_kernel(form)(keys, *bits, starts, *found, *limits, *shape, graph=graph)
     # the following launches do nothing in rows whose sample was good, so on GPUs they have few workgroups
     states = _select_code(keys, form, starts, limits, shape, context, graph)
     if has_runs:
         sums = words(2 * rows.count * parts)
-        make_count_runs_exactly_kernel(form)(keys, sums, states, starts, *limits, *shape, graph=graph)
+        topk_rows.make_count_runs_exactly_kernel(form)(
+            keys, sums, states, starts, *limits, *shape, graph=graph
+        )
         own = exclusive_sum(sums, graph=graph)
-        collect = make_collect_runs_exactly_kernel(form)
+        collect = topk_rows.make_collect_runs_exactly_kernel(form)
         collect(keys, own, *found, states, starts, *limits, *shape, graph=graph)
         return found
-    exact = NarrowForm(order, choose_group(tuning.sample_exact_group), together, tuning.sample_loads)
+    exact = topk_candidates.NarrowForm(
+        order, choose_group(tuning.sample_exact_group), together, tuning.sample_loads
+    )
     tiles = -(-rows.length // exact.tile)
     shape = (rows.count, tiles, rows.length)
     flags, sums = words(2 * rows.count * tiles * exact.group), words(2 * rows.count * tiles)
-    make_exact_kernel(exact)(keys, keys, flags, sums, states, starts, parts, *limits, *shape, graph=graph)
+    topk_candidates.make_exact_kernel(exact)(
+        keys, keys, flags, sums, states, starts, parts, *limits, *shape, graph=graph
+    )
     own = exclusive_sum(sums, graph=graph)
-    collect = make_collect_exactly_kernel(exact)
+    collect = topk_candidates.make_collect_exactly_kernel(exact)
     collect(keys, flags, own, *found, states, starts, parts, *limits, *shape, graph=graph)
     return found
 
@@ -178,23 +143,25 @@ def _find_bounds(
     """Return the bound of each row: one of its samples."""
     context = keys.context
     samples: Buffer[Any] = function_buffer(rows.count * plan.samples, order.raw, context=context)
-    make_sample_kernel(order)(
+    topk_candidates.make_sample_kernel(order)(
         keys, samples, plan.samples, rows.length, rows.length // plan.samples, graph=graph
     )
     sampled = Rows(rows.count, plan.samples)
-    if can_take_rows(order, plan.rank):
-        positions, count = take_first_of_rows(samples, order, sampled, plan.rank, graph), plan.rank
+    if topk_rows.can_take_rows(order, plan.rank):
+        positions, count = topk_rows.take_first_of_rows(samples, order, sampled, plan.rank, graph), plan.rank
     else:
         positions, count = function_buffer(samples.size, dtype.uint32, context=context), plan.samples
         sort_rows(samples, order, sampled, positions_to=positions, graph=graph)
     bounds: Buffer[Any] = function_buffer(rows.count, order.raw, context=context)
-    make_bound_kernel(order)(samples, positions, bounds, plan.samples, count, plan.rank - 1, graph=graph)
+    topk_candidates.make_bound_kernel(order)(
+        samples, positions, bounds, plan.samples, count, plan.rank - 1, graph=graph
+    )
     return bounds
 
 
 def _select_code(
     keys: Buffer[Any],
-    form: NarrowForm,
+    form: topk_candidates.NarrowForm,
     starts: Buffer[Any],
     limits: tuple[int, int],
     shape: tuple[int, int, int],
@@ -204,34 +171,36 @@ def _select_code(
     """Return the code of the k-th element of each row, and how many candidates have that code."""
     rows, _, length = shape
     states: Buffer[Any] = function_buffer(rows * (form.parts + 1), dtype.uint32, context=context)
-    make_begin_kernel(form.parts)(states, limits[0], graph=graph)
-    counts: Buffer[Any] = function_buffer(rows * BINS, dtype.uint32, context=context)
+    topk_candidates.make_begin_kernel(form.parts)(states, limits[0], graph=graph)
+    counts: Buffer[Any] = function_buffer(rows * topk_candidates.BINS, dtype.uint32, context=context)
     clear_buffer(counts, graph)
     most = tuning.digit_groups
     if device_facts(context).is_cpu:
         most = max(tuning.digit_groups_cpu, rows * -(-length // (_MOST_ROUNDS * form.group)))
     groups = max(1, min(most // rows, -(-length // (8 * form.group))))
     for digit in form.digits:
-        make_count_kernel(form, digit)(keys, counts, states, starts, *limits, groups, *shape, graph=graph)
-        make_choose_kernel(form, digit)(counts, states, rows, graph=graph)
+        topk_candidates.make_count_kernel(form, digit)(
+            keys, counts, states, starts, *limits, groups, *shape, graph=graph
+        )
+        topk_candidates.make_choose_kernel(form, digit)(counts, states, rows, graph=graph)
     return states
 
 
 def _last_words(order: Order) -> tuple[int, ...]:
     """Return an element after all others, as words of 32 bits."""
-    kind = component_type(order.kind)
+    kind = dtype.component_type(order.kind)
     if kind is dtype.bool_:
         return (int(not order.descending),)
     if kind is dtype.bfloat16:
         return (0xFF80 if order.descending else 0x7FC0,)
-    numbers = np.dtype(to_numpy_dtype(kind))
-    if is_float_dtype(kind):
+    numbers = np.dtype(dtype.to_numpy_dtype(kind))
+    if dtype.is_float_dtype(kind):
         value: Any = -np.inf if order.descending else np.nan
-    elif not is_signed_dtype(kind) and order.descending:
+    elif not dtype.is_signed_dtype(kind) and order.descending:
         value = 0
     else:
         value = np.iinfo(numbers).min if order.descending else np.iinfo(numbers).max
-    data = np.array([value] * (2 if is_complex(order.kind) else 1), numbers).tobytes()
+    data = np.array([value] * (2 if dtype.is_complex(order.kind) else 1), numbers).tobytes()
     padded = data + b"\0" * (-len(data) % 4)
     return tuple(int(word) for word in np.frombuffer(padded, np.uint32))
 
@@ -251,14 +220,14 @@ _NUMBERS = ("top_pitch", "top_candidates", "top_length", "top_k", "top_after")
 
 @array_function
 def topk(
-    x: ArrayLike,
+    x: operands.ArrayLike,
     k: int,
     axis: int = -1,
     largest: bool = True,
     sorted: bool = True,
     *,
     out: Any = None,
-    output_map: ResultMap | None = None,
+    output_map: operands.ResultMap | None = None,
     graph: CommandGraph | None = None,
 ) -> tuple[Buffer[Any], Buffer[Any]]:
     """Find the k largest or smallest elements along an axis, like `torch.topk`.
@@ -306,18 +275,18 @@ def topk(
     >>> places.read(0)
     array([0, 2])
     """
-    values = parse_operand(x, "x")
+    values = operands.parse_operand(x, "x")
     if not is_sortable(values.var_type):
         raise ArgumentTypeError(f"x: expected numbers or booleans, got {values.var_type.name}")
     axis = parse_axis(axis, len(values.shape))
     along = Along(*split_shape(values.shape, axis))
     k = parse_int(k, "k", least=0, most=along.length, note=", the length of the axis")
     shape = (*values.shape[:axis], k, *values.shape[axis + 1 :])
-    values_out, indices_out = parse_pair(out, "values and indices")
-    to = parse_output(output_map, values.var_type, shape)
-    top = prepare_result(values_out, shape, to.out_type, values.context, "out[0]")
-    indices = prepare_result(indices_out, shape, dtype.int64, values.context, "out[1]")
-    check_overlap([("out[0]", values_out), ("out[1]", indices_out)], to, elsewhere=[values])
+    values_out, indices_out = operands.parse_pair(out, "values and indices")
+    to = operands.parse_output(output_map, values.var_type, shape)
+    top = operands.prepare_result(values_out, shape, to.out_type, values.context, "out[0]")
+    indices = operands.prepare_result(indices_out, shape, dtype.int64, values.context, "out[1]")
+    operands.check_overlap([("out[0]", values_out), ("out[1]", indices_out)], to, elsewhere=[values])
     if top.size == 0:
         return top, indices
     order = Order(values.var_type, descending=bool(largest))
@@ -325,13 +294,13 @@ def topk(
     source = values.arguments[0] if has_rows else into_rows(values, along, graph)
     rows, through = along.rows, None
     plan = plan_narrowing(along.length, k)
-    takes_rows = suits_rows(order, along.length, k)
+    takes_rows = topk_rows.suits_rows(order, along.length, k)
     if plan is not None:
         source, through = find_candidates(source, order, rows, k, plan, graph)
         rows = Rows(rows.count, plan.room)
-        takes_rows = can_take_rows(order, k) and rows.length <= tuning.row_candidates
+        takes_rows = topk_rows.can_take_rows(order, k) and rows.length <= tuning.row_candidates
     if takes_rows:
-        positions, pitch = take_first_of_rows(source, order, rows, k, graph), k
+        positions, pitch = topk_rows.take_first_of_rows(source, order, rows, k, graph), k
     else:
         positions, pitch = (
             function_buffer(rows.size, position_type(rows.length), context=values.context),
@@ -381,18 +350,18 @@ class _TakeForm:
     """
 
     source: Source
-    sink: Sink
-    positions: DType
+    sink: operands.Sink
+    positions: dtype.DType
     has_candidates: bool
     has_rows: bool
 
 
 def _take(
-    x: Operand,
+    x: operands.Operand,
     along: Along,
     choice: _Choice,
     results: tuple[Buffer[Any], Buffer[Any]],
-    to: Output,
+    to: operands.Output,
     graph: CommandGraph | None,
 ) -> None:
     """Store the first k elements of each row, and their indices."""

@@ -11,15 +11,8 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import unpack_elements, view_type
-from vkdispatch.selection.topk_candidates import (
-    NarrowForm,
-    choose_together,
-    declare_arguments,
-    is_before,
-    is_equal,
-    is_good,
-    load_bound,
-)
+from vkdispatch.selection import topk_candidates
+from vkdispatch.selection.topk_candidates import is_before
 from vkdispatch.selection.tuning import choose_group, choose_loads, sum_before, tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order
@@ -93,7 +86,7 @@ def take_first_of_rows(
 ) -> Buffer[Any]:
     """Return the positions of the first k elements of each row."""
     group = _choose_group(rows.length, k)
-    together = choose_together(order, rows.count, rows.length)
+    together = topk_candidates.choose_together(order, rows.count, rows.length)
     loads = choose_loads(on_gpu=tuning.row_loads, on_cpu=1)
     form = RowForm(order, group, max(tuning.row_room, 2 * k), together, loads)
     positions: Buffer[Any] = function_buffer(rows.count * k, dtype.uint32, context=keys.context)
@@ -114,7 +107,7 @@ def make_row_kernel(form: RowForm) -> ShaderFunction:
 
     raw = form.order.raw
     view_kind = view_type(raw, form.together)
-    arguments = declare_arguments(raw, "keys view positions", "rows length k", view_kind)
+    arguments = topk_candidates.declare_arguments(raw, "keys view positions", "rows length k", view_kind)
     return trace_kernel(f"topk_rows_{form.order.kind.name}", body, arguments, form.group, "top_rows")
 
 
@@ -320,19 +313,19 @@ def _own_run(rows: Any, runs: Any, length: Any) -> _Run:
     return _Run(line, row, (row * length).to_register("top_base"), begin, count)
 
 
-def _make_comparison(form: NarrowForm, bound: Any) -> Callable[[Any], Any]:
+def _make_comparison(form: topk_candidates.NarrowForm, bound: Any) -> Callable[[Any], Any]:
     """Return a function that tells whether an element is up to a bound."""
     other = form.code(bound)
 
     def is_within(raw: Any) -> Any:
         code = form.code(raw)
-        return vc.any(is_before(code, other), is_equal(code, other))
+        return vc.any(is_before(code, other), topk_candidates.is_equal(code, other))
 
     return is_within
 
 
 @memoize
-def make_count_runs_kernel(form: NarrowForm) -> ShaderFunction:
+def make_count_runs_kernel(form: topk_candidates.NarrowForm) -> ShaderFunction:
     """Return the kernel that counts elements up to the bound of their row: a sum for each run.
 
     Its arguments are the keys, sums, bounds; and the shape: the number of rows, runs of each, and the length
@@ -349,12 +342,12 @@ def make_count_runs_kernel(form: NarrowForm) -> ShaderFunction:
         with vc.if_block(own.count > 0):
             sums[own.line] = total
 
-    arguments = declare_arguments(form.order.raw, "keys sums bounds", "rows runs length")
+    arguments = topk_candidates.declare_arguments(form.order.raw, "keys sums bounds", "rows runs length")
     return trace_kernel("topk_count_runs", body, arguments, GROUP, _WORKGROUPS)
 
 
 @memoize
-def make_collect_runs_kernel(form: NarrowForm) -> ShaderFunction:
+def make_collect_runs_kernel(form: topk_candidates.NarrowForm) -> ShaderFunction:
     """Return the kernel that collects candidates.
 
     Its arguments are the keys, the starts; the candidates and their positions; the bounds; k, room, and the
@@ -365,7 +358,9 @@ def make_collect_runs_kernel(form: NarrowForm) -> ShaderFunction:
         k, room, rows, runs, length = others
         own = _own_run(rows, runs, length)
         is_within = _make_comparison(form, bounds[own.row].to_register())
-        has_some = vc.all(starts[own.line] < starts[own.line + 1], is_good(starts, own.row, runs, k, room))
+        has_some = vc.all(
+            starts[own.line] < starts[own.line + 1], topk_candidates.is_good(starts, own.row, runs, k, room)
+        )
         rank = (starts[own.line] - starts[own.row * runs]).to_register("top_rank")
         first = (own.row * room).to_register("top_first")
         with vc.for_block(0, vc.select(has_some, own.count, 0)) as place:
@@ -376,12 +371,12 @@ def make_collect_runs_kernel(form: NarrowForm) -> ShaderFunction:
                 rank += 1
 
     buffers = "keys starts candidates positions bounds"
-    arguments = declare_arguments(form.order.raw, buffers, "k room rows runs length")
+    arguments = topk_candidates.declare_arguments(form.order.raw, buffers, "k room rows runs length")
     return trace_kernel("topk_collect_runs", body, arguments, GROUP, _WORKGROUPS)
 
 
 @memoize
-def make_count_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
+def make_count_runs_exactly_kernel(form: topk_candidates.NarrowForm) -> ShaderFunction:
     """Return the kernel that counts elements before the k-th one, and those that equal it.
 
     Its arguments are the keys, the sums, the states; the starts of the sample's candidates; k, room, and the
@@ -391,24 +386,24 @@ def make_count_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
     def body(keys: Any, sums: Any, states: Any, starts: Any, *others: Any) -> None:
         k, room, rows, runs, length = others
         own = _own_run(rows, runs, length)
-        has_good = is_good(starts, own.row, runs, k, room)
-        bound = load_bound(form, states, own.row)
+        has_good = topk_candidates.is_good(starts, own.row, runs, k, room)
+        bound = topk_candidates.load_bound(form, states, own.row)
         less, equal = vc.new_uint_register(0), vc.new_uint_register(0)
         with vc.for_block(0, vc.select(has_good, 0, own.count)) as place:
             code = form.code(keys[own.base + (own.begin + place)].to_register())
             less += is_before(code, bound).to_dtype(dtype.uint32)
-            equal += is_equal(code, bound).to_dtype(dtype.uint32)
+            equal += topk_candidates.is_equal(code, bound).to_dtype(dtype.uint32)
         with vc.if_block(own.count > 0):
             sums[own.line] = less
             sums[rows * runs + own.line] = equal
 
     buffers = "keys sums states starts"
-    arguments = declare_arguments(form.order.raw, buffers, "k room rows runs length")
+    arguments = topk_candidates.declare_arguments(form.order.raw, buffers, "k room rows runs length")
     return trace_kernel("topk_count_runs_exactly", body, arguments, GROUP, _WORKGROUPS)
 
 
 @memoize
-def make_collect_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
+def make_collect_runs_exactly_kernel(form: topk_candidates.NarrowForm) -> ShaderFunction:
     """Return the kernel that collects exactly k candidates of rows whose sample was not good.
 
     Its arguments are the keys, the exact starts; the candidates and their positions; the states; the starts
@@ -418,8 +413,8 @@ def make_collect_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
     def body(keys: Any, starts: Any, candidates: Any, positions: Any, states: Any, *others: Any) -> None:
         sample_starts, k, room, rows, runs, length = others
         own = _own_run(rows, runs, length)
-        has_good = is_good(sample_starts, own.row, runs, k, room)
-        bound = load_bound(form, states, own.row)
+        has_good = topk_candidates.is_good(sample_starts, own.row, runs, k, room)
+        bound = topk_candidates.load_bound(form, states, own.row)
         ties = states[own.row * (form.parts + 1) + form.parts].to_register("top_ties")
         half = (rows * runs).to_register("top_half")
         # sums over all rows may wrap around, but their differences in 32 bits are right
@@ -431,7 +426,7 @@ def make_collect_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
             raw = keys[own.base + (own.begin + place)].to_register()
             code = form.code(raw)
             is_less = is_before(code, bound).to_register()
-            is_tie = vc.all(is_equal(code, bound), equal < ties).to_register()
+            is_tie = vc.all(topk_candidates.is_equal(code, bound), equal < ties).to_register()
             with vc.if_block(vc.any(is_less, is_tie)):
                 target = (first + vc.select(is_less, less, (k - ties) + equal)).to_register("top_target")
                 candidates[target] = raw
@@ -440,5 +435,5 @@ def make_collect_runs_exactly_kernel(form: NarrowForm) -> ShaderFunction:
                 equal += is_tie.to_dtype(dtype.uint32)
 
     buffers = "keys starts candidates positions states sample_starts"
-    arguments = declare_arguments(form.order.raw, buffers, "k room rows runs length")
+    arguments = topk_candidates.declare_arguments(form.order.raw, buffers, "k room rows runs length")
     return trace_kernel("topk_collect_runs_exactly", body, arguments, GROUP, _WORKGROUPS)

@@ -25,17 +25,7 @@ from vkdispatch.families.kernels import clear_buffer, trace_kernel
 from vkdispatch.families.operands import Operand, Output, Sink
 from vkdispatch.families.tuning import device_facts, memoize
 from vkdispatch.families.values import wide_type
-from vkdispatch.selection.counting import (
-    BinnedTask,
-    Binning,
-    Bins,
-    Stream,
-    convert,
-    make_stream,
-    shared_words,
-    stream_values,
-    visit,
-)
+from vkdispatch.selection import counting
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Bins in workgroup memory that kernels are specialised for, of five words each.
@@ -81,8 +71,8 @@ class _Form:
         Whether int64 are added word by word.
     """
 
-    stream: Stream
-    binning: Binning
+    stream: counting.Stream
+    binning: counting.Binning
     weight: DType
     shared: int
     upper: int
@@ -93,7 +83,7 @@ def _layout(kind: DType) -> _Layout:
     return _FLOAT64 if kind is dtype.float64 else _FLOAT32
 
 
-def sum_weights(task: BinnedTask, weights: Operand) -> Buffer[Any]:
+def sum_weights(task: counting.BinnedTask, weights: Operand) -> Buffer[Any]:
     """Fill the result with the sum of the weights of each bin.
 
     Raises
@@ -104,8 +94,8 @@ def sum_weights(task: BinnedTask, weights: Operand) -> Buffer[Any]:
     x, bins, binning, output, graph = task.x, task.bins, task.binning, task.output, task.graph
     context = x.context
     _check_float64(weights, output)
-    stream = make_stream(x, weights)
-    values = stream_values(stream, (x, weights))
+    stream = counting.make_stream(x, weights)
+    values = counting.stream_values(stream, (x, weights))
     own = (bins,) if task.edges is None else (bins, task.edges)
     kind = wide_type(weights.var_type)
     upper = 62 - max(1, (x.size - 1).bit_length())
@@ -114,7 +104,7 @@ def sum_weights(task: BinnedTask, weights: Operand) -> Buffer[Any]:
     tops: Buffer[Any] = function_buffer(2 * bins, dtype.uint32, context=context)
     clear_buffer(tops, graph)
     if is_float_dtype(kind):
-        form = _Form(stream, binning, kind, shared_words(bins), 0)
+        form = _Form(stream, binning, kind, counting.shared_words(bins), 0)
         _make_top_kernel(form)(tops, *own, *values, graph=graph)
     has_words = not device_facts().features >= _HAS_LONGS
     form = _Form(stream, binning, kind, _shared_bins(bins), upper, has_words)
@@ -165,7 +155,7 @@ def _make_top_kernel(form: _Form) -> ShaderFunction:
     def trace(*variables: Any) -> None:
         tops = variables[0]
         lane = vc.local_invocation_id().x
-        bins = Bins(form.binning, variables[1:own], group)
+        bins = counting.Bins(form.binning, variables[1:own], group)
         memory = vc.shared_buffer(dtype.uint32, form.shared) if form.shared else tops
         if form.shared:
             with vc.for_block(lane, bins.count, group) as place:
@@ -185,7 +175,7 @@ def _make_top_kernel(form: _Form) -> ShaderFunction:
                 with vc.if_block(is_larger):
                     vc.atomic_max(memory[number], exponent)
 
-        visit(form.stream, variables[own:], act)
+        counting.visit(form.stream, variables[own:], act)
         if form.shared:
             vc.barrier()
             with vc.for_block(lane, bins.count, group) as place:
@@ -206,7 +196,7 @@ def _make_sum_kernel(form: _Form) -> ShaderFunction:
     def trace(*variables: Any) -> None:
         sums, tops = variables[:2]
         lane = vc.local_invocation_id().x
-        bins = Bins(form.binning, variables[2:own], group)
+        bins = counting.Bins(form.binning, variables[2:own], group)
         add_to_buffer = _make_word_adder(sums) if form.has_words else _make_adder(sums)
         top_of, add = tops, add_to_buffer
         if form.shared:
@@ -229,7 +219,7 @@ def _make_sum_kernel(form: _Form) -> ShaderFunction:
                         weight = vc.select(weight, 1, 0)
                     add(2 * number, weight.to_dtype(dtype.int64))
 
-        visit(form.stream, variables[own:], act)
+        counting.visit(form.stream, variables[own:], act)
         if form.shared:
             vc.barrier()
             with vc.for_block(lane, 2 * bins.count, group) as place:
@@ -313,7 +303,7 @@ def _make_finish_kernel(kind: DType, upper: int, sink: Sink) -> ShaderFunction:
         index = vc.global_invocation_id().x
         high = sums[2 * index].to_register()
         total = _round_sum(kind, upper, sums, tops, index) if is_float_dtype(kind) else high
-        sink.store(result, variables, index, convert(total, wide_type(sink.value_type)))
+        sink.store(result, variables, index, counting.convert(total, wide_type(sink.value_type)))
 
     return trace_kernel("store_sums", trace, [*arguments, *mapped], _GROUP, exec_size="result.size")
 

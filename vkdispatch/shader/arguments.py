@@ -20,16 +20,7 @@ from vkdispatch.codegen.arguments import ConstantArray
 from vkdispatch.compiler.ir.location import warn
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.recordable import BoundVariable
-from vkdispatch.shader.signature import (
-    BufferSlot,
-    ImageSlot,
-    Parameter,
-    Slot,
-    ValueSlot,
-    describe,
-    make_zero,
-    split_value,
-)
+from vkdispatch.shader import signature
 
 # ---- The values of a call: checked against the parameters, and flattened to one for each slot ------------
 
@@ -54,9 +45,9 @@ class CheckedCall:
 
     slots: tuple[Any, ...]
     resources: tuple[Handle, ...]
-    variables: dict[str, list[ValueSlot]]
+    variables: dict[str, list[signature.ValueSlot]]
     is_mixed: bool = False
-    views: tuple[tuple[BufferSlot, Buffer[Any]], ...] = ()
+    views: tuple[tuple[signature.BufferSlot, Buffer[Any]], ...] = ()
 
     def check_count(self, who: str, count: int) -> None:
         """Warn if a launch counts the complex numbers of an RFFTBuffer that the kernel takes as reals."""
@@ -67,7 +58,7 @@ class CheckedCall:
 
 def check_values(
     who: str,
-    parameters: Sequence[Parameter],
+    parameters: Sequence[signature.Parameter],
     values: Sequence[Any],
     context: Context,
     graph: CommandGraph | None,
@@ -94,29 +85,29 @@ def check_values(
     """
     slots: list[Any] = []
     resources: list[Handle] = []
-    variables: dict[str, list[ValueSlot]] = {}
-    views: list[tuple[BufferSlot, Buffer[Any]]] = []
+    variables: dict[str, list[signature.ValueSlot]] = {}
+    views: list[tuple[signature.BufferSlot, Buffer[Any]]] = []
     for parameter, value in zip(parameters, values, strict=True):
-        for slot, part in split_value(who, parameter, value):
-            if isinstance(slot, BufferSlot):
+        for slot, part in signature.split_value(who, parameter, value):
+            if isinstance(slot, signature.BufferSlot):
                 slots.append(_parse_buffer(who, slot, part, context))
                 resources.append(slots[-1])
                 if slots[-1] is not part:
                     views.append((slot, part))
-            elif isinstance(slot, ImageSlot):
+            elif isinstance(slot, signature.ImageSlot):
                 slots.append(_parse_image(who, slot, part, context))
                 resources.append(part)
             elif isinstance(part, BoundVariable):
                 _check_variable(who, parameter, part, graph)
                 variables.setdefault(part.name, []).append(slot)
-                slots.append(make_zero(slot.kind))
+                slots.append(signature.make_zero(slot.kind))
             else:
                 slots.append(parse_number(who, slot, part, parameter.variable))
     is_mixed = check_apart(who, [slot for parameter in parameters for slot in parameter.slots], slots)
     return CheckedCall(tuple(slots), tuple(resources), variables, is_mixed, tuple(views))
 
 
-def check_apart(who: str, slots: Sequence[Slot], values: Sequence[Any]) -> bool:
+def check_apart(who: str, slots: Sequence[signature.Slot], values: Sequence[Any]) -> bool:
     """Return whether a kernel writes to memory that it gets twice, as elements of two dtypes.
 
     Raises ValueError if their components differ, as kernels assume these to be apart.
@@ -125,7 +116,7 @@ def check_apart(who: str, slots: Sequence[Slot], values: Sequence[Any]) -> bool:
     typed = [
         (slot, value._native)
         for slot, value in zip(slots, values, strict=True)
-        if isinstance(slot, BufferSlot) and slot.kind is not None and isinstance(value, Buffer)
+        if isinstance(slot, signature.BufferSlot) and slot.kind is not None and isinstance(value, Buffer)
     ]
     for (first, memory), (second, other) in itertools.combinations(typed, 2):
         if first.kind is second.kind or not (first.writes or second.writes) or not memory.overlaps(other):
@@ -140,11 +131,11 @@ def check_apart(who: str, slots: Sequence[Slot], values: Sequence[Any]) -> bool:
     return is_mixed
 
 
-def _parse_buffer(who: str, slot: BufferSlot, value: Any, context: Context) -> Buffer[Any]:
+def _parse_buffer(who: str, slot: signature.BufferSlot, value: Any, context: Context) -> Buffer[Any]:
     if not isinstance(value, Buffer):
         # A ValueError by contract, and also a TypeError.
         raise WrongBufferError(
-            f"{who}: {slot.label}: expected a vd.Buffer, got {describe(value)}; make one with "
+            f"{who}: {slot.label}: expected a vd.Buffer, got {signature.describe(value)}; make one with "
             "vd.asbuffer(...)"
         )
     _check_usable(f"{who}: {slot.label}: the buffer", value, context)
@@ -234,7 +225,7 @@ def _check_usable(what: str, value: Handle, context: Context) -> None:
         raise UsageError(f"{what} was destroyed")
 
 
-def _parse_image(who: str, slot: ImageSlot, value: Any, context: Context) -> Image | Sampler:
+def _parse_image(who: str, slot: signature.ImageSlot, value: Any, context: Context) -> Image | Sampler:
     where = f"{who}: {slot.label}"
     image = check_image(who, slot, value)
     if isinstance(value, Sampler):
@@ -245,18 +236,18 @@ def _parse_image(who: str, slot: ImageSlot, value: Any, context: Context) -> Ima
     return image if slot.image.storage else value
 
 
-def check_image(who: str, slot: ImageSlot, value: Any) -> Image:
+def check_image(who: str, slot: signature.ImageSlot, value: Any) -> Image:
     """Return the image of an argument. Raises TypeError or ValueError if it does not fit."""
     where = f"{who}: {slot.label}"
     if slot.image.storage:
         if not isinstance(value, Image):
             hint = "; pass the image itself, not a sampler" if isinstance(value, Sampler) else ""
-            raise WrongBufferError(f"{where}: expected a vd.Image, got {describe(value)}{hint}")
+            raise WrongBufferError(f"{where}: expected a vd.Image, got {signature.describe(value)}{hint}")
         image = value
     else:
         if not isinstance(value, Sampler):
             hint = "; call .sample() of the image" if isinstance(value, Image) else ""
-            raise WrongBufferError(f"{where}: expected a vd.Sampler, got {describe(value)}{hint}")
+            raise WrongBufferError(f"{where}: expected a vd.Sampler, got {signature.describe(value)}{hint}")
         image = value.image
     if image.view_type is not slot.view_type:
         raise ArgumentValueError(
@@ -282,7 +273,9 @@ class WrongBufferError(ArgumentValueError, TypeError):
     """An argument is not the buffer, image or sampler that a kernel needs."""
 
 
-def _check_variable(who: str, parameter: Parameter, value: BoundVariable, graph: CommandGraph | None) -> None:
+def _check_variable(
+    who: str, parameter: signature.Parameter, value: BoundVariable, graph: CommandGraph | None
+) -> None:
     where = f"{who}: argument {parameter.name!r}"
     if not parameter.variable:
         raise ArgumentValueError(
@@ -296,7 +289,7 @@ def _check_variable(who: str, parameter: Parameter, value: BoundVariable, graph:
         raise ArgumentValueError(f"{where}: {value!r} was bound by another graph")
 
 
-def parse_number(who: str, slot: ValueSlot, value: Any, variable: bool = False) -> Any:
+def parse_number(who: str, slot: signature.ValueSlot, value: Any, variable: bool = False) -> Any:
     """Return a host value in the form that launchers take. Raises TypeError or ValueError if it does not fit.
 
     `variable` says whether the argument could be a bound variable of a graph.
@@ -304,11 +297,13 @@ def parse_number(who: str, slot: ValueSlot, value: Any, variable: bool = False) 
     label = f"{who}: {slot.label}"
     if variable and isinstance(value, str):
         raise ArgumentTypeError(
-            f"{label}: expected a value of {slot.kind.name}, got {describe(value)}; a variable of a graph is "
-            f"graph.bind_var({value!r})"
+            f"{label}: expected a value of {slot.kind.name}, got {signature.describe(value)}; a variable "
+            f"of a graph is graph.bind_var({value!r})"
         )
     if callable(value) and not hasattr(value, "__array__"):
-        raise ArgumentValueError(f"{label}: expected a value of {slot.kind.name}, got {describe(value)}")
+        raise ArgumentValueError(
+            f"{label}: expected a value of {slot.kind.name}, got {signature.describe(value)}"
+        )
     if slot.scalar_code is not None:
         return plain_scalar(slot.kind, value, label)
     pack(slot.kind, value, label)

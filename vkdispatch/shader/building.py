@@ -36,20 +36,10 @@ from vkdispatch.compiler.passes.nesting import DEEPEST, find_depth, flatten, is_
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.diagnostics import Probe
 from vkdispatch.execution_pipeline.optimization import Fusible
+from vkdispatch.shader import variants
 from vkdispatch.shader.arguments import CheckedCall
 from vkdispatch.shader.signature import MOST_NARROW, BufferSlot, ImageSlot, Slot, make_packer
 from vkdispatch.shader.size import Extent
-from vkdispatch.shader.variants import (
-    UNCOARSENED,
-    Coarsening,
-    can_pack,
-    count_elements,
-    find_lacks,
-    find_missing_operation,
-    find_tile_stores,
-    find_waits_in_loops,
-    without_float_atomics,
-)
 
 # ---- What a kernel requires of a device: checked before the driver sees the kernel -----------------------
 
@@ -108,7 +98,7 @@ def check_features(who: str, description: ShaderDescription, context: Context, l
     kernel = description.kernel
     usage_ = usage(kernel)
     used = {dtype.component_type(kind) for kind in usage_.dtypes}
-    if not can_pack(kernel, lacks):
+    if not variants.can_pack(kernel, lacks):
         names = ", ".join(sorted(lacks - REPLACED))
         raise UnsupportedError(
             f"{who}: the device {context.device_infos[0].device_name!r} has no {names}: "
@@ -119,7 +109,7 @@ def check_features(who: str, description: ShaderDescription, context: Context, l
     for device in context.device_infos:
         # Operations come first: emulation does not help if the operation of a type is missing.
         called = replace(usage_, subgroup_dtypes=usage_.subgroup_dtypes - emulated)
-        missing = find_missing_operation(usage_by_lanes(called, kernel, lacks), device)
+        missing = variants.find_missing_operation(usage_by_lanes(called, kernel, lacks), device)
         if missing:
             raise UnsupportedError(f"{who}: the device {device.device_name!r} has no {missing}")
         for kinds, feature, name in _FEATURES:
@@ -137,7 +127,7 @@ def check_features(who: str, description: ShaderDescription, context: Context, l
 
 def fills_tiles(kernel: Kernel) -> bool:
     """Whether a kernel fills shared memory in a loop, so that missing invocations leave gaps in it."""
-    return keeps_workgroups(kernel) and bool(find_tile_stores(kernel))
+    return keeps_workgroups(kernel) and bool(variants.find_tile_stores(kernel))
 
 
 def warn_of_gaps(kernel: Kernel, extent: Extent, local_size: Extent) -> None:
@@ -147,12 +137,12 @@ def warn_of_gaps(kernel: Kernel, extent: Extent, local_size: Extent) -> None:
         "nothing in shared memory either, so others read elements that nobody has stored. Launch whole "
         "workgroups by workgroups=, let all invocations store here, and compare their ids with the size "
         "before they write results",
-        find_tile_stores(kernel)[0].loc,
+        variants.find_tile_stores(kernel)[0].loc,
     )
 
 
 def _warn_of_waiting(kernel: Kernel) -> None:
-    locs = [statement.loc for statement in find_waits_in_loops(kernel) if statement.loc is not None]
+    locs = [statement.loc for statement in variants.find_waits_in_loops(kernel) if statement.loc is not None]
     warn_once_each(
         "Mesa's llvmpipe makes the whole workgroup wait here: if its subgroups come here differently "
         "often, or exec_size does not fill it, results are wrong; atomic_load and atomic_store with "
@@ -265,7 +255,7 @@ def bind_kernel(
     layout: ArgumentLayout,
     source: ShaderSource,
     variant: Variant = PLAIN,
-    coarsening: Coarsening = UNCOARSENED,
+    coarsening: variants.Coarsening = variants.UNCOARSENED,
     places: Mapping[int, Place] | None = None,
 ) -> BuiltKernel:
     """Make the launcher of a compiled kernel.
@@ -290,7 +280,7 @@ def bind_kernel(
             0 if layout.uniform else -1,
             -1 if layout.exec_offset is None else layout.exec_offset,
             -1 if layout.group_count_offset is None else layout.group_count_offset,
-            count_elements(source.local_size, variant),
+            variants.count_elements(source.local_size, variant),
             context.max_workgroup_count,
             make_packer(slots),
             coarsening.elements * source.local_size[0],
@@ -378,7 +368,11 @@ class KernelSource:
 
 @pause_collection()
 def build_kernel(
-    kernel: KernelSource, context: Context, local_size: Extent, variant: Variant, coarsening: Coarsening
+    kernel: KernelSource,
+    context: Context,
+    local_size: Extent,
+    variant: Variant,
+    coarsening: variants.Coarsening,
 ) -> BuiltKernel:
     """Generate, compile and bind a variant of a kernel.
 
@@ -395,10 +389,12 @@ def build_kernel(
     """
     who, description = kernel.who, kernel.description
     check_local_size(who, local_size, context)
-    body = _fit_nesting(who, without_float_atomics(description.kernel, context.device_infos), context)
+    body = _fit_nesting(
+        who, variants.without_float_atomics(description.kernel, context.device_infos), context
+    )
     if body is not description.kernel:
         description = replace(description, kernel=body)
-    lacks = find_lacks(description.kernel, context)
+    lacks = variants.find_lacks(description.kernel, context)
     check_shared_memory(who, description, context, lacks, variant.shared)
     # addresses are integers of 64 bits
     variant = replace(variant, lacks=lacks - {INT64} if variant.addressed else lacks)

@@ -7,22 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.derived_dtypes import Structure, as_structure, is_structure, leaves_of, strides_along
-from vkdispatch.base.dtype import (
-    DType,
-    array_shape,
-    bfloat16,
-    component_count,
-    component_type,
-    int8,
-    is_complex,
-    item_of,
-    ivec4,
-    to_numpy_dtype,
-    uint8,
-    uvec3,
-)
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.memory.image_formats import BorderColor, Filter, HostSampler, SamplerSettings, host_dtype
@@ -81,7 +68,7 @@ class HostImage:
     """
 
     shape: tuple[int, ...]
-    dtype: DType
+    dtype: dt.DType
     channels: int
     layers: int
     extent: tuple[int, int, int]
@@ -155,7 +142,7 @@ def _split_axes(level: Array, layers: int, dimensions: int, channels: int) -> Ar
 
 
 def _check_dtype(label: str, binding: ImageBinding, array: Array) -> None:
-    scalar = component_type(binding.dtype)
+    scalar = dt.component_type(binding.dtype)
     if array.dtype != host_dtype(scalar):
         raise ArgumentValueError(
             f"{label}: the kernel declares texels of {scalar.name}, the array is of {array.dtype}"
@@ -173,7 +160,7 @@ def _find_shape(label: str, binding: ImageBinding, array: Array) -> tuple[int, .
             f"got one of shape {shape}"
         )
     channels = shape[rank] if len(shape) > rank else 1
-    wanted = component_count(binding.dtype) if binding.storage else channels
+    wanted = dt.component_count(binding.dtype) if binding.storage else channels
     if channels != wanted or channels > _MOST_CHANNELS:
         declared = f"{wanted} channels ({binding.dtype.name})" if binding.storage else "one to four channels"
         raise ArgumentValueError(f"{label}: expected {declared}, the array of shape {shape} has {channels}")
@@ -200,7 +187,7 @@ def _make_host_image(
     width, height, depth = (*reversed(sizes), 1, 1)[:3]
     return HostImage(
         (layers, *sizes) if layers > 1 else tuple(sizes),
-        component_type(binding.dtype),
+        dt.component_type(binding.dtype),
         channels,
         layers,
         (width, height, depth),
@@ -232,10 +219,10 @@ def _make_sampling(settings: SamplerSettings) -> Sampling:
 _MOST_AXES = 3
 _ROUNDS = 1_000_000
 # Types of memory that kernels do not compute with: functions that load and store them.
-_CODERS: dict[DType, tuple[Coder, Coder]] = {
-    int8: (lambda value: value.astype(np.int32), lambda value: value.astype(np.int8)),
-    uint8: (lambda value: value.astype(np.uint32), lambda value: value.astype(np.uint8)),
-    bfloat16: (from_bfloat16, to_bfloat16),
+_CODERS: dict[dt.DType, tuple[Coder, Coder]] = {
+    dt.int8: (lambda value: value.astype(np.int32), lambda value: value.astype(np.int8)),
+    dt.uint8: (lambda value: value.astype(np.uint32), lambda value: value.astype(np.uint8)),
+    dt.bfloat16: (from_bfloat16, to_bfloat16),
 }
 # Devices compare invocation ids with 32 bits.
 _LARGEST = 0xFFFFFFFF
@@ -260,7 +247,7 @@ class HostBuffer:
     """
 
     shape: tuple[int, ...]
-    var_type: DType
+    var_type: dt.DType
     given: Any
     data: Array
     whole: Array
@@ -337,7 +324,7 @@ def parse_host_checks(value: object) -> Checks:
 
 
 def _make_host_buffer(
-    label: str, kind: DType, host: DType, value: Any, written: bool, read: dict[int, Array]
+    label: str, kind: dt.DType, host: dt.DType, value: Any, written: bool, read: dict[int, Array]
 ) -> HostBuffer:
     """Return a buffer with elements of `kind`, as the kernel sees them. Arrays have elements of `host`."""
     if isinstance(value, Buffer):
@@ -351,12 +338,14 @@ def _make_host_buffer(
     if is_structure(kind):
         return _make_host_structures(label, kind, value, written)
     trailing = _find_element_axes(host)
-    wanted = np.dtype(to_numpy_dtype(host)) if is_complex(host) and not trailing else component_dtype(host)
+    wanted = (
+        np.dtype(dt.to_numpy_dtype(host)) if dt.is_complex(host) and not trailing else component_dtype(host)
+    )
     text = f"a NumPy array of {wanted}" + (f" whose last axes are {trailing}" if trailing else "")
     if not isinstance(value, np.ndarray):
         raise WrongBufferError(f"{label}: expected {text}, or a vd.Buffer, got {describe(value)}")
     axes = value.ndim - len(trailing)
-    if host is bfloat16 and value.dtype.name == "bfloat16":
+    if host is dt.bfloat16 and value.dtype.name == "bfloat16":
         value = value.view(np.uint16)
     if value.dtype != wanted or axes < 0 or value.shape[axes:] != trailing:
         raise WrongBufferError(
@@ -392,7 +381,7 @@ def _read_bytes(buffer: Buffer[Any]) -> Array:
     return octets
 
 
-def _view_rows(kind: DType, whole: Array) -> Array:
+def _view_rows(kind: dt.DType, whole: Array) -> Array:
     count = whole.nbytes // kind.item_size
     octets = whole.reshape(-1).view(np.uint8)[: count * kind.item_size]
     if is_structure(kind):
@@ -406,10 +395,10 @@ def _make_cells(what: str, buffer: HostBuffer) -> Cells:
     cells = Cells(what, buffer.data, buffer.shape, len(buffer.data), *coders)
     if is_structure(buffer.var_type):
         for path, kind, offset in leaves_of(buffer.var_type):
-            item, strides = item_of(kind), strides_along(buffer.var_type, path)
+            item, strides = dt.item_of(kind), strides_along(buffer.var_type, path)
             octets = np.lib.stride_tricks.as_strided(
                 buffer.data[:, offset:],
-                (len(buffer.data), *array_shape(kind), item.item_size),
+                (len(buffer.data), *dt.array_shape(kind), item.item_size),
                 (buffer.data.strides[0], *strides, 1),
             )
             rows = octets.view(component_dtype(item)).reshape(*octets.shape[:-1], *value_shape(item))
@@ -417,9 +406,9 @@ def _make_cells(what: str, buffer: HostBuffer) -> Cells:
     return cells
 
 
-def _find_element_axes(kind: DType) -> tuple[int, ...]:
+def _find_element_axes(kind: dt.DType) -> tuple[int, ...]:
     """Return the axes that an element adds to a host array: none for NumPy's complex numbers."""
-    if is_complex(kind) and isinstance(to_numpy_dtype(kind), type):
+    if dt.is_complex(kind) and isinstance(dt.to_numpy_dtype(kind), type):
         return ()
     return value_shape(kind)
 
@@ -451,7 +440,7 @@ def interpret_call(
     written: list[HostBuffer | HostImage] = []
     if kernel.exec_count is not None:
         limit = [n * size for n, size in zip(extent, local_size, strict=True)] if in_groups else extent
-        arguments[kernel.exec_count.name] = make_uniform([min(n, _LARGEST) for n in limit], uvec3)
+        arguments[kernel.exec_count.name] = make_uniform([min(n, _LARGEST) for n in limit], dt.uvec3)
     for parameter, value in zip(parameters, values, strict=True):
         for slot, part in split_value(who, parameter, value):
             if isinstance(slot, ValueSlot):
@@ -465,7 +454,7 @@ def interpret_call(
             buffers[slot.binding - base] = _make_cells(f"buffer {parameter.name!r}", part)
             if slot.shape_member is not None:
                 shape = (*part.shape, 1, 1, 1)[:3]
-                arguments[slot.shape_member] = make_uniform(np.array((*shape, part.size)), ivec4)
+                arguments[slot.shape_member] = make_uniform(np.array((*shape, part.size)), dt.ivec4)
     try:
         run_kernel(
             who,

@@ -34,19 +34,12 @@ from vkdispatch.execution_pipeline.diagnostics import Diagnostics
 from vkdispatch.execution_pipeline.optimization import Fusion
 from vkdispatch.execution_pipeline.optimization import Launch as RecordedLaunch
 from vkdispatch.execution_pipeline.timings import KernelFacts, register_facts
+from vkdispatch.shader import signature
 from vkdispatch.shader.arguments import add_constants, check_values, upload_constants
 from vkdispatch.shader.building import BuiltKernel, Launch, fills_tiles, warn_of_gaps
 from vkdispatch.shader.dependencies import Guard
 from vkdispatch.shader.launching import FastPath, KernelState, TiledFastPath
 from vkdispatch.shader.program import NO_CHECKS, FusibleKernel, Program, TracedProgram, find_bound_resources
-from vkdispatch.shader.signature import (
-    BufferSlot,
-    ValueSlot,
-    bind_values,
-    read_constants,
-    read_parameters,
-    read_slots,
-)
 from vkdispatch.shader.size import Extent, LaunchSize, is_incomplete, parse_launch_size, parse_local_size
 from vkdispatch.shader.variants import Coarsening, choose_addressing, choose_variant
 
@@ -120,21 +113,22 @@ class LaunchableKernel:
         self._has_workgroups = workgroups is not None
         if self._is_auto:
             self.require_free_groups()
-        self.parameters = read_parameters(program.description)
+        self.parameters = signature.read_parameters(program.description)
         self.names = tuple(parameter.name for parameter in self.parameters)
         self._buffers = {
             position: f"{self.who}: argument {parameter.name!r}"
             for position, parameter in enumerate(self.parameters)
-            if parameter.fields is None and isinstance(parameter.slots[0], BufferSlot)
+            if parameter.fields is None and isinstance(parameter.slots[0], signature.BufferSlot)
         }
         self._kinds = {
             position: slot.kind
             for position in self._buffers
-            if isinstance(slot := self.parameters[position].slots[0], BufferSlot) and slot.kind is not None
+            if isinstance(slot := self.parameters[position].slots[0], signature.BufferSlot)
+            and slot.kind is not None
         }
-        self.slots = read_slots(program.description)
+        self.slots = signature.read_slots(program.description)
         self.constants: tuple[ConstantArray, ...] = tuple(
-            parameter.default for parameter in read_constants(program.description)
+            parameter.default for parameter in signature.read_constants(program.description)
         )
         self.size: LaunchSize | None = None
         if exec_size is not None:
@@ -192,7 +186,7 @@ class LaunchableKernel:
             named = dict(kwargs)
             queue = self._parse_queue(named.pop("queue_index"), graph)
         size, named = self.read_size(named)
-        values = bind_values(self.who, self.parameters, args, named)
+        values = signature.bind_values(self.who, self.parameters, args, named)
         # With keyword arguments and defaults resolved, most calls can take the fast path too.
         latest = self.latest()
         fast = None if latest is None else latest.fast_paths.get(size.option)
@@ -256,7 +250,7 @@ class LaunchableKernel:
         integers = {
             slot.member: int(value)
             for slot, value in zip(self.slots, values, strict=True)
-            if isinstance(slot, ValueSlot) and is_scalar(slot.kind) and is_integer_dtype(slot.kind)
+            if isinstance(slot, signature.ValueSlot) and is_scalar(slot.kind) and is_integer_dtype(slot.kind)
         }
         return find_shared_sizes(self.who, self.program.kernel, integers)
 
@@ -274,7 +268,7 @@ class LaunchableKernel:
         """Raise SharingError if the kernel writes memory that another library shares to be read only."""
         for position, name in self._buffers.items():
             slot = self.parameters[position].slots[0]
-            is_written = isinstance(slot, BufferSlot) and slot.writes
+            is_written = isinstance(slot, signature.BufferSlot) and slot.writes
             if is_written and not getattr(values[position], "is_writable", True):
                 refuse_write(name)
 

@@ -10,6 +10,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import read_choices
 from vkdispatch.base.record import record, replace
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import Usage, packed_buffers, reaches_elements, remember, usage
 from vkdispatch.compiler.analyses.joint_flow import is_barrier
 from vkdispatch.compiler.glsl.emulation import (
@@ -19,33 +20,7 @@ from vkdispatch.compiler.glsl.emulation import (
     has_bfloat16_matrices,
     subgroup_class,
 )
-from vkdispatch.compiler.ir import (
-    Block,
-    Declare,
-    Effect,
-    Expr,
-    For,
-    Kernel,
-    Op,
-    SharedArray,
-    Statement,
-    Store,
-    While,
-    blocks_of,
-    place_operands,
-    root_of,
-    walk,
-)
-from vkdispatch.compiler.ir.statements import (
-    FEATURE_OF,
-    FLOAT16,
-    INT16,
-    INT64,
-    PLAIN,
-    SHORT_ARGUMENTS,
-    STORAGE,
-    Variant,
-)
+from vkdispatch.compiler.ir import statements
 from vkdispatch.compiler.passes.coarsen import BLOCK, can_block, choose_elements
 from vkdispatch.compiler.passes.lowering import replace_float_atomics
 from vkdispatch.shader.signature import MOST_NARROW, BufferSlot, Slot
@@ -84,7 +59,7 @@ def find_missing_operation(used: Usage, device: DeviceInfo) -> str | None:
     )
 
 
-def find_waits_in_loops(kernel: Kernel) -> Iterator[Statement]:
+def find_waits_in_loops(kernel: ir.Kernel) -> Iterator[ir.Statement]:
     """Yield the statements in loops at which Mesa's llvmpipe makes whole workgroups wait: memory barriers.
 
     Other drivers do not wait there. llvmpipe ends an invocation for good if invocations of another subgroup
@@ -93,41 +68,41 @@ def find_waits_in_loops(kernel: Kernel) -> Iterator[Statement]:
     return _walk_waits(kernel.body, apart=False)
 
 
-def _walk_waits(block: Block, *, apart: bool) -> Iterator[Statement]:
+def _walk_waits(block: ir.Block, *, apart: bool) -> Iterator[ir.Statement]:
     for statement in block:
         if apart and (
-            (isinstance(statement, Effect) and statement.function in _ORDERING)
-            or (isinstance(statement, Declare) and statement.value.value in _ORDERING)
+            (isinstance(statement, ir.Effect) and statement.function in _ORDERING)
+            or (isinstance(statement, ir.Declare) and statement.value.value in _ORDERING)
         ):
             yield statement
-        loop = isinstance(statement, (While, For))
-        within = apart or (loop and not any(map(is_barrier, walk((statement,)))))
-        for inner in blocks_of(statement):
+        loop = isinstance(statement, (ir.While, ir.For))
+        within = apart or (loop and not any(map(is_barrier, ir.walk((statement,)))))
+        for inner in ir.blocks_of(statement):
             yield from _walk_waits(inner, apart=within)
 
 
 @remember
-def find_tile_stores(kernel: Kernel) -> tuple[Store, ...]:
+def find_tile_stores(kernel: ir.Kernel) -> tuple[ir.Store, ...]:
     """Return the stores to shared memory in loops with barriers: there an invocation works for the others."""
     return tuple(_walk_tile_stores(kernel.body))
 
 
-def _walk_tile_stores(block: Block) -> Iterator[Store]:
+def _walk_tile_stores(block: ir.Block) -> Iterator[ir.Store]:
     for statement in block:
-        if isinstance(statement, (While, For)) and any(map(is_barrier, walk((statement,)))):
-            for inner in walk((statement,)):
-                if isinstance(inner, Store) and _is_in_tile(inner.place):
+        if isinstance(statement, (ir.While, ir.For)) and any(map(is_barrier, ir.walk((statement,)))):
+            for inner in ir.walk((statement,)):
+                if isinstance(inner, ir.Store) and _is_in_tile(inner.place):
                     yield inner
         else:
-            for body in blocks_of(statement):
+            for body in ir.blocks_of(statement):
                 yield from _walk_tile_stores(body)
 
 
-def _is_in_tile(place: Expr) -> bool:
+def _is_in_tile(place: ir.Expr) -> bool:
     """Whether a place in shared memory may be another one for each invocation."""
-    root = root_of(place)
-    return isinstance(root.value, SharedArray) and any(
-        each.op is not Op.LITERAL for each in place_operands(place)
+    root = ir.root_of(place)
+    return isinstance(root.value, ir.SharedArray) and any(
+        each.op is not ir.Op.LITERAL for each in ir.place_operands(place)
     )
 
 
@@ -196,7 +171,7 @@ def _find_missing_atomic(used: Usage, device: DeviceInfo) -> str | None:
     return None
 
 
-def without_float_atomics(kernel: Kernel, devices: Sequence[DeviceInfo]) -> Kernel:
+def without_float_atomics(kernel: ir.Kernel, devices: Sequence[DeviceInfo]) -> ir.Kernel:
     """Return a kernel without the atomics of floats that one of the devices lacks; see `float_atomics`."""
 
     def lacks(function: str, kind: DType, shared: bool) -> bool:
@@ -228,11 +203,11 @@ _MANY = 1 << 19
 _MANY_IN_BLOCKS = 1 << 17
 # The attribute of `DeviceInfo` for each feature.
 _ATTRIBUTES = {
-    STORAGE[1]: "storage_buffer_8_bit_access",
-    STORAGE[2]: "storage_buffer_16_bit_access",
-    INT64: "int_64_support",
-    INT16: "int_16_support",
-    FLOAT16: "float_16_support",
+    statements.STORAGE[1]: "storage_buffer_8_bit_access",
+    statements.STORAGE[2]: "storage_buffer_16_bit_access",
+    statements.INT64: "int_64_support",
+    statements.INT16: "int_16_support",
+    statements.FLOAT16: "float_16_support",
 }
 # For tests: variants that every launch gets if its kernel supports them.
 _FORCED = read_choices("VKDISPATCH_FORCE_VARIANT", ("coarse", "blocks", "addressed", "wide", "packed"))
@@ -263,7 +238,7 @@ class Coarsening:
 UNCOARSENED = Coarsening()
 
 
-def choose_coarsening(kernel: Kernel, context: Context) -> Coarsening:
+def choose_coarsening(kernel: ir.Kernel, context: Context) -> Coarsening:
     """Choose when to coarsen a kernel on these devices. On CPUs, only blocks are faster."""
     if without_float_atomics(kernel, context.device_infos) is not kernel:
         return UNCOARSENED
@@ -283,11 +258,19 @@ def can_address(context: Context) -> bool:
     )
 
 
-def find_lacks(kernel: Kernel, context: Context) -> frozenset[str]:
+def find_lacks(kernel: ir.Kernel, context: Context) -> frozenset[str]:
     """Return the features that a kernel uses and a device lacks, which its variant has to replace."""
     used = usage(kernel)
-    wanted = {STORAGE[size] for size in map(_count_scalar_bytes, used.stored) if size in STORAGE}
-    computed = {FEATURE_OF[kind] for kind in map(component_type, used.dtypes) if kind in FEATURE_OF}
+    wanted = {
+        statements.STORAGE[size]
+        for size in map(_count_scalar_bytes, used.stored)
+        if size in statements.STORAGE
+    }
+    computed = {
+        statements.FEATURE_OF[kind]
+        for kind in map(component_type, used.dtypes)
+        if kind in statements.FEATURE_OF
+    }
     short = any(_count_scalar_bytes(member.dtype) == 2 for member in kernel.arguments)
     if "packed" not in _FORCED:
         infos = context.device_infos
@@ -298,10 +281,10 @@ def find_lacks(kernel: Kernel, context: Context) -> frozenset[str]:
         }
         found |= _find_missing_classes(used, context)
         if short and (found & computed or not all(map(_takes_short_arguments, infos))):
-            found.add(SHORT_ARGUMENTS)
+            found.add(statements.SHORT_ARGUMENTS)
         return frozenset(found)
     classes = _find_replaceable_classes(used) if _can_go_by_lanes(context) else set()
-    forced = frozenset(wanted | computed | classes | ({SHORT_ARGUMENTS} if short else set()))
+    forced = frozenset(wanted | computed | classes | ({statements.SHORT_ARGUMENTS} if short else set()))
     if not can_emulate(kernel, forced):
         forced = frozenset(wanted | classes)
     return forced if can_pack(kernel, forced) else frozenset()
@@ -334,14 +317,14 @@ def _takes_short_arguments(info: DeviceInfo) -> bool:
     return bool(info.storage_push_constant_16 and info.uniform_and_storage_buffer_16_bit_access)
 
 
-def can_pack(kernel: Kernel, lacks: frozenset[str]) -> bool:
+def can_pack(kernel: ir.Kernel, lacks: frozenset[str]) -> bool:
     """Whether a kernel accesses buffers that would be packed only by loads and stores of elements."""
-    return not lacks or not reaches_elements(kernel, packed_buffers(kernel, Variant(lacks=lacks)))
+    return not lacks or not reaches_elements(kernel, packed_buffers(kernel, statements.Variant(lacks=lacks)))
 
 
 def choose_addressing(
     who: str, slots: Sequence[Slot], values: Sequence[Any], context: Context, *, is_traced: bool
-) -> Variant:
+) -> statements.Variant:
     """Return the variant that the sizes of a call's buffers require.
 
     Parameters
@@ -372,7 +355,7 @@ def choose_addressing(
                 f"{limit} {what} of one buffer; use several"
             )
         addressed, wide = addressed or large or many, wide or (many and elements > slot.most)
-    return Variant(addressed=addressed or wide, wide=wide)
+    return statements.Variant(addressed=addressed or wide, wide=wide)
 
 
 def choose_variant(
@@ -382,10 +365,10 @@ def choose_variant(
     local_size: Extent,
     coarsening: Coarsening,
     context: Context,
-    form: Variant = PLAIN,
+    form: statements.Variant = statements.PLAIN,
     *,
     is_traced: bool = True,
-) -> Variant:
+) -> statements.Variant:
     """Return the variant for a launch of `extent` invocations, or workgroups if `in_groups`.
 
     Parameters
@@ -406,14 +389,14 @@ def choose_variant(
         and can_address(context)
         and _exceeds_32_bits(extent, in_groups, local_size)
     ):
-        form = Variant(addressed=True, wide=True)
+        form = statements.Variant(addressed=True, wide=True)
     if not in_groups and coarsening.takes(extent, local_size[0], wide=form.wide):
         form = replace(form, coarse=coarsening.elements, blocks=coarsening.blocks)
     folded = _needs_folding(who, extent, in_groups, count_elements(local_size, form), context, wide=form.wide)
     return replace(form, folded=folded)
 
 
-def count_elements(local_size: Extent, variant: Variant) -> Extent:
+def count_elements(local_size: Extent, variant: statements.Variant) -> Extent:
     """Return how many elements along each axis a workgroup handles."""
     x, y, z = local_size
     return (x * variant.coarse, y, z)

@@ -21,22 +21,9 @@ from vkdispatch.families.operands import (
     prepare_result,
     share_memory,
 )
+from vkdispatch.sorting import rearranging
 from vkdispatch.sorting.keys import Order
 from vkdispatch.sorting.launching import is_long, position_type, sort_rows
-from vkdispatch.sorting.rearranging import (
-    Along,
-    Segments,
-    SortKeys,
-    SortOptions,
-    into_rows,
-    make_segment_kernel,
-    out_of_rows,
-    parse_keys,
-    parse_outputs,
-    parse_position_type,
-    store_positions,
-    take_at,
-)
 
 
 @array_function
@@ -46,7 +33,7 @@ def sort(
     *,
     descending: bool = False,
     stable: bool = True,
-    segments: Segments | None = None,
+    segments: rearranging.Segments | None = None,
     out: Buffer[Any] | None = None,
     output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
@@ -96,7 +83,9 @@ def sort(
     >>> vd.sort(vd.asbuffer(np.array([3, 1, 2], np.float32))).read(0)
     array([1., 2., 3.], dtype=float32)
     """
-    keys = parse_keys("sort", x, SortOptions(axis, descending, stable, segments, graph))
+    keys = rearranging.parse_keys(
+        "sort", x, rearranging.SortOptions(axis, descending, stable, segments, graph)
+    )
     to, sorted_to = prepare_output(
         out, output_map, keys.shape, keys.x.var_type, keys.x.context, before=[keys.x]
     )
@@ -105,7 +94,7 @@ def sort(
     if keys.starts is not None:
         is_read = any(share_memory(argument, sorted_to) for argument in keys.x.arguments)
         aside: Buffer[Any] = function_buffer(keys.x.size, to.out_type) if is_read else sorted_to
-        take_at(aside, keys.x, _sort_positions(keys), to, keys.along, graph)
+        rearranging.take_at(aside, keys.x, _sort_positions(keys), to, keys.along, graph)
         if is_read:
             _copy(sorted_to, aside, graph)
         return sorted_to
@@ -114,7 +103,7 @@ def sort(
     rows = sorted_to if is_direct else function_buffer(keys.x.size, keys.x.var_type)
     sort_rows(source, keys.order, keys.along.rows, keys_to=rows, graph=graph)
     if not is_direct:
-        out_of_rows(sorted_to, rows, to, keys.along, graph)
+        rearranging.out_of_rows(sorted_to, rows, to, keys.along, graph)
     return sorted_to
 
 
@@ -126,7 +115,7 @@ def argsort(  # noqa: PLR0913
     *,
     descending: bool = False,
     stable: bool = True,
-    segments: Segments | None = None,
+    segments: rearranging.Segments | None = None,
     dtype: DType | None = None,
     out: Buffer[Any] | None = None,
     output_map: ResultMap | None = None,
@@ -160,8 +149,10 @@ def argsort(  # noqa: PLR0913
     >>> vd.argsort(vd.asbuffer(np.array([3, 1, 2], np.float32))).read(0)
     array([1, 2, 0])
     """
-    keys = parse_keys("argsort", x, SortOptions(axis, descending, stable, segments, graph))
-    kind = parse_position_type(dtype, out if output_map is None else None, keys.along.length)
+    keys = rearranging.parse_keys(
+        "argsort", x, rearranging.SortOptions(axis, descending, stable, segments, graph)
+    )
+    kind = rearranging.parse_position_type(dtype, out if output_map is None else None, keys.along.length)
     to, positions_to = prepare_output(out, output_map, keys.shape, kind, keys.x.context, before=[keys.x])
     if keys.x.size == 0:
         return positions_to
@@ -170,7 +161,7 @@ def argsort(  # noqa: PLR0913
     is_read = any(share_memory(argument, positions_to) for argument in keys.x.arguments)
     if to.sink.mapping is None and keys.along.in_place and fits and not is_read:
         return _sort_positions(keys, positions_to)
-    store_positions(positions_to, _sort_positions(keys), to, keys.along, graph)
+    rearranging.store_positions(positions_to, _sort_positions(keys), to, keys.along, graph)
     return positions_to
 
 
@@ -182,7 +173,7 @@ def sort_by_key(
     *,
     descending: bool = False,
     stable: bool = True,
-    segments: Segments | None = None,
+    segments: rearranging.Segments | None = None,
     out: "tuple[Buffer[Any] | None, Buffer[Any] | None] | None" = None,
     output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
@@ -197,7 +188,7 @@ def sort_by_key(
     *,
     descending: bool = False,
     stable: bool = True,
-    segments: Segments | None = None,
+    segments: rearranging.Segments | None = None,
     out: "tuple[Buffer[Any] | None, Sequence[Buffer[Any] | None] | None] | None" = None,
     output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
@@ -213,7 +204,7 @@ def sort_by_key(  # noqa: PLR0913
     *,
     descending: bool = False,
     stable: bool = True,
-    segments: Segments | None = None,
+    segments: rearranging.Segments | None = None,
     out: Any = None,
     output_map: ResultMap | None = None,
     graph: CommandGraph | None = None,
@@ -251,8 +242,8 @@ def sort_by_key(  # noqa: PLR0913
     >>> values.read(0)
     array([10., 20., 30.], dtype=float32)
     """
-    options = SortOptions(axis, descending, stable, segments, graph)
-    parsed = parse_keys("sort_by_key", keys, options, "keys")
+    options = rearranging.SortOptions(axis, descending, stable, segments, graph)
+    parsed = rearranging.parse_keys("sort_by_key", keys, options, "keys")
     has_several = isinstance(values, (tuple, list))
     arrays = list(values) if has_several else [values]
     names = [f"values[{i}]" for i in range(len(arrays))] if has_several else ["values"]
@@ -262,7 +253,7 @@ def sort_by_key(  # noqa: PLR0913
             raise ArgumentValueError(
                 f"{name}: expected the shape of the keys, {parsed.x.shape}, got {each.shape}"
             )
-    keys_out, values_out = parse_outputs(out, has_several, len(operands))
+    keys_out, values_out = rearranging.parse_outputs(out, has_several, len(operands))
     to = parse_output(output_map, parsed.x.var_type, parsed.shape)
     sorted_to = prepare_result(keys_out, parsed.shape, to.out_type, parsed.x.context, "out[0]")
     moved_to = [
@@ -279,7 +270,7 @@ def sort_by_key(  # noqa: PLR0913
 
 
 def _sort_by_key(
-    keys: SortKeys,
+    keys: rearranging.SortKeys,
     values: list[Operand],
     to: Output,
     sorted_to: Buffer[Any],
@@ -314,14 +305,14 @@ def _sort_by_key(
     else:
         positions = _sort_positions(keys)
         rows = function_buffer(keys.x.size, to.out_type)
-        take_at(rows, keys.x, positions, to, along, graph)
+        rearranging.take_at(rows, keys.x, positions, to, along, graph)
     arguments = [argument for each in values for argument in each.arguments]
     results = []
     for each, target in zip(values, moved_to, strict=True):
         # memory that any value is read from is written last
         is_read = any(share_memory(argument, target) for argument in arguments)
         place: Buffer[Any] = function_buffer(target.shape, target.var_type) if is_read else target
-        take_at(place, each, positions, parse_output(None, each.var_type), along, graph)
+        rearranging.take_at(place, each, positions, parse_output(None, each.var_type), along, graph)
         results.append((place, target))
     for place, target in results:
         if place is not target:
@@ -329,11 +320,11 @@ def _sort_by_key(
     if keys.starts is not None:
         _copy(sorted_to, rows, graph)
     elif rows is not sorted_to:
-        out_of_rows(sorted_to, rows, to, along, graph)
+        rearranging.out_of_rows(sorted_to, rows, to, along, graph)
 
 
 def _can_move_along(
-    keys: SortKeys, values: list[Operand], sorted_to: Buffer[Any], moved_to: list[Buffer[Any]]
+    keys: rearranging.SortKeys, values: list[Operand], sorted_to: Buffer[Any], moved_to: list[Buffer[Any]]
 ) -> bool:
     """Whether values are moved together with keys, instead of being read once the order is known."""
     if len(values) != 1 or not values[0].source.is_plain or values[0].var_type.item_size not in (1, 2, 4, 8):
@@ -346,18 +337,20 @@ def _can_move_along(
 
 def _copy(target: Buffer[Any], source: Buffer[Any], graph: CommandGraph | None) -> None:
     """Copy all elements of a buffer to another of the same size."""
-    out_of_rows(target, source, parse_output(None, source.var_type), Along(1, source.size, 1), graph)
+    rearranging.out_of_rows(
+        target, source, parse_output(None, source.var_type), rearranging.Along(1, source.size, 1), graph
+    )
 
 
-def _as_rows(keys: SortKeys) -> Buffer[Any]:
+def _as_rows(keys: rearranging.SortKeys) -> Buffer[Any]:
     """Return the keys as rows in memory: the array itself if it already consists of rows."""
     if keys.x.source.is_plain and keys.along.in_place:
         buffer: Buffer[Any] = keys.x.arguments[0]
         return buffer
-    return into_rows(keys.x, keys.along, keys.graph)
+    return rearranging.into_rows(keys.x, keys.along, keys.graph)
 
 
-def _sort_positions(keys: SortKeys, positions_to: Buffer[Any] | None = None) -> Buffer[Any]:
+def _sort_positions(keys: rearranging.SortKeys, positions_to: Buffer[Any] | None = None) -> Buffer[Any]:
     """Return the positions of the sorted keys in their rows, in a buffer of rows."""
     graph = keys.graph
     along, kind = keys.along, position_type(keys.along.length)
@@ -370,11 +363,11 @@ def _sort_positions(keys: SortKeys, positions_to: Buffer[Any] | None = None) -> 
     sort_rows(source, keys.order, along.rows, positions_to=by_key, graph=graph)
     # then by their segments: the sort is stable, so it keeps the order within each
     numbers: Buffer[Any] = function_buffer(along.length, dtype.uint32)
-    make_segment_kernel(keys.starts.var_type)(numbers, keys.starts, keys.starts.size, graph=graph)
+    rearranging.make_segment_kernel(keys.starts.var_type)(numbers, keys.starts, keys.starts.size, graph=graph)
     moved: Buffer[Any] = function_buffer(keys.x.size, dtype.uint32)
     plain = parse_output(None, dtype.uint32)
-    rows = Along(along.rows.count, along.length, 1)
-    take_at(moved, parse_operand(numbers), by_key, plain, rows, graph, is_shared=True)
+    rows = rearranging.Along(along.rows.count, along.length, 1)
+    rearranging.take_at(moved, parse_operand(numbers), by_key, plain, rows, graph, is_shared=True)
     order = Order(dtype.uint32, False, keys.starts.size.bit_length())
     sort_rows(moved, order, along.rows, positions_to=positions, payload=by_key, graph=graph)
     return positions

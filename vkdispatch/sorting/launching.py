@@ -11,6 +11,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.families.operands import share_memory
 from vkdispatch.families.tuning import DeviceFacts, device_facts
 from vkdispatch.shader.copying import copyto
+from vkdispatch.sorting import onesweep, planning
 from vkdispatch.sorting.cpu import (
     MergeForm,
     make_count_runs_kernel,
@@ -19,30 +20,12 @@ from vkdispatch.sorting.cpu import (
     make_sum_runs_kernel,
 )
 from vkdispatch.sorting.keys import Digit, Order, SortOutputs, raw_type
-from vkdispatch.sorting.onesweep import (
-    HistogramForm,
-    SweepForm,
-    make_clear_kernel,
-    make_histogram_kernel,
-    make_starts_kernel,
-    make_sweep_kernel,
-)
 from vkdispatch.sorting.passes import (
     PassForm,
     make_count_kernel,
     make_move_kernel,
     make_offsets_kernel,
     make_short_offsets_kernel,
-)
-from vkdispatch.sorting.planning import (
-    SortForm,
-    choose_block,
-    choose_form,
-    choose_sweep_tile,
-    choose_tile,
-    counter_type,
-    plan_runs,
-    tuning,
 )
 from vkdispatch.sorting.short_rows import MOST_ROWS, BlockForm, make_block_kernel, make_short_kernel
 from vkdispatch.sorting.tile import TileForm
@@ -66,7 +49,7 @@ class Rows:
 
 def position_type(length: int) -> DType:
     """Return the raw type of positions in rows of a length: one or two words."""
-    return dtype.uint32 if counter_type(length) is dtype.uint32 else dtype.uvec2
+    return dtype.uint32 if planning.counter_type(length) is dtype.uint32 else dtype.uvec2
 
 
 @record(eq=False)
@@ -133,12 +116,16 @@ def sort_rows(
     """
     device = device_facts()
     task = _Task(keys, order, rows, keys_to, positions_to, payload, graph)
-    form = choose_form(device, order.raw, rows.count, rows.length) if payload is None else SortForm.LONG
-    if form is SortForm.LONG:
+    form = (
+        planning.choose_form(device, order.raw, rows.count, rows.length)
+        if payload is None
+        else planning.SortForm.LONG
+    )
+    if form is planning.SortForm.LONG:
         _LongSort(device, task).run()
-    elif form is SortForm.SHORT:
+    elif form is planning.SortForm.SHORT:
         _sort_short(task)
-    elif form is SortForm.MERGED:
+    elif form is planning.SortForm.MERGED:
         _merge_rows(task)
     else:
         _sort_blocks(device, task)
@@ -146,7 +133,7 @@ def sort_rows(
 
 def is_long(order: Order, rows: Rows) -> bool:
     """Whether rows take several launches, with the keys and what is moved with them in memory between."""
-    return choose_form(device_facts(), order.raw, rows.count, rows.length) is SortForm.LONG
+    return planning.choose_form(device_facts(), order.raw, rows.count, rows.length) is planning.SortForm.LONG
 
 
 def _sort_short(task: _Task) -> None:
@@ -159,7 +146,7 @@ def _sort_short(task: _Task) -> None:
 
 def _sort_blocks(device: DeviceFacts, task: _Task) -> None:
     rows = task.rows
-    tile = choose_block(device, task.order.raw, rows.length)
+    tile = planning.choose_block(device, task.order.raw, rows.length)
     assert tile is not None
     together = min(tile.tile // rows.length, rows.count, MOST_ROWS)
     form = BlockForm(tile, task.order, together > 1, task.outputs)
@@ -205,16 +192,18 @@ class _LongSort:
         self._device, self._task = device, task
         self._order, self._rows, self._graph = task.order, task.rows, task.graph
         self._payload_type = task.payload_type
-        self._counter = counter_type(task.rows.length)
+        self._counter = planning.counter_type(task.rows.length)
 
     def run(self) -> None:
         """Queue all launches."""
         if self._device.is_cpu:
             self._run_by_runs()
             return
-        tile = choose_sweep_tile(self._device, self._order.raw, self._payload_type, self._rows.length)
+        tile = planning.choose_sweep_tile(
+            self._device, self._order.raw, self._payload_type, self._rows.length
+        )
         if tile is None:
-            self._run_by_tiles(choose_tile(self._device, self._order.raw, self._payload_type))
+            self._run_by_tiles(planning.choose_tile(self._device, self._order.raw, self._payload_type))
         else:
             self._run_sweeps(tile)
 
@@ -270,9 +259,11 @@ class _LongSort:
         totals: AnyBuffer = function_buffer(lines, counter)
         for each in passes:
             shift = each.digit.shift
-            make_count_kernel(each.form, bool(tuning.votes))(each.keys, counts, *shape, shift, graph=graph)
+            make_count_kernel(each.form, bool(planning.tuning.votes))(
+                each.keys, counts, *shape, shift, graph=graph
+            )
             summed = (rows.count, tile.bins, tiles)
-            if tiles <= tuning.few_tiles:
+            if tiles <= planning.tuning.few_tiles:
                 make_short_offsets_kernel(tile.group, counter)(counts, totals, *summed, graph=graph)
             else:
                 make_offsets_kernel(tile, counter)(counts, totals, *summed, graph=graph)
@@ -281,7 +272,7 @@ class _LongSort:
 
     def _run_by_runs(self) -> None:
         order, rows, counter, graph = self._order, self._rows, self._counter, self._graph
-        plan = plan_runs(self._device, order.part_bits, rows.length)
+        plan = planning.plan_runs(self._device, order.part_bits, rows.length)
         shape = (rows.count, plan.runs, plan.run, plan.last)
         tile = TileForm(plan.group, 1, plan.width, 1, has_arithmetic=False)
         groups = -(-plan.runs // plan.group)
@@ -307,16 +298,24 @@ class _LongSort:
         histograms: AnyBuffer = function_buffer(rows.count * len(digits) * tile.bins, dtype.uint32)
         tickets: AnyBuffer = function_buffer(len(digits), dtype.uint32)
         zeros = (boards[0], histograms, tickets)
-        make_clear_kernel()(*zeros, *(each.size for each in zeros), graph=graph)
-        form = HistogramForm(
-            self._order, tile.width, tuning.histogram_group, tuning.histogram_items, tuning.histogram_rounds
+        onesweep.make_clear_kernel()(*zeros, *(each.size for each in zeros), graph=graph)
+        form = onesweep.HistogramForm(
+            self._order,
+            tile.width,
+            planning.tuning.histogram_group,
+            planning.tuning.histogram_items,
+            planning.tuning.histogram_rounds,
         )
         chunks = -(-rows.length // form.chunk)
-        make_histogram_kernel(form)(self._task.keys, histograms, rows.count, rows.length, chunks, graph=graph)
-        make_starts_kernel(tile)(histograms, rows.count * len(digits), graph=graph)
+        onesweep.make_histogram_kernel(form)(
+            self._task.keys, histograms, rows.count, rows.length, chunks, graph=graph
+        )
+        onesweep.make_starts_kernel(tile)(histograms, rows.count * len(digits), graph=graph)
         for each in self._list_passes(tile):
             own, next_board = boards[each.number % 2], boards[1 - each.number % 2]
-            sweep = make_sweep_kernel(SweepForm(each.form, len(digits), tuning.window))
+            sweep = onesweep.make_sweep_kernel(
+                onesweep.SweepForm(each.form, len(digits), planning.tuning.window)
+            )
             buffers = (histograms, own, next_board, tickets, *each.buffers)
             sweep(each.keys, *buffers, *shape, each.number, each.digit.shift, graph=graph)
 

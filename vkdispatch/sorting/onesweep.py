@@ -35,16 +35,8 @@ from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import join_words, split_words, word_count
 from vkdispatch.shader.shader_function import ShaderFunction
+from vkdispatch.sorting import passes
 from vkdispatch.sorting.keys import Order, widen
-from vkdispatch.sorting.passes import (
-    SHAPE,
-    WORKGROUPS,
-    PassForm,
-    TileOfRow,
-    declare_move_arguments,
-    place_in_row,
-    position_in_row,
-)
 from vkdispatch.sorting.tile import Tile, TileForm, only_if
 
 _U32 = constant[dtype.uint32]
@@ -184,7 +176,7 @@ class SweepForm:
         Tiles that a look-back reads at once.
     """
 
-    moving: PassForm
+    moving: passes.PassForm
     digits: int
     window: int
 
@@ -207,13 +199,13 @@ def make_sweep_kernel(form: SweepForm) -> ShaderFunction:
         ("sort_board", _WORDS),
         ("sort_next_board", _WORDS),
         ("sort_tickets", _WORDS),
-        *declare_move_arguments(moving),
-        *SHAPE,
+        *passes.declare_move_arguments(moving),
+        *passes.SHAPE,
         ("sort_which", _U32),
         ("sort_shift", _U32),
     ]
     name = f"sort_sweep_{moving.order.kind.name}"
-    return trace_kernel(name, body, arguments, moving.tile.group, WORKGROUPS)
+    return trace_kernel(name, body, arguments, moving.tile.group, passes.WORKGROUPS)
 
 
 class _Sweep:
@@ -237,7 +229,7 @@ class _Sweep:
         self._tile.clear()
         vc.barrier()
         self._group = ticket[0].to_register("sort_group")
-        self._here = TileOfRow(moving.tile, tiles, last, self._group)
+        self._here = passes.TileOfRow(moving.tile, tiles, last, self._group)
 
     def run(self) -> None:
         """Record the kernel's statements."""
@@ -315,7 +307,7 @@ class _Sweep:
         moving, tile = self._moving, self._tile
         words = [*self._words[item], *self._payload_registers[item]]
         if moving.makes_positions:
-            words += split_words(position_in_row(moving, self._here.number, tile.places()[item]))
+            words += split_words(passes.position_in_row(moving, self._here.number, tile.places()[item]))
         for number, word in enumerate(words):
             tile.placed_words[place + number * moving.tile.tile] = word
 
@@ -329,7 +321,7 @@ class _Sweep:
             ]
             key = join_words(moving.order.raw, words[: self._key_words]).to_register()
             base = bases[moving.order.digit(key, moving.digit, self._shift)]
-            target = (here.row_base + place_in_row(moving, base, place)).to_register("sort_target")
+            target = (here.row_base + passes.place_in_row(moving, base, place)).to_register("sort_target")
             with only_if(None if whole else place < here.count):
                 if self._keys_to is not None:
                     self._keys_to[target] = key

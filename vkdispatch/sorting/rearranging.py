@@ -13,19 +13,10 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.codegen.arguments import buffer, constant
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
+from vkdispatch.families import operands
 from vkdispatch.families.arguments import parse_axis, parse_dtype, split_shape
 from vkdispatch.families.calls import is_recorded
 from vkdispatch.families.kernels import note_bad_starts, trace_kernel
-from vkdispatch.families.operands import (
-    ArrayLike,
-    Operand,
-    Output,
-    Sink,
-    parse_operand,
-    parse_output,
-    parse_pair,
-    plain_source,
-)
 from vkdispatch.families.sources import Source
 from vkdispatch.families.tuning import memoize
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -88,7 +79,7 @@ class CopyForm:
 
     mode: str
     source: Source | None
-    sink: Sink
+    sink: operands.Sink
     positions: DType | None
     is_strided: bool
     has_own_values: bool
@@ -164,31 +155,31 @@ def copied_type(kind: DType) -> DType:
     return _ODD.get(kind.item_size, kind)
 
 
-def into_rows(x: Operand, along: Along, graph: CommandGraph | None) -> Buffer[Any]:
+def into_rows(x: operands.Operand, along: Along, graph: CommandGraph | None) -> Buffer[Any]:
     """Return a buffer with the elements of an array as rows."""
     rows: Buffer[Any] = function_buffer(x.size, x.var_type)
-    source, sink = choose_copy(x, parse_output(None, x.var_type))
+    source, sink = choose_copy(x, operands.parse_output(None, x.var_type))
     form = CopyForm("in", source, sink, None, not along.in_place, False)
     _launch(form, rows, x.arguments, None, (), along, graph)
     return rows
 
 
 def out_of_rows(
-    result: Buffer[Any], rows: Buffer[Any], to: Output, along: Along, graph: CommandGraph | None
+    result: Buffer[Any], rows: Buffer[Any], to: operands.Output, along: Along, graph: CommandGraph | None
 ) -> None:
     """Store the elements of rows as an array."""
     plain = to.sink.mapping is None
-    source = plain_source(copied_type(rows.var_type) if plain else rows.var_type)
-    sink = parse_output(None, source.out_type).sink if plain else to.sink
+    source = operands.plain_source(copied_type(rows.var_type) if plain else rows.var_type)
+    sink = operands.parse_output(None, source.out_type).sink if plain else to.sink
     form = CopyForm("sorted", source, sink, None, not along.in_place, False)
     _launch(form, result, (rows,), None, to.arguments, along, graph)
 
 
 def take_at(
     result: Buffer[Any],
-    values: Operand,
+    values: operands.Operand,
     positions: Buffer[Any],
-    to: Output,
+    to: operands.Output,
     along: Along,
     graph: CommandGraph | None,
     *,
@@ -202,21 +193,21 @@ def take_at(
 
 
 def store_positions(
-    result: Buffer[Any], positions: Buffer[Any], to: Output, along: Along, graph: CommandGraph | None
+    result: Buffer[Any], positions: Buffer[Any], to: operands.Output, along: Along, graph: CommandGraph | None
 ) -> None:
     """Store positions in their rows as numbers of the result's dtype."""
     sink = to.sink
     if sink.mapping is None:
-        sink = parse_output(None, raw_type(sink.out_type)).sink
+        sink = operands.parse_output(None, raw_type(sink.out_type)).sink
     form = CopyForm("positions", None, sink, position_type(along.length), not along.in_place, False)
     _launch(form, result, (), positions, to.arguments, along, graph)
 
 
-def choose_copy(x: Operand, to: Output) -> tuple[Source, Sink]:
+def choose_copy(x: operands.Operand, to: operands.Output) -> tuple[Source, operands.Sink]:
     """Return the source and the sink of a copy from an array: they copy bits, unless there is a map."""
     if x.source.is_plain and to.sink.mapping is None:
         kind = copied_type(x.var_type)
-        return plain_source(kind).elementwise(), parse_output(None, kind).sink
+        return operands.plain_source(kind).elementwise(), operands.parse_output(None, kind).sink
     return x.source.elementwise(), to.sink
 
 
@@ -304,7 +295,7 @@ class SortKeys:
         The graph to record into.
     """
 
-    x: Operand
+    x: operands.Operand
     shape: tuple[int, ...]
     along: Along
     order: Order
@@ -312,9 +303,9 @@ class SortKeys:
     graph: CommandGraph | None
 
 
-def parse_keys(function: str, x: ArrayLike, options: SortOptions, name: str = "x") -> SortKeys:
+def parse_keys(function: str, x: operands.ArrayLike, options: SortOptions, name: str = "x") -> SortKeys:
     """Check the keys and the options of a sort. See `vd.sort` for what it raises."""
-    keys = parse_operand(x, name)
+    keys = operands.parse_operand(x, name)
     shape: tuple[int, ...]
     if not is_sortable(keys.var_type):
         raise ArgumentTypeError(
@@ -385,7 +376,7 @@ def parse_position_type(kind: object, out: object, length: int) -> DType:
 
 def parse_outputs(out: object, has_several: bool, count: int) -> tuple[Any, list[Any]]:
     """Return the buffers for the keys and for each of the values; None for new ones."""
-    keys, values = parse_pair(out, "the keys and for the values")
+    keys, values = operands.parse_pair(out, "the keys and for the values")
     if not has_several:
         return keys, [values]
     if values is None:

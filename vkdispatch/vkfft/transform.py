@@ -7,28 +7,20 @@ from vkdispatch.base import dtype
 from vkdispatch.base.buffer import Buffer
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.vkfft.program import (
-    Padding,
-    Request,
-    Shape,
-    count_complex_bytes,
-    count_stored_elements,
-    find_precision,
-    make_layout,
-)
+from vkdispatch.vkfft import program
 
 
 class Transform:
     """The parameters of a `VkFFTPlan`, and the requests to VkFFT for it."""
 
-    shape: Shape
+    shape: program.Shape
     axes: tuple[int, ...]
     do_r2c: bool
     normalize: bool
-    padding: Padding
+    padding: program.Padding
     pad_frequency_domain: bool
     kernel_count: int
-    input_shape: Shape
+    input_shape: program.Shape
     input_type: DType | None
     kernel_convolution: bool
     conjugate_convolution: int
@@ -48,7 +40,7 @@ class Transform:
             return [self.axes[:-1], (last,)] if is_apart else [self.axes]
         return [(axis,) for axis in (self.axes if inverse else reversed(self.axes))]
 
-    def _choose_padding(self, inverse: bool) -> Padding:
+    def _choose_padding(self, inverse: bool) -> program.Padding:
         """Return the ranges of zeros along each axis."""
         if self.kernel_count and inverse and not self.pad_frequency_domain:
             return (None,) * len(self.shape)  # the padding applies to the data, not to the result
@@ -85,7 +77,7 @@ class Transform:
     @property
     def _elements(self) -> int:
         """The number of complex elements in a buffer with one result."""
-        return count_stored_elements(self.shape, self.do_r2c) * self._copies
+        return program.count_stored_elements(self.shape, self.do_r2c) * self._copies
 
     def _check_input(self, input: Buffer[Any], precision: int, inverse: bool) -> None:
         """Raise ValueError unless a separate input has the right dtype and size."""
@@ -93,25 +85,31 @@ class Transform:
             if inverse:
                 raise ArgumentValueError("input: input_shape is for forward transforms and convolutions")
             check_room(
-                input, "input", math.prod(self.input_shape) * self._copies * count_complex_bytes(precision)
+                input,
+                "input",
+                math.prod(self.input_shape) * self._copies * program.count_complex_bytes(precision),
             )
         if self.input_type is not None and input.var_type is not self.input_type:
             raise ArgumentValueError(
                 f"input: expected {self.input_type.name} as the plan says, got {input.var_type.name}"
             )
-        if find_precision(input.var_type, "input", input.context, self.do_r2c) != precision:
+        if program.find_precision(input.var_type, "input", input.context, self.do_r2c) != precision:
             raise ArgumentValueError(
                 f"input: its dtype {input.var_type.name} has another width than the buffer's"
             )
 
-    def _find_input_layout(self, input: Buffer[Any], precision: int) -> tuple[int, Shape | None]:
+    def _find_input_layout(self, input: Buffer[Any], precision: int) -> tuple[int, program.Shape | None]:
         """Return the size of a separate input in bytes, and its shape in memory or None.
 
         VkFFT needs the shape for real transforms, in real numbers.
         """
         shape = self.shape
-        needed = count_stored_elements(shape, self.do_r2c) * self._copies * count_complex_bytes(precision)
-        tight = math.prod(shape) * self._copies * count_complex_bytes(precision) // 2
+        needed = (
+            program.count_stored_elements(shape, self.do_r2c)
+            * self._copies
+            * program.count_complex_bytes(precision)
+        )
+        tight = math.prod(shape) * self._copies * program.count_complex_bytes(precision) // 2
         if not self.do_r2c:
             check_room(input, "input", needed)
             return needed, None
@@ -127,10 +125,10 @@ class Transform:
         axes: tuple[int, ...],
         results: int = 1,
         input_bytes: int = 0,
-        stored: Shape | None = None,
+        stored: program.Shape | None = None,
         *,
         convolution: bool = False,
-    ) -> Request:
+    ) -> program.Request:
         """Return the request for a transform along `axes`, or for a whole convolution."""
         padding = [pad if axis in axes else None for axis, pad in enumerate(self._choose_padding(inverse))]
         last = len(self.shape) - 1
@@ -138,8 +136,8 @@ class Transform:
         shape = self.shape
         if self.do_r2c and not real:
             shape = (*shape[:-1], shape[-1] // 2 + 1)
-        layout = make_layout(shape, axes, tuple(padding), real, stored)
-        size = self._elements * count_complex_bytes(precision)
+        layout = program.make_layout(shape, axes, tuple(padding), real, stored)
+        size = self._elements * program.count_complex_bytes(precision)
         options: dict[str, int] = {
             "batches": layout.batches * (1 if convolution else self._copies * results),
             "precision": precision,
@@ -157,7 +155,9 @@ class Transform:
             "conjugate": self.conjugate_convolution == 1 and convolution,
         }
         options |= {name: value for name, value in optional.items() if value}
-        return Request(layout.axes, tuple(sorted((name, int(value)) for name, value in options.items())))
+        return program.Request(
+            layout.axes, tuple(sorted((name, int(value)) for name, value in options.items()))
+        )
 
 
 def check_room(buffer: Buffer[Any], name: str, needed: int) -> None:

@@ -11,22 +11,8 @@ from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError, VulkanError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.memory.data import MAX_AXES
+from vkdispatch.base.sharing import dlpack
 from vkdispatch.base.sharing.cuda_link import CUDA, find_link
-from vkdispatch.base.sharing.dlpack import (
-    READ_ONLY,
-    Elements,
-    Imported,
-    SharedMemory,
-    as_numpy,
-    count_bytes,
-    describe_array,
-    find_obstacle,
-    has_dlpack,
-    import_memory,
-    is_contiguous,
-    merge_components,
-    take_elements,
-)
 from vkdispatch.base.sharing.formats import note, start_clock
 
 # ---- Buffers on memory of other libraries: `vd.from_dlpack` and `vd.share` -------------------------------
@@ -75,7 +61,7 @@ def from_dlpack(
     """
     if copy not in (None, False, True):
         raise ArgumentTypeError(f"copy: expected None, False or True, got {copy!r}")
-    if isinstance(x, SharedMemory):
+    if isinstance(x, dlpack.SharedMemory):
         x = x.source
     if isinstance(x, Buffer) or hasattr(type(x), "__vkdispatch_buffer__"):
         return _from_own(x, device, copy)
@@ -83,7 +69,7 @@ def from_dlpack(
     context = get_context() if device is None else device
     if not isinstance(context, Context):
         raise ArgumentTypeError(f"device: expected a vd.Context or None, got {type(context).__name__}")
-    elements = take_elements(x, "x", context)
+    elements = dlpack.take_elements(x, "x", context)
     obstacle = _find_obstacle(elements, context)
     if copy is not True and obstacle is None:
         try:
@@ -129,8 +115,8 @@ def share(x: Any, *, ordered: bool = True) -> Any:
     """
     lend = getattr(x, "_lend_elements", None)
     if lend is not None:
-        return SharedMemory(x, lend(ordered), ordered)
-    if isinstance(x, SharedMemory):
+        return dlpack.SharedMemory(x, lend(ordered), ordered)
+    if isinstance(x, dlpack.SharedMemory):
         return share(x.source, ordered=ordered)
     return _share_foreign(x, "x", ordered)
 
@@ -151,11 +137,11 @@ def share_argument(x: Any, name: str, kind: DType | None = None) -> Buffer[Any]:
 def copy_argument(x: Any, name: str, kind: DType | None) -> Buffer[Any]:
     """Return a buffer with a copy of the elements that `share_argument` cannot share. Raises BufferError."""
     context = get_context()
-    return upload(take_elements(x, name, context), context, name, kind)
+    return upload(dlpack.take_elements(x, name, context), context, name, kind)
 
 
 def _share_foreign(x: Any, name: str, ordered: bool, kind: DType | None = None) -> Buffer[Any]:
-    what, is_array = describe_array(x), has_dlpack(x)
+    what, is_array = dlpack.describe_array(x), dlpack.has_dlpack(x)
     if not is_array:
         try:
             x = np.asarray(memoryview(x))
@@ -166,7 +152,7 @@ def _share_foreign(x: Any, name: str, ordered: bool, kind: DType | None = None) 
             ) from None
     begin = start_clock()
     context = get_context()
-    elements = merge_components(take_elements(x, name, context), kind)
+    elements = dlpack.merge_components(dlpack.take_elements(x, name, context), kind)
     obstacle = _find_obstacle(elements, context)
     if obstacle is None:
         try:
@@ -181,11 +167,11 @@ def _share_foreign(x: Any, name: str, ordered: bool, kind: DType | None = None) 
     raise WrongArrayError(f"{name}: {what} cannot be used without a copy: {obstacle}; copy it, with {copy}")
 
 
-def _find_obstacle(elements: Elements, context: Context) -> str | None:
-    obstacle = find_obstacle(elements, context)
+def _find_obstacle(elements: dlpack.Elements, context: Context) -> str | None:
+    obstacle = dlpack.find_obstacle(elements, context)
     if obstacle is not None:
         return obstacle
-    if not is_contiguous(elements):
+    if not dlpack.is_contiguous(elements):
         return "its elements are not contiguous in C order"
     alignment = context._native.binding_alignment
     if elements.address % alignment and math.prod(elements.shape):
@@ -193,7 +179,7 @@ def _find_obstacle(elements: Elements, context: Context) -> str | None:
     return None
 
 
-def _check_axes(elements: Elements, name: str = "x") -> None:
+def _check_axes(elements: dlpack.Elements, name: str = "x") -> None:
     if len(elements.shape) > MAX_AXES:
         raise SharingError(
             f"{name}: a buffer has at most {MAX_AXES} axes, got {len(elements.shape)} in {elements.shape}; "
@@ -201,35 +187,37 @@ def _check_axes(elements: Elements, name: str = "x") -> None:
         )
 
 
-def _import(elements: Elements, context: Context, ordered: bool, name: str = "x") -> Buffer[Any]:
+def _import(elements: dlpack.Elements, context: Context, ordered: bool, name: str = "x") -> Buffer[Any]:
     _check_axes(elements, name)
     if math.prod(elements.shape) == 0:
         return Buffer(elements.shape, elements.kind, context=context)
-    imported = import_memory(elements, context, ordered, is_whole=True)
+    imported = dlpack.import_memory(elements, context, ordered, is_whole=True)
     return foreign_buffer(imported, elements, elements.shape, context)
 
 
 def foreign_buffer(
-    imported: Imported, elements: Elements, shape: tuple[int, ...], context: Context
+    imported: dlpack.Imported, elements: dlpack.Elements, shape: tuple[int, ...], context: Context
 ) -> Buffer[Any]:
     """Return a buffer on imported memory of elements."""
     buffer = Buffer.of_memory(context, imported.memory, shape, elements.kind)
     buffer.is_external, buffer.owns_memory = True, False
-    buffer.is_writable = not elements.flags & READ_ONLY
+    buffer.is_writable = not elements.flags & dlpack.READ_ONLY
     buffer._loan = imported.loan
     return buffer
 
 
-def upload(elements: Elements, context: Context, name: str = "x", kind: DType | None = None) -> Buffer[Any]:
+def upload(
+    elements: dlpack.Elements, context: Context, name: str = "x", kind: DType | None = None
+) -> Buffer[Any]:
     """Return a buffer with a copy of elements, which are merged as by `merge_components`.
 
     Raises SharingError for more axes than buffers have.
     """
-    merged = merge_components(elements, kind)
+    merged = dlpack.merge_components(elements, kind)
     _check_axes(merged, name)
     buffer: Buffer[Any] = Buffer(merged.shape, merged.kind, context=context)
     if elements.device[0] == CUDA:
-        if not is_contiguous(elements):
+        if not dlpack.is_contiguous(elements):
             raise SharingError(
                 "x: its elements are not contiguous in C order; copy it with x.contiguous() "
                 "or cupy.ascontiguousarray(x)"
@@ -237,9 +225,9 @@ def upload(elements: Elements, context: Context, name: str = "x", kind: DType | 
         if buffer.size:
             link = find_link(context)
             assert elements.stream is not None
-            link.copy_in(buffer._native, elements.address, count_bytes(elements), elements.stream)
+            link.copy_in(buffer._native, elements.address, dlpack.count_bytes(elements), elements.stream)
     elif buffer.size:
-        buffer.write(np.ascontiguousarray(as_numpy(elements)))
+        buffer.write(np.ascontiguousarray(dlpack.as_numpy(elements)))
     return buffer
 
 
@@ -350,7 +338,7 @@ def has_arrays(values: Iterable[Any]) -> bool:
 
 def is_foreign(value: object) -> bool:
     """Whether a value is an array of another library."""
-    return has_dlpack(value) and not isinstance(value, Buffer) and not hasattr(type(value), _TAKE)
+    return dlpack.has_dlpack(value) and not isinstance(value, Buffer) and not hasattr(type(value), _TAKE)
 
 
 def has_foreign(values: Iterable[Any]) -> bool:

@@ -5,6 +5,7 @@ from _thread import RLock
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
+from vkdispatch.base import errors, init
 from vkdispatch.base.contexts.selection import (
     check_enableable,
     choose_families,
@@ -13,23 +14,6 @@ from vkdispatch.base.contexts.selection import (
     refuse_unusable,
 )
 from vkdispatch.base.devices import DeviceInfo
-from vkdispatch.base.errors import (
-    ArgumentValueError,
-    DeviceLostError,
-    DeviceTimeoutError,
-    UsageError,
-    VkDispatchError,
-    VulkanError,
-)
-from vkdispatch.base.init import (
-    after_contexts,
-    device_info,
-    get_devices,
-    initialize,
-    is_debug_enabled,
-    is_dummy,
-    is_staging_forced,
-)
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import Listed, Unshared, as_int, as_nanoseconds, batch_timeout, internal
 
@@ -126,18 +110,18 @@ class Context(Unshared, Listed):
         refuse_unusable(indices)
         families = choose_families(indices, None, queue_families, False)
         names = parse_extensions(extensions)
-        infos = [get_devices()[index] for index in indices]
+        infos = [init.get_devices()[index] for index in indices]
         check_enableable(names, infos)
         self.timeout = batch_timeout(timeout)
         # None on the dummy backend, which has nothing to run on.
         engine = (
             None
-            if is_dummy()
+            if init.is_dummy()
             else native.Engine(
                 [info.dev_index for info in infos],
                 families,
-                is_debug_enabled(),
-                is_staging_forced(),
+                init.is_debug_enabled(),
+                init.is_staging_forced(),
                 names,
                 timeout_ns=as_nanoseconds(self.timeout),
             )
@@ -160,9 +144,9 @@ class Context(Unshared, Listed):
         """Return a context on a VkDevice of another library; see `vd.make_context_from_handles`."""
         from vkdispatch.base.contexts.vulkan_handles import get_handles, make_foreign_engine, parse_handles
 
-        initialize()
-        if is_dummy():
-            raise UsageError("the dummy backend cannot use a device")
+        init.initialize()
+        if init.is_dummy():
+            raise errors.UsageError("the dummy backend cannot use a device")
         limit = batch_timeout(timeout)
         handles = parse_handles(instance, physical_device, device)
         engine = make_foreign_engine(handles, queues, extensions, features, as_nanoseconds(limit))
@@ -171,7 +155,7 @@ class Context(Unshared, Listed):
         index = next(
             (
                 index
-                for index, known in enumerate(get_devices())
+                for index, known in enumerate(init.get_devices())
                 if known.uuid is not None and known.uuid == entry["uuid"]
             ),
             -1,
@@ -179,7 +163,7 @@ class Context(Unshared, Listed):
         self = cls.__new__(cls)
         self.borrowed = True
         self.timeout = limit
-        info = device_info(index, entry)
+        info = init.device_info(index, entry)
         families = [queue.family for queue in get_handles(engine).devices[0].queues]
         self._set_up([index], [info], [families], engine)
         return self
@@ -226,7 +210,7 @@ class Context(Unshared, Listed):
     def _native(self) -> native.Engine:
         """The engine. Raises RuntimeError on the dummy backend."""
         if self._engine is None:
-            raise UsageError(
+            raise errors.UsageError(
                 "the dummy backend has no device: kernels can only be traced and their source be read"
             )
         return self._engine
@@ -348,29 +332,29 @@ class Context(Unshared, Listed):
         if self.lost and not self._interrupted:
             raise self._lost_error("make a new one")
         if self.closed:
-            raise UsageError("this context was closed; make a new one")
+            raise errors.UsageError("this context was closed; make a new one")
 
     @internal
     def require_finished(self) -> None:
         """Raise an error unless all work of this closed context is known to be done."""
         if self._interrupted:
-            raise UsageError("closing the context was interrupted before the work was done")
+            raise errors.UsageError("closing the context was interrupted before the work was done")
         if self.lost:
             raise self._lost_error("run it again")
         if self._engine is not None and self._engine.failures:
-            raise VulkanError(
+            raise errors.VulkanError(
                 "some work of the context failed before it was closed: whether this work was done is "
                 "unknown; wait for work before you close the context"
             )
 
-    def _lost_error(self, remedy: str) -> DeviceLostError:
+    def _lost_error(self, remedy: str) -> errors.DeviceLostError:
         """Return the error for a lost context: what happened, and the `remedy`."""
         if self._timed_out:
-            return DeviceTimeoutError(
+            return errors.DeviceTimeoutError(
                 f"work took longer than the timeout of its context, {self.timeout:g} seconds, and the "
                 f"context was abandoned; {remedy}"
             )
-        return DeviceLostError(f"the device of this context was lost; {remedy}")
+        return errors.DeviceLostError(f"the device of this context was lost; {remedy}")
 
     @property
     def _timed_out(self) -> bool:
@@ -396,13 +380,13 @@ class Context(Unshared, Listed):
             return
         count = self._engine.statistics()["pinned_blocks"]
         if count:
-            raise UsageError(
+            raise errors.UsageError(
                 f"arrays still use {count} block(s) of pinned memory (vd.empty_pinned), which is freed with "
                 "the device: delete or copy these arrays before you close the context"
             )
         count = len(self.loans)
         if count:
-            raise UsageError(
+            raise errors.UsageError(
                 f"arrays of other libraries still use memory of buffers in {count} place(s) (np.from_dlpack, "
                 "vd.share and others), which is freed with the device: delete or copy these arrays before "
                 "you close the context"
@@ -424,7 +408,7 @@ class Context(Unshared, Listed):
                 self._engine.close()
         finally:
             self._interrupted = self.lost and not lost
-            for function in after_contexts if self.runs else ():
+            for function in init.after_contexts if self.runs else ():
                 function()
             self.kept.clear()
             self.calls.clear()
@@ -436,15 +420,15 @@ def _smallest(sizes: Iterable[tuple[int, int, int]]) -> tuple[int, int, int]:
     return (x, y, z)
 
 
-def wrong_context(what: str, context: Context) -> VkDispatchError:
+def wrong_context(what: str, context: Context) -> errors.VkDispatchError:
     """Return the error for `what`, an object of this context that is used in another one."""
     if context.usable:
-        return UsageError(
+        return errors.UsageError(
             f"{what} belongs to another context; objects that are used together must be made in one context"
         )
-    kind: type[VkDispatchError] = UsageError
+    kind: type[errors.VkDispatchError] = errors.UsageError
     if context.lost and not context._interrupted:
-        kind = DeviceTimeoutError if context._timed_out else DeviceLostError
+        kind = errors.DeviceTimeoutError if context._timed_out else errors.DeviceLostError
     return kind(f"{what} belongs to a context that is gone; make it again")
 
 
@@ -459,6 +443,6 @@ def parse_queue(queue_index: object, context: Context, argument: str) -> int:
     queue = as_int(queue_index)
     if queue is not None and 0 <= queue < context.queue_count:
         return queue
-    raise ArgumentValueError(
+    raise errors.ArgumentValueError(
         f"{argument}: expected a queue from 0 to {context.queue_count - 1} or None (all), got {queue_index!r}"
     )

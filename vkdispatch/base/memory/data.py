@@ -6,15 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal
 
-from vkdispatch.base import dtype
-from vkdispatch.base.derived_dtypes import (
-    as_structure,
-    is_dataclass,
-    is_structure,
-    memory_type,
-    structure_from_numpy,
-    structure_of,
-)
+from vkdispatch.base import derived_dtypes, dtype
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OutOfDeviceMemoryError
 from vkdispatch.base.host_numpy import np
@@ -72,7 +64,7 @@ _FORMS = _Forms()
 
 
 def _make_forms(kind: DType) -> tuple[Form, ...]:
-    if is_structure(kind):
+    if derived_dtypes.is_structure(kind):
         return (Form(kind.host, (), direct=False),)
     component = component_dtype(kind)
     if kind is dtype.bfloat16:
@@ -139,8 +131,8 @@ def to_octets(kind: DType, data: object, shape: tuple[int, ...] | None, casting:
     forms = _FORMS[kind]
     if kind is dtype.bfloat16 and array.dtype.name == "bfloat16":  # of ml_dtypes
         array = array.view(np.uint16)
-    if is_structure(kind) and array.dtype.names is not None:
-        array = as_structure(kind, array, "data")
+    if derived_dtypes.is_structure(kind) and array.dtype.names is not None:
+        array = derived_dtypes.as_structure(kind, array, "data")
     choices = [_choice(form, kind, array, shape) for form in forms]
     chosen, array = fit(array, choices, casting)
     convert = forms[chosen].convert
@@ -356,11 +348,11 @@ def parse_dtype(value: object, name: str = "var_type") -> DType:
                 f"{name}: {value.name} is a type of fields of structures; make a buffer of "
                 f"{dtype.item_of(value).name} with more axes"
             )
-        return memory_type(value) if is_structure(value) else value
-    if is_dataclass(value):
-        return memory_type(structure_of(value))
+        return derived_dtypes.memory_type(value) if derived_dtypes.is_structure(value) else value
+    if derived_dtypes.is_dataclass(value):
+        return derived_dtypes.memory_type(derived_dtypes.structure_of(value))
     if isinstance(value, np.dtype) and value.names is not None:
-        return structure_from_numpy(value)
+        return derived_dtypes.structure_from_numpy(value)
     if isinstance(value, (np.dtype, str)) or (isinstance(value, type) and issubclass(value, np.generic)):
         return dtype.from_numpy_dtype(value, name)
     twin = dtype.find_twin(value)

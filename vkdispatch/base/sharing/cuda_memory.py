@@ -15,33 +15,23 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.base.memory.data import MAX_AXES
 from vkdispatch.base.native_module import native
 from vkdispatch.base.record import record
-from vkdispatch.base.sharing.cuda_link import (
-    LEGACY_STREAM,
-    PART,
-    CudaLink,
-    CudaLoan,
-    Lanes,
-    can_link,
-    check_result,
-    current_stream,
-    find_link,
-    load_driver,
-    parse_dlpack_stream,
-)
+from vkdispatch.base.sharing import cuda_link
 from vkdispatch.base.sharing.dlpack import is_in_c_order, refuse_write
 
 # ---- CUDA's array interface, version 3: what `__cuda_array_interface__` shows, and what it is read as ----
 
 
-def lend_by_interface(context: Context, memory: native.Buffer, loan: CudaLoan | None) -> CudaLoan:
+def lend_by_interface(
+    context: Context, memory: native.Buffer, loan: cuda_link.CudaLoan | None
+) -> cuda_link.CudaLoan:
     """Return a loan of memory for consumers of the interface, or the one of before, after all work up to now.
 
     The owner of the memory keeps it: consumers reference the owner. Raises AttributeError where CUDA does not
     know the device.
     """
-    if not can_link(context):
+    if not cuda_link.can_link(context):
         raise AttributeError("__cuda_array_interface__: CUDA cannot share this memory")
-    link = find_link(context)
+    link = cuda_link.find_link(context)
     if loan is None:
         loan = link.lend(memory, None)
     link.give(link.stream)
@@ -49,7 +39,11 @@ def lend_by_interface(context: Context, memory: native.Buffer, loan: CudaLoan | 
 
 
 def make_interface(
-    loan: CudaLoan, shape: tuple[int, ...], component: Any, strides: tuple[int, ...] | None, offset: int = 0
+    loan: cuda_link.CudaLoan,
+    shape: tuple[int, ...],
+    component: Any,
+    strides: tuple[int, ...] | None,
+    offset: int = 0,
 ) -> dict[str, Any]:
     """Return the interface of elements of a NumPy dtype in lent memory. Strides and offset are in bytes."""
     return {
@@ -106,7 +100,7 @@ def read_interface(obj: object, ordinal: int) -> CudaElements:
         raise ArgumentValueError(f"obj: no memory has {size} bytes at the address {address:#x}")
     if strides is not None and not is_in_c_order(shape, strides, component.itemsize):
         raise ArgumentValueError("obj: expected elements in C order; copy it so, with cupy.ascontiguousarray")
-    stream = parse_dlpack_stream(interface.get("stream") or current_stream(ordinal, obj))
+    stream = cuda_link.parse_dlpack_stream(interface.get("stream") or cuda_link.current_stream(ordinal, obj))
     return CudaElements(address, size, shape, kind, bool(is_read_only), stream)
 
 
@@ -121,7 +115,7 @@ def find_elements(elements: CudaElements, context: Context, is_read_only: bool) 
             f"obj: its address {elements.address:#x} is not a multiple of {alignment} bytes, as the device "
             "requires; copy it with vd.from_dlpack(obj)"
         )
-    link = find_link(context)
+    link = cuda_link.find_link(context)
     end = elements.address + elements.size
     memory = link.find(elements.address, end, refuse_write if is_read_only else None)
     if memory is None:
@@ -155,13 +149,13 @@ class SharedDeviceMemory:
         What another process maps it by.
     """
 
-    def __init__(self, link: CudaLink, size: int) -> None:
-        driver = load_driver()
+    def __init__(self, link: cuda_link.CudaLink, size: int) -> None:
+        driver = cuda_link.load_driver()
         self._link = link
         with link.enter():
-            self._address = int(check_result(driver.cuMemAlloc(size)))
+            self._address = int(cuda_link.check_result(driver.cuMemAlloc(size)))
             try:
-                self.handle = bytes(check_result(driver.cuIpcGetMemHandle(self._address)).reserved)
+                self.handle = bytes(cuda_link.check_result(driver.cuIpcGetMemHandle(self._address)).reserved)
             except SharingError:
                 driver.cuMemFree(self._address)
                 raise
@@ -186,7 +180,13 @@ class MappedMemories:
         self._addresses: OrderedDict[tuple[int, bytes], int] = OrderedDict()  # by process and handle
 
     def read(
-        self, link: CudaLink, process: int, handle: bytes, offset: int, memory: native.Buffer, size: int
+        self,
+        link: cuda_link.CudaLink,
+        process: int,
+        handle: bytes,
+        offset: int,
+        memory: native.Buffer,
+        size: int,
     ) -> None:
         """Copy bytes of another process's memory to a buffer, and wait until they are there.
 
@@ -196,39 +196,45 @@ class MappedMemories:
             link.copy_in(memory, self._map(link, process, handle) + offset, size, link.stream)
             _wait(link)
 
-    def _map(self, link: CudaLink, process: int, handle: bytes) -> int:
-        driver, key = load_driver(), (process, handle)
+    def _map(self, link: cuda_link.CudaLink, process: int, handle: bytes) -> int:
+        driver, key = cuda_link.load_driver(), (process, handle)
         if key not in self._addresses:
             self._unmap_some(link)
             description = driver.CUipcMemHandle()
             description.reserved = handle
             flags = driver.CUipcMem_flags.CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS.value
             with link.enter():
-                self._addresses[key] = int(check_result(driver.cuIpcOpenMemHandle(description, flags)))
+                self._addresses[key] = int(
+                    cuda_link.check_result(driver.cuIpcOpenMemHandle(description, flags))
+                )
         self._addresses.move_to_end(key)
         return self._addresses[key]
 
-    def _unmap_some(self, link: CudaLink) -> None:
+    def _unmap_some(self, link: cuda_link.CudaLink) -> None:
         """Unmap memory of processes that have ended, which holds it, and what has not been used for long."""
         ended = [key for key in self._addresses if not os.path.exists(f"/proc/{key[0]}")]
         spare = max(0, len(self._addresses) - len(ended) - _MOST_MAPPED + 1)
         others = [key for key in self._addresses if key not in ended][:spare]
         for key in (*ended, *others):
             with link.enter():
-                load_driver().cuIpcCloseMemHandle(self._addresses.pop(key))
+                cuda_link.load_driver().cuIpcCloseMemHandle(self._addresses.pop(key))
 
 
-def _wait(link: CudaLink) -> None:
-    driver = load_driver()
+def _wait(link: cuda_link.CudaLink) -> None:
+    driver = cuda_link.load_driver()
     with link.enter():
-        check_result(driver.cuStreamSynchronize(driver.CUstream(link.stream)))
+        cuda_link.check_result(driver.cuStreamSynchronize(driver.CUstream(link.stream)))
 
 
 # ---- Copies by CUDA between the memory of two contexts, which may be on two GPUs -------------------------
 
 
 def copy_between_links(
-    target: CudaLink, target_memory: native.Buffer, source: CudaLink, source_memory: native.Buffer, size: int
+    target: cuda_link.CudaLink,
+    target_memory: native.Buffer,
+    source: cuda_link.CudaLink,
+    source_memory: native.Buffer,
+    size: int,
 ) -> None:
     """Copy bytes to a buffer of another context, in the order of both contexts' work.
 
@@ -239,83 +245,93 @@ def copy_between_links(
     SharingError
         CUDA cannot map the memory.
     """
-    driver = load_driver()
+    driver = cuda_link.load_driver()
     # two threads that copy in opposite directions take the locks in one order
     first, second = sorted((source, target), key=id)
     with first.hold(), second.hold():
         addresses = target.blocks.map(target_memory), source.blocks.map(source_memory)
         in_parts = target.ordinal != source.ordinal and _open_peers(driver, source, target)
         copy = _copy_in_parts if in_parts else _copy
-        source.give(LEGACY_STREAM)
-        target.give(LEGACY_STREAM)
+        source.give(cuda_link.LEGACY_STREAM)
+        target.give(cuda_link.LEGACY_STREAM)
         copy(driver, target, addresses[0], source, addresses[1], size)
-        target.take(LEGACY_STREAM)
-        source.take(LEGACY_STREAM)
+        target.take(cuda_link.LEGACY_STREAM)
+        source.take(cuda_link.LEGACY_STREAM)
 
 
-def _copy(driver: Any, target: CudaLink, to: int, source: CudaLink, start: int, size: int) -> None:
+def _copy(
+    driver: Any, target: cuda_link.CudaLink, to: int, source: cuda_link.CudaLink, start: int, size: int
+) -> None:
     """Copy in one piece; a stream of each device waits for the other one's."""
-    stream = driver.CUstream(LEGACY_STREAM)
+    stream = driver.CUstream(cuda_link.LEGACY_STREAM)
     with source.enter():
-        check_result(driver.cuEventRecord(source.event, stream))
+        cuda_link.check_result(driver.cuEventRecord(source.event, stream))
     with target.enter():
-        check_result(driver.cuStreamWaitEvent(stream, source.event, 0))
-        check_result(driver.cuMemcpyPeerAsync(to, target.primary, start, source.primary, size, stream))
-        check_result(driver.cuEventRecord(target.event, stream))
+        cuda_link.check_result(driver.cuStreamWaitEvent(stream, source.event, 0))
+        cuda_link.check_result(
+            driver.cuMemcpyPeerAsync(to, target.primary, start, source.primary, size, stream)
+        )
+        cuda_link.check_result(driver.cuEventRecord(target.event, stream))
     with source.enter():
-        check_result(driver.cuStreamWaitEvent(stream, target.event, 0))
+        cuda_link.check_result(driver.cuStreamWaitEvent(stream, target.event, 0))
 
 
-def _copy_in_parts(driver: Any, target: CudaLink, to: int, source: CudaLink, start: int, size: int) -> None:
+def _copy_in_parts(
+    driver: Any, target: cuda_link.CudaLink, to: int, source: cuda_link.CudaLink, start: int, size: int
+) -> None:
     """Send parts to memory of the target's lanes, which copy one while the next one arrives."""
     senders, receivers = _fork(driver, source), _fork(driver, target)
     with target.enter():
         memory = receivers.find_memory()
-    for number, first in enumerate(range(0, size, PART)):
+    for number, first in enumerate(range(0, size, cuda_link.PART)):
         lane = number % 2
-        sender, receiver, part = senders.both[lane], receivers.both[lane], memory + lane * PART
-        count = min(PART, size - first)
+        sender, receiver, part = senders.both[lane], receivers.both[lane], memory + lane * cuda_link.PART
+        count = min(cuda_link.PART, size - first)
         # streams and events know their contexts
-        check_result(driver.cuStreamWaitEvent(sender.stream, receiver.event, 0))  # the part is empty
-        check_result(
+        cuda_link.check_result(
+            driver.cuStreamWaitEvent(sender.stream, receiver.event, 0)
+        )  # the part is empty
+        cuda_link.check_result(
             driver.cuMemcpyPeerAsync(
                 part, target.primary, start + first, source.primary, count, sender.stream
             )
         )
-        check_result(driver.cuEventRecord(sender.event, sender.stream))
-        check_result(driver.cuStreamWaitEvent(receiver.stream, sender.event, 0))
-        check_result(driver.cuMemcpyDtoDAsync(to + first, part, count, receiver.stream))
-        check_result(driver.cuEventRecord(receiver.event, receiver.stream))
+        cuda_link.check_result(driver.cuEventRecord(sender.event, sender.stream))
+        cuda_link.check_result(driver.cuStreamWaitEvent(receiver.stream, sender.event, 0))
+        cuda_link.check_result(driver.cuMemcpyDtoDAsync(to + first, part, count, receiver.stream))
+        cuda_link.check_result(driver.cuEventRecord(receiver.event, receiver.stream))
     _join(driver, source, senders)
     _join(driver, target, receivers)
 
 
-def _fork(driver: Any, link: CudaLink) -> Lanes:
+def _fork(driver: Any, link: cuda_link.CudaLink) -> cuda_link.Lanes:
     """Let the lanes of a link wait for the default stream, and return them."""
     with link.enter():
         if link.lanes is None:
-            link.lanes = Lanes(driver)
-        check_result(driver.cuEventRecord(link.event, driver.CUstream(LEGACY_STREAM)))
+            link.lanes = cuda_link.Lanes(driver)
+        cuda_link.check_result(driver.cuEventRecord(link.event, driver.CUstream(cuda_link.LEGACY_STREAM)))
         for lane in link.lanes.both:
-            check_result(driver.cuStreamWaitEvent(lane.stream, link.event, 0))
+            cuda_link.check_result(driver.cuStreamWaitEvent(lane.stream, link.event, 0))
     return link.lanes
 
 
-def _join(driver: Any, link: CudaLink, lanes: Lanes) -> None:
+def _join(driver: Any, link: cuda_link.CudaLink, lanes: cuda_link.Lanes) -> None:
     """Let the default stream wait for the lanes of a link."""
     with link.enter():
         for lane in lanes.both:
-            check_result(driver.cuStreamWaitEvent(driver.CUstream(LEGACY_STREAM), lane.event, 0))
+            cuda_link.check_result(
+                driver.cuStreamWaitEvent(driver.CUstream(cuda_link.LEGACY_STREAM), lane.event, 0)
+            )
 
 
-def _open_peers(driver: Any, link: CudaLink, other: CudaLink) -> bool:
+def _open_peers(driver: Any, link: cuda_link.CudaLink, other: cuda_link.CudaLink) -> bool:
     """Let a device access another one's memory. Return whether it does."""
     if other not in link.peers:
-        if not check_result(driver.cuDeviceCanAccessPeer(link.device, other.device)):
+        if not cuda_link.check_result(driver.cuDeviceCanAccessPeer(link.device, other.device)):
             return False
         with link.enter():
             result = driver.cuCtxEnablePeerAccess(other.primary, 0)
         if result[0] != driver.CUresult.CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED:
-            check_result(result)
+            cuda_link.check_result(result)
         link.peers.add(other)
     return True

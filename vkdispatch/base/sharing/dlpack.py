@@ -7,32 +7,15 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.context import Context, get_context
-from vkdispatch.base.dtype import (
-    DType,
-    complex32,
-    complex64,
-    complex128,
-    component_type,
-    is_complex,
-    is_matrix,
-    is_vector,
-)
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError, VkDispatchError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.memory.packing import component_dtype
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import as_int
 from vkdispatch.base.record import record, replace
-from vkdispatch.base.sharing.cuda_link import (
-    CUDA,
-    MANAGED,
-    WORD,
-    can_link,
-    current_stream,
-    find_link,
-    parse_dlpack_stream,
-)
+from vkdispatch.base.sharing import cuda_link
 from vkdispatch.base.sharing.formats import buffer_format, dlpack_format, dtype_of, note, start_clock
 
 # ---- Our memory in DLPack capsules -----------------------------------------------------------------------
@@ -70,7 +53,7 @@ class Elements:
     owner: Any
     address: int
     device: Place
-    kind: DType
+    kind: dt.DType
     shape: tuple[int, ...]
     strides: tuple[int, ...]
     flags: int = 0
@@ -142,8 +125,8 @@ def place_of(context: Context, instead: str) -> Place:
     """
     if has_host_memory(context):
         return HOST
-    if can_link(context):
-        return CUDA, find_link(context).ordinal
+    if cuda_link.can_link(context):
+        return cuda_link.CUDA, cuda_link.find_link(context).ordinal
     if context.queue_count > 1:
         raise SharingError(
             f"each of the {context.queue_count} queues has a copy of the memory, and other libraries can "
@@ -206,7 +189,7 @@ def export(
 
 
 def lend_host_memory(
-    context: Context, memory: native.Buffer, kind: DType, shape: tuple[int, ...], ordered: bool = True
+    context: Context, memory: native.Buffer, kind: dt.DType, shape: tuple[int, ...], ordered: bool = True
 ) -> Elements:
     """Return the elements of a buffer in C order, in memory of the host.
 
@@ -230,7 +213,7 @@ def lend_host_memory(
 
 
 def lend_memory(
-    context: Context, memory: native.Buffer, kind: DType, shape: tuple[int, ...], stream: Any
+    context: Context, memory: native.Buffer, kind: dt.DType, shape: tuple[int, ...], stream: Any
 ) -> Elements:
     """Return the elements of a buffer in C order, where the consumer of a DLPack capsule may use them.
 
@@ -245,14 +228,16 @@ def lend_memory(
     if has_host_memory(context):
         return lend_host_memory(context, memory, kind, shape)
     begin = start_clock()
-    link = find_link(context)
-    handle = parse_dlpack_stream(stream)
+    link = cuda_link.find_link(context)
+    handle = cuda_link.parse_dlpack_stream(stream)
     if handle is not None:
         link.check_stream(handle, "stream")
     loan = link.lend(memory, handle)
     note("lend", context, begin)
     flags = READ_ONLY if memory.read_only else 0
-    return Elements(loan, loan.address, (CUDA, link.ordinal), kind, shape, native.c_strides(shape), flags)
+    return Elements(
+        loan, loan.address, (cuda_link.CUDA, link.ordinal), kind, shape, native.c_strides(shape), flags
+    )
 
 
 # ---- Memory of other libraries, taken by DLPack ----------------------------------------------------------
@@ -266,7 +251,7 @@ _NAMES = {
     7: "Vulkan",
     8: "Metal",
     10: "ROCm",
-    MANAGED: "CUDA, managed",
+    cuda_link.MANAGED: "CUDA, managed",
     14: "oneAPI",
     15: "WebGPU",
 }
@@ -303,10 +288,10 @@ def take_elements(x: Any, name: str, context: Context | None = None) -> Elements
         if len(device) != 2:
             raise SharingError(f"{name}: {what} says that its DLPack device is {device}; expected two ints")
         stream = None
-        if device[0] in (CUDA, MANAGED):
+        if device[0] in (cuda_link.CUDA, cuda_link.MANAGED):
             context = context or get_context()
             _check_device(x, device[1], name, context)
-            stream = current_stream(device[1], x)
+            stream = cuda_link.current_stream(device[1], x)
         elif device[0] not in _OF_HOST:
             place = _NAMES.get(device[0], f"DLPack type {device[0]}")
             raise SharingError(
@@ -333,7 +318,7 @@ def take_elements(x: Any, name: str, context: Context | None = None) -> Elements
     if strides is None:
         strides = native.c_strides(shape)
     flags = READ_ONLY if _find_library(x) in _IMMUTABLE else tensor.flags & READ_ONLY
-    lies_at = tensor.device if stream is None else (CUDA, tensor.device[1])
+    lies_at = tensor.device if stream is None else (cuda_link.CUDA, tensor.device[1])
     return Elements(tensor, tensor.address, lies_at, kind, shape, strides, flags, stream)
 
 
@@ -359,12 +344,12 @@ def _require_plain(x: Any, name: str) -> None:
 
 def _check_device(x: Any, ordinal: int, name: str, context: Context) -> None:
     """Raise SharingError for an array of a CUDA device that a context does not compute on."""
-    if not can_link(context):
+    if not cuda_link.can_link(context):
         raise SharingError(
             f"{name}: {describe_array(x)} is on a CUDA device, and {context._devices} shares no memory "
             "with CUDA; copy it to the host first, with x.cpu() or x.get()"
         )
-    link = find_link(context)
+    link = cuda_link.find_link(context)
     if link.ordinal != ordinal:
         raise SharingError(
             f"{name}: {describe_array(x)} is on CUDA's device {ordinal}, and the context computes on "
@@ -428,17 +413,17 @@ def is_in_c_order(shape: tuple[int, ...], strides: tuple[int, ...], item_size: i
     )
 
 
-def merge_components(elements: Elements, kind: DType | None) -> Elements:
+def merge_components(elements: Elements, kind: dt.DType | None) -> Elements:
     """Return elements as vectors or matrices of this kind, whose components lie along the last axes.
 
     Elements that are none stay as they are.
     """
-    if kind is None or is_complex(kind) or not (is_vector(kind) or is_matrix(kind)):
+    if kind is None or dt.is_complex(kind) or not (dt.is_vector(kind) or dt.is_matrix(kind)):
         return elements
     tail = kind.true_numpy_shape
     shape = elements.shape[: len(elements.shape) - len(tail)]
     if (
-        elements.kind is not component_type(kind)
+        elements.kind is not dt.component_type(kind)
         or elements.shape != shape + tail
         or not is_contiguous(elements)
     ):
@@ -448,7 +433,7 @@ def merge_components(elements: Elements, kind: DType | None) -> Elements:
 
 def find_obstacle(elements: Elements, context: Context) -> str | None:
     """Return why a context's devices cannot use elements where they are; None if they can."""
-    if elements.device[0] == CUDA:
+    if elements.device[0] == cuda_link.CUDA:
         return _find_cuda_obstacle(elements, context)
     if not context._native.host_mapped:
         return f"{context._devices} computes in memory of its own"
@@ -460,9 +445,10 @@ def find_obstacle(elements: Elements, context: Context) -> str | None:
         return None
     obstacle = _find_misalignment(elements)
     first, end = bounds(elements)
-    if obstacle is None and (first % WORD or end % WORD):
+    if obstacle is None and (first % cuda_link.WORD or end % cuda_link.WORD):
         return (
-            f"the memory, {end - first} bytes at {first:#x}, does not consist of whole words of {WORD} bytes"
+            f"the memory, {end - first} bytes at {first:#x}, does not consist of whole words of "
+            f"{cuda_link.WORD} bytes"
         )
     return obstacle
 
@@ -486,7 +472,7 @@ def _find_in_cuda(elements: Elements, context: Context) -> native.Buffer | None:
     """Return the memory of elements, from the last aligned address up to the first one."""
     first, end = bounds(elements)
     refusal = refuse_write if elements.flags & READ_ONLY else None
-    return find_link(context).find(first - first % context._native.binding_alignment, end, refusal)
+    return cuda_link.find_link(context).find(first - first % context._native.binding_alignment, end, refusal)
 
 
 def count_bytes(elements: Elements) -> int:
@@ -523,12 +509,12 @@ def import_memory(elements: Elements, context: Context, ordered: bool, is_whole:
     VkDispatchError
         The driver refuses it.
     """
-    if elements.device[0] == CUDA:
+    if elements.device[0] == cuda_link.CUDA:
         own = _find_in_cuda(elements, context)
         if own is None:
             raise SharingError("the memory is no longer that of a buffer")
         assert elements.stream is not None
-        find_link(context).take(elements.stream)
+        cuda_link.find_link(context).take(elements.stream)
         return Imported(own, bounds(elements)[0] % context._native.binding_alignment, None)
     first, end = bounds(elements)
     is_read_only = bool(elements.flags & READ_ONLY)
@@ -585,7 +571,7 @@ class HostElements(native.HostView):
     def __array_interface__(self) -> dict[str, Any]:
         """The memory in NumPy's protocol: bfloat16 as uint16, complex32 as pairs of float16."""
         kind, shape, strides = self._elements.kind, self.shape, self.strides
-        if kind is complex32:
+        if kind is dt.complex32:
             shape, strides = (*shape, 2), (*strides, 2)
         return {
             "version": 3,
@@ -597,7 +583,7 @@ class HostElements(native.HostView):
 
 
 # As NumPy writes them.
-_COMPLEX: dict[DType, str] = {complex64: "c8", complex128: "c16"}
+_COMPLEX: dict[dt.DType, str] = {dt.complex64: "c8", dt.complex128: "c16"}
 
 
 def as_numpy(elements: Elements) -> Array:
@@ -661,7 +647,7 @@ class SharedMemory(HostElements):
         return buffer
 
 
-def copy_of(array: Array, kind: DType, shape: tuple[int, ...]) -> Elements:
+def copy_of(array: Array, kind: dt.DType, shape: tuple[int, ...]) -> Elements:
     """Return a copy in C order of what an array holds as `as_numpy` shows it: elements of this shape."""
     data = np.array(array, order="C")
     return Elements(data, data.ctypes.data, HOST, kind, shape, native.c_strides(shape), IS_COPY)

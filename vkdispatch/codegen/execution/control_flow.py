@@ -5,16 +5,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Any, Generic, NoReturn, TypeVar
 
-from vkdispatch.base.dtype import (
-    DType,
-    bool_,
-    int32,
-    is_complex,
-    is_integer_dtype,
-    is_scalar,
-    is_signed_dtype,
-    uint32,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.functions.elementwise import Value, gives_value
@@ -94,7 +85,7 @@ class GpuRange:
             and builtins.all(kind.name.startswith("u") for kind in types)
             and min(known, default=0) >= 0
         )
-        kind = uint32 if unsigned else int32
+        kind = dt.uint32 if unsigned else dt.int32
         if unsigned and isinstance(self.start, ShaderVariable):
             check_start(self.start._value())
         for value in known:
@@ -142,26 +133,26 @@ def find_ends(start: Expr, stop: Expr, step: Expr) -> Expr:
 
     def measure(first: Expr, last: Expr, distance: Expr) -> Expr:
         """Return the steps between the first number and the last, times their distance."""
-        span = combine("-", combine("-", ex.cast(last, uint32), ex.cast(first, uint32)), one)
+        span = combine("-", combine("-", ex.cast(last, dt.uint32), ex.cast(first, dt.uint32)), one)
         return combine("*", combine("/", span, distance), distance)
 
     if step.op is Op.LITERAL and step.value in (1, -1):
         return combine("-", combine("+", start, stop), step)
-    one, zero, size = ex.literal(1, uint32), ex.literal(0, uint32), ex.cast(step, uint32)
+    one, zero, size = ex.literal(1, dt.uint32), ex.literal(0, dt.uint32), ex.cast(step, dt.uint32)
     if step.op is not Op.LITERAL:
         # with a step of zero the loop does not run
-        is_zero = Expr(Op.COMPARE, bool_, (size, zero), "==")
-        size = Expr(Op.SELECT, uint32, (is_zero, one, size))
-    up = combine("+", ex.cast(start, uint32), measure(start, stop, size))
-    down = combine("-", ex.cast(start, uint32), measure(stop, start, combine("-", zero, size)))
-    is_up = Expr(Op.COMPARE, bool_, (ex.literal(0, kind), step), "<")
-    last = Expr(Op.SELECT, uint32, (is_up, up, down))
+        is_zero = Expr(Op.COMPARE, dt.bool_, (size, zero), "==")
+        size = Expr(Op.SELECT, dt.uint32, (is_zero, one, size))
+    up = combine("+", ex.cast(start, dt.uint32), measure(start, stop, size))
+    down = combine("-", ex.cast(start, dt.uint32), measure(stop, start, combine("-", zero, size)))
+    is_up = Expr(Op.COMPARE, dt.bool_, (ex.literal(0, kind), step), "<")
+    last = Expr(Op.SELECT, dt.uint32, (is_up, up, down))
     if step.op is Op.LITERAL and isinstance(step.value, int):
         last = up if step.value > 0 else down
     return combine("+", start, ex.cast(last, kind))
 
 
-def check_counter(what: str, kind: DType, start: int, stop: int, step: int) -> None:
+def check_counter(what: str, kind: dt.DType, start: int, stop: int, step: int) -> None:
     """Raise ValueError if the counter of a range, one step behind its last number, leaves its type."""
     numbers = builtins.range(start, stop, step)
     if numbers and not fits(numbers[-1] + step, kind):
@@ -175,7 +166,7 @@ def check_counter(what: str, kind: DType, start: int, stop: int, step: int) -> N
 def _check(name: str, bound: Any) -> None:
     if isinstance(bound, ShaderVariable):
         kind = bound._value().dtype
-        if not (is_scalar(kind) and is_integer_dtype(kind)):
+        if not (dt.is_scalar(kind) and dt.is_integer_dtype(kind)):
             raise located(ArgumentTypeError, f"range: {name} must be an integer, got {kind.name}")
         if kind.item_size == 8:
             raise located(
@@ -236,7 +227,7 @@ def _parse_truth(value: object, what: str) -> Expr:
     if isinstance(value, ShaderVariable):
         return ex.condition(value._value())
     if isinstance(value, (bool, np.bool_)):
-        return ex.literal(bool(value), bool_)
+        return ex.literal(bool(value), dt.bool_)
     raise located(
         ArgumentTypeError,
         f"{what}: expected a GPU value or a bool as condition, got {value!r} ({type(value).__name__})",
@@ -314,7 +305,7 @@ def _range_bounds(what: str, start: Any, stop: Any, step: Any) -> tuple[Expr, Ex
         if isinstance(value, ShaderVariable):
             value = value._value()
         whole = (
-            is_scalar(value.dtype) and is_integer_dtype(value.dtype)
+            dt.is_scalar(value.dtype) and dt.is_integer_dtype(value.dtype)
             if isinstance(value, Expr)
             else ex.is_integer_number(value)
         )
@@ -333,10 +324,10 @@ def _range_bounds(what: str, start: Any, stop: Any, step: Any) -> tuple[Expr, Ex
                 ArgumentTypeError,
                 f"{what}: loops count in 32 bits, got {kind.name}; convert with .to_dtype(vd.int32)",
             )
-        counted = int32 if is_signed_dtype(kind) or min(numbers, default=0) < 0 else uint32
+        counted = dt.int32 if dt.is_signed_dtype(kind) or min(numbers, default=0) < 0 else dt.uint32
     else:
         # Python ints count in int32 where that holds them
-        counted = int32 if max(numbers) < 1 << 31 else uint32
+        counted = dt.int32 if max(numbers) < 1 << 31 else dt.uint32
         if not (fits(min(numbers), counted) and fits(max(numbers), counted)):
             raise located(ArgumentValueError, f"{what}: {start}, {stop}, {step} do not fit in 32 bits")
         check_counter(what, counted, int(start), int(stop), int(step))
@@ -356,18 +347,18 @@ def switch_block(value: Any) -> _Block[None]:
     """
     expr = value._value() if isinstance(value, ShaderVariable) else None
     if ex.is_integer_number(value):
-        expr = ex.literal(value, int32 if -(1 << 31) <= value < 1 << 31 else uint32)
+        expr = ex.literal(value, dt.int32 if -(1 << 31) <= value < 1 << 31 else dt.uint32)
     if (
         expr is None
-        or not is_scalar(expr.dtype)
-        or not is_integer_dtype(expr.dtype)
+        or not dt.is_scalar(expr.dtype)
+        or not dt.is_integer_dtype(expr.dtype)
         or expr.dtype.item_size > 4
     ):
         given = f"{value!r} ({type(value).__name__})" if expr is None else expr.dtype.name
         raise located(
             ArgumentTypeError, f"switch_block: expected an integer scalar of at most 32 bits, got {given}"
         )
-    chosen = ex.cast(expr, int32 if is_signed_dtype(expr.dtype) else uint32)
+    chosen = ex.cast(expr, dt.int32 if dt.is_signed_dtype(expr.dtype) else dt.uint32)
     return _Block(lambda recorder: recorder.open_switch(chosen))
 
 
@@ -437,15 +428,15 @@ def select(cond: Condition, a: Any, b: Any) -> Any:
     return ShaderVariable(ex.select(truth, first, second))
 
 
-def _choice(value: Any, kinds: list[DType]) -> ex.Operand:
+def _choice(value: Any, kinds: list[dt.DType]) -> ex.Operand:
     if isinstance(value, ShaderVariable):
         return value._value()
     if isinstance(value, (bool, np.bool_)):
-        return ex.literal(bool(value), bool_)
+        return ex.literal(bool(value), dt.bool_)
     if ex.is_number(value):
         return value
     if isinstance(value, complex):
-        return ex.as_complex(value, kinds[0] if kinds and is_complex(kinds[0]) else None)
+        return ex.as_complex(value, kinds[0] if kinds and dt.is_complex(kinds[0]) else None)
     raise located(
         ArgumentTypeError, f"select: expected GPU values or numbers, got {value!r} ({type(value).__name__})"
     )
@@ -470,7 +461,7 @@ def all(*conditions: Condition) -> ShaderVariable:
 
 def _join(symbol: str, conditions: tuple[Condition, ...], what: str, empty: bool) -> ShaderVariable:
     truths = [_parse_truth(condition, what) for condition in conditions]
-    return ShaderVariable(ex.logical(symbol, truths) if truths else ex.literal(empty, bool_))
+    return ShaderVariable(ex.logical(symbol, truths) if truths else ex.literal(empty, dt.bool_))
 
 
 def logical_and(a: Condition, b: Condition) -> ShaderVariable:

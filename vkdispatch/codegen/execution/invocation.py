@@ -6,36 +6,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from vkdispatch.base.dtype import (
-    DType,
-    float16,
-    float32,
-    float64,
-    int32,
-    int64,
-    is_buffer_only,
-    is_float_dtype,
-    is_integer_dtype,
-    is_scalar,
-    uint32,
-    uint64,
-    uvec3,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.variables import ShaderVariable
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import stored_to
-from vkdispatch.compiler.ir import (
-    Builtin,
-    Effect,
-    Expr,
-    Op,
-    SharedArray,
-    Storage,
-    is_constant,
-    is_encoded,
-    root_of,
-)
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.expressions import literal
 from vkdispatch.compiler.ir.location import here, located, within_library
@@ -86,9 +62,9 @@ __all__ = [
 # ---- Which invocation this is, and other values that are simply there ------------------------------------
 
 
-def _builtin(which: Builtin, kind: DType) -> ShaderVariable:
+def _builtin(which: ir.Builtin, kind: dt.DType) -> ShaderVariable:
     current()  # outside of a kernel there is no invocation
-    return ShaderVariable(Expr(Op.BUILTIN, kind, (), which, here()))
+    return ShaderVariable(ir.Expr(ir.Op.BUILTIN, kind, (), which, here()))
 
 
 class _State(_local):
@@ -116,37 +92,37 @@ def global_invocation_id() -> ShaderVariable:
             "global_invocation_id: a map is part of a kernel whose invocations do not correspond to its "
             f"elements; {_state.instead}",
         )
-    return _builtin(Builtin.GLOBAL_INVOCATION_ID, uvec3)
+    return _builtin(ir.Builtin.GLOBAL_INVOCATION_ID, dt.uvec3)
 
 
 def local_invocation_id() -> ShaderVariable:
     """Position of this invocation in its workgroup (uvec3)."""
-    return _builtin(Builtin.LOCAL_INVOCATION_ID, uvec3)
+    return _builtin(ir.Builtin.LOCAL_INVOCATION_ID, dt.uvec3)
 
 
 def local_invocation_index() -> ShaderVariable:
     """Flat position of this invocation in its workgroup (uint32)."""
-    return _builtin(Builtin.LOCAL_INVOCATION_INDEX, uint32)
+    return _builtin(ir.Builtin.LOCAL_INVOCATION_INDEX, dt.uint32)
 
 
 def workgroup_id() -> ShaderVariable:
     """Position of this workgroup in the grid (uvec3)."""
-    return _builtin(Builtin.WORKGROUP_ID, uvec3)
+    return _builtin(ir.Builtin.WORKGROUP_ID, dt.uvec3)
 
 
 def workgroup_size() -> ShaderVariable:
     """Invocations of a workgroup along each axis (uvec3)."""
-    return _builtin(Builtin.WORKGROUP_SIZE, uvec3)
+    return _builtin(ir.Builtin.WORKGROUP_SIZE, dt.uvec3)
 
 
 def num_workgroups() -> ShaderVariable:
     """Workgroups of the grid along each axis (uvec3)."""
-    return _builtin(Builtin.NUM_WORKGROUPS, uvec3)
+    return _builtin(ir.Builtin.NUM_WORKGROUPS, dt.uvec3)
 
 
 def num_subgroups() -> ShaderVariable:
     """Count of subgroups in a workgroup (uint32). On Mesa's llvmpipe see `vc.subgroup_id`."""
-    return _builtin(Builtin.NUM_SUBGROUPS, uint32)
+    return _builtin(ir.Builtin.NUM_SUBGROUPS, dt.uint32)
 
 
 def subgroup_id() -> ShaderVariable:
@@ -155,58 +131,58 @@ def subgroup_id() -> ShaderVariable:
     On Mesa's llvmpipe it is `vc.local_invocation_index() // 8`, though subgroups end with each row along x:
     unless `local_size[0]` is a multiple of 8, it tells nothing, and may reach `vc.num_subgroups()`.
     """
-    return _builtin(Builtin.SUBGROUP_ID, uint32)
+    return _builtin(ir.Builtin.SUBGROUP_ID, dt.uint32)
 
 
 def subgroup_size() -> ShaderVariable:
     """Count of invocations in a subgroup (uint32)."""
-    return _builtin(Builtin.SUBGROUP_SIZE, uint32)
+    return _builtin(ir.Builtin.SUBGROUP_SIZE, dt.uint32)
 
 
 def subgroup_invocation_id() -> ShaderVariable:
     """Position of this invocation in its subgroup (uint32)."""
-    return _builtin(Builtin.SUBGROUP_INVOCATION_ID, uint32)
+    return _builtin(ir.Builtin.SUBGROUP_INVOCATION_ID, dt.uint32)
 
 
-def _infinity(kind: DType, value: float) -> ShaderVariable:
+def _infinity(kind: dt.DType, value: float) -> ShaderVariable:
     return ShaderVariable(literal(value, kind))
 
 
 def inf_f32() -> ShaderVariable:
     """Positive infinity (float32)."""
-    return _infinity(float32, math.inf)
+    return _infinity(dt.float32, math.inf)
 
 
 def ninf_f32() -> ShaderVariable:
     """Negative infinity (float32)."""
-    return _infinity(float32, -math.inf)
+    return _infinity(dt.float32, -math.inf)
 
 
 def inf_f64() -> ShaderVariable:
     """Positive infinity (float64)."""
-    return _infinity(float64, math.inf)
+    return _infinity(dt.float64, math.inf)
 
 
 def ninf_f64() -> ShaderVariable:
     """Negative infinity (float64)."""
-    return _infinity(float64, -math.inf)
+    return _infinity(dt.float64, -math.inf)
 
 
 def inf_f16() -> ShaderVariable:
     """Positive infinity (float16)."""
-    return _infinity(float16, math.inf)
+    return _infinity(dt.float16, math.inf)
 
 
 def ninf_f16() -> ShaderVariable:
     """Negative infinity (float16)."""
-    return _infinity(float16, -math.inf)
+    return _infinity(dt.float16, -math.inf)
 
 
 # ---- Barriers of workgroups and subgroups ----------------------------------------------------------------
 
 
 def _effect(function: str) -> None:
-    current().emit(Effect(function, here()))
+    current().emit(ir.Effect(function, here()))
 
 
 def barrier() -> None:
@@ -278,8 +254,8 @@ def subgroup_memory_barrier_image() -> None:
 # a register.
 
 
-_INTEGERS = (int32, uint32, int64, uint64)
-_FLOATS = (float16, float32, float64)
+_INTEGERS = (dt.int32, dt.uint32, dt.int64, dt.uint64)
+_FLOATS = (dt.float16, dt.float32, dt.float64)
 
 
 class AtomicFunction(Protocol):
@@ -290,11 +266,11 @@ class AtomicFunction(Protocol):
         ...
 
 
-def _target(name: str, mem: Any, kinds: tuple[DType, ...]) -> Expr:
+def _target(name: str, mem: Any, kinds: tuple[dt.DType, ...]) -> ir.Expr:
     place = mem._value() if isinstance(mem, ShaderVariable) else None
     if place is None or not stored_to(place) or place.dtype not in kinds:
         given = place.dtype.name if place is not None else f"{mem!r} ({type(mem).__name__})"
-        if place is not None and is_encoded(root_of(place)):
+        if place is not None and ir.is_encoded(ir.root_of(place)):
             kind = _memory_type(place)
             raise located(
                 ArgumentTypeError,
@@ -303,7 +279,7 @@ def _target(name: str, mem: Any, kinds: tuple[DType, ...]) -> Expr:
         if place is not None and not stored_to(place):
             given += ", " + (
                 "whose array is constant"
-                if is_constant(root_of(place))
+                if ir.is_constant(ir.root_of(place))
                 else "which is no element of a buffer"
             )
         wanted = " or ".join((", ".join(kind.name for kind in kinds[:-1]), kinds[-1].name))
@@ -312,7 +288,7 @@ def _target(name: str, mem: Any, kinds: tuple[DType, ...]) -> Expr:
             f"{name}: mem must be an {wanted} element of a buffer or of shared memory, got {given}",
         )
     kind = _memory_type(place)
-    if is_buffer_only(kind):
+    if dt.is_buffer_only(kind):
         raise located(
             ArgumentTypeError,
             f"{name}: elements of {kind.name} have no atomics; use a buffer of {place.dtype.name}",
@@ -320,37 +296,37 @@ def _target(name: str, mem: Any, kinds: tuple[DType, ...]) -> Expr:
     return place
 
 
-def _memory_type(place: Expr) -> DType:
+def _memory_type(place: ir.Expr) -> dt.DType:
     """Type in which the elements lie in memory."""
-    root = root_of(place)
-    return root.value.dtype if isinstance(root.value, (Storage, SharedArray)) else root.dtype
+    root = ir.root_of(place)
+    return root.value.dtype if isinstance(root.value, (ir.Storage, ir.SharedArray)) else root.dtype
 
 
 # Operators whose rules for numbers the functions follow.
 _SYMBOLS = {"atomic_add": "+", "atomic_sub": "-", "atomic_and": "&", "atomic_or": "|", "atomic_xor": "^"}
 
 
-def _operand(name: str, label: str, value: Any, kind: DType) -> Expr:
+def _operand(name: str, label: str, value: Any, kind: dt.DType) -> ir.Expr:
     if isinstance(value, ShaderVariable):
         expr = value._value()
-        fits = is_integer_dtype(expr.dtype) or (is_float_dtype(kind) and is_float_dtype(expr.dtype))
-        if is_scalar(expr.dtype) and fits:
+        fits = dt.is_integer_dtype(expr.dtype) or (dt.is_float_dtype(kind) and dt.is_float_dtype(expr.dtype))
+        if dt.is_scalar(expr.dtype) and fits:
             return ex.cast(expr, kind)
         given = expr.dtype.name
-    elif ex.is_integer_number(value) or (is_float_dtype(kind) and ex.is_number(value)):
-        if name in _SYMBOLS and is_integer_dtype(kind):
+    elif ex.is_integer_number(value) or (dt.is_float_dtype(kind) and ex.is_number(value)):
+        if name in _SYMBOLS and dt.is_integer_dtype(kind):
             value = ex.changed_number(_SYMBOLS[name], int(value), kind)
         return ex.literal(value, kind, name)
     else:
         given = f"{value!r} ({type(value).__name__})"
-    wanted = "a scalar" if is_float_dtype(kind) else "an integer scalar"
+    wanted = "a scalar" if dt.is_float_dtype(kind) else "an integer scalar"
     raise located(
         ArgumentTypeError, f"{name}: {label} must be {wanted} where mem is {kind.name}, got {given}"
     )
 
 
-def _atomic(glsl: str, place: Expr, *operands: Expr) -> ShaderVariable:
-    value = Expr(Op.ATOMIC, place.dtype, (place, *operands), glsl, here())
+def _atomic(glsl: str, place: ir.Expr, *operands: ir.Expr) -> ShaderVariable:
+    value = ir.Expr(ir.Op.ATOMIC, place.dtype, (place, *operands), glsl, here())
     return ShaderVariable(current().declare(place.dtype, value, local=True))
 
 
@@ -359,8 +335,8 @@ def _function(
     glsl: str,
     doc: str,
     *,
-    kinds: tuple[DType, ...] = _INTEGERS,
-    change: Callable[[Expr], Expr] | None = None,
+    kinds: tuple[dt.DType, ...] = _INTEGERS,
+    change: Callable[[ir.Expr], ir.Expr] | None = None,
 ) -> AtomicFunction:
     def function(mem: Any, y: Any) -> ShaderVariable:
         place = _target(name, mem, kinds)
@@ -424,8 +400,8 @@ def atomic_compare_exchange(mem: Any, expected: Any, desired: Any) -> ShaderVari
     other places or operands.
     """
     name = "atomic_compare_exchange"
-    place = _target(name, mem, (*_INTEGERS, float32, float64))
-    if is_float_dtype(place.dtype) and not can_be_bits(place):
+    place = _target(name, mem, (*_INTEGERS, dt.float32, dt.float64))
+    if dt.is_float_dtype(place.dtype) and not can_be_bits(place):
         raise located(
             ArgumentTypeError,
             f"{name}: mem must be an element of a buffer of floats, not of structures or matrices",

@@ -15,14 +15,7 @@ from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Expr, Op, Print, RawText, ShaderFlags
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import here, located
-from vkdispatch.compiler.passes.diagnostics import (
-    BRACES,
-    FormatError,
-    check_fields,
-    check_format,
-    parse_format,
-    put_texts,
-)
+from vkdispatch.compiler.passes import diagnostics
 
 __all__ = ["print", "printf"]
 
@@ -77,7 +70,7 @@ def print(*args: Any, sep: str = " ", end: str = "\n", separator: str | None = N
             values.append(arg._value())
         else:
             pieces.append(_make_format(str(arg), values))
-    _emit(_escape(between).join(pieces) + _make_format(end, values), BRACES, values)
+    _emit(_escape(between).join(pieces) + _make_format(end, values), diagnostics.BRACES, values)
 
 
 def _escape(text: str) -> str:
@@ -132,22 +125,22 @@ def printf(format: str, *args: Any) -> None:
         if args:
             raise located(ArgumentValueError, "printf: an f-string with GPU values accepts no further values")
         held: list[Expr] = []
-        _emit(_end_line(_make_format(format, held)), BRACES, held)
+        _emit(_end_line(_make_format(format, held)), diagnostics.BRACES, held)
         return
     try:
-        text, style, conversions = parse_format(format)
-    except FormatError as error:
+        text, style, conversions = diagnostics.parse_format(format)
+    except diagnostics.FormatError as error:
         raise located(ArgumentValueError, f"printf: {error}") from None
     try:
-        if style == BRACES:
+        if style == diagnostics.BRACES:
             for arg in args:
                 _check_text(arg)
-            check_fields(text, len(args))
-            text, given = put_texts(text, style, args)
+            diagnostics.check_fields(text, len(args))
+            text, given = diagnostics.put_texts(text, style, args)
             values = [_parse_value(arg, float32) for arg in given]
         else:
-            text, values = put_texts(text, style, _pair_values(text, args, conversions))
-    except FormatError as error:
+            text, values = diagnostics.put_texts(text, style, _pair_values(text, args, conversions))
+    except diagnostics.FormatError as error:
         raise located(ArgumentValueError, f"printf: {error}") from None
     _emit(_end_line(text), style, values, "printf")
 
@@ -205,8 +198,8 @@ def _parse_value(arg: Any, raw_type: DType) -> Expr:
 
 def _emit(text: str, style: str, values: list[Expr], what: str = "print") -> None:
     try:
-        check_format(text, style, [value.dtype for value in values])
-    except FormatError as error:
+        diagnostics.check_format(text, style, [value.dtype for value in values])
+    except diagnostics.FormatError as error:
         raise located(ArgumentValueError, f"{what}: {error}") from None
     recorder = current()
     if not recorder.flags & ShaderFlags.NO_PRINTF:

@@ -8,24 +8,7 @@ kernel for a device that lacks these too raises UnsupportedError.
 
 from typing import Any, Protocol
 
-from vkdispatch.base.dtype import (
-    DType,
-    bool_,
-    complex64,
-    component_type,
-    float16,
-    float32,
-    is_complex,
-    is_float_dtype,
-    is_integer_dtype,
-    is_matrix,
-    is_scalar,
-    to_vector,
-    uint16,
-    uint32,
-    uvec2,
-    uvec4,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.codegen.functions.bits import reinterpret
 from vkdispatch.codegen.functions.elementwise import Operand, Value
@@ -113,7 +96,7 @@ class ClusteredFunction(Protocol):
         ...
 
 
-def _compute(function: str, kind: DType, *args: Expr) -> ShaderVariable:
+def _compute(function: str, kind: dt.DType, *args: Expr) -> ShaderVariable:
     """Compute a value here, not wherever it is used: other invocations may be active there."""
     return ShaderVariable(current().declare(kind, ex.subgroup(function, kind, *args), fixed=True))
 
@@ -123,7 +106,7 @@ def _parse_exchanged(name: str, x: Any) -> Expr:
     if not isinstance(x, ShaderVariable):
         raise located(ComponentError, f"{name}: expected a GPU value, got {x!r} ({type(x).__name__})")
     value = x._value()
-    if is_matrix(value.dtype):
+    if dt.is_matrix(value.dtype):
         raise located(ArgumentValueError, f"{name}: not defined for {value.dtype.name}; take its columns")
     return value
 
@@ -133,12 +116,12 @@ def _parse_combined(name: str, operation: str, x: Any) -> Expr:
     value = _parse_exchanged(name, x)
     kind = value.dtype
     if operation in _INTEGER_OPERATIONS:
-        if not (is_integer_dtype(kind) or kind is bool_):
+        if not (dt.is_integer_dtype(kind) or kind is dt.bool_):
             raise located(ArgumentValueError, f"{name}: expected integers or booleans, got {kind.name}")
         return value
-    if kind is bool_ or not (is_float_dtype(kind) or is_integer_dtype(kind)):
+    if kind is dt.bool_ or not (dt.is_float_dtype(kind) or dt.is_integer_dtype(kind)):
         raise located(ArgumentValueError, f"{name}: not defined for {kind.name}")
-    if is_complex(kind) and operation != "add":
+    if dt.is_complex(kind) and operation != "add":
         raise located(ArgumentValueError, f"{name}: not defined for {kind.name}")
     return value
 
@@ -182,7 +165,9 @@ def _make_clustered(operation: str) -> ClusteredFunction:
             raise located(
                 ArgumentValueError, f"{name}: size must be a power of two as a Python int, got {size!r}"
             )
-        return _compute(f"subgroupClustered{operation.title()}", value.dtype, value, ex.literal(size, uint32))
+        return _compute(
+            f"subgroupClustered{operation.title()}", value.dtype, value, ex.literal(size, dt.uint32)
+        )
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""{_SUBJECTS[operation]} {_RANGES["clustered"]}
@@ -227,38 +212,40 @@ subgroup_clustered_xor = _make_clustered("xor")
 
 def subgroup_elect() -> ShaderVariable:
     """Whether this is the one invocation that the subgroup elects: the first active one."""
-    return _compute("subgroupElect", bool_)
+    return _compute("subgroupElect", dt.bool_)
 
 
 def _parse_truth(name: str, condition: Any) -> Expr:
     if isinstance(condition, ShaderVariable):
         return ex.condition(condition._value())
     if isinstance(condition, bool):
-        return ex.literal(condition, bool_)
+        return ex.literal(condition, dt.bool_)
     raise located(ArgumentTypeError, f"{name}: expected a GPU value or a bool, got {condition!r}")
 
 
 def subgroup_all(condition: Value | bool) -> ShaderVariable:
     """Whether the condition holds in every active invocation. Raises TypeError for what is no condition."""
-    return _compute("subgroupAll", bool_, _parse_truth("subgroup_all", condition))
+    return _compute("subgroupAll", dt.bool_, _parse_truth("subgroup_all", condition))
 
 
 def subgroup_any(condition: Value | bool) -> ShaderVariable:
     """Whether the condition holds in an active invocation. Raises TypeError for what is no condition."""
-    return _compute("subgroupAny", bool_, _parse_truth("subgroup_any", condition))
+    return _compute("subgroupAny", dt.bool_, _parse_truth("subgroup_any", condition))
 
 
 def subgroup_all_equal(x: Operand) -> ShaderVariable:
     """Whether the value is the same in every active invocation."""
-    return _compute("subgroupAllEqual", bool_, _widen_halves(_parse_exchanged("subgroup_all_equal", x)))
+    return _compute("subgroupAllEqual", dt.bool_, _widen_halves(_parse_exchanged("subgroup_all_equal", x)))
 
 
 def _widen_halves(value: Expr) -> Expr:
     """Make floats of halves, whose comparison ends the process on llvmpipe."""
     kind = value.dtype
-    if component_type(kind) is not float16:
+    if dt.component_type(kind) is not dt.float16:
         return value
-    return ex.cast(value, complex64 if is_complex(kind) else to_vector(float32, kind.child_count or 1))
+    return ex.cast(
+        value, dt.complex64 if dt.is_complex(kind) else dt.to_vector(dt.float32, kind.child_count or 1)
+    )
 
 
 # ---- exchange ------------------------------------------------------------------------------------
@@ -268,11 +255,11 @@ def _parse_lane(name: str, value: Any) -> Expr:
     if ex.is_integer_number(value):
         if not 0 <= value < 128:
             raise located(ArgumentValueError, f"{name}: no subgroup has an invocation {value}")
-        return ex.literal(value, uint32)
+        return ex.literal(value, dt.uint32)
     if isinstance(value, ShaderVariable):
         expr = value._value()
-        if is_scalar(expr.dtype) and is_integer_dtype(expr.dtype):
-            return ex.cast(expr, uint32)
+        if dt.is_scalar(expr.dtype) and dt.is_integer_dtype(expr.dtype):
+            return ex.cast(expr, dt.uint32)
         raise located(ArgumentTypeError, f"{name}: expected an integer, got {expr.dtype.name}")
     raise located(ArgumentTypeError, f"{name}: expected an integer, got {value!r} ({type(value).__name__})")
 
@@ -280,41 +267,41 @@ def _parse_lane(name: str, value: Any) -> Expr:
 def _move(name: str, glsl: str, x: Any, *lanes: Any) -> ShaderVariable:
     value = _parse_exchanged(name, x)
     args = [_parse_lane(name, lane) for lane in lanes]
-    if component_type(value.dtype).item_size == 8:
+    if dt.component_type(value.dtype).item_size == 8:
         return _move_words(glsl, value, args)
-    if component_type(value.dtype) is not float16:
+    if dt.component_type(value.dtype) is not dt.float16:
         return _compute(glsl, value.dtype, value, *args)
     # drivers mix halves up here (NVIDIA 580) or end the process (llvmpipe): move their bits
     count = value.dtype.child_count or 1
-    bits = to_vector(uint16, count)
+    bits = dt.to_vector(dt.uint16, count)
     halves = ex.call("float16BitsToUint16", bits, _as_vector(value, count))
     moved = _compute(glsl, bits, halves, *args)._value()
     return ShaderVariable(
-        _restore_type(ex.call("uint16BitsToFloat16", to_vector(float16, count), moved), value.dtype)
+        _restore_type(ex.call("uint16BitsToFloat16", dt.to_vector(dt.float16, count), moved), value.dtype)
     )
 
 
 def _move_words(glsl: str, value: Expr, lanes: list[Expr]) -> ShaderVariable:
     """Move 64 bits as two words: LLVM 15 under llvmpipe ends the process for more of them than AVX2 has."""
-    scalar = component_type(value.dtype)
+    scalar = dt.component_type(value.dtype)
     moved = []
     for part in split_components(value):
-        words = reinterpret(uvec2, ShaderVariable(part).to_register())._value()
-        moved.append(reinterpret(scalar, _compute(glsl, uvec2, words, *lanes))._value())
+        words = reinterpret(dt.uvec2, ShaderVariable(part).to_register())._value()
+        moved.append(reinterpret(scalar, _compute(glsl, dt.uvec2, words, *lanes))._value())
     return ShaderVariable(ex.construct(value.dtype, moved) if len(moved) > 1 else moved[0])
 
 
 def _as_vector(value: Expr, count: int) -> Expr:
     """See a complex number as a vector."""
-    return _restore_type(value, to_vector(component_type(value.dtype), count))
+    return _restore_type(value, dt.to_vector(dt.component_type(value.dtype), count))
 
 
-def _restore_type(value: Expr, kind: DType) -> Expr:
+def _restore_type(value: Expr, kind: dt.DType) -> Expr:
     """See a vector as a complex number of the same components, or the other way."""
     if value.dtype is kind:
         return value
     return ex.construct(
-        kind, (ex.index(value, ex.literal(0, uint32)), ex.index(value, ex.literal(1, uint32)))
+        kind, (ex.index(value, ex.literal(0, dt.uint32)), ex.index(value, ex.literal(1, dt.uint32)))
     )
 
 
@@ -379,11 +366,11 @@ def subgroup_quad_swap_diagonal(x: Operand) -> ShaderVariable:
 
 def subgroup_ballot(condition: Value | bool) -> ShaderVariable:
     """Bits of the active invocations in which the condition holds: a uvec4, the first invocation lowest."""
-    return _compute("subgroupBallot", uvec4, _parse_truth("subgroup_ballot", condition))
+    return _compute("subgroupBallot", dt.uvec4, _parse_truth("subgroup_ballot", condition))
 
 
 def _parse_ballot(name: str, value: Any) -> Expr:
-    if not isinstance(value, ShaderVariable) or value._value().dtype is not uvec4:
+    if not isinstance(value, ShaderVariable) or value._value().dtype is not dt.uvec4:
         given = value.var_type.name if isinstance(value, ShaderVariable) else repr(value)
         raise located(ArgumentTypeError, f"{name}: expected a uvec4 as subgroup_ballot gives, got {given}")
     return value._value()
@@ -391,45 +378,47 @@ def _parse_ballot(name: str, value: Any) -> Expr:
 
 def subgroup_inverse_ballot(ballot: ShaderVariable) -> ShaderVariable:
     """Whether this invocation's bit is set in a ballot."""
-    return _compute("subgroupInverseBallot", bool_, _parse_ballot("subgroup_inverse_ballot", ballot))
+    return _compute("subgroupInverseBallot", dt.bool_, _parse_ballot("subgroup_inverse_ballot", ballot))
 
 
 def subgroup_ballot_bit_extract(ballot: ShaderVariable, lane: Value | int) -> ShaderVariable:
     """Whether the bit of the invocation `lane` is set in a ballot."""
     name = "subgroup_ballot_bit_extract"
-    return _compute("subgroupBallotBitExtract", bool_, _parse_ballot(name, ballot), _parse_lane(name, lane))
+    return _compute(
+        "subgroupBallotBitExtract", dt.bool_, _parse_ballot(name, ballot), _parse_lane(name, lane)
+    )
 
 
 def subgroup_ballot_bit_count(ballot: ShaderVariable) -> ShaderVariable:
     """Count of the bits that are set in a ballot (uint32)."""
-    return _compute("subgroupBallotBitCount", uint32, _parse_ballot("subgroup_ballot_bit_count", ballot))
+    return _compute("subgroupBallotBitCount", dt.uint32, _parse_ballot("subgroup_ballot_bit_count", ballot))
 
 
 def subgroup_ballot_inclusive_bit_count(ballot: ShaderVariable) -> ShaderVariable:
     """Count of the bits that are set in a ballot up to this invocation's, itself included (uint32)."""
     value = _parse_ballot("subgroup_ballot_inclusive_bit_count", ballot)
-    return _compute("subgroupBallotInclusiveBitCount", uint32, value)
+    return _compute("subgroupBallotInclusiveBitCount", dt.uint32, value)
 
 
 def subgroup_ballot_exclusive_bit_count(ballot: ShaderVariable) -> ShaderVariable:
     """Count of the bits that are set in a ballot before this invocation's (uint32)."""
     value = _parse_ballot("subgroup_ballot_exclusive_bit_count", ballot)
-    return _compute("subgroupBallotExclusiveBitCount", uint32, value)
+    return _compute("subgroupBallotExclusiveBitCount", dt.uint32, value)
 
 
 def subgroup_ballot_find_lsb(ballot: ShaderVariable) -> ShaderVariable:
     """Return the first invocation whose bit is set in a ballot (uint32); undefined if there is none."""
-    return _compute("subgroupBallotFindLSB", uint32, _parse_ballot("subgroup_ballot_find_lsb", ballot))
+    return _compute("subgroupBallotFindLSB", dt.uint32, _parse_ballot("subgroup_ballot_find_lsb", ballot))
 
 
 def subgroup_ballot_find_msb(ballot: ShaderVariable) -> ShaderVariable:
     """Return the last invocation whose bit is set in a ballot (uint32); undefined if there is none."""
-    return _compute("subgroupBallotFindMSB", uint32, _parse_ballot("subgroup_ballot_find_msb", ballot))
+    return _compute("subgroupBallotFindMSB", dt.uint32, _parse_ballot("subgroup_ballot_find_msb", ballot))
 
 
 def _mask(which: Builtin) -> ShaderVariable:
     current()  # outside of a kernel there is no invocation
-    return ShaderVariable(Expr(Op.BUILTIN, uvec4, (), which, here()))
+    return ShaderVariable(Expr(Op.BUILTIN, dt.uvec4, (), which, here()))
 
 
 def subgroup_eq_mask() -> ShaderVariable:

@@ -4,26 +4,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
-from vkdispatch.base.dtype import (
-    DType,
-    bool_,
-    component_type,
-    float16,
-    float32,
-    float64,
-    int16,
-    int32,
-    int64,
-    is_float_dtype,
-    is_integer_dtype,
-    is_scalar,
-    is_signed_dtype,
-    is_vector,
-    to_vector,
-    uint16,
-    uint32,
-    uint64,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.functions.elementwise import Operand, gives_value
 from vkdispatch.codegen.trace.operands import check_dtype
@@ -67,35 +48,35 @@ __all__ = [
 # ---- Bits of integers, and values seen as another type of the same size ----------------------------------
 
 
-_UNSIGNED: dict[int, DType] = {2: uint16, 4: uint32, 8: uint64}
-_LETTERS: dict[DType, str] = {
-    int16: "h",
-    uint16: "H",
-    float16: "e",
-    int32: "i",
-    uint32: "I",
-    float32: "f",
-    int64: "q",
-    uint64: "Q",
-    float64: "d",
+_UNSIGNED: dict[int, dt.DType] = {2: dt.uint16, 4: dt.uint32, 8: dt.uint64}
+_LETTERS: dict[dt.DType, str] = {
+    dt.int16: "h",
+    dt.uint16: "H",
+    dt.float16: "e",
+    dt.int32: "i",
+    dt.uint32: "I",
+    dt.float32: "f",
+    dt.int64: "q",
+    dt.uint64: "Q",
+    dt.float64: "d",
 }
 # GLSL functions from a float type to the unsigned integer of its size, and back.
-_TO_BITS: dict[DType, str] = {
-    float16: "float16BitsToUint16",
-    float32: "floatBitsToUint",
-    float64: "doubleBitsToUint64",
+_TO_BITS: dict[dt.DType, str] = {
+    dt.float16: "float16BitsToUint16",
+    dt.float32: "floatBitsToUint",
+    dt.float64: "doubleBitsToUint64",
 }
-_FROM_BITS: dict[DType, str] = {
-    float16: "uint16BitsToFloat16",
-    float32: "uintBitsToFloat",
-    float64: "uint64BitsToDouble",
+_FROM_BITS: dict[dt.DType, str] = {
+    dt.float16: "uint16BitsToFloat16",
+    dt.float32: "uintBitsToFloat",
+    dt.float64: "uint64BitsToDouble",
 }
 
 
 def _integer(name: str, x: Operand) -> Expr | int:
     if isinstance(x, ShaderVariable):
         value = x._value()
-        if is_integer_dtype(value.dtype):
+        if dt.is_integer_dtype(value.dtype):
             return value
         raise located(ArgumentTypeError, f"{name}: expected integers, got {value.dtype.name}")
     if ex.is_integer_number(x):
@@ -108,28 +89,28 @@ def _width(value: int) -> int:
     return 8 * ex.literal_dtype(value).item_size
 
 
-def _like(scalar: DType, kind: DType) -> DType:
-    return to_vector(scalar, kind.child_count) if is_vector(kind) else scalar
+def _like(scalar: dt.DType, kind: dt.DType) -> dt.DType:
+    return dt.to_vector(scalar, kind.child_count) if dt.is_vector(kind) else scalar
 
 
 def _as_unsigned(value: Expr) -> Expr:
-    return ex.cast(value, _like(_UNSIGNED[component_type(value.dtype).item_size], value.dtype))
+    return ex.cast(value, _like(_UNSIGNED[dt.component_type(value.dtype).item_size], value.dtype))
 
 
 def _as_uint(value: Expr) -> Expr:
     """Widen the bits of a 16- or 32-bit integer, without its sign, to uint32."""
-    return ex.cast(_as_unsigned(value), _like(uint32, value.dtype))
+    return ex.cast(_as_unsigned(value), _like(dt.uint32, value.dtype))
 
 
 def split_halves(value: Expr) -> tuple[Expr, Expr]:
     """Lower and upper 32 bits of a 64-bit integer."""
     bits = _as_unsigned(value)
-    return ex.cast(bits, uint32), ex.cast(ex.bitwise(">>", bits, 32), uint32)
+    return ex.cast(bits, dt.uint32), ex.cast(ex.bitwise(">>", bits, 32), dt.uint32)
 
 
 def join_halves(low: Expr, high: Expr) -> Expr:
     """Make a uint64 of its lower and upper 32 bits."""
-    return ex.bitwise("|", ex.bitwise("<<", ex.cast(high, uint64), 32), ex.cast(low, uint64))
+    return ex.bitwise("|", ex.bitwise("<<", ex.cast(high, dt.uint64), 32), ex.cast(low, dt.uint64))
 
 
 @gives_value
@@ -141,10 +122,10 @@ def bit_count(x: Operand) -> Any:
     value = _integer("bit_count", x)
     if isinstance(value, int):
         return (value % (1 << _width(value))).bit_count()
-    kind = _like(int32, value.dtype)
-    if component_type(value.dtype).item_size == 8:
+    kind = _like(dt.int32, value.dtype)
+    if dt.component_type(value.dtype).item_size == 8:
         low, high = split_halves(value)
-        total = ex.add("+", ex.call("bitCount", int32, low), ex.call("bitCount", int32, high))
+        total = ex.add("+", ex.call("bitCount", dt.int32, low), ex.call("bitCount", dt.int32, high))
         return ShaderVariable(total)
     return ShaderVariable(ex.call("bitCount", kind, _as_uint(value)))
 
@@ -157,11 +138,11 @@ def bitfield_reverse(x: Operand) -> Any:
         width = _width(value)
         return int(f"{value % (1 << width):0{width}b}"[::-1], 2)
     kind = value.dtype
-    size = component_type(kind).item_size
+    size = dt.component_type(kind).item_size
     if size == 8:
-        low, high = (ex.call("bitfieldReverse", uint32, half) for half in split_halves(value))
+        low, high = (ex.call("bitfieldReverse", dt.uint32, half) for half in split_halves(value))
         return ShaderVariable(ex.cast(join_halves(high, low), kind))
-    turned = ex.call("bitfieldReverse", _like(uint32, kind), _as_uint(value))
+    turned = ex.call("bitfieldReverse", _like(dt.uint32, kind), _as_uint(value))
     return ShaderVariable(ex.cast(turned if size == 4 else ex.bitwise(">>", turned, 16), kind))
 
 
@@ -171,12 +152,12 @@ def find_lsb(x: Operand) -> Any:
     value = _integer("find_lsb", x)
     if isinstance(value, int):
         return (value & -value).bit_length() - 1
-    if component_type(value.dtype).item_size < 8:
-        return ShaderVariable(ex.call("findLSB", _like(int32, value.dtype), _as_uint(value)))
+    if dt.component_type(value.dtype).item_size < 8:
+        return ShaderVariable(ex.call("findLSB", _like(dt.int32, value.dtype), _as_uint(value)))
     low, high = split_halves(value)
-    upper = ex.add("+", ex.call("findLSB", int32, high), 32)
-    upper = ex.select(ex.compare("==", high, 0), ex.literal(-1, int32), upper)
-    return ShaderVariable(ex.select(ex.compare("!=", low, 0), ex.call("findLSB", int32, low), upper))
+    upper = ex.add("+", ex.call("findLSB", dt.int32, high), 32)
+    upper = ex.select(ex.compare("==", high, 0), ex.literal(-1, dt.int32), upper)
+    return ShaderVariable(ex.select(ex.compare("!=", low, 0), ex.call("findLSB", dt.int32, low), upper))
 
 
 @gives_value
@@ -189,15 +170,15 @@ def find_msb(x: Operand) -> Any:
     if isinstance(value, int):
         return (~value if value < 0 else value).bit_length() - 1
     kind = value.dtype
-    scalar = component_type(kind)
+    scalar = dt.component_type(kind)
     if scalar.item_size < 8:
-        wide = ex.cast(value, _like(int32 if is_signed_dtype(scalar) else uint32, kind))
-        return ShaderVariable(ex.call("findMSB", _like(int32, kind), wide))
-    if is_signed_dtype(scalar):
+        wide = ex.cast(value, _like(dt.int32 if dt.is_signed_dtype(scalar) else dt.uint32, kind))
+        return ShaderVariable(ex.call("findMSB", _like(dt.int32, kind), wide))
+    if dt.is_signed_dtype(scalar):
         value = ex.bitwise("^", value, ex.bitwise(">>", value, 63))
     low, high = split_halves(value)
-    upper = ex.add("+", ex.call("findMSB", int32, high), 32)
-    return ShaderVariable(ex.select(ex.compare("!=", high, 0), upper, ex.call("findMSB", int32, low)))
+    upper = ex.add("+", ex.call("findMSB", dt.int32, high), 32)
+    return ShaderVariable(ex.select(ex.compare("!=", high, 0), upper, ex.call("findMSB", dt.int32, low)))
 
 
 def _field(name: str, offset: Operand, bits: Operand, width: int) -> tuple[Expr, Expr]:
@@ -206,13 +187,13 @@ def _field(name: str, offset: Operand, bits: Operand, width: int) -> tuple[Expr,
     for label, value in (("offset", offset), ("bits", bits)):
         number = _integer(name, value)
         if isinstance(number, Expr):
-            if not is_scalar(number.dtype):
+            if not dt.is_scalar(number.dtype):
                 raise located(ArgumentTypeError, f"{name}: {label} must be a scalar, got {number.dtype.name}")
-            found.append(ex.cast(number, int32))
+            found.append(ex.cast(number, dt.int32))
             continue
         if not 0 <= number <= width:
             raise located(ArgumentValueError, f"{name}: {label} must be of 0 to {width}, got {number}")
-        found.append(ex.literal(number, int32))
+        found.append(ex.literal(number, dt.int32))
     if ex.is_integer_number(offset) and ex.is_integer_number(bits) and offset + bits > width:
         raise located(
             ArgumentValueError, f"{name}: offset {offset} and {bits} bits are more than the {width} there are"
@@ -236,10 +217,10 @@ def bitfield_extract(x: Operand, offset: Operand, bits: Operand) -> Any:
             return field - (1 << bits) if value < 0 and bits and field >> (bits - 1) else field
         value = ex.literal(value, ex.literal_dtype(value))
     kind = value.dtype
-    scalar = component_type(kind)
+    scalar = dt.component_type(kind)
     start, length = _field(name, offset, bits, 8 * scalar.item_size)
     if scalar.item_size < 8:
-        wide = ex.cast(value, _like(int32 if is_signed_dtype(scalar) else uint32, kind))
+        wide = ex.cast(value, _like(dt.int32 if dt.is_signed_dtype(scalar) else dt.uint32, kind))
         return ShaderVariable(ex.cast(ex.call("bitfieldExtract", wide.dtype, wide, start, length), kind))
     # to the top and back; a shift by 64 is undefined, so the empty field stands apart
     up = ex.bitwise("&", ex.add("-", ex.add("-", 64, start), length), 63)
@@ -262,19 +243,19 @@ def bitfield_insert(base: Operand, insert: Operand, offset: Operand, bits: Opera
             _field(name, offset, bits, _width(value))
             mask = ((1 << bits) - 1) << offset
             return value & ~mask | field << offset & mask
-        kind = component_type(field.dtype) if isinstance(field, Expr) else ex.literal_dtype(value)
+        kind = dt.component_type(field.dtype) if isinstance(field, Expr) else ex.literal_dtype(value)
         value = ex.converted_literal(value, kind)
         if isinstance(field, Expr):
             value = ex.cast(value, field.dtype)
     kind = value.dtype
-    scalar = component_type(kind)
+    scalar = dt.component_type(kind)
     if isinstance(field, int):
         field = ex.cast(ex.converted_literal(field, scalar), kind)
     if field.dtype is not kind:
         raise located(ArgumentTypeError, f"{name}: base is {kind.name}, insert is {field.dtype.name}")
     start, length = _field(name, offset, bits, 8 * scalar.item_size)
     if scalar.item_size < 8:
-        wide = _like(uint32, kind)
+        wide = _like(dt.uint32, kind)
         return ShaderVariable(
             ex.cast(ex.call("bitfieldInsert", wide, _as_uint(value), _as_uint(field), start, length), kind)
         )
@@ -289,7 +270,7 @@ def bitfield_insert(base: Operand, insert: Operand, offset: Operand, bits: Opera
 
 
 @gives_value
-def reinterpret(var_type: DType, x: Operand) -> Any:
+def reinterpret(var_type: dt.DType, x: Operand) -> Any:
     """See the bits of a value as another type of the same size: `vc.reinterpret(vd.uint32, a_float)`.
 
     Any scalar, complex, vector or matrix type will do; the lowest bits are the first component. A Python
@@ -303,30 +284,30 @@ def reinterpret(var_type: DType, x: Operand) -> Any:
         The sizes differ.
     """
     check_dtype(var_type, "reinterpret")
-    if var_type is bool_:
+    if var_type is dt.bool_:
         raise located(ArgumentValueError, "reinterpret: booleans have no bits; use .to_dtype(vd.int32)")
     if not isinstance(x, ShaderVariable):
         return _parse_number(var_type, x)
     value = x._value()
     kind = value.dtype
-    if kind is bool_ or kind.item_size != var_type.item_size:
-        size = "no size" if kind is bool_ else f"{kind.item_size} bytes"
+    if kind is dt.bool_ or kind.item_size != var_type.item_size:
+        size = "no size" if kind is dt.bool_ else f"{kind.item_size} bytes"
         raise located(
             ArgumentValueError,
             f"reinterpret: {kind.name} has {size}, {var_type.name} has {var_type.item_size}",
         )
     if kind is var_type:
         return x
-    source, target = component_type(kind), component_type(var_type)
-    plain = (is_scalar(kind) and is_scalar(var_type)) or (is_vector(kind) and is_vector(var_type))
-    if plain and source.item_size == target.item_size and (is_scalar(kind) or source.item_size < 8):
+    source, target = dt.component_type(kind), dt.component_type(var_type)
+    plain = (dt.is_scalar(kind) and dt.is_scalar(var_type)) or (dt.is_vector(kind) and dt.is_vector(var_type))
+    if plain and source.item_size == target.item_size and (dt.is_scalar(kind) or source.item_size < 8):
         return ShaderVariable(_from_word(_word(value), var_type))
     words = [_word(part) for part in split_components(value)]
     parts = [_from_word(word, target) for word in _regroup(words, target.item_size)]
     return ShaderVariable(ex.construct(var_type, parts))
 
 
-def _parse_number(kind: DType, x: Operand) -> int | float:
+def _parse_number(kind: dt.DType, x: Operand) -> int | float:
     if not ex.is_number(x):
         raise located(
             ArgumentTypeError,
@@ -350,14 +331,16 @@ def _parse_number(kind: DType, x: Operand) -> int | float:
 def _word(value: Expr) -> Expr:
     """Bits of a scalar, or of each component of a vector, as unsigned integers."""
     kind = value.dtype
-    scalar = component_type(kind)
+    scalar = dt.component_type(kind)
     unsigned = _like(_UNSIGNED[scalar.item_size], kind)
-    return ex.call(_TO_BITS[scalar], unsigned, value) if is_float_dtype(scalar) else ex.cast(value, unsigned)
+    return (
+        ex.call(_TO_BITS[scalar], unsigned, value) if dt.is_float_dtype(scalar) else ex.cast(value, unsigned)
+    )
 
 
-def _from_word(word: Expr, kind: DType) -> Expr:
-    scalar = component_type(kind)
-    return ex.call(_FROM_BITS[scalar], kind, word) if is_float_dtype(scalar) else ex.cast(word, kind)
+def _from_word(word: Expr, kind: dt.DType) -> Expr:
+    scalar = dt.component_type(kind)
+    return ex.call(_FROM_BITS[scalar], kind, word) if dt.is_float_dtype(scalar) else ex.cast(word, kind)
 
 
 def _regroup(words: list[Expr], size: int) -> list[Expr]:
@@ -384,7 +367,9 @@ def _join_words(low: Expr, high: Expr) -> Expr:
 # ---- Several small values in one word, and back ----------------------------------------------------------
 
 
-def _make(name: str, glsl: str, source: DType, target: DType, doc: str) -> Callable[[Any], ShaderVariable]:
+def _make(
+    name: str, glsl: str, source: dt.DType, target: dt.DType, doc: str
+) -> Callable[[Any], ShaderVariable]:
     def function(x: Operand) -> ShaderVariable:
         return ShaderVariable(ex.call(glsl, target, _parse_as(name, x, source)))
 
@@ -393,67 +378,83 @@ def _make(name: str, glsl: str, source: DType, target: DType, doc: str) -> Calla
     return function
 
 
-def _parse_as(name: str, x: Operand, kind: DType) -> Expr:
+def _parse_as(name: str, x: Operand, kind: dt.DType) -> Expr:
     """Return x as a value of `kind`. Raises TypeError for another shape, or a float instead of an integer."""
     if isinstance(x, ShaderVariable):
         value = x._value()
-        alike = (is_scalar(value.dtype) and is_scalar(kind)) or (
-            is_vector(value.dtype) and value.dtype.child_count == kind.child_count
+        alike = (dt.is_scalar(value.dtype) and dt.is_scalar(kind)) or (
+            dt.is_vector(value.dtype) and value.dtype.child_count == kind.child_count
         )
-        if alike and value.dtype is not bool_ and (is_float_dtype(kind) or is_integer_dtype(value.dtype)):
+        if (
+            alike
+            and value.dtype is not dt.bool_
+            and (dt.is_float_dtype(kind) or dt.is_integer_dtype(value.dtype))
+        ):
             return ex.cast(value, kind)
         raise located(ArgumentTypeError, f"{name}: expected {kind.name}, got {value.dtype.name}")
-    if is_scalar(kind) and (ex.is_integer_number(x) or (is_float_dtype(kind) and ex.is_number(x))):
+    if dt.is_scalar(kind) and (ex.is_integer_number(x) or (dt.is_float_dtype(kind) and ex.is_number(x))):
         return ex.storable(x, kind)
     raise located(ArgumentTypeError, f"{name}: expected a GPU {kind.name}, got {x!r} ({type(x).__name__})")
 
 
-_VEC2, _VEC4 = to_vector(float32, 2), to_vector(float32, 4)
-_UVEC2, _UVEC4, _IVEC4 = to_vector(uint32, 2), to_vector(uint32, 4), to_vector(int32, 4)
+_VEC2, _VEC4 = dt.to_vector(dt.float32, 2), dt.to_vector(dt.float32, 4)
+_UVEC2, _UVEC4, _IVEC4 = dt.to_vector(dt.uint32, 2), dt.to_vector(dt.uint32, 4), dt.to_vector(dt.int32, 4)
 
 pack_half2x16 = _make(
-    "pack_half2x16", "packHalf2x16", _VEC2, uint32, "Pack a vec2 as two halves in a uint32."
+    "pack_half2x16", "packHalf2x16", _VEC2, dt.uint32, "Pack a vec2 as two halves in a uint32."
 )
 unpack_half2x16 = _make(
-    "unpack_half2x16", "unpackHalf2x16", uint32, _VEC2, "Unpack two halves in a uint32 as a vec2."
+    "unpack_half2x16", "unpackHalf2x16", dt.uint32, _VEC2, "Unpack two halves in a uint32 as a vec2."
 )
 pack_unorm2x16 = _make(
-    "pack_unorm2x16", "packUnorm2x16", _VEC2, uint32, "Pack a vec2 of [0, 1] as two 16-bit steps."
+    "pack_unorm2x16", "packUnorm2x16", _VEC2, dt.uint32, "Pack a vec2 of [0, 1] as two 16-bit steps."
 )
 unpack_unorm2x16 = _make(
-    "unpack_unorm2x16", "unpackUnorm2x16", uint32, _VEC2, "Unpack two 16-bit steps as a vec2 of [0, 1]."
+    "unpack_unorm2x16", "unpackUnorm2x16", dt.uint32, _VEC2, "Unpack two 16-bit steps as a vec2 of [0, 1]."
 )
 pack_snorm2x16 = _make(
     "pack_snorm2x16",
     "packSnorm2x16",
     _VEC2,
-    uint32,
+    dt.uint32,
     "Pack a vec2 of [-1, 1] as two 16-bit steps.",
 )
 unpack_snorm2x16 = _make(
-    "unpack_snorm2x16", "unpackSnorm2x16", uint32, _VEC2, "Unpack two 16-bit steps as a vec2 of [-1, 1]."
+    "unpack_snorm2x16", "unpackSnorm2x16", dt.uint32, _VEC2, "Unpack two 16-bit steps as a vec2 of [-1, 1]."
 )
 pack_unorm4x8 = _make(
-    "pack_unorm4x8", "packUnorm4x8", _VEC4, uint32, "Pack a vec4 of [0, 1] as four 8-bit steps in a uint32."
+    "pack_unorm4x8",
+    "packUnorm4x8",
+    _VEC4,
+    dt.uint32,
+    "Pack a vec4 of [0, 1] as four 8-bit steps in a uint32.",
 )
 unpack_unorm4x8 = _make(
-    "unpack_unorm4x8", "unpackUnorm4x8", uint32, _VEC4, "Unpack four 8-bit steps as a vec4 of [0, 1]."
+    "unpack_unorm4x8", "unpackUnorm4x8", dt.uint32, _VEC4, "Unpack four 8-bit steps as a vec4 of [0, 1]."
 )
 pack_snorm4x8 = _make(
-    "pack_snorm4x8", "packSnorm4x8", _VEC4, uint32, "Pack a vec4 of [-1, 1] as four 8-bit steps in a uint32."
+    "pack_snorm4x8",
+    "packSnorm4x8",
+    _VEC4,
+    dt.uint32,
+    "Pack a vec4 of [-1, 1] as four 8-bit steps in a uint32.",
 )
 unpack_snorm4x8 = _make(
-    "unpack_snorm4x8", "unpackSnorm4x8", uint32, _VEC4, "Unpack four 8-bit steps as a vec4 of [-1, 1]."
+    "unpack_snorm4x8", "unpackSnorm4x8", dt.uint32, _VEC4, "Unpack four 8-bit steps as a vec4 of [-1, 1]."
 )
 pack_double2x32 = _make(
     "pack_double2x32",
     "packDouble2x32",
     _UVEC2,
-    float64,
+    dt.float64,
     "Make a float64 of two words, low half first.",
 )
 unpack_double2x32 = _make(
-    "unpack_double2x32", "unpackDouble2x32", float64, _UVEC2, "Bits of a float64 as a uvec2, low half first."
+    "unpack_double2x32",
+    "unpackDouble2x32",
+    dt.float64,
+    _UVEC2,
+    "Bits of a float64 as a uvec2, low half first.",
 )
 
 
@@ -465,14 +466,14 @@ def pack_uint2x32(x: Operand) -> ShaderVariable:
 
 def unpack_uint2x32(x: Operand) -> ShaderVariable:
     """Halves of a uint64 as a uvec2, low half first."""
-    return ShaderVariable(ex.construct(_UVEC2, split_halves(_parse_as("unpack_uint2x32", x, uint64))))
+    return ShaderVariable(ex.construct(_UVEC2, split_halves(_parse_as("unpack_uint2x32", x, dt.uint64))))
 
 
 def _bytes_of(value: Expr) -> Expr:
     """Lowest bytes of four integers, joined in a uint32."""
     total: Expr | None = None
     for i in range(4):
-        byte = ex.bitwise("&", ex.cast(ex.component(value, i), uint32), 0xFF)
+        byte = ex.bitwise("&", ex.cast(ex.component(value, i), dt.uint32), 0xFF)
         total = byte if total is None else ex.bitwise("|", total, ex.bitwise("<<", byte, 8 * i))
     assert total is not None
     return total
@@ -490,7 +491,7 @@ def pack_uint4x8(x: Operand) -> ShaderVariable:
 
 def unpack_uint4x8(x: Operand) -> ShaderVariable:
     """Bytes of a uint32 as a uvec4, the lowest first."""
-    return ShaderVariable(_cut_bytes(_parse_as("unpack_uint4x8", x, uint32)))
+    return ShaderVariable(_cut_bytes(_parse_as("unpack_uint4x8", x, dt.uint32)))
 
 
 def pack_int4x8(x: Operand) -> ShaderVariable:
@@ -500,7 +501,7 @@ def pack_int4x8(x: Operand) -> ShaderVariable:
 
 def unpack_int4x8(x: Operand) -> ShaderVariable:
     """Bytes of a uint32, with their signs, as an ivec4, the lowest first."""
-    word = ex.cast(_parse_as("unpack_int4x8", x, uint32), int32)
+    word = ex.cast(_parse_as("unpack_int4x8", x, dt.uint32), dt.int32)
     parts = [ex.bitwise(">>", ex.bitwise("<<", word, 24 - 8 * i), 24) for i in range(4)]
     return ShaderVariable(ex.construct(_IVEC4, parts))
 
@@ -513,5 +514,5 @@ def pack_uint8x8(low: Operand, high: Operand) -> ShaderVariable:
 
 def unpack_uint8x8(x: Operand) -> tuple[ShaderVariable, ShaderVariable]:
     """Bytes of a uint64 as two uvec4, the lowest first."""
-    low, high = split_halves(_parse_as("unpack_uint8x8", x, uint64))
+    low, high = split_halves(_parse_as("unpack_uint8x8", x, dt.uint64))
     return ShaderVariable(_cut_bytes(low)), ShaderVariable(_cut_bytes(high))

@@ -4,16 +4,7 @@ import math
 from typing import Any
 
 from vkdispatch.base.dtype import component_type, float64, is_scalar, is_vector, make_floating_dtype
-from vkdispatch.codegen.functions.elementwise import (
-    Operand,
-    UnaryFunction,
-    all_numbers,
-    binary,
-    fold,
-    gives_value,
-    operands,
-    unary,
-)
+from vkdispatch.codegen.functions import elementwise
 from vkdispatch.codegen.trace.current import has_flag
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler import host_functions as host
@@ -63,30 +54,30 @@ __all__ = [
 # which Vulkan allows to be loose, unless the kernel has `precise_math`.
 
 
-sin = unary("sin", host.sin, "Sine of radians.", own=True)
-cos = unary("cos", host.cos, "Cosine of radians.", own=True)
-tan = unary("tan", host.tan, "Tangent of radians.", own=True)
-asin = unary("asin", host.asin, "Arc sine in radians.", own=True)
-acos = unary("acos", host.acos, "Arc cosine in radians.", own=True)
-atan = unary("atan", host.atan, "Arc tangent in radians.", own=True)
-sinh = unary("sinh", host.sinh, "Hyperbolic sine.", own=True)
-cosh = unary("cosh", host.cosh, "Hyperbolic cosine.", own=True)
-tanh = unary("tanh", host.tanh, "Hyperbolic tangent.", own=True)
-asinh = unary("asinh", host.asinh, "Inverse hyperbolic sine.", own=True)
-acosh = unary("acosh", host.acosh, "Inverse hyperbolic cosine.", own=True)
-atanh = unary("atanh", host.atanh, "Inverse hyperbolic tangent.", own=True)
-exp = unary("exp", host.exp, "e to the power of `var`.", own=True)
-exp2 = unary("exp2", host.exp2, "2 to the power of `var`.", own=True)
-log = unary("log", host.log, "Natural logarithm.", own=True)
-log2 = unary("log2", host.log2, "Logarithm to base 2.", own=True)
-sqrt = unary("sqrt", host.sqrt, "Square root.")
-inversesqrt = unary("inversesqrt", lambda x: host.divide(1.0, host.sqrt(x)), "1 / sqrt(var).")
-_radians = unary("radians", math.radians, "Degrees to radians.")
-_degrees = unary("degrees", math.degrees, "Radians to degrees.")
-_atan2 = binary("atan2", host.atan2, "", glsl="atan", own=True)
+sin = elementwise.unary("sin", host.sin, "Sine of radians.", own=True)
+cos = elementwise.unary("cos", host.cos, "Cosine of radians.", own=True)
+tan = elementwise.unary("tan", host.tan, "Tangent of radians.", own=True)
+asin = elementwise.unary("asin", host.asin, "Arc sine in radians.", own=True)
+acos = elementwise.unary("acos", host.acos, "Arc cosine in radians.", own=True)
+atan = elementwise.unary("atan", host.atan, "Arc tangent in radians.", own=True)
+sinh = elementwise.unary("sinh", host.sinh, "Hyperbolic sine.", own=True)
+cosh = elementwise.unary("cosh", host.cosh, "Hyperbolic cosine.", own=True)
+tanh = elementwise.unary("tanh", host.tanh, "Hyperbolic tangent.", own=True)
+asinh = elementwise.unary("asinh", host.asinh, "Inverse hyperbolic sine.", own=True)
+acosh = elementwise.unary("acosh", host.acosh, "Inverse hyperbolic cosine.", own=True)
+atanh = elementwise.unary("atanh", host.atanh, "Inverse hyperbolic tangent.", own=True)
+exp = elementwise.unary("exp", host.exp, "e to the power of `var`.", own=True)
+exp2 = elementwise.unary("exp2", host.exp2, "2 to the power of `var`.", own=True)
+log = elementwise.unary("log", host.log, "Natural logarithm.", own=True)
+log2 = elementwise.unary("log2", host.log2, "Logarithm to base 2.", own=True)
+sqrt = elementwise.unary("sqrt", host.sqrt, "Square root.")
+inversesqrt = elementwise.unary("inversesqrt", lambda x: host.divide(1.0, host.sqrt(x)), "1 / sqrt(var).")
+_radians = elementwise.unary("radians", math.radians, "Degrees to radians.")
+_degrees = elementwise.unary("degrees", math.degrees, "Radians to degrees.")
+_atan2 = elementwise.binary("atan2", host.atan2, "", glsl="atan", own=True)
 
 
-def _scale(function: UnaryFunction, factor: float, x: Operand) -> Any:
+def _scale(function: elementwise.UnaryFunction, factor: float, x: elementwise.Operand) -> Any:
     """Call a function that is a product; of doubles GLSL has none."""
     if isinstance(x, ShaderVariable):
         kind = make_floating_dtype(x.var_type)
@@ -95,30 +86,30 @@ def _scale(function: UnaryFunction, factor: float, x: Operand) -> Any:
     return function(x)
 
 
-@gives_value
-def radians(var: Operand) -> Any:
+@elementwise.gives_value
+def radians(var: elementwise.Operand) -> Any:
     """Degrees to radians."""
     return _scale(_radians, math.pi / 180, var)
 
 
-@gives_value
-def degrees(var: Operand) -> Any:
+@elementwise.gives_value
+def degrees(var: elementwise.Operand) -> Any:
     """Radians to degrees."""
     return _scale(_degrees, 180 / math.pi, var)
 
 
-@gives_value
-def atan2(y: Operand, x: Operand) -> Any:
+@elementwise.gives_value
+def atan2(y: elementwise.Operand, x: elementwise.Operand) -> Any:
     """Angle of the point (x, y) in radians. Numbers give a float."""
     return _atan2(y, x)
 
 
-@gives_value
-def pow(x: Operand, y: Operand) -> Any:
+@elementwise.gives_value
+def pow(x: elementwise.Operand, y: elementwise.Operand) -> Any:
     """X to the power of y, in floating point; `x ** y` of two integers is an integer. Numbers: a float."""
-    base, exponent = operands("pow", (x, y))
-    if all_numbers((x, y)):
-        return fold(host.pow, (x, y))
+    base, exponent = elementwise.operands("pow", (x, y))
+    if elementwise.all_numbers((x, y)):
+        return elementwise.fold(host.pow, (x, y))
     return ShaderVariable(ex.float_power(base, exponent, precise=has_flag(ShaderFlags.PRECISE_MATH)))
 
 
@@ -127,28 +118,28 @@ def pow(x: Operand, y: Operand) -> Any:
 # Their texts are in `glsl.mathematics`, by topic: those of sinpi and cospi beside sin, of log1p beside log.
 
 
-log10 = unary(
+log10 = elementwise.unary(
     "log10",
     host.log10,
     "Logarithm to base 10, to 2 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
 )
-log1p = unary(
+log1p = elementwise.unary(
     "log1p",
     host.log1p,
     "log(1 + var), also for small values, to 2 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
 )
-expm1 = unary(
+expm1 = elementwise.unary(
     "expm1",
     host.expm1,
     "exp(var) - 1, also for small values, to 2 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
 )
-sinpi = unary(
+sinpi = elementwise.unary(
     "sinpi",
     host.sinpi,
     """Sine of pi * var, to 2 units in the last place. A number gives a float.
@@ -158,7 +149,7 @@ sinpi = unary(
     glsl=None,
     own=True,
 )
-cospi = unary(
+cospi = elementwise.unary(
     "cospi",
     host.cospi,
     """Cosine of pi * var, to 2 units in the last place. A number gives a float.
@@ -168,28 +159,28 @@ cospi = unary(
     glsl=None,
     own=True,
 )
-cbrt = unary(
+cbrt = elementwise.unary(
     "cbrt",
     host.cbrt,
     "Cube root, also of negative values, to 2 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
 )
-erf = unary(
+erf = elementwise.unary(
     "erf",
     host.erf,
     "Error function, in floating point, to 4 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
 )
-erfc = unary(
+erfc = elementwise.unary(
     "erfc",
     host.erfc,
     "1 - erf(var), also far from 0, in floating point, to 8 units in the last place. A number gives a float.",
     glsl=None,
     own=True,
 )
-gamma = unary(
+gamma = elementwise.unary(
     "gamma",
     host.gamma,
     """Gamma function, in floating point, to 8 units in the last place. A number gives a float.
@@ -199,7 +190,7 @@ gamma = unary(
     glsl=None,
     own=True,
 )
-lgamma = unary(
+lgamma = elementwise.unary(
     "lgamma",
     host.lgamma,
     """Logarithm of the gamma function's absolute value, in floating point. A number gives a float.
@@ -212,11 +203,11 @@ lgamma = unary(
 )
 
 
-_hypot = binary("hypot", host.hypot, "", glsl=None, own=True)
+_hypot = elementwise.binary("hypot", host.hypot, "", glsl=None, own=True)
 
 
-@gives_value
-def hypot(x: Operand, y: Operand) -> Any:
+@elementwise.gives_value
+def hypot(x: elementwise.Operand, y: elementwise.Operand) -> Any:
     """sqrt(x * x + y * y) without overflow in between, in floating point and in the promoted type.
 
     Within 2 units in the last place. Numbers give a float.

@@ -5,35 +5,8 @@ from typing import Any
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import cross_type
-from vkdispatch.base.dtype import (
-    DType,
-    complex64,
-    complex_from_float,
-    component_count,
-    component_type,
-    float16,
-    float32,
-    is_complex,
-    is_float_dtype,
-    is_integer_dtype,
-    is_matrix,
-    is_scalar,
-    is_vector,
-    make_floating_dtype,
-    to_matrix,
-    to_vector,
-    uint32,
-)
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.functions.elementwise import (
-    Operand,
-    Value,
-    all_integers,
-    all_numbers,
-    fold,
-    gives_value,
-    operands,
-)
+from vkdispatch.codegen.functions import elementwise
 from vkdispatch.codegen.trace.current import has_flag
 from vkdispatch.codegen.trace.operands import check_dtype, parse_components
 from vkdispatch.codegen.trace.range_checks import check_conversion
@@ -108,7 +81,7 @@ __all__ = [
 Conversion = Callable[..., ShaderVariable]
 
 
-def to_dtype(var_type: DType, *args: Any) -> ShaderVariable:
+def to_dtype(var_type: dt.DType, *args: Any) -> ShaderVariable:
     """Make a value of a type from GPU values and numbers: one to convert, or the components in order.
 
     Raises TypeError for arguments that are neither, ValueError for a wrong count of components.
@@ -122,7 +95,7 @@ def to_dtype(var_type: DType, *args: Any) -> ShaderVariable:
 
 
 def str_to_dtype(
-    var_type: DType,
+    var_type: dt.DType,
     value: str,
     parents: Any = None,
     lexical_unit: bool = False,
@@ -138,7 +111,7 @@ def str_to_dtype(
     return ShaderVariable(Expr(Op.RAW, var_type, mentioned, raw, here()))
 
 
-def _make_conversion(kind: DType) -> Conversion:
+def _make_conversion(kind: dt.DType) -> Conversion:
     def convert(*args: Any) -> ShaderVariable:
         return to_dtype(kind, *args)
 
@@ -187,52 +160,52 @@ to_complex128 = _make_conversion(dt.complex128)
 # ---- Complex numbers: making and multiplying them --------------------------------------------------------
 
 
-def complex_from_euler_angle(angle: Operand) -> ShaderVariable:
+def complex_from_euler_angle(angle: elementwise.Operand) -> ShaderVariable:
     """(cos(angle), sin(angle)) as a complex number of the angle's width.
 
     Raises TypeError for no GPU scalar.
     """
-    if not isinstance(angle, ShaderVariable) or not is_scalar(angle.var_type):
+    if not isinstance(angle, ShaderVariable) or not dt.is_scalar(angle.var_type):
         raise located(ArgumentTypeError, f"complex_from_euler_angle: expected a GPU scalar, got {angle!r}")
-    kind = make_floating_dtype(angle.var_type)
+    kind = dt.make_floating_dtype(angle.var_type)
     value = ex.cast(angle._value(), kind)
     exact = has_flag(ShaderFlags.PRECISE_MATH)
     parts = tuple(
         ex.elementary(function, kind, (value,), glsl=function, precise=exact) for function in ("cos", "sin")
     )
-    return ShaderVariable(Expr(Op.CONSTRUCT, complex_from_float(kind), parts, None, here()))
+    return ShaderVariable(Expr(Op.CONSTRUCT, dt.complex_from_float(kind), parts, None, here()))
 
 
-def mult_complex(arg1: Operand | complex, arg2: Operand | complex) -> ShaderVariable:
+def mult_complex(arg1: elementwise.Operand | complex, arg2: elementwise.Operand | complex) -> ShaderVariable:
     """Product of two complex values; numbers count as complex. Raises TypeError for other GPU values."""
-    kind: DType | None = None
+    kind: dt.DType | None = None
     for value in (arg1, arg2):
         if isinstance(value, ShaderVariable):
-            if not is_complex(value.var_type):
+            if not dt.is_complex(value.var_type):
                 raise located(
                     ArgumentTypeError, f"mult_complex: expected complex values, got {value.var_type.name}"
                 )
             kind = cross_type(kind, value.var_type) if kind else value.var_type
     left, right = (
-        ex.as_complex(value, kind or complex64) for value in parse_components((arg1, arg2), "mult_complex")
+        ex.as_complex(value, kind or dt.complex64) for value in parse_components((arg1, arg2), "mult_complex")
     )
     return ShaderVariable(ex.complex_product(left, right))
 
 
-def complex_type(args: list[Expr | int | float | complex], what: str) -> DType:
+def complex_type(args: list[Expr | int | float | complex], what: str) -> dt.DType:
     """Complex type that holds real or complex arguments. Raises TypeError for vectors and matrices."""
-    kind: DType | None = None
+    kind: dt.DType | None = None
     for arg in args:
         if not isinstance(arg, Expr):
             continue
-        if not (is_scalar(arg.dtype) or is_complex(arg.dtype)):
+        if not (dt.is_scalar(arg.dtype) or dt.is_complex(arg.dtype)):
             raise located(ArgumentTypeError, f"{what}: expected real or complex values, got {arg.dtype.name}")
-        own = complex_from_float(make_floating_dtype(component_type(arg.dtype)))
+        own = dt.complex_from_float(dt.make_floating_dtype(dt.component_type(arg.dtype)))
         kind = cross_type(kind, own) if kind else own
-    return kind or complex64
+    return kind or dt.complex64
 
 
-def to_complex(*args: Operand | complex) -> ShaderVariable:
+def to_complex(*args: elementwise.Operand | complex) -> ShaderVariable:
     """Complex number of (value) or (real, imaginary), as wide as its parts.
 
     Raises IndexError without arguments, ValueError for more than two, TypeError for vectors.
@@ -249,59 +222,63 @@ def to_complex(*args: Operand | complex) -> ShaderVariable:
 
 
 def _scalar_result(name: str, values: tuple[Any, ...]) -> ShaderVariable:
-    kind, parts = ex.meet(operands(name, values), name, floating=True)
-    if is_matrix(kind):
+    kind, parts = ex.meet(elementwise.operands(name, values), name, floating=True)
+    if dt.is_matrix(kind):
         raise located(ArgumentValueError, f"{name}: expected vectors, got {kind.name}")
     parts = [ex.cast(part, kind) for part in parts]
-    if is_scalar(kind) and not is_complex(kind):
+    if dt.is_scalar(kind) and not dt.is_complex(kind):
         # GLSL's function squares: |x| would be infinite where x * x is
         return ShaderVariable(ex.absolute(parts[0] if len(parts) == 1 else ex.add("-", *parts)))
-    found = ex.call(name, component_type(_wider(kind)), *(ex.cast(part, _wider(kind)) for part in parts))
-    return ShaderVariable(ex.cast(found, component_type(kind)))
+    found = ex.call(name, dt.component_type(_wider(kind)), *(ex.cast(part, _wider(kind)) for part in parts))
+    return ShaderVariable(ex.cast(found, dt.component_type(kind)))
 
 
-def _wider(kind: DType) -> DType:
+def _wider(kind: dt.DType) -> dt.DType:
     """Return the type in which lengths are computed: squares of float16 beyond 255 are infinite."""
-    is_half = component_type(kind) is float16 and not is_complex(kind)
-    return to_vector(float32, component_count(kind)) if is_half else kind
+    is_half = dt.component_type(kind) is dt.float16 and not dt.is_complex(kind)
+    return dt.to_vector(dt.float32, dt.component_count(kind)) if is_half else kind
 
 
-@gives_value
-def length(var: Operand) -> Any:
+@elementwise.gives_value
+def length(var: elementwise.Operand) -> Any:
     """Euclidean length of a vector, or |var|; a scalar.
 
     That of a float16 vector is computed in float32. Squares of float32 numbers beyond 1.8e19 are infinite,
     and so is the length of their vector: scale it first.
     """
-    operands("length", (var,))
-    return fold(abs, (var,)) if all_numbers((var,)) else _scalar_result("length", (var,))
-
-
-@gives_value
-def distance(x: Operand, y: Operand) -> Any:
-    """Euclidean distance of two points; a scalar. See `length` for precision."""
-    operands("distance", (x, y))
+    elementwise.operands("length", (var,))
     return (
-        fold(lambda x, y: abs(y - x), (x, y)) if all_numbers((x, y)) else _scalar_result("distance", (x, y))
+        elementwise.fold(abs, (var,)) if elementwise.all_numbers((var,)) else _scalar_result("length", (var,))
     )
 
 
-@gives_value
-def dot(x: Operand, y: Operand) -> Any:
+@elementwise.gives_value
+def distance(x: elementwise.Operand, y: elementwise.Operand) -> Any:
+    """Euclidean distance of two points; a scalar. See `length` for precision."""
+    elementwise.operands("distance", (x, y))
+    return (
+        elementwise.fold(lambda x, y: abs(y - x), (x, y))
+        if elementwise.all_numbers((x, y))
+        else _scalar_result("distance", (x, y))
+    )
+
+
+@elementwise.gives_value
+def dot(x: elementwise.Operand, y: elementwise.Operand) -> Any:
     """Dot product of two vectors; a scalar of their component type."""
-    left, right = operands("dot", (x, y))
-    if all_integers((x, y)):
+    left, right = elementwise.operands("dot", (x, y))
+    if elementwise.all_integers((x, y)):
         return int(x) * int(y)
-    if all_numbers((x, y)):
-        return fold(lambda x, y: x * y, (x, y))
+    if elementwise.all_numbers((x, y)):
+        return elementwise.fold(lambda x, y: x * y, (x, y))
     _, (left, right) = ex.meet((left, right), "dot")
     for value in (left, right):
-        if is_matrix(value.dtype) or is_complex(value.dtype):
+        if dt.is_matrix(value.dtype) or dt.is_complex(value.dtype):
             raise located(ArgumentValueError, f"dot: expected vectors, got {value.dtype.name}")
     return ShaderVariable(ex.dot(left, right))
 
 
-def _variable(name: str, value: Operand) -> Expr:
+def _variable(name: str, value: elementwise.Operand) -> Expr:
     if not isinstance(value, ShaderVariable):
         raise located(
             ArgumentValueError, f"{name}: expected a GPU value, got {value!r} ({type(value).__name__})"
@@ -309,69 +286,73 @@ def _variable(name: str, value: Operand) -> Expr:
     return value._value()
 
 
-def cross(x: Value, y: Value) -> ShaderVariable:
+def cross(x: elementwise.Value, y: elementwise.Value) -> ShaderVariable:
     """Cross product of two vectors of three components."""
     values = (_variable("cross", x), _variable("cross", y))
     for value in values:
-        if not (is_vector(value.dtype) and value.dtype.child_count == 3):
+        if not (dt.is_vector(value.dtype) and value.dtype.child_count == 3):
             raise located(ArgumentValueError, f"cross: expected 3 components, got {value.dtype.name}")
     kind, parts = ex.meet(values, "cross", floating=True)
     return ShaderVariable(ex.call("cross", kind, *(ex.cast(part, kind) for part in parts)))
 
 
-def normalize(var: Operand) -> ShaderVariable:
+def normalize(var: elementwise.Operand) -> ShaderVariable:
     """Vector of length 1 in the direction of `var`. See `length` for precision."""
     value = _variable("normalize", var)
-    if not is_float_dtype(value.dtype) or is_matrix(value.dtype):
+    if not dt.is_float_dtype(value.dtype) or dt.is_matrix(value.dtype):
         raise located(ArgumentValueError, f"normalize: expected a vector of floats, got {value.dtype.name}")
     wide = _wider(value.dtype)
     return ShaderVariable(ex.cast(ex.call("normalize", wide, ex.cast(value, wide)), value.dtype))
 
 
-def _float_vectors(name: str, *values: Operand) -> tuple[DType, list[Expr]]:
+def _float_vectors(name: str, *values: elementwise.Operand) -> tuple[dt.DType, list[Expr]]:
     exprs = [_variable(name, value) for value in values]
     for expr in exprs:
-        if not is_float_dtype(expr.dtype) or not (is_vector(expr.dtype) or is_scalar(expr.dtype)):
+        if not dt.is_float_dtype(expr.dtype) or not (dt.is_vector(expr.dtype) or dt.is_scalar(expr.dtype)):
             raise located(ArgumentValueError, f"{name}: expected vectors of floats, got {expr.dtype.name}")
     kind, parts = ex.meet(exprs, name)
     return kind, [ex.cast(part, kind) for part in parts]
 
 
-def reflect(direction: Operand, normal: Operand) -> ShaderVariable:
+def reflect(direction: elementwise.Operand, normal: elementwise.Operand) -> ShaderVariable:
     """Direction of a ray after a mirror whose normal, of length 1, is given: d - 2 dot(n, d) n."""
     kind, parts = _float_vectors("reflect", direction, normal)
     return ShaderVariable(ex.call("reflect", kind, *parts))
 
 
-def refract(direction: Operand, normal: Operand, ratio: Operand) -> ShaderVariable:
+def refract(
+    direction: elementwise.Operand, normal: elementwise.Operand, ratio: elementwise.Operand
+) -> ShaderVariable:
     """Direction of a ray behind a surface, by Snell's law; zero where all light is reflected.
 
     `direction` and `normal` have length 1, `ratio` is the quotient of the refractive indices, a scalar.
     """
     kind, parts = _float_vectors("refract", direction, normal)
-    (eta,) = operands("refract", (ratio,))
-    scalar = component_type(kind)
-    if isinstance(eta, Expr) and not is_scalar(eta.dtype):
+    (eta,) = elementwise.operands("refract", (ratio,))
+    scalar = dt.component_type(kind)
+    if isinstance(eta, Expr) and not dt.is_scalar(eta.dtype):
         raise located(ArgumentValueError, f"refract: the ratio must be a scalar, got {eta.dtype.name}")
     # GLSL has the ratio in single precision, or in that of the vectors
     parts.append(ex.cast(eta, scalar) if isinstance(eta, Expr) else ex.literal(float(eta), scalar))
     return ShaderVariable(ex.call("refract", kind, *parts))
 
 
-def faceforward(normal: Operand, direction: Operand, reference: Operand) -> ShaderVariable:
+def faceforward(
+    normal: elementwise.Operand, direction: elementwise.Operand, reference: elementwise.Operand
+) -> ShaderVariable:
     """Return the normal, turned so that it faces against a direction: n if dot(reference, d) < 0, else -n."""
     kind, parts = _float_vectors("faceforward", normal, direction, reference)
     return ShaderVariable(ex.call("faceforward", kind, *parts))
 
 
-def _matrix(name: str, value: Operand) -> Expr:
+def _matrix(name: str, value: elementwise.Operand) -> Expr:
     expr = _variable(name, value)
-    if not is_matrix(expr.dtype):
+    if not dt.is_matrix(expr.dtype):
         raise located(ArgumentValueError, f"{name}: expected a matrix, got {expr.dtype.name}")
     return expr
 
 
-def matrix_comp_mult(x: Value, y: Value) -> ShaderVariable:
+def matrix_comp_mult(x: elementwise.Value, y: elementwise.Value) -> ShaderVariable:
     """Multiply two matrices component by component."""
     left, right = _matrix("matrix_comp_mult", x), _matrix("matrix_comp_mult", y)
     if left.dtype is not right.dtype:
@@ -381,7 +362,7 @@ def matrix_comp_mult(x: Value, y: Value) -> ShaderVariable:
     return ShaderVariable(ex.call("matrixCompMult", left.dtype, left, right))
 
 
-def outer_product(x: Value, y: Value) -> ShaderVariable:
+def outer_product(x: elementwise.Value, y: elementwise.Value) -> ShaderVariable:
     """Matrix x * transpose(y) of two equal float32 vector types."""
     left, right = _variable("outer_product", x), _variable("outer_product", y)
     if left.dtype is not right.dtype or not _is_float_vector(left.dtype):
@@ -389,25 +370,25 @@ def outer_product(x: Value, y: Value) -> ShaderVariable:
             ArgumentValueError,
             f"outer_product: expected two vec2, vec3 or vec4, got {left.dtype.name} and {right.dtype.name}",
         )
-    return ShaderVariable(ex.call("outerProduct", to_matrix(left.dtype.child_count), left, right))
+    return ShaderVariable(ex.call("outerProduct", dt.to_matrix(left.dtype.child_count), left, right))
 
 
-def _is_float_vector(kind: DType) -> bool:
-    return is_vector(kind) and component_type(kind) is float32 and not is_scalar(kind)
+def _is_float_vector(kind: dt.DType) -> bool:
+    return dt.is_vector(kind) and dt.component_type(kind) is dt.float32 and not dt.is_scalar(kind)
 
 
-def transpose(var: Value) -> ShaderVariable:
+def transpose(var: elementwise.Value) -> ShaderVariable:
     """Transposed matrix."""
     value = _matrix("transpose", var)
     return ShaderVariable(ex.call("transpose", value.dtype, value))
 
 
-def determinant(var: Value) -> ShaderVariable:
+def determinant(var: elementwise.Value) -> ShaderVariable:
     """Return the determinant of a matrix."""
-    return ShaderVariable(ex.call("determinant", float32, _matrix("determinant", var)))
+    return ShaderVariable(ex.call("determinant", dt.float32, _matrix("determinant", var)))
 
 
-def inverse(var: Value) -> ShaderVariable:
+def inverse(var: elementwise.Value) -> ShaderVariable:
     """Inverse of a matrix."""
     value = _matrix("inverse", var)
     return ShaderVariable(ex.call("inverse", value.dtype, value))
@@ -423,17 +404,17 @@ def ravel_index(index: Any, shape: Any) -> ShaderVariable:
 
     Raises ValueError for anything but integers.
     """
-    flat = _entry("index", index, uint32)
-    sizes = [_as(size, uint32) for size in _axes("shape", shape, 2)]
+    flat = _entry("index", index, dt.uint32)
+    sizes = [_as(size, dt.uint32) for size in _axes("shape", shape, 2)]
     position: list[Expr] = []
     for axis in reversed(range(1, len(sizes))):
         position.append(ex.modulo(flat, sizes[axis]))
         flat = ex.floor_divide(flat, sizes[axis])
     position.append(flat)
-    return ShaderVariable(ex.construct(to_vector(uint32, len(sizes)), position[::-1]))
+    return ShaderVariable(ex.construct(dt.to_vector(dt.uint32, len(sizes)), position[::-1]))
 
 
-@gives_value
+@elementwise.gives_value
 def unravel_index(index: Any, shape: Any) -> Any:
     """Position to flat index: i * s1 + j, or i * (s1 * s2) + j * s2 + k.
 
@@ -441,7 +422,7 @@ def unravel_index(index: Any, shape: Any) -> Any:
     Raises ValueError for anything but integers, and for a position with more entries than the shape.
     """
     if isinstance(index, ShaderVariable):
-        if is_scalar(index.var_type) and is_integer_dtype(index.var_type):
+        if dt.is_scalar(index.var_type) and dt.is_integer_dtype(index.var_type):
             return index
         entries: Sequence[Any] = _axes("index", index, 1)
     elif _is_int(index) or (isinstance(index, (tuple, list)) and len(index) == 1 and _is_int(index[0])):
@@ -473,12 +454,16 @@ def _is_int(value: object) -> bool:
     return ex.is_integer_number(value)
 
 
-def _as(value: Any, kind: DType) -> Expr:
+def _as(value: Any, kind: dt.DType) -> Expr:
     return ex.cast(value, kind) if isinstance(value, Expr) else ex.literal(int(value), kind)
 
 
-def _entry(what: str, value: Any, kind: DType) -> Expr:
-    if isinstance(value, ShaderVariable) and is_scalar(value.var_type) and is_integer_dtype(value.var_type):
+def _entry(what: str, value: Any, kind: dt.DType) -> Expr:
+    if (
+        isinstance(value, ShaderVariable)
+        and dt.is_scalar(value.var_type)
+        and dt.is_integer_dtype(value.var_type)
+    ):
         return ex.cast(value._value(), kind)
     if ex.is_integer_number(value):
         return ex.literal(value, kind)
@@ -488,7 +473,7 @@ def _entry(what: str, value: Any, kind: DType) -> Expr:
 def _axes(what: str, value: Any, fewest: int) -> list[Any]:
     """Entries of a tuple of ints or of an integer vector, whose fourth component is left out."""
     if isinstance(value, ShaderVariable):
-        if not (is_vector(value.var_type) and is_integer_dtype(value.var_type)):
+        if not (dt.is_vector(value.var_type) and dt.is_integer_dtype(value.var_type)):
             raise located(
                 ArgumentValueError, f"{what}: expected an integer vector, got {value.var_type.name}"
             )

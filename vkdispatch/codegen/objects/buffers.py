@@ -4,13 +4,7 @@ import functools
 import math
 from typing import Any
 
-from vkdispatch.base.dtype import (
-    compute_type,
-    int32,
-    is_integer_dtype,
-    is_vector,
-    ivec4,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import (
     ArgumentIndexError,
     ArgumentTypeError,
@@ -44,7 +38,7 @@ class BufferVariable(BoundVariable):
         shared = isinstance(storage, SharedArray)
         text = storage.name if shared else f"{storage.name}.data"
         super().__init__(
-            compute_type(storage.dtype), text, -1 if isinstance(storage, SharedArray) else storage.index
+            dt.compute_type(storage.dtype), text, -1 if isinstance(storage, SharedArray) else storage.index
         )
         self.storage = storage
 
@@ -74,15 +68,15 @@ class BufferVariable(BoundVariable):
         """Shape of the bound buffer as ivec4: up to three axes padded with 1, then the count of elements."""
         known = self._known_shape
         if known is not None:
-            return ShaderVariable(ex.construct(ivec4, (*(*known, 1, 1, 1)[:3], math.prod(known))))
+            return ShaderVariable(ex.construct(dt.ivec4, (*(*known, 1, 1, 1)[:3], math.prod(known))))
         if isinstance(self.storage, SharedArray):
             axes = [
-                ex.literal(axis, int32) if isinstance(axis, int) else ex.cast(axis, int32)
+                ex.literal(axis, dt.int32) if isinstance(axis, int) else ex.cast(axis, dt.int32)
                 for axis in self.storage.shape
             ]
-            ones = [ex.literal(1, int32)] * (3 - len(axes))
+            ones = [ex.literal(1, dt.int32)] * (3 - len(axes))
             whole = functools.reduce(ex.multiply, axes)
-            return ShaderVariable(ex.construct(ivec4, (*axes, *ones, whole)))
+            return ShaderVariable(ex.construct(dt.ivec4, (*axes, *ones, whole)))
         argument = current().shape_of(self.storage)
         return ShaderVariable(Expr(Op.ARGUMENT, argument.dtype, (), argument, here()))
 
@@ -147,7 +141,7 @@ class BufferVariable(BoundVariable):
                     f"index {position} is out of range for the buffer{limit}{hint if position < 0 else ''}",
                 )
             position = ex.literal(position, ex.literal_dtype(position))
-        kind = compute_type(self.storage.dtype)
+        kind = dt.compute_type(self.storage.dtype)
         return Expr(Op.ELEMENT, kind, (ex.index_value(position),), self.storage, here(), axes)
 
     def _sizes(self, entries: list[int | Expr]) -> list[int | Expr]:
@@ -233,7 +227,7 @@ def _entries(index: Any) -> list[int | Expr]:
     """Return the indices given to a buffer: one for a flat index, else one for each axis."""
     if isinstance(index, ShaderVariable):
         value = index._as_index()
-        if is_vector(value.dtype) and is_integer_dtype(value.dtype) and value.dtype.child_count <= 3:
+        if dt.is_vector(value.dtype) and dt.is_integer_dtype(value.dtype) and value.dtype.child_count <= 3:
             _warn_of_columns_first(value)
             return [ex.component(value, axis) for axis in range(value.dtype.child_count)]
     if not isinstance(index, tuple) or len(index) == 1:

@@ -2,16 +2,7 @@
 
 from typing import Any
 
-from vkdispatch.base.dtype import (
-    DType,
-    component_count,
-    component_type,
-    float32,
-    int32,
-    is_integer_dtype,
-    is_vector,
-    to_vector,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import parse_operand, parse_stored_value
@@ -45,23 +36,23 @@ class BoundImage(BoundVariable):
         """Count of axes: 1, 2 or 3; the layer of an array is none."""
         return self.image.dimensions
 
-    def _coordinate(self, given: Any, what: str, kind: DType) -> Expr:
+    def _coordinate(self, given: Any, what: str, kind: dt.DType) -> Expr:
         """Return as many components of a coordinate as the image has, as `kind`."""
         count = self.image.coordinates
         axes = "(x, y, layer)" if self.image.arrayed else _AXES[count]
         if isinstance(given, (tuple, list)):
             parts = [parse_operand(part, what) for part in given]
-            if not parts or sum(component_count(part.dtype) for part in parts) != count:
+            if not parts or sum(dt.component_count(part.dtype) for part in parts) != count:
                 raise located(ArgumentValueError, f"{what}: expected {axes}, got {len(parts)} values")
             for part in parts:
                 _check_kind(part, what, kind)
-            scalars = [part if is_vector(part.dtype) else ex.cast(part, kind) for part in parts]
+            scalars = [part if dt.is_vector(part.dtype) else ex.cast(part, kind) for part in parts]
             if len(scalars) == 1:
-                return ex.cast(scalars[0], to_vector(kind, count))
-            return Expr(Op.CONSTRUCT, to_vector(kind, count), tuple(scalars), None, here())
+                return ex.cast(scalars[0], dt.to_vector(kind, count))
+            return Expr(Op.CONSTRUCT, dt.to_vector(kind, count), tuple(scalars), None, here())
         position = parse_operand(given, what)
-        size = position.dtype.child_count if is_vector(position.dtype) else 1
-        if component_count(position.dtype) != size or size < count:
+        size = position.dtype.child_count if dt.is_vector(position.dtype) else 1
+        if dt.component_count(position.dtype) != size or size < count:
             raise located(
                 ArgumentValueError,
                 f"{what}: expected {axes}: a vector of {count} coordinates, got {position.dtype.name}"
@@ -69,16 +60,16 @@ class BoundImage(BoundVariable):
                 else f"{what}: expected a number x, got {position.dtype.name}",
             )
         _check_kind(position, what, kind)
-        if is_vector(position.dtype) and size > count:
+        if dt.is_vector(position.dtype) and size > count:
             position = ex.swizzle(position, COMPONENTS[:count])
-        return ex.cast(position, to_vector(kind, count))
+        return ex.cast(position, dt.to_vector(kind, count))
 
     def _load_texel(self, coordinate: Expr, *level: Expr) -> ShaderVariable:
         texel = Expr(Op.IMAGE_LOAD, self.image.texel, (coordinate, *level), self.image, here())
         return ShaderVariable(current().read(texel) if self.image.storage else texel)
 
     def _size(self, *level: Expr) -> ShaderVariable:
-        kind = to_vector(int32, self.image.coordinates)
+        kind = dt.to_vector(dt.int32, self.image.coordinates)
         return ShaderVariable(Expr(Op.IMAGE_SIZE, kind, level, self.image, here()))
 
 
@@ -113,9 +104,9 @@ class ImageVariable(BoundImage):
         ValueError
             The coordinates have another shape.
         """
-        position = self._coordinate(coord, "sample", float32)
+        position = self._coordinate(coord, "sample", dt.float32)
         level = parse_operand(0 if lod is None else lod, "sample")
-        args = (position, ex.cast(level, float32))
+        args = (position, ex.cast(level, dt.float32))
         return ShaderVariable(Expr(Op.SAMPLE, self.image.texel, args, self.image, here()))
 
     def load(self, texel: Any, lod: Any = 0) -> ShaderVariable:
@@ -133,7 +124,7 @@ class ImageVariable(BoundImage):
         ValueError
             The coordinates have another shape, or are no integers.
         """
-        return self._load_texel(self._coordinate(texel, "load", int32), _level(lod, "load"))
+        return self._load_texel(self._coordinate(texel, "load", dt.int32), _level(lod, "load"))
 
     def size(self, lod: Any = 0) -> ShaderVariable:
         """Return the size of a mip level in texels, width first; of an array the count of layers last."""
@@ -172,7 +163,7 @@ class StorageImageVariable(BoundImage):
         ValueError
             The coordinates have another shape, or are no integers.
         """
-        return self._load_texel(self._coordinate(texel, "load", int32))
+        return self._load_texel(self._coordinate(texel, "load", dt.int32))
 
     def store(self, texel: Any, value: Any) -> None:
         """Write one texel. Beyond the edges nothing is written.
@@ -189,7 +180,7 @@ class StorageImageVariable(BoundImage):
         ValueError
             The coordinates have another shape or are no integers, or the value does not convert.
         """
-        coordinate = self._coordinate(texel, "store", int32)
+        coordinate = self._coordinate(texel, "store", dt.int32)
         texels = parse_stored_value(value, self.image.dtype)
         current().emit(ImageStore(self.image, coordinate, texels, here()))
 
@@ -204,8 +195,8 @@ class StorageImageVariable(BoundImage):
         self.store(_checked_index(index), value)
 
 
-def _check_kind(value: Expr, what: str, kind: DType) -> None:
-    if kind is int32 and not is_integer_dtype(component_type(value.dtype)):
+def _check_kind(value: Expr, what: str, kind: dt.DType) -> None:
+    if kind is dt.int32 and not dt.is_integer_dtype(dt.component_type(value.dtype)):
         raise located(
             ArgumentValueError,
             f"{what}: a texel has integer coordinates, got {value.dtype.name}; convert them, or use .sample",
@@ -214,9 +205,9 @@ def _check_kind(value: Expr, what: str, kind: DType) -> None:
 
 def _level(lod: Any, what: str) -> Expr:
     level = parse_operand(lod, what)
-    if component_count(level.dtype) != 1 or not is_integer_dtype(level.dtype):
+    if dt.component_count(level.dtype) != 1 or not dt.is_integer_dtype(level.dtype):
         raise located(ArgumentValueError, f"{what}: lod must be an integer, got {level.dtype.name}")
-    return ex.cast(level, int32)
+    return ex.cast(level, dt.int32)
 
 
 def _checked_index(index: Any) -> Any:

@@ -9,19 +9,8 @@ Which sizes and types there are is the device's to say: `DeviceInfo.cooperative_
 
 from typing import Any
 
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import cooperative_type
-from vkdispatch.base.dtype import (
-    DType,
-    bool_,
-    component_type,
-    float32,
-    is_buffer_only,
-    is_complex,
-    is_dtype,
-    is_integer_dtype,
-    is_scalar,
-    uint32,
-)
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.trace.current import current
@@ -53,14 +42,14 @@ class CooperativeMatrix:
         self.expr = expr
 
     @property
-    def var_type(self) -> DType:
+    def var_type(self) -> dt.DType:
         """Data type of the whole matrix."""
         return self.expr.dtype
 
     @property
-    def component(self) -> DType:
+    def component(self) -> dt.DType:
         """Data type of an element."""
-        return component_type(self.expr.dtype)
+        return dt.component_type(self.expr.dtype)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -122,7 +111,7 @@ class CooperativeMatrix:
     ) -> tuple[Expr, Expr, bool, tuple[Expr, ...]]:
         if not isinstance(array, BufferVariable):
             raise located(ArgumentTypeError, f"{what}: expected a buffer or shared buffer, got {array!r}")
-        if array.storage.dtype is bool_ or is_complex(array.storage.dtype):
+        if array.storage.dtype is dt.bool_ or dt.is_complex(array.storage.dtype):
             raise located(
                 ArgumentTypeError,
                 f"{what}: a matrix cannot be loaded from or stored to a buffer of {array.storage.dtype.name}",
@@ -143,7 +132,7 @@ class CooperativeMatrix:
 
     def length(self) -> ShaderVariable:
         """How many elements this invocation holds (uint32)."""
-        return ShaderVariable(Expr(Op.LENGTH, uint32, (), self._held().value, here()))
+        return ShaderVariable(Expr(Op.LENGTH, dt.uint32, (), self._held().value, here()))
 
     def __getitem__(self, index: Any) -> ShaderVariable:
         return ShaderVariable(self._element(index))
@@ -157,7 +146,7 @@ class CooperativeMatrix:
             current().store(place, parse_stored_value(value, place.dtype))
 
     def _element(self, index: Any) -> Expr:
-        if is_buffer_only(self.component):
+        if dt.is_buffer_only(self.component):
             raise located(
                 ArgumentTypeError,
                 f"elements of {self.component.name} are not computed with; convert the matrix",
@@ -168,7 +157,7 @@ class CooperativeMatrix:
                 raise located(
                     ArgumentValueError, f"index {position} is out of range for {self.var_type.name}"
                 )
-            position = ex.literal(position, uint32)
+            position = ex.literal(position, dt.uint32)
         return Expr(Op.INDEX, self.component, (self._held(), ex.index_value(position)), None, here())
 
     def _held(self) -> Expr:
@@ -192,12 +181,12 @@ class CooperativeMatrix:
         return Expr(Op.CONSTRUCT, kind, (self._scalar(value),), None, here())
 
     def _scalar(self, value: Any) -> Expr:
-        if is_buffer_only(self.component):
+        if dt.is_buffer_only(self.component):
             if value != 0 or isinstance(value, ShaderVariable):
                 raise located(
                     ArgumentTypeError, f"a matrix of {self.component.name} can be filled with 0 only"
                 )
-            return ex.literal(0, uint32 if is_integer_dtype(self.component) else float32)
+            return ex.literal(0, dt.uint32 if dt.is_integer_dtype(self.component) else dt.float32)
         return parse_stored_value(value, self.component)
 
     def _combined(self, symbol: str, left: Expr, right: Expr) -> "CooperativeMatrix":
@@ -236,7 +225,7 @@ class CooperativeMatrix:
         """Copy the matrix."""
         return CooperativeMatrix(current().declare(self.var_type, self.expr))
 
-    def to_dtype(self, dtype: DType) -> "CooperativeMatrix":
+    def to_dtype(self, dtype: dt.DType) -> "CooperativeMatrix":
         """Return the matrix with its components converted. Raises TypeError for what is no such type."""
         kind = _matrix_type("to_dtype", dtype, *self.shape, self.use, _scope(self))
         value = Expr(Op.CONSTRUCT, kind, (self.expr,), None, here())
@@ -254,12 +243,12 @@ def _number(value: Any, what: str) -> Expr:
     if not isinstance(number, Expr):
         if not 0 <= number < 1 << 32:
             raise located(ArgumentValueError, f"{what}: {number} is out of range for uint32")
-        return ex.literal(number, uint32)
+        return ex.literal(number, dt.uint32)
     return ex.index_value(number)
 
 
-def _matrix_type(what: str, dtype: Any, rows: Any, columns: Any, use: Any, scope: Any) -> DType:
-    if not isinstance(dtype, type) or not is_dtype(dtype) or not is_scalar(dtype) or dtype is bool_:
+def _matrix_type(what: str, dtype: Any, rows: Any, columns: Any, use: Any, scope: Any) -> dt.DType:
+    if not isinstance(dtype, type) or not dt.is_dtype(dtype) or not dt.is_scalar(dtype) or dtype is dt.bool_:
         raise located(ArgumentTypeError, f"{what}: expected a scalar dtype such as f16, got {dtype!r}")
     for size in (rows, columns):
         if not ex.is_integer_number(size) or not 0 < size <= 65536:
@@ -272,7 +261,12 @@ def _matrix_type(what: str, dtype: Any, rows: Any, columns: Any, use: Any, scope
 
 
 def cooperative_matrix(
-    dtype: DType, rows: int, columns: int, use: str = "accumulator", scope: str = "subgroup", value: Any = 0
+    dtype: dt.DType,
+    rows: int,
+    columns: int,
+    use: str = "accumulator",
+    scope: str = "subgroup",
+    value: Any = 0,
 ) -> CooperativeMatrix:
     """Declare a matrix that the subgroup (or workgroup) holds together, filled with `value`.
 

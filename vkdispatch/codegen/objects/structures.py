@@ -13,24 +13,8 @@ from functools import partial
 from types import FrameType, FunctionType, MethodType
 from typing import Any, NoReturn
 
-from vkdispatch.base.derived_dtypes import (
-    FixedArray,
-    Structure,
-    field_type,
-    field_types,
-    is_structure,
-    leaves_of,
-)
-from vkdispatch.base.dtype import (
-    DType,
-    array_shape,
-    compute_type,
-    int32,
-    is_array,
-    is_integer_dtype,
-    is_vector,
-    item_of,
-)
+from vkdispatch.base import derived_dtypes
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import replace
@@ -69,11 +53,11 @@ def _place(base: Base, path: Path, indices: tuple[Expr, ...]) -> Expr:
     return place
 
 
-def declare_arrays(kind: DType, name: str | None) -> Base:
+def declare_arrays(kind: dt.DType, name: str | None) -> Base:
     """Declare registers for an array of zeros: one, or of structures one for each field."""
     registers: dict[Path, Expr] = {}
-    for path, leaf, _ in leaves_of(kind):
-        array = compute_type(leaf)
+    for path, leaf, _ in derived_dtypes.leaves_of(kind):
+        array = dt.compute_type(leaf)
         label = "_".join((*(() if name is None else (name,)), *path)) or None
         zeros = Expr(Op.CONSTRUCT, array, (), None, here())
         registers[path] = current().declare_array(array, zeros, label)
@@ -111,24 +95,24 @@ class ItemArray:
     _base: Base
     _path: Path
     _indices: tuple[Expr, ...]
-    _kind: DType
+    _kind: dt.DType
     _owner: type[Any] | None
 
     def __init__(
-        self, base: Base, path: Path, indices: tuple[Expr, ...], kind: DType, owner: type[Any] | None
+        self, base: Base, path: Path, indices: tuple[Expr, ...], kind: dt.DType, owner: type[Any] | None
     ) -> None:
         """Take the array of type `kind` at a place; `owner` is the dataclass of its items, if any."""
         self._base, self._path, self._indices, self._kind, self._owner = base, path, indices, kind, owner
 
     @property
-    def var_type(self) -> DType:
+    def var_type(self) -> dt.DType:
         """Dtype of an item."""
-        return item_of(self._kind)
+        return dt.item_of(self._kind)
 
     @property
     def shape(self) -> tuple[int, ...]:
         """Count of items along each axis."""
-        return array_shape(self._kind)
+        return dt.array_shape(self._kind)
 
     @property
     def size(self) -> int:
@@ -150,7 +134,7 @@ class ItemArray:
             self._fill(value)
             return
         indices, kind = self._follow(index)
-        if is_array(kind) or is_structure(kind):
+        if dt.is_array(kind) or derived_dtypes.is_structure(kind):
             part = self._part(indices, kind, None)
             if part is not value:
                 part._fill(value) if isinstance(part, ItemArray) else part._vd_store(value)
@@ -185,20 +169,20 @@ class ItemArray:
         if index != slice(None):
             raise located(ArgumentValueError, f"the only valid slice of {self._noun} is a[:]")
 
-    def _part(self, indices: tuple[Expr, ...], kind: DType, frame: FrameType | None) -> Any:
+    def _part(self, indices: tuple[Expr, ...], kind: dt.DType, frame: FrameType | None) -> Any:
         """Return what lies at indices: a part of the array, a structure, or a value.
 
         A structure is a copy where the frame uses it as a value, a place without a frame.
         """
-        if is_array(kind):
+        if dt.is_array(kind):
             return ItemArray(self._base, self._path, indices, kind, self._owner)
-        if is_structure(kind):
+        if derived_dtypes.is_structure(kind):
             assert self._owner is not None
             place = StructurePlace(self._base, self._path, indices, kind, self._owner)
             return place if frame is None or is_place_in(frame) else place._vd_read()
         return ShaderVariable(current().read(_place(self._base, self._path, indices)))
 
-    def _follow(self, index: Any) -> tuple[tuple[Expr, ...], DType]:
+    def _follow(self, index: Any) -> tuple[tuple[Expr, ...], dt.DType]:
         """Return all indices of a place within the array, and its type."""
         entries = _split_index(index)
         if not 1 <= len(entries) <= len(self.shape):
@@ -221,7 +205,7 @@ class ItemArray:
             raise located(
                 ArgumentIndexError, f"index {position} is out of range for {where} of {count} elements"
             )
-        return ex.literal(position % count, int32)
+        return ex.literal(position % count, dt.int32)
 
     # -- whole arrays
 
@@ -233,7 +217,7 @@ class ItemArray:
 
     def _take(self, other: "ItemArray") -> None:
         """Copy the items of an array of the same type."""
-        pairs = [(path, leaf) for path, leaf, _ in leaves_of(self._kind)]
+        pairs = [(path, leaf) for path, leaf, _ in derived_dtypes.leaves_of(self._kind)]
         places = [
             [_place(array._base, (*array._path, *path), array._indices) for array in (self, other)]
             for path, _ in pairs
@@ -243,7 +227,7 @@ class ItemArray:
                 current().store(target, source)
             return
         for path, leaf in pairs:
-            _visit(array_shape(leaf), partial(self._take_item, other, path))
+            _visit(dt.array_shape(leaf), partial(self._take_item, other, path))
 
     def _take_item(self, other: "ItemArray", path: Path, indices: tuple[Expr, ...]) -> None:
         target, source = (
@@ -255,20 +239,20 @@ class ItemArray:
     def _fill(self, value: Any) -> None:
         """Assign one value to all items, or copy a sequence or another array."""
         if isinstance(value, ItemArray):
-            if compute_type(value._kind) is not compute_type(self._kind):
+            if dt.compute_type(value._kind) is not dt.compute_type(self._kind):
                 mine, other = self._kind.name, value._kind.name
                 raise located(ArgumentValueError, f"{self._noun} of {mine} takes no array of {other}")
             self._take(value)
         elif _is_sequence(value):
             self._fill_from(value)
-        elif is_structure(item := self.var_type):
+        elif derived_dtypes.is_structure(item := self.var_type):
             assert self._owner is not None
             parts = _Parts(_hold_parts(value, item, self._owner))
             self._visit_items(lambda place: place._vd_store(parts))
         else:
             if isinstance(value, ShaderVariable):
                 name = getattr(self._base(self._path).value, "name", "array")
-                value = held(parse_stored_value(value, compute_type(item)), f"{name}_value")
+                value = held(parse_stored_value(value, dt.compute_type(item)), f"{name}_value")
             _visit(self.shape, lambda indices: self._store((*self._indices, *indices), value))
 
     def _store(self, indices: tuple[Expr, ...], value: Any) -> None:
@@ -290,8 +274,8 @@ class ItemArray:
             )
         kind = self._kind.child_type
         assert kind is not None
-        places = [(*self._indices, ex.literal(position, int32)) for position in range(count)]
-        if is_array(kind):
+        places = [(*self._indices, ex.literal(position, dt.int32)) for position in range(count)]
+        if dt.is_array(kind):
             # all values are read before any of them is overwritten
             rows = [row._copy() if isinstance(row, ItemArray) else row for row in values]
             wrong = next((row for row in rows if not (isinstance(row, ItemArray) or _is_sequence(row))), None)
@@ -302,14 +286,16 @@ class ItemArray:
                 )
             for indices, row in zip(places, rows, strict=True):
                 self._part(indices, kind, None)._fill(row)
-        elif is_structure(kind):
+        elif derived_dtypes.is_structure(kind):
             assert self._owner is not None
             parts = [_Parts(_hold_parts(value, kind, self._owner)) for value in values]
             for indices, part in zip(places, parts, strict=True):
                 self._part(indices, kind, None)._vd_store(part)
         else:
             stored = [
-                parse_stored_value(value, compute_type(kind)) if isinstance(value, ShaderVariable) else value
+                parse_stored_value(value, dt.compute_type(kind))
+                if isinstance(value, ShaderVariable)
+                else value
                 for value in values
             ]
             for indices, value in zip(places, stored, strict=True):
@@ -325,7 +311,7 @@ def _split_index(index: Any) -> tuple[Any, ...]:
         return index
     if isinstance(index, ShaderVariable):
         kind = index.var_type
-        if is_vector(kind) and is_integer_dtype(kind):
+        if dt.is_vector(kind) and dt.is_integer_dtype(kind):
             value = index._value()
             return tuple(ShaderVariable(ex.component(value, axis)) for axis in range(kind.child_count))
     return (index,)
@@ -339,11 +325,11 @@ def _visit(shape: Sequence[int], action: Callable[[tuple[Expr, ...]], None]) -> 
     """Record something for each item of an array: one after the other, or in loops of the GPU."""
     if math.prod(shape) <= _MOST_STORES:
         for position in itertools.product(*map(range, shape)):
-            action(tuple(ex.literal(number, int32) for number in position))
+            action(tuple(ex.literal(number, dt.int32) for number in position))
         return
     recorder, counters = current(), []
     for count in shape:
-        start, stop, step = (ex.literal(number, int32) for number in (0, count, 1))
+        start, stop, step = (ex.literal(number, dt.int32) for number in (0, count, 1))
         counters.append(recorder.open_for(start, stop, step))
     action(tuple(counters))
     for _ in shape:
@@ -358,11 +344,11 @@ class _Fields:
 
     __slots__ = ("_vd_kind", "_vd_owner")
 
-    _vd_kind: type[Structure]
+    _vd_kind: type[derived_dtypes.Structure]
     _vd_owner: type[Any]
 
-    def _vd_field(self, name: str) -> DType | None:
-        return field_type(self._vd_kind, name)
+    def _vd_field(self, name: str) -> dt.DType | None:
+        return derived_dtypes.field_type(self._vd_kind, name)
 
     def _vd_member(self, name: str) -> Any:
         """Return what the dataclass has under a name that is no field: a method, a property, a constant."""
@@ -407,7 +393,12 @@ class StructurePlace(_Fields):
     _vd_indices: tuple[Expr, ...]
 
     def __init__(
-        self, base: Base, path: Path, indices: tuple[Expr, ...], kind: type[Structure], owner: type[Any]
+        self,
+        base: Base,
+        path: Path,
+        indices: tuple[Expr, ...],
+        kind: type[derived_dtypes.Structure],
+        owner: type[Any],
     ) -> None:
         _set(self, "_vd_base", base)
         _set(self, "_vd_path", path)
@@ -419,9 +410,9 @@ class StructurePlace(_Fields):
         kind = self._vd_field(name)
         if kind is None:
             return self._vd_member(name)
-        if is_array(kind):
+        if dt.is_array(kind):
             return self._vd_array(name, kind)
-        if not is_structure(kind):
+        if not derived_dtypes.is_structure(kind):
             return ShaderVariable(current().read(self._vd_leaf(name)))
         place = self._vd_inner(name, kind)
         return place if is_place_in(sys._getframe(1)) else place._vd_read()
@@ -430,9 +421,9 @@ class StructurePlace(_Fields):
         kind = self._vd_field(name)
         if kind is None:
             self._vd_unknown(name)
-        if is_array(kind):
+        if dt.is_array(kind):
             self._vd_array(name, kind)._fill(value)
-        elif is_structure(kind):
+        elif derived_dtypes.is_structure(kind):
             self._vd_inner(name, kind)._vd_store(value)
         else:
             ShaderVariable(self._vd_leaf(name))._assign(value)
@@ -440,11 +431,11 @@ class StructurePlace(_Fields):
     def _vd_leaf(self, name: str) -> Expr:
         return _place(self._vd_base, (*self._vd_path, name), self._vd_indices)
 
-    def _vd_array(self, name: str, kind: DType) -> ItemArray:
-        owner = _owner_of(self._vd_owner, name) if is_structure(item_of(kind)) else None
+    def _vd_array(self, name: str, kind: dt.DType) -> ItemArray:
+        owner = _owner_of(self._vd_owner, name) if derived_dtypes.is_structure(dt.item_of(kind)) else None
         return ItemArray(self._vd_base, (*self._vd_path, name), self._vd_indices, kind, owner)
 
-    def _vd_inner(self, name: str, kind: type[Structure]) -> "StructurePlace":
+    def _vd_inner(self, name: str, kind: type[derived_dtypes.Structure]) -> "StructurePlace":
         owner = _owner_of(self._vd_owner, name)
         return StructurePlace(self._vd_base, (*self._vd_path, name), self._vd_indices, kind, owner)
 
@@ -452,9 +443,9 @@ class StructurePlace(_Fields):
         """Copy all fields, now, to registers."""
         parts: dict[str, Any] = {}
         for name, kind, _ in self._vd_kind.fields:
-            if is_structure(kind):
+            if derived_dtypes.is_structure(kind):
                 parts[name] = self._vd_inner(name, kind)._vd_read()
-            elif is_array(kind):
+            elif dt.is_array(kind):
                 parts[name] = self._vd_array(name, kind)._copy(self._vd_label(name))
             else:
                 parts[name] = held(self._vd_leaf(name), self._vd_label(name))
@@ -480,7 +471,7 @@ class StructurePlace(_Fields):
             place = self
             for name in path[:-1]:
                 inner = place._vd_field(name)
-                assert is_structure(inner)
+                assert derived_dtypes.is_structure(inner)
                 place = place._vd_inner(name, inner)
             setattr(place, path[-1], part)
 
@@ -498,7 +489,7 @@ class StructureValue(_Fields):
 
     def __init__(
         self,
-        kind: type[Structure],
+        kind: type[derived_dtypes.Structure],
         owner: type[Any],
         parts: dict[str, Any],
         origin: StructurePlace | None = None,
@@ -587,28 +578,28 @@ def _store_part(part: Any, value: object) -> None:
 
 def _owner_of(owner: type[Any], name: str) -> type[Any]:
     """Return the dataclass of a field, or of the items of one."""
-    annotation: Any = field_types(owner)[name]
-    found: type[Any] = annotation.owner if isinstance(annotation, FixedArray) else annotation
+    annotation: Any = derived_dtypes.field_types(owner)[name]
+    found: type[Any] = annotation.owner if isinstance(annotation, derived_dtypes.FixedArray) else annotation
     return found
 
 
-def _first_leaf(kind: type[Structure], name: str) -> Path:
+def _first_leaf(kind: type[derived_dtypes.Structure], name: str) -> Path:
     """Return the path to the first leaf within a field."""
-    field = field_type(kind, name)
+    field = derived_dtypes.field_type(kind, name)
     assert field is not None
-    return next(path for path, _, _ in leaves_of(field))
+    return next(path for path, _, _ in derived_dtypes.leaves_of(field))
 
 
-def _fields_within(kind: type[Structure]) -> Iterator[tuple[Path, DType]]:
+def _fields_within(kind: type[derived_dtypes.Structure]) -> Iterator[tuple[Path, dt.DType]]:
     """Yield the fields of a structure and of those within it, where they are no structures themselves."""
     for name, field, _ in kind.fields:
-        if is_structure(field):
+        if derived_dtypes.is_structure(field):
             yield from (((name, *path), leaf) for path, leaf in _fields_within(field))
         else:
             yield (name,), field
 
 
-def _hold_parts(value: object, kind: type[Structure], owner: type[Any]) -> list[Any]:
+def _hold_parts(value: object, kind: type[derived_dtypes.Structure], owner: type[Any]) -> list[Any]:
     """Return the values of all fields of a structure in registers, which stay as they are now."""
     return [
         part._copy()
@@ -620,7 +611,7 @@ def _hold_parts(value: object, kind: type[Structure], owner: type[Any]) -> list[
     ]
 
 
-def _parts_of(value: object, kind: type[Structure], owner: type[Any]) -> Iterator[Any]:
+def _parts_of(value: object, kind: type[derived_dtypes.Structure], owner: type[Any]) -> Iterator[Any]:
     """Yield the values of all fields of a structure that is stored, in the order of `_fields_within`.
 
     Raises TypeError for what is no such structure.
@@ -641,7 +632,7 @@ def _parts_of(value: object, kind: type[Structure], owner: type[Any]) -> Iterato
         raise _mismatch(type(value).__name__, owner)
     for name, field, _ in kind.fields:
         part = getattr(value, name)
-        if is_structure(field):
+        if derived_dtypes.is_structure(field):
             yield from _parts_of(part, field, _owner_of(owner, name))
         elif isinstance(part, ItemArray):
             yield part._copy()
@@ -677,7 +668,7 @@ class StructureBuffer(BufferVariable):
         self,
         storage: Storage | SharedArray,
         owner: type[Any],
-        kind: type[Structure],
+        kind: type[derived_dtypes.Structure],
         fields_apart: dict[Path, SharedArray] | None = None,
     ) -> None:
         """Take a buffer, or the first of the shared arrays that the fields have each."""
@@ -698,6 +689,6 @@ class StructureBuffer(BufferVariable):
 
         def base(path: Path) -> Expr:
             field = fields[path] if isinstance(storage, SharedArray) else current().field_of(storage, path)
-            return replace(element, dtype=compute_type(field.dtype), value=field, loc=here())
+            return replace(element, dtype=dt.compute_type(field.dtype), value=field, loc=here())
 
         return StructurePlace(base, (), (), self._structure, self.owner)

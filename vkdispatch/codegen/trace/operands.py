@@ -3,20 +3,8 @@
 import re
 from typing import Any
 
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import is_structure
-from vkdispatch.base.dtype import (
-    DType,
-    array_shape,
-    bool_,
-    compute_type,
-    is_array,
-    is_buffer_only,
-    is_dtype,
-    is_integer_dtype,
-    is_scalar,
-    is_vector,
-    item_of,
-)
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError, VkDispatchError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
@@ -41,7 +29,7 @@ class GpuValue:
         """
         return self.expr
 
-    def _as_stored(self, kind: DType) -> Expr:
+    def _as_stored(self, kind: dt.DType) -> Expr:
         """Return the expression that a store in a place of type `kind` writes."""
         return ex.storable(self._value(), kind)
 
@@ -56,22 +44,22 @@ class GpuValue:
 
 def check_dtype(kind: object, what: str) -> None:
     """Raise TypeError unless `kind` is the dtype of a value."""
-    if not isinstance(kind, type) or not is_dtype(kind):
+    if not isinstance(kind, type) or not dt.is_dtype(kind):
         raise located(ArgumentTypeError, f"{what}: expected a dtype such as vd.float32, got {kind!r}")
-    if is_array(kind):
+    if dt.is_array(kind):
         raise located(
             ArgumentTypeError,
-            f"{what}: {kind.__name__} is an array; vc.local_array(vd.{item_of(kind).__name__}, "
-            f"{array_shape(kind)}) makes one",
+            f"{what}: {kind.__name__} is an array; vc.local_array(vd.{dt.item_of(kind).__name__}, "
+            f"{dt.array_shape(kind)}) makes one",
         )
     if is_structure(kind):
         raise located(
             ArgumentTypeError, f"{what}: {kind.name} is no number; its fields are, which a map can give"
         )
-    if is_buffer_only(kind):
+    if dt.is_buffer_only(kind):
         raise located(
             ArgumentValueError,
-            f"{what}: {kind.__name__} is only for buffers; kernels compute with {compute_type(kind).name}",
+            f"{what}: {kind.__name__} is only for buffers; kernels compute with {dt.compute_type(kind).name}",
         )
 
 
@@ -100,14 +88,14 @@ def parse_components(values: tuple[object, ...], what: str) -> list[Expr | int |
     return parts
 
 
-def parse_stored_value(value: object, kind: DType) -> Expr:
+def parse_stored_value(value: object, kind: dt.DType) -> Expr:
     """Return what a store of `value` in a place of type `kind` writes.
 
     Raises TypeError or ValueError if it cannot.
     """
     if isinstance(value, GpuValue):
         return value._as_stored(kind)
-    if kind is bool_ and isinstance(value, (bool, np.bool_)):
+    if kind is dt.bool_ and isinstance(value, (bool, np.bool_)):
         return ex.literal(bool(value), kind)
     if ex.is_number(value) or isinstance(value, complex):
         return ex.storable(value, kind)
@@ -115,10 +103,10 @@ def parse_stored_value(value: object, kind: DType) -> Expr:
     raise located(ArgumentTypeError, f"cannot store {given}; expected a GPU value or a number{hint}")
 
 
-def _hint(value: object, kind: DType) -> str:
-    if not isinstance(value, (tuple, list)) or is_scalar(kind):
+def _hint(value: object, kind: dt.DType) -> str:
+    if not isinstance(value, (tuple, list)) or dt.is_scalar(kind):
         return ""
-    maker = f"vc.to_{kind.name}(...)" if is_vector(kind) else f"vc.to_dtype(vd.{kind.__name__}, ...)"
+    maker = f"vc.to_{kind.name}(...)" if dt.is_vector(kind) else f"vc.to_dtype(vd.{kind.__name__}, ...)"
     return f"; {maker} makes a {kind.name} of components"
 
 
@@ -130,7 +118,7 @@ def parse_index(index: Any, what: str, error: type[VkDispatchError]) -> int | Ex
         (index,) = index
     if isinstance(index, GpuValue):
         expr = index._value()
-        if is_scalar(expr.dtype) and is_integer_dtype(expr.dtype):
+        if dt.is_scalar(expr.dtype) and dt.is_integer_dtype(expr.dtype):
             return expr
         raise located(error, f"the index of {what} must be an integer scalar, got {expr.dtype.name}")
     if ex.is_integer_number(index):

@@ -9,22 +9,7 @@ from types import CodeType, FrameType
 from typing import Any, NoReturn, Self
 
 from vkdispatch.base import IN_CODEGEN
-from vkdispatch.base.dtype import (
-    DType,
-    bool_,
-    component_type,
-    float16,
-    float32,
-    int32,
-    is_complex,
-    is_float_dtype,
-    is_integer_dtype,
-    is_matrix,
-    is_scalar,
-    is_signed_dtype,
-    is_vector,
-    uint32,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.trace.current import chosen_arithmetic, current, has_flag, is_tracing
@@ -49,14 +34,14 @@ from vkdispatch.compiler.ir.statements import DOUBLE_REMAINDER, FLOAT_REMAINDER
 def select_component(value: Expr, letter: str) -> Expr:
     """Return a component of a vector: x, y, z or w."""
     position = COMPONENTS.index(letter)
-    if not is_vector(value.dtype) or position >= value.dtype.child_count:
+    if not dt.is_vector(value.dtype) or position >= value.dtype.child_count:
         raise located(ComponentError, f"{value.dtype.name} has no component .{letter}")
     return ex.component(value, position)
 
 
 def select_part(value: Expr, index: int, name: str) -> Expr:
     """Return the real part (index 0) or the imaginary part (index 1) of a complex number."""
-    if not is_complex(value.dtype):
+    if not dt.is_complex(value.dtype):
         raise located(ComponentError, f"{value.dtype.name} has no .{name}; only complex values have")
     return ex.component(value, index)
 
@@ -64,7 +49,7 @@ def select_part(value: Expr, index: int, name: str) -> Expr:
 def select_element(value: Expr, index: Any) -> Expr:
     """Return an element of a vector, complex number or matrix."""
     kind = value.dtype
-    if is_scalar(kind):
+    if dt.is_scalar(kind):
         hint = "; an element of several axes is buf[i, j]" if value.op is Op.ELEMENT else ""
         raise located(ArgumentValueError, f"{kind.name} is a scalar and cannot be indexed{hint}")
     position = parse_index(index, kind.name, ArgumentValueError)
@@ -74,18 +59,18 @@ def select_element(value: Expr, index: Any) -> Expr:
         raise located(
             ArgumentIndexError, f"index {position} is out of range for {kind.name} of {kind.child_count}"
         )
-    if is_matrix(kind):
-        return ex.index(value, ex.literal(position, int32))
+    if dt.is_matrix(kind):
+        return ex.index(value, ex.literal(position, dt.int32))
     return ex.component(value, position)
 
 
 def split_components(value: Expr) -> list[Expr]:
     """Return the scalar components of a value in order."""
     kind = value.dtype
-    if is_scalar(kind):
+    if dt.is_scalar(kind):
         return [value]
-    if is_matrix(kind):
-        columns = (ex.index(value, ex.literal(i, int32)) for i in range(kind.child_count))
+    if dt.is_matrix(kind):
+        columns = (ex.index(value, ex.literal(i, dt.int32)) for i in range(kind.child_count))
         return [part for column in columns for part in split_components(column)]
     return [ex.component(value, i) for i in range(kind.child_count)]
 
@@ -107,9 +92,9 @@ def is_whole_slice(index: object) -> bool:
 def floor_quotient(a: ex.Operand, b: ex.Operand) -> Expr:
     """Make `a // b` as Python means it, of integers or floats. Raises TypeError for other types."""
     dividend, divisor, kind = _operands("//", a, b)
-    if is_float_dtype(kind):
+    if dt.is_float_dtype(kind):
         return _by_parts(_floor_quotient, dividend, divisor, kind)
-    if not is_signed_dtype(component_type(kind)) or _power_of_two(b):
+    if not dt.is_signed_dtype(dt.component_type(kind)) or _power_of_two(b):
         return ex.floor_divide(a, b)
     ex.check_divisor("//", b)
     quotient, _, correction = _correct_quotient(dividend, divisor)
@@ -119,9 +104,9 @@ def floor_quotient(a: ex.Operand, b: ex.Operand) -> Expr:
 def floor_remainder(a: ex.Operand, b: ex.Operand) -> Expr:
     """Make `a % b` as Python means it, of integers or floats. Raises TypeError for other types."""
     dividend, divisor, kind = _operands("%", a, b)
-    if is_float_dtype(kind):
+    if dt.is_float_dtype(kind):
         return _by_parts(_floor_remainder, dividend, divisor, kind)
-    if not is_signed_dtype(component_type(kind)):
+    if not dt.is_signed_dtype(dt.component_type(kind)):
         return ex.modulo(a, b)
     if ex.is_integer_number(b) and _power_of_two(b):
         return ex.bitwise("&", a, b - 1)
@@ -130,9 +115,9 @@ def floor_remainder(a: ex.Operand, b: ex.Operand) -> Expr:
     return ex.add("+", remainder, ex.bitwise("&", divisor, correction))
 
 
-def _operands(symbol: str, a: ex.Operand, b: ex.Operand) -> tuple[Expr, Expr, DType]:
+def _operands(symbol: str, a: ex.Operand, b: ex.Operand) -> tuple[Expr, Expr, dt.DType]:
     for value in (a, b):
-        if isinstance(value, Expr) and (is_complex(value.dtype) or is_matrix(value.dtype)):
+        if isinstance(value, Expr) and (dt.is_complex(value.dtype) or dt.is_matrix(value.dtype)):
             raise located(
                 ArgumentTypeError, f"{symbol}: expected integers or real numbers, got {value.dtype.name}"
             )
@@ -149,7 +134,7 @@ def _correct_quotient(a: Expr, b: Expr) -> tuple[Expr, Expr, Expr]:
     quotient = ex.floor_divide(a, b)
     # GLSL leaves the remainder of negative numbers undefined
     remainder = ex.add("-", a, ex.multiply(quotient, b))
-    top = 8 * component_type(remainder.dtype).item_size - 1
+    top = 8 * dt.component_type(remainder.dtype).item_size - 1
     differ = ex.bitwise("^", remainder, b)
     nonzero = ex.bitwise("|", remainder, ex.negate(remainder))
     return quotient, remainder, ex.bitwise(">>", ex.bitwise("&", differ, nonzero), top)
@@ -163,23 +148,23 @@ def float_remainder(a: ex.Operand, b: ex.Operand, name: str = "fmod") -> Expr:
     return _by_parts(_remainder_toward_zero, *_floats(name, a, b))
 
 
-def _floats(symbol: str, a: ex.Operand, b: ex.Operand) -> tuple[Expr, Expr, DType]:
+def _floats(symbol: str, a: ex.Operand, b: ex.Operand) -> tuple[Expr, Expr, dt.DType]:
     _operands(symbol, a, b)
     kind, (dividend, divisor) = ex.meet((a, b), symbol, floating=True)
     return dividend, divisor, kind
 
 
-def _by_parts(rule: Callable[[Expr, Expr], Expr], a: Expr, b: Expr, kind: DType) -> Expr:
+def _by_parts(rule: Callable[[Expr, Expr], Expr], a: Expr, b: Expr, kind: dt.DType) -> Expr:
     """Apply a rule for float32 or float64 to components; halves take part as float32, and round then."""
-    scalar = component_type(kind)
-    if scalar is not float16:
+    scalar = dt.component_type(kind)
+    if scalar is not dt.float16:
         return ex.by_component(rule, kind, a, b)
     return ex.by_component(lambda x, y: ex.cast(rule(_widen_half(x), _widen_half(y)), scalar), kind, a, b)
 
 
 def _remainder_toward_zero(a: Expr, b: Expr) -> Expr:
     to_bits, from_bits, word = ex.BITS_OF[a.dtype]
-    function = FLOAT_REMAINDER if word is uint32 else DOUBLE_REMAINDER
+    function = FLOAT_REMAINDER if word is dt.uint32 else DOUBLE_REMAINDER
     bits = ex.call(function, word, ex.call(to_bits, word, a), ex.call(to_bits, word, b))
     return ex.call(from_bits, a.dtype, bits)
 
@@ -210,8 +195,8 @@ def _floor_quotient(a: Expr, b: Expr) -> Expr:
 def _widen_half(value: Expr) -> Expr:
     if value.op is Op.LITERAL and isinstance(value.value, float):
         # a number takes part as a half
-        return ex.literal(rounded(value.value, float16), float32)
-    return ex.cast(value, float32)
+        return ex.literal(rounded(value.value, dt.float16), dt.float32)
+    return ex.cast(value, dt.float32)
 
 
 # ---- Python operators of GPU values: each builds an expression, in-place ones record a statement ---------
@@ -328,10 +313,10 @@ class Operators(GpuValue):
         if ex.is_number(other):
             return other
         mine = self._value().dtype
-        if isinstance(other, complex) and is_complex(mine):
+        if isinstance(other, complex) and dt.is_complex(mine):
             return ex.as_complex(other, mine)
-        if isinstance(other, (bool, np.bool_)) and mine is bool_:
-            return ex.literal(bool(other), bool_)
+        if isinstance(other, (bool, np.bool_)) and mine is dt.bool_:
+            return ex.literal(bool(other), dt.bool_)
         if isinstance(other, complex):
             raise located(
                 ArgumentTypeError,
@@ -385,7 +370,9 @@ class Operators(GpuValue):
         if isinstance(other, Operators) or not ex.is_number(other) or other != 1 or chosen_arithmetic():
             return False
         kind = self._value().dtype
-        return ex.is_integer_number(other) or not (whole or is_integer_dtype(kind) or ex.is_bool_like(kind))
+        return ex.is_integer_number(other) or not (
+            whole or dt.is_integer_dtype(kind) or ex.is_bool_like(kind)
+        )
 
     def _update(self, symbol: str, result: Self) -> Self:
         """Return what a name holds after an in-place operator: the result, as Python's numbers do."""
@@ -500,7 +487,7 @@ class Operators(GpuValue):
         return self._reflected(ex.divide, other, "/")
 
     def __floordiv__(self, other: object) -> Self:
-        if self._is_one(other, whole=True) and is_integer_dtype(self._value().dtype):
+        if self._is_one(other, whole=True) and dt.is_integer_dtype(self._value().dtype):
             return self
         if chosen_arithmetic() is None:
             check_quotient(self._value())

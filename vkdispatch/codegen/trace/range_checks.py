@@ -3,15 +3,7 @@
 import math
 from collections.abc import Iterator
 
-from vkdispatch.base.dtype import (
-    DType,
-    component_type,
-    is_integer_dtype,
-    is_scalar,
-    is_signed_dtype,
-    uint8,
-    uint16,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.codegen.trace.current import current, is_tracing
 from vkdispatch.compiler.ir import Builtin, Expr, Op, Register, Storage
 from vkdispatch.compiler.ir import expressions as ex
@@ -43,7 +35,7 @@ _IDS = frozenset(
 
 def is_unsigned(value: Expr) -> bool:
     """Whether a value is made of unsigned integers."""
-    return is_integer_dtype(value.dtype) and not is_signed_dtype(value.dtype)
+    return dt.is_integer_dtype(value.dtype) and not dt.is_signed_dtype(value.dtype)
 
 
 def is_whole_id(value: Expr) -> bool:
@@ -90,13 +82,13 @@ def _operands(value: Expr) -> list[Expr]:
 
 
 def _combine(value: Expr, parts: list[_Bounds]) -> _Bounds | None:
-    count = getattr(value.dtype, "child_count", 0) if not is_scalar(value.dtype) else 1
+    count = getattr(value.dtype, "child_count", 0) if not dt.is_scalar(value.dtype) else 1
     if value.op is Op.BUILTIN:
         return [(0, 0) if value.value in _IDS else (1, math.inf)] * count
     if value.op is Op.ARGUMENT:
         return [(1, math.inf)] * count
     if value.op is Op.LITERAL:
-        _, high = bounds(component_type(value.dtype))
+        _, high = bounds(dt.component_type(value.dtype))
         assert isinstance(value.value, (int, float))
         number = int(value.value)
         return [(number, number) if number <= high // 2 else (number - high - 1, number - high - 1)] * count
@@ -153,8 +145,8 @@ def check_comparison(symbol: str, a: ex.Operand, b: ex.Operand) -> None:
         value, number, symbol = b, a, MIRRORED[symbol]
     else:
         return
-    scalar = component_type(value.dtype)
-    if not is_integer_dtype(scalar) or not (is_scalar(value.dtype) or symbol in ("==", "!=")):
+    scalar = dt.component_type(value.dtype)
+    if not dt.is_integer_dtype(scalar) or not (dt.is_scalar(value.dtype) or symbol in ("==", "!=")):
         return
     own = int(number) if ex.is_integer_number(number) else float(number)
     outcome = known_outcome(symbol, scalar, own)
@@ -184,12 +176,12 @@ def check_limit(what: str, value: ex.Operand, low: ex.Operand) -> None:
         check_difference(f"{what} with 0", value)
 
 
-def check_conversion(what: str, value: ex.Operand, kind: DType) -> None:
+def check_conversion(what: str, value: ex.Operand, kind: dt.DType) -> None:
     """Warn if `i - 4` or `-i` of unsigned integers becomes a float, as in `(i - 4) * 0.5`: see `_wraps`."""
-    if not isinstance(value, Expr) or value.dtype is kind or is_integer_dtype(component_type(kind)):
+    if not isinstance(value, Expr) or value.dtype is kind or dt.is_integer_dtype(dt.component_type(kind)):
         return
     if _wraps(value):
-        warn(f"{what} converts {value.dtype.name} to {component_type(kind).name}: {_advice(value)}")
+        warn(f"{what} converts {value.dtype.name} to {dt.component_type(kind).name}: {_advice(value)}")
 
 
 def check_quotient(value: ex.Operand) -> None:
@@ -281,7 +273,7 @@ def _has_negation(value: Expr) -> bool:
 
 def _is_id_less(value: Expr) -> bool:
     """Whether a value is an id, or an element, less a number, an argument or a narrow element."""
-    if value.op is not Op.BINARY or value.value not in ("-", "+") or not is_scalar(value.dtype):
+    if value.op is not Op.BINARY or value.value not in ("-", "+") or not dt.is_scalar(value.dtype):
         return False
     first, second = map(_source_of, value.args)
     if value.value == "+":
@@ -320,7 +312,7 @@ def _source_of(value: Expr) -> Expr:
         held = find_values(value)
         if len(held) == 1:
             value = held[0]
-        elif value.op is Op.CONSTRUCT and len(value.args) == 1 and is_integer_dtype(value.args[0].dtype):
+        elif value.op is Op.CONSTRUCT and len(value.args) == 1 and dt.is_integer_dtype(value.args[0].dtype):
             (value,) = value.args
         else:
             return value
@@ -333,7 +325,9 @@ def _is_unsigned_element(value: Expr) -> bool:
 def _is_narrow(value: Expr) -> bool:
     """Whether a value is an element of uint8 or uint16: the pixel of an image, not an offset."""
     return (
-        value.op is Op.ELEMENT and isinstance(value.value, Storage) and value.value.dtype in (uint8, uint16)
+        value.op is Op.ELEMENT
+        and isinstance(value.value, Storage)
+        and value.value.dtype in (dt.uint8, dt.uint16)
     )
 
 
@@ -345,7 +339,7 @@ def _is_id(value: Expr) -> bool:
 
 
 def _advice(value: Expr) -> str:
-    signed = wider_type(-1, component_type(value.dtype))
+    signed = wider_type(-1, dt.component_type(value.dtype))
     assert signed is not None
     if _has_negation(value):
         return (
@@ -380,7 +374,7 @@ def _sources(value: Expr) -> Iterator[Expr]:
     while waiting and len(seen) < MOST:
         node = waiting.pop()
         key = id(node.value) if isinstance(node.value, Register) else id(node)
-        if key in seen or not is_integer_dtype(node.dtype):
+        if key in seen or not dt.is_integer_dtype(node.dtype):
             continue
         seen.add(key)
         held = find_values(node)

@@ -8,33 +8,7 @@ from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.record import field, record, replace
 from vkdispatch.codegen.trace.declarations import Declarations
 from vkdispatch.codegen.trace.operands import Placeholder
-from vkdispatch.compiler.ir import (
-    Argument,
-    Block,
-    Break,
-    Continue,
-    Declare,
-    Expr,
-    For,
-    If,
-    Op,
-    RawStatement,
-    Read,
-    Register,
-    Return,
-    Scope,
-    ShaderFlags,
-    Statement,
-    Store,
-    Switch,
-    While,
-    is_constant,
-    is_encoded,
-    is_part,
-    nodes,
-    root_of,
-    walk,
-)
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.ir.expressions import construct, literal
 from vkdispatch.compiler.ir.location import Loc, Warned, here, located, show_warnings, warn
 from vkdispatch.compiler.passes.reads import Copy, Whole, unread_copies, unused_updates
@@ -49,12 +23,12 @@ class Contents:
     They are counted up as the block grows, since each look at a program would else walk all of it.
     """
 
-    values: dict[int, list[Expr]] = field(factory=dict)
+    values: dict[int, list[ir.Expr]] = field(factory=dict)
     exits: int = 0
     # the statements that are counted, with their registers and exits
-    _counted: list[tuple[Statement, list[int], int]] = field(factory=list)
+    _counted: list[tuple[ir.Statement, list[int], int]] = field(factory=list)
 
-    def update(self, statements: list[Statement]) -> None:
+    def update(self, statements: list[ir.Statement]) -> None:
         """Count what was added to a block, after what was removed from its end or replaced."""
         counted = self._counted
         while counted and (
@@ -66,18 +40,18 @@ class Contents:
                 self.values[key].pop()
         for statement in statements[len(counted) :]:
             registers, before = [], self.exits
-            for each in walk((statement,)):
-                if isinstance(each, Declare):
+            for each in ir.walk((statement,)):
+                if isinstance(each, ir.Declare):
                     register, value = each.register, each.value
-                elif isinstance(each, Store):
-                    root, value = root_of(each.place).value, each.value
-                    if not isinstance(root, Register):
+                elif isinstance(each, ir.Store):
+                    root, value = ir.root_of(each.place).value, each.value
+                    if not isinstance(root, ir.Register):
                         continue
                     register = root
                     if each.operator is not None:
-                        value = Expr(Op.BINARY, each.place.dtype, (each.place, value), each.operator)
+                        value = ir.Expr(ir.Op.BINARY, each.place.dtype, (each.place, value), each.operator)
                 else:
-                    self.exits += isinstance(each, (Break, Return))
+                    self.exits += isinstance(each, (ir.Break, ir.Return))
                     continue
                 registers.append(id(register))
                 self.values.setdefault(id(register), []).append(value)
@@ -90,19 +64,19 @@ class Frame:
 
     kind: Literal["body", "if", "else", "while", "for", "switch", "case", "default", "scope"]
     loc: Loc | None = None
-    condition: Expr | None = None
-    branches: tuple[tuple[Expr, Block], ...] = ()
-    loop: For | None = None
+    condition: ir.Expr | None = None
+    branches: tuple[tuple[ir.Expr, ir.Block], ...] = ()
+    loop: ir.For | None = None
     values: tuple[int, ...] = ()
-    cases: list[tuple[tuple[int, ...], Block]] = field(factory=list)
-    default: Block | None = None
+    cases: list[tuple[tuple[int, ...], ir.Block]] = field(factory=list)
+    default: ir.Block | None = None
     comment: str | None = None
     rolled: bool = False
     # opened by `open_block`: whoever takes its statements places them
     detached: bool = False
-    statements: list[Statement] = field(factory=list)
+    statements: list[ir.Statement] = field(factory=list)
     # registers by identity, as they were read here since they last changed
-    reads: dict[int, Expr] = field(factory=dict)
+    reads: dict[int, ir.Expr] = field(factory=dict)
     _contents: Contents = field(factory=Contents)
 
     @property
@@ -112,25 +86,25 @@ class Frame:
         return self._contents
 
 
-def close_block(frame: Frame, block: Block) -> Statement:
+def close_block(frame: Frame, block: ir.Block) -> ir.Statement:
     """Return the statement that an open block becomes; `block` is its statements."""
     if frame.loop is not None:
         return replace(frame.loop, body=block)
     if frame.kind == "switch":
         assert frame.condition is not None
-        return Switch(frame.condition, tuple(frame.cases), frame.default, frame.loc)
+        return ir.Switch(frame.condition, tuple(frame.cases), frame.default, frame.loc)
     if frame.kind == "while":
         assert frame.condition is not None
-        return While(frame.condition, block, frame.loc, frame.rolled)
+        return ir.While(frame.condition, block, frame.loc, frame.rolled)
     if frame.kind == "scope":
-        return Scope(block, frame.comment, frame.loc)
+        return ir.Scope(block, frame.comment, frame.loc)
     if frame.kind == "else":
-        return If(frame.branches, block, frame.loc)
+        return ir.If(frame.branches, block, frame.loc)
     assert frame.condition is not None
-    return If((*frame.branches, (frame.condition, block)), None, frame.loc)
+    return ir.If((*frame.branches, (frame.condition, block)), None, frame.loc)
 
 
-_MEMORY = (Op.ELEMENT, Op.IMAGE_LOAD, Op.REGISTER)
+_MEMORY = (ir.Op.ELEMENT, ir.Op.IMAGE_LOAD, ir.Op.REGISTER)
 
 
 @record
@@ -143,14 +117,14 @@ class Mark:
     sizes: dict[str, int]
     values: dict[str, Any]
     statements: tuple[int, ...]
-    last: Statement | None
+    last: ir.Statement | None
 
 
 class Recorder(Declarations):
     """The kernel being traced: its declarations, and its statements in a stack of open blocks."""
 
-    def __init__(self, flags: ShaderFlags = ShaderFlags.NONE) -> None:
-        self.flags = ShaderFlags(flags)
+    def __init__(self, flags: ir.ShaderFlags = ir.ShaderFlags.NONE) -> None:
+        self.flags = ir.ShaderFlags(flags)
         self.warnings: list[Warned] = []
         self._clear()
 
@@ -160,13 +134,13 @@ class Recorder(Declarations):
         self.placeholders: list[Placeholder] = []
         # where random numbers begin that are the same in all invocations
         self.uniform_streams: list[Loc | None] = []
-        self._fixed: dict[Register, Expr] = {}
+        self._fixed: dict[ir.Register, ir.Expr] = {}
         # whether what is read from a place goes on to mean the place: kernels without the source rewrite
         self.aliasing = False
-        self._updates: list[tuple[Expr, Loc | None]] = []
-        self._localized: list[tuple[Any, Expr]] = []
+        self._updates: list[tuple[ir.Expr, Loc | None]] = []
+        self._localized: list[tuple[Any, ir.Expr]] = []
         # by register: the register, and what it is a copy of
-        self._origins: dict[int, tuple[Expr, Expr]] = {}
+        self._origins: dict[int, tuple[ir.Expr, ir.Expr]] = {}
         # by register of a copy: the variable that still holds what was copied
         self.copied_variables: dict[int, Any] = {}
         self._changed_copies: list[Copy] = []
@@ -184,85 +158,85 @@ class Recorder(Declarations):
     def declare(
         self,
         kind: DType,
-        value: Expr,
+        value: ir.Expr,
         name: str | None = None,
         *,
         fixed: bool = False,
         position: bool = False,
         precise: bool = False,
         local: bool = False,
-    ) -> Expr:
+    ) -> ir.Expr:
         """Declare a register that holds `value`, for good if it is `fixed`; returns it as an expression.
 
         A `position` is an index into a buffer, even where `value` does not show it. The value of a `precise`
         register is computed exactly as it is written.
         """
-        register = Register(
+        register = ir.Register(
             self.claim_name(name), kind, fixed=fixed, position=position, precise=precise, local=local
         )
         loc = here()
-        self.emit(Declare(register, value, loc))
+        self.emit(ir.Declare(register, value, loc))
         if fixed:
             self._fixed[register] = value
-        return Expr(Op.REGISTER, kind, (), register, loc)
+        return ir.Expr(ir.Op.REGISTER, kind, (), register, loc)
 
-    def fixed_value(self, place: Expr) -> Expr | None:
+    def fixed_value(self, place: ir.Expr) -> ir.Expr | None:
         """Return the value of a fixed register, or None for another place."""
         register = place.value
-        return self._fixed.get(register) if isinstance(register, Register) else None
+        return self._fixed.get(register) if isinstance(register, ir.Register) else None
 
-    def declare_around(self, kind: DType, value: Expr, name: str | None = None) -> Expr:
+    def declare_around(self, kind: DType, value: ir.Expr, name: str | None = None) -> ir.Expr:
         """Declare a register for a local variable outside the open plain scopes, and assign to it."""
         frame = next(frame for frame in reversed(self._frames) if frame.kind != "scope")
         loc = here()
-        register = Register(self.claim_name(name), kind, local=True)
+        register = ir.Register(self.claim_name(name), kind, local=True)
         if frame is self._frames[-1]:
-            self.emit(Declare(register, value, loc))
-            return Expr(Op.REGISTER, kind, (), register, loc)
+            self.emit(ir.Declare(register, value, loc))
+            return ir.Expr(ir.Op.REGISTER, kind, (), register, loc)
         zero = literal(False, bool_) if kind is bool_ else construct(kind, ())
-        frame.statements.append(Declare(register, zero, loc))
-        place = Expr(Op.REGISTER, kind, (), register, loc)
+        frame.statements.append(ir.Declare(register, zero, loc))
+        place = ir.Expr(ir.Op.REGISTER, kind, (), register, loc)
         self.store(place, value)
         return place
 
-    def declare_array(self, kind: DType, value: Expr, name: str | None = None) -> Expr:
+    def declare_array(self, kind: DType, value: ir.Expr, name: str | None = None) -> ir.Expr:
         """Declare an array of one invocation outside the open plain scopes."""
         frame = next(frame for frame in reversed(self._frames) if frame.kind != "scope")
         loc = here()
-        register = Register(self.claim_name(name), kind)
-        frame.statements.append(Declare(register, value, loc))
-        return Expr(Op.REGISTER, kind, (), register, loc)
+        register = ir.Register(self.claim_name(name), kind)
+        frame.statements.append(ir.Declare(register, value, loc))
+        return ir.Expr(ir.Op.REGISTER, kind, (), register, loc)
 
     # -- statements and blocks
 
-    def emit(self, statement: Statement) -> None:
+    def emit(self, statement: ir.Statement) -> None:
         """Append a statement to the innermost open block. Raises RuntimeError between a switch's cases."""
         if self._frames[-1].kind == "switch":
             raise located(UsageError, "a switch block can have only case and default blocks", statement.loc)
-        if isinstance(statement, RawStatement):
+        if isinstance(statement, ir.RawStatement):
             self._forget_reads()
         self._frames[-1].statements.append(statement)
 
-    def read(self, value: Expr) -> Expr:
+    def read(self, value: ir.Expr) -> ir.Expr:
         """Record that an expression has its value of this point, wherever it is used; returns it."""
         if self.aliasing:
             return value
         # directly inside a switch there are no statements
         frame = self._frames[-2 if self._frames[-1].kind == "switch" else -1]
-        frame.statements.append(Read(value, value.loc))
+        frame.statements.append(ir.Read(value, value.loc))
         return value
 
-    def read_register(self, place: Expr) -> Expr:
+    def read_register(self, place: ir.Expr) -> ir.Expr:
         """Return the value that a register has at this point."""
         register = place.value
-        assert isinstance(register, Register)
+        assert isinstance(register, ir.Register)
         if self.aliasing or place.read or register.counter or register.fixed:
             return place
         known = self._frames[-1].reads
         value = known.get(id(register))
         if value is None:
             value = known[id(register)] = self.read(
-                Expr(Op.REGISTER, place.dtype, (), register, place.loc, (), True)
+                ir.Expr(ir.Op.REGISTER, place.dtype, (), register, place.loc, (), True)
             )
         return value
 
@@ -274,63 +248,63 @@ class Recorder(Declarations):
             else:
                 frame.reads.pop(id(register), None)
 
-    def declare_local(self, value: Expr, name: str | None) -> Expr:
+    def declare_local(self, value: ir.Expr, name: str | None) -> ir.Expr:
         """Make a register for a local variable, which is declared if a component of it is assigned to."""
         if self._frames[-1].kind in ("scope", "switch"):
             return self.declare_around(value.dtype, value, name)
-        register = Register(self.claim_name(name), value.dtype, local=True)
-        self.emit(Read(value, here(), register))
-        return Expr(Op.REGISTER, value.dtype, (), register, here())
+        register = ir.Register(self.claim_name(name), value.dtype, local=True)
+        self.emit(ir.Read(value, here(), register))
+        return ir.Expr(ir.Op.REGISTER, value.dtype, (), register, here())
 
-    def localize(self, variable: Any, place: Expr) -> None:
+    def localize(self, variable: Any, place: ir.Expr) -> None:
         """Make a variable stand for a register, for all that hold the variable."""
         self._localized.append((variable, variable.expr))
         self.note_origin(place, variable.expr)
         object.__setattr__(variable, "expr", place)
 
-    def note_origin(self, copy: Expr, source: Expr) -> None:
+    def note_origin(self, copy: ir.Expr, source: ir.Expr) -> None:
         """Note what a register is a copy of."""
-        noted = self._origins.get(id(source.value)) if source.op is Op.REGISTER else None
-        if copy.op is Op.REGISTER:
+        noted = self._origins.get(id(source.value)) if source.op is ir.Op.REGISTER else None
+        if copy.op is ir.Op.REGISTER:
             self._origins[id(copy.value)] = copy, source if noted is None else noted[1]
 
-    def origin_of(self, copy: Expr) -> Expr | None:
+    def origin_of(self, copy: ir.Expr) -> ir.Expr | None:
         """Return the element or part that a whole register is a copy of, if it is one."""
-        noted = self._origins.get(id(copy.value)) if copy.op is Op.REGISTER else None
-        return noted[1] if noted is not None and is_part(noted[1]) else None
+        noted = self._origins.get(id(copy.value)) if copy.op is ir.Op.REGISTER else None
+        return noted[1] if noted is not None and ir.is_part(noted[1]) else None
 
     def note_structure(self, registers: Whole) -> None:
         """Note that registers are the fields of one copy."""
         self._structures.update((id(register), registers) for register in registers)
 
-    def note_copy(self, place: Expr) -> None:
+    def note_copy(self, place: ir.Expr) -> None:
         """Note that the user's line changes a copy that a name holds, if the place is part of one."""
-        register = root_of(place).value
-        if isinstance(register, Register) and register.local:
+        register = ir.root_of(place).value
+        if isinstance(register, ir.Register) and register.local:
             whole = self._structures.get(id(register), (register,))
             self._changed_copies.append(Copy(register, whole, here()))
 
-    def note_update(self, value: Expr) -> None:
+    def note_update(self, value: ir.Expr) -> None:
         """Note the value of `name += x` of a name that was read from memory, which stays as it is."""
         self._updates.append((value, here()))
 
-    def store(self, place: Expr, value: Expr, operator: str | None = None) -> None:
+    def store(self, place: ir.Expr, value: ir.Expr, operator: str | None = None) -> None:
         """Record an assignment."""
-        if operator is not None and is_encoded(place):
-            value, operator = Expr(Op.BINARY, place.dtype, (place, value), operator, here()), None
+        if operator is not None and ir.is_encoded(place):
+            value, operator = ir.Expr(ir.Op.BINARY, place.dtype, (place, value), operator, here()), None
         self._note_change(place)
-        self.emit(Store(place, value, operator, here()))
+        self.emit(ir.Store(place, value, operator, here()))
 
-    def update(self, place: Expr, value: Expr) -> None:
+    def update(self, place: ir.Expr, value: ir.Expr) -> None:
         """Record `place op= operand`, where `value` is that operation on the value read from the place."""
         self._note_change(place)
-        self.emit(Store(place, value, None, here(), update=True))
+        self.emit(ir.Store(place, value, None, here(), update=True))
 
-    def _note_change(self, place: Expr) -> None:
-        root = root_of(place)
-        if root.op is Op.REGISTER:
+    def _note_change(self, place: ir.Expr) -> None:
+        root = ir.root_of(place)
+        if root.op is ir.Op.REGISTER:
             self._forget_reads(root.value)
-        elif root.op is Op.RAW:
+        elif root.op is ir.Op.RAW:
             self._forget_reads()
 
     def _open(self, frame: Frame) -> None:
@@ -339,11 +313,11 @@ class Recorder(Declarations):
             raise located(UsageError, "a switch block can have only case and default blocks")
         self._frames.append(frame)
 
-    def open_if(self, condition: Expr) -> None:
+    def open_if(self, condition: ir.Expr) -> None:
         """Open the first branch of an if."""
         self._open(Frame("if", here(), condition))
 
-    def open_else_if(self, condition: Expr) -> None:
+    def open_else_if(self, condition: ir.Expr) -> None:
         """Reopen the if that was just closed, with another branch."""
         previous = self._reopen_if("else_if")
         self._open(Frame("if", previous.loc, condition, previous.branches))
@@ -353,46 +327,46 @@ class Recorder(Declarations):
         previous = self._reopen_if("else")
         self._open(Frame("else", previous.loc, None, previous.branches))
 
-    def _reopen_if(self, what: str) -> If:
+    def _reopen_if(self, what: str) -> ir.If:
         statements = self._frames[-1].statements
         # reads of the else_if's condition: nothing stands between them and the if
-        reads: list[Statement] = []
-        while statements and isinstance(statements[-1], Read):
+        reads: list[ir.Statement] = []
+        while statements and isinstance(statements[-1], ir.Read):
             reads.insert(0, statements.pop())
-        if not statements or not isinstance(statements[-1], If) or statements[-1].orelse is not None:
+        if not statements or not isinstance(statements[-1], ir.If) or statements[-1].orelse is not None:
             raise located(UsageError, f"{what} block: it must follow an if or else_if block directly")
         previous = statements.pop()
-        assert isinstance(previous, If)
+        assert isinstance(previous, ir.If)
         statements += reads
         # these reads come before the assignments of the branches
         self._forget_reads()
         return previous
 
-    def open_while(self, condition: Expr, rolled: bool = False) -> None:
+    def open_while(self, condition: ir.Expr, rolled: bool = False) -> None:
         """Open a loop. Fixed registers in its condition are computed again in each round."""
         self._open(Frame("while", here(), self._evaluate_anew(condition), rolled=rolled))
 
-    def _evaluate_anew(self, expr: Expr) -> Expr:
+    def _evaluate_anew(self, expr: ir.Expr) -> ir.Expr:
         """Copy an expression so that it reads memory and registers where it is evaluated."""
-        if isinstance(expr.value, Register) and expr.value in self._fixed:
+        if isinstance(expr.value, ir.Register) and expr.value in self._fixed:
             return self._evaluate_anew(self._fixed[expr.value])
-        if not any(node.op in _MEMORY for node in nodes((expr,))):
+        if not any(node.op in _MEMORY for node in ir.nodes((expr,))):
             return expr
         return replace(expr, args=tuple(map(self._evaluate_anew, expr.args)))
 
-    def open_for(self, start: Expr, stop: Expr, step: Expr, name: str | None = None) -> Expr:
+    def open_for(self, start: ir.Expr, stop: ir.Expr, step: ir.Expr, name: str | None = None) -> ir.Expr:
         """Open a loop over a range whose bounds have one integer type; returns its counter."""
         loc = here()
         stop, step = self._fix_bound(stop), self._fix_bound(step)
-        counter = Register(self.claim_name(name), start.dtype, counter=True)
-        self._open(Frame("for", loc, loop=For(counter, start, stop, step, (), loc)))
-        return Expr(Op.REGISTER, start.dtype, (), counter, loc)
+        counter = ir.Register(self.claim_name(name), start.dtype, counter=True)
+        self._open(Frame("for", loc, loop=ir.For(counter, start, stop, step, (), loc)))
+        return ir.Expr(ir.Op.REGISTER, start.dtype, (), counter, loc)
 
-    def _fix_bound(self, bound: Expr) -> Expr:
+    def _fix_bound(self, bound: ir.Expr) -> ir.Expr:
         """Return a loop bound that the body of the loop cannot change."""
-        return bound if bound.op in (Op.LITERAL, Op.ARGUMENT) else self.declare(bound.dtype, bound)
+        return bound if bound.op in (ir.Op.LITERAL, ir.Op.ARGUMENT) else self.declare(bound.dtype, bound)
 
-    def open_switch(self, value: Expr) -> None:
+    def open_switch(self, value: ir.Expr) -> None:
         """Open a switch, which cases follow."""
         self._open(Frame("switch", here(), value))
 
@@ -419,7 +393,7 @@ class Recorder(Declarations):
         return self._frames[-1]
 
     @property
-    def switch_value(self) -> Expr:
+    def switch_value(self) -> ir.Expr:
         """Value that selects a case of the open switch. Raises RuntimeError outside a switch."""
         value = self._require_switch("case").condition
         assert value is not None
@@ -428,12 +402,12 @@ class Recorder(Declarations):
     def leave_loop(self) -> None:
         """Record a break. Raises RuntimeError outside a loop."""
         self._require_loop("break")
-        self.emit(Break(here()))
+        self.emit(ir.Break(here()))
 
     def next_round(self) -> None:
         """Record a continue. Raises RuntimeError outside a loop."""
         self._require_loop("continue")
-        self.emit(Continue(here()))
+        self.emit(ir.Continue(here()))
 
     def _require_loop(self, what: str) -> None:
         if not any(frame.kind in ("while", "for") for frame in self._frames):
@@ -480,7 +454,7 @@ class Recorder(Declarations):
         """Open a detached block: the branch of an if or the body of a loop, for `take_block`."""
         self._frames.append(Frame(kind, here(), detached=True))
 
-    def take_block(self, depth: int) -> list[Statement]:
+    def take_block(self, depth: int) -> list[ir.Statement]:
         """Close the block that `open_block` opened at a depth; returns its statements.
 
         Raises RuntimeError if a block inside it is still open.
@@ -497,18 +471,18 @@ class Recorder(Declarations):
         """Count of statements in the innermost open block."""
         return len(self._frames[-1].statements)
 
-    def values_of(self, register: Register) -> list[Expr]:
+    def values_of(self, register: ir.Register) -> list[ir.Expr]:
         """Return the values stored in a register or a part of it so far; `r -= x` gives `r - x`."""
         key = id(register)
         return [value for frame in self._frames for value in frame.contents.values.get(key, ())]
 
-    def start_of(self, counter: Register) -> Expr | None:
+    def start_of(self, counter: ir.Register) -> ir.Expr | None:
         """Return where the counter of an open loop starts."""
         loops = (frame.loop for frame in self._frames)
         return next((loop.start for loop in loops if loop and loop.counter is counter), None)
 
     @property
-    def innermost(self) -> list[Statement]:
+    def innermost(self) -> list[ir.Statement]:
         """Statements of the innermost open block; changes to the list count."""
         return self._frames[-1].statements
 
@@ -572,7 +546,7 @@ class Recorder(Declarations):
             statements[-1] = mark.last
         self._forget_reads()
 
-    def show_warnings(self, settled: Block) -> None:
+    def show_warnings(self, settled: ir.Block) -> None:
         """Show the warnings of the trace; `settled` are its statements without reads."""
         for copy in unread_copies(settled, self._changed_copies):
             warn(self._explain_copy(copy.register), copy.loc)
@@ -584,23 +558,23 @@ class Recorder(Declarations):
             )
         show_warnings(self.warnings)
 
-    def _explain_copy(self, register: Register) -> str:
+    def _explain_copy(self, register: ir.Register) -> str:
         noted = self._origins.get(id(register))
         source = None if noted is None else noted[1]
-        if source is not None and is_part(source) and not is_constant(root_of(source)):
+        if source is not None and ir.is_part(source) and not ir.is_constant(ir.root_of(source)):
             return (
                 "this changes the copy that the name holds, which nothing reads afterwards, and the element "
                 "that it was read from stays as it is. Assign to the element, as in buffer[i].x = value, or "
                 "to all of it by name[:] = value"
             )
-        if source is not None and isinstance(source.value, Argument):
+        if source is not None and isinstance(source.value, ir.Argument):
             return (
                 f"this changes a copy of the argument {source.value.name!r}, which nothing reads afterwards: "
                 "what the caller passed stays as it is. Pass a buffer, and assign to its element"
             )
         return "this changes a value that nothing reads afterwards"
 
-    def body(self) -> Block:
+    def body(self) -> ir.Block:
         """Statements recorded so far. Raises RuntimeError if a block is still open."""
         if self.depth:
             opened = self._frames[-1]

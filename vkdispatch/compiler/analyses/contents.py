@@ -5,55 +5,12 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import leaves_of
-from vkdispatch.base.dtype import (
-    DType,
-    bfloat16,
-    component_type,
-    compute_type,
-    is_cooperative,
-    item_of,
-    scalar_layout,
-    uint64,
-    uvec2,
-    uvec3,
-)
 from vkdispatch.base.errors import ArgumentValueError, UsageError
 from vkdispatch.base.record import field, record
-from vkdispatch.compiler.ir import (
-    Argument,
-    Assert,
-    Block,
-    Builtin,
-    Declare,
-    Effect,
-    Expr,
-    For,
-    ImageBinding,
-    ImageStore,
-    Kernel,
-    MatrixLoad,
-    MatrixStore,
-    Op,
-    RawStatement,
-    RawText,
-    Register,
-    SharedArray,
-    Statement,
-    Storage,
-    Store,
-    Value,
-    While,
-    blocks_of,
-    evaluated,
-    expressions_in,
-    expressions_of,
-    is_encoded,
-    is_place,
-    root_of,
-    sort_operands_first,
-    walk,
-)
+from vkdispatch.compiler import ir
+from vkdispatch.compiler.ir import evaluated
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.location import Loc, located
 from vkdispatch.compiler.ir.names import FreshNames
@@ -66,21 +23,21 @@ _RESOURCE_NAME = r"\b(?:buf|tex|img)(\d+)\b"
 # Operations whose value depends on their operands only.
 PURE = frozenset(
     (
-        Op.LITERAL,
-        Op.ARGUMENT,
-        Op.BUILTIN,
-        Op.INDEX,
-        Op.COMPONENT,
-        Op.SWIZZLE,
-        Op.UNARY,
-        Op.BINARY,
-        Op.COMPARE,
-        Op.LOGICAL,
-        Op.SELECT,
-        Op.LENGTH,
-        Op.CALL,
-        Op.CONSTRUCT,
-        Op.IMAGE_SIZE,
+        ir.Op.LITERAL,
+        ir.Op.ARGUMENT,
+        ir.Op.BUILTIN,
+        ir.Op.INDEX,
+        ir.Op.COMPONENT,
+        ir.Op.SWIZZLE,
+        ir.Op.UNARY,
+        ir.Op.BINARY,
+        ir.Op.COMPARE,
+        ir.Op.LOGICAL,
+        ir.Op.SELECT,
+        ir.Op.LENGTH,
+        ir.Op.CALL,
+        ir.Op.CONSTRUCT,
+        ir.Op.IMAGE_SIZE,
     )
 )
 
@@ -88,11 +45,11 @@ PURE = frozenset(
 _Fact = TypeVar("_Fact")
 
 
-def remember(find: Callable[[Kernel], _Fact]) -> Callable[[Kernel], _Fact]:
+def remember(find: Callable[[ir.Kernel], _Fact]) -> Callable[[ir.Kernel], _Fact]:
     """Cache the result of a function of a kernel with the kernel. Callers must not change the result."""
 
     @functools.wraps(find)
-    def known(kernel: Kernel) -> _Fact:
+    def known(kernel: ir.Kernel) -> _Fact:
         facts = kernel.facts
         if find not in facts:
             facts[find] = find(kernel)
@@ -109,46 +66,46 @@ class Contents:
     `evaluated` are the expressions whose value is used, operands first; `places` are only stored to.
     """
 
-    statements: tuple[Statement, ...]
-    evaluated: tuple[Expr, ...]
-    places: tuple[Expr, ...]
+    statements: tuple[ir.Statement, ...]
+    evaluated: tuple[ir.Expr, ...]
+    places: tuple[ir.Expr, ...]
 
     @property
-    def expressions(self) -> tuple[Expr, ...]:
+    def expressions(self) -> tuple[ir.Expr, ...]:
         """All expressions."""
         return self.evaluated + self.places
 
 
 @remember
-def contents(kernel: Kernel) -> Contents:
+def contents(kernel: ir.Kernel) -> Contents:
     """Take a kernel apart."""
-    statements = tuple(walk(kernel.body))
-    roots: list[Expr] = []
-    places: list[Expr] = []
+    statements = tuple(ir.walk(kernel.body))
+    roots: list[ir.Expr] = []
+    places: list[ir.Expr] = []
     for statement in statements:
-        if isinstance(statement, Store):
+        if isinstance(statement, ir.Store):
             places.append(statement.place)
-        elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
+        elif isinstance(statement, ir.Declare) and statement.value.op is ir.Op.ATOMIC:
             places.append(statement.value)
-        elif isinstance(statement, MatrixLoad):
+        elif isinstance(statement, ir.MatrixLoad):
             places.append(statement.matrix)
-        elif isinstance(statement, MatrixStore):
+        elif isinstance(statement, ir.MatrixStore):
             places.append(statement.place)
         roots += evaluated(statement)
-    used = sort_operands_first(roots)
+    used = ir.sort_operands_first(roots)
     known = set(map(id, used))
     return Contents(statements, tuple(used), tuple([e for e in nodes(places) if id(e) not in known]))
 
 
 @remember
-def _sort_by_operation(kernel: Kernel) -> dict[Op, list[Expr]]:
-    found: dict[Op, list[Expr]] = {}
+def _sort_by_operation(kernel: ir.Kernel) -> dict[ir.Op, list[ir.Expr]]:
+    found: dict[ir.Op, list[ir.Expr]] = {}
     for expr in contents(kernel).expressions:
         found.setdefault(expr.op, []).append(expr)
     return found
 
 
-def find_operations(kernel: Kernel, op: Op) -> Sequence[Expr]:
+def find_operations(kernel: ir.Kernel, op: ir.Op) -> Sequence[ir.Expr]:
     """Return the expressions of a kernel that are of one kind, operands first, places last."""
     return _sort_by_operation(kernel).get(op, ())
 
@@ -165,7 +122,7 @@ class Access:
 
 
 @remember
-def resource_access(kernel: Kernel) -> Access:
+def resource_access(kernel: ir.Kernel) -> Access:
     """Return what a kernel reads and writes; resources that raw GLSL mentions count as both."""
     access = Access(set(kernel.reads), set(kernel.writes))
     found = contents(kernel)
@@ -173,21 +130,23 @@ def resource_access(kernel: Kernel) -> Access:
         if expr.op not in _READ_NOTHING:
             _note_read(expr, access)
     for statement in found.statements:
-        if isinstance(statement, Store):
+        if isinstance(statement, ir.Store):
             _note_written(statement.place, access, also_read=statement.operator is not None)
-        elif isinstance(statement, ImageStore):
+        elif isinstance(statement, ir.ImageStore):
             access.writes.add(statement.image.index)
-        elif isinstance(statement, MatrixStore):
+        elif isinstance(statement, ir.MatrixStore):
             _note_written(statement.place, access, also_read=False)
-        elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
+        elif isinstance(statement, ir.Declare) and statement.value.op is ir.Op.ATOMIC:
             _note_written(statement.value.args[0], access, also_read=True)
-        elif isinstance(statement, RawStatement):
+        elif isinstance(statement, ir.RawStatement):
             named = mentioned(statement.text)
             access.reads |= named
             access.writes |= named
     # Sampled images and constant arrays are never written, even if raw GLSL mentions them.
-    access.writes -= {r.index for r in kernel.resources if isinstance(r, ImageBinding) and not r.storage}
-    access.writes -= {r.index for r in kernel.resources if isinstance(r, Storage) and r.constant is not None}
+    access.writes -= {r.index for r in kernel.resources if isinstance(r, ir.ImageBinding) and not r.storage}
+    access.writes -= {
+        r.index for r in kernel.resources if isinstance(r, ir.Storage) and r.constant is not None
+    }
     return access
 
 
@@ -197,24 +156,29 @@ def mentioned(text: str) -> set[int]:
 
 
 # Most expressions. All others may read a resource, or their raw text may.
-_READ_NOTHING = frozenset((Op.LITERAL, Op.ARGUMENT, Op.BUILTIN, Op.REGISTER, Op.BINARY, Op.CALL, Op.COMPARE))
+_READ_NOTHING = frozenset(
+    (ir.Op.LITERAL, ir.Op.ARGUMENT, ir.Op.BUILTIN, ir.Op.REGISTER, ir.Op.BINARY, ir.Op.CALL, ir.Op.COMPARE)
+)
 
 
-def _note_read(expr: Expr, access: Access) -> None:
+def _note_read(expr: ir.Expr, access: Access) -> None:
     # its size is no part of what a buffer or image holds
-    if isinstance(expr.value, (Storage, ImageBinding)) and expr.op not in (Op.LENGTH, Op.IMAGE_SIZE):
+    if isinstance(expr.value, (ir.Storage, ir.ImageBinding)) and expr.op not in (
+        ir.Op.LENGTH,
+        ir.Op.IMAGE_SIZE,
+    ):
         access.reads.add(expr.value.index)
-    elif isinstance(expr.value, RawText):
+    elif isinstance(expr.value, ir.RawText):
         access.reads |= mentioned(expr.value.text)
 
 
-def _note_written(place: Expr, access: Access, *, also_read: bool) -> None:
-    root = root_of(place)
+def _note_written(place: ir.Expr, access: Access, *, also_read: bool) -> None:
+    root = ir.root_of(place)
     touched: set[int] = set()
-    if isinstance(root.value, Storage):
+    if isinstance(root.value, ir.Storage):
         touched = {root.value.index}
-    elif isinstance(root.value, RawText):
-        touched = {node.value.index for node in nodes((root,)) if isinstance(node.value, Storage)}
+    elif isinstance(root.value, ir.RawText):
+        touched = {node.value.index for node in nodes((root,)) if isinstance(node.value, ir.Storage)}
         touched |= mentioned(root.value.text)
     access.writes |= touched
     if also_read:
@@ -244,43 +208,43 @@ class Usage:
         Whether loops have hints for compilers.
     """
 
-    dtypes: set[DType] = field(factory=set)
-    stored: set[DType] = field(factory=set)
+    dtypes: set[dt.DType] = field(factory=set)
+    stored: set[dt.DType] = field(factory=set)
     subgroup_functions: set[str] = field(factory=set)
-    subgroup_dtypes: set[DType] = field(factory=set)
-    atomics: set[tuple[str, DType, bool]] = field(factory=set)
+    subgroup_dtypes: set[dt.DType] = field(factory=set)
+    atomics: set[tuple[str, dt.DType, bool]] = field(factory=set)
     addresses: bool = False
     windows: bool = False
     hints: bool = False
 
 
 @remember
-def usage(kernel: Kernel) -> Usage:
+def usage(kernel: ir.Kernel) -> Usage:
     """Collect what a kernel uses."""
     found = Usage()
     found.dtypes.update(member.dtype for member in kernel.arguments)
     found.dtypes.update(array.dtype for array in kernel.shared)
     for buffer in kernel.resources:
-        if isinstance(buffer, Storage):
-            found.stored.update(item_of(leaf) for _, leaf, _ in leaves_of(buffer.dtype))
-    found.dtypes.update(map(compute_type, found.stored))
+        if isinstance(buffer, ir.Storage):
+            found.stored.update(dt.item_of(leaf) for _, leaf, _ in leaves_of(buffer.dtype))
+    found.dtypes.update(map(dt.compute_type, found.stored))
     for statement in contents(kernel).statements:
-        if isinstance(statement, Effect) and statement.function.startswith("subgroup"):
+        if isinstance(statement, ir.Effect) and statement.function.startswith("subgroup"):
             found.subgroup_functions.add(statement.function)
-        elif isinstance(statement, (MatrixLoad, MatrixStore)) and statement.window:
+        elif isinstance(statement, (ir.MatrixLoad, ir.MatrixStore)) and statement.window:
             found.windows = True
-        elif (isinstance(statement, While) and statement.rolled) or (
-            isinstance(statement, For) and statement.unrolled
+        elif (isinstance(statement, ir.While) and statement.rolled) or (
+            isinstance(statement, ir.For) and statement.unrolled
         ):
             found.hints = True
     found.dtypes.update([expr.dtype for expr in contents(kernel).expressions])
-    for expr in find_operations(kernel, Op.SUBGROUP):
+    for expr in find_operations(kernel, ir.Op.SUBGROUP):
         found.subgroup_functions.add(str(expr.value))
-        found.subgroup_dtypes.update(component_type(value.dtype) for value in (expr, *expr.args))
-    for expr in find_operations(kernel, Op.ATOMIC):
+        found.subgroup_dtypes.update(dt.component_type(value.dtype) for value in (expr, *expr.args))
+    for expr in find_operations(kernel, ir.Op.ATOMIC):
         found.atomics.add((str(expr.value), expr.dtype, _is_shared(expr.args[0])))
-    for expr in find_operations(kernel, Op.BUILTIN):
-        if isinstance(expr.value, Builtin) and "SUBGROUP" in expr.value.name:
+    for expr in find_operations(kernel, ir.Op.BUILTIN):
+        if isinstance(expr.value, ir.Builtin) and "SUBGROUP" in expr.value.name:
             masked = expr.value.name.endswith("_MASK")
             found.subgroup_functions.add("subgroupMask" if masked else "subgroupBuiltin")
     return found
@@ -288,41 +252,41 @@ def usage(kernel: Kernel) -> Usage:
 
 _OF_WORKGROUPS = frozenset(
     (
-        Builtin.LOCAL_INVOCATION_ID,
-        Builtin.LOCAL_INVOCATION_INDEX,
-        Builtin.WORKGROUP_ID,
-        Builtin.WORKGROUP_SIZE,
-        Builtin.NUM_WORKGROUPS,
-        Builtin.NUM_SUBGROUPS,
-        Builtin.SUBGROUP_ID,
+        ir.Builtin.LOCAL_INVOCATION_ID,
+        ir.Builtin.LOCAL_INVOCATION_INDEX,
+        ir.Builtin.WORKGROUP_ID,
+        ir.Builtin.WORKGROUP_SIZE,
+        ir.Builtin.NUM_WORKGROUPS,
+        ir.Builtin.NUM_SUBGROUPS,
+        ir.Builtin.SUBGROUP_ID,
     )
 )
 
 
 @remember
-def depends_on_workgroups(kernel: Kernel) -> bool:
+def depends_on_workgroups(kernel: ir.Kernel) -> bool:
     """Whether results may depend on the size of workgroups; with raw GLSL they may."""
     if kernel.shared or kernel.exec_count is None:
         return True
     found = contents(kernel)
-    if any(isinstance(statement, (Effect, RawStatement)) for statement in found.statements):
+    if any(isinstance(statement, (ir.Effect, ir.RawStatement)) for statement in found.statements):
         return True
     return any(
-        expr.op is Op.RAW
-        or is_cooperative(expr.dtype)
-        or (expr.op is Op.BUILTIN and expr.value in _OF_WORKGROUPS)
+        expr.op is ir.Op.RAW
+        or dt.is_cooperative(expr.dtype)
+        or (expr.op is ir.Op.BUILTIN and expr.value in _OF_WORKGROUPS)
         for expr in found.expressions
     )
 
 
-def _is_shared(place: Expr) -> bool:
-    return isinstance(root_of(place).value, SharedArray)
+def _is_shared(place: ir.Expr) -> bool:
+    return isinstance(ir.root_of(place).value, ir.SharedArray)
 
 
 # ---- scopes --------------------------------------------------------------------------------------
 
 
-def check_scopes(kernel: Kernel) -> None:
+def check_scopes(kernel: ir.Kernel) -> None:
     """Raise RuntimeError if a register, argument or buffer is used where it does not exist."""
     things = (*kernel.arguments, *kernel.resources, *kernel.shared)
     _Scopes(set(map(id, things))).block(kernel.body)
@@ -335,29 +299,29 @@ class _Scopes:
         self._known = known
         self._right: set[int] = set()
 
-    def block(self, block: Block, owner: Assert | None = None) -> None:
+    def block(self, block: ir.Block, owner: ir.Assert | None = None) -> None:
         """Check a block, and the condition of its `owner`, which may use what the block declares."""
         known = self._known
         declared: list[int] = []
         checked: list[int] = []
         for statement in block:
-            if isinstance(statement, Declare):
-                self._check(expressions_of(statement), checked, statement)
+            if isinstance(statement, ir.Declare):
+                self._check(ir.expressions_of(statement), checked, statement)
                 register = id(statement.register)
                 if register not in known:
                     declared.append(register)
                     known.add(register)
                 continue
-            if isinstance(statement, Assert):
+            if isinstance(statement, ir.Assert):
                 self.block(statement.body, statement)
                 continue
-            self._check(expressions_of(statement), checked, statement)
-            if isinstance(statement, ImageStore):
+            self._check(ir.expressions_of(statement), checked, statement)
+            if isinstance(statement, ir.ImageStore):
                 _check_known(statement.image, known, statement, None)
-            counter = id(statement.counter) if isinstance(statement, For) else None
+            counter = id(statement.counter) if isinstance(statement, ir.For) else None
             if counter is not None:
                 known.add(counter)
-            for inner in blocks_of(statement):
+            for inner in ir.blocks_of(statement):
                 self.block(inner)
             if counter is not None:
                 known.discard(counter)
@@ -366,7 +330,7 @@ class _Scopes:
         known.difference_update(declared)
         self._right.difference_update(checked)
 
-    def _check(self, roots: Iterable[Expr], checked: list[int], statement: Statement) -> None:
+    def _check(self, roots: Iterable[ir.Expr], checked: list[int], statement: ir.Statement) -> None:
         """Check the expressions of a statement, and list those that had not been."""
         known, right = self._known, self._right
         stack = [root for root in roots if id(root) not in right]
@@ -382,16 +346,18 @@ class _Scopes:
 
 
 # What most expressions hold.
-_WITHOUT_SCOPE = frozenset((str, int, float, bool, Builtin))
+_WITHOUT_SCOPE = frozenset((str, int, float, bool, ir.Builtin))
 
 
-def _check_known(thing: Value, known: set[int], statement: Statement, loc: Loc | None) -> None:
+def _check_known(thing: ir.Value, known: set[int], statement: ir.Statement, loc: Loc | None) -> None:
     if type(thing) in _WITHOUT_SCOPE:
         return
-    if isinstance(thing, Storage) and thing.whole is not None:
+    if isinstance(thing, ir.Storage) and thing.whole is not None:
         thing = thing.whole
-    if id(thing) not in known and isinstance(thing, (Register, Argument, Storage, SharedArray, ImageBinding)):
-        what = f"register {thing.name!r}" if isinstance(thing, Register) else repr(thing.name)
+    if id(thing) not in known and isinstance(
+        thing, (ir.Register, ir.Argument, ir.Storage, ir.SharedArray, ir.ImageBinding)
+    ):
+        what = f"register {thing.name!r}" if isinstance(thing, ir.Register) else repr(thing.name)
         raise located(
             UsageError,
             f"{what} does not exist here: it was made in a block that has ended, or in another kernel",
@@ -399,45 +365,47 @@ def _check_known(thing: Value, known: set[int], statement: Statement, loc: Loc |
         )
 
 
-def stored_to(expr: Expr) -> bool:
+def stored_to(expr: ir.Expr) -> bool:
     """Whether an expression is a place inside a buffer or workgroup memory that holds the value as it is."""
-    root = root_of(expr)
-    return is_place(root) and isinstance(root.value, (Storage, SharedArray)) and not is_encoded(root)
+    root = ir.root_of(expr)
+    return (
+        ir.is_place(root) and isinstance(root.value, (ir.Storage, ir.SharedArray)) and not ir.is_encoded(root)
+    )
 
 
 # ---- Buffers of elements that a device has no storage for: which of a kernel's they are ------------------
 
 
-def is_lacking(kind: DType, variant: Variant) -> bool:
+def is_lacking(kind: dt.DType, variant: Variant) -> bool:
     """Whether a form of a kernel does without buffers of such elements."""
-    scalar = component_type(kind)
-    if STORAGE.get(scalar.item_size) in variant.lacks or (scalar is bfloat16 and INT16 in variant.lacks):
+    scalar = dt.component_type(kind)
+    if STORAGE.get(scalar.item_size) in variant.lacks or (scalar is dt.bfloat16 and INT16 in variant.lacks):
         return True
     return scalar.item_size == 2 and emulates(scalar, variant.lacks)
 
 
-def packed_buffers(kernel: Kernel, variant: Variant) -> frozenset[int]:
+def packed_buffers(kernel: ir.Kernel, variant: Variant) -> frozenset[int]:
     """Return which of a kernel's buffers are words in this form, by position among its resources."""
     return frozenset(
         resource.index
         for resource in kernel.resources
-        if isinstance(resource, Storage)
+        if isinstance(resource, ir.Storage)
         and any(is_lacking(leaf, variant) for _, leaf, _ in leaves_of(resource.dtype))
     )
 
 
-def reaches_elements(kernel: Kernel, buffers: frozenset[int]) -> bool:
+def reaches_elements(kernel: ir.Kernel, buffers: frozenset[int]) -> bool:
     """Whether a kernel accesses any of the buffers other than by loading and storing elements."""
     for statement in contents(kernel).statements:
-        if isinstance(statement, RawStatement) and mentioned(statement.text) & buffers:
+        if isinstance(statement, ir.RawStatement) and mentioned(statement.text) & buffers:
             return True
-        if isinstance(statement, (MatrixLoad, MatrixStore)):
-            element = statement.source if isinstance(statement, MatrixLoad) else statement.place
-            if isinstance(element.value, Storage) and element.value.index in buffers:
+        if isinstance(statement, (ir.MatrixLoad, ir.MatrixStore)):
+            element = statement.source if isinstance(statement, ir.MatrixLoad) else statement.place
+            if isinstance(element.value, ir.Storage) and element.value.index in buffers:
                 return True
     expressions = contents(kernel).expressions
     return any(
-        isinstance(each.value, RawText) and mentioned(each.value.text) & buffers for each in expressions
+        isinstance(each.value, ir.RawText) and mentioned(each.value.text) & buffers for each in expressions
     )
 
 
@@ -454,7 +422,7 @@ class StructElement:
     """A member of the argument block: `count` values of type `dtype` at byte `offset`."""
 
     name: str
-    dtype: DType
+    dtype: dt.DType
     count: int = 1
     offset: int = 0
 
@@ -498,27 +466,27 @@ class ArgumentLayout:
         raise ArgumentValueError(f"the argument block has no member {name!r}; it has: {names or 'none'}")
 
 
-def argument_layout(kernel: Kernel, variant: Variant = PLAIN) -> ArgumentLayout:
+def argument_layout(kernel: ir.Kernel, variant: Variant = PLAIN) -> ArgumentLayout:
     """Lay out a kernel's arguments: largest components first, so that no padding is needed."""
-    fields: list[tuple[str, DType]] = [(argument.name, argument.dtype) for argument in kernel.arguments]
+    fields: list[tuple[str, dt.DType]] = [(argument.name, argument.dtype) for argument in kernel.arguments]
     names = FreshNames.of_arguments(kernel)
     addresses: dict[int, str] = {}
     lengths: dict[int, str] = {}
     if variant.addressed:
         addresses = {index: names.claim(f"buf{index}_address") for index in _buffers(kernel)}
         lengths = {index: names.claim(f"buf{index}_bytes") for index in _find_measured(kernel)}
-        fields += [(name, uint64) for name in (*addresses.values(), *lengths.values())]
+        fields += [(name, dt.uint64) for name in (*addresses.values(), *lengths.values())]
     elif packed := packed_buffers(kernel, variant):
         lengths = {
             index: names.claim(f"buf{index}_bytes") for index in _find_measured(kernel) if index in packed
         }
-        fields += [(name, uvec2) for name in lengths.values()]
+        fields += [(name, dt.uvec2) for name in lengths.values()]
     # The folded form must bind like the plain one, so the larger of them decides.
-    total = sum(kind.item_size for _, kind in fields) + uvec3.item_size
+    total = sum(kind.item_size for _, kind in fields) + dt.uvec3.item_size
     if variant.folded:
-        fields.append((GROUP_COUNT, uvec3))
-    fields.sort(key=lambda item: -component_type(item[1]).item_size)
-    offsets, size = scalar_layout([(kind, 1) for _, kind in fields])
+        fields.append((GROUP_COUNT, dt.uvec3))
+    fields.sort(key=lambda item: -dt.component_type(item[1]).item_size)
+    offsets, size = dt.scalar_layout([(kind, 1) for _, kind in fields])
     members = tuple(
         StructElement(name, kind, 1, offset) for (name, kind), offset in zip(fields, offsets, strict=True)
     )
@@ -530,32 +498,32 @@ def argument_layout(kernel: Kernel, variant: Variant = PLAIN) -> ArgumentLayout:
     uniform = total > PUSH_CONSTANT_BYTES
     halves: dict[str, int] = {}
     if SHORT_ARGUMENTS in variant.lacks:
-        small = [member for member in members if component_type(member.dtype).item_size == 2]
+        small = [member for member in members if dt.component_type(member.dtype).item_size == 2]
         halves = {member.name: (member.offset - small[0].offset) // 2 for member in small}
     return ArgumentLayout(members, size, uniform, limit, group_count, addresses, lengths, halves)
 
 
-def _buffers(kernel: Kernel) -> list[int]:
-    return [resource.index for resource in kernel.resources if isinstance(resource, Storage)]
+def _buffers(kernel: ir.Kernel) -> list[int]:
+    return [resource.index for resource in kernel.resources if isinstance(resource, ir.Storage)]
 
 
-def _find_measured(kernel: Kernel) -> list[int]:
+def _find_measured(kernel: ir.Kernel) -> list[int]:
     """Return the positions of the buffers whose length the kernel reads."""
     found = {
         expr.value.index
-        for expr in expressions_in(kernel.body)
-        if expr.op is Op.LENGTH and isinstance(expr.value, Storage)
+        for expr in ir.expressions_in(kernel.body)
+        if expr.op is ir.Op.LENGTH and isinstance(expr.value, ir.Storage)
     }
     return sorted(found)
 
 
-def resource_bindings(kernel: Kernel, layout: ArgumentLayout) -> dict[int, int]:
+def resource_bindings(kernel: ir.Kernel, layout: ArgumentLayout) -> dict[int, int]:
     """Return the binding of each bound resource, by its position."""
     first = 1 if layout.uniform else 0
     # a view has the index of its buffer
     bound = dict.fromkeys(
         resource.index
         for resource in kernel.resources
-        if isinstance(resource, ImageBinding) or resource.index not in layout.addresses
+        if isinstance(resource, ir.ImageBinding) or resource.index not in layout.addresses
     )
     return {index: first + position for position, index in enumerate(bound)}

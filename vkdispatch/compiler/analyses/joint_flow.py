@@ -8,67 +8,43 @@ barrier, control flow around one, or a jump past one.
 from collections.abc import Iterable, Iterator
 
 from vkdispatch.base.record import record, replace
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import PURE, contents, remember, resource_access
-from vkdispatch.compiler.ir import (
-    Block,
-    Break,
-    Builtin,
-    Continue,
-    Declare,
-    Effect,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Op,
-    Register,
-    Return,
-    Statement,
-    Storage,
-    Store,
-    Switch,
-    While,
-    blocks_of,
-    expressions_of,
-    place_operands,
-    root_of,
-    walk,
-)
 from vkdispatch.compiler.ir import nodes as nodes
 
 _BARRIERS = frozenset(("barrier", "controlBarrier"))
 # Builtins that are the same in a whole workgroup.
 _SHARED_BUILTINS = frozenset(
     (
-        Builtin.WORKGROUP_ID,
-        Builtin.WORKGROUP_SIZE,
-        Builtin.NUM_WORKGROUPS,
-        Builtin.NUM_SUBGROUPS,
-        Builtin.SUBGROUP_SIZE,
+        ir.Builtin.WORKGROUP_ID,
+        ir.Builtin.WORKGROUP_SIZE,
+        ir.Builtin.NUM_WORKGROUPS,
+        ir.Builtin.NUM_SUBGROUPS,
+        ir.Builtin.SUBGROUP_SIZE,
     )
 )
 # Builtins that differ within a workgroup, except along axes on which it has one invocation.
-_OWN_BUILTINS = frozenset((Builtin.GLOBAL_INVOCATION_ID, Builtin.LOCAL_INVOCATION_ID))
-_OWN_NUMBERS = frozenset((Builtin.LOCAL_INVOCATION_INDEX, Builtin.SUBGROUP_INVOCATION_ID))
+_OWN_BUILTINS = frozenset((ir.Builtin.GLOBAL_INVOCATION_ID, ir.Builtin.LOCAL_INVOCATION_ID))
+_OWN_NUMBERS = frozenset((ir.Builtin.LOCAL_INVOCATION_INDEX, ir.Builtin.SUBGROUP_INVOCATION_ID))
 _QUOTIENTS = frozenset(("/", ">>"))
-_PASSING = frozenset((Op.UNARY, Op.BINARY, Op.COMPARE, Op.LOGICAL, Op.CONSTRUCT))
-Path = tuple[Statement, ...]
+_PASSING = frozenset((ir.Op.UNARY, ir.Op.BINARY, ir.Op.COMPARE, ir.Op.LOGICAL, ir.Op.CONSTRUCT))
+Path = tuple[ir.Statement, ...]
 
 
-def is_barrier(statement: Statement) -> bool:
+def is_barrier(statement: ir.Statement) -> bool:
     """Whether a statement is a barrier of the workgroup."""
-    return isinstance(statement, Effect) and statement.function in _BARRIERS
+    return isinstance(statement, ir.Effect) and statement.function in _BARRIERS
 
 
 @remember
-def has_barriers(kernel: Kernel) -> bool:
+def has_barriers(kernel: ir.Kernel) -> bool:
     """Whether a kernel has barriers of the workgroup."""
     return any(map(is_barrier, contents(kernel).statements))
 
 
-def decisions(statement: Statement) -> tuple[Expr, ...]:
+def decisions(statement: ir.Statement) -> tuple[ir.Expr, ...]:
     """Return the expressions that decide on control flow."""
-    return expressions_of(statement) if isinstance(statement, (If, While, For, Switch)) else ()
+    return ir.expressions_of(statement) if isinstance(statement, (ir.If, ir.While, ir.For, ir.Switch)) else ()
 
 
 @record
@@ -84,9 +60,9 @@ class _Ahead:
 class _Assignment:
     """An assignment to a register: the values it depends on, and the statements around it."""
 
-    statement: Statement
-    register: Register
-    values: tuple[Expr, ...]
+    statement: ir.Statement
+    register: ir.Register
+    values: tuple[ir.Expr, ...]
     path: Path
 
 
@@ -94,7 +70,7 @@ class _Assignment:
 class _Jump:
     """A `break` or `continue`, and the statements between its loop and it."""
 
-    statement: Statement
+    statement: ir.Statement
     path: Path
 
 
@@ -105,13 +81,13 @@ class JointFlow:
     invocations have to run these, even if only some run the rest.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: ir.Kernel) -> None:
         self.joint: set[int] = set()
         self._body = kernel.body
-        self._barriers = {id(each) for each in walk(kernel.body) if any(map(is_barrier, walk((each,))))}
+        self._barriers = {id(each) for each in ir.walk(kernel.body) if any(map(is_barrier, ir.walk((each,))))}
         self._mark(kernel.body, _Ahead())
         self._written = resource_access(kernel).writes
-        self._assignments: dict[Register, list[_Assignment]] = {}
+        self._assignments: dict[ir.Register, list[_Assignment]] = {}
         self._jumps: dict[int, list[_Jump]] = {}
         self._gather(kernel.body, ())
         self._differing: set[int] = set()
@@ -122,7 +98,7 @@ class JointFlow:
 
     # -- what is joint
 
-    def _mark(self, block: Block, ahead: _Ahead) -> bool:
+    def _mark(self, block: ir.Block, ahead: _Ahead) -> bool:
         """Find the joint statements of a block; returns whether there are any."""
         found = False
         for statement in reversed(block):
@@ -131,14 +107,14 @@ class JointFlow:
                 found, ahead = True, replace(ahead, returns=True, continues=True)
         return found
 
-    def _is_joint(self, statement: Statement, ahead: _Ahead) -> bool:
-        if isinstance(statement, Return):
+    def _is_joint(self, statement: ir.Statement, ahead: _Ahead) -> bool:
+        if isinstance(statement, ir.Return):
             return ahead.returns
-        if isinstance(statement, Break):
+        if isinstance(statement, ir.Break):
             return ahead.breaks
-        if isinstance(statement, Continue):
+        if isinstance(statement, ir.Continue):
             return ahead.breaks and ahead.continues
-        if isinstance(statement, (While, For)):
+        if isinstance(statement, (ir.While, ir.For)):
             waits = id(statement) in self._barriers
             round_ahead = _Ahead(returns=waits or ahead.returns, breaks=waits)
             if self._mark(statement.body, round_ahead) and not waits:
@@ -146,32 +122,34 @@ class JointFlow:
                 self._mark(statement.body, replace(round_ahead, breaks=True))
                 return True
             return waits
-        inside = [self._mark(inner, ahead) for inner in blocks_of(statement)]
+        inside = [self._mark(inner, ahead) for inner in ir.blocks_of(statement)]
         return any(inside) or is_barrier(statement)
 
     # -- what is uniform
 
-    def _gather(self, block: Block, path: Path) -> None:
+    def _gather(self, block: ir.Block, path: Path) -> None:
         """Collect assignments and jumps."""
         for statement in block:
-            if isinstance(statement, Declare):
+            if isinstance(statement, ir.Declare):
                 self._note(statement, statement.register, (statement.value,), path)
-            elif isinstance(statement, Store):
-                root = root_of(statement.place)
-                if isinstance(root.value, Register):
-                    operands = (*place_operands(statement.place), statement.value)
+            elif isinstance(statement, ir.Store):
+                root = ir.root_of(statement.place)
+                if isinstance(root.value, ir.Register):
+                    operands = (*ir.place_operands(statement.place), statement.value)
                     self._note(statement, root.value, operands, path)
-            elif isinstance(statement, For):
+            elif isinstance(statement, ir.For):
                 ends = () if id(statement) in self.joint else (statement.stop,)
                 self._note(statement, statement.counter, (statement.start, statement.step, *ends), path)
-            elif isinstance(statement, (Break, Continue)):
-                loop = max(depth for depth, outer in enumerate(path) if isinstance(outer, (While, For)))
+            elif isinstance(statement, (ir.Break, ir.Continue)):
+                loop = max(depth for depth, outer in enumerate(path) if isinstance(outer, (ir.While, ir.For)))
                 jump = _Jump(statement, path[loop + 1 :])
                 self._jumps.setdefault(id(path[loop]), []).append(jump)
-            for inner in blocks_of(statement):
+            for inner in ir.blocks_of(statement):
                 self._gather(inner, (*path, statement))
 
-    def _note(self, statement: Statement, register: Register, values: tuple[Expr, ...], path: Path) -> None:
+    def _note(
+        self, statement: ir.Statement, register: ir.Register, values: tuple[ir.Expr, ...], path: Path
+    ) -> None:
         assignment = _Assignment(statement, register, values, path)
         self._assignments.setdefault(register, []).append(assignment)
 
@@ -191,7 +169,7 @@ class JointFlow:
         """Whether all invocations that are there do an assignment, and assign the same."""
         return all(map(self.is_uniform, assignment.values)) and all(map(self._keeps, assignment.path))
 
-    def _keeps(self, statement: Statement) -> bool:
+    def _keeps(self, statement: ir.Statement) -> bool:
         """Whether the invocations that come to a statement go through it together."""
         joint = id(statement) in self.joint
         if not joint and not all(map(self.is_uniform, decisions(statement))):
@@ -202,7 +180,7 @@ class JointFlow:
             for jump in self._jumps.get(id(statement), ())
         )
 
-    def is_uniform(self, root: Expr) -> bool:
+    def is_uniform(self, root: ir.Expr) -> bool:
         """Whether a value is provably the same in all invocations of a workgroup that compute it together."""
         stack = [root]
         while stack:
@@ -221,15 +199,15 @@ class JointFlow:
             stack.pop()
         return True
 
-    def _is_uniform_node(self, expr: Expr) -> bool:
+    def _is_uniform_node(self, expr: ir.Expr) -> bool:
         """Whether an expression is uniform whose operands are."""
-        if expr.op is Op.REGISTER:
+        if expr.op is ir.Op.REGISTER:
             return expr.value in self._uniform
-        if expr.op is Op.BUILTIN:
+        if expr.op is ir.Op.BUILTIN:
             return expr.value in _SHARED_BUILTINS
-        if expr.op is Op.ELEMENT:
+        if expr.op is ir.Op.ELEMENT:
             # what is written may be so by the time the others look
-            return isinstance(expr.value, Storage) and expr.value.index not in self._written
+            return isinstance(expr.value, ir.Storage) and expr.value.index not in self._written
         return expr.op in PURE
 
     # -- what joint statements depend on
@@ -238,12 +216,12 @@ class JointFlow:
         """Make the assignments joint that joint statements depend on."""
         asked = [
             expr
-            for statement in walk(self._body)
+            for statement in ir.walk(self._body)
             if id(statement) in self.joint
             for expr in decisions(statement)
             if self.is_uniform(expr)
         ]
-        done: set[Register] = set()
+        done: set[ir.Register] = set()
         while asked:
             for register in registers_of((asked.pop(),)):
                 if register not in done:
@@ -252,7 +230,7 @@ class JointFlow:
                         asked += assignment.values
                         asked += self._join((*assignment.path, assignment.statement))
 
-    def _join(self, path: Path) -> Iterator[Expr]:
+    def _join(self, path: Path) -> Iterator[ir.Expr]:
         """Make statements joint; yields what they depend on."""
         for statement in path:
             if id(statement) not in self.joint:
@@ -263,20 +241,20 @@ class JointFlow:
 
     # -- what differs
 
-    def divergent_statements(self) -> Iterator[Statement]:
+    def divergent_statements(self) -> Iterator[ir.Statement]:
         """Yield the barriers, and returns before one, that depend on a position in the workgroup."""
         return self._divergent(self._body, divergent=False)
 
-    def _divergent(self, block: Block, *, divergent: bool) -> Iterator[Statement]:
+    def _divergent(self, block: ir.Block, *, divergent: bool) -> Iterator[ir.Statement]:
         for statement in block:
-            is_return = isinstance(statement, Return) and id(statement) in self.joint
+            is_return = isinstance(statement, ir.Return) and id(statement) in self.joint
             if divergent and (is_return or is_barrier(statement)):
                 yield statement
             inside = divergent or any(map(self._differs, decisions(statement)))
-            for inner in blocks_of(statement):
+            for inner in ir.blocks_of(statement):
                 yield from self._divergent(inner, divergent=inside)
 
-    def _differs(self, value: Expr) -> bool:
+    def _differs(self, value: ir.Expr) -> bool:
         """Whether a value is that of a position in the workgroup, or compares one, as far as the text tells.
 
         Positions along y and z may be those of a workgroup that has one invocation there.
@@ -287,22 +265,22 @@ class JointFlow:
             if id(expr) in seen:
                 continue
             seen.add(id(expr))
-            if expr.op is Op.BUILTIN and expr.value in _OWN_NUMBERS:
+            if expr.op is ir.Op.BUILTIN and expr.value in _OWN_NUMBERS:
                 return True
-            if expr.op is Op.COMPONENT and expr.value == "x" and expr.args[0].value in _OWN_BUILTINS:
+            if expr.op is ir.Op.COMPONENT and expr.value == "x" and expr.args[0].value in _OWN_BUILTINS:
                 return True
-            if expr.op is Op.REGISTER and isinstance(expr.value, Register):
+            if expr.op is ir.Op.REGISTER and isinstance(expr.value, ir.Register):
                 stack += (part for each in self._assignments.get(expr.value, ()) for part in each.values)
-            elif expr.op in _PASSING and not (expr.op is Op.BINARY and expr.value in _QUOTIENTS):
+            elif expr.op in _PASSING and not (expr.op is ir.Op.BINARY and expr.value in _QUOTIENTS):
                 stack += expr.args
         return False
 
 
-def _all_decisions(path: Path) -> Iterator[Expr]:
+def _all_decisions(path: Path) -> Iterator[ir.Expr]:
     for statement in path:
         yield from decisions(statement)
 
 
-def registers_of(roots: Iterable[Expr]) -> Iterator[Register]:
+def registers_of(roots: Iterable[ir.Expr]) -> Iterator[ir.Register]:
     """Return the registers that expressions mention."""
-    return (expr.value for expr in nodes(roots) if isinstance(expr.value, Register))
+    return (expr.value for expr in nodes(roots) if isinstance(expr.value, ir.Register))

@@ -8,20 +8,7 @@ from typing import TypeVar
 from vkdispatch.base.dtype import component_type, is_float_dtype, is_integer_dtype, is_scalar
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import field, record
-from vkdispatch.compiler.ir import (
-    Argument,
-    Block,
-    Builtin,
-    Declare,
-    Expr,
-    Kernel,
-    Op,
-    Register,
-    Storage,
-    Store,
-    root_of,
-    walk,
-)
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.location import located
 
@@ -215,12 +202,12 @@ class Launch:
 
 _AXES = {"x": 0, "y": 1, "z": 2, "w": 3}
 IDS = {
-    Builtin.GLOBAL_INVOCATION_ID: "global",
-    Builtin.LOCAL_INVOCATION_ID: "local",
-    Builtin.WORKGROUP_ID: "group",
+    ir.Builtin.GLOBAL_INVOCATION_ID: "global",
+    ir.Builtin.LOCAL_INVOCATION_ID: "local",
+    ir.Builtin.WORKGROUP_ID: "group",
 }
 _ALL: frozenset[Variable] = frozenset(("global", axis) for axis in range(3))
-_DATA = frozenset((Op.ELEMENT, Op.ATOMIC, Op.SUBGROUP, Op.SAMPLE, Op.IMAGE_LOAD, Op.RAW))
+_DATA = frozenset((ir.Op.ELEMENT, ir.Op.ATOMIC, ir.Op.SUBGROUP, ir.Op.SAMPLE, ir.Op.IMAGE_LOAD, ir.Op.RAW))
 _ARITHMETIC: dict[str, Callable[[int, int], int]] = {
     "/": lambda a, b: abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1),
     "%": lambda a, b: a % b,
@@ -245,7 +232,7 @@ class LaunchValues:
         Whether there was a condition that `confine` could not use.
     """
 
-    def __init__(self, body: Block, launch: Launch) -> None:
+    def __init__(self, body: ir.Block, launch: Launch) -> None:
         self.launch = launch
         self.about = False
         self.ranges = Ranges()
@@ -258,21 +245,21 @@ class LaunchValues:
         local = launch.local_size
         self.ranges.sizes["local index", 0] = local[0] * local[1] * local[2]
         self.counters: dict[int, Linear | None] = {}
-        self._held: dict[int, list[Expr]] = {}
+        self._held: dict[int, list[ir.Expr]] = {}
         self._stored: set[int] = set()
-        for statement in walk(body):
-            if isinstance(statement, Declare):
+        for statement in ir.walk(body):
+            if isinstance(statement, ir.Declare):
                 self._held.setdefault(id(statement.register), []).append(statement.value)
-            elif isinstance(statement, Store):
+            elif isinstance(statement, ir.Store):
                 self._note_store(statement)
 
-    def _note_store(self, statement: Store) -> None:
-        place = root_of(statement.place)
-        if isinstance(place.value, Register):
+    def _note_store(self, statement: ir.Store) -> None:
+        place = ir.root_of(statement.place)
+        if isinstance(place.value, ir.Register):
             self._stored.add(id(place.value))
             self._held.setdefault(id(place.value), []).append(statement.value)
 
-    def _parts(self, root: Expr) -> Iterator[Expr]:
+    def _parts(self, root: ir.Expr) -> Iterator[ir.Expr]:
         """Every expression that a value may depend on, through registers."""
         done: set[int] = set()
         stack = [root]
@@ -280,63 +267,63 @@ class LaunchValues:
             for expr in nodes((stack.pop(),)):
                 yield expr
                 register = expr.value
-                if isinstance(register, Register) and id(register) not in done:
+                if isinstance(register, ir.Register) and id(register) not in done:
                     done.add(id(register))
                     stack += self._held.get(id(register), ())
 
-    def is_data(self, root: Expr) -> bool:
+    def is_data(self, root: ir.Expr) -> bool:
         """Whether a value depends on what buffers hold, or in an unknown way on the loops."""
         return any(
             expr.op in _DATA
-            or (isinstance(expr.value, Builtin) and "SUBGROUP" in expr.value.name)
-            or (isinstance(expr.value, Register) and self._changes(expr.value))
+            or (isinstance(expr.value, ir.Builtin) and "SUBGROUP" in expr.value.name)
+            or (isinstance(expr.value, ir.Register) and self._changes(expr.value))
             for expr in self._parts(root)
         )
 
-    def _changes(self, register: Register) -> bool:
+    def _changes(self, register: ir.Register) -> bool:
         """Whether a register is assigned to anew, or counts in a way that is not known."""
         if register.counter:
             return self.counters.get(id(register)) is None
         return id(register) in self._stored
 
-    def variables(self, root: Expr) -> frozenset[Variable]:
+    def variables(self, root: ir.Expr) -> frozenset[Variable]:
         """Return the variables that a value depends on."""
         found: set[Variable] = set()
         for expr in self._parts(root):
-            if expr.op is Op.COMPONENT and expr.args[0].value in IDS:
+            if expr.op is ir.Op.COMPONENT and expr.args[0].value in IDS:
                 found.add((IDS[expr.args[0].value], _AXES[str(expr.value)]))
-            elif expr.op in (Op.ATOMIC, Op.SUBGROUP) or (
-                isinstance(expr.value, Register) and self._changes(expr.value)
+            elif expr.op in (ir.Op.ATOMIC, ir.Op.SUBGROUP) or (
+                isinstance(expr.value, ir.Register) and self._changes(expr.value)
             ):
                 return _ALL
-            elif isinstance(expr.value, Register) and expr.value.counter:
+            elif isinstance(expr.value, ir.Register) and expr.value.counter:
                 form = self.counters.get(id(expr.value))
                 found.update(form.variables if form else ())
-            elif isinstance(expr.value, Builtin) and "SUBGROUP" in expr.value.name:
+            elif isinstance(expr.value, ir.Builtin) and "SUBGROUP" in expr.value.name:
                 return _ALL
-            elif expr.value is Builtin.LOCAL_INVOCATION_INDEX:
+            elif expr.value is ir.Builtin.LOCAL_INVOCATION_INDEX:
                 found.add(("local index", 0))
         # An id that is used as a whole shows up without its components.
-        whole = {expr.value for expr in self._parts(root) if expr.op is Op.BUILTIN}
+        whole = {expr.value for expr in self._parts(root) if expr.op is ir.Op.BUILTIN}
         for builtin, kind in IDS.items():
             if builtin in whole and not any(variable[0] == kind for variable in found):
                 found.update((kind, axis) for axis in range(3))
         return frozenset(found)
 
-    def constant(self, expr: Expr, env: Environment) -> int | None:
+    def constant(self, expr: ir.Expr, env: Environment) -> int | None:
         """Return the value of an integer that is the same everywhere, or None."""
         form = self.linear(expr, env)
         return form.constant if form is not None and form.is_constant else None
 
-    def linear(self, expr: Expr, env: Environment, depth: int = 100) -> Linear | None:
+    def linear(self, expr: ir.Expr, env: Environment, depth: int = 100) -> Linear | None:
         """Return an integer expression as a linear form, or None."""
         if depth == 0 or is_float_dtype(component_type(expr.dtype)):
             return None
-        if expr.op is Op.LITERAL:
+        if expr.op is ir.Op.LITERAL:
             return Linear(int(expr.value)) if isinstance(expr.value, (int, bool)) else None
-        if expr.op is Op.ARGUMENT and isinstance(expr.value, Argument):
+        if expr.op is ir.Op.ARGUMENT and isinstance(expr.value, ir.Argument):
             return self._argument(expr.value, 0)
-        if expr.op is Op.REGISTER and isinstance(expr.value, Register):
+        if expr.op is ir.Op.REGISTER and isinstance(expr.value, ir.Register):
             register = expr.value
             if register.counter:
                 return self.counters.get(id(register))
@@ -344,24 +331,26 @@ class LaunchValues:
             if len(values) != 1 or id(register) in self._stored:
                 return None
             return self.linear(values[0], env, depth - 1)
-        if expr.op in (Op.COMPONENT, Op.INDEX):
-            axis = _AXES.get(str(expr.value)) if expr.op is Op.COMPONENT else self.constant(expr.args[1], env)
+        if expr.op in (ir.Op.COMPONENT, ir.Op.INDEX):
+            axis = (
+                _AXES.get(str(expr.value)) if expr.op is ir.Op.COMPONENT else self.constant(expr.args[1], env)
+            )
             parts = self.axes(expr.args[0], env, depth - 1)
             return parts[axis] if parts is not None and axis is not None and axis < len(parts) else None
-        if expr.op is Op.CONSTRUCT and len(expr.args) == 1:
+        if expr.op is ir.Op.CONSTRUCT and len(expr.args) == 1:
             return self.linear(expr.args[0], env, depth - 1)
-        if expr.op is Op.BUILTIN and expr.value is Builtin.LOCAL_INVOCATION_INDEX:
+        if expr.op is ir.Op.BUILTIN and expr.value is ir.Builtin.LOCAL_INVOCATION_INDEX:
             return self._variable(("local index", 0), env)
-        if expr.op is Op.LENGTH and isinstance(expr.value, Storage):
+        if expr.op is ir.Op.LENGTH and isinstance(expr.value, ir.Storage):
             size = self.launch.sizes.get(expr.value.index)
             return None if size is None else Linear(size // expr.value.element_size)
-        if expr.op is Op.UNARY and expr.value == "-":
+        if expr.op is ir.Op.UNARY and expr.value == "-":
             form = self.linear(expr.args[0], env, depth - 1)
             return None if form is None else form.times(-1)
-        if expr.op is Op.BINARY:
+        if expr.op is ir.Op.BINARY:
             left, right = (self.linear(arg, env, depth - 1) for arg in expr.args)
             return None if left is None or right is None else _combine(str(expr.value), left, right)
-        if expr.op is Op.CALL and expr.value in ("min", "max") and len(expr.args) == 2:
+        if expr.op is ir.Op.CALL and expr.value in ("min", "max") and len(expr.args) == 2:
             left, right = (self.linear(arg, env, depth - 1) for arg in expr.args)
             return None if left is None or right is None else self._extreme(str(expr.value), left, right)
         return None
@@ -372,45 +361,45 @@ class LaunchValues:
             return None
         return left if (low >= 0) == (function == "max") else right
 
-    def axes(self, expr: Expr, env: Environment, depth: int = 100) -> list[Linear] | None:
+    def axes(self, expr: ir.Expr, env: Environment, depth: int = 100) -> list[Linear] | None:
         """Return the components of a vector as linear forms, or None."""
         if depth == 0:
             return None
-        if expr.op is Op.BUILTIN:
+        if expr.op is ir.Op.BUILTIN:
             if expr.value in IDS:
                 kind = IDS[expr.value]
                 return [self._variable((kind, axis), env) for axis in range(3)]
             extents = {
-                Builtin.WORKGROUP_SIZE: self.launch.local_size,
-                Builtin.NUM_WORKGROUPS: self.launch.groups,
+                ir.Builtin.WORKGROUP_SIZE: self.launch.local_size,
+                ir.Builtin.NUM_WORKGROUPS: self.launch.groups,
             }
             extent = extents.get(expr.value)  # type: ignore[arg-type]
             return None if extent is None else [Linear(size) for size in extent]
-        if expr.op is Op.ARGUMENT and isinstance(expr.value, Argument):
+        if expr.op is ir.Op.ARGUMENT and isinstance(expr.value, ir.Argument):
             values = self.launch.arguments.get(expr.value.name, ())
             return [Linear(value) for value in values if isinstance(value, int)]
-        if expr.op is Op.REGISTER and isinstance(expr.value, Register):
+        if expr.op is ir.Op.REGISTER and isinstance(expr.value, ir.Register):
             held = self._held.get(id(expr.value), [])
             single = len(held) == 1 and id(expr.value) not in self._stored
             return self.axes(held[0], env, depth - 1) if single else None
-        if expr.op is Op.SWIZZLE:
+        if expr.op is ir.Op.SWIZZLE:
             parts = self.axes(expr.args[0], env, depth - 1)
             return None if parts is None else [parts[_AXES[letter]] for letter in str(expr.value)]
-        if expr.op is Op.BINARY:
+        if expr.op is ir.Op.BINARY:
             sides = [self.axes(arg, env, depth - 1) for arg in expr.args]
             if sides[0] is None or sides[1] is None:
                 return None
             found = [_combine(str(expr.value), a, b) for a, b in pair_components(sides[0], sides[1])]
             return None if None in found else found  # type: ignore[return-value]
-        if expr.op is Op.CONSTRUCT and len(expr.args) == 1:
+        if expr.op is ir.Op.CONSTRUCT and len(expr.args) == 1:
             return self.axes(expr.args[0], env, depth - 1)
-        if expr.op is Op.CONSTRUCT:
+        if expr.op is ir.Op.CONSTRUCT:
             forms = [self.linear(arg, env, depth - 1) for arg in expr.args]
             return None if None in forms else forms  # type: ignore[return-value]
         form = self.linear(expr, env, depth - 1)
         return None if form is None else [form]
 
-    def _argument(self, argument: Argument, axis: int) -> Linear | None:
+    def _argument(self, argument: ir.Argument, axis: int) -> Linear | None:
         values = self.launch.arguments.get(argument.name, ())
         value = values[axis] if axis < len(values) else None
         return Linear(value) if isinstance(value, int) else None
@@ -422,24 +411,24 @@ class LaunchValues:
 
     # -- conditions
 
-    def _difference(self, expr: Expr, env: Environment) -> Linear | None:
+    def _difference(self, expr: ir.Expr, env: Environment) -> Linear | None:
         left, right = (self.linear(arg, env) for arg in expr.args)
         return None if left is None or right is None else left.plus(right, -1)
 
-    def truth(self, expr: Expr, env: Environment) -> bool | None:
+    def truth(self, expr: ir.Expr, env: Environment) -> bool | None:
         """Whether a condition holds for all invocations, for none (False), or that is not known (None)."""
-        if expr.op is Op.LITERAL:
+        if expr.op is ir.Op.LITERAL:
             return bool(expr.value)
-        if expr.op is Op.UNARY and expr.value == "!":
+        if expr.op is ir.Op.UNARY and expr.value == "!":
             truth = self.truth(expr.args[0], env)
             return None if truth is None else not truth
-        if expr.op is Op.LOGICAL:
+        if expr.op is ir.Op.LOGICAL:
             truths = [self.truth(arg, env) for arg in expr.args]
             decisive = expr.value == "||"
             if decisive in truths:
                 return decisive
             return None if None in truths else not decisive
-        if expr.op is not Op.COMPARE:
+        if expr.op is not ir.Op.COMPARE:
             return None
         form = self._difference(expr, env)
         if form is None:
@@ -447,20 +436,20 @@ class LaunchValues:
         low, high = self.ranges.bounds(form)
         return compare_with_zero(str(expr.value), low, high)
 
-    def confine(self, expr: Expr, env: Environment, holds: bool) -> Environment:
+    def confine(self, expr: ir.Expr, env: Environment, holds: bool) -> Environment:
         """Return the environment of a place that is reached if a condition is true, or false.
 
         Sets `about` if the condition cannot be used.
         """
         if self.truth(expr, env) is holds:
             return env
-        if expr.op is Op.UNARY and expr.value == "!":
+        if expr.op is ir.Op.UNARY and expr.value == "!":
             return self.confine(expr.args[0], env, not holds)
-        if expr.op is Op.LOGICAL and (expr.value == "&&") is holds:
+        if expr.op is ir.Op.LOGICAL and (expr.value == "&&") is holds:
             for arg in expr.args:
                 env = self.confine(arg, env, holds)
             return env
-        form = self._difference(expr, env) if expr.op is Op.COMPARE else None
+        form = self._difference(expr, env) if expr.op is ir.Op.COMPARE else None
         if form is None or len(form.terms) != 1:
             if not self.is_data(expr):
                 self.about = True
@@ -527,28 +516,28 @@ def _combine(symbol: str, left: Linear, right: Linear) -> Linear | None:
 _SIZING = frozenset(("+", "-", "*", "/", "%", ">>", "&", "|"))
 
 
-def may_size(expr: Expr) -> bool:
+def may_size(expr: ir.Expr) -> bool:
     """Whether an expression may be the size of shared memory: integers known before a launch."""
     for node in nodes((expr,)):
         if not is_integer_dtype(node.dtype) or not is_scalar(node.dtype):
             return False
-        if node.op is Op.ARGUMENT and isinstance(node.value, Argument) and not node.value.shape:
+        if node.op is ir.Op.ARGUMENT and isinstance(node.value, ir.Argument) and not node.value.shape:
             continue
-        if node.op is Op.LITERAL or (node.op is Op.CONSTRUCT and len(node.args) == 1):
+        if node.op is ir.Op.LITERAL or (node.op is ir.Op.CONSTRUCT and len(node.args) == 1):
             continue
-        if not (node.op is Op.BINARY and node.value in _SIZING) and not (
-            node.op is Op.CALL and node.value in ("min", "max")
+        if not (node.op is ir.Op.BINARY and node.value in _SIZING) and not (
+            node.op is ir.Op.CALL and node.value in ("min", "max")
         ):
             return False
     return True
 
 
-def is_sized_by_calls(kernel: Kernel) -> bool:
+def is_sized_by_calls(kernel: ir.Kernel) -> bool:
     """Whether calls decide the size of shared memory of a kernel."""
     return any(array.size is None for array in kernel.shared)
 
 
-def find_shared_sizes(who: str, kernel: Kernel, arguments: Mapping[str, int]) -> tuple[int, ...]:
+def find_shared_sizes(who: str, kernel: ir.Kernel, arguments: Mapping[str, int]) -> tuple[int, ...]:
     """Return the counts of elements of the shared arrays that a call sizes, in their order.
 
     `arguments` are the integers of the argument block, by name. Raises ValueError for a size below 1.
@@ -563,7 +552,7 @@ def find_shared_sizes(who: str, kernel: Kernel, arguments: Mapping[str, int]) ->
         counts = [axis if isinstance(axis, int) else values.constant(axis, {}) for axis in array.shape]
         for axis, count in zip(array.shape, counts, strict=True):
             if count is None or count < 1:
-                loc = axis.loc if isinstance(axis, Expr) else None
+                loc = axis.loc if isinstance(axis, ir.Expr) else None
                 raise located(
                     ArgumentValueError,
                     f"{who}: shared buffer {array.name!r}: its size is {count} with these arguments; it must "
@@ -574,7 +563,7 @@ def find_shared_sizes(who: str, kernel: Kernel, arguments: Mapping[str, int]) ->
     return tuple(sizes)
 
 
-def sizes_of_shared(kernel: Kernel, sized: Sequence[int]) -> dict[int, int]:
+def sizes_of_shared(kernel: ir.Kernel, sized: Sequence[int]) -> dict[int, int]:
     """Return the count of elements of each shared array, by identity; `sized` are those of a call."""
     rest = iter(sized)
     found: dict[int, int] = {}

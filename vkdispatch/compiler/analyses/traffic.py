@@ -4,68 +4,11 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 
-from vkdispatch.base.dtype import (
-    DType,
-    bool_,
-    component_type,
-    int16,
-    int32,
-    int64,
-    is_array,
-    is_integer_dtype,
-    is_scalar,
-    is_signed_dtype,
-    is_vector,
-    uint16,
-    uint32,
-    uint64,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import record
-from vkdispatch.compiler.analyses.launch_values import (
-    Environment,
-    Extent,
-    Launch,
-    LaunchValues,
-    Linear,
-    Ranges,
-    Remainder,
-    Term,
-    Variable,
-    can_shift,
-    combine,
-    compare_with_zero,
-    linear,
-    pair_components,
-    quotient,
-)
-from vkdispatch.compiler.ir import (
-    Argument,
-    Block,
-    Break,
-    Builtin,
-    Continue,
-    Declare,
-    Expr,
-    For,
-    If,
-    ImageBinding,
-    ImageStore,
-    Kernel,
-    MatrixStore,
-    Op,
-    RawStatement,
-    Register,
-    Return,
-    Statement,
-    Storage,
-    Store,
-    Switch,
-    While,
-    blocks_of,
-    expressions_of,
-    walk,
-    without_asserts,
-)
+from vkdispatch.compiler import ir
+from vkdispatch.compiler.analyses import launch_values
+from vkdispatch.compiler.ir import walk
 
 # ---- How many elements indices touch together, found without running anything ----------------------------
 #
@@ -97,7 +40,7 @@ class Digits:
         return common if rest == 0 else 0
 
 
-def digits_of(form: Linear, ranges: Ranges) -> Digits:
+def digits_of(form: launch_values.Linear, ranges: launch_values.Ranges) -> Digits:
     """Return the values of a sum, but for its constant."""
     terms = sorted((abs(c), ranges.of(variable)) for variable, c in form.terms)
     digits: list[tuple[int, int]] = []
@@ -122,7 +65,7 @@ def digits_of(form: Linear, ranges: Ranges) -> Digits:
     return Digits(tuple(digits), exact)
 
 
-def count_touched(forms: Sequence[Linear], ranges: Ranges) -> tuple[int, bool]:
+def count_touched(forms: Sequence[launch_values.Linear], ranges: launch_values.Ranges) -> tuple[int, bool]:
     """Return how many elements several indices touch together, and whether that is exact.
 
     Those of a stencil differ by a constant: what they share counts once.
@@ -130,13 +73,13 @@ def count_touched(forms: Sequence[Linear], ranges: Ranges) -> tuple[int, bool]:
     runs: list[tuple[int, int]] = []  # without gaps
     others: list[tuple[int, int, int]] = []  # (least, greatest, elements)
     exact = True
-    groups: dict[frozenset[Term], set[int]] = {}
+    groups: dict[frozenset[launch_values.Term], set[int]] = {}
     for form in forms:
         groups.setdefault(form.terms, set()).add(form.constant)
     for terms, constants in groups.items():
-        values = digits_of(Linear(0, terms), ranges)
+        values = digits_of(launch_values.Linear(0, terms), ranges)
         exact &= values.exact
-        low, high = ranges.bounds(Linear(0, terms))
+        low, high = ranges.bounds(launch_values.Linear(0, terms))
         if high - low + 1 == values.count:
             runs += [(low + constant, high + constant) for constant in constants]
             continue
@@ -176,7 +119,7 @@ def _merge(runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 _LETTERS = "xyzw"
-_INTEGERS = (int16, uint16, int32, uint32, int64, uint64)
+_INTEGERS = (dt.int16, dt.uint16, dt.int32, dt.uint32, dt.int64, dt.uint64)
 # Deeper expressions are not looked into: no index is.
 _DEEPEST = 60
 
@@ -186,9 +129,9 @@ class Space:
 
     def __init__(
         self,
-        extent: Extent,
-        value_of: Callable[[Argument], tuple[int, ...] | None],
-        definitions: Mapping[Register, Expr],
+        extent: launch_values.Extent,
+        value_of: Callable[[ir.Argument], tuple[int, ...] | None],
+        definitions: Mapping[ir.Register, ir.Expr],
     ) -> None:
         """Prepare to look at expressions.
 
@@ -201,23 +144,23 @@ class Space:
         definitions
             The values of registers that never change.
         """
-        self._ranges = Ranges({_axis(axis): count for axis, count in enumerate(extent)})
+        self._ranges = launch_values.Ranges({_axis(axis): count for axis, count in enumerate(extent)})
         self._value_of = value_of
         self._definitions = definitions
-        self._known: dict[int, tuple[Linear, ...] | None] = {}
+        self._known: dict[int, tuple[launch_values.Linear, ...] | None] = {}
 
     # -- values
 
-    def form(self, expr: Expr) -> Linear | None:
+    def form(self, expr: ir.Expr) -> launch_values.Linear | None:
         """Return an integer scalar as a form, or None if it is none."""
         forms = self._forms(expr, 0)
         return forms[0] if forms is not None and len(forms) == 1 else None
 
-    def limits(self, form: Linear) -> tuple[int, int]:
+    def limits(self, form: launch_values.Linear) -> tuple[int, int]:
         """Return bounds of a form's value; of one with axes alone they are the least and the largest."""
         return self._ranges.bounds(form)
 
-    def _forms(self, expr: Expr, depth: int) -> tuple[Linear, ...] | None:
+    def _forms(self, expr: ir.Expr, depth: int) -> tuple[launch_values.Linear, ...] | None:
         if id(expr) not in self._known:
             forms = self._compute(expr, depth) if depth < _DEEPEST else None
             if forms is not None and not all(self._fits(form, expr.dtype) for form in forms):
@@ -225,66 +168,75 @@ class Space:
             self._known[id(expr)] = forms
         return self._known[id(expr)]
 
-    def _fits(self, form: Linear, kind: DType) -> bool:
-        scalar = component_type(kind)
+    def _fits(self, form: launch_values.Linear, kind: dt.DType) -> bool:
+        scalar = dt.component_type(kind)
         if scalar not in _INTEGERS:
             return False
         bits = 8 * scalar.item_size
-        least = -(1 << (bits - 1)) if is_signed_dtype(scalar) else 0
+        least = -(1 << (bits - 1)) if dt.is_signed_dtype(scalar) else 0
         low, high = self.limits(form)
         return least <= low and high < least + (1 << bits)
 
-    def _compute(self, expr: Expr, depth: int) -> tuple[Linear, ...] | None:
-        if not is_integer_dtype(expr.dtype) or not (is_scalar(expr.dtype) or is_vector(expr.dtype)):
+    def _compute(self, expr: ir.Expr, depth: int) -> tuple[launch_values.Linear, ...] | None:
+        if not dt.is_integer_dtype(expr.dtype) or not (dt.is_scalar(expr.dtype) or dt.is_vector(expr.dtype)):
             return None
-        if expr.op is Op.LITERAL:
-            return (Linear(int(expr.value)),)  # type: ignore[arg-type]
-        if expr.op is Op.ARGUMENT and isinstance(expr.value, Argument):
+        if expr.op is ir.Op.LITERAL:
+            return (launch_values.Linear(int(expr.value)),)  # type: ignore[arg-type]
+        if expr.op is ir.Op.ARGUMENT and isinstance(expr.value, ir.Argument):
             known = self._value_of(expr.value)
-            return None if known is None else tuple(map(Linear, known))
-        if expr.op is Op.BUILTIN:
-            if expr.value is not Builtin.GLOBAL_INVOCATION_ID:
+            return None if known is None else tuple(map(launch_values.Linear, known))
+        if expr.op is ir.Op.BUILTIN:
+            if expr.value is not ir.Builtin.GLOBAL_INVOCATION_ID:
                 return None
             # an axis of one invocation is not there
-            return tuple(linear(0, {axis: int(self._ranges.of(axis) > 1)}) for axis in map(_axis, range(3)))
-        if expr.op is Op.REGISTER and isinstance(expr.value, Register):
+            return tuple(
+                launch_values.linear(0, {axis: int(self._ranges.of(axis) > 1)})
+                for axis in map(_axis, range(3))
+            )
+        if expr.op is ir.Op.REGISTER and isinstance(expr.value, ir.Register):
             defined = self._definitions.get(expr.value)
             return None if defined is None else self._forms(defined, depth + 1)
         parts = [self._forms(arg, depth + 1) for arg in expr.args]
         known_parts = [part for part in parts if part is not None]
         if len(known_parts) != len(parts):
             return None
-        if expr.op in (Op.COMPONENT, Op.SWIZZLE):
+        if expr.op in (ir.Op.COMPONENT, ir.Op.SWIZZLE):
             (base,) = known_parts
             letters = [_LETTERS.index(letter) for letter in str(expr.value)]
             return tuple(base[letter] for letter in letters) if max(letters) < len(base) else None
-        if expr.op is Op.INDEX:
+        if expr.op is ir.Op.INDEX:
             base, position = known_parts
             at = position[0]
             return None if not at.is_constant or not 0 <= at.constant < len(base) else (base[at.constant],)
-        if expr.op is Op.CONSTRUCT:
+        if expr.op is ir.Op.CONSTRUCT:
             return self._construct(expr, known_parts)
-        if expr.op is Op.UNARY and expr.value == "-":
+        if expr.op is ir.Op.UNARY and expr.value == "-":
             return tuple(form.times(-1) for form in known_parts[0])
-        if expr.op is Op.BINARY:
+        if expr.op is ir.Op.BINARY:
             left, right = known_parts
-            found = [self._binary(str(expr.value), a, b) for a, b in pair_components(left, right)]
+            found = [
+                self._binary(str(expr.value), a, b) for a, b in launch_values.pair_components(left, right)
+            ]
             forms = tuple(form for form in found if form is not None)
             return forms if len(forms) == len(found) else None
         return None
 
-    def _construct(self, expr: Expr, parts: list[tuple[Linear, ...]]) -> tuple[Linear, ...] | None:
+    def _construct(
+        self, expr: ir.Expr, parts: list[tuple[launch_values.Linear, ...]]
+    ) -> tuple[launch_values.Linear, ...] | None:
         given = tuple(form for part in parts for form in part)
-        wanted = 1 if is_scalar(expr.dtype) else expr.dtype.child_count
+        wanted = 1 if dt.is_scalar(expr.dtype) else expr.dtype.child_count
         if len(given) == 1:
             return given * wanted
         return given[:wanted] if len(given) >= wanted else None
 
-    def _binary(self, symbol: str, a: Linear, b: Linear) -> Linear | None:
-        combined = combine(symbol, a, b)
+    def _binary(
+        self, symbol: str, a: launch_values.Linear, b: launch_values.Linear
+    ) -> launch_values.Linear | None:
+        combined = launch_values.combine(symbol, a, b)
         if combined is not None or not b.is_constant:
             return combined
-        if symbol == ">>" and can_shift(b):
+        if symbol == ">>" and launch_values.can_shift(b):
             return self._divide("/", a, 1 << b.constant)
         if symbol == "&" and b.constant >= 0 and b.constant & (b.constant + 1) == 0:
             return self._divide("%", a, b.constant + 1)
@@ -292,45 +244,45 @@ class Space:
             return self._divide(symbol, a, b.constant)
         return None
 
-    def _divide(self, symbol: str, form: Linear, by: int) -> Linear | None:
+    def _divide(self, symbol: str, form: launch_values.Linear, by: int) -> launch_values.Linear | None:
         low, high = self.limits(form)
         if low < 0:
             return None
         if high < by:
-            return Linear(0) if symbol == "/" else form
+            return launch_values.Linear(0) if symbol == "/" else form
         if by == 1:
-            return form if symbol == "/" else Linear(0)
+            return form if symbol == "/" else launch_values.Linear(0)
         if form.is_constant:
-            return Linear(low // by if symbol == "/" else low % by)
+            return launch_values.Linear(low // by if symbol == "/" else low % by)
         if symbol == "%":
-            return linear(0, {Remainder(form, by): 1})
-        return linear(0, {quotient(form, by): 1})
+            return launch_values.linear(0, {launch_values.Remainder(form, by): 1})
+        return launch_values.linear(0, {launch_values.quotient(form, by): 1})
 
     # -- what follows
 
-    def holds(self, condition: Expr, depth: int = 0) -> bool | None:
+    def holds(self, condition: ir.Expr, depth: int = 0) -> bool | None:
         """Return what a condition is in every invocation, or None where it may differ or is not known."""
-        if condition.op is Op.LITERAL:
+        if condition.op is ir.Op.LITERAL:
             return bool(condition.value)
-        if depth >= _DEEPEST or condition.dtype is not bool_:
+        if depth >= _DEEPEST or condition.dtype is not dt.bool_:
             return None
-        if condition.op is Op.LOGICAL:
+        if condition.op is ir.Op.LOGICAL:
             values = [self.holds(arg, depth + 1) for arg in condition.args]
             decisive = condition.value == "||"
             if decisive in values:
                 return decisive
             return None if None in values else not decisive
-        if condition.op is Op.UNARY:
+        if condition.op is ir.Op.UNARY:
             value = self.holds(condition.args[0], depth + 1)
             return None if value is None else not value
-        if condition.op is not Op.COMPARE:
+        if condition.op is not ir.Op.COMPARE:
             return None
         left, right = (self.form(arg) for arg in condition.args)
         if left is None or right is None:
             return None
-        return compare_with_zero(str(condition.value), *self.limits(left.plus(right, -1)))
+        return launch_values.compare_with_zero(str(condition.value), *self.limits(left.plus(right, -1)))
 
-    def is_injective(self, form: Linear) -> bool:
+    def is_injective(self, form: launch_values.Linear) -> bool:
         """Whether a form provably differs between any two invocations."""
         steps = {atom: abs(factor) for atom, factor in form.terms if isinstance(atom, tuple)}
         if len(steps) < len(form.terms):
@@ -345,7 +297,7 @@ class Space:
         return True
 
 
-def _axis(axis: int) -> Variable:
+def _axis(axis: int) -> launch_values.Variable:
     return "global", axis
 
 
@@ -379,10 +331,10 @@ class Traffic:
 class _Access:
     """`form` is None if the index is not linear; `variables` are those that it depends on."""
 
-    resource: Storage | ImageBinding
+    resource: ir.Storage | ir.ImageBinding
     writes: bool
-    form: Linear | None
-    variables: frozenset[Variable]
+    form: launch_values.Linear | None
+    variables: frozenset[launch_values.Variable]
     data: bool  # whether the index depends on data
     expr: int  # distinguishes indices that are not linear
 
@@ -395,7 +347,7 @@ class _Access:
 class _Flow:
     """How a block ends: `env` is valid after it, None if its end is not reached; `data` may decide that."""
 
-    env: Environment | None
+    env: launch_values.Environment | None
     data: bool = False
 
 
@@ -403,9 +355,9 @@ class _Flow:
 _IMAGE_AXIS = 1 << 40
 
 
-def traffic(kernel: Kernel, launch: Launch) -> Traffic:
+def traffic(kernel: ir.Kernel, launch: launch_values.Launch) -> Traffic:
     """Count the bytes that a launch of a kernel moves."""
-    body = without_asserts(kernel.body)
+    body = ir.without_asserts(kernel.body)
     counter = _Counter(body, launch)
     counter.walk(body, {})
     totals = {False: 0, True: 0}
@@ -417,12 +369,12 @@ def traffic(kernel: Kernel, launch: Launch) -> Traffic:
 class _Counter:
     """Walks a kernel once."""
 
-    def __init__(self, body: Block, launch: Launch) -> None:
+    def __init__(self, body: ir.Block, launch: launch_values.Launch) -> None:
         self.launch = launch
         self.accesses: list[_Access] = []
-        self._values = LaunchValues(body, launch)
+        self._values = launch_values.LaunchValues(body, launch)
         self._doubts = Known.EXACT
-        if any(isinstance(statement, RawStatement) for statement in walk(body)):
+        if any(isinstance(statement, ir.RawStatement) for statement in walk(body)):
             self._doubt(Known.AT_LEAST)
 
     @property
@@ -435,7 +387,7 @@ class _Counter:
 
     # -- statements
 
-    def walk(self, block: Block, env: Environment) -> _Flow:
+    def walk(self, block: ir.Block, env: launch_values.Environment) -> _Flow:
         """Count the accesses of a block."""
         for position, statement in enumerate(block):
             flow = self._statement(statement, env)
@@ -447,30 +399,30 @@ class _Counter:
                 return flow
         return _Flow(env)
 
-    def _statement(self, statement: Statement, env: Environment) -> _Flow:
-        if isinstance(statement, (Return, Break, Continue)):
+    def _statement(self, statement: ir.Statement, env: launch_values.Environment) -> _Flow:
+        if isinstance(statement, (ir.Return, ir.Break, ir.Continue)):
             return _Flow(None)
         self._expressions(statement, env)
-        if isinstance(statement, If):
+        if isinstance(statement, ir.If):
             return self._branches(statement, env)
-        if isinstance(statement, For):
+        if isinstance(statement, ir.For):
             self._loop(statement, env)
-        elif isinstance(statement, While):
+        elif isinstance(statement, ir.While):
             self._perhaps(statement.body, env)
-        elif isinstance(statement, Switch):
+        elif isinstance(statement, ir.Switch):
             return self._switch(statement, env)
         else:
-            for inner in blocks_of(statement):
+            for inner in ir.blocks_of(statement):
                 return self.walk(inner, env)
         return _Flow(env)
 
-    def _branches(self, statement: If, env: Environment) -> _Flow:
-        remaining: list[tuple[Block, Environment]] = []
+    def _branches(self, statement: ir.If, env: launch_values.Environment) -> _Flow:
+        remaining: list[tuple[ir.Block, launch_values.Environment]] = []
         inner = env
         for condition, body in statement.branches:
             truth = self._values.truth(condition, inner)
             if truth is not False:
-                plain = all(isinstance(only, (Return, Break, Continue)) for only in body)
+                plain = all(isinstance(only, (ir.Return, ir.Break, ir.Continue)) for only in body)
                 remaining.append((body, inner if plain else self._values.confine(condition, inner, True)))
             if truth is True:
                 break
@@ -481,7 +433,13 @@ class _Counter:
         data = any(self._values.is_data(condition) for condition, _ in statement.branches)
         return self._choose(remaining, env, data=data and len(remaining) > 1)
 
-    def _choose(self, choices: list[tuple[Block, Environment]], env: Environment, *, data: bool) -> _Flow:
+    def _choose(
+        self,
+        choices: list[tuple[ir.Block, launch_values.Environment]],
+        env: launch_values.Environment,
+        *,
+        data: bool,
+    ) -> _Flow:
         """Count several blocks, one of which runs; if `data` decides, only their common accesses."""
         outer, found, flows = self.accesses, [], []
         for body, inner in choices:
@@ -507,10 +465,10 @@ class _Counter:
             return _Flow(env, data=True)
         return _Flow(staying[0] if len(staying) == 1 else env, uncertain)
 
-    def _perhaps(self, body: Block, env: Environment) -> None:
+    def _perhaps(self, body: ir.Block, env: launch_values.Environment) -> None:
         self._choose([(body, env), ((), env)], env, data=True)
 
-    def _switch(self, statement: Switch, env: Environment) -> _Flow:
+    def _switch(self, statement: ir.Switch, env: launch_values.Environment) -> _Flow:
         chosen = self._values.constant(statement.value, env)
         bodies = [body for values, body in statement.cases if chosen is None or chosen in values]
         if chosen is None or not bodies:
@@ -520,7 +478,7 @@ class _Counter:
             self._doubt(Known.ABOUT)
         return self._choose([(body, env) for body in bodies], env, data=data)
 
-    def _loop(self, statement: For, env: Environment) -> None:
+    def _loop(self, statement: ir.For, env: launch_values.Environment) -> None:
         bounds = (statement.start, statement.stop, statement.step)
         start, stop, step = (self._values.linear(expr, env) for expr in bounds)
         if start is None or stop is None or step is None or not step.is_constant:
@@ -539,44 +497,44 @@ class _Counter:
             rounds = 1
         variable = ("loop", id(statement.counter))
         self._values.ranges.sizes[variable] = rounds
-        counter = start.plus(linear(0, {variable: by})) if rounds > 1 else start
+        counter = start.plus(launch_values.linear(0, {variable: by})) if rounds > 1 else start
         self._values.counters[id(statement.counter)] = counter
         self.walk(statement.body, env)
 
     # -- expressions
 
-    def _expressions(self, statement: Statement, env: Environment) -> None:
-        if isinstance(statement, Store):
+    def _expressions(self, statement: ir.Statement, env: launch_values.Environment) -> None:
+        if isinstance(statement, ir.Store):
             self._write(statement.place, env, reads=statement.operator is not None)
             self._read((statement.value,), env)
-        elif isinstance(statement, ImageStore):
+        elif isinstance(statement, ir.ImageStore):
             self._note(statement.image, True, statement.coordinate, env)
             self._read((statement.coordinate, statement.value), env)
-        elif isinstance(statement, MatrixStore):
+        elif isinstance(statement, ir.MatrixStore):
             self._write(statement.place, env, reads=False)
             self._read((statement.value, statement.stride, *statement.window), env)
-        elif isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
+        elif isinstance(statement, ir.Declare) and statement.value.op is ir.Op.ATOMIC:
             place, *operands = statement.value.args
             self._write(place, env, reads=True)
             self._read(operands, env)
-        elif isinstance(statement, If):
+        elif isinstance(statement, ir.If):
             self._read((statement.branches[0][0],), env)
             for condition, _ in statement.branches[1:]:
                 self._read_perhaps(condition, env)
         else:
-            self._read(expressions_of(statement), env)
+            self._read(ir.expressions_of(statement), env)
 
-    def _write(self, place: Expr, env: Environment, *, reads: bool) -> None:
-        while place.op in (Op.INDEX, Op.COMPONENT):
+    def _write(self, place: ir.Expr, env: launch_values.Environment, *, reads: bool) -> None:
+        while place.op in (ir.Op.INDEX, ir.Op.COMPONENT):
             self._read(place.args[1:], env)
             place = place.args[0]
-        if place.op is Op.ELEMENT and isinstance(place.value, Storage):
+        if place.op is ir.Op.ELEMENT and isinstance(place.value, ir.Storage):
             self._note(place.value, True, place.args[0], env)
             if reads:
                 self._note(place.value, False, place.args[0], env)
         self._read(place.args, env)
 
-    def _read_perhaps(self, expr: Expr, env: Environment) -> None:
+    def _read_perhaps(self, expr: ir.Expr, env: launch_values.Environment) -> None:
         outer, self.accesses = self.accesses, []
         self._read((expr,), env)
         found, self.accesses = self.accesses, outer
@@ -584,21 +542,21 @@ class _Counter:
         if any(access.key not in noted for access in found):
             self._doubt(Known.AT_LEAST)
 
-    def _read(self, roots: Iterable[Expr], env: Environment) -> None:
+    def _read(self, roots: Iterable[ir.Expr], env: launch_values.Environment) -> None:
         """Count what expressions read; of conditional operands only reads that happen in any case."""
-        perhaps: list[Expr] = []
+        perhaps: list[ir.Expr] = []
         stack, seen = list(roots), set[int]()
         while stack:
             expr = stack.pop()
             if id(expr) in seen:
                 continue
             seen.add(id(expr))
-            image = expr.op in (Op.SAMPLE, Op.IMAGE_LOAD)
-            if (image or expr.op is Op.ELEMENT) and isinstance(expr.value, (Storage, ImageBinding)):
+            image = expr.op in (ir.Op.SAMPLE, ir.Op.IMAGE_LOAD)
+            if (image or expr.op is ir.Op.ELEMENT) and isinstance(expr.value, (ir.Storage, ir.ImageBinding)):
                 self._note(expr.value, False, expr.args[0], env)
-            elif expr.op is Op.RAW:
+            elif expr.op is ir.Op.RAW:
                 self._doubt(Known.AT_LEAST)
-            if expr.op in (Op.SELECT, Op.LOGICAL):
+            if expr.op in (ir.Op.SELECT, ir.Op.LOGICAL):
                 stack.append(expr.args[0])
                 perhaps += expr.args[1:]
             else:
@@ -606,12 +564,18 @@ class _Counter:
         for expr in perhaps:
             self._read_perhaps(expr, env)
 
-    def _note(self, resource: Storage | ImageBinding, writes: bool, index: Expr, env: Environment) -> None:
-        if isinstance(resource, Storage):
+    def _note(
+        self,
+        resource: ir.Storage | ir.ImageBinding,
+        writes: bool,
+        index: ir.Expr,
+        env: launch_values.Environment,
+    ) -> None:
+        if isinstance(resource, ir.Storage):
             form = self._values.linear(index, env)
         else:
             axes = self._values.axes(index, env)
-            form = None if axes is None else Linear(0)
+            form = None if axes is None else launch_values.Linear(0)
             for axis, part in enumerate(axes or ()):
                 form = form.plus(part, _IMAGE_AXIS**axis) if form is not None else None
         data = form is None and self._values.is_data(index)
@@ -620,18 +584,18 @@ class _Counter:
 
     # -- bytes
 
-    def by_resource(self) -> dict[tuple[Storage | ImageBinding, bool], list[_Access]]:
+    def by_resource(self) -> dict[tuple[ir.Storage | ir.ImageBinding, bool], list[_Access]]:
         """Return the accesses of each resource, reads (False) and writes (True) apart."""
-        found: dict[tuple[Storage | ImageBinding, bool], list[_Access]] = {}
+        found: dict[tuple[ir.Storage | ir.ImageBinding, bool], list[_Access]] = {}
         for access in self.accesses:
             found.setdefault((access.resource, access.writes), []).append(access)
         return found
 
-    def bytes_of(self, resource: Storage | ImageBinding, accesses: list[_Access]) -> int:
+    def bytes_of(self, resource: ir.Storage | ir.ImageBinding, accesses: list[_Access]) -> int:
         """Return the bytes that accesses to one resource touch."""
-        if isinstance(resource, Storage):
+        if isinstance(resource, ir.Storage):
             size = resource.dtype.item_size
-            if is_array(resource.dtype):
+            if dt.is_array(resource.dtype):
                 # items of arrays are not told apart
                 self._doubt(Known.ABOUT)
         else:
@@ -650,7 +614,7 @@ class _Counter:
             self._doubt(Known.ABOUT)
         return total
 
-    def _combinations(self, variables: frozenset[Variable]) -> int:
+    def _combinations(self, variables: frozenset[launch_values.Variable]) -> int:
         rounds = invocations = 1
         for variable in variables:
             if variable[0] == "loop":
@@ -661,21 +625,23 @@ class _Counter:
         return rounds * min(invocations, x * y * z)
 
 
-def _leaves(body: Block) -> bool:
+def _leaves(body: ir.Block) -> bool:
     """Whether some way through a block ends the invocation, or the round of the loop around it."""
-    returns = any(isinstance(statement, Return) for statement in walk(body))
-    return returns or any(isinstance(statement, (Break, Continue)) for statement in _outside_loops(body))
+    returns = any(isinstance(statement, ir.Return) for statement in walk(body))
+    return returns or any(
+        isinstance(statement, (ir.Break, ir.Continue)) for statement in _outside_loops(body)
+    )
 
 
-def _ends_early(body: Block) -> bool:
+def _ends_early(body: ir.Block) -> bool:
     """Whether a loop with this body may end before its last round."""
-    returns = any(isinstance(statement, Return) for statement in walk(body))
-    return returns or any(isinstance(statement, Break) for statement in _outside_loops(body))
+    returns = any(isinstance(statement, ir.Return) for statement in walk(body))
+    return returns or any(isinstance(statement, ir.Break) for statement in _outside_loops(body))
 
 
-def _outside_loops(body: Block) -> Iterator[Statement]:
+def _outside_loops(body: ir.Block) -> Iterator[ir.Statement]:
     for statement in body:
         yield statement
-        if not isinstance(statement, (For, While)):
-            for inner in blocks_of(statement):
+        if not isinstance(statement, (ir.For, ir.While)):
+            for inner in ir.blocks_of(statement):
                 yield from _outside_loops(inner)

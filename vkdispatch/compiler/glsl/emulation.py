@@ -4,27 +4,7 @@ import math
 import re
 from collections.abc import Callable, Iterable
 
-from vkdispatch.base.dtype import (
-    DType,
-    bfloat16,
-    bool_,
-    component_type,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    is_array,
-    is_cooperative,
-    is_float_dtype,
-    is_scalar,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import replace
 from vkdispatch.compiler.analyses.contents import Usage, contents, find_operations, usage
 from vkdispatch.compiler.ir import Expr, Kernel, Op, ShaderFlags
@@ -34,22 +14,22 @@ from vkdispatch.compiler.ir.statements import FEATURE_OF, FLOAT16, INT16, INT64,
 # ---- Which GLSL extensions a kernel's types, subgroup functions and atomics need -------------------------
 
 
-_EXTENSIONS_OF_TYPES: tuple[tuple[tuple[DType, ...], str], ...] = (
-    ((float16,), "GL_EXT_shader_explicit_arithmetic_types_float16"),
-    ((int16, uint16), "GL_EXT_shader_explicit_arithmetic_types_int16"),
-    ((int8, uint8), "GL_EXT_shader_explicit_arithmetic_types_int8"),
-    ((int64, uint64), "GL_ARB_gpu_shader_int64"),
-    ((float64,), "GL_ARB_gpu_shader_fp64"),
+_EXTENSIONS_OF_TYPES: tuple[tuple[tuple[dt.DType, ...], str], ...] = (
+    ((dt.float16,), "GL_EXT_shader_explicit_arithmetic_types_float16"),
+    ((dt.int16, dt.uint16), "GL_EXT_shader_explicit_arithmetic_types_int16"),
+    ((dt.int8, dt.uint8), "GL_EXT_shader_explicit_arithmetic_types_int8"),
+    ((dt.int64, dt.uint64), "GL_ARB_gpu_shader_int64"),
+    ((dt.float64,), "GL_ARB_gpu_shader_fp64"),
 )
-_STORED: tuple[tuple[tuple[DType, ...], str], ...] = (
-    ((bfloat16,), "GL_EXT_shader_16bit_storage"),
-    ((bool_, int8, uint8), "GL_EXT_shader_8bit_storage"),
+_STORED: tuple[tuple[tuple[dt.DType, ...], str], ...] = (
+    ((dt.bfloat16,), "GL_EXT_shader_16bit_storage"),
+    ((dt.bool_, dt.int8, dt.uint8), "GL_EXT_shader_8bit_storage"),
 )
 # Types that subgroup functions exchange only with an extension; each goes with the group's own.
-EXTENDED_TYPES: tuple[tuple[tuple[DType, ...], str], ...] = (
-    ((float16,), "GL_EXT_shader_subgroup_extended_types_float16"),
-    ((int16, uint16), "GL_EXT_shader_subgroup_extended_types_int16"),
-    ((int64, uint64), "GL_EXT_shader_subgroup_extended_types_int64"),
+EXTENDED_TYPES: tuple[tuple[tuple[dt.DType, ...], str], ...] = (
+    ((dt.float16,), "GL_EXT_shader_subgroup_extended_types_float16"),
+    ((dt.int16, dt.uint16), "GL_EXT_shader_subgroup_extended_types_int16"),
+    ((dt.int64, dt.uint64), "GL_EXT_shader_subgroup_extended_types_int64"),
 )
 _PREFIXES: tuple[tuple[str, str], ...] = (
     ("Clustered", "clustered"),
@@ -80,19 +60,19 @@ def subgroup_class(function: str) -> str:
     return next((group for prefix, group in _PREFIXES if name.startswith(prefix)), "arithmetic")
 
 
-def atomic_extension(function: str, kind: DType) -> str | None:
+def atomic_extension(function: str, kind: dt.DType) -> str | None:
     """Extension that an atomic needs, or None for those that GLSL always has."""
-    if kind in (int64, uint64):
+    if kind in (dt.int64, dt.uint64):
         return "GL_EXT_shader_atomic_int64"
-    if not is_float_dtype(kind):
+    if not dt.is_float_dtype(kind):
         return None
-    first = kind in (float32, float64) and function in ("atomicAdd", "atomicExchange")
+    first = kind in (dt.float32, dt.float64) and function in ("atomicAdd", "atomicExchange")
     return "GL_EXT_shader_atomic_float" if first else "GL_EXT_shader_atomic_float2"
 
 
 def has_bfloat16_matrices(used: Usage) -> bool:
     """Whether a kernel has cooperative matrices of bfloat16, which GLSL calls float16_t."""
-    return any(is_cooperative(kind) and component_type(kind) is bfloat16 for kind in used.dtypes)
+    return any(dt.is_cooperative(kind) and dt.component_type(kind) is dt.bfloat16 for kind in used.dtypes)
 
 
 def extensions(used: Usage, flags: ShaderFlags) -> list[str]:
@@ -102,19 +82,19 @@ def extensions(used: Usage, flags: ShaderFlags) -> list[str]:
         groups = {subgroup_class(function) for function in used.subgroup_functions}
         names += [f"GL_KHR_shader_subgroup_{group}" for group in ("basic", *sorted(groups - {"basic"}))]
         names += [name for kinds, name in EXTENDED_TYPES if used.subgroup_dtypes.intersection(kinds)]
-    scalars = {component_type(kind) for kind in used.dtypes}
+    scalars = {dt.component_type(kind) for kind in used.dtypes}
     if used.hints:
         names.append("GL_EXT_control_flow_attributes")
     if used.addresses:
         names.append("GL_EXT_buffer_reference")
-        scalars.add(uint64)
-    if any(map(is_array, used.dtypes)):
+        scalars.add(dt.uint64)
+    if any(map(dt.is_array, used.dtypes)):
         names.append("GL_EXT_null_initializer")
-    matrices = [kind for kind in used.dtypes if is_cooperative(kind)]
+    matrices = [kind for kind in used.dtypes if dt.is_cooperative(kind)]
     if matrices:
         names += ["GL_KHR_cooperative_matrix", "GL_KHR_memory_scope_semantics"]
     if has_bfloat16_matrices(used):
-        scalars.add(float16)
+        scalars.add(dt.float16)
     if used.windows or any(kind.scope == "workgroup" for kind in matrices):  # type: ignore[attr-defined]
         names.append("GL_NV_cooperative_matrix2")
     names += [name for kinds, name in _EXTENSIONS_OF_TYPES if scalars.intersection(kinds)]
@@ -412,24 +392,24 @@ def can_emulate(kernel: Kernel, lacks: frozenset[str]) -> bool:
         kinds = [expr.dtype, *(arg.dtype for arg in expr.args)]
         if not any(emulates(kind, lacks) for kind in kinds):
             continue
-        if expr.op is Op.RAW or any(map(is_cooperative, kinds)) or expr.op is Op.ATOMIC:
+        if expr.op is Op.RAW or any(map(dt.is_cooperative, kinds)) or expr.op is Op.ATOMIC:
             return False
         if INT64 in lacks and any(map(_is_long, kinds)) and not _has_long_form(expr, kinds):
             return False
-    return not any(is_cooperative(kind) and emulates(kind, lacks) for kind in usage(kernel).dtypes)
+    return not any(dt.is_cooperative(kind) and emulates(kind, lacks) for kind in usage(kernel).dtypes)
 
 
-def _has_long_form(expr: Expr, kinds: list[DType]) -> bool:
+def _has_long_form(expr: Expr, kinds: list[dt.DType]) -> bool:
     if expr.op is Op.CALL:
         return expr.value in _LONG_CALLS or expr.value in _SAME_WORDS or expr.value == "wrapped"
-    return float64 not in kinds or expr.op is not Op.CONSTRUCT
+    return dt.float64 not in kinds or expr.op is not Op.CONSTRUCT
 
 
-def _is_long(kind: DType) -> bool:
-    return kind in (int64, uint64)
+def _is_long(kind: dt.DType) -> bool:
+    return kind in (dt.int64, dt.uint64)
 
 
-def is_emulated_long(kind: DType, lacks: frozenset[str]) -> bool:
+def is_emulated_long(kind: dt.DType, lacks: frozenset[str]) -> bool:
     """Whether a form of a kernel emulates values of a type by two words."""
     return _is_long(kind) and INT64 in lacks
 
@@ -449,35 +429,35 @@ def plain_types(line: str, lacks: frozenset[str]) -> str:
     return line
 
 
-def stand_in(kind: DType, lacks: frozenset[str]) -> DType:
+def stand_in(kind: dt.DType, lacks: frozenset[str]) -> dt.DType:
     """Return the scalar type that holds values of a scalar type in a form of a kernel."""
     if FEATURE_OF.get(kind) not in lacks or _is_long(kind):
         return kind
-    return int32 if kind is int16 else uint32 if kind is uint16 else float32
+    return dt.int32 if kind is dt.int16 else dt.uint32 if kind is dt.uint16 else dt.float32
 
 
-def emulated_literal(value: float, kind: DType, write: Callable[[float, DType], str]) -> str:
+def emulated_literal(value: float, kind: dt.DType, write: Callable[[float, dt.DType], str]) -> str:
     """Write a literal of an emulated type. `write` writes literals of native types."""
     if _is_long(kind):
         return f"uvec2({int(value) & 0xFFFFFFFF}u, {int(value) >> 32 & 0xFFFFFFFF}u)"
-    if kind is float16:
-        return write(rounded(float(value), float16), float32)
-    return write(value, int32 if kind is int16 else uint32)
+    if kind is dt.float16:
+        return write(rounded(float(value), dt.float16), dt.float32)
+    return write(value, dt.int32 if kind is dt.int16 else dt.uint32)
 
 
-def back(text: str, kind: DType) -> str:
+def back(text: str, kind: dt.DType) -> str:
     """Convert a result back to the range and precision of its type."""
-    scalar = component_type(kind)
-    if scalar is float16:
+    scalar = dt.component_type(kind)
+    if scalar is dt.float16:
         return f"half_round({text})"
-    return f"bitfieldExtract({text}, 0, 16)" if scalar in (int16, uint16) else text
+    return f"bitfieldExtract({text}, 0, 16)" if scalar in (dt.int16, dt.uint16) else text
 
 
-def write_operation(symbol: str, kind: DType, left: str, right: str) -> str:
+def write_operation(symbol: str, kind: dt.DType, left: str, right: str) -> str:
     """Write an operation with a result of type `kind`; the operands have parentheses if they need them."""
     if not _is_long(kind):
         text = f"{left} {symbol} {right}"
-        return f"({text})" if symbol in _CLOSED and not is_float_dtype(kind) else back(text, kind)
+        return f"({text})" if symbol in _CLOSED and not dt.is_float_dtype(kind) else back(text, kind)
     if symbol in _LONG_OPERATORS:
         return f"long_{_LONG_OPERATORS[symbol]}({left}, {right})"
     if symbol in _SIGNED_OPERATORS:
@@ -485,11 +465,11 @@ def write_operation(symbol: str, kind: DType, left: str, right: str) -> str:
     return f"({left} {symbol} {right})"
 
 
-def _sign_prefix(kind: DType) -> str:
-    return "signed_" if kind is int64 else ""
+def _sign_prefix(kind: dt.DType) -> str:
+    return "signed_" if kind is dt.int64 else ""
 
 
-def write_comparison(symbol: str, kind: DType, left: str, right: str) -> str:
+def write_comparison(symbol: str, kind: dt.DType, left: str, right: str) -> str:
     """Write a comparison of integers of 64 bits."""
     if symbol in ("==", "!="):
         return f"({left} {symbol} {right})"
@@ -517,8 +497,8 @@ def write_call(expr: Expr, texts: list[str], lacks: frozenset[str]) -> str:
 
 def write_construction(expr: Expr, texts: list[str], lacks: frozenset[str]) -> str:
     """Write the construction of a value of the texts of its components, or of what is converted."""
-    kind, scalar = expr.dtype, component_type(expr.dtype)
-    if is_array(kind):
+    kind, scalar = expr.dtype, dt.component_type(expr.dtype)
+    if dt.is_array(kind):
         return f"{kind.glsl_type}({', '.join(texts)})" if texts else "{}"
     if emulates(kind, lacks) and _is_long(kind):
         return _as_long(kind, expr.args[0].dtype, texts[0])
@@ -526,27 +506,27 @@ def write_construction(expr: Expr, texts: list[str], lacks: frozenset[str]) -> s
         _of_long(scalar, arg.dtype, text) if _is_long(arg.dtype) and INT64 in lacks else text
         for arg, text in zip(expr.args, texts, strict=True)
     ]
-    if is_scalar(kind) and len(parts) == 1 and expr.args[0].dtype is kind:
+    if dt.is_scalar(kind) and len(parts) == 1 and expr.args[0].dtype is kind:
         return parts[0]
     text = f"{kind.glsl_type}({', '.join(parts)})"
-    alike = all(component_type(arg.dtype) is scalar for arg in expr.args)
+    alike = all(dt.component_type(arg.dtype) is scalar for arg in expr.args)
     return text if alike or not emulates(kind, lacks) else back(text, kind)
 
 
-def _as_long(kind: DType, given: DType, text: str) -> str:
+def _as_long(kind: dt.DType, given: dt.DType, text: str) -> str:
     if _is_long(given):
         return text
-    if is_float_dtype(given):
+    if dt.is_float_dtype(given):
         return f"long_{_sign_prefix(kind)}of_float(float({text}))"
-    if given in (int16, int32):
+    if given in (dt.int16, dt.int32):
         return f"long_of_int(int({text}))"
     return f"uvec2(uint({text}), 0u)"
 
 
-def _of_long(scalar: DType, given: DType, text: str) -> str:
-    if scalar is bool_:
+def _of_long(scalar: dt.DType, given: dt.DType, text: str) -> str:
+    if scalar is dt.bool_:
         return f"(({text}) != uvec2(0u))"
-    if is_float_dtype(scalar):
+    if dt.is_float_dtype(scalar):
         return f"float_of_{_sign_prefix(given)}long({text})"
     return f"({text}).x"
 
@@ -624,7 +604,7 @@ def write_by_lanes(expr: Expr, texts: list[str], lacks: frozenset[str]) -> str:
 
 
 def lane_functions(
-    kernel: Kernel, lacks: frozenset[str], literal: Callable[[float, DType], str]
+    kernel: Kernel, lacks: frozenset[str], literal: Callable[[float, dt.DType], str]
 ) -> list[str]:
     """Return the definitions of the functions that a kernel's subgroup operations call.
 
@@ -639,16 +619,16 @@ def lane_functions(
     for name in sorted(found):
         kind = found[name].dtype
         over, operation = _parts(found[name])
-        neutral = _neutral(operation, component_type(kind))
+        neutral = _neutral(operation, dt.component_type(kind))
         write = emulated_literal if emulates(kind, lacks) else _write_plainly
-        text = write(neutral, component_type(kind), literal)
+        text = write(neutral, dt.component_type(kind), literal)
         lines += _function(
             name, kind.glsl_type, over, f"{kind.glsl_type}({text})", _rule(operation, kind, lacks)
         )
     return lines
 
 
-def _write_plainly(value: float, kind: DType, literal: Callable[[float, DType], str]) -> str:
+def _write_plainly(value: float, kind: dt.DType, literal: Callable[[float, dt.DType], str]) -> str:
     return literal(value, kind)
 
 
@@ -663,22 +643,22 @@ def _parts(expr: Expr) -> tuple[str, str]:
     return match[1], match[2]
 
 
-def _neutral(operation: str, kind: DType) -> float:
+def _neutral(operation: str, kind: dt.DType) -> float:
     """Return the neutral element of an operation."""
     if operation not in ("Min", "Max"):
-        return {"Mul": 1, "And": 1 if kind is bool_ else -1}.get(operation, 0)
-    if is_float_dtype(kind):
+        return {"Mul": 1, "And": 1 if kind is dt.bool_ else -1}.get(operation, 0)
+    if dt.is_float_dtype(kind):
         return math.inf if operation == "Min" else -math.inf
     low, high = bounds(kind)
     return high if operation == "Min" else low
 
 
-def _rule(operation: str, kind: DType, lacks: frozenset[str]) -> str:
+def _rule(operation: str, kind: dt.DType, lacks: frozenset[str]) -> str:
     """Return GLSL that combines a result with another value."""
-    if kind is bool_:
+    if kind is dt.bool_:
         return _TRUTH_RULES[operation]
     if is_emulated_long(kind, lacks) and operation in _LONG_RULES:
-        return _LONG_RULES[operation].format("signed_" if kind is int64 else "")
+        return _LONG_RULES[operation].format("signed_" if kind is dt.int64 else "")
     return _RULES[operation]
 
 

@@ -5,32 +5,11 @@
 
 from collections.abc import Callable
 
-from vkdispatch.base.dtype import (
-    component_count,
-    component_type,
-    float16,
-    float32,
-    float64,
-    is_matrix,
-    is_scalar,
-    to_vector,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.compiler.analyses.contents import find_operations, resource_access
 from vkdispatch.compiler.glsl.emulation import is_emulated_long
-from vkdispatch.compiler.ir import Expr, Kernel, Op, Storage, is_place, root_of
+from vkdispatch.compiler.ir import Expr, Kernel, Op, Storage, is_place, root_of, statements
 from vkdispatch.compiler.ir.nodes import COMPONENTS
-from vkdispatch.compiler.ir.statements import (
-    DOUBLE,
-    DOUBLE_REMAINDER,
-    FLOAT16,
-    FLOAT_REMAINDER,
-    HALF_OF_DOUBLE,
-    HALF_OF_FLOAT,
-    INTEGER_POWER,
-    SINGLE,
-    UMUL_HIGH,
-    WRAPPED,
-)
 
 
 def _integer_power(kind: str) -> str:
@@ -46,7 +25,7 @@ def _integer_power(kind: str) -> str:
         result = f"exponent < zero ? ({unit}) : power"
     return "\n".join(
         [
-            f"{kind} {INTEGER_POWER}({kind} base, {kind} exponent) {{",
+            f"{kind} {statements.INTEGER_POWER}({kind} base, {kind} exponent) {{",
             f"    {kind} zero = {kind}(0), one = {kind}(1), power = one, square = base, n = exponent;",
             *lines,
             f"    return {result};",
@@ -103,7 +82,7 @@ def _remainder(name: str, word: str, real: str, fraction: int, exponent: int, to
 
 
 _TEXTS: dict[str, Callable[[str], str]] = {
-    UMUL_HIGH: """
+    statements.UMUL_HIGH: """
 {0} umul_high({0} a, {0} b) {{
     {0} high, low;
     umulExtended(a, b, high, low);
@@ -111,15 +90,17 @@ _TEXTS: dict[str, Callable[[str], str]] = {
 }}
 """.format,
     # what goes through it is a number of 32 bits, whatever the form of the kernel: see `passes.widen`
-    WRAPPED: """
+    statements.WRAPPED: """
 {0} wrapped({0} value) {{
     return value;
 }}
 """.format,
-    INTEGER_POWER: _integer_power,
-    FLOAT_REMAINDER: lambda _: _remainder(FLOAT_REMAINDER, "uint", "float", 23, 8, "findMSB(rest)"),
-    DOUBLE_REMAINDER: lambda _: _remainder(
-        DOUBLE_REMAINDER,
+    statements.INTEGER_POWER: _integer_power,
+    statements.FLOAT_REMAINDER: lambda _: _remainder(
+        statements.FLOAT_REMAINDER, "uint", "float", 23, 8, "findMSB(rest)"
+    ),
+    statements.DOUBLE_REMAINDER: lambda _: _remainder(
+        statements.DOUBLE_REMAINDER,
         "uint64_t",
         "double",
         52,
@@ -128,7 +109,7 @@ _TEXTS: dict[str, Callable[[str], str]] = {
     ),
     # By way of a float32 of which the last bit tells that there was more: drivers round to the nearest one,
     # and then again. The signs are explained in `glsl.expressions`.
-    HALF_OF_DOUBLE: """
+    statements.HALF_OF_DOUBLE: """
 float16_t half_of_double(double x) {{
     float nearest = -float(-x);
     uint bits = floatBitsToUint(nearest);
@@ -150,7 +131,11 @@ float16_t half_of_float(float x) {
 
 def narrows_float(arg: Expr) -> bool:
     """Whether a part of a value of halves is one of float32 that has to be rounded."""
-    return component_type(arg.dtype) is float32 and arg.op is not Op.LITERAL and not is_matrix(arg.dtype)
+    return (
+        dt.component_type(arg.dtype) is dt.float32
+        and arg.op is not Op.LITERAL
+        and not dt.is_matrix(arg.dtype)
+    )
 
 
 def rounds_halves(kernel: Kernel, lacks: frozenset[str]) -> bool:
@@ -158,16 +143,16 @@ def rounds_halves(kernel: Kernel, lacks: frozenset[str]) -> bool:
 
     NVIDIA's driver takes `float(float16_t(x))` for `x`, by any way that it can follow.
     """
-    if FLOAT16 in lacks:
+    if statements.FLOAT16 in lacks:
         return False
     written = resource_access(kernel).writes
     makes = find_operations(kernel, Op.CONSTRUCT)
     narrowed = any(
-        component_type(each.dtype) is float16 and any(map(narrows_float, each.args)) for each in makes
+        dt.component_type(each.dtype) is dt.float16 and any(map(narrows_float, each.args)) for each in makes
     )
-    widened = (arg for each in makes if component_type(each.dtype) is float32 for arg in each.args)
+    widened = (arg for each in makes if dt.component_type(each.dtype) is dt.float32 for arg in each.args)
     return narrowed and any(
-        component_type(arg.dtype) is float16 and not _is_input(arg, written) for arg in widened
+        dt.component_type(arg.dtype) is dt.float16 and not _is_input(arg, written) for arg in widened
     )
 
 
@@ -179,39 +164,43 @@ def _is_input(arg: Expr, written: set[int]) -> bool:
 
 def helper_lines(kernel: Kernel, lacks: frozenset[str]) -> list[str]:
     """Return the definitions of the functions that expressions call, each with an empty line behind it."""
-    makes = [expr for expr in find_operations(kernel, Op.CONSTRUCT) if component_type(expr.dtype) is float16]
+    makes = [
+        expr for expr in find_operations(kernel, Op.CONSTRUCT) if dt.component_type(expr.dtype) is dt.float16
+    ]
     calls = [
         expr
         for expr in find_operations(kernel, Op.CALL)
-        if not (expr.value == INTEGER_POWER and is_emulated_long(expr.dtype, lacks))
+        if not (expr.value == statements.INTEGER_POWER and is_emulated_long(expr.dtype, lacks))
     ]
     used = {(str(expr.value), expr.dtype.glsl_type) for expr in calls if expr.value in _TEXTS}
     narrowed = {
-        arg.dtype.glsl_type: component_count(arg.dtype)
+        arg.dtype.glsl_type: dt.component_count(arg.dtype)
         for expr in makes
         for arg in expr.args
-        if component_type(arg.dtype) is float64
+        if dt.component_type(arg.dtype) is dt.float64
     }
     if narrowed:
-        used.add((HALF_OF_DOUBLE, "double"))
+        used.add((statements.HALF_OF_DOUBLE, "double"))
     halves = rounds_halves(kernel, lacks)
     lines: list[str] = []
     for name, kind in sorted(used):
         lines += [*_TEXTS[name](kind).strip().splitlines(), ""]
     for kind, count in sorted(narrowed.items()):
         if count > 1:
-            lines += _by_component(HALF_OF_DOUBLE, kind, count)
+            lines += _by_component(statements.HALF_OF_DOUBLE, kind, count)
     if halves:
         lines += [*_HALF_OF_FLOAT.strip().splitlines(), ""]
-        counts = {component_count(arg.dtype) for expr in makes for arg in expr.args if narrows_float(arg)}
+        counts = {dt.component_count(arg.dtype) for expr in makes for arg in expr.args if narrows_float(arg)}
         for count in sorted(counts - {1}):
-            lines += _by_component(HALF_OF_FLOAT, f"vec{count}", count)
-    return lines + _mathematics([expr for expr in calls if str(expr.value).startswith((SINGLE, DOUBLE))])
+            lines += _by_component(statements.HALF_OF_FLOAT, f"vec{count}", count)
+    return lines + _mathematics(
+        [expr for expr in calls if str(expr.value).startswith((statements.SINGLE, statements.DOUBLE))]
+    )
 
 
 def _by_component(name: str, kind: str, count: int) -> list[str]:
     parts = ", ".join(f"{name}(x.{letter})" for letter in COMPONENTS[:count])
-    result = to_vector(float16, count).glsl_type
+    result = dt.to_vector(dt.float16, count).glsl_type
     return [f"{result} {name}({kind} x) {{", f"    return {result}({parts});", "}", ""]
 
 
@@ -223,9 +212,9 @@ def _mathematics(calls: list[Expr]) -> list[str]:
     from vkdispatch.compiler.glsl.mathematics import definitions
 
     lines = list(definitions(tuple(sorted({str(call.value) for call in calls}))))
-    forms = {(str(call.value), call.dtype.glsl_type): call for call in calls if not is_scalar(call.dtype)}
+    forms = {(str(call.value), call.dtype.glsl_type): call for call in calls if not dt.is_scalar(call.dtype)}
     for (name, kind), call in sorted(forms.items()):
-        count = component_count(call.dtype)
+        count = dt.component_count(call.dtype)
         names = "xy"[: len(call.args)]
         parameters = ", ".join(f"{kind} {each}" for each in names)
         parts = (", ".join(f"{each}.{'xyzw'[i]}" for each in names) for i in range(count))

@@ -5,14 +5,7 @@ import re
 from fractions import Fraction
 from math import factorial
 
-from vkdispatch.compiler.glsl.exponentials import (
-    EXPONENTIAL_CONSTANTS,
-    EXPONENTIAL_FUNCTIONS,
-    LOGARITHM_CONSTANTS,
-    LOGARITHM_FUNCTIONS,
-    ROOT_CONSTANTS,
-    ROOT_FUNCTIONS,
-)
+from vkdispatch.compiler.glsl import exponentials
 from vkdispatch.compiler.glsl.precision import (
     DOUBLE,
     HALF_LOG_2_PI,
@@ -266,20 +259,20 @@ SPECIAL_FUNCTIONS: dict[str, Text] = {
 
 _CONSTANTS: dict[str, Text] = {
     **PAIR_CONSTANTS,
-    **EXPONENTIAL_CONSTANTS,
-    **LOGARITHM_CONSTANTS,
+    **exponentials.EXPONENTIAL_CONSTANTS,
+    **exponentials.LOGARITHM_CONSTANTS,
     **TRIGONOMETRIC_CONSTANTS,
     **ARC_CONSTANTS,
-    **ROOT_CONSTANTS,
+    **exponentials.ROOT_CONSTANTS,
     **SPECIAL_CONSTANTS,
 }
 _FUNCTIONS: dict[str, Text] = {
     **PAIR_FUNCTIONS,
-    **EXPONENTIAL_FUNCTIONS,
-    **LOGARITHM_FUNCTIONS,
+    **exponentials.EXPONENTIAL_FUNCTIONS,
+    **exponentials.LOGARITHM_FUNCTIONS,
     **TRIGONOMETRIC_FUNCTIONS,
     **ARC_FUNCTIONS,
-    **ROOT_FUNCTIONS,
+    **exponentials.ROOT_FUNCTIONS,
     **SPECIAL_FUNCTIONS,
 }
 _NAME = re.compile(r"@(\w+)")

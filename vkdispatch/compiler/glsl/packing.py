@@ -2,25 +2,8 @@
 
 import re
 
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import leaves_of
-from vkdispatch.base.dtype import (
-    DType,
-    bfloat16,
-    bool_,
-    component_count,
-    component_type,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
 from vkdispatch.base.record import field, record
 from vkdispatch.compiler.analyses.naming import NamingPlan
 from vkdispatch.compiler.glsl.emulation import stand_in
@@ -36,41 +19,41 @@ from vkdispatch.compiler.ir.statements import emulates
 
 
 # From the bits of an element, a uint or a uvec2, to its value, and back.
-_LOADED: dict[tuple[DType, DType], str] = {
-    (bool_, bool_): "{} != 0u",
-    (int8, int32): "bitfieldExtract(int({}), 0, 8)",
-    (uint8, uint32): "{}",
-    (int16, int16): "int16_t({})",
-    (int16, int32): "bitfieldExtract(int({}), 0, 16)",
-    (uint16, uint16): "uint16_t({})",
-    (uint16, uint32): "{}",
-    (bfloat16, float32): "uintBitsToFloat({} << 16)",
-    (float16, float16): "unpackFloat2x16({}).x",
-    (float16, float32): "half_value({})",
-    (int32, int32): "int({})",
-    (uint32, uint32): "{}",
-    (float32, float32): "uintBitsToFloat({})",
-    (int64, int64): "int64_t(packUint2x32({}))",
-    (uint64, uint64): "packUint2x32({})",
-    (float64, float64): "packDouble2x32({})",
+_LOADED: dict[tuple[dt.DType, dt.DType], str] = {
+    (dt.bool_, dt.bool_): "{} != 0u",
+    (dt.int8, dt.int32): "bitfieldExtract(int({}), 0, 8)",
+    (dt.uint8, dt.uint32): "{}",
+    (dt.int16, dt.int16): "int16_t({})",
+    (dt.int16, dt.int32): "bitfieldExtract(int({}), 0, 16)",
+    (dt.uint16, dt.uint16): "uint16_t({})",
+    (dt.uint16, dt.uint32): "{}",
+    (dt.bfloat16, dt.float32): "uintBitsToFloat({} << 16)",
+    (dt.float16, dt.float16): "unpackFloat2x16({}).x",
+    (dt.float16, dt.float32): "half_value({})",
+    (dt.int32, dt.int32): "int({})",
+    (dt.uint32, dt.uint32): "{}",
+    (dt.float32, dt.float32): "uintBitsToFloat({})",
+    (dt.int64, dt.int64): "int64_t(packUint2x32({}))",
+    (dt.uint64, dt.uint64): "packUint2x32({})",
+    (dt.float64, dt.float64): "packDouble2x32({})",
 }
-_STORED: dict[tuple[DType, DType], str] = {
-    (bool_, bool_): "uint({})",
-    (int8, int32): "uint({})",
-    (uint8, uint32): "{}",
-    (int16, int16): "uint(int({}))",
-    (int16, int32): "uint({})",
-    (uint16, uint16): "uint({})",
-    (uint16, uint32): "{}",
-    (bfloat16, float32): "brain_bits({})",
-    (float16, float16): "packFloat2x16(f16vec2({}, 0.0hf))",
-    (float16, float32): "half_bits({})",
-    (int32, int32): "uint({})",
-    (uint32, uint32): "{}",
-    (float32, float32): "floatBitsToUint({})",
-    (int64, int64): "unpackUint2x32(uint64_t({}))",
-    (uint64, uint64): "unpackUint2x32({})",
-    (float64, float64): "unpackDouble2x32({})",
+_STORED: dict[tuple[dt.DType, dt.DType], str] = {
+    (dt.bool_, dt.bool_): "uint({})",
+    (dt.int8, dt.int32): "uint({})",
+    (dt.uint8, dt.uint32): "{}",
+    (dt.int16, dt.int16): "uint(int({}))",
+    (dt.int16, dt.int32): "uint({})",
+    (dt.uint16, dt.uint16): "uint({})",
+    (dt.uint16, dt.uint32): "{}",
+    (dt.bfloat16, dt.float32): "brain_bits({})",
+    (dt.float16, dt.float16): "packFloat2x16(f16vec2({}, 0.0hf))",
+    (dt.float16, dt.float32): "half_bits({})",
+    (dt.int32, dt.int32): "uint({})",
+    (dt.uint32, dt.uint32): "{}",
+    (dt.float32, dt.float32): "floatBitsToUint({})",
+    (dt.int64, dt.int64): "unpackUint2x32(uint64_t({}))",
+    (dt.uint64, dt.uint64): "unpackUint2x32({})",
+    (dt.float64, dt.float64): "unpackDouble2x32({})",
 }
 
 
@@ -91,7 +74,7 @@ class Packing:
         """Return the definitions of the functions."""
         return [line for lines in self._functions.values() for line in lines]
 
-    def at(self, storage: Storage, index: str, kind: DType) -> str:
+    def at(self, storage: Storage, index: str, kind: dt.DType) -> str:
         """Write where an element lies in bytes; the index is of type `kind`."""
         size = storage.element_size
         offset = 0
@@ -108,37 +91,37 @@ class Packing:
         """Write a place that lies some bytes behind another one."""
         return f"{at} + {self.position}({octets})"
 
-    def load(self, storage: Storage, kind: DType, value: DType, at: str) -> str:
+    def load(self, storage: Storage, kind: dt.DType, value: dt.DType, at: str) -> str:
         """Write the value of what a buffer holds as `kind` at a place; kernels compute with `value`."""
         return f"{self._loader(storage.index, kind, value)}({at})"
 
-    def store(self, storage: Storage, kind: DType, value: DType, at: str, text: str) -> str:
+    def store(self, storage: Storage, kind: dt.DType, value: dt.DType, at: str, text: str) -> str:
         """Write the call that stores a value of type `value` at a place, as `kind`."""
         return f"{self._storer(storage.index, kind, value)}({at}, {text})"
 
-    def value(self, kind: DType, bits: str) -> str:
+    def value(self, kind: dt.DType, bits: str) -> str:
         """Write the value of a scalar of 16 bits that kernels compute with."""
         return _LOADED[kind, stand_in(kind, self.lacks)].format(bits)
 
     def _word(self, index: int, shift: int = 0) -> str:
         return self.words[index].format(f"(at + {shift}u)" if shift else "at")
 
-    def _loader(self, index: int, kind: DType, value: DType) -> str:
+    def _loader(self, index: int, kind: dt.DType, value: dt.DType) -> str:
         """Return the name of the function that loads, which is defined when first asked for."""
         name = f"buf{index}_load_{kind.name}"
         if name not in self._functions:
             self._functions[name] = self._load(index, name, kind, value)
         return name
 
-    def _storer(self, index: int, kind: DType, value: DType) -> str:
+    def _storer(self, index: int, kind: dt.DType, value: dt.DType) -> str:
         """Return the name of the function that stores; see `_loader`."""
         name = f"buf{index}_store_{kind.name}"
         if name not in self._functions:
             self._functions[name] = self._store(index, name, kind, value)
         return name
 
-    def _load(self, index: int, name: str, kind: DType, value: DType) -> list[str]:
-        count, scalar, computed = component_count(kind), component_type(kind), component_type(value)
+    def _load(self, index: int, name: str, kind: dt.DType, value: dt.DType) -> list[str]:
+        count, scalar, computed = dt.component_count(kind), dt.component_type(kind), dt.component_type(value)
         size = scalar.item_size
         begin = f"{value.glsl_type} {name}({self.position} at) {{"
         if count > 1:
@@ -155,8 +138,8 @@ class Packing:
         text = bits if size == 8 and emulates(scalar, self.lacks) else form.format(bits)
         return [begin, f"    return {text};", "}", ""]
 
-    def _store(self, index: int, name: str, kind: DType, value: DType) -> list[str]:
-        count, scalar, computed = component_count(kind), component_type(kind), component_type(value)
+    def _store(self, index: int, name: str, kind: dt.DType, value: dt.DType) -> list[str]:
+        count, scalar, computed = dt.component_count(kind), dt.component_type(kind), dt.component_type(value)
         size = scalar.item_size
         begin = f"void {name}({self.position} at, {value.glsl_type} value) {{"
         if count > 1:
@@ -184,11 +167,11 @@ class Packing:
         return [begin, *(f"    {line}" for line in lines), "}", ""]
 
 
-def _component_places(kind: DType) -> list[str]:
+def _component_places(kind: dt.DType) -> list[str]:
     """Return how the components of a value are written, in the order of memory."""
     if kind.dimentions == 2:
         return [f"[{i}][{j}]" for i in range(kind.child_count) for j in range(kind.shape[1])]
-    return [f".{letter}" for letter in "xyzw"[: component_count(kind)]]
+    return [f".{letter}" for letter in "xyzw"[: dt.component_count(kind)]]
 
 
 # ---- Names of built-in values, arguments and expressions in one form of a kernel -------------------------

@@ -3,25 +3,8 @@
 import math
 from collections.abc import Sequence
 
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import Structure, field_type, is_structure
-from vkdispatch.base.dtype import (
-    DType,
-    array_shape,
-    bfloat16,
-    bool_,
-    float16,
-    float32,
-    float64,
-    int8,
-    int16,
-    int32,
-    int64,
-    item_of,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
 from vkdispatch.base.record import record
 from vkdispatch.compiler.ir import Builtin, Storage
 from vkdispatch.compiler.ir.literals import digits, rounded
@@ -79,11 +62,11 @@ class Stored:
     store: str
 
 
-STORED: dict[DType, Stored] = {
-    bool_: Stored("uint8_t", "bool(uint({}))", "uint8_t(uint({}))"),
-    int8: Stored("int8_t", "int({})", "int8_t({})"),
-    uint8: Stored("uint8_t", "uint({})", "uint8_t({})"),
-    bfloat16: Stored("uint16_t", "uintBitsToFloat(uint({}) << 16)", "bfloat16_bits({})"),
+STORED: dict[dt.DType, Stored] = {
+    dt.bool_: Stored("uint8_t", "bool(uint({}))", "uint8_t(uint({}))"),
+    dt.int8: Stored("int8_t", "int({})", "int8_t({})"),
+    dt.uint8: Stored("uint8_t", "uint({})", "uint8_t({})"),
+    dt.bfloat16: Stored("uint16_t", "uintBitsToFloat(uint({}) << 16)", "bfloat16_bits({})"),
 }
 BFLOAT16_BITS = """
 uint16_t bfloat16_bits(float value) {
@@ -95,8 +78,8 @@ uint16_t bfloat16_bits(float value) {
 
 
 # Prefixes of the names of image and vector types, and letters of image formats, by component type.
-GVEC: dict[DType, str] = {float32: "", int32: "i", uint32: "u"}
-FORMAT_LETTERS: dict[DType, str] = {float32: "f", int32: "i", uint32: "ui"}
+GVEC: dict[dt.DType, str] = {dt.float32: "", dt.int32: "i", dt.uint32: "u"}
+FORMAT_LETTERS: dict[dt.DType, str] = {dt.float32: "f", dt.int32: "i", dt.uint32: "ui"}
 
 
 # ---- How strongly the operators of GLSL bind -------------------------------------------------------------
@@ -145,30 +128,34 @@ UNFAMILIAR = frozenset(("|", "^", "&", "<<", ">>"))
 # ---- Scalar literals as GLSL text ------------------------------------------------------------------------
 
 
-_SUFFIXES: dict[DType, str] = {
-    uint16: "us",
-    int16: "s",
-    uint32: "u",
-    int32: "",
-    uint64: "ul",
-    int64: "l",
-    float16: "hf",
-    float32: "f",
-    float64: "lf",
+_SUFFIXES: dict[dt.DType, str] = {
+    dt.uint16: "us",
+    dt.int16: "s",
+    dt.uint32: "u",
+    dt.int32: "",
+    dt.uint64: "ul",
+    dt.int64: "l",
+    dt.float16: "hf",
+    dt.float32: "f",
+    dt.float64: "lf",
 }
-_LOWEST: dict[DType, str] = {
-    int16: "int16_t(0x8000us)",
-    int32: "int(0x80000000u)",
-    int64: "int64_t(0x8000000000000000ul)",
+_LOWEST: dict[dt.DType, str] = {
+    dt.int16: "int16_t(0x8000us)",
+    dt.int32: "int(0x80000000u)",
+    dt.int64: "int64_t(0x8000000000000000ul)",
 }
-_LARGEST_FLOAT: dict[DType, float] = {float16: 65519.99, float32: 3.4028235677973366e38, float64: math.inf}
+_LARGEST_FLOAT: dict[dt.DType, float] = {
+    dt.float16: 65519.99,
+    dt.float32: 3.4028235677973366e38,
+    dt.float64: math.inf,
+}
 # Texts of up to this many characters cannot be shortened by writing float32 digits.
 _SHORT = 7
 
 
-def literal_text(value: int | float | bool, kind: DType) -> str:
+def literal_text(value: int | float | bool, kind: dt.DType) -> str:
     """Write a scalar literal of type `kind`."""
-    if kind is bool_:
+    if kind is dt.bool_:
         return "true" if value else "false"
     if kind in _LARGEST_FLOAT:
         return _float_text(float(value), kind)
@@ -178,15 +165,15 @@ def literal_text(value: int | float | bool, kind: DType) -> str:
     return f"{value}{_SUFFIXES[kind]}"
 
 
-def _float_text(value: float, kind: DType) -> str:
+def _float_text(value: float, kind: dt.DType) -> str:
     if not math.isfinite(value) or abs(value) > _LARGEST_FLOAT[kind]:
         bits = "0x7FC00000u" if math.isnan(value) else "0x7F800000u" if value > 0 else "0xFF800000u"
         text = f"uintBitsToFloat({bits})"
-        return text if kind is float32 else f"{kind.glsl_type}({text})"
+        return text if kind is dt.float32 else f"{kind.glsl_type}({text})"
     text = repr(value)
-    if kind is float32 and len(text) > _SHORT and rounded(value, float32) == value:
+    if kind is dt.float32 and len(text) > _SHORT and rounded(value, dt.float32) == value:
         # a value that came from float32 is written with float32's shorter digits
-        text = min(text, digits(value, float32), key=len)
+        text = min(text, digits(value, dt.float32), key=len)
     if not any(letter in text for letter in ".e"):
         text += ".0"
     return text + _SUFFIXES[kind]
@@ -209,15 +196,15 @@ def field_text(storage: Storage, indices: Sequence[str] = ()) -> str:
     """
     if storage.whole is None:
         return ""
-    kind: DType = storage.whole.dtype
+    kind: dt.DType = storage.whole.dtype
     text, rest = "", list(indices)
     for name in storage.path:
         assert is_structure(kind)
         text += f".{member_names(kind)[name]}"
         field = field_type(kind, name)
         assert field is not None
-        text += "".join(f"[{rest.pop(0)}]" for _ in array_shape(field))
-        kind = item_of(field)
+        text += "".join(f"[{rest.pop(0)}]" for _ in dt.array_shape(field))
+        kind = dt.item_of(field)
     return text
 
 
@@ -227,7 +214,7 @@ def member_names(kind: type[Structure]) -> dict[str, str]:
     return {name: names.claim(legal_name(name, member=True)) for name, _, _ in kind.fields}
 
 
-def memory_type(kind: DType) -> str:
+def memory_type(kind: dt.DType) -> str:
     """Return the type in GLSL of a field or an element as it lies in a buffer."""
     return STORED[kind].glsl if kind in STORED else kind.glsl_type
 
@@ -237,11 +224,11 @@ def structure_declaration(name: str, kind: type[Structure]) -> list[str]:
     lines: list[str] = []
     members: list[str] = []
     for (_, field, _), member in zip(kind.fields, member_names(kind).values(), strict=True):
-        item = item_of(field)
+        item = dt.item_of(field)
         text = memory_type(item)
         if is_structure(item):
             text = f"{name}_{member}".replace("__", "_")
             lines += structure_declaration(text, item)
-        axes = "".join(f"[{count}]" for count in array_shape(field))
+        axes = "".join(f"[{count}]" for count in dt.array_shape(field))
         members.append(f"{INDENT}{text} {member}{axes};")
     return [*lines, f"struct {name} {{", *members, "};"]

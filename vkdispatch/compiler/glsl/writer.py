@@ -1,20 +1,9 @@
 """A kernel as GLSL: statements as lines, and what stands around them."""
 
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import array_type, is_structure
-from vkdispatch.base.dtype import (
-    DType,
-    array_shape,
-    bfloat16,
-    component_count,
-    component_type,
-    float64,
-    int64,
-    is_array,
-    item_of,
-    uint32,
-    uint64,
-)
 from vkdispatch.base.record import record, replace
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import (
     GROUP_COUNT,
     Access,
@@ -31,74 +20,11 @@ from vkdispatch.compiler.analyses.contents import (
 )
 from vkdispatch.compiler.analyses.launch_values import sizes_of_shared
 from vkdispatch.compiler.analyses.naming import NamingPlan, local_names, plan_names
-from vkdispatch.compiler.glsl.emulation import (
-    BFLOAT16,
-    extensions,
-    has_bfloat16_matrices,
-    lane_functions,
-    plain_types,
-    usage_by_lanes,
-    write_operation,
-)
+from vkdispatch.compiler.glsl import emulation, expressions, spelling
+from vkdispatch.compiler.glsl.emulation import extensions
 from vkdispatch.compiler.glsl.emulation import helper_lines as emulation_lines
-from vkdispatch.compiler.glsl.expressions import (
-    array_text,
-    full_text,
-    packed_place,
-    place_text,
-    stored_as,
-    updated_text,
-    value_text,
-)
 from vkdispatch.compiler.glsl.helpers import helper_lines, rounds_halves
 from vkdispatch.compiler.glsl.packing import Names, Packing
-from vkdispatch.compiler.glsl.spelling import (
-    BFLOAT16_BITS,
-    BUILTINS,
-    COMPONENT_NAMES,
-    FOLDED_GLOBAL_ID,
-    FOLDED_WORKGROUP_ID,
-    FORMAT_LETTERS,
-    GVEC,
-    HALVES,
-    INDENT,
-    PRECISE,
-    STORED,
-    literal_text,
-    memory_type,
-    reference_name,
-    structure_declaration,
-)
-from vkdispatch.compiler.ir import (
-    Assert,
-    Block,
-    Break,
-    Builtin,
-    Comment,
-    Continue,
-    Declare,
-    Effect,
-    Expr,
-    For,
-    If,
-    ImageBinding,
-    ImageStore,
-    Kernel,
-    MatrixLoad,
-    MatrixStore,
-    Op,
-    Print,
-    RawStatement,
-    Return,
-    Scope,
-    ShaderFlags,
-    Statement,
-    Storage,
-    Store,
-    Switch,
-    While,
-    blocks_of,
-)
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.ir.statements import PLAIN, Variant, emulates
@@ -124,10 +50,10 @@ class BodyWriter:
 
     def line(self, text: str, loc: Loc | None = None) -> None:
         """Write one line, indented."""
-        self.lines.append(INDENT * self._depth + text if text else "")
+        self.lines.append(spelling.INDENT * self._depth + text if text else "")
         self.line_map.append(loc)
 
-    def block(self, block: Block) -> None:
+    def block(self, block: ir.Block) -> None:
         """Write all statements of a block."""
         outside = dict(self._names.of_number)
         for position, statement in enumerate(block):
@@ -148,82 +74,82 @@ class BodyWriter:
 
     def _declare_name(self, number: int) -> None:
         expr = self._plan.numbering.exprs[number]
-        text = value_text(expr, self._names)[0]
+        text = expressions.value_text(expr, self._names)[0]
         name = self._new_name(expr)
         self.line(f"{expr.dtype.glsl_type} {name} = {text};", expr.loc)
         self._names.of_number[number] = name
 
-    def _new_name(self, expr: Expr) -> str:
+    def _new_name(self, expr: ir.Expr) -> str:
         name = ""
-        if expr.op is Op.COMPONENT and isinstance(expr.args[0].value, Builtin):
-            prefix = COMPONENT_NAMES.get(expr.args[0].value)
+        if expr.op is ir.Op.COMPONENT and isinstance(expr.args[0].value, ir.Builtin):
+            prefix = spelling.COMPONENT_NAMES.get(expr.args[0].value)
             name = f"{prefix}_{expr.value}" if prefix else ""
         if not name or name in self._variables:
             return self._variables.claim_number("t")
         return self._variables.claim(name)
 
-    def _text(self, expr: Expr) -> str:
-        return full_text(expr, self._names)
+    def _text(self, expr: ir.Expr) -> str:
+        return expressions.full_text(expr, self._names)
 
-    def _statement(self, statement: Statement) -> None:
+    def _statement(self, statement: ir.Statement) -> None:
         loc = statement.loc
-        if isinstance(statement, Declare):
+        if isinstance(statement, ir.Declare):
             self._declare(statement)
-        elif isinstance(statement, Store):
+        elif isinstance(statement, ir.Store):
             self.line(f"{self._assignment(statement)};", loc)
-        elif isinstance(statement, ImageStore):
+        elif isinstance(statement, ir.ImageStore):
             target, texel = statement.image.name, self._texel(statement.value)
             self.line(f"imageStore({target}, {self._text(statement.coordinate)}, {texel});", loc)
-        elif isinstance(statement, (MatrixLoad, MatrixStore)):
+        elif isinstance(statement, (ir.MatrixLoad, ir.MatrixStore)):
             self._matrix(statement)
-        elif isinstance(statement, If):
+        elif isinstance(statement, ir.If):
             self._if(statement)
-        elif isinstance(statement, While):
+        elif isinstance(statement, ir.While):
             hint = "[[dont_unroll]] " if statement.rolled else ""
             self.line(f"{hint}while ({self._text(statement.condition)}) {{", loc)
             self._nested(statement.body)
             self.line("}", loc)
-        elif isinstance(statement, For):
+        elif isinstance(statement, ir.For):
             self._for(statement)
-        elif isinstance(statement, Switch):
+        elif isinstance(statement, ir.Switch):
             self._switch(statement)
-        elif isinstance(statement, Break):
+        elif isinstance(statement, ir.Break):
             self.line("break;", loc)
-        elif isinstance(statement, Continue):
+        elif isinstance(statement, ir.Continue):
             self.line("continue;", loc)
-        elif isinstance(statement, Scope):
+        elif isinstance(statement, ir.Scope):
             self._comment(statement.comment, loc)
             self.line("{", loc)
             self._nested(statement.body)
             self.line("}", loc)
-        elif isinstance(statement, Effect):
+        elif isinstance(statement, ir.Effect):
             self.line(f"{statement.function}();", loc)
-        elif isinstance(statement, Print):
+        elif isinstance(statement, ir.Print):
             # GLSL has none: `passes.instrument` turns prints into statements that have
             self._comment(f"print {statement.format!r}", loc)
-        elif isinstance(statement, Assert):
+        elif isinstance(statement, ir.Assert):
             self._comment(f"assert {statement.message!r}", loc)
-        elif isinstance(statement, Return):
+        elif isinstance(statement, ir.Return):
             self.line("return;", loc)
-        elif isinstance(statement, Comment):
+        elif isinstance(statement, ir.Comment):
             if statement.preceding_new_line and self.lines and not self.lines[-1].endswith("{"):
                 self.line("")
             self._comment(statement.text, loc)
-        elif isinstance(statement, RawStatement):
+        elif isinstance(statement, ir.RawStatement):
             for text in self._names.raw(statement.text).splitlines():
                 self.line(text, loc)
 
-    def _declare(self, statement: Declare) -> None:
+    def _declare(self, statement: ir.Declare) -> None:
         register, value = statement.register, statement.value
         precise = "precise " if register.precise else ""
         declared = f"{precise}{register.dtype.glsl_type} {register.name} = "
-        if value.op is Op.CONSTRUCT and is_array(register.dtype) and not value.args:
+        if value.op is ir.Op.CONSTRUCT and dt.is_array(register.dtype) and not value.args:
             # `= {}` would be the value at the start of the invocation, not of each round of a loop
             zero = self._variables.claim(f"{register.name}_zero")
             self.line(f"const {register.dtype.glsl_type} {zero} = {self._text(value)};", statement.loc)
             self.line(f"{declared}{zero};", statement.loc)
             return
-        if value.op is Op.ATOMIC and str(value.value).startswith("atomicStore"):
+        if value.op is ir.Op.ATOMIC and str(value.value).startswith("atomicStore"):
             # the one atomic that gives no value
             self.line(f"{declared}{self._text(value.args[1])};", statement.loc)
             stored = replace(value, args=(value.args[0], read(register)))
@@ -231,42 +157,44 @@ class BodyWriter:
             return
         self.line(f"{declared}{self._text(value)};", statement.loc)
 
-    def _assignment(self, statement: Store) -> str:
+    def _assignment(self, statement: ir.Store) -> str:
         place = statement.place
-        packed = packed_place(place, self._names)
+        packed = expressions.packed_place(place, self._names)
         if packed is not None:
             return self._packed_assignment(statement, packed)
-        target = place_text(place, self._names)
-        kind = stored_as(place)
+        target = expressions.place_text(place, self._names)
+        kind = expressions.stored_as(place)
         if kind is not None:
-            return f"{target} = {STORED[kind].store.format(self._text(statement.value))}"
+            return f"{target} = {spelling.STORED[kind].store.format(self._text(statement.value))}"
         if statement.operator is None:
             return f"{target} = {self._text(statement.value)}"
         if emulates(place.dtype, self._names.lacks):
             value = f"({self._text(statement.value)})"
-            return f"{target} = {write_operation(statement.operator, place.dtype, target, value)}"
-        return updated_text(target, statement.operator, place, statement.value, self._names)
+            return f"{target} = {emulation.write_operation(statement.operator, place.dtype, target, value)}"
+        return expressions.updated_text(target, statement.operator, place, statement.value, self._names)
 
-    def _packed_assignment(self, statement: Store, packed: tuple[Storage, DType, DType, str]) -> str:
+    def _packed_assignment(
+        self, statement: ir.Store, packed: tuple[ir.Storage, dt.DType, dt.DType, str]
+    ) -> str:
         """Write a store to an element, or a part of one, that lies in words."""
         storage, kind, value, at = packed
         text = self._text(statement.value)
         if statement.operator is not None:
             old = self._names.packing.load(storage, kind, value, at)
             if emulates(value, self._names.lacks):
-                text = write_operation(statement.operator, value, old, f"({text})")
+                text = emulation.write_operation(statement.operator, value, old, f"({text})")
             else:
                 text = f"{value.glsl_type}({old} {statement.operator} ({text}))"
         return self._names.packing.store(storage, kind, value, at, text)
 
-    def _matrix(self, statement: MatrixLoad | MatrixStore) -> None:
+    def _matrix(self, statement: ir.MatrixLoad | ir.MatrixStore) -> None:
         """Write the transfer of a cooperative matrix."""
-        loads = isinstance(statement, MatrixLoad)
-        if isinstance(statement, MatrixLoad):
+        loads = isinstance(statement, ir.MatrixLoad)
+        if isinstance(statement, ir.MatrixLoad):
             matrix, element, kind = statement.matrix, statement.source, statement.matrix.dtype
         else:
             matrix, element, kind = statement.value, statement.place, statement.value.dtype
-        array, index = array_text(element, self._names)
+        array, index = expressions.array_text(element, self._names)
         function, stride = f"coopMat{'Load' if loads else 'Store'}", self._text(statement.stride)
         start = f"{self._text(matrix)}, {array}, {index}, "
         if not statement.window:
@@ -291,15 +219,15 @@ class BodyWriter:
         self._depth -= 1
         self.line("}", statement.loc)
 
-    def _texel(self, value: Expr) -> str:
+    def _texel(self, value: ir.Expr) -> str:
         """Write a value as the four components that an image store takes."""
-        text, prefix = self._text(value), GVEC[component_type(value.dtype)]
-        given = component_count(value.dtype)
+        text, prefix = self._text(value), spelling.GVEC[dt.component_type(value.dtype)]
+        given = dt.component_count(value.dtype)
         if given == 4:
             return text
         return f"{prefix}vec4({text})" if given == 1 else f"{prefix}vec4({text}, 0, 0)"
 
-    def _if(self, statement: If) -> None:
+    def _if(self, statement: ir.If) -> None:
         conditions = [self._text(condition) for condition, _ in statement.branches]
         self._forget_local()
         for position, (condition, body) in enumerate(statement.branches):
@@ -311,13 +239,13 @@ class BodyWriter:
             self._nested(statement.orelse)
         self.line("}", statement.loc)
 
-    def _for(self, statement: For) -> None:
+    def _for(self, statement: ir.For) -> None:
         name, kind = statement.counter.name, statement.counter.dtype.glsl_type
         start, stop, step = (self._text(bound) for bound in (statement.start, statement.stop, statement.step))
         upward, downward = f"{name} < {stop}", f"{name} > {stop}"
         change = f"{name} += {step}"
         amount = statement.step.value
-        if statement.step.op is not Op.LITERAL or not isinstance(amount, int):
+        if statement.step.op is not ir.Op.LITERAL or not isinstance(amount, int):
             condition = f"{step} > 0 ? {upward} : {step} < 0 && {downward}"
         elif amount > 0:
             condition = upward
@@ -333,7 +261,7 @@ class BodyWriter:
         self._nested(statement.body)
         self.line("}", statement.loc)
 
-    def _switch(self, statement: Switch) -> None:
+    def _switch(self, statement: ir.Switch) -> None:
         loc = statement.loc
         value = self._text(statement.value)
         self._forget_local()
@@ -343,7 +271,9 @@ class BodyWriter:
             return
         self.line(f"switch ({value}) {{", loc)
         for values, body in statement.cases:
-            labels = " ".join(f"case {literal_text(each, statement.value.dtype)}:" for each in values)
+            labels = " ".join(
+                f"case {spelling.literal_text(each, statement.value.dtype)}:" for each in values
+            )
             self.line(f"{labels} {{", loc)
             self._nested(body)
             self.line("} break;", loc)
@@ -353,13 +283,13 @@ class BodyWriter:
         self.line("} break;", loc)
         self.line("}", loc)
 
-    def _switch_by_if(self, statement: Switch, value: str) -> None:
+    def _switch_by_if(self, statement: ir.Switch, value: str) -> None:
         loc, kind = statement.loc, statement.value.dtype
         name = self._new_name(statement.value)
         self.line(f"{kind.glsl_type} {name} = {value};", loc)
         for position, (values, body) in enumerate(statement.cases):
             keyword = "} else if" if position else "if"
-            conditions = " || ".join(f"{name} == {literal_text(each, kind)}" for each in values)
+            conditions = " || ".join(f"{name} == {spelling.literal_text(each, kind)}" for each in values)
             self.line(f"{keyword} ({conditions}) {{", loc)
             self._nested(body)
         if statement.default is not None:
@@ -368,7 +298,7 @@ class BodyWriter:
         if statement.cases or statement.default is not None:
             self.line("}", loc)
 
-    def _nested(self, block: Block) -> None:
+    def _nested(self, block: ir.Block) -> None:
         self._depth += 1
         self.block(block)
         self._depth -= 1
@@ -387,13 +317,13 @@ class BodyWriter:
         self.line(" */", loc)
 
 
-def _leaves_loop(statement: Statement) -> bool:
+def _leaves_loop(statement: ir.Statement) -> bool:
     """Whether a Break inside means a loop around the statement."""
-    for block in blocks_of(statement):
+    for block in ir.blocks_of(statement):
         for inner in block:
-            if isinstance(inner, Break):
+            if isinstance(inner, ir.Break):
                 return True
-            if not isinstance(inner, (While, For)) and _leaves_loop(inner):
+            if not isinstance(inner, (ir.While, ir.For)) and _leaves_loop(inner):
                 return True
     return False
 
@@ -427,7 +357,7 @@ class GlslText:
         return "\n".join((*before, *self.body)) + "\n", (*(None for _ in before), *self.body_map)
 
 
-def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
+def write_kernel(kernel: ir.Kernel, variant: Variant = PLAIN) -> GlslText:
     """Write a kernel as GLSL. A folded kernel takes the true count of workgroups as an argument."""
     bounded = kernel.exec_count is not None
     if keeps_workgroups(kernel):
@@ -443,7 +373,7 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
     body = _write_body(kernel, block, variant, layout, packing, bounded=bounded)
     used = usage(kernel)
     if variant.lacks:
-        used = usage_by_lanes(_leave_out_emulated(used, variant), kernel, variant.lacks)
+        used = emulation.usage_by_lanes(_leave_out_emulated(used, variant), kernel, variant.lacks)
     if variant.addressed and layout.addresses:
         used = replace(used, addresses=True)
     interface, lines = (
@@ -451,16 +381,16 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
         tuple(body.lines),
     )
     if variant.lacks:
-        interface += tuple(lane_functions(kernel, variant.lacks, literal_text))
-        interface = tuple(plain_types(line, variant.lacks) for line in interface)
-        lines = tuple(plain_types(line, variant.lacks) for line in lines)
+        interface += tuple(emulation.lane_functions(kernel, variant.lacks, spelling.literal_text))
+        interface = tuple(emulation.plain_types(line, variant.lacks) for line in interface)
+        lines = tuple(emulation.plain_types(line, variant.lacks) for line in lines)
         interface = (*emulation_lines((*interface, *lines)), *interface)
     return GlslText(
         (
             "#version 450",
             *(f"#extension {name} : require" for name in extensions(used, kernel.flags)),
-            *((BFLOAT16,) if has_bfloat16_matrices(used) else ()),
-            *((PRECISE,) if kernel.flags & ShaderFlags.PRECISE_MATH else ()),
+            *((emulation.BFLOAT16,) if emulation.has_bfloat16_matrices(used) else ()),
+            *((spelling.PRECISE,) if kernel.flags & ir.ShaderFlags.PRECISE_MATH else ()),
         ),
         interface,
         ("void main() {", *lines, "}"),
@@ -471,7 +401,7 @@ def write_kernel(kernel: Kernel, variant: Variant = PLAIN) -> GlslText:
 def _leave_out_emulated(used: Usage, variant: Variant) -> Usage:
     """Leave out the types that a form does without, for which GLSL needs extensions."""
     # an array stays one, of words
-    arrays = {array_type(uint32, 1)} if any(map(is_array, used.dtypes)) else set()
+    arrays = {array_type(dt.uint32, 1)} if any(map(dt.is_array, used.dtypes)) else set()
     return replace(
         used,
         dtypes={kind for kind in used.dtypes if not emulates(kind, variant.lacks)} | arrays,
@@ -480,34 +410,36 @@ def _leave_out_emulated(used: Usage, variant: Variant) -> Usage:
     )
 
 
-def _packing(kernel: Kernel, block: str, variant: Variant, layout: ArgumentLayout) -> Packing:
+def _packing(kernel: ir.Kernel, block: str, variant: Variant, layout: ArgumentLayout) -> Packing:
     """Say how the words of packed buffers are written."""
     packing = Packing(position="uint64_t" if variant.addressed else "uint", lacks=variant.lacks)
     packed = packed_buffers(kernel, variant)
     for resource in kernel.resources:
-        if not isinstance(resource, Storage) or resource.index not in packed:
+        if not isinstance(resource, ir.Storage) or resource.index not in packed:
             continue
         word = f"{resource.name}.data[{{}} >> 2]"
         if resource.index in layout.addresses:
             start = f"{block}.{layout.addresses[resource.index]}"
-            word = f"{reference_name(resource)}({start} + ({{}} & ~3ul)).data[0]"
+            word = f"{spelling.reference_name(resource)}({start} + ({{}} & ~3ul)).data[0]"
         packing.words[resource.index] = word
     return packing
 
 
-def _interface(kernel: Kernel, layout: ArgumentLayout, packing: Packing, sizes: dict[int, int]) -> list[str]:
+def _interface(
+    kernel: ir.Kernel, layout: ArgumentLayout, packing: Packing, sizes: dict[int, int]
+) -> list[str]:
     lines: list[str] = []
     if layout.members:
         kind = "set = 0, binding = 0, scalar" if layout.uniform else "push_constant, scalar"
         lines.append(f"layout({kind}) uniform Arguments {{")
         lines += [
-            f"{INDENT}{member.dtype.glsl_type} {member.name};"
+            f"{spelling.INDENT}{member.dtype.glsl_type} {member.name};"
             for member in layout.members
             if member.name not in layout.halves
         ]
         if layout.halves:
             start = min(member.offset for member in layout.members if member.name in layout.halves)
-            lines.append(f"{INDENT}uint {HALVES}[{(layout.size - start) // 4}];")
+            lines.append(f"{spelling.INDENT}uint {spelling.HALVES}[{(layout.size - start) // 4}];")
         lines += [f"}} {'UBO' if layout.uniform else 'PC'};", ""]
     access = resource_access(kernel)
     bindings = resource_bindings(kernel, layout)
@@ -517,19 +449,19 @@ def _interface(kernel: Kernel, layout: ArgumentLayout, packing: Packing, sizes: 
             if resource.label.isprintable() and not resource.label.endswith("\\")
             else ""
         )
-        if isinstance(resource, ImageBinding):
+        if isinstance(resource, ir.ImageBinding):
             lines.append(_image_declaration(resource, bindings[resource.index], access) + label)
             continue
         qualifier = _storage_qualifier(resource, kernel, access)
-        kind = memory_type(resource.dtype)
+        kind = spelling.memory_type(resource.dtype)
         if resource.index in packing.words:
             kind = "uint"
             # words are exchanged, so what is written is read as well
             qualifier = "" if qualifier == "writeonly " else qualifier
         elif is_structure(resource.dtype):
             kind = f"Element{resource.index}"
-            lines += structure_declaration(kind, resource.dtype)
-        block = f"buffer {reference_name(resource)} {{ {kind} data[]; }}"
+            lines += spelling.structure_declaration(kind, resource.dtype)
+        block = f"buffer {spelling.reference_name(resource)} {{ {kind} data[]; }}"
         if resource.index in layout.addresses:
             lines += _reference_declaration(resource, qualifier + block, label, layout)
             continue
@@ -541,22 +473,24 @@ def _interface(kernel: Kernel, layout: ArgumentLayout, packing: Packing, sizes: 
         lines.append("")
     lines += packing.lines()
     if any(
-        isinstance(resource, Storage) and resource.dtype is bfloat16 and resource.index not in packing.words
+        isinstance(resource, ir.Storage)
+        and resource.dtype is dt.bfloat16
+        and resource.index not in packing.words
         for resource in kernel.resources
     ):
-        lines += [*BFLOAT16_BITS.strip().splitlines(), ""]
+        lines += [*spelling.BFLOAT16_BITS.strip().splitlines(), ""]
     lines += helper_lines(kernel, packing.lacks)
     for array in kernel.shared:
-        counts = (sizes.get(id(array), "/* as calls decide */"), *array_shape(array.dtype))
+        counts = (sizes.get(id(array), "/* as calls decide */"), *dt.array_shape(array.dtype))
         axes = "".join(f"[{count}]" for count in counts)
-        lines.append(f"shared {item_of(array.dtype).glsl_type} {array.name}{axes};")
+        lines.append(f"shared {dt.item_of(array.dtype).glsl_type} {array.name}{axes};")
     if kernel.shared:
         lines.append("")
     return lines
 
 
 def _reference_declaration(
-    buffer: Storage, block: str, label: str, layout: ArgumentLayout
+    buffer: ir.Storage, block: str, label: str, layout: ArgumentLayout
 ) -> tuple[str, str]:
     size = 4 if block.endswith("{ uint data[]; }") else buffer.dtype.item_size
     # A buffer starts at a multiple of all these, so an element lies at multiples of what divides its size.
@@ -565,7 +499,7 @@ def _reference_declaration(
     return (
         f"layout(buffer_reference, scalar, buffer_reference_align = {alignment}) {block};{label}",
         # for GLSL text of the user
-        f"#define {buffer.name} {reference_name(buffer)}({address})",
+        f"#define {buffer.name} {spelling.reference_name(buffer)}({address})",
     )
 
 
@@ -574,7 +508,7 @@ def _qualifier(index: int, access: Access) -> str:
     return "readonly " if not writes else "writeonly " if not reads else ""
 
 
-def _storage_qualifier(buffer: Storage, kernel: Kernel, access: Access) -> str:
+def _storage_qualifier(buffer: ir.Storage, kernel: ir.Kernel, access: Access) -> str:
     """Return what a buffer's declaration promises: what it only reads may be written by another name.
 
     A call may pass one buffer for several parameters of its type, and drivers believe a `readonly`. No
@@ -589,30 +523,31 @@ def _storage_qualifier(buffer: Storage, kernel: Kernel, access: Access) -> str:
     return "" if qualifier == "readonly " and buffer.dtype in written else qualifier
 
 
-def _orders_buffers(kernel: Kernel) -> bool:
+def _orders_buffers(kernel: ir.Kernel) -> bool:
     """Whether workgroups may pass data to each other: what orders memory orders coherent accesses only."""
     barriers = ("memoryBarrier", "memoryBarrierBuffer")
     ordering = ("atomicLoad", "atomicStore")
     return any(
-        (isinstance(each, Effect) and each.function in barriers)
-        or (isinstance(each, Declare) and each.value.op is Op.ATOMIC and each.value.value in ordering)
+        (isinstance(each, ir.Effect) and each.function in barriers)
+        or (isinstance(each, ir.Declare) and each.value.op is ir.Op.ATOMIC and each.value.value in ordering)
         for each in contents(kernel).statements
     )
 
 
-def _image_declaration(image: ImageBinding, binding: int, access: Access) -> str:
-    scalar = component_type(image.dtype)
+def _image_declaration(image: ir.ImageBinding, binding: int, access: Access) -> str:
+    scalar = dt.component_type(image.dtype)
     shape = f"{image.dimensions}D{'Array' if image.arrayed else ''} {image.name};"
     if not image.storage:
-        return f"layout(set = 0, binding = {binding}) uniform {GVEC[scalar]}sampler{shape}"
-    channels = {1: "r", 2: "rg", 4: "rgba"}[component_count(image.dtype)]
-    texel = f"{channels}32{FORMAT_LETTERS[scalar]}"
+        return f"layout(set = 0, binding = {binding}) uniform {spelling.GVEC[scalar]}sampler{shape}"
+    channels = {1: "r", 2: "rg", 4: "rgba"}[dt.component_count(image.dtype)]
+    texel = f"{channels}32{spelling.FORMAT_LETTERS[scalar]}"
     qualifier = _qualifier(image.index, access)
-    return f"layout(set = 0, binding = {binding}, {texel}) {qualifier}uniform {GVEC[scalar]}image{shape}"
+    kind = f"{spelling.GVEC[scalar]}image{shape}"
+    return f"layout(set = 0, binding = {binding}, {texel}) {qualifier}uniform {kind}"
 
 
 def _write_body(
-    kernel: Kernel,
+    kernel: ir.Kernel,
     block: str,
     variant: Variant,
     layout: ArgumentLayout | None = None,
@@ -621,20 +556,20 @@ def _write_body(
     bounded: bool = False,
 ) -> BodyWriter:
     plan = plan_names(kernel)
-    builtins = dict(BUILTINS)
+    builtins = dict(spelling.BUILTINS)
     if variant.folded:
-        builtins[Builtin.GLOBAL_INVOCATION_ID] = FOLDED_GLOBAL_ID
-        builtins[Builtin.WORKGROUP_ID] = FOLDED_WORKGROUP_ID
-        builtins[Builtin.NUM_WORKGROUPS] = GROUP_COUNT
+        builtins[ir.Builtin.GLOBAL_INVOCATION_ID] = spelling.FOLDED_GLOBAL_ID
+        builtins[ir.Builtin.WORKGROUP_ID] = spelling.FOLDED_WORKGROUP_ID
+        builtins[ir.Builtin.NUM_WORKGROUPS] = GROUP_COUNT
     names = Names(builtins, block, plan)
     if layout is not None:
         names.addresses, names.lengths, names.halves = layout.addresses, layout.lengths, layout.halves
     names.lacks = variant.lacks
     names.shared = sizes_of_shared(kernel, variant.shared)
     names.rounds_integers = any(
-        component_type(expr.dtype) is float64
-        and any(component_type(arg.dtype) in (int64, uint64) for arg in expr.args)
-        for expr in find_operations(kernel, Op.CONSTRUCT)
+        dt.component_type(expr.dtype) is dt.float64
+        and any(dt.component_type(arg.dtype) in (dt.int64, dt.uint64) for arg in expr.args)
+        for expr in find_operations(kernel, ir.Op.CONSTRUCT)
     )
     names.rounds_halves = rounds_halves(kernel, variant.lacks)
     if packing is not None:
@@ -643,7 +578,7 @@ def _write_body(
     if variant.folded:
         _fold_prologue(writer, block)
     if bounded and kernel.exec_count is not None:
-        global_id = builtins[Builtin.GLOBAL_INVOCATION_ID]
+        global_id = builtins[ir.Builtin.GLOBAL_INVOCATION_ID]
         writer.line(f"if (any(greaterThanEqual({global_id}, {block}.{kernel.exec_count.name}))) return;")
     if writer.lines and kernel.body:
         writer.line("")
@@ -662,16 +597,17 @@ def _fold_prologue(writer: BodyWriter, block: str) -> None:
         "workgroup_index = workgroup_index * gl_NumWorkGroups.x + gl_WorkGroupID.x;",
         f"if (workgroup_index >= {GROUP_COUNT}.x * {GROUP_COUNT}.y * {GROUP_COUNT}.z) return;",
         f"uint workgroup_row = workgroup_index / {GROUP_COUNT}.x;",
-        f"uvec3 {FOLDED_WORKGROUP_ID} = uvec3(workgroup_index, workgroup_row, workgroup_row);",
-        f"{FOLDED_WORKGROUP_ID}.xy %= {GROUP_COUNT}.xy;",
-        f"{FOLDED_WORKGROUP_ID}.z /= {GROUP_COUNT}.y;",
-        f"uvec3 {FOLDED_GLOBAL_ID} = {FOLDED_WORKGROUP_ID} * gl_WorkGroupSize + gl_LocalInvocationID;",
+        f"uvec3 {spelling.FOLDED_WORKGROUP_ID} = uvec3(workgroup_index, workgroup_row, workgroup_row);",
+        f"{spelling.FOLDED_WORKGROUP_ID}.xy %= {GROUP_COUNT}.xy;",
+        f"{spelling.FOLDED_WORKGROUP_ID}.z /= {GROUP_COUNT}.y;",
+        f"uvec3 {spelling.FOLDED_GLOBAL_ID} = {spelling.FOLDED_WORKGROUP_ID} * gl_WorkGroupSize"
+        " + gl_LocalInvocationID;",
     )
     for line in lines:
         writer.line(line)
 
 
-def statements_text(block: Block) -> str:
+def statements_text(block: ir.Block) -> str:
     """Write statements on their own, as they stand in the main function."""
-    kernel = Kernel("", (), (), (), block, None)
+    kernel = ir.Kernel("", (), (), (), block, None)
     return "".join(line + "\n" for line in _write_body(kernel, "PC", PLAIN).lines)

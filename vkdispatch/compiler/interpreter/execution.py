@@ -18,6 +18,7 @@ from vkdispatch.base.errors import (
     UnsupportedError,
     UsageError,
 )
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.launch_values import find_shared_sizes, is_sized_by_calls, sizes_of_shared
 from vkdispatch.compiler.interpreter import operations as arithmetic
 from vkdispatch.compiler.interpreter.evaluation import Evaluator, add_axis, check_texels
@@ -31,41 +32,13 @@ from vkdispatch.compiler.interpreter.memory import (
     value_shape,
 )
 from vkdispatch.compiler.interpreter.program import NOBODY, Checks, Lanes, Memory, Program, find_lazy_choices
-from vkdispatch.compiler.ir import (
-    Assert,
-    Block,
-    Break,
-    Builtin,
-    Comment,
-    Continue,
-    Declare,
-    Effect,
-    Expr,
-    For,
-    If,
-    ImageStore,
-    Kernel,
-    MatrixLoad,
-    MatrixStore,
-    Op,
-    Print,
-    RawStatement,
-    Register,
-    Return,
-    Scope,
-    ShaderFlags,
-    Statement,
-    Store,
-    Switch,
-    While,
-)
 from vkdispatch.compiler.ir.location import located
 from vkdispatch.compiler.passes.diagnostics import host_value, message_text
 
 # ---- Printed texts of kernels, one for each invocation ---------------------------------------------------
 
 
-def format_values(statement: Print, values: list[Array], rows: int) -> list[str]:
+def format_values(statement: ir.Print, values: list[Array], rows: int) -> list[str]:
     """Format the values that each invocation prints."""
     columns = [np.asarray(broadcast_rows(value, rows)).reshape(rows, -1) for value in values]
     texts: list[str] = []
@@ -132,7 +105,7 @@ class _Runner:
         limit = batch.program.kernel.exec_count
         if limit is not None:
             extent = batch.program.memory.arguments[limit.name]
-            inside = np.all(batch.builtin(Builtin.GLOBAL_INVOCATION_ID) < extent, axis=1)
+            inside = np.all(batch.builtin(ir.Builtin.GLOBAL_INVOCATION_ID) < extent, axis=1)
             everyone, _ = everyone.split(inside)
         # invocations beyond the execution size have ended, and barriers do not wait for them
         self.present = np.bincount(batch.group[everyone.index], minlength=batch.group_count)
@@ -141,10 +114,10 @@ class _Runner:
             for cells in batch.shared.values():
                 batch.program.races.forget(cells)
 
-    def evaluate(self, expr: Expr, lanes: Lanes) -> Array:
+    def evaluate(self, expr: ir.Expr, lanes: Lanes) -> Array:
         return self.batch.evaluate(expr, lanes)
 
-    def run_block(self, block: Block, lanes: Lanes) -> Lanes:
+    def run_block(self, block: ir.Block, lanes: Lanes) -> Lanes:
         """Run a block, and return the invocations that reach its end."""
         for statement in block:
             if not len(lanes):
@@ -156,10 +129,10 @@ class _Runner:
 
     # -- simple statements
 
-    def declare(self, statement: Declare, lanes: Lanes) -> Lanes:
+    def declare(self, statement: ir.Declare, lanes: Lanes) -> Lanes:
         if is_cooperative(statement.register.dtype):
             return self.refuse_matrix(statement, lanes)
-        if statement.value.op is Op.ATOMIC:
+        if statement.value.op is ir.Op.ATOMIC:
             value = self.batch.run_atomic(statement.value, lanes, statement.loc)
         else:
             value = self.evaluate(statement.value, lanes)
@@ -168,14 +141,14 @@ class _Runner:
         register.data[_select_lanes(lanes)] = value
         return lanes
 
-    def new_register(self, register: Register) -> Cells:
+    def new_register(self, register: ir.Register) -> Cells:
         registers = self.batch.registers
         if id(register) not in registers:
             data = np.zeros((self.batch.width, *value_shape(register.dtype)), host_dtype(register.dtype))
             registers[id(register)] = Cells(f"register {register.name!r}", data, None, self.batch.width)
         return registers[id(register)]
 
-    def store(self, statement: Store, lanes: Lanes) -> Lanes:
+    def store(self, statement: ir.Store, lanes: Lanes) -> Lanes:
         loc = statement.loc
         value = self.evaluate(statement.value, lanes)
         place = self.batch.find_place(statement.place, lanes, loc)
@@ -201,7 +174,7 @@ class _Runner:
         place.cells.store(place.index, value)
         return lanes
 
-    def image_store(self, statement: ImageStore, lanes: Lanes) -> Lanes:
+    def image_store(self, statement: ir.ImageStore, lanes: Lanes) -> Lanes:
         loc, batch = statement.loc, self.batch
         coordinate = add_axis(broadcast_rows(self.evaluate(statement.coordinate, lanes), len(lanes)))
         value = self.evaluate(statement.value, lanes)
@@ -220,14 +193,14 @@ class _Runner:
         texels.cells.store(place, value)
         return lanes
 
-    def run_effect(self, statement: Effect, lanes: Lanes) -> Lanes:
+    def run_effect(self, statement: ir.Effect, lanes: Lanes) -> Lanes:
         batch = self.batch
         arrived = np.bincount(batch.group[lanes.index], minlength=batch.group_count)
         if statement.function in _BARRIERS:
             stuck = (arrived > 0) & (arrived < self.present)
             if stuck.any():
                 group = int(np.argmax(stuck))
-                where = tuple(batch.builtin(Builtin.WORKGROUP_ID)[group * batch.local].tolist())
+                where = tuple(batch.builtin(ir.Builtin.WORKGROUP_ID)[group * batch.local].tolist())
                 raise located(
                     UsageError,
                     f"{batch.program.who}: barrier: only {arrived[group]} of the {self.present[group]} "
@@ -238,8 +211,8 @@ class _Runner:
             batch.epoch[arrived > 0] += 1
         return lanes
 
-    def print(self, statement: Print, lanes: Lanes) -> Lanes:
-        if self.batch.program.kernel.flags & ShaderFlags.NO_PRINTF:
+    def print(self, statement: ir.Print, lanes: Lanes) -> Lanes:
+        if self.batch.program.kernel.flags & ir.ShaderFlags.NO_PRINTF:
             return lanes
         values = [self.evaluate(arg, lanes) for arg in statement.args]
         texts = format_values(statement, values, len(lanes))
@@ -248,7 +221,7 @@ class _Runner:
         self.output.entries += [(number, start, text) for number, text in zip(numbers, texts, strict=True)]
         return lanes
 
-    def check_assert(self, statement: Assert, lanes: Lanes) -> Lanes:
+    def check_assert(self, statement: ir.Assert, lanes: Lanes) -> Lanes:
         if not self.batch.program.checks.asserts:
             return lanes
         self.run_block(statement.body, lanes)
@@ -260,28 +233,28 @@ class _Runner:
             raise self.batch.make_error(KernelAssertionError, f"assertion failed{said}", first, statement.loc)
         return lanes
 
-    def skip(self, statement: Statement, lanes: Lanes) -> Lanes:
+    def skip(self, statement: ir.Statement, lanes: Lanes) -> Lanes:
         return lanes
 
-    def refuse_unknown(self, statement: Statement, lanes: Lanes) -> Lanes:
+    def refuse_unknown(self, statement: ir.Statement, lanes: Lanes) -> Lanes:
         raise self.make_refusal(statement, f"{type(statement).__name__} is not known here")
 
-    def refuse_raw(self, statement: RawStatement, lanes: Lanes) -> Lanes:
+    def refuse_raw(self, statement: ir.RawStatement, lanes: Lanes) -> Lanes:
         raise self.make_refusal(statement, "GLSL given as text runs on a device only")
 
-    def refuse_matrix(self, statement: MatrixLoad | MatrixStore | Declare, lanes: Lanes) -> Lanes:
+    def refuse_matrix(self, statement: ir.MatrixLoad | ir.MatrixStore | ir.Declare, lanes: Lanes) -> Lanes:
         raise self.make_refusal(statement, "cooperative matrices live on a device only")
 
-    def make_refusal(self, statement: Statement, reason: str) -> UnsupportedError:
+    def make_refusal(self, statement: ir.Statement, reason: str) -> UnsupportedError:
         who = self.batch.program.who
         return located(UnsupportedError, f"{who}: interpret: {reason}", statement.loc)
 
     # -- control flow
 
-    def run_scope(self, statement: Scope, lanes: Lanes) -> Lanes:
+    def run_scope(self, statement: ir.Scope, lanes: Lanes) -> Lanes:
         return self.run_block(statement.body, lanes)
 
-    def run_if(self, statement: If, lanes: Lanes) -> Lanes:
+    def run_if(self, statement: ir.If, lanes: Lanes) -> Lanes:
         ends: list[Lanes] = []
         rest = lanes
         for condition, body in statement.branches:
@@ -295,7 +268,7 @@ class _Runner:
             rest = self.run_block(statement.orelse, rest)
         return _merge_lanes([*ends, rest], lanes)
 
-    def run_switch(self, statement: Switch, lanes: Lanes) -> Lanes:
+    def run_switch(self, statement: ir.Switch, lanes: Lanes) -> Lanes:
         value = broadcast_rows(self.evaluate(statement.value, lanes), len(lanes))
         ends: list[Lanes] = []
         rest = lanes
@@ -308,7 +281,7 @@ class _Runner:
             rest = self.run_block(statement.default, rest)
         return _merge_lanes([*ends, rest], lanes)
 
-    def while_loop(self, statement: While, lanes: Lanes) -> Lanes:
+    def while_loop(self, statement: ir.While, lanes: Lanes) -> Lanes:
         loop = _Loop()
         self.loops.append(loop)
         running, most, rounds = lanes, self.batch.program.checks.rounds, 0
@@ -327,7 +300,7 @@ class _Runner:
         self.loops.pop()
         return _merge_lanes(loop.left, lanes)
 
-    def for_loop(self, statement: For, lanes: Lanes) -> Lanes:
+    def for_loop(self, statement: ir.For, lanes: Lanes) -> Lanes:
         start, stop, step = (
             broadcast_rows(self.evaluate(bound, lanes), len(lanes)).astype(np.int64)
             for bound in (statement.start, statement.stop, statement.step)
@@ -364,15 +337,15 @@ class _Runner:
         self.loops.pop()
         return _merge_lanes(loop.left, lanes)
 
-    def leave(self, statement: Break, lanes: Lanes) -> Lanes:
+    def leave(self, statement: ir.Break, lanes: Lanes) -> Lanes:
         self.loops[-1].left.append(lanes)
         return NOBODY
 
-    def next_round(self, statement: Continue, lanes: Lanes) -> Lanes:
+    def next_round(self, statement: ir.Continue, lanes: Lanes) -> Lanes:
         self.loops[-1].waiting.append(lanes)
         return NOBODY
 
-    def return_(self, statement: Return, lanes: Lanes) -> Lanes:
+    def return_(self, statement: ir.Return, lanes: Lanes) -> Lanes:
         return NOBODY
 
 
@@ -393,24 +366,24 @@ def _merge_lanes(parts: list[Lanes], before: Lanes) -> Lanes:
 
 
 _RUNNERS: dict[type[Any], Callable[[_Runner, Any, Lanes], Lanes]] = {
-    Declare: _Runner.declare,
-    Store: _Runner.store,
-    ImageStore: _Runner.image_store,
-    MatrixLoad: _Runner.refuse_matrix,
-    MatrixStore: _Runner.refuse_matrix,
-    If: _Runner.run_if,
-    While: _Runner.while_loop,
-    For: _Runner.for_loop,
-    Switch: _Runner.run_switch,
-    Break: _Runner.leave,
-    Continue: _Runner.next_round,
-    Scope: _Runner.run_scope,
-    Effect: _Runner.run_effect,
-    Print: _Runner.print,
-    Assert: _Runner.check_assert,
-    Return: _Runner.return_,
-    Comment: _Runner.skip,
-    RawStatement: _Runner.refuse_raw,
+    ir.Declare: _Runner.declare,
+    ir.Store: _Runner.store,
+    ir.ImageStore: _Runner.image_store,
+    ir.MatrixLoad: _Runner.refuse_matrix,
+    ir.MatrixStore: _Runner.refuse_matrix,
+    ir.If: _Runner.run_if,
+    ir.While: _Runner.while_loop,
+    ir.For: _Runner.for_loop,
+    ir.Switch: _Runner.run_switch,
+    ir.Break: _Runner.leave,
+    ir.Continue: _Runner.next_round,
+    ir.Scope: _Runner.run_scope,
+    ir.Effect: _Runner.run_effect,
+    ir.Print: _Runner.print,
+    ir.Assert: _Runner.check_assert,
+    ir.Return: _Runner.return_,
+    ir.Comment: _Runner.skip,
+    ir.RawStatement: _Runner.refuse_raw,
 }
 
 
@@ -419,7 +392,7 @@ _RUNNERS: dict[type[Any], Callable[[_Runner, Any, Lanes], Lanes]] = {
 
 def run_kernel(
     who: str,
-    kernel: Kernel,
+    kernel: ir.Kernel,
     memory: Memory,
     *,
     groups: Extent,

@@ -6,17 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from vkdispatch.base.dtype import (
-    DType,
-    bool_,
-    component_count,
-    component_type,
-    is_array,
-    is_complex,
-    is_matrix,
-    is_scalar,
-    to_numpy_dtype,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import UsageError
 from vkdispatch.compiler.ir.location import Loc, located
 
@@ -30,26 +20,26 @@ Array = np.ndarray[Any, Any]
 Extent = tuple[int, int, int]
 
 
-def host_dtype(kind: DType) -> np.dtype[Any]:
+def host_dtype(kind: dt.DType) -> np.dtype[Any]:
     """Return the NumPy dtype of one component."""
-    scalar = component_type(kind)
-    return np.dtype(np.bool_ if scalar is bool_ else to_numpy_dtype(scalar))
+    scalar = dt.component_type(kind)
+    return np.dtype(np.bool_ if scalar is dt.bool_ else dt.to_numpy_dtype(scalar))
 
 
-def value_shape(kind: DType) -> tuple[int, ...]:
+def value_shape(kind: dt.DType) -> tuple[int, ...]:
     """Return the shape of one value: () for scalars, (2,) for complex numbers, (N, N) for matrices."""
-    if is_scalar(kind):
+    if dt.is_scalar(kind):
         return ()
-    if is_matrix(kind):
+    if dt.is_matrix(kind):
         assert kind.child_type is not None
         return (kind.child_count, kind.child_type.child_count)
-    if is_array(kind):
+    if dt.is_array(kind):
         assert kind.child_type is not None
         return (kind.child_count, *value_shape(kind.child_type))
     return (kind.child_count,)
 
 
-def make_uniform(value: Any, kind: DType) -> Array:
+def make_uniform(value: Any, kind: dt.DType) -> Array:
     """Return a value as a single row for all invocations."""
     return np.asarray(value, host_dtype(kind)).reshape((1, *value_shape(kind)))
 
@@ -79,10 +69,10 @@ def convert(value: Array, target: np.dtype[Any]) -> Array:
     return value.astype(target)
 
 
-def construct(kind: DType, kinds: Sequence[DType], values: Sequence[Array]) -> Array:
+def construct(kind: dt.DType, kinds: Sequence[dt.DType], values: Sequence[Array]) -> Array:
     """Construct a value of type `kind` like the GLSL constructor."""
     target, shape = host_dtype(kind), value_shape(kind)
-    if is_array(kind):
+    if dt.is_array(kind):
         if not values:
             return np.zeros((1, *shape), target)
         rows = max(len(value) for value in values)
@@ -94,27 +84,27 @@ def construct(kind: DType, kinds: Sequence[DType], values: Sequence[Array]) -> A
     return np.concatenate(parts, axis=1).reshape(rows, *shape)
 
 
-def _construct_from_one(kind: DType, source: DType, value: Array) -> Array:
+def _construct_from_one(kind: dt.DType, source: dt.DType, value: Array) -> Array:
     rows, shape = len(value), value_shape(kind)
-    if is_scalar(kind):
+    if dt.is_scalar(kind):
         first: Array = value.reshape(rows, -1)[:, 0]
         return first
-    if is_matrix(kind):
+    if dt.is_matrix(kind):
         return _matrix_from_one(shape, source, value)
-    if is_scalar(source) and not is_complex(kind):
+    if dt.is_scalar(source) and not dt.is_complex(kind):
         return np.repeat(value[:, None], shape[0], axis=1)
-    return value.reshape(rows, -1)[:, : component_count(kind)]
+    return value.reshape(rows, -1)[:, : dt.component_count(kind)]
 
 
-def _matrix_from_one(shape: tuple[int, ...], source: DType, value: Array) -> Array:
+def _matrix_from_one(shape: tuple[int, ...], source: dt.DType, value: Array) -> Array:
     rows = len(value)
     columns, height = shape
-    if is_matrix(source):
+    if dt.is_matrix(source):
         result = np.broadcast_to(np.eye(columns, height, dtype=value.dtype), (rows, *shape)).copy()
         fits = tuple(slice(min(a, b)) for a, b in zip(shape, value.shape[1:], strict=True))
         result[:, fits[0], fits[1]] = value[:, fits[0], fits[1]]
         return result
-    if is_scalar(source):
+    if dt.is_scalar(source):
         result = np.zeros((rows, *shape), value.dtype)
         for place in range(min(shape)):
             result[:, place, place] = value

@@ -3,41 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import cross_type
-from vkdispatch.base.dtype import (
-    DType,
-    bool_,
-    component_count,
-    component_type,
-    float32,
-    float64,
-    int32,
-    is_complex,
-    is_integer_dtype,
-    is_matrix,
-    is_scalar,
-    is_signed_dtype,
-    is_vector,
-    make_floating_dtype,
-    to_vector,
-    uint32,
-)
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError, VkDispatchError
-from vkdispatch.compiler.ir import Argument, Expr, Op, Register
-from vkdispatch.compiler.ir.literals import (
-    MIRRORED,
-    Number,
-    Operand,
-    check_stored,
-    converted_literal,
-    dtype_of_numbers,
-    exact_comparison,
-    fits,
-    is_integer_number,
-    literal,
-    make_node,
-    wrap_literal,
-)
+from vkdispatch.compiler.ir import Argument, Expr, Op, Register, literals
 from vkdispatch.compiler.ir.location import located
 from vkdispatch.compiler.ir.nodes import COMPONENTS
 from vkdispatch.compiler.ir.statements import INTEGER_POWER
@@ -47,43 +16,45 @@ from vkdispatch.compiler.ir.statements import INTEGER_POWER
 # Calls, casts, components, vectors, matrices; and the type that operands share.
 
 
-def call(function: str, kind: DType, *args: Expr) -> Expr:
+def call(function: str, kind: dt.DType, *args: Expr) -> Expr:
     """Call a GLSL function without effects."""
-    return make_node(Op.CALL, kind, args, function)
+    return literals.make_node(Op.CALL, kind, args, function)
 
 
-def subgroup(function: str, kind: DType, *args: Expr) -> Expr:
+def subgroup(function: str, kind: dt.DType, *args: Expr) -> Expr:
     """Call a GLSL subgroup function, whose value depends on which invocations call it."""
-    return make_node(Op.SUBGROUP, kind, args, function)
+    return literals.make_node(Op.SUBGROUP, kind, args, function)
 
 
-def promote(a: DType, b: DType, what: str) -> DType:
+def promote(a: dt.DType, b: dt.DType, what: str) -> dt.DType:
     """Type in which two types meet, with an error that says what was being done and where."""
     return cross_dtypes(cross_type, a, b, what)
 
 
-def cross_dtypes(rule: Any, a: DType, b: DType, what: str) -> DType:
+def cross_dtypes(rule: Any, a: dt.DType, b: dt.DType, what: str) -> dt.DType:
     """Type that a rule of `base.dtype` gives two types; two booleans go as integers."""
     if is_bool_like(a) and is_bool_like(b):
-        return int32
+        return dt.int32
     try:
-        kind: DType = rule(a, b)
+        kind: dt.DType = rule(a, b)
     except VkDispatchError as error:
         raise located(ArgumentValueError, f"{what}: {error}") from None
     return kind
 
 
-def is_bool_like(kind: DType) -> bool:
+def is_bool_like(kind: dt.DType) -> bool:
     """Whether a type is the type of booleans."""
-    return kind is bool_
+    return kind is dt.bool_
 
 
 # Types that meet in themselves.
-_USUAL = frozenset((float32, float64, int32, uint32))
-_FLOATS = frozenset((float32, float64))
+_USUAL = frozenset((dt.float32, dt.float64, dt.int32, dt.uint32))
+_FLOATS = frozenset((dt.float32, dt.float64))
 
 
-def meet(values: Sequence[Operand], what: str, *, floating: bool = False) -> tuple[DType, list[Expr]]:
+def meet(
+    values: Sequence[literals.Operand], what: str, *, floating: bool = False
+) -> tuple[dt.DType, list[Expr]]:
     """Bring operands to one scalar type: returns the promoted type, and all operands with its component type.
 
     Scalars stay scalars beside vectors and matrices. At least one operand is an expression. `floating` makes
@@ -96,31 +67,31 @@ def meet(values: Sequence[Operand], what: str, *, floating: bool = False) -> tup
         return known[0], list(values)  # type: ignore[arg-type]
     if known[0] in _FLOATS and len(known) == 1:
         # numbers take the type of a float
-        return known[0], [v if isinstance(v, Expr) else literal(v, known[0], what) for v in values]
-    kind = int32 if known[0] is bool_ else known[0]
+        return known[0], [v if isinstance(v, Expr) else literals.literal(v, known[0], what) for v in values]
+    kind = dt.int32 if known[0] is dt.bool_ else known[0]
     for other in known[1:]:
         kind = promote(kind, other, what)
-    if is_integer_dtype(kind) and not all(
-        isinstance(value, Expr) or is_integer_number(value) for value in values
+    if dt.is_integer_dtype(kind) and not all(
+        isinstance(value, Expr) or literals.is_integer_number(value) for value in values
     ):
-        kind = promote(kind, float32, what)
-    if floating and is_integer_dtype(kind):
-        kind = make_floating_dtype(kind)
+        kind = promote(kind, dt.float32, what)
+    if floating and dt.is_integer_dtype(kind):
+        kind = dt.make_floating_dtype(kind)
         # booleans are numbers first
-        values = [cast(v, int32) if isinstance(v, Expr) and v.dtype is bool_ else v for v in values]
+        values = [cast(v, dt.int32) if isinstance(v, Expr) and v.dtype is dt.bool_ else v for v in values]
     return kind, [_fit(value, kind, what) for value in values]
 
 
-def _fit(value: Operand, kind: DType, what: str = "") -> Expr:
-    scalar = component_type(kind)
+def _fit(value: literals.Operand, kind: dt.DType, what: str = "") -> Expr:
+    scalar = dt.component_type(kind)
     if not isinstance(value, Expr):
-        value = literal(value, scalar, what)
-    if is_scalar(value.dtype) and not is_complex(kind):
+        value = literals.literal(value, scalar, what)
+    if dt.is_scalar(value.dtype) and not dt.is_complex(kind):
         return cast(value, scalar)
     return cast(value, kind)
 
 
-def cast(value: Expr, kind: DType) -> Expr:
+def cast(value: Expr, kind: dt.DType) -> Expr:
     """Convert a value: between scalars, component by component, or a scalar to every component.
 
     A real number becomes the real part of a complex one. Raises ValueError for other pairs.
@@ -128,56 +99,56 @@ def cast(value: Expr, kind: DType) -> Expr:
     source = value.dtype
     if source is kind:
         return value
-    if is_scalar(source):
+    if dt.is_scalar(source):
         return _cast_scalar(value, kind)
-    alike = (is_complex(source) and is_complex(kind)) or (is_vector(source) and is_vector(kind))
+    alike = (dt.is_complex(source) and dt.is_complex(kind)) or (dt.is_vector(source) and dt.is_vector(kind))
     if alike and source.child_count == kind.child_count:
         return Expr(Op.CONSTRUCT, kind, (value,), None, value.loc)
     raise located(ArgumentValueError, f"{source.name} does not convert to {kind.name}")
 
 
-def _cast_scalar(value: Expr, kind: DType) -> Expr:
-    if is_scalar(kind):
+def _cast_scalar(value: Expr, kind: dt.DType) -> Expr:
+    if dt.is_scalar(kind):
         if value.op is Op.LITERAL and isinstance(value.value, (int, float)):
-            return wrap_literal(value.value, kind)
+            return literals.wrap_literal(value.value, kind)
         return Expr(Op.CONSTRUCT, kind, (value,), None, value.loc)
-    part = cast(value, component_type(kind))
-    if is_complex(kind):
-        return Expr(Op.CONSTRUCT, kind, (part, literal(0, part.dtype)), None, value.loc)
-    copies = component_count(kind) if is_matrix(kind) else 1
+    part = cast(value, dt.component_type(kind))
+    if dt.is_complex(kind):
+        return Expr(Op.CONSTRUCT, kind, (part, literals.literal(0, part.dtype)), None, value.loc)
+    copies = dt.component_count(kind) if dt.is_matrix(kind) else 1
     return Expr(Op.CONSTRUCT, kind, (part,) * copies, None, value.loc)
 
 
 def condition(value: Expr) -> Expr:
     """Truth value of a scalar: numbers hold unless zero."""
-    if not is_scalar(value.dtype):
+    if not dt.is_scalar(value.dtype):
         raise located(
             ArgumentTypeError,
             f"a condition must be a scalar, got {value.dtype.name}; join components with vc.all",
         )
-    return value if value.dtype is bool_ else cast(value, bool_)
+    return value if value.dtype is dt.bool_ else cast(value, dt.bool_)
 
 
 def component(value: Expr, index: int) -> Expr:
     """Component of a vector or complex value."""
     kind = value.dtype
-    if not (is_vector(kind) or is_complex(kind)) or not 0 <= index < kind.child_count:
+    if not (dt.is_vector(kind) or dt.is_complex(kind)) or not 0 <= index < kind.child_count:
         raise located(ComponentError, f"{kind.name} has no component {index}")
     if value.op is Op.CONSTRUCT and len(value.args) == kind.child_count:
         part = value.args[index]
-        if part.dtype is component_type(kind):
+        if part.dtype is dt.component_type(kind):
             return part
-    return make_node(Op.COMPONENT, component_type(kind), (value,), COMPONENTS[index])
+    return literals.make_node(Op.COMPONENT, dt.component_type(kind), (value,), COMPONENTS[index])
 
 
-def by_component(rule: Callable[..., Expr], kind: DType, *args: Expr) -> Expr:
+def by_component(rule: Callable[..., Expr], kind: dt.DType, *args: Expr) -> Expr:
     """Make a scalar or vector of type `kind` by a rule for scalars; scalars go with every component."""
-    if is_scalar(kind):
+    if dt.is_scalar(kind):
         return rule(*args)
     return construct(
         kind,
         [
-            rule(*(arg if is_scalar(arg.dtype) else component(arg, i) for arg in args))
+            rule(*(arg if dt.is_scalar(arg.dtype) else component(arg, i) for arg in args))
             for i in range(kind.child_count)
         ],
     )
@@ -186,40 +157,44 @@ def by_component(rule: Callable[..., Expr], kind: DType, *args: Expr) -> Expr:
 def swizzle(value: Expr, letters: str) -> Expr:
     """Rearrange components by letters of "xyzw"; a scalar has only x. Raises ValueError for others."""
     kind = value.dtype
-    size = kind.child_count if is_vector(kind) else 1
-    if not (is_vector(kind) or is_scalar(kind)):
+    size = kind.child_count if dt.is_vector(kind) else 1
+    if not (dt.is_vector(kind) or dt.is_scalar(kind)):
         raise located(ArgumentValueError, f"swizzle: {kind.name} is neither a vector nor a scalar")
     if not 1 <= len(letters) <= 4 or any(letter not in COMPONENTS[:size] for letter in letters):
         raise located(
             ArgumentValueError,
             f'swizzle: expected 1 to 4 letters of "{COMPONENTS[:size]}" for {kind.name}, got {letters!r}',
         )
-    if is_scalar(kind):
-        return value if len(letters) == 1 else cast(value, to_vector(kind, len(letters)))
+    if dt.is_scalar(kind):
+        return value if len(letters) == 1 else cast(value, dt.to_vector(kind, len(letters)))
     if len(letters) == 1:
         return component(value, COMPONENTS.index(letters))
-    return make_node(Op.SWIZZLE, to_vector(component_type(kind), len(letters)), (value,), letters)
+    return literals.make_node(
+        Op.SWIZZLE, dt.to_vector(dt.component_type(kind), len(letters)), (value,), letters
+    )
 
 
 def index(value: Expr, position: Expr) -> Expr:
     """Index a vector, complex number or matrix by an integer expression."""
     kind = value.dtype
     assert kind.child_type is not None
-    return make_node(Op.INDEX, kind.child_type, (value, index_value(position)))
+    return literals.make_node(Op.INDEX, kind.child_type, (value, index_value(position)))
 
 
 def index_value(position: Expr) -> Expr:
     """Give an integer the type that GLSL wants for an index: int or uint."""
     if position.op is Op.LITERAL:
         assert isinstance(position.value, int)
-        return literal(position.value, int32 if fits(position.value, int32) else uint32)
+        return literals.literal(
+            position.value, dt.int32 if literals.fits(position.value, dt.int32) else dt.uint32
+        )
     if position.dtype.item_size == 4:
         return position
-    narrow = position.dtype.item_size < 4 and is_signed_dtype(position.dtype)
-    return cast(position, int32 if narrow else uint32)
+    narrow = position.dtype.item_size < 4 and dt.is_signed_dtype(position.dtype)
+    return cast(position, dt.int32 if narrow else dt.uint32)
 
 
-def construct(kind: DType, args: Sequence[Expr | Number | complex]) -> Expr:
+def construct(kind: dt.DType, args: Sequence[Expr | literals.Number | complex]) -> Expr:
     """Build a value of type `kind` from nothing (zero), one value, or all its components in order.
 
     Vectors take scalars and vectors that together have the right count of components, or one scalar for all;
@@ -228,77 +203,83 @@ def construct(kind: DType, args: Sequence[Expr | Number | complex]) -> Expr:
     """
     if not args:
         return _zero(kind)
-    if is_complex(kind):
+    if dt.is_complex(kind):
         return _construct_complex(kind, args)
-    scalar = component_type(kind)
+    scalar = dt.component_type(kind)
     parts: list[Expr] = []
     for arg in args:
         if isinstance(arg, complex):
             raise located(ArgumentTypeError, f"{kind.name}: a complex number cannot become {kind.name}")
-        parts.append(arg if isinstance(arg, Expr) else converted_literal(arg, scalar))
+        parts.append(arg if isinstance(arg, Expr) else literals.converted_literal(arg, scalar))
     if len(parts) == 1:
         return _construct_from_one(kind, parts[0])
-    if is_scalar(kind) or sum(component_count(part.dtype) for part in parts) != component_count(kind):
+    if dt.is_scalar(kind) or sum(dt.component_count(part.dtype) for part in parts) != dt.component_count(
+        kind
+    ):
         given = ", ".join(part.dtype.name for part in parts)
         raise located(
-            ArgumentValueError, f"{kind.name} has {component_count(kind)} components, got ({given})"
+            ArgumentValueError, f"{kind.name} has {dt.component_count(kind)} components, got ({given})"
         )
-    return make_node(Op.CONSTRUCT, kind, tuple(parts))
+    return literals.make_node(Op.CONSTRUCT, kind, tuple(parts))
 
 
-def _zero(kind: DType) -> Expr:
-    scalar = component_type(kind)
-    if is_complex(kind):
-        return make_node(Op.CONSTRUCT, kind, (literal(0, scalar), literal(0, scalar)))
-    zero = literal(0, scalar)
-    return zero if is_scalar(kind) else make_node(Op.CONSTRUCT, kind, (zero,))
+def _zero(kind: dt.DType) -> Expr:
+    scalar = dt.component_type(kind)
+    if dt.is_complex(kind):
+        return literals.make_node(
+            Op.CONSTRUCT, kind, (literals.literal(0, scalar), literals.literal(0, scalar))
+        )
+    zero = literals.literal(0, scalar)
+    return zero if dt.is_scalar(kind) else literals.make_node(Op.CONSTRUCT, kind, (zero,))
 
 
-def _construct_from_one(kind: DType, part: Expr) -> Expr:
+def _construct_from_one(kind: dt.DType, part: Expr) -> Expr:
     if part.dtype is kind:
         return part
-    if is_scalar(part.dtype):
-        if is_matrix(kind):
-            return make_node(Op.CONSTRUCT, kind, (cast(part, component_type(kind)),))
+    if dt.is_scalar(part.dtype):
+        if dt.is_matrix(kind):
+            return literals.make_node(Op.CONSTRUCT, kind, (cast(part, dt.component_type(kind)),))
         return cast(part, kind)
-    shrinks = component_count(part.dtype) >= component_count(kind)
-    if is_matrix(kind) == is_matrix(part.dtype) and (shrinks or is_matrix(kind)):
-        return make_node(Op.CONSTRUCT, kind, (part,))
+    shrinks = dt.component_count(part.dtype) >= dt.component_count(kind)
+    if dt.is_matrix(kind) == dt.is_matrix(part.dtype) and (shrinks or dt.is_matrix(kind)):
+        return literals.make_node(Op.CONSTRUCT, kind, (part,))
     raise located(ArgumentValueError, f"{part.dtype.name} cannot become {kind.name}")
 
 
-def _construct_complex(kind: DType, args: Sequence[Expr | Number | complex]) -> Expr:
+def _construct_complex(kind: dt.DType, args: Sequence[Expr | literals.Number | complex]) -> Expr:
     if len(args) > 2:
         raise located(
             ArgumentValueError, f"{kind.name} takes a real and an imaginary part, got {len(args)} values"
         )
-    scalar = component_type(kind)
+    scalar = dt.component_type(kind)
     if len(args) == 1:
         (only,) = args
         if isinstance(only, complex):
-            return make_node(Op.CONSTRUCT, kind, (literal(only.real, scalar), literal(only.imag, scalar)))
-        if isinstance(only, Expr) and is_complex(only.dtype):
+            return literals.make_node(
+                Op.CONSTRUCT, kind, (literals.literal(only.real, scalar), literals.literal(only.imag, scalar))
+            )
+        if isinstance(only, Expr) and dt.is_complex(only.dtype):
             return cast(only, kind)
-        if isinstance(only, Expr) and is_vector(only.dtype):
+        if isinstance(only, Expr) and dt.is_vector(only.dtype):
             pair = only if only.dtype.child_count == 2 else swizzle(only, "xy")
-            return make_node(Op.CONSTRUCT, kind, (pair,))
+            return literals.make_node(Op.CONSTRUCT, kind, (pair,))
     parts: list[Expr] = []
     for arg in (*args, 0)[:2]:
-        if isinstance(arg, complex) or (isinstance(arg, Expr) and not is_scalar(arg.dtype)):
+        if isinstance(arg, complex) or (isinstance(arg, Expr) and not dt.is_scalar(arg.dtype)):
             name = arg.dtype.name if isinstance(arg, Expr) else repr(arg)
             raise located(ArgumentTypeError, f"{kind.name}: the parts must be real scalars, got {name}")
-        parts.append(cast(arg, scalar) if isinstance(arg, Expr) else literal(arg, scalar))
-    return make_node(Op.CONSTRUCT, kind, tuple(parts))
+        parts.append(cast(arg, scalar) if isinstance(arg, Expr) else literals.literal(arg, scalar))
+    return literals.make_node(Op.CONSTRUCT, kind, tuple(parts))
 
 
 # ---- Comparisons, logic, choices, and values as they are stored ------------------------------------------
 
 
-def compare(symbol: str, a: Operand, b: Operand) -> Expr:
+def compare(symbol: str, a: literals.Operand, b: literals.Operand) -> Expr:
     """Compare scalars; `==` and `!=` also compare whole vectors, complex numbers and matrices."""
-    both_bool = all(isinstance(value, Expr) and value.dtype is bool_ for value in (a, b))
+    both_bool = all(isinstance(value, Expr) and value.dtype is dt.bool_ for value in (a, b))
     if both_bool and symbol in ("==", "!=") and isinstance(a, Expr) and isinstance(b, Expr):
-        return make_node(Op.COMPARE, bool_, (a, b), symbol)
+        return literals.make_node(Op.COMPARE, dt.bool_, (a, b), symbol)
     exact = _exact(symbol, a, b)
     if isinstance(exact, Expr):
         return exact
@@ -306,11 +287,11 @@ def compare(symbol: str, a: Operand, b: Operand) -> Expr:
     if isinstance(a, Expr) and isinstance(b, Expr) and _mixes_signs(a, b):
         return _compare_signs(symbol, a, b)
     kind, operands = meet((a, b), symbol)
-    if not is_scalar(kind):
+    if not dt.is_scalar(kind):
         if symbol not in ("==", "!="):
             raise _make_order_error(symbol, kind)
         operands = [cast(value, kind) for value in operands]
-    return make_node(Op.COMPARE, bool_, tuple(operands), symbol)
+    return literals.make_node(Op.COMPARE, dt.bool_, tuple(operands), symbol)
 
 
 def _mixes_signs(a: Expr, b: Expr) -> bool:
@@ -318,13 +299,15 @@ def _mixes_signs(a: Expr, b: Expr) -> bool:
 
     Ids and sizes count as small enough for the signed type of their width.
     """
-    signed, unsigned = (a, b) if is_signed_dtype(a.dtype) else (b, a)
-    alike = (is_scalar(a.dtype) and is_scalar(b.dtype)) or (is_vector(a.dtype) and is_vector(b.dtype))
-    if not alike or not is_signed_dtype(signed.dtype) or is_signed_dtype(unsigned.dtype):
+    signed, unsigned = (a, b) if dt.is_signed_dtype(a.dtype) else (b, a)
+    alike = (dt.is_scalar(a.dtype) and dt.is_scalar(b.dtype)) or (
+        dt.is_vector(a.dtype) and dt.is_vector(b.dtype)
+    )
+    if not alike or not dt.is_signed_dtype(signed.dtype) or dt.is_signed_dtype(unsigned.dtype):
         return False
-    if not is_integer_dtype(unsigned.dtype):
+    if not dt.is_integer_dtype(unsigned.dtype):
         return False
-    sizes = [component_type(value.dtype).item_size for value in (signed, unsigned)]
+    sizes = [dt.component_type(value.dtype).item_size for value in (signed, unsigned)]
     return sizes[0] < sizes[1] or (sizes[0] == sizes[1] and not is_position(unsigned))
 
 
@@ -362,29 +345,31 @@ def _is_small(leaf: Expr) -> bool:
 
 def _compare_signs(symbol: str, a: Expr, b: Expr) -> Expr:
     """Compare a signed and an unsigned integer as mathematics does."""
-    if is_vector(a.dtype):
+    if dt.is_vector(a.dtype):
         if a.dtype.child_count != b.dtype.child_count or symbol not in ("==", "!="):
             kind, _ = meet((a, b), symbol)
             raise _make_order_error(symbol, kind)
         pairs = [(component(a, i), component(b, i)) for i in range(a.dtype.child_count)]
         parts = [compare(symbol, first, second) for first, second in pairs]
         return logical("&&" if symbol == "==" else "||", parts)
-    signed, kind = (a, b.dtype) if is_signed_dtype(a.dtype) else (b, a.dtype)
-    same = make_node(Op.COMPARE, bool_, (cast(a, kind), cast(b, kind)), symbol)
+    signed, kind = (a, b.dtype) if dt.is_signed_dtype(a.dtype) else (b, a.dtype)
+    same = literals.make_node(Op.COMPARE, dt.bool_, (cast(a, kind), cast(b, kind)), symbol)
     if is_position(signed):
         return same
-    if (symbol if signed is a else MIRRORED[symbol]) in ("<", "<=", "!="):
+    if (symbol if signed is a else literals.MIRRORED[symbol]) in ("<", "<=", "!="):
         return logical("||", (compare("<", signed, 0), same))
     return logical("&&", (compare(">=", signed, 0), same))
 
 
-def _make_order_error(symbol: str, kind: DType) -> ArgumentTypeError:
+def _make_order_error(symbol: str, kind: dt.DType) -> ArgumentTypeError:
     return located(
         ArgumentTypeError, f"{symbol}: {kind.name} has no order; compare components and join them with vc.all"
     )
 
 
-def _exact(symbol: str, a: Operand, b: Operand) -> Expr | tuple[str, Operand, Operand]:
+def _exact(
+    symbol: str, a: literals.Operand, b: literals.Operand
+) -> Expr | tuple[str, literals.Operand, literals.Operand]:
     """Return a comparison with a number of the other side's type, or its outcome: see `exact_comparison`."""
     if isinstance(a, Expr) and not isinstance(b, Expr):
         value, number = a, b
@@ -392,36 +377,36 @@ def _exact(symbol: str, a: Operand, b: Operand) -> Expr | tuple[str, Operand, Op
         value, number = b, a
     else:
         return symbol, a, b
-    if not (is_scalar(value.dtype) or symbol in ("==", "!=")):
+    if not (dt.is_scalar(value.dtype) or symbol in ("==", "!=")):
         return symbol, a, b
-    kind = int32 if value.dtype is bool_ else component_type(value.dtype)
-    own = int(number) if is_integer_number(number) else float(number)
-    found = exact_comparison(symbol if value is a else MIRRORED[symbol], kind, own)
+    kind = dt.int32 if value.dtype is dt.bool_ else dt.component_type(value.dtype)
+    own = int(number) if literals.is_integer_number(number) else float(number)
+    found = literals.exact_comparison(symbol if value is a else literals.MIRRORED[symbol], kind, own)
     if isinstance(found, bool):
-        return literal(found, bool_)
-    return (found[0], value, found[1]) if value is a else (MIRRORED[found[0]], found[1], value)
+        return literals.literal(found, dt.bool_)
+    return (found[0], value, found[1]) if value is a else (literals.MIRRORED[found[0]], found[1], value)
 
 
 def logical(symbol: str, conditions: Sequence[Expr]) -> Expr:
     """Join conditions by `&&` or `||`; a single one stays as it is."""
     if len(conditions) == 1:
         return condition(conditions[0])
-    return make_node(Op.LOGICAL, bool_, tuple(condition(value) for value in conditions), symbol)
+    return literals.make_node(Op.LOGICAL, dt.bool_, tuple(condition(value) for value in conditions), symbol)
 
 
-def select(condition_: Expr, a: Operand, b: Operand) -> Expr:
+def select(condition_: Expr, a: literals.Operand, b: literals.Operand) -> Expr:
     """Make `a if condition else b`, of which only the chosen one is evaluated; in their promoted type.
 
     Raises ValueError where the two do not meet.
     """
     truth = condition(condition_)
     if not isinstance(a, Expr) and not isinstance(b, Expr):
-        a = literal(a, dtype_of_numbers(a, b))
+        a = literals.literal(a, literals.dtype_of_numbers(a, b))
     if isinstance(a, Expr) and isinstance(b, Expr) and a.dtype is b.dtype:
-        return make_node(Op.SELECT, a.dtype, (truth, a, b))
+        return literals.make_node(Op.SELECT, a.dtype, (truth, a, b))
     kind, values = meet((a, b), "select")
     chosen, other = (cast(value, kind) for value in values)
-    return make_node(Op.SELECT, kind, (truth, chosen, other))
+    return literals.make_node(Op.SELECT, kind, (truth, chosen, other))
 
 
 def _has_power(value: Expr) -> bool:
@@ -436,16 +421,16 @@ def _has_power(value: Expr) -> bool:
     return False
 
 
-def storable(value: Expr | Number | complex, kind: DType) -> Expr:
+def storable(value: Expr | literals.Number | complex, kind: dt.DType) -> Expr:
     """Value as it may be stored in a place of type `kind`.
 
     Numbers become literals, for every component of a vector or matrix; booleans become numbers; other
     values must have exactly that type. Raises ValueError otherwise.
     """
     if isinstance(value, Expr):
-        if value.dtype is bool_ and is_scalar(kind):
+        if value.dtype is dt.bool_ and dt.is_scalar(kind):
             return cast(value, kind)
-        if value.dtype is not kind and kind is make_floating_dtype(value.dtype) and _has_power(value):
+        if value.dtype is not kind and kind is dt.make_floating_dtype(value.dtype) and _has_power(value):
             # powers of integers were floats in vkdispatch 0.1.0
             return cast(value, kind)
         if value.dtype is not kind:
@@ -456,9 +441,9 @@ def storable(value: Expr | Number | complex, kind: DType) -> Expr:
             )
         return value
     if isinstance(value, complex):
-        if not is_complex(kind):
+        if not dt.is_complex(kind):
             raise located(ArgumentTypeError, f"cannot store the complex number {value!r} in {kind.name}")
         return construct(kind, (value,))
-    scalar = component_type(kind)
-    check_stored(value, scalar)
-    return cast(literal(value, scalar), kind)
+    scalar = dt.component_type(kind)
+    literals.check_stored(value, scalar)
+    return cast(literals.literal(value, scalar), kind)

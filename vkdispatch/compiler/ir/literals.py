@@ -6,22 +6,7 @@ import sys
 from collections.abc import Sequence
 from typing import TypeGuard
 
-from vkdispatch.base.dtype import (
-    DType,
-    bfloat16,
-    bool_,
-    float16,
-    float32,
-    float64,
-    int8,
-    int32,
-    int64,
-    is_float_dtype,
-    is_integer_dtype,
-    is_signed_dtype,
-    uint32,
-    uint64,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.compiler.ir import Expr, Op, Value
@@ -31,36 +16,40 @@ from vkdispatch.compiler.ir.location import here, located
 
 
 # Numbers of this magnitude round to infinity.
-_TOO_LARGE: dict[DType, float] = {float16: 65520.0, float32: 2.0**128 - 2.0**103, float64: math.inf}
-_LARGEST: dict[DType, float] = {
-    float16: 65504.0,
-    float32: 2.0**128 - 2.0**104,
-    float64: sys.float_info.max,
+_TOO_LARGE: dict[dt.DType, float] = {
+    dt.float16: 65520.0,
+    dt.float32: 2.0**128 - 2.0**103,
+    dt.float64: math.inf,
 }
-_LEAST_NORMAL: dict[DType, float] = {float16: 2.0**-14, float32: 2.0**-126}
+_LARGEST: dict[dt.DType, float] = {
+    dt.float16: 65504.0,
+    dt.float32: 2.0**128 - 2.0**104,
+    dt.float64: sys.float_info.max,
+}
+_LEAST_NORMAL: dict[dt.DType, float] = {dt.float16: 2.0**-14, dt.float32: 2.0**-126}
 # The bytes of a float type, and those of a signed integer of its size.
-_BYTES: dict[DType, tuple[struct.Struct, struct.Struct]] = {
-    float16: (struct.Struct("<e"), struct.Struct("<h")),
-    float32: (struct.Struct("<f"), struct.Struct("<i")),
-    float64: (struct.Struct("<d"), struct.Struct("<q")),
+_BYTES: dict[dt.DType, tuple[struct.Struct, struct.Struct]] = {
+    dt.float16: (struct.Struct("<e"), struct.Struct("<h")),
+    dt.float32: (struct.Struct("<f"), struct.Struct("<i")),
+    dt.float64: (struct.Struct("<d"), struct.Struct("<q")),
 }
 # What a comparison is with its sides swapped.
 MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
 
 
-def bounds(kind: DType) -> tuple[int, int]:
+def bounds(kind: dt.DType) -> tuple[int, int]:
     """Smallest and largest number of an integer type."""
     bits = 8 * kind.item_size
-    signed = is_signed_dtype(kind) or kind is int8
+    signed = dt.is_signed_dtype(kind) or kind is dt.int8
     return (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
 
 
-def fits(value: float, kind: DType) -> bool:
+def fits(value: float, kind: dt.DType) -> bool:
     """Whether a scalar type holds a number, which may round in a float type and is an int for an integer one.
 
     Infinity and NaN fit in a float type.
     """
-    if is_float_dtype(kind):
+    if dt.is_float_dtype(kind):
         try:
             return abs(float(value)) < _TOO_LARGE[kind] or not math.isfinite(value)
         except OverflowError:
@@ -69,9 +58,9 @@ def fits(value: float, kind: DType) -> bool:
     return low <= value <= high
 
 
-def rounded(value: float, kind: DType) -> float:
+def rounded(value: float, kind: dt.DType) -> float:
     """Return the nearest number of a float type, ties to even: infinity beyond the largest ones."""
-    if kind is float64:
+    if kind is dt.float64:
         return value
     form, _ = _BYTES[kind]
     try:
@@ -80,15 +69,15 @@ def rounded(value: float, kind: DType) -> float:
         return math.copysign(math.inf, value)
 
 
-def digits(value: float, kind: DType) -> str:
+def digits(value: float, kind: dt.DType) -> str:
     """Return the shortest decimal that rounds to `value` in the float type `kind`, as Python writes it.
 
     `value` is a number of that type.
     """
-    if kind is float64 or not math.isfinite(value):
+    if kind is dt.float64 or not math.isfinite(value):
         return repr(value)
     # A decimal of `few` digits survives a normal number, so that fewer need no trial; `most` always do.
-    few, most = (3, 5) if kind is float16 else (6, 9)
+    few, most = (3, 5) if kind is dt.float16 else (6, 9)
     if abs(value) < _LEAST_NORMAL[kind]:
         few = 1
     shorter = (float(f"{value:.{count}g}") for count in range(few, most))
@@ -101,36 +90,36 @@ def is_finite(value: float) -> bool:
     return isinstance(value, int) or math.isfinite(value)
 
 
-def wrap(value: int, kind: DType) -> int:
+def wrap(value: int, kind: dt.DType) -> int:
     """Return the number of an integer type that has the lowest bits of `value`."""
     low, _ = bounds(kind)
     return (value - low) % (1 << (8 * kind.item_size)) + low
 
 
-def common_type(values: Sequence[int], candidates: Sequence[DType]) -> DType | None:
+def common_type(values: Sequence[int], candidates: Sequence[dt.DType]) -> dt.DType | None:
     """First of the integer types that holds all values, or None."""
     return next((kind for kind in candidates if all(fits(value, kind) for value in values)), None)
 
 
-def wider_type(value: float, kind: DType) -> DType | None:
+def wider_type(value: float, kind: dt.DType) -> dt.DType | None:
     """Return a type that holds a number and, at least nearly, all values of `kind`; None if there is none."""
-    candidates: tuple[DType, ...] = (float32, float64)
-    if not is_float_dtype(kind):
-        signed = is_signed_dtype(kind) or value < 0
-        candidates = (int32, int64) if signed else (uint32, uint64)
+    candidates: tuple[dt.DType, ...] = (dt.float32, dt.float64)
+    if not dt.is_float_dtype(kind):
+        signed = dt.is_signed_dtype(kind) or value < 0
+        candidates = (dt.int32, dt.int64) if signed else (dt.uint32, dt.uint64)
     return next((wide for wide in candidates if wide.item_size >= kind.item_size and fits(value, wide)), None)
 
 
 # ---- comparisons ---------------------------------------------------------------------------------
 
 
-def exact_comparison(symbol: str, kind: DType, number: float) -> bool | tuple[str, float]:
+def exact_comparison(symbol: str, kind: dt.DType, number: float) -> bool | tuple[str, float]:
     """Return the mathematically exact comparison of values of the scalar type `kind` with a number.
 
     It is a bool if it is the same for all values of the type, and otherwise an equivalent operator and a
     number of the type. A Python float is rounded to a float type.
     """
-    if is_float_dtype(kind):
+    if dt.is_float_dtype(kind):
         return _with_float(symbol, kind, number)
     if not is_finite(number):
         return _beyond(symbol, number)
@@ -149,7 +138,7 @@ def _beyond(symbol: str, number: float) -> bool:
     return number > 0 if symbol in ("<", "<=") else number < 0
 
 
-def _with_float(symbol: str, kind: DType, number: float) -> bool | tuple[str, float]:
+def _with_float(symbol: str, kind: dt.DType, number: float) -> bool | tuple[str, float]:
     if not isinstance(number, int):
         below = above = number
         if not fits(number, kind):
@@ -163,12 +152,12 @@ def _with_float(symbol: str, kind: DType, number: float) -> bool | tuple[str, fl
     return symbol, above if symbol in ("<", ">=") else below
 
 
-def _around(infinity: float, kind: DType) -> tuple[float, float]:
+def _around(infinity: float, kind: dt.DType) -> tuple[float, float]:
     largest = math.copysign(_LARGEST[kind], infinity)
     return (largest, infinity) if infinity > 0 else (infinity, largest)
 
 
-def _neighbours(number: int, kind: DType) -> tuple[float, float]:
+def _neighbours(number: int, kind: dt.DType) -> tuple[float, float]:
     """Largest number of a float type that is not above an int, and smallest that is not below."""
     if not fits(number, kind):
         return _around(math.inf if number > 0 else -math.inf, kind)
@@ -186,12 +175,12 @@ def _neighbours(number: int, kind: DType) -> tuple[float, float]:
     return low, high
 
 
-def known_outcome(symbol: str, kind: DType, number: float) -> bool | None:
+def known_outcome(symbol: str, kind: dt.DType, number: float) -> bool | None:
     """Return the outcome of comparing any value of an integer type with a number; None if values differ."""
     exact = exact_comparison(symbol, kind, number)
     if isinstance(exact, bool):
         return exact
-    if is_float_dtype(kind):
+    if dt.is_float_dtype(kind):
         return None
     symbol, number = exact
     low, high = bounds(kind)
@@ -221,7 +210,7 @@ def is_integer_number(value: object) -> TypeGuard[int]:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def literal_dtype(value: Number) -> DType:
+def literal_dtype(value: Number) -> dt.DType:
     """Type that a number has by itself.
 
     The first of uint32, int32, uint64, int64 that holds it, or float32.
@@ -229,25 +218,25 @@ def literal_dtype(value: Number) -> DType:
     return dtype_of_numbers(value)
 
 
-def dtype_of_numbers(*values: Number) -> DType:
+def dtype_of_numbers(*values: Number) -> dt.DType:
     """Type that numbers without a GPU value beside them have together."""
     if not all(map(is_integer_number, values)):
-        return float32
-    kind = common_type([int(value) for value in values], (uint32, int32, uint64, int64))
+        return dt.float32
+    kind = common_type([int(value) for value in values], (dt.uint32, dt.int32, dt.uint64, dt.int64))
     if kind is None:
         listed = " and ".join(str(value) for value in values)
         raise located(ArgumentValueError, f"no 64-bit integer type can represent {listed}")
     return kind
 
 
-def literal(value: Number | bool, kind: DType, what: str = "") -> Expr:
+def literal(value: Number | bool, kind: dt.DType, what: str = "") -> Expr:
     """Make a scalar literal of type `kind`; floats lose their fraction in an integer type.
 
     Raises ValueError for a number that does not fit; `what` says what was being done.
     """
-    if kind is bool_:
+    if kind is dt.bool_:
         return make_node(Op.LITERAL, kind, value=bool(value))
-    if is_float_dtype(kind):
+    if dt.is_float_dtype(kind):
         if not fits(value, kind):
             raise _misfit(value, kind, what)
         return make_node(Op.LITERAL, kind, value=float(value))
@@ -256,12 +245,12 @@ def literal(value: Number | bool, kind: DType, what: str = "") -> Expr:
     return make_node(Op.LITERAL, kind, value=int(value))
 
 
-def _misfit(value: Number, kind: DType, what: str) -> ArgumentValueError:
+def _misfit(value: Number, kind: dt.DType, what: str) -> ArgumentValueError:
     text = f"{what}: " if what else ""
     if not is_finite(value):
         return located(ArgumentValueError, f"{text}{value} cannot become {kind.name}")
     text += f"{value} does not fit in {kind.name}"
-    if is_integer_dtype(kind):
+    if dt.is_integer_dtype(kind):
         text += " ({} to {})".format(*bounds(kind))
     wide = wider_type(value, kind)
     if what and wide is not None:
@@ -269,35 +258,35 @@ def _misfit(value: Number, kind: DType, what: str) -> ArgumentValueError:
     return located(ArgumentValueError, text)
 
 
-def wrap_literal(value: Number, kind: DType) -> Expr:
+def wrap_literal(value: Number, kind: dt.DType) -> Expr:
     """Make a literal as GLSL converts a number: integers keep their lowest bits."""
-    if is_integer_dtype(kind) and is_finite(value):
+    if dt.is_integer_dtype(kind) and is_finite(value):
         return make_node(Op.LITERAL, kind, value=wrap(int(value), kind))
-    if is_float_dtype(kind):
+    if dt.is_float_dtype(kind):
         return make_node(Op.LITERAL, kind, value=float(value))
     return literal(value, kind)
 
 
-def converted_literal(value: Number, kind: DType) -> Expr:
+def converted_literal(value: Number, kind: dt.DType) -> Expr:
     """Make a scalar literal of a number that the user converts: -1 as an unsigned number has all bits set.
 
     Raises ValueError unless an integer type of either sign and of this width holds the number.
     """
-    if is_integer_dtype(kind) and is_finite(value):
+    if dt.is_integer_dtype(kind) and is_finite(value):
         bits = 8 * kind.item_size
         if -(1 << (bits - 1)) <= int(value) < 1 << bits:
             return wrap_literal(value, kind)
     return literal(value, kind)
 
 
-def make_node(op: Op, kind: DType, args: tuple[Expr, ...] = (), value: Value = None) -> Expr:
+def make_node(op: Op, kind: dt.DType, args: tuple[Expr, ...] = (), value: Value = None) -> Expr:
     """Make an expression that the user's current line wrote."""
     return Expr(op, kind, args, value, here())
 
 
-def check_stored(value: Number, scalar: DType) -> None:
+def check_stored(value: Number, scalar: dt.DType) -> None:
     """Raise ValueError unless a place of a scalar type takes a number as it is, but for rounding."""
-    if is_float_dtype(scalar) or scalar in (bool_, bfloat16):
+    if dt.is_float_dtype(scalar) or scalar in (dt.bool_, dt.bfloat16):
         return
     if not is_integer_number(value):
         raise located(

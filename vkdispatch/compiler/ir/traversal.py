@@ -5,78 +5,74 @@ from operator import attrgetter
 from typing import Any
 
 from vkdispatch.base.record import replace
+from vkdispatch.compiler.ir import statements
 from vkdispatch.compiler.ir.nodes import Expr, Op
-from vkdispatch.compiler.ir.statements import (
-    Assert,
-    Block,
-    Declare,
-    For,
-    If,
-    ImageStore,
-    MatrixLoad,
-    MatrixStore,
-    Print,
-    Read,
-    Scope,
-    Statement,
-    Store,
-    Switch,
-    While,
-)
 
 MapExpr = Callable[[Expr], Expr]
-MapBlock = Callable[[Block], Block]
+MapBlock = Callable[[statements.Block], statements.Block]
 
 
 # ---- parts of statements -------------------------------------------------------------------------
 
 
-def _blocks_of_if(statement: If) -> tuple[Block, ...]:
+def _blocks_of_if(statement: statements.If) -> tuple[statements.Block, ...]:
     bodies = tuple([body for _, body in statement.branches])
     return bodies if statement.orelse is None else (*bodies, statement.orelse)
 
 
-def _blocks_of_switch(statement: Switch) -> tuple[Block, ...]:
+def _blocks_of_switch(statement: statements.Switch) -> tuple[statements.Block, ...]:
     bodies = tuple([body for _, body in statement.cases])
     return bodies if statement.default is None else (*bodies, statement.default)
 
 
-def _body(statement: While | For | Scope | Assert) -> tuple[Block, ...]:
+def _body(
+    statement: statements.While | statements.For | statements.Scope | statements.Assert,
+) -> tuple[statements.Block, ...]:
     return (statement.body,)
 
 
-_BLOCKS: dict[type, Callable[[Any], tuple[Block, ...]]] = {
-    If: _blocks_of_if,
-    Switch: _blocks_of_switch,
-    While: _body,
-    For: _body,
-    Scope: _body,
-    Assert: _body,
+_BLOCKS: dict[type, Callable[[Any], tuple[statements.Block, ...]]] = {
+    statements.If: _blocks_of_if,
+    statements.Switch: _blocks_of_switch,
+    statements.While: _body,
+    statements.For: _body,
+    statements.Scope: _body,
+    statements.Assert: _body,
 }
 
 
-def blocks_of(statement: Statement) -> tuple[Block, ...]:
+def blocks_of(statement: statements.Statement) -> tuple[statements.Block, ...]:
     """Return the blocks nested in a statement, in order."""
     find = _BLOCKS.get(type(statement))
     return () if find is None else find(statement)
 
 
 _EXPRESSIONS: dict[type, Callable[[Any], tuple[Expr, ...]]] = {
-    Declare: lambda statement: (statement.value,),
-    Store: attrgetter("place", "value"),
-    ImageStore: attrgetter("coordinate", "value"),
-    MatrixLoad: lambda statement: (statement.matrix, statement.source, statement.stride, *statement.window),
-    MatrixStore: lambda statement: (statement.place, statement.value, statement.stride, *statement.window),
-    If: lambda statement: tuple([condition for condition, _ in statement.branches]),
-    While: lambda statement: (statement.condition,),
-    Assert: lambda statement: (statement.condition,),
-    For: attrgetter("start", "stop", "step"),
-    Switch: lambda statement: (statement.value,),
-    Print: attrgetter("args"),
+    statements.Declare: lambda statement: (statement.value,),
+    statements.Store: attrgetter("place", "value"),
+    statements.ImageStore: attrgetter("coordinate", "value"),
+    statements.MatrixLoad: lambda statement: (
+        statement.matrix,
+        statement.source,
+        statement.stride,
+        *statement.window,
+    ),
+    statements.MatrixStore: lambda statement: (
+        statement.place,
+        statement.value,
+        statement.stride,
+        *statement.window,
+    ),
+    statements.If: lambda statement: tuple([condition for condition, _ in statement.branches]),
+    statements.While: lambda statement: (statement.condition,),
+    statements.Assert: lambda statement: (statement.condition,),
+    statements.For: attrgetter("start", "stop", "step"),
+    statements.Switch: lambda statement: (statement.value,),
+    statements.Print: attrgetter("args"),
 }
 
 
-def expressions_of(statement: Statement) -> tuple[Expr, ...]:
+def expressions_of(statement: statements.Statement) -> tuple[Expr, ...]:
     """Return the expressions that a statement itself holds, places included, without nested blocks."""
     find = _EXPRESSIONS.get(type(statement))
     return () if find is None else find(statement)
@@ -90,16 +86,16 @@ def place_operands(place: Expr) -> Iterator[Expr]:
     yield from place.args
 
 
-def evaluated(statement: Statement) -> tuple[Expr, ...]:
+def evaluated(statement: statements.Statement) -> tuple[Expr, ...]:
     """Return the expressions whose value a statement itself uses; of a place these are its indices."""
-    if isinstance(statement, Store):
+    if isinstance(statement, statements.Store):
         return (*place_operands(statement.place), statement.value)
-    if isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
+    if isinstance(statement, statements.Declare) and statement.value.op is Op.ATOMIC:
         place, *operands = statement.value.args
         return (*place_operands(place), *operands)
-    if isinstance(statement, MatrixLoad):
+    if isinstance(statement, statements.MatrixLoad):
         return (statement.source, statement.stride, *statement.window)
-    if isinstance(statement, MatrixStore):
+    if isinstance(statement, statements.MatrixStore):
         return (*place_operands(statement.place), statement.value, statement.stride, *statement.window)
     return expressions_of(statement)
 
@@ -107,7 +103,7 @@ def evaluated(statement: Statement) -> tuple[Expr, ...]:
 # ---- walking -------------------------------------------------------------------------------------
 
 
-def walk(block: Block) -> Iterator[Statement]:
+def walk(block: statements.Block) -> Iterator[statements.Statement]:
     """Every statement of a block and of the blocks nested in it, in program order."""
     for statement in block:
         yield statement
@@ -139,7 +135,7 @@ def sort_operands_first(roots: Iterable[Expr]) -> list[Expr]:
     return order
 
 
-def expressions_in(block: Block) -> Iterable[Expr]:
+def expressions_in(block: statements.Block) -> Iterable[Expr]:
     """Every expression of the statements of a block, and of the blocks nested in it, each object once."""
     return nodes(expr for statement in walk(block) for expr in expressions_of(statement))
 
@@ -178,11 +174,11 @@ def with_args(expr: Expr, args: tuple[Expr, ...]) -> Expr:
 
 
 def map_statement(
-    statement: Statement,
+    statement: statements.Statement,
     value: MapExpr | None = None,
     block: MapBlock | None = None,
     place: MapExpr | None = None,
-) -> Statement:
+) -> statements.Statement:
     """Return a statement with its expressions and nested blocks replaced; the same one if nothing changes.
 
     Parameters
@@ -201,7 +197,7 @@ def map_statement(
     if rebuild is None:
         return statement
     value = value or _same
-    changed: Statement = rebuild(statement, value, block or _same, place or value)
+    changed: statements.Statement = rebuild(statement, value, block or _same, place or value)
     return changed
 
 
@@ -209,7 +205,7 @@ def _same(part: Any) -> Any:
     return part
 
 
-def _change(statement: Statement, **parts: Any) -> Statement:
+def _change(statement: statements.Statement, **parts: Any) -> statements.Statement:
     if all(getattr(statement, name) is part for name, part in parts.items()):
         return statement
     return replace(statement, **parts)
@@ -220,22 +216,26 @@ def _map_all(rule: MapExpr, exprs: tuple[Expr, ...]) -> tuple[Expr, ...]:
     return exprs if all(new is old for new, old in zip(changed, exprs, strict=True)) else changed
 
 
-def _rebuild_declare(old: Declare, value: MapExpr, _: MapBlock, place: MapExpr) -> Statement:
+def _rebuild_declare(
+    old: statements.Declare, value: MapExpr, _: MapBlock, place: MapExpr
+) -> statements.Statement:
     if old.value.op is Op.ATOMIC and place is not value:
         target, *operands = old.value.args
         return _change(old, value=with_args(old.value, (place(target), *map(value, operands))))
     changed = value(old.value)
-    return old if changed is old.value else Declare(old.register, changed, old.loc)
+    return old if changed is old.value else statements.Declare(old.register, changed, old.loc)
 
 
-def _rebuild_store(old: Store, value: MapExpr, _: MapBlock, place: MapExpr) -> Statement:
+def _rebuild_store(
+    old: statements.Store, value: MapExpr, _: MapBlock, place: MapExpr
+) -> statements.Statement:
     target, changed = place(old.place), value(old.value)
     if target is old.place and changed is old.value:
         return old
-    return Store(target, changed, old.operator, old.loc, old.update)
+    return statements.Store(target, changed, old.operator, old.loc, old.update)
 
 
-def _rebuild_if(old: If, value: MapExpr, block: MapBlock, _: MapExpr) -> Statement:
+def _rebuild_if(old: statements.If, value: MapExpr, block: MapBlock, _: MapExpr) -> statements.Statement:
     conditions = [value(condition) for condition, _ in old.branches]
     bodies = [block(body) for _, body in old.branches]
     orelse = None if old.orelse is None else block(old.orelse)
@@ -244,7 +244,9 @@ def _rebuild_if(old: If, value: MapExpr, block: MapBlock, _: MapExpr) -> Stateme
     return _change(old, branches=old.branches if same else pairs, orelse=orelse)
 
 
-def _rebuild_switch(old: Switch, value: MapExpr, block: MapBlock, _: MapExpr) -> Statement:
+def _rebuild_switch(
+    old: statements.Switch, value: MapExpr, block: MapBlock, _: MapExpr
+) -> statements.Statement:
     chosen = value(old.value)
     cases = tuple([(values, block(body)) for values, body in old.cases])
     default = None if old.default is None else block(old.default)
@@ -252,45 +254,49 @@ def _rebuild_switch(old: Switch, value: MapExpr, block: MapBlock, _: MapExpr) ->
     return _change(old, value=chosen, cases=old.cases if same else cases, default=default)
 
 
-_REBUILD: dict[type, Callable[[Any, MapExpr, MapBlock, MapExpr], Statement]] = {
-    Declare: _rebuild_declare,
-    Store: _rebuild_store,
-    Read: lambda old, value, _block, _place: _change(old, value=value(old.value)),
-    ImageStore: lambda old, value, _block, _place: _change(
+_REBUILD: dict[type, Callable[[Any, MapExpr, MapBlock, MapExpr], statements.Statement]] = {
+    statements.Declare: _rebuild_declare,
+    statements.Store: _rebuild_store,
+    statements.Read: lambda old, value, _block, _place: _change(old, value=value(old.value)),
+    statements.ImageStore: lambda old, value, _block, _place: _change(
         old, coordinate=value(old.coordinate), value=value(old.value)
     ),
-    MatrixLoad: lambda old, value, _, place: _change(
+    statements.MatrixLoad: lambda old, value, _, place: _change(
         old,
         matrix=place(old.matrix),
         source=place(old.source),
         stride=value(old.stride),
         window=_map_all(value, old.window),
     ),
-    MatrixStore: lambda old, value, _, place: _change(
+    statements.MatrixStore: lambda old, value, _, place: _change(
         old,
         place=place(old.place),
         value=value(old.value),
         stride=value(old.stride),
         window=_map_all(value, old.window),
     ),
-    If: _rebuild_if,
-    While: lambda old, value, block, _: _change(old, condition=value(old.condition), body=block(old.body)),
-    For: lambda old, value, block, _: _change(
+    statements.If: _rebuild_if,
+    statements.While: lambda old, value, block, _: _change(
+        old, condition=value(old.condition), body=block(old.body)
+    ),
+    statements.For: lambda old, value, block, _: _change(
         old, start=value(old.start), stop=value(old.stop), step=value(old.step), body=block(old.body)
     ),
-    Switch: _rebuild_switch,
-    Scope: lambda old, _value, block, _place: _change(old, body=block(old.body)),
-    Assert: lambda old, value, block, _: _change(old, body=block(old.body), condition=value(old.condition)),
-    Print: lambda old, value, _block, _place: _change(old, args=_map_all(value, old.args)),
+    statements.Switch: _rebuild_switch,
+    statements.Scope: lambda old, _value, block, _place: _change(old, body=block(old.body)),
+    statements.Assert: lambda old, value, block, _: _change(
+        old, body=block(old.body), condition=value(old.condition)
+    ),
+    statements.Print: lambda old, value, _block, _place: _change(old, args=_map_all(value, old.args)),
 }
 
 
-def without_asserts(block: Block) -> Block:
+def without_asserts(block: statements.Block) -> statements.Block:
     """Return a block without its asserts; the same one if it has none."""
-    if not any(isinstance(statement, Assert) for statement in walk(block)):
+    if not any(isinstance(statement, statements.Assert) for statement in walk(block)):
         return block
     return tuple(
         map_statement(statement, block=without_asserts)
         for statement in block
-        if not isinstance(statement, Assert)
+        if not isinstance(statement, statements.Assert)
     )

@@ -19,45 +19,20 @@ from itertools import pairwise
 
 from vkdispatch.base.dtype import DType, bool_, is_cooperative, uint32, uint64, uvec3
 from vkdispatch.base.record import replace
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import PURE, contents, remember
 from vkdispatch.compiler.analyses.joint_flow import JointFlow, has_barriers, registers_of
-from vkdispatch.compiler.ir import (
-    Assert,
-    Block,
-    Break,
-    Builtin,
-    Comment,
-    Declare,
-    Effect,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Op,
-    Print,
-    RawStatement,
-    Register,
-    SharedArray,
-    Statement,
-    Store,
-    Switch,
-    While,
-    expressions_of,
-    map_statement,
-    root_of,
-    walk,
-)
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.passes.builders import all_of, less, negate, read, uint, zero
 from vkdispatch.compiler.passes.widen import global_id
 
-_SILENT = (Comment, Print, Assert)
+_SILENT = (ir.Comment, ir.Print, ir.Assert)
 
 
 @remember
-def keeps_workgroups(kernel: Kernel) -> bool:
+def keeps_workgroups(kernel: ir.Kernel) -> bool:
     """Whether invocations beyond the limit must stay in a kernel.
 
     False for kernels with raw GLSL, which cannot be guarded, or with cooperative matrices, which belong to
@@ -66,50 +41,50 @@ def keeps_workgroups(kernel: Kernel) -> bool:
     if kernel.exec_count is None or not has_barriers(kernel):
         return False
     found = contents(kernel)
-    return not any(isinstance(statement, RawStatement) for statement in found.statements) and not any(
-        expr.op is Op.RAW or is_cooperative(expr.dtype) for expr in found.expressions
+    return not any(isinstance(statement, ir.RawStatement) for statement in found.statements) and not any(
+        expr.op is ir.Op.RAW or is_cooperative(expr.dtype) for expr in found.expressions
     )
 
 
 @remember
-def guard_effects(kernel: Kernel) -> Kernel:
+def guard_effects(kernel: ir.Kernel) -> ir.Kernel:
     """Return a kernel that checks `exec_count` itself, and whose invocations all reach its barriers."""
     guards = _Guards(kernel)
     body = guards.block(kernel.body)
     return replace(kernel, body=(guards.start(), *body), shared=(*kernel.shared, *guards.shared.values()))
 
 
-def _is_harmless(value: Expr) -> bool:
+def _is_harmless(value: ir.Expr) -> bool:
     """Whether an invocation beyond the limit may compute a value: one of registers and ids only.
 
     Such a value must not be used as an index.
     """
     return all(
-        node.op is Op.REGISTER
-        or (node.op in PURE and (node.op is not Op.INDEX or node.args[1].op is Op.LITERAL))
+        node.op is ir.Op.REGISTER
+        or (node.op in PURE and (node.op is not ir.Op.INDEX or node.args[1].op is ir.Op.LITERAL))
         for node in nodes((value,))
     )
 
 
-def _find_own_registers(statement: Statement) -> set[Register]:
+def _find_own_registers(statement: ir.Statement) -> set[ir.Register]:
     """Return the registers that a statement mentions, apart from nested statements."""
-    found = set(registers_of(expressions_of(statement)))
-    if isinstance(statement, Declare):
+    found = set(registers_of(ir.expressions_of(statement)))
+    if isinstance(statement, ir.Declare):
         found.add(statement.register)
-    elif isinstance(statement, For):
+    elif isinstance(statement, ir.For):
         found.add(statement.counter)
     return found
 
 
-def _find_assigned(outer: Statement) -> set[Register]:
+def _find_assigned(outer: ir.Statement) -> set[ir.Register]:
     """Return the registers that a statement, or one nested in it, declares or stores to."""
-    found: set[Register] = set()
-    for statement in walk((outer,)):
-        if isinstance(statement, Declare):
+    found: set[ir.Register] = set()
+    for statement in ir.walk((outer,)):
+        if isinstance(statement, ir.Declare):
             found.add(statement.register)
-        elif isinstance(statement, Store):
-            root = root_of(statement.place)
-            if isinstance(root.value, Register):
+        elif isinstance(statement, ir.Store):
+            root = ir.root_of(statement.place)
+            if isinstance(root.value, ir.Register):
                 found.add(root.value)
     return found
 
@@ -117,43 +92,45 @@ def _find_assigned(outer: Statement) -> set[Register]:
 class _Guards:
     """Rewrites the blocks that all invocations run."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: ir.Kernel) -> None:
         assert kernel.exec_count is not None
         self._flow = JointFlow(kernel)
         self._kernel = kernel
         self._names = FreshNames.of_variables(kernel)
         # how many statements mention a register
         self._uses = Counter(
-            register for statement in walk(kernel.body) for register in _find_own_registers(statement)
+            register for statement in ir.walk(kernel.body) for register in _find_own_registers(statement)
         )
-        self._inside = Register(self._names.claim_copy("inside"), bool_, fixed=True)
-        self.shared: dict[DType, SharedArray] = {}
+        self._inside = ir.Register(self._names.claim_copy("inside"), bool_, fixed=True)
+        self.shared: dict[DType, ir.SharedArray] = {}
 
-    def start(self) -> Statement:
+    def start(self) -> ir.Statement:
         """Declare whether the invocation lies within the limit."""
         kernel = self._kernel
         assert kernel.exec_count is not None
         if kernel.wide:
             first = kernel.arguments.index(kernel.exec_count)
-            limits = [Expr(Op.ARGUMENT, uint64, (), each) for each in kernel.arguments[first : first + 3]]
+            limits = [
+                ir.Expr(ir.Op.ARGUMENT, uint64, (), each) for each in kernel.arguments[first : first + 3]
+            ]
             within = [less(global_id(axis), limit) for axis, limit in enumerate(limits)]
         else:
-            position = Expr(Op.BUILTIN, uvec3, (), Builtin.GLOBAL_INVOCATION_ID)
-            limit = Expr(Op.ARGUMENT, uvec3, (), kernel.exec_count)
+            position = ir.Expr(ir.Op.BUILTIN, uvec3, (), ir.Builtin.GLOBAL_INVOCATION_ID)
+            limit = ir.Expr(ir.Op.ARGUMENT, uvec3, (), kernel.exec_count)
             within = [
-                less(*(Expr(Op.COMPONENT, uint32, (vector,), axis) for vector in (position, limit)))
+                less(*(ir.Expr(ir.Op.COMPONENT, uint32, (vector,), axis) for vector in (position, limit)))
                 for axis in "xyz"
             ]
-        return Declare(self._inside, all_of(within))
+        return ir.Declare(self._inside, all_of(within))
 
     # -- blocks
 
-    def block(self, block: Block) -> Block:
+    def block(self, block: ir.Block) -> ir.Block:
         """Rewrite a block that all invocations run."""
-        out: list[Statement] = []
-        apart: list[Statement] = []
+        out: list[ir.Statement] = []
+        apart: list[ir.Statement] = []
         for statement in block:
-            if id(statement) in self._flow.joint or isinstance(statement, Effect):
+            if id(statement) in self._flow.joint or isinstance(statement, ir.Effect):
                 self._flush(apart, out)
                 self._rewrite_joint(statement, out)
             else:
@@ -161,13 +138,13 @@ class _Guards:
         self._flush(apart, out)
         return tuple(out)
 
-    def _flush(self, apart: list[Statement], out: list[Statement]) -> None:
+    def _flush(self, apart: list[ir.Statement], out: list[ir.Statement]) -> None:
         """Write the statements that only invocations within the limit run."""
         for piece in self._split_pieces(apart):
             self._flush_piece(piece, out)
         apart.clear()
 
-    def _split_pieces(self, apart: list[Statement]) -> list[list[Statement]]:
+    def _split_pieces(self, apart: list[ir.Statement]) -> list[list[ir.Statement]]:
         """Split statements after each fixed register that is used behind its piece: its guard has to end."""
         changed = {register for statement in apart for register in _find_assigned(statement)}
         ends = {0, len(apart)}
@@ -177,11 +154,11 @@ class _Guards:
             first = 0
             for piece in pieces:
                 uses = Counter(
-                    register for each in walk(tuple(piece)) for register in _find_own_registers(each)
+                    register for each in ir.walk(tuple(piece)) for register in _find_own_registers(each)
                 )
                 for position, statement in enumerate(piece, first + 1):
                     if (
-                        isinstance(statement, Declare)
+                        isinstance(statement, ir.Declare)
                         and statement.register.fixed
                         and self._uses[statement.register] > uses[statement.register]
                         and not self._needs_no_guard(statement, changed, [])
@@ -192,22 +169,25 @@ class _Guards:
                 return pieces
             ends = more
 
-    def _flush_piece(self, apart: list[Statement], out: list[Statement]) -> None:
-        uses = Counter(register for each in walk(tuple(apart)) for register in _find_own_registers(each))
-        guarded: list[Statement] = []
-        changed: set[Register] = set()
+    def _flush_piece(self, apart: list[ir.Statement], out: list[ir.Statement]) -> None:
+        uses = Counter(register for each in ir.walk(tuple(apart)) for register in _find_own_registers(each))
+        guarded: list[ir.Statement] = []
+        changed: set[ir.Register] = set()
         for statement in apart:
             if self._needs_no_guard(statement, changed, guarded):
                 out.append(statement)
                 continue
             changed |= _find_assigned(statement)
-            if isinstance(statement, Declare) and self._uses[statement.register] > uses[statement.register]:
+            if (
+                isinstance(statement, ir.Declare)
+                and self._uses[statement.register] > uses[statement.register]
+            ):
                 self._declare_outside(statement, guarded, out)
             else:
                 guarded.append(statement)
         self._guard(guarded, out)
 
-    def _guard(self, guarded: list[Statement], out: list[Statement]) -> None:
+    def _guard(self, guarded: list[ir.Statement], out: list[ir.Statement]) -> None:
         """Write statements under a guard, but for comments at their end."""
         end = len(guarded)
         while end and isinstance(guarded[end - 1], _SILENT):
@@ -217,53 +197,57 @@ class _Guards:
         out += guarded[end:]
         guarded.clear()
 
-    def _make_guard(self, block: Block) -> If:
+    def _make_guard(self, block: ir.Block) -> ir.If:
         inside, first = read(self._inside), block[0]
-        if len(block) == 1 and isinstance(first, If) and len(first.branches) == 1 and first.orelse is None:
+        if len(block) == 1 and isinstance(first, ir.If) and len(first.branches) == 1 and first.orelse is None:
             ((condition, body),) = first.branches
             return replace(first, branches=((all_of([inside, condition]), body),))
-        return If(((inside, block),), None, first.loc)
+        return ir.If(((inside, block),), None, first.loc)
 
     @staticmethod
-    def _needs_no_guard(statement: Statement, changed: set[Register], guarded: list[Statement]) -> bool:
+    def _needs_no_guard(
+        statement: ir.Statement, changed: set[ir.Register], guarded: list[ir.Statement]
+    ) -> bool:
         """Whether all invocations may run a statement, which can then stand before the guard.
 
         It must not depend on statements under the guard; `changed` are the registers assigned there.
         """
-        if isinstance(statement, Declare):
+        if isinstance(statement, ir.Declare):
             return _is_harmless(statement.value) and changed.isdisjoint(registers_of((statement.value,)))
         if guarded or isinstance(statement, _SILENT):
             return not guarded
-        if not isinstance(statement, Store) or root_of(statement.place).op is not Op.REGISTER:
+        if not isinstance(statement, ir.Store) or ir.root_of(statement.place).op is not ir.Op.REGISTER:
             return False
         return _is_harmless(statement.place) and _is_harmless(statement.value)
 
-    def _declare_outside(self, statement: Declare, guarded: list[Statement], out: list[Statement]) -> None:
+    def _declare_outside(
+        self, statement: ir.Declare, guarded: list[ir.Statement], out: list[ir.Statement]
+    ) -> None:
         """Declare a register before the guard, and assign its value under the guard."""
         register, value, loc = statement.register, statement.value, statement.loc
         held = register
         if register.fixed:
-            held = Register(
+            held = ir.Register(
                 self._names.claim_copy(f"guarded_{register.name}"), register.dtype, position=register.position
             )
-        out.append(Declare(held, zero(held.dtype), loc))
-        if value.op is Op.ATOMIC:
-            before = Register(self._names.claim_copy(f"atomic_{register.name}"), register.dtype)
-            guarded.append(Declare(before, value, loc))
+        out.append(ir.Declare(held, zero(held.dtype), loc))
+        if value.op is ir.Op.ATOMIC:
+            before = ir.Register(self._names.claim_copy(f"atomic_{register.name}"), register.dtype)
+            guarded.append(ir.Declare(before, value, loc))
             value = read(before)
-        guarded.append(Store(read(held), value, None, loc))
+        guarded.append(ir.Store(read(held), value, None, loc))
         if held is not register:
             self._guard(guarded, out)
-            out.append(Declare(register, read(held), loc))
+            out.append(ir.Declare(register, read(held), loc))
 
     # -- control flow that all invocations run
 
-    def _rewrite_joint(self, statement: Statement, out: list[Statement]) -> None:
-        if isinstance(statement, If):
+    def _rewrite_joint(self, statement: ir.Statement, out: list[ir.Statement]) -> None:
+        if isinstance(statement, ir.If):
             self._if(statement.branches, statement.orelse, statement.loc, out)
-        elif isinstance(statement, While):
+        elif isinstance(statement, ir.While):
             self._while(statement, out)
-        elif isinstance(statement, For):
+        elif isinstance(statement, ir.For):
             start, stop, step = (
                 self._decide(bound, statement.loc, out)
                 for bound in (statement.start, statement.stop, statement.step)
@@ -271,16 +255,16 @@ class _Guards:
             body = self.block(statement.body)
             out.append(replace(statement, start=start, stop=stop, step=step, body=body))
         else:
-            if isinstance(statement, Switch):
+            if isinstance(statement, ir.Switch):
                 statement = replace(statement, value=self._decide(statement.value, statement.loc, out))
-            out.append(map_statement(statement, block=self.block))
+            out.append(ir.map_statement(statement, block=self.block))
 
     def _if(
         self,
-        branches: tuple[tuple[Expr, Block], ...],
-        orelse: Block | None,
+        branches: tuple[tuple[ir.Expr, ir.Block], ...],
+        orelse: ir.Block | None,
         loc: Loc | None,
-        out: list[Statement],
+        out: list[ir.Statement],
     ) -> None:
         """Rewrite the branches of an if; conditions that the first invocation decides come just before it."""
         (condition, body), *others = branches
@@ -289,46 +273,46 @@ class _Guards:
             condition, body = others.pop(0)
             done.append((condition, self.block(body)))
         if others:
-            nested: list[Statement] = []
+            nested: list[ir.Statement] = []
             self._if(tuple(others), orelse, loc, nested)
-            last: Block | None = tuple(nested)
+            last: ir.Block | None = tuple(nested)
         else:
             last = None if orelse is None else self.block(orelse)
-        out.append(If(tuple(done), last, loc))
+        out.append(ir.If(tuple(done), last, loc))
 
-    def _while(self, statement: While, out: list[Statement]) -> None:
+    def _while(self, statement: ir.While, out: list[ir.Statement]) -> None:
         loc, condition = statement.loc, statement.condition
-        head: list[Statement] = []
+        head: list[ir.Statement] = []
         decided = self._decide(condition, loc, head)
         if head:
-            head.append(If(((negate(decided), (Break(loc),)),), None, loc))
-            decided = Expr(Op.LITERAL, bool_, (), True, condition.loc)
-        out.append(While(decided, (*head, *self.block(statement.body)), loc, statement.rolled))
+            head.append(ir.If(((negate(decided), (ir.Break(loc),)),), None, loc))
+            decided = ir.Expr(ir.Op.LITERAL, bool_, (), True, condition.loc)
+        out.append(ir.While(decided, (*head, *self.block(statement.body)), loc, statement.rolled))
 
-    def _decide(self, value: Expr, loc: Loc | None, out: list[Statement]) -> Expr:
+    def _decide(self, value: ir.Expr, loc: Loc | None, out: list[ir.Statement]) -> ir.Expr:
         """Return a condition or bound with the value that invocations beyond the limit have to use, too."""
         if self._flow.is_uniform(value):
             return value
-        register = Register(self._names.claim_copy("decision"), value.dtype)
+        register = ir.Register(self._names.claim_copy("decision"), value.dtype)
         decision = read(register)
         if _is_harmless(value):
-            out.append(Declare(register, value, loc))
+            out.append(ir.Declare(register, value, loc))
         else:
-            out.append(Declare(register, zero(value.dtype), loc))
-            out.append(If(((read(self._inside), (Store(decision, value, None, loc),)),), None, loc))
-        place = Expr(Op.ELEMENT, value.dtype, (uint(0),), self._get_shared(value.dtype))
-        own_index = Expr(Op.BUILTIN, uint32, (), Builtin.LOCAL_INVOCATION_INDEX)
-        is_first = Expr(Op.COMPARE, bool_, (own_index, uint(0)), "==")
+            out.append(ir.Declare(register, zero(value.dtype), loc))
+            out.append(ir.If(((read(self._inside), (ir.Store(decision, value, None, loc),)),), None, loc))
+        place = ir.Expr(ir.Op.ELEMENT, value.dtype, (uint(0),), self._get_shared(value.dtype))
+        own_index = ir.Expr(ir.Op.BUILTIN, uint32, (), ir.Builtin.LOCAL_INVOCATION_INDEX)
+        is_first = ir.Expr(ir.Op.COMPARE, bool_, (own_index, uint(0)), "==")
         out += (
-            If(((is_first, (Store(place, decision, None, loc),)),), None, loc),
-            Effect("barrier", loc),
-            If(((negate(read(self._inside)), (Store(decision, place, None, loc),)),), None, loc),
-            Effect("barrier", loc),
+            ir.If(((is_first, (ir.Store(place, decision, None, loc),)),), None, loc),
+            ir.Effect("barrier", loc),
+            ir.If(((negate(read(self._inside)), (ir.Store(decision, place, None, loc),)),), None, loc),
+            ir.Effect("barrier", loc),
         )
         return decision
 
-    def _get_shared(self, kind: DType) -> SharedArray:
+    def _get_shared(self, kind: DType) -> ir.SharedArray:
         """Return the shared array to which the first invocation writes its decisions."""
         if kind not in self.shared:
-            self.shared[kind] = SharedArray(self._names.claim_copy("first_decision"), kind, 1, (1,))
+            self.shared[kind] = ir.SharedArray(self._names.claim_copy("first_decision"), kind, 1, (1,))
         return self.shared[kind]

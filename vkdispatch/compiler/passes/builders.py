@@ -1,24 +1,13 @@
 """Small expressions that passes build: literals, registers, comparisons, components."""
 
-from vkdispatch.base.dtype import (
-    DType,
-    bool_,
-    component_type,
-    int32,
-    is_complex,
-    is_float_dtype,
-    is_matrix,
-    is_scalar,
-    uint32,
-    uvec3,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.compiler.ir import Builtin, Expr, Op, Register
 from vkdispatch.compiler.ir.location import Loc
 
 
 def uint(value: int) -> Expr:
     """Make a uint32 literal."""
-    return Expr(Op.LITERAL, uint32, (), value)
+    return Expr(Op.LITERAL, dt.uint32, (), value)
 
 
 def read(register: Register) -> Expr:
@@ -26,12 +15,12 @@ def read(register: Register) -> Expr:
     return Expr(Op.REGISTER, register.dtype, (), register)
 
 
-def cast(value: Expr, kind: DType) -> Expr:
+def cast(value: Expr, kind: dt.DType) -> Expr:
     """Convert a scalar."""
     return value if value.dtype is kind else Expr(Op.CONSTRUCT, kind, (value,))
 
 
-def call(function: str, kind: DType, value: Expr) -> Expr:
+def call(function: str, kind: dt.DType, value: Expr) -> Expr:
     """Call a function of one argument."""
     return Expr(Op.CALL, kind, (value,), function)
 
@@ -43,7 +32,7 @@ def less(left: Expr, right: Expr) -> Expr:
 
 def negate(value: Expr, loc: Loc | None = None) -> Expr:
     """Negate a condition."""
-    return Expr(Op.UNARY, bool_, (value,), "!", loc)
+    return Expr(Op.UNARY, dt.bool_, (value,), "!", loc)
 
 
 def all_of(conditions: list[Expr]) -> Expr:
@@ -51,30 +40,30 @@ def all_of(conditions: list[Expr]) -> Expr:
     return logical("&&", *conditions)
 
 
-def zero(kind: DType) -> Expr:
+def zero(kind: dt.DType) -> Expr:
     """Make the zero of a type."""
-    scalar = component_type(kind)
-    value: bool | int | float = False if scalar is bool_ else 0.0 if is_float_dtype(scalar) else 0
+    scalar = dt.component_type(kind)
+    value: bool | int | float = False if scalar is dt.bool_ else 0.0 if dt.is_float_dtype(scalar) else 0
     part = Expr(Op.LITERAL, scalar, (), value)
-    if is_scalar(kind):
+    if dt.is_scalar(kind):
         return part
-    return Expr(Op.CONSTRUCT, kind, (part, part) if is_complex(kind) else (part,))
+    return Expr(Op.CONSTRUCT, kind, (part, part) if dt.is_complex(kind) else (part,))
 
 
 def component(value: Expr, position: int) -> Expr:
     """Return a scalar component of a vector or a complex value."""
-    return Expr(Op.COMPONENT, component_type(value.dtype), (value,), "xyzw"[position])
+    return Expr(Op.COMPONENT, dt.component_type(value.dtype), (value,), "xyzw"[position])
 
 
 def components(value: Expr) -> list[Expr]:
     """Return the scalar components of a value that may be evaluated several times."""
     kind = value.dtype
-    if is_scalar(kind):
+    if dt.is_scalar(kind):
         return [value]
-    if is_matrix(kind):
+    if dt.is_matrix(kind):
         assert kind.child_type is not None
         columns = (
-            Expr(Op.INDEX, kind.child_type, (value, Expr(Op.LITERAL, int32, (), position)))
+            Expr(Op.INDEX, kind.child_type, (value, Expr(Op.LITERAL, dt.int32, (), position)))
             for position in range(kind.child_count)
         )
         return [part for column in columns for part in components(column)]
@@ -83,24 +72,24 @@ def components(value: Expr) -> list[Expr]:
 
 def id_part(builtin: Builtin, axis: str) -> Expr:
     """Component of an id or a size."""
-    return part_of(Expr(Op.BUILTIN, uvec3, value=builtin), axis)
+    return part_of(Expr(Op.BUILTIN, dt.uvec3, value=builtin), axis)
 
 
 def part_of(vector: Expr, axis: str) -> Expr:
     """Component of a vector of uint32."""
-    return Expr(Op.COMPONENT, uint32, (vector,), axis)
+    return Expr(Op.COMPONENT, dt.uint32, (vector,), axis)
 
 
 def binary(operator: str, left: Expr, right: Expr) -> Expr:
     """Combine two values of uint32."""
-    return Expr(Op.BINARY, uint32, (left, right), operator)
+    return Expr(Op.BINARY, dt.uint32, (left, right), operator)
 
 
 def compare(operator: str, left: Expr, right: Expr) -> Expr:
     """Compare two values."""
-    return Expr(Op.COMPARE, bool_, (left, right), operator)
+    return Expr(Op.COMPARE, dt.bool_, (left, right), operator)
 
 
 def logical(operator: str, *operands: Expr) -> Expr:
     """Join conditions; one is itself."""
-    return Expr(Op.LOGICAL, bool_, operands, operator) if len(operands) > 1 else operands[0]
+    return Expr(Op.LOGICAL, dt.bool_, operands, operator) if len(operands) > 1 else operands[0]

@@ -2,50 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from vkdispatch.base.dtype import (
-    DType,
-    complex64,
-    dvec4,
-    float32,
-    float64,
-    int32,
-    int64,
-    is_array,
-    ivec2,
-    uint32,
-    uint64,
-    uvec2,
-    uvec3,
-    vec2,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import replace
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import contents, depends_on_workgroups
-from vkdispatch.compiler.ir import (
-    Block,
-    Builtin,
-    Comment,
-    Declare,
-    Expr,
-    For,
-    If,
-    ImageStore,
-    Kernel,
-    Op,
-    Register,
-    Return,
-    Scope,
-    ShaderFlags,
-    Statement,
-    Storage,
-    Store,
-    Switch,
-    evaluated,
-    is_encoded,
-    map_statement,
-    postorder,
-    root_of,
-    walk,
-)
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.passes.builders import binary, compare, id_part, logical, negate, part_of, read, uint
@@ -64,35 +24,38 @@ from vkdispatch.compiler.passes.elementwise import definitions_of
 
 
 # Loops do enough work for one element; in long programs the registers of several elements do not fit.
-_SIMPLE = (Declare, Store, ImageStore, If, Switch, Scope, Comment, Return)
+_SIMPLE = (ir.Declare, ir.Store, ir.ImageStore, ir.If, ir.Switch, ir.Scope, ir.Comment, ir.Return)
 _LONGEST = 1200
 _BYTES_IN_FLIGHT = 16
 _MOST_ELEMENTS = 16
-_SUBGROUP = frozenset(builtin for builtin in Builtin if "SUBGROUP" in builtin.name)
+_SUBGROUP = frozenset(builtin for builtin in ir.Builtin if "SUBGROUP" in builtin.name)
 
 
-def choose_elements(kernel: Kernel) -> int:
+def choose_elements(kernel: ir.Kernel) -> int:
     """Return how many elements an invocation of a large launch should process; 1 if only one is possible."""
     if not is_separable(kernel):
         return 1
-    sizes = [resource.dtype.item_size for resource in kernel.resources if isinstance(resource, Storage)]
+    sizes = [resource.dtype.item_size for resource in kernel.resources if isinstance(resource, ir.Storage)]
     elements = min(_BYTES_IN_FLIGHT // max(sizes, default=_BYTES_IN_FLIGHT), _MOST_ELEMENTS)
     return elements if elements > 1 and len(contents(kernel).expressions) * elements <= _LONGEST else 1
 
 
-def is_separable(kernel: Kernel) -> bool:
+def is_separable(kernel: ir.Kernel) -> bool:
     """Whether an invocation may do the work of several: the kernel is simple, and uses its id along x."""
-    if kernel.exec_count is None or kernel.flags & ShaderFlags.NO_EXEC_BOUNDS:
+    if kernel.exec_count is None or kernel.flags & ir.ShaderFlags.NO_EXEC_BOUNDS:
         return False
     if depends_on_workgroups(kernel):
         return False
     _, body = split_guard(kernel.body)
-    statements = list(walk(body))
+    statements = list(ir.walk(body))
     if not all(isinstance(statement, _SIMPLE) for statement in statements):
         return False
-    if any(isinstance(statement, Return) for statement in statements):
+    if any(isinstance(statement, ir.Return) for statement in statements):
         return False
-    if any(isinstance(statement, Declare) and is_array(statement.register.dtype) for statement in statements):
+    if any(
+        isinstance(statement, ir.Declare) and dt.is_array(statement.register.dtype)
+        for statement in statements
+    ):
         return False
     everything = contents(kernel).expressions
     if any(map(_knows_neighbours, everything)):
@@ -101,34 +64,34 @@ def is_separable(kernel: Kernel) -> bool:
     return any(is_id_x(expr) for expr in everything)
 
 
-def _knows_neighbours(expr: Expr) -> bool:
-    return expr.op is Op.SUBGROUP or (isinstance(expr.value, Builtin) and expr.value in _SUBGROUP)
+def _knows_neighbours(expr: ir.Expr) -> bool:
+    return expr.op is ir.Op.SUBGROUP or (isinstance(expr.value, ir.Builtin) and expr.value in _SUBGROUP)
 
 
-def is_id_x(expr: Expr) -> bool:
+def is_id_x(expr: ir.Expr) -> bool:
     """Whether an expression is the invocation's own id along x."""
-    return expr.op is Op.COMPONENT and expr.value == "x" and _is_id(expr.args[0])
+    return expr.op is ir.Op.COMPONENT and expr.value == "x" and _is_id(expr.args[0])
 
 
-def _operands(expr: Expr) -> tuple[Expr, ...]:
+def _operands(expr: ir.Expr) -> tuple[ir.Expr, ...]:
     """Return what is replaced before an expression; the id along x is replaced as a whole."""
-    return expr.args if expr.op is not Op.COMPONENT or not is_id_x(expr) else ()
+    return expr.args if expr.op is not ir.Op.COMPONENT or not is_id_x(expr) else ()
 
 
-def _is_id(expr: Expr) -> bool:
-    return expr.value is Builtin.GLOBAL_INVOCATION_ID
+def _is_id(expr: ir.Expr) -> bool:
+    return expr.value is ir.Builtin.GLOBAL_INVOCATION_ID
 
 
-def split_guard(body: Block) -> tuple[Expr | None, Block]:
+def split_guard(body: ir.Block) -> tuple[ir.Expr | None, ir.Block]:
     """Split off a first `if condition: return`."""
     for position, statement in enumerate(body):
-        if isinstance(statement, Comment):
+        if isinstance(statement, ir.Comment):
             continue
         if (
-            isinstance(statement, If)
+            isinstance(statement, ir.If)
             and statement.orelse is None
             and len(statement.branches) == 1
-            and all(isinstance(inner, Return) for inner in statement.branches[0][1])
+            and all(isinstance(inner, ir.Return) for inner in statement.branches[0][1])
             and statement.branches[0][1]
         ):
             return statement.branches[0][0], body[position + 1 :]
@@ -136,77 +99,77 @@ def split_guard(body: Block) -> tuple[Expr | None, Block]:
     return None, body
 
 
-def coarsen(kernel: Kernel, elements: int) -> Kernel:
+def coarsen(kernel: ir.Kernel, elements: int) -> ir.Kernel:
     """Return a kernel whose invocations process `elements` elements each.
 
     It checks `exec_count` itself. `choose_elements` must have returned more than 1.
     """
     assert kernel.exec_count is not None
-    limit = Expr(Op.ARGUMENT, kernel.exec_count.dtype, value=kernel.exec_count)
+    limit = ir.Expr(ir.Op.ARGUMENT, kernel.exec_count.dtype, value=kernel.exec_count)
     names = FreshNames.of_variables(kernel)
 
-    stride = id_part(Builtin.WORKGROUP_SIZE, "x")
+    stride = id_part(ir.Builtin.WORKGROUP_SIZE, "x")
     width = binary("*", stride, uint(elements))
-    first = new_register("first", uint32, names)
+    first = new_register("first", dt.uint32, names)
     start = binary(
         "+",
-        binary("*", id_part(Builtin.WORKGROUP_ID, "x"), width),
-        id_part(Builtin.LOCAL_INVOCATION_ID, "x"),
+        binary("*", id_part(ir.Builtin.WORKGROUP_ID, "x"), width),
+        id_part(ir.Builtin.LOCAL_INVOCATION_ID, "x"),
     )
     outside = [
-        compare(">=", id_part(Builtin.GLOBAL_INVOCATION_ID, axis), part_of(limit, axis)) for axis in "yz"
+        compare(">=", id_part(ir.Builtin.GLOBAL_INVOCATION_ID, axis), part_of(limit, axis)) for axis in "yz"
     ]
     guard, body = split_guard(kernel.body)
 
-    copies = [Copy(new_register(f"element_{k}", uint32, names), f"_{k}", names) for k in range(elements)]
+    copies = [Copy(new_register(f"element_{k}", dt.uint32, names), f"_{k}", names) for k in range(elements)]
     offsets = [binary("+", read(first), binary("*", stride, uint(k))) for k in range(1, elements)]
     places = [
-        Declare(copy.element, place) for copy, place in zip(copies, [read(first), *offsets], strict=True)
+        ir.Declare(copy.element, place) for copy, place in zip(copies, [read(first), *offsets], strict=True)
     ]
     whole = compare("<", read(copies[-1].element), part_of(limit, "x"))
     if guard is not None:
         whole = logical("&&", whole, *(negate(copy.expr(guard)) for copy in copies))
 
-    turn = new_register("turn", uint32, names, counter=True)
-    single = Copy(new_register("element", uint32, names), "_n", names)
+    turn = new_register("turn", dt.uint32, names, counter=True)
+    single = Copy(new_register("element", dt.uint32, names), "_n", names)
     inside = compare("<", read(single.element), part_of(limit, "x"))
     if guard is not None:
         inside = logical("&&", inside, negate(single.expr(guard)))
-    rest = For(
+    rest = ir.For(
         turn,
         uint(0),
         uint(elements),
         uint(1),
         (
-            Declare(single.element, binary("+", read(first), binary("*", stride, read(turn)))),
-            If(((inside, tuple(map(single.statement, body))),)),
+            ir.Declare(single.element, binary("+", read(first), binary("*", stride, read(turn)))),
+            ir.If(((inside, tuple(map(single.statement, body))),)),
         ),
     )
     return replace(
         kernel,
         body=(
-            If(((logical("||", *outside), (Return(),)),)),
-            Declare(first, start),
+            ir.If(((logical("||", *outside), (ir.Return(),)),)),
+            ir.Declare(first, start),
             *places,
-            If(((whole, tuple(_interleave(body, copies))),), (rest,)),
+            ir.If(((whole, tuple(_interleave(body, copies))),), (rest,)),
         ),
     )
 
 
-def _interleave(body: Block, copies: list["Copy"]) -> Iterable[Statement]:
+def _interleave(body: ir.Block, copies: list["Copy"]) -> Iterable[ir.Statement]:
     """Each statement for all elements before the next, values before stores."""
     for statement in body:
-        if isinstance(statement, Comment):
+        if isinstance(statement, ir.Comment):
             yield statement
-        elif isinstance(statement, Store) and root_of(statement.place).op is Op.ELEMENT:
+        elif isinstance(statement, ir.Store) and ir.root_of(statement.place).op is ir.Op.ELEMENT:
             yield from store_values(statement, copies)
         else:
             yield from (copy.statement(statement) for copy in copies)
 
 
-def store_values(statement: Store, copies: Sequence["Copy"]) -> Iterable[Statement]:
+def store_values(statement: ir.Store, copies: Sequence["Copy"]) -> Iterable[ir.Statement]:
     """Compute the stored values of all elements before storing any."""
-    if statement.operator is not None and is_encoded(statement.place):
+    if statement.operator is not None and ir.is_encoded(statement.place):
         yield from (copy.statement(statement) for copy in copies)
         return
     values = [copy.register("value", statement.place.dtype) for copy in copies]
@@ -214,60 +177,62 @@ def store_values(statement: Store, copies: Sequence["Copy"]) -> Iterable[Stateme
         result = copy.expr(statement.value)
         if statement.operator is not None:
             place = copy.expr(statement.place)
-            result = Expr(Op.BINARY, place.dtype, (place, result), statement.operator, statement.loc)
-        yield Declare(value, result, statement.loc)
+            result = ir.Expr(ir.Op.BINARY, place.dtype, (place, result), statement.operator, statement.loc)
+        yield ir.Declare(value, result, statement.loc)
     for copy, value in zip(copies, values, strict=True):
-        yield Store(copy.place(statement.place), read(value), None, statement.loc)
+        yield ir.Store(copy.place(statement.place), read(value), None, statement.loc)
 
 
 class Copy:
     """Copies statements for one element, with registers and an id of its own."""
 
-    def __init__(self, element: Register, suffix: str, names: FreshNames) -> None:
+    def __init__(self, element: ir.Register, suffix: str, names: FreshNames) -> None:
         self.element = element
         self._suffix = suffix
         self._names = names
-        self._registers: dict[int, Register] = {}
-        self.exprs: dict[int, tuple[Expr, Expr]] = {}  # by identity of the original, which it keeps alive
+        self._registers: dict[int, ir.Register] = {}
+        self.exprs: dict[
+            int, tuple[ir.Expr, ir.Expr]
+        ] = {}  # by identity of the original, which it keeps alive
 
-    def register(self, name: str, kind: DType, fixed: bool = False) -> Register:
+    def register(self, name: str, kind: dt.DType, fixed: bool = False) -> ir.Register:
         """Make a register of the element."""
         return new_register(name + self._suffix, kind, self._names, fixed=fixed)
 
-    def statement(self, statement: Statement) -> Statement:
+    def statement(self, statement: ir.Statement) -> ir.Statement:
         """Return a statement for this element."""
-        if isinstance(statement, Declare):
+        if isinstance(statement, ir.Declare):
             value = self.expr(statement.value)
             old = statement.register
             new = self.register(old.name, old.dtype, old.fixed)
             if old.precise:
                 new = replace(new, precise=True)
             self._registers[id(old)] = new
-            return Declare(new, value, statement.loc)
-        return map_statement(statement, self.expr, self.block, self.place)
+            return ir.Declare(new, value, statement.loc)
+        return ir.map_statement(statement, self.expr, self.block, self.place)
 
-    def block(self, block: Block) -> Block:
+    def block(self, block: ir.Block) -> ir.Block:
         """Return statements for this element."""
         return tuple(map(self.statement, block))
 
-    def place(self, expr: Expr) -> Expr:
+    def place(self, expr: ir.Expr) -> ir.Expr:
         """Return a place that is stored to for this element."""
         return self.expr(expr)
 
-    def expr(self, root: Expr) -> Expr:
+    def expr(self, root: ir.Expr) -> ir.Expr:
         """Return an expression for this element; the same object if it does not depend on the element."""
-        for expr in () if id(root) in self.exprs else postorder(root, self.exprs, _operands):
+        for expr in () if id(root) in self.exprs else ir.postorder(root, self.exprs, _operands):
             self.exprs[id(expr)] = (self.replace_node(expr), expr)
         return self.exprs[id(root)][0]
 
-    def replace_node(self, expr: Expr) -> Expr:
+    def replace_node(self, expr: ir.Expr) -> ir.Expr:
         """Return an expression whose operands have been replaced for this element."""
         if is_id_x(expr):
             return read(self.element)
         if _is_id(expr):
-            axes = (id_part(Builtin.GLOBAL_INVOCATION_ID, axis) for axis in "yz")
-            return Expr(Op.CONSTRUCT, uvec3, (read(self.element), *axes), loc=expr.loc)
-        if expr.op is Op.REGISTER:
+            axes = (id_part(ir.Builtin.GLOBAL_INVOCATION_ID, axis) for axis in "yz")
+            return ir.Expr(ir.Op.CONSTRUCT, dt.uvec3, (read(self.element), *axes), loc=expr.loc)
+        if expr.op is ir.Op.REGISTER:
             new = self._registers.get(id(expr.value))
             return expr if new is None else replace(expr, value=new)
         args = tuple(self.exprs[id(arg)][0] for arg in expr.args)
@@ -277,10 +242,10 @@ class Copy:
 
 
 def new_register(
-    name: str, kind: DType, names: FreshNames, *, counter: bool = False, fixed: bool = True
-) -> Register:
+    name: str, kind: dt.DType, names: FreshNames, *, counter: bool = False, fixed: bool = True
+) -> ir.Register:
     """Make a register whose name nothing else has."""
-    return Register(names.claim(name), kind, counter, fixed and not counter)
+    return ir.Register(names.claim(name), kind, counter, fixed and not counter)
 
 
 # ---- Kernels whose invocations each process a block of neighbouring elements, for CPU drivers ------------
@@ -302,34 +267,34 @@ _LONGEST_BLOCK_KERNEL = 64
 _LANES = 4
 _LETTERS = "xyzw"
 # Types of which a word holds two elements, or one, with the functions from bits to value and back.
-_HALVES: dict[DType, tuple[str, str]] = {
-    float32: ("uintBitsToFloat", "floatBitsToUint"),
-    int32: ("int", "uint"),
-    uint32: ("", ""),
+_HALVES: dict[dt.DType, tuple[str, str]] = {
+    dt.float32: ("uintBitsToFloat", "floatBitsToUint"),
+    dt.int32: ("int", "uint"),
+    dt.uint32: ("", ""),
 }
-_PAIRS: dict[DType, tuple[str, str]] = {
-    vec2: ("uintBitsToFloat", "floatBitsToUint"),
-    complex64: ("uintBitsToFloat", "floatBitsToUint"),
-    ivec2: ("ivec2", "uvec2"),
-    uvec2: ("", ""),
+_PAIRS: dict[dt.DType, tuple[str, str]] = {
+    dt.vec2: ("uintBitsToFloat", "floatBitsToUint"),
+    dt.complex64: ("uintBitsToFloat", "floatBitsToUint"),
+    dt.ivec2: ("ivec2", "uvec2"),
+    dt.uvec2: ("", ""),
 }
-_WORDS: dict[DType, tuple[str, str]] = {
-    float64: ("", ""),
-    int64: ("doubleBitsToInt64", "int64BitsToDouble"),
-    uint64: ("doubleBitsToUint64", "uint64BitsToDouble"),
+_WORDS: dict[dt.DType, tuple[str, str]] = {
+    dt.float64: ("", ""),
+    dt.int64: ("doubleBitsToInt64", "int64BitsToDouble"),
+    dt.uint64: ("doubleBitsToUint64", "uint64BitsToDouble"),
 }
 
 
-def can_block(kernel: Kernel) -> bool:
+def can_block(kernel: ir.Kernel) -> bool:
     """Whether a kernel runs faster if each invocation processes a block of elements."""
     if not is_separable(kernel) or split_guard(kernel.body)[0] is not None:
         return False
     found = contents(kernel)
     if len(found.expressions) > _LONGEST_BLOCK_KERNEL:
         return False
-    if any(isinstance(each, Declare) and each.value.op is Op.ATOMIC for each in found.statements):
+    if any(isinstance(each, ir.Declare) and each.value.op is ir.Op.ATOMIC for each in found.statements):
         return False
-    definitions = definitions_of(list(walk(kernel.body)))
+    definitions = definitions_of(list(ir.walk(kernel.body)))
     return any(
         _is_own(root, definitions)
         for statement in kernel.body
@@ -337,7 +302,7 @@ def can_block(kernel: Kernel) -> bool:
     )
 
 
-def put_in_blocks(kernel: Kernel) -> Kernel:
+def put_in_blocks(kernel: ir.Kernel) -> ir.Kernel:
     """Return a kernel whose invocations process `BLOCK` elements each, for launches of whole blocks along x.
 
     It checks `exec_count` itself. `can_block` must be true of the kernel.
@@ -345,22 +310,24 @@ def put_in_blocks(kernel: Kernel) -> Kernel:
     return _Blocks(kernel).kernel()
 
 
-def _find_loads(statement: Statement) -> tuple[Expr, ...]:
+def _find_loads(statement: ir.Statement) -> tuple[ir.Expr, ...]:
     """Return the expressions that a statement always evaluates, before it stores anything."""
-    if not isinstance(statement, (Declare, Store, If)):
+    if not isinstance(statement, (ir.Declare, ir.Store, ir.If)):
         return ()
-    if isinstance(statement, Store) and statement.operator is not None:
-        return (*evaluated(statement), statement.place)
-    return evaluated(statement)
+    if isinstance(statement, ir.Store) and statement.operator is not None:
+        return (*ir.evaluated(statement), statement.place)
+    return ir.evaluated(statement)
 
 
-def _find_stored(statement: Statement) -> tuple[Expr, ...]:
-    return (statement.place,) if isinstance(statement, Store) and statement.place.op is Op.ELEMENT else ()
+def _find_stored(statement: ir.Statement) -> tuple[ir.Expr, ...]:
+    return (
+        (statement.place,) if isinstance(statement, ir.Store) and statement.place.op is ir.Op.ELEMENT else ()
+    )
 
 
-def _is_own(expr: Expr, definitions: Mapping[Register, Expr]) -> bool:
+def _is_own(expr: ir.Expr, definitions: Mapping[ir.Register, ir.Expr]) -> bool:
     """Whether an expression is the element at the invocation's id along x, and of a type that fits words."""
-    if expr.op is not Op.ELEMENT or not isinstance(expr.value, Storage):
+    if expr.op is not ir.Op.ELEMENT or not isinstance(expr.value, ir.Storage):
         return False
     storage = expr.value
     if storage.whole is not None or storage.constant is not None or expr.dtype is not storage.dtype:
@@ -371,9 +338,11 @@ def _is_own(expr: Expr, definitions: Mapping[Register, Expr]) -> bool:
     while True:
         if is_id_x(index):
             return True
-        if index.op is Op.CONSTRUCT and len(index.args) == 1 and index.dtype in (int32, uint32):
+        if index.op is ir.Op.CONSTRUCT and len(index.args) == 1 and index.dtype in (dt.int32, dt.uint32):
             index = index.args[0]
-        elif index.op is Op.REGISTER and index.value in definitions and isinstance(index.value, Register):
+        elif (
+            index.op is ir.Op.REGISTER and index.value in definitions and isinstance(index.value, ir.Register)
+        ):
             index = definitions[index.value]
         else:
             return False
@@ -382,25 +351,25 @@ def _is_own(expr: Expr, definitions: Mapping[Register, Expr]) -> bool:
 class _Member(Copy):
     """Copies statements for one element of the block, and knows which values of it were loaded."""
 
-    def __init__(self, number: int, names: FreshNames, definitions: Mapping[Register, Expr]) -> None:
-        super().__init__(new_register(f"element_{number}", uint32, names), f"_{number}", names)
+    def __init__(self, number: int, names: FreshNames, definitions: Mapping[ir.Register, ir.Expr]) -> None:
+        super().__init__(new_register(f"element_{number}", dt.uint32, names), f"_{number}", names)
         self._definitions = definitions
-        self.loaded: dict[int, Expr] = {}
+        self.loaded: dict[int, ir.Expr] = {}
 
-    def forget(self, loaded: dict[int, Expr] | None = None) -> None:
+    def forget(self, loaded: dict[int, ir.Expr] | None = None) -> None:
         """Forget all values of buffers but `loaded`."""
         self.loaded = loaded or {}
         self.exprs.clear()
 
-    def place(self, expr: Expr) -> Expr:
-        if expr.op in (Op.INDEX, Op.COMPONENT):
+    def place(self, expr: ir.Expr) -> ir.Expr:
+        if expr.op in (ir.Op.INDEX, ir.Op.COMPONENT):
             return replace(expr, args=(self.place(expr.args[0]), *map(self.expr, expr.args[1:])))
-        if expr.op is Op.ELEMENT:
+        if expr.op is ir.Op.ELEMENT:
             return replace(expr, args=tuple(map(self.expr, expr.args)), axes=())
         return self.expr(expr)
 
-    def replace_node(self, expr: Expr) -> Expr:
-        known = self.loaded.get(expr.value.index) if isinstance(expr.value, Storage) else None
+    def replace_node(self, expr: ir.Expr) -> ir.Expr:
+        known = self.loaded.get(expr.value.index) if isinstance(expr.value, ir.Storage) else None
         if known is not None and _is_own(expr, self._definitions):
             return known
         return super().replace_node(expr)
@@ -409,24 +378,24 @@ class _Member(Copy):
 class _Blocks:
     """Rewrites a kernel: each statement for all elements of the block, then the next statement."""
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: ir.Kernel) -> None:
         self._source = kernel
         self._names = FreshNames.of_variables(kernel)
-        self._definitions = definitions_of(list(walk(kernel.body)))
+        self._definitions = definitions_of(list(ir.walk(kernel.body)))
         self._members = [_Member(number, self._names, self._definitions) for number in range(BLOCK)]
-        self._views: dict[int, Storage] = {}
+        self._views: dict[int, ir.Storage] = {}
 
-    def kernel(self) -> Kernel:
+    def kernel(self) -> ir.Kernel:
         """Return the kernel of blocks."""
         kernel = self._source
         assert kernel.exec_count is not None
-        limit = Expr(Op.ARGUMENT, kernel.exec_count.dtype, value=kernel.exec_count)
-        gid = {axis: id_part(Builtin.GLOBAL_INVOCATION_ID, axis) for axis in "xyz"}
-        first = new_register("first", uint32, self._names)
+        limit = ir.Expr(ir.Op.ARGUMENT, kernel.exec_count.dtype, value=kernel.exec_count)
+        gid = {axis: id_part(ir.Builtin.GLOBAL_INVOCATION_ID, axis) for axis in "xyz"}
+        first = new_register("first", dt.uint32, self._names)
         beyond = [compare(">=", read(first), part_of(limit, "x"))]
         beyond += [compare(">=", gid[axis], part_of(limit, axis)) for axis in "yz"]
         places = [
-            Declare(member.element, binary("+", read(first), uint(number)) if number else read(first))
+            ir.Declare(member.element, binary("+", read(first), uint(number)) if number else read(first))
             for number, member in enumerate(self._members)
         ]
         statements = [each for statement in kernel.body for each in self._statement(statement)]
@@ -434,23 +403,23 @@ class _Blocks:
             kernel,
             resources=(*kernel.resources, *self._views.values()),
             body=(
-                Declare(first, binary("*", gid["x"], uint(BLOCK))),
-                If(((logical("||", *beyond), (Return(),)),)),
+                ir.Declare(first, binary("*", gid["x"], uint(BLOCK))),
+                ir.If(((logical("||", *beyond), (ir.Return(),)),)),
                 *places,
                 *statements,
             ),
         )
 
-    def _statement(self, statement: Statement) -> Iterator[Statement]:
-        if isinstance(statement, Comment):
+    def _statement(self, statement: ir.Statement) -> Iterator[ir.Statement]:
+        if isinstance(statement, ir.Comment):
             yield statement
             return
         yield from self._load(_find_loads(statement))
-        if isinstance(statement, Store) and root_of(statement.place).op is Op.ELEMENT:
+        if isinstance(statement, ir.Store) and ir.root_of(statement.place).op is ir.Op.ELEMENT:
             yield from self._store(statement)
-        elif isinstance(statement, (Declare, Store)):
+        elif isinstance(statement, (ir.Declare, ir.Store)):
             yield from (member.statement(statement) for member in self._members)
-        elif isinstance(statement, If):
+        elif isinstance(statement, ir.If):
             yield from self._branch(statement)
         else:
             self._forget()
@@ -461,7 +430,7 @@ class _Blocks:
         for member in self._members:
             member.forget()
 
-    def _branch(self, statement: If) -> Iterator[Statement]:
+    def _branch(self, statement: ir.If) -> Iterator[ir.Statement]:
         """Conditions use the loaded values; the bodies of each element load their own."""
         for member in self._members:
             conditions = [member.expr(condition) for condition, _ in statement.branches]
@@ -473,85 +442,87 @@ class _Blocks:
             yield replace(statement, branches=branches, orelse=orelse)
             member.forget(loaded)
         if any(
-            isinstance(each, Store) and root_of(each.place).op is Op.ELEMENT for each in walk((statement,))
+            isinstance(each, ir.Store) and ir.root_of(each.place).op is ir.Op.ELEMENT
+            for each in ir.walk((statement,))
         ):
             self._forget()
 
     # -- words
 
-    def _load(self, roots: Iterable[Expr]) -> Iterator[Statement]:
+    def _load(self, roots: Iterable[ir.Expr]) -> Iterator[ir.Statement]:
         for expr in nodes(roots):
             storage = expr.value
-            if not isinstance(storage, Storage) or storage.index in self._members[0].loaded:
+            if not isinstance(storage, ir.Storage) or storage.index in self._members[0].loaded:
                 continue
             if not _is_own(expr, self._definitions):
                 continue
-            values: list[Expr] = []
+            values: list[ir.Expr] = []
             for element in self._vectors(storage):
-                vector = new_register(f"words_{storage.index}", dvec4, self._names)
-                yield Declare(vector, element, expr.loc)
+                vector = new_register(f"words_{storage.index}", dt.dvec4, self._names)
+                yield ir.Declare(vector, element, expr.loc)
                 for letter in _LETTERS:
-                    word = Expr(Op.COMPONENT, float64, (read(vector),), letter)
+                    word = ir.Expr(ir.Op.COMPONENT, dt.float64, (read(vector),), letter)
                     values += _values_of(word, storage.dtype)
             for member, value in zip(self._members, values, strict=True):
                 register = member.register(f"loaded_{storage.index}", storage.dtype, fixed=True)
-                yield Declare(register, value, expr.loc)
+                yield ir.Declare(register, value, expr.loc)
                 member.loaded[storage.index] = read(register)
                 # copies made before refer to memory
                 member.exprs.clear()
 
-    def _store(self, statement: Store) -> Iterator[Statement]:
+    def _store(self, statement: ir.Store) -> Iterator[ir.Statement]:
         found = list(store_values(statement, self._members))
         storage = statement.place.value
-        if isinstance(storage, Storage) and _is_own(statement.place, self._definitions):
-            declared = [each for each in found if isinstance(each, Declare)]
+        if isinstance(storage, ir.Storage) and _is_own(statement.place, self._definitions):
+            declared = [each for each in found if isinstance(each, ir.Declare)]
             yield from declared
             words = _words_of([read(each.register) for each in declared], storage.dtype)
             for number, element in enumerate(self._vectors(storage)):
                 part = tuple(words[number * _LANES : (number + 1) * _LANES])
-                yield Store(element, Expr(Op.CONSTRUCT, dvec4, part), None, statement.loc)
+                yield ir.Store(element, ir.Expr(ir.Op.CONSTRUCT, dt.dvec4, part), None, statement.loc)
         else:
             yield from found
         self._forget()
 
-    def _vectors(self, storage: Storage) -> list[Expr]:
+    def _vectors(self, storage: ir.Storage) -> list[ir.Expr]:
         """Return the vectors of words that hold the block of a buffer."""
         view = self._views.get(storage.index)
         if view is None:
-            view = Storage(storage.index, dvec4, storage.label, view=True)
+            view = ir.Storage(storage.index, dt.dvec4, storage.label, view=True)
             self._views[storage.index] = view
-        count = storage.dtype.item_size * BLOCK // dvec4.item_size
-        start = id_part(Builtin.GLOBAL_INVOCATION_ID, "x")
+        count = storage.dtype.item_size * BLOCK // dt.dvec4.item_size
+        start = id_part(ir.Builtin.GLOBAL_INVOCATION_ID, "x")
         if count > 1:
             start = binary("*", start, uint(count))
         places = [binary("+", start, uint(number)) if number else start for number in range(count)]
-        return [Expr(Op.ELEMENT, dvec4, (place,), view) for place in places]
+        return [ir.Expr(ir.Op.ELEMENT, dt.dvec4, (place,), view) for place in places]
 
 
-def _convert(function: str, kind: DType, value: Expr) -> Expr:
-    return Expr(Op.CALL, kind, (value,), function) if function else value
+def _convert(function: str, kind: dt.DType, value: ir.Expr) -> ir.Expr:
+    return ir.Expr(ir.Op.CALL, kind, (value,), function) if function else value
 
 
-def _values_of(word: Expr, kind: DType) -> list[Expr]:
+def _values_of(word: ir.Expr, kind: dt.DType) -> list[ir.Expr]:
     """Return the elements that a word holds."""
     if kind in _WORDS:
         return [_convert(_WORDS[kind][0], kind, word)]
-    pair = Expr(Op.CALL, uvec2, (word,), "unpackDouble2x32")
+    pair = ir.Expr(ir.Op.CALL, dt.uvec2, (word,), "unpackDouble2x32")
     if kind in _PAIRS:
         return [_convert(_PAIRS[kind][0], kind, pair)]
-    halves = [Expr(Op.COMPONENT, uint32, (pair,), letter) for letter in "xy"]
+    halves = [ir.Expr(ir.Op.COMPONENT, dt.uint32, (pair,), letter) for letter in "xy"]
     return [_convert(_HALVES[kind][0], kind, half) for half in halves]
 
 
-def _words_of(values: list[Expr], kind: DType) -> list[Expr]:
+def _words_of(values: list[ir.Expr], kind: dt.DType) -> list[ir.Expr]:
     """Return the words that hold elements."""
     if kind in _WORDS:
-        return [_convert(_WORDS[kind][1], float64, value) for value in values]
+        return [_convert(_WORDS[kind][1], dt.float64, value) for value in values]
     if kind in _PAIRS:
-        pairs = [_convert(_PAIRS[kind][1], uvec2, value) for value in values]
+        pairs = [_convert(_PAIRS[kind][1], dt.uvec2, value) for value in values]
     else:
-        bits = [_convert(_HALVES[kind][1], uint32, value) for value in values]
+        bits = [_convert(_HALVES[kind][1], dt.uint32, value) for value in values]
         pairs = [
-            Expr(Op.CONSTRUCT, uvec2, (low, high)) for low, high in zip(bits[::2], bits[1::2], strict=True)
+            ir.Expr(ir.Op.CONSTRUCT, dt.uvec2, (low, high))
+            for low, high in zip(bits[::2], bits[1::2], strict=True)
         ]
-    return [Expr(Op.CALL, float64, (pair,), "packDouble2x32") for pair in pairs]
+    return [ir.Expr(ir.Op.CALL, dt.float64, (pair,), "packDouble2x32") for pair in pairs]

@@ -4,28 +4,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from vkdispatch.base.dtype import (
-    DType,
-    bool_,
-    component_count,
-    component_type,
-    float16,
-    float32,
-    float64,
-    int16,
-    int32,
-    int64,
-    is_complex,
-    is_float_dtype,
-    is_matrix,
-    is_scalar,
-    is_signed_dtype,
-    uint16,
-    uint32,
-    uint64,
-    uvec2,
-    uvec3,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
@@ -52,7 +31,7 @@ class _Single(float):
 
     __slots__ = ("_text",)
 
-    def __new__(cls, value: float, kind: DType) -> "_Single":
+    def __new__(cls, value: float, kind: dt.DType) -> "_Single":
         """Round to the narrow type, and keep its digits."""
         made = super().__new__(cls, rounded(float(value), kind))
         made._text = digits(float(made), kind)
@@ -101,52 +80,52 @@ class _Parts(tuple[Any, ...]):
         return f"({', '.join(format(part, spec) for part in self)})"
 
 
-def host_value(kind: DType, components: Any) -> Any:
+def host_value(kind: dt.DType, components: Any) -> Any:
     """Convert the scalar components (list or array) of a value of type `kind` to the value that is formatted.
 
     Scalars become bool, int or float, complex values complex, vectors tuples, matrices tuples of what the
     kernel calls `m[0]`, `m[1]`...
     """
-    if is_matrix(kind):
+    if dt.is_matrix(kind):
         assert kind.child_type is not None
-        size = component_count(kind.child_type)
+        size = dt.component_count(kind.child_type)
         columns = (components[start : start + size] for start in range(0, len(components), size))
         return _Parts(host_value(kind.child_type, column) for column in columns)
-    scalars = [_host_scalar(component_type(kind), each) for each in components]
-    if is_complex(kind):
+    scalars = [_host_scalar(dt.component_type(kind), each) for each in components]
+    if dt.is_complex(kind):
         return _Complex.of(*scalars)
-    return scalars[0] if is_scalar(kind) else _Parts(scalars)
+    return scalars[0] if dt.is_scalar(kind) else _Parts(scalars)
 
 
-def _host_scalar(kind: DType, value: Any) -> bool | int | float:
-    if kind is bool_:
+def _host_scalar(kind: dt.DType, value: Any) -> bool | int | float:
+    if kind is dt.bool_:
         return bool(value)
-    if kind is float16 or kind is float32:
+    if kind is dt.float16 or kind is dt.float32:
         return _Single(value, kind)
-    return float(value) if is_float_dtype(kind) else int(value)
+    return float(value) if dt.is_float_dtype(kind) else int(value)
 
 
 # ---- words ---------------------------------------------------------------------------------------
 
 
-def word_count(kind: DType) -> int:
+def word_count(kind: dt.DType) -> int:
     """32-bit words that a printed value of this type takes."""
-    return component_count(kind) * (2 if component_type(kind).item_size == 8 else 1)
+    return dt.component_count(kind) * (2 if dt.component_type(kind).item_size == 8 else 1)
 
 
-def value_of_words(kind: DType, words: "np.ndarray[Any, Any]") -> Any:
+def value_of_words(kind: dt.DType, words: "np.ndarray[Any, Any]") -> Any:
     """Convert the words that the device wrote for a value to the value that is formatted.
 
     A component takes a word, low and high word if it has 64 bits; what has 16 bits comes widened.
     """
-    scalar = component_type(kind)
-    if scalar is float64:
+    scalar = dt.component_type(kind)
+    if scalar is dt.float64:
         return host_value(kind, words.view(np.float64))
-    if scalar in (int64, uint64):
-        return host_value(kind, words.view(np.int64 if scalar is int64 else np.uint64))
-    if is_float_dtype(scalar):
+    if scalar in (dt.int64, dt.uint64):
+        return host_value(kind, words.view(np.int64 if scalar is dt.int64 else np.uint64))
+    if dt.is_float_dtype(scalar):
         return host_value(kind, words.view(np.float32))
-    return host_value(kind, words.view(np.int32) if is_signed_dtype(scalar) else words)
+    return host_value(kind, words.view(np.int32) if dt.is_signed_dtype(scalar) else words)
 
 
 # ---- formats -------------------------------------------------------------------------------------
@@ -261,10 +240,10 @@ def _escaped(text: str) -> str:
     return text.replace("{", "{{").replace("}", "}}")
 
 
-def check_format(text: str, style: str, kinds: Sequence[DType]) -> None:
+def check_format(text: str, style: str, kinds: Sequence[dt.DType]) -> None:
     """Raise FormatError if a format cannot format values of these types."""
     try:
-        _format(text, style, [host_value(kind, [1] * component_count(kind)) for kind in kinds])
+        _format(text, style, [host_value(kind, [1] * dt.component_count(kind)) for kind in kinds])
     except (TypeError, ValueError, LookupError, AttributeError) as error:
         types = ", ".join(kind.name for kind in kinds) or "nothing"
         raise FormatError(f"{text!r} does not format {types}: {error}") from None
@@ -374,7 +353,7 @@ class PrintSite:
 
     format: str
     style: str
-    kinds: tuple[DType, ...]
+    kinds: tuple[dt.DType, ...]
     loc: Loc | None
 
     @property
@@ -452,28 +431,28 @@ Site = PrintSite | BoundsSite | AxesSite | TexelSite | NanSite | LoopSite | Asse
 def words_of(scalar: Expr) -> list[Expr]:
     """Return the uint32 words of a scalar, the low word first."""
     kind = scalar.dtype
-    if kind is float64:
-        pair = call("unpackDouble2x32", uvec2, scalar)
+    if kind is dt.float64:
+        pair = call("unpackDouble2x32", dt.uvec2, scalar)
         return [component(pair, 0), component(pair, 1)]
-    if kind in (int64, uint64):
-        wide = cast(scalar, uint64)
-        high = Expr(Op.BINARY, uint64, (wide, Expr(Op.LITERAL, uint64, (), 32)), ">>")
-        return [cast(wide, uint32), cast(high, uint32)]
-    if is_float_dtype(kind):
-        return [call("floatBitsToUint", uint32, cast(scalar, float32))]
-    if kind in (int16, uint16):
-        scalar = cast(scalar, int32 if kind is int16 else uint32)
-    return [cast(scalar, uint32)]
+    if kind in (dt.int64, dt.uint64):
+        wide = cast(scalar, dt.uint64)
+        high = Expr(Op.BINARY, dt.uint64, (wide, Expr(Op.LITERAL, dt.uint64, (), 32)), ">>")
+        return [cast(wide, dt.uint32), cast(high, dt.uint32)]
+    if dt.is_float_dtype(kind):
+        return [call("floatBitsToUint", dt.uint32, cast(scalar, dt.float32))]
+    if kind in (dt.int16, dt.uint16):
+        scalar = cast(scalar, dt.int32 if kind is dt.int16 else dt.uint32)
+    return [cast(scalar, dt.uint32)]
 
 
 def shown_word(index: Expr) -> Expr:
     """Return an index as one word; a 64-bit index that does not fit becomes the largest int32."""
-    low = cast(index, uint32)
+    low = cast(index, dt.uint32)
     if index.dtype.item_size < 8:
         return low
-    half, whole = (Expr(Op.LITERAL, uint64, (), 1 << bits) for bits in (31, 32))
-    near = less(Expr(Op.BINARY, uint64, (cast(index, uint64), half), "+"), whole)
-    return Expr(Op.SELECT, uint32, (near, low, uint(0x7FFFFFFF)))
+    half, whole = (Expr(Op.LITERAL, dt.uint64, (), 1 << bits) for bits in (31, 32))
+    near = less(Expr(Op.BINARY, dt.uint64, (cast(index, dt.uint64), half), "+"), whole)
+    return Expr(Op.SELECT, dt.uint32, (near, low, uint(0x7FFFFFFF)))
 
 
 def wide_words(index: Expr) -> tuple[Expr, Expr]:
@@ -481,17 +460,17 @@ def wide_words(index: Expr) -> tuple[Expr, Expr]:
     if index.dtype.item_size == 8:
         low, high = words_of(index)
         return low, high
-    return cast(index, uint32), uint(0)
+    return cast(index, dt.uint32), uint(0)
 
 
 def is_nan(scalar: Expr) -> Expr:
     """Return whether a floating-point scalar is NaN; the scalar may be evaluated twice."""
-    if scalar.dtype is float64:
-        return call("isnan", bool_, scalar)
+    if scalar.dtype is dt.float64:
+        return call("isnan", dt.bool_, scalar)
     # by its bits, since drivers may assume that there are no NaNs
-    single = cast(scalar, float32) if scalar.dtype is float16 else scalar
-    bits = call("floatBitsToUint", uint32, single)
-    magnitude = Expr(Op.BINARY, uint32, (bits, uint(0x7FFFFFFF)), "&")
+    single = cast(scalar, dt.float32) if scalar.dtype is dt.float16 else scalar
+    bits = call("floatBitsToUint", dt.uint32, single)
+    magnitude = Expr(Op.BINARY, dt.uint32, (bits, uint(0x7FFFFFFF)), "&")
     return less(uint(0x7F800000), magnitude)
 
 
@@ -516,25 +495,25 @@ class Report:
         self.sites: list[Site] = []
         self._names = names
         self._storage = storage
-        self._launch = Expr(Op.ARGUMENT, uint32, (), launch)
-        self._id = Expr(Op.BUILTIN, uvec3, (), Builtin.GLOBAL_INVOCATION_ID)
-        self._count = self.register(uint32)
-        self._site = self.register(uint32)
+        self._launch = Expr(Op.ARGUMENT, dt.uint32, (), launch)
+        self._id = Expr(Op.BUILTIN, dt.uvec3, (), Builtin.GLOBAL_INVOCATION_ID)
+        self._count = self.register(dt.uint32)
+        self._site = self.register(dt.uint32)
         # index (low, high) and length; with `wide` an index and a size along three axes
-        self._values = tuple(self.register(uint32) for _ in range(6 if wide else 3))
+        self._values = tuple(self.register(dt.uint32) for _ in range(6 if wide else 3))
 
-    def register(self, kind: DType) -> Register:
+    def register(self, kind: dt.DType) -> Register:
         """Make a register of this type, which is not declared yet."""
         return Register(self._names.claim_number("check"), kind)
 
     def word(self, position: Expr | int) -> Expr:
         """Return the place of a word."""
         index = uint(position) if isinstance(position, int) else position
-        return Expr(Op.ELEMENT, uint32, (index,), self._storage)
+        return Expr(Op.ELEMENT, dt.uint32, (index,), self._storage)
 
     def _add(self, position: int, amount: Expr, loc: Loc | None = None) -> Declare:
-        atomic = Expr(Op.ATOMIC, uint32, (self.word(position), amount), "atomicAdd")
-        return Declare(self.register(uint32), atomic, loc)
+        atomic = Expr(Op.ATOMIC, dt.uint32, (self.word(position), amount), "atomicAdd")
+        return Declare(self.register(dt.uint32), atomic, loc)
 
     def _origin(self) -> list[Expr]:
         return [self._launch, *components(self._id)]
@@ -544,7 +523,7 @@ class Report:
         self.sites.append(site)
         told = [(self._site, uint(len(self.sites) - 1)), *zip(self._values, values, strict=False)]
         stores = tuple(Store(read(register), value, None, loc) for register, value in told)
-        first = Expr(Op.COMPARE, bool_, (read(self._count), uint(0)), "==")
+        first = Expr(Op.COMPARE, dt.bool_, (read(self._count), uint(0)), "==")
         return (If(((first, stores),), None, loc), Store(read(self._count), uint(1), "+", loc))
 
     @property
@@ -566,18 +545,18 @@ class Report:
             *enumerate(map(read, self._values), INDEX),
         ]
         stores = tuple(Store(self.word(position), value) for position, value in told)
-        first = Expr(Op.COMPARE, bool_, (read(before.register), uint(0)), "==")
+        first = Expr(Op.COMPARE, dt.bool_, (read(before.register), uint(0)), "==")
         inside = (before, If(((first, stores),)), Store(count, uint(0)))
-        return (If(((Expr(Op.COMPARE, bool_, (count, uint(0)), "!="), inside),)),)
+        return (If(((Expr(Op.COMPARE, dt.bool_, (count, uint(0)), "!="), inside),)),)
 
     def make_message(self, site: PrintSite, values: list[Expr], loc: Loc | None) -> Block:
         """Append a message with these values to the ring, if it fits."""
         self.sites.append(site)
-        capacity = Expr(Op.LENGTH, uint32, (), self._storage)
+        capacity = Expr(Op.LENGTH, dt.uint32, (), self._storage)
         count = self._add(MESSAGES, uint(1), loc)
         start = self._add(CURSOR, uint(site.words), loc)
         at = read(start.register)
-        fits = Expr(Op.COMPARE, bool_, (binary("+", at, uint(site.words)), capacity), "<=")
+        fits = Expr(Op.COMPARE, dt.bool_, (binary("+", at, uint(site.words)), capacity), "<=")
         content = [uint(len(self.sites)), *self._origin(), *values]
         stores = tuple(
             Store(self.word(binary("+", at, uint(offset)) if offset else at), value, None, loc)
@@ -585,7 +564,7 @@ class Report:
         )
         ending = If(((less(at, capacity), (Store(self.word(at), uint(0), None, loc),)),), None, loc)
         # more messages than can fit must not wrap the cursor around
-        most = Expr(Op.BINARY, uint32, (capacity, uint(MESSAGE_HEAD_WORDS)), "/")
+        most = Expr(Op.BINARY, dt.uint32, (capacity, uint(MESSAGE_HEAD_WORDS)), "/")
         room = less(read(count.register), most)
         attempt = If(((room, (start, If(((fits, stores),), (ending,), loc))),), None, loc)
         return (count, attempt)

@@ -3,56 +3,11 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import is_structure
-from vkdispatch.base.dtype import (
-    DType,
-    component_count,
-    component_type,
-    compute_type,
-    float32,
-    float64,
-    is_cooperative,
-    is_matrix,
-    is_scalar,
-    to_vector,
-    uint32,
-    uvec2,
-)
 from vkdispatch.base.record import record, replace
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.traffic import Space
-from vkdispatch.compiler.ir import (
-    Argument,
-    Block,
-    Builtin,
-    Declare,
-    Effect,
-    Expr,
-    For,
-    If,
-    ImageBinding,
-    ImageStore,
-    Kernel,
-    MatrixLoad,
-    MatrixStore,
-    Op,
-    Print,
-    RawStatement,
-    Register,
-    Return,
-    Scope,
-    SharedArray,
-    Statement,
-    Storage,
-    Store,
-    blocks_of,
-    evaluated,
-    expressions_in,
-    expressions_of,
-    map_statement,
-    place_operands,
-    root_of,
-    walk,
-)
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.names import FreshNames, legal_name
 from vkdispatch.compiler.passes.builders import components, negate, zero
@@ -60,8 +15,8 @@ from vkdispatch.compiler.passes.builders import components, negate, zero
 # ---- Which kernels can be fused with others, and what fusion has to know of them -------------------------
 
 
-_FORBIDDEN_STATEMENTS = (Effect, RawStatement, Print, ImageStore, MatrixLoad, MatrixStore)
-_FORBIDDEN_OPERATIONS = (Op.RAW, Op.ATOMIC, Op.SUBGROUP)
+_FORBIDDEN_STATEMENTS = (ir.Effect, ir.RawStatement, ir.Print, ir.ImageStore, ir.MatrixLoad, ir.MatrixStore)
+_FORBIDDEN_OPERATIONS = (ir.Op.RAW, ir.Op.ATOMIC, ir.Op.SUBGROUP)
 
 
 @record(eq=False)
@@ -88,32 +43,34 @@ class Elementwise:
         Whether an invocation may end early, so that nothing can come after the kernel.
     """
 
-    kernel: Kernel
-    elements: tuple[Expr, ...]
+    kernel: ir.Kernel
+    elements: tuple[ir.Expr, ...]
     written: Mapping[int, bool]
-    definitions: Mapping[Register, Expr]
-    conditions: tuple[Expr, ...]
-    deciding: tuple[Argument, ...]
+    definitions: Mapping[ir.Register, ir.Expr]
+    conditions: tuple[ir.Expr, ...]
+    deciding: tuple[ir.Argument, ...]
     size: int
     returns: bool
 
 
-def elementwise(kernel: Kernel) -> Elementwise | None:
+def elementwise(kernel: ir.Kernel) -> Elementwise | None:
     """Analyze a kernel; None if its invocations may depend on each other or on workgroups, or run GLSL."""
     if kernel.shared or kernel.exec_count is None or kernel.reads or kernel.writes:
         return None
-    if any(isinstance(resource, ImageBinding) and resource.storage for resource in kernel.resources):
+    if any(isinstance(resource, ir.ImageBinding) and resource.storage for resource in kernel.resources):
         return None
-    if any(isinstance(resource, Storage) and is_structure(resource.dtype) for resource in kernel.resources):
+    if any(
+        isinstance(resource, ir.Storage) and is_structure(resource.dtype) for resource in kernel.resources
+    ):
         return None
-    statements = list(walk(kernel.body))
+    statements = list(ir.walk(kernel.body))
     if any(isinstance(statement, _FORBIDDEN_STATEMENTS) for statement in statements):
         return None
-    found = list(expressions_in(kernel.body))
+    found = list(ir.expressions_in(kernel.body))
     if any(map(_is_forbidden, found)):
         return None
     definitions = definitions_of(statements)
-    elements = tuple(expr for expr in found if expr.op is Op.ELEMENT)
+    elements = tuple(expr for expr in found if expr.op is ir.Op.ELEMENT)
     conditions = tuple(_list_conditions(kernel.body))
     body, returns = _remove_returns(kernel.body)
     return Elementwise(
@@ -133,7 +90,7 @@ def decide_branches(kernel: Elementwise, space: Space) -> tuple[bool | None, ...
     return tuple(space.holds(condition) for condition in kernel.conditions)
 
 
-def resolve_branches(original: Kernel, known: tuple[bool | None, ...]) -> Elementwise | None:
+def resolve_branches(original: ir.Kernel, known: tuple[bool | None, ...]) -> Elementwise | None:
     """Return a kernel without the branches that are always or never taken.
 
     Parameters
@@ -148,57 +105,63 @@ def resolve_branches(original: Kernel, known: tuple[bool | None, ...]) -> Elemen
     return elementwise(replace(original, body=_resolve(original.body, iter(known))))
 
 
-def _is_forbidden(expr: Expr) -> bool:
-    if expr.op in _FORBIDDEN_OPERATIONS or isinstance(expr.value, SharedArray) or is_cooperative(expr.dtype):
+def _is_forbidden(expr: ir.Expr) -> bool:
+    if (
+        expr.op in _FORBIDDEN_OPERATIONS
+        or isinstance(expr.value, ir.SharedArray)
+        or dt.is_cooperative(expr.dtype)
+    ):
         return True
-    return expr.op is Op.BUILTIN and expr.value is not Builtin.GLOBAL_INVOCATION_ID
+    return expr.op is ir.Op.BUILTIN and expr.value is not ir.Builtin.GLOBAL_INVOCATION_ID
 
 
-def definitions_of(statements: list[Statement]) -> dict[Register, Expr]:
+def definitions_of(statements: list[ir.Statement]) -> dict[ir.Register, ir.Expr]:
     """Return the values of registers that are declared once and never stored to."""
-    definitions: dict[Register, Expr] = {}
-    changing: set[Register] = set()
+    definitions: dict[ir.Register, ir.Expr] = {}
+    changing: set[ir.Register] = set()
     for statement in statements:
-        if isinstance(statement, Declare):
+        if isinstance(statement, ir.Declare):
             if statement.register in definitions:
                 changing.add(statement.register)
             definitions[statement.register] = statement.value
-        elif isinstance(statement, For):
+        elif isinstance(statement, ir.For):
             changing.add(statement.counter)
-        elif isinstance(statement, Store):
-            root = root_of(statement.place)
-            if isinstance(root.value, Register):
+        elif isinstance(statement, ir.Store):
+            root = ir.root_of(statement.place)
+            if isinstance(root.value, ir.Register):
                 changing.add(root.value)
     return {register: value for register, value in definitions.items() if register not in changing}
 
 
-def _find_written(statements: list[Statement]) -> Iterator[tuple[int, bool]]:
+def _find_written(statements: list[ir.Statement]) -> Iterator[tuple[int, bool]]:
     read: set[int] = set()
     written: list[int] = []
     for statement in statements:
-        roots: tuple[Expr, ...] = expressions_of(statement)
-        if isinstance(statement, Store):
-            root = root_of(statement.place)
-            if root.op is Op.ELEMENT:
+        roots: tuple[ir.Expr, ...] = ir.expressions_of(statement)
+        if isinstance(statement, ir.Store):
+            root = ir.root_of(statement.place)
+            if root.op is ir.Op.ELEMENT:
                 written.append(id(root))
                 if statement.operator is not None or root is not statement.place:
                     read.add(id(root))
-            roots = (*place_operands(statement.place), statement.value)
-        read.update(id(expr) for expr in nodes(roots) if expr.op is Op.ELEMENT)
+            roots = (*ir.place_operands(statement.place), statement.value)
+        read.update(id(expr) for expr in nodes(roots) if expr.op is ir.Op.ELEMENT)
     return ((element, element in read) for element in written)
 
 
-def _list_conditions(block: Block) -> Iterator[Expr]:
+def _list_conditions(block: ir.Block) -> Iterator[ir.Expr]:
     for statement in block:
-        if isinstance(statement, If):
+        if isinstance(statement, ir.If):
             yield from (condition for condition, _ in statement.branches)
-        for inner in blocks_of(statement):
+        for inner in ir.blocks_of(statement):
             yield from _list_conditions(inner)
 
 
-def _arguments_of(roots: tuple[Expr, ...], definitions: Mapping[Register, Expr]) -> tuple[Argument, ...]:
+def _arguments_of(
+    roots: tuple[ir.Expr, ...], definitions: Mapping[ir.Register, ir.Expr]
+) -> tuple[ir.Argument, ...]:
     """Return the arguments that expressions depend on, directly or through registers."""
-    found: dict[Argument, None] = {}
+    found: dict[ir.Argument, None] = {}
     seen: set[int] = set()
     waiting = list(roots)
     while waiting:
@@ -207,24 +170,24 @@ def _arguments_of(roots: tuple[Expr, ...], definitions: Mapping[Register, Expr])
             continue
         seen.add(id(expr))
         waiting.extend(expr.args)
-        if isinstance(expr.value, Argument):
+        if isinstance(expr.value, ir.Argument):
             found[expr.value] = None
-        elif isinstance(expr.value, Register) and expr.value in definitions:
+        elif isinstance(expr.value, ir.Register) and expr.value in definitions:
             waiting.append(definitions[expr.value])
     return tuple(found)
 
 
-def _resolve(block: Block, known: Iterator[bool | None]) -> Block:
-    out: list[Statement] = []
+def _resolve(block: ir.Block, known: Iterator[bool | None]) -> ir.Block:
+    out: list[ir.Statement] = []
     for statement in block:
-        if not isinstance(statement, If):
-            out.append(map_statement(statement, block=lambda inner: _resolve(inner, known)))
+        if not isinstance(statement, ir.If):
+            out.append(ir.map_statement(statement, block=lambda inner: _resolve(inner, known)))
             continue
         # in the order of _conditions: those of one statement, then those within its blocks
         answers = [next(known) for _ in statement.branches]
         bodies = [_resolve(body, known) for _, body in statement.branches]
         orelse = None if statement.orelse is None else _resolve(statement.orelse, known)
-        branches: list[tuple[Expr, Block]] = []
+        branches: list[tuple[ir.Expr, ir.Block]] = []
         for (condition, _), answer, body in zip(statement.branches, answers, bodies, strict=True):
             if answer is None:
                 branches.append((condition, body))
@@ -241,11 +204,11 @@ def _resolve(block: Block, known: Iterator[bool | None]) -> Block:
 # ---- returns -------------------------------------------------------------------------------------
 
 
-def _has_returns(block: Block) -> bool:
-    return any(isinstance(statement, Return) for statement in walk(block))
+def _has_returns(block: ir.Block) -> bool:
+    return any(isinstance(statement, ir.Return) for statement in ir.walk(block))
 
 
-def _remove_returns(block: Block) -> tuple[Block, bool]:
+def _remove_returns(block: ir.Block) -> tuple[ir.Block, bool]:
     """Replace early returns by branches; returns the block, and whether a return is left."""
     if not _has_returns(block):
         return block, False
@@ -253,24 +216,24 @@ def _remove_returns(block: Block) -> tuple[Block, bool]:
     return (block, True) if lowered is None else (lowered[0], False)
 
 
-def _lower(block: Block) -> tuple[Block, bool] | None:
+def _lower(block: ir.Block) -> tuple[ir.Block, bool] | None:
     """Return a block without its returns, and whether it always ends in one; None if that is impossible."""
     for position, statement in enumerate(block):
         before, after = block[:position], block[position + 1 :]
-        if isinstance(statement, Return):
+        if isinstance(statement, ir.Return):
             return before, True
         if not _has_returns((statement,)):
             continue
-        if isinstance(statement, Scope):
+        if isinstance(statement, ir.Scope):
             inner = _lower((*statement.body, *after))
             return None if inner is None else ((*before, replace(statement, body=inner[0])), inner[1])
-        if not isinstance(statement, If):
+        if not isinstance(statement, ir.If):
             return None
         return _split_branches(before, statement, after)
     return block, False
 
 
-def _split_branches(before: Block, statement: If, after: Block) -> tuple[Block, bool] | None:
+def _split_branches(before: ir.Block, statement: ir.If, after: ir.Block) -> tuple[ir.Block, bool] | None:
     bodies = [body for _, body in statement.branches] + [statement.orelse or ()]
     lowered = [_lower(body) for body in bodies]
     going_on = [number for number, body in enumerate(lowered) if body is not None and not body[1]]
@@ -287,11 +250,11 @@ def _split_branches(before: Block, statement: If, after: Block) -> tuple[Block, 
     if len(branches) == 1 and not branches[0]:
         condition = statement.branches[0][0]
         negated = negate(condition, condition.loc)
-        return (*before, If(((negated, orelse),), None, statement.loc)), ended
+        return (*before, ir.If(((negated, orelse),), None, statement.loc)), ended
     pairs = tuple(
         (condition, body) for (condition, _), body in zip(statement.branches, branches, strict=True)
     )
-    return (*before, If(pairs, orelse or None, statement.loc)), ended
+    return (*before, ir.If(pairs, orelse or None, statement.loc)), ended
 
 
 # ---- Places ----------------------------------------------------------------------------------------------
@@ -318,13 +281,13 @@ class Part:
     element: Elementwise
     resources: tuple[int, ...]
     places: tuple[int | None, ...]
-    shapes: tuple[tuple[Argument, int], ...]
+    shapes: tuple[tuple[ir.Argument, int], ...]
 
 
-def is_kept_in_registers(kind: DType) -> bool:
+def is_kept_in_registers(kind: dt.DType) -> bool:
     """Whether elements of a buffer come back from memory as they were: no conversion, no rounding."""
     # a matrix has no simple way to be rounded
-    return component_type(kind).item_size >= 4 and compute_type(kind) is kind and not is_matrix(kind)
+    return dt.component_type(kind).item_size >= 4 and dt.compute_type(kind) is kind and not dt.is_matrix(kind)
 
 
 @record(eq=False, frozen=False)
@@ -336,12 +299,12 @@ class Place:
     """
 
     storage: int
-    kind: DType
+    kind: dt.DType
     label: str
     readers: set[int]
     writers: set[int]
-    element: Expr | None = None
-    register: Register | None = None
+    element: ir.Expr | None = None
+    register: ir.Register | None = None
 
 
 def collect_places(parts: Sequence[Part]) -> list[Place]:
@@ -352,7 +315,7 @@ def collect_places(parts: Sequence[Part]) -> list[Place]:
             if number is None:
                 continue
             storage = element.value
-            assert isinstance(storage, Storage)
+            assert isinstance(storage, ir.Storage)
             resource = part.resources[storage.index]
             place = places.setdefault(number, Place(resource, element.dtype, storage.label, set(), set()))
             read = part.element.written.get(id(element))
@@ -364,14 +327,14 @@ def collect_places(parts: Sequence[Part]) -> list[Place]:
 
 
 def remove_stores(
-    body: Block, discarded: frozenset[int], resources: dict[int, Storage | ImageBinding]
-) -> Block:
+    body: ir.Block, discarded: frozenset[int], resources: dict[int, ir.Storage | ir.ImageBinding]
+) -> ir.Block:
     """Remove stores to discarded buffers that are never loaded from."""
     loaded = {
         id(expr.value)
-        for statement in walk(body)
-        for expr in nodes(evaluated(statement))
-        if expr.op is Op.ELEMENT
+        for statement in ir.walk(body)
+        for expr in nodes(ir.evaluated(statement))
+        if expr.op is ir.Op.ELEMENT
     }
     dead = {
         id(resources[number])
@@ -381,14 +344,14 @@ def remove_stores(
     return _prune(body, dead) if dead else body
 
 
-def _prune(block: Block, dead: set[int]) -> Block:
-    out: list[Statement] = []
+def _prune(block: ir.Block, dead: set[int]) -> ir.Block:
+    out: list[ir.Statement] = []
     for statement in block:
-        if isinstance(statement, Store):
-            root = root_of(statement.place)
-            if root.op is Op.ELEMENT and id(root.value) in dead:
+        if isinstance(statement, ir.Store):
+            root = ir.root_of(statement.place)
+            if root.op is ir.Op.ELEMENT and id(root.value) in dead:
                 continue
-        out.append(map_statement(statement, block=lambda inner: _prune(inner, dead)))
+        out.append(ir.map_statement(statement, block=lambda inner: _prune(inner, dead)))
     return tuple(out)
 
 
@@ -427,16 +390,16 @@ class PlaceRegisters:
         self.states: dict[int, State] = {}
         self.in_memory: frozenset[int] = frozenset()
         self.depth = 0
-        self.prelude: list[Statement] = []
+        self.prelude: list[ir.Statement] = []
         self._names = names
 
-    def read(self, place: int) -> Expr:
+    def read(self, place: int) -> ir.Expr:
         """Name the register of a place."""
         register = self.places[place].register
         assert register is not None
-        return Expr(Op.REGISTER, register.dtype, (), register)
+        return ir.Expr(ir.Op.REGISTER, register.dtype, (), register)
 
-    def load(self, place: int, out: list[Statement]) -> None:
+    def load(self, place: int, out: list[ir.Statement]) -> None:
         """Load a place unless its register holds it, or memory has it."""
         if place in self.states or place in self.in_memory:
             return
@@ -445,26 +408,26 @@ class PlaceRegisters:
         self.assign(place, element, out)
         self.states[place] = State.CLEAN
 
-    def assign(self, place: int, value: Expr, out: list[Statement]) -> None:
+    def assign(self, place: int, value: ir.Expr, out: list[ir.Statement]) -> None:
         """Give a place's register a value, and declare it if it has none."""
         known = self.places[place]
         if known.register is not None:
-            out.append(Store(self.read(place), value, None, value.loc))
+            out.append(ir.Store(self.read(place), value, None, value.loc))
             return
-        known.register = Register(self._names.claim_copy(legal_name(known.label), first=2), known.kind)
+        known.register = ir.Register(self._names.claim_copy(legal_name(known.label), first=2), known.kind)
         if self.depth == 0:
-            out.append(Declare(known.register, value, value.loc))
+            out.append(ir.Declare(known.register, value, value.loc))
             return
-        self.prelude.append(Declare(known.register, zero(known.kind)))
-        out.append(Store(self.read(place), value, None, value.loc))
+        self.prelude.append(ir.Declare(known.register, zero(known.kind)))
+        out.append(ir.Store(self.read(place), value, None, value.loc))
 
-    def _store(self, place: int, out: list[Statement]) -> None:
+    def _store(self, place: int, out: list[ir.Statement]) -> None:
         """Bring memory up to date."""
         element = self.places[place].element
         assert element is not None
-        out.append(Store(element, self.read(place), None, element.loc))
+        out.append(ir.Store(element, self.read(place), None, element.loc))
 
-    def store_all(self, out: list[Statement], places: Iterable[int] | None = None) -> None:
+    def store_all(self, out: list[ir.Statement], places: Iterable[int] | None = None) -> None:
         """Bring memory up to date with all registers, or those of some places."""
         for place in sorted(self.states if places is None else places):
             if self.states.get(place) is State.CHANGED:
@@ -472,7 +435,7 @@ class PlaceRegisters:
                 self.states[place] = State.CLEAN
 
     def join(
-        self, before: dict[int, State], ways: Sequence[tuple[list[Statement], dict[int, State]]]
+        self, before: dict[int, State], ways: Sequence[tuple[list[ir.Statement], dict[int, State]]]
     ) -> dict[int, State]:
         """Return what is known where branches meet, and bring memory up to date at their ends if need be.
 
@@ -500,21 +463,30 @@ class PlaceRegisters:
 # ---- Values that are kept from what compilers know of them -----------------------------------------------
 
 
-def seal(value: Expr, zero: Argument) -> Expr:
+def seal(value: ir.Expr, zero: ir.Argument) -> ir.Expr:
     """Return a value in a way that no compiler sees through: its bits, changed by an argument of zero."""
     kind = value.dtype
-    mask = Expr(Op.ARGUMENT, uint32, (), zero)
-    if component_type(kind) is float32:
-        words = to_vector(uint32, component_count(kind))
-        bits = Expr(Op.CALL, words, (value,), "floatBitsToUint")
-        return Expr(Op.CALL, kind, (Expr(Op.BINARY, words, (bits, mask), "^"),), "uintBitsToFloat", value.loc)
+    mask = ir.Expr(ir.Op.ARGUMENT, dt.uint32, (), zero)
+    if dt.component_type(kind) is dt.float32:
+        words = dt.to_vector(dt.uint32, dt.component_count(kind))
+        bits = ir.Expr(ir.Op.CALL, words, (value,), "floatBitsToUint")
+        return ir.Expr(
+            ir.Op.CALL, kind, (ir.Expr(ir.Op.BINARY, words, (bits, mask), "^"),), "uintBitsToFloat", value.loc
+        )
     parts = tuple(
-        Expr(
-            Op.CALL,
-            float64,
-            (Expr(Op.BINARY, uvec2, (Expr(Op.CALL, uvec2, (part,), "unpackDouble2x32"), mask), "^"),),
+        ir.Expr(
+            ir.Op.CALL,
+            dt.float64,
+            (
+                ir.Expr(
+                    ir.Op.BINARY,
+                    dt.uvec2,
+                    (ir.Expr(ir.Op.CALL, dt.uvec2, (part,), "unpackDouble2x32"), mask),
+                    "^",
+                ),
+            ),
             "packDouble2x32",
         )
         for part in components(value)
     )
-    return parts[0] if is_scalar(kind) else Expr(Op.CONSTRUCT, kind, parts, None, value.loc)
+    return parts[0] if dt.is_scalar(kind) else ir.Expr(ir.Op.CONSTRUCT, kind, parts, None, value.loc)

@@ -12,47 +12,12 @@ from collections.abc import Iterable, Sequence
 
 from vkdispatch.base.dtype import component_type, float32, is_float_dtype, is_scalar, uint32, uvec3
 from vkdispatch.base.record import record, replace
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import GROUP_COUNT
-from vkdispatch.compiler.ir import (
-    Argument,
-    Block,
-    Break,
-    Comment,
-    Continue,
-    Declare,
-    Expr,
-    For,
-    If,
-    ImageBinding,
-    Kernel,
-    Op,
-    Register,
-    Return,
-    Scope,
-    ShaderFlags,
-    Statement,
-    Storage,
-    Store,
-    Switch,
-    Value,
-    While,
-    blocks_of,
-    evaluated,
-    expressions_in,
-    expressions_of,
-    root_of,
-    walk,
-)
+from vkdispatch.compiler.ir import Block
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.names import FreshNames
-from vkdispatch.compiler.passes.elementwise import (
-    Part,
-    PlaceRegisters,
-    State,
-    collect_places,
-    remove_stores,
-    seal,
-)
+from vkdispatch.compiler.passes import elementwise
 
 _EXEC_COUNT = "exec_count"
 _ZERO = "zero"
@@ -74,13 +39,13 @@ class Fused:
         The names of the arguments that take buffers' shapes, by number.
     """
 
-    kernel: Kernel
+    kernel: ir.Kernel
     resources: tuple[int, ...]
     members: tuple[dict[str, str], ...]
     shapes: dict[int, str]
 
 
-def fuse(name: str, parts: Sequence[Part], discarded: frozenset[int] = frozenset()) -> Fused:
+def fuse(name: str, parts: Sequence[elementwise.Part], discarded: frozenset[int] = frozenset()) -> Fused:
     """Make one kernel of several.
 
     Parameters
@@ -102,33 +67,33 @@ def fuse(name: str, parts: Sequence[Part], discarded: frozenset[int] = frozenset
 
 
 def _run_parts(
-    parts: Sequence[Part], bound: Sequence[int], discarded: frozenset[int]
+    parts: Sequence[elementwise.Part], bound: Sequence[int], discarded: frozenset[int]
 ) -> "tuple[_Chain, Block]":
     """Rewrite all parts; `bound` has the numbers of the resources in the order of binding."""
     chain = _Chain(parts, bound)
-    body: list[Statement] = []
+    body: list[ir.Statement] = []
     ended = False
     for position, part in enumerate(parts):
         chain.begin(position, body)
-        body.append(Comment(part.element.kernel.name, preceding_new_line=position > 0))
+        body.append(ir.Comment(part.element.kernel.name, preceding_new_line=position > 0))
         ended = chain.run(part.element.kernel.body, body)
     if not ended:
         chain.registers.store_all(body)
-    return chain, remove_stores((*chain.registers.prelude, *body), discarded, chain.resources)
+    return chain, elementwise.remove_stores((*chain.registers.prelude, *body), discarded, chain.resources)
 
 
 class _Chain:
     """The kernel under construction, up to the current point of the program."""
 
-    def __init__(self, parts: Sequence[Part], bound: Sequence[int]) -> None:
+    def __init__(self, parts: Sequence[elementwise.Part], bound: Sequence[int]) -> None:
         self._parts = parts
-        self.resources: dict[int, Storage | ImageBinding] = {}
-        self._exec_count = Argument(_EXEC_COUNT, uvec3)
-        self._zero = Argument(_ZERO, uint32)
+        self.resources: dict[int, ir.Storage | ir.ImageBinding] = {}
+        self._exec_count = ir.Argument(_EXEC_COUNT, uvec3)
+        self._zero = ir.Argument(_ZERO, uint32)
         self._uses_zero = False
-        self._arguments: list[Argument] = []
+        self._arguments: list[ir.Argument] = []
         self._members: list[dict[str, str]] = []
-        self._shapes: dict[int, Argument] = {}
+        self._shapes: dict[int, ir.Argument] = {}
         # resources that are not bound are not used: their index does not matter
         order = {number: position for position, number in enumerate(bound)}
         for part in parts:
@@ -139,11 +104,11 @@ class _Chain:
         bound_names = (f"{kind}{index}" for kind in ("buf", "tex", "img") for index in range(len(order)))
         self._names = FreshNames((_EXEC_COUNT, GROUP_COUNT, _ZERO, *bound_names))
         self._shape_names()
-        self._places = collect_places(parts)
-        self.registers = PlaceRegisters(self._places, self._names)
+        self._places = elementwise.collect_places(parts)
+        self.registers = elementwise.PlaceRegisters(self._places, self._names)
         self._position = 0
-        self._substitutes: dict[int, Value] = {}
-        self._steady: dict[int, Expr] = {}
+        self._substitutes: dict[int, ir.Value] = {}
+        self._steady: dict[int, ir.Expr] = {}
         self._place_of: dict[int, int] = {}
 
     def _shape_names(self) -> None:
@@ -158,7 +123,7 @@ class _Chain:
 
     # -- parts
 
-    def begin(self, position: int, out: list[Statement]) -> None:
+    def begin(self, position: int, out: list[ir.Statement]) -> None:
         """Start another part: rename its arguments, registers and resources."""
         part = self._parts[position]
         kernel = part.element.kernel
@@ -179,9 +144,9 @@ class _Chain:
         self._members.append(members)
         for number, resource in zip(part.resources, kernel.resources, strict=True):
             self._substitutes[id(resource)] = self.resources[number]
-        for statement in walk(kernel.body):
-            register = statement.counter if isinstance(statement, For) else None
-            register = statement.register if isinstance(statement, Declare) else register
+        for statement in ir.walk(kernel.body):
+            register = statement.counter if isinstance(statement, ir.For) else None
+            register = statement.register if isinstance(statement, ir.Declare) else register
             if register is not None and id(register) not in self._substitutes:
                 new_register = replace(register, name=self._claim(register.name))
                 self._substitutes[id(register)] = new_register
@@ -198,26 +163,26 @@ class _Chain:
         for place in self.registers.in_memory:
             self.registers.states.pop(place, None)
 
-    def _expand_element(self, element: Expr) -> Expr:
+    def _expand_element(self, element: ir.Expr) -> ir.Expr:
         """Rewrite an element without registers of the part, so that other parts can use it."""
         definitions = self._parts[self._position].element.definitions
-        known: dict[int, Expr] = {}
+        known: dict[int, ir.Expr] = {}
 
-        def expand(expr: Expr) -> Expr:
+        def expand(expr: ir.Expr) -> ir.Expr:
             if id(expr) not in known:
-                if isinstance(expr.value, Register):
+                if isinstance(expr.value, ir.Register):
                     known[id(expr)] = expand(definitions[expr.value])
                 else:
                     args = tuple(map(expand, expr.args))
                     value = self._substitutes.get(id(expr.value), expr.value)
-                    known[id(expr)] = Expr(expr.op, expr.dtype, args, value, expr.loc)
+                    known[id(expr)] = ir.Expr(expr.op, expr.dtype, args, value, expr.loc)
             return known[id(expr)]
 
         return expand(element)
 
     def find_used(self, body: Block, numbers: Sequence[int]) -> list[int]:
         """Return the numbers of the resources that a program mentions."""
-        used = {id(expr.value) for expr in expressions_in(body) if expr.value is not None}
+        used = {id(expr.value) for expr in ir.expressions_in(body) if expr.value is not None}
         return [
             number
             for number in numbers
@@ -230,10 +195,10 @@ class _Chain:
         arguments = [*self._arguments, *shapes.values()]
         if self._uses_zero:
             arguments.append(self._zero)
-        flags = ShaderFlags.NONE
+        flags = ir.ShaderFlags.NONE
         for part in self._parts:
             flags |= part.element.kernel.flags
-        kernel = Kernel(
+        kernel = ir.Kernel(
             name,
             (*arguments, self._exec_count),
             tuple(self.resources[number] for number in numbers),
@@ -247,9 +212,9 @@ class _Chain:
 
     # -- expressions
 
-    def _substitute(self, root: Expr) -> Expr:
+    def _substitute(self, root: ir.Expr) -> ir.Expr:
         """Rewrite an expression whose places are loaded: they become registers."""
-        local: dict[int, Expr] = {}
+        local: dict[int, ir.Expr] = {}
         stack = [root]
         while stack:
             expr = stack[-1]
@@ -270,10 +235,10 @@ class _Chain:
             else:
                 if place is not None:
                     known = local
-                known[id(expr)] = Expr(expr.op, expr.dtype, args, value, expr.loc)
+                known[id(expr)] = ir.Expr(expr.op, expr.dtype, args, value, expr.loc)
         return self._steady.get(id(root)) or local[id(root)]
 
-    def _load_places(self, roots: Iterable[Expr], out: list[Statement]) -> None:
+    def _load_places(self, roots: Iterable[ir.Expr], out: list[ir.Statement]) -> None:
         """Load the places that expressions read, so that `_substitute` finds them in registers."""
         for expr in nodes(roots):
             place = self._place_of.get(id(expr))
@@ -282,68 +247,68 @@ class _Chain:
 
     # -- statements
 
-    def run(self, block: Block, out: list[Statement]) -> bool:
+    def run(self, block: Block, out: list[ir.Statement]) -> bool:
         """Rewrite statements; returns whether control never reaches the end of the block."""
         return any(self._run_statement(statement, out) for statement in block)
 
-    def _run_nested(self, block: Block) -> tuple[list[Statement], bool]:
-        out: list[Statement] = []
+    def _run_nested(self, block: Block) -> tuple[list[ir.Statement], bool]:
+        out: list[ir.Statement] = []
         self.registers.depth += 1
         left = self.run(block, out)
         self.registers.depth -= 1
         return out, left
 
-    def _run_statement(self, statement: Statement, out: list[Statement]) -> bool:
-        if isinstance(statement, Store):
+    def _run_statement(self, statement: ir.Statement, out: list[ir.Statement]) -> bool:
+        if isinstance(statement, ir.Store):
             self._store_value(statement, out)
-        elif isinstance(statement, Declare):
+        elif isinstance(statement, ir.Declare):
             self._load_places((statement.value,), out)
             register = self._substitutes[id(statement.register)]
-            assert isinstance(register, Register)
-            out.append(Declare(register, self._substitute(statement.value), statement.loc))
-        elif isinstance(statement, If):
+            assert isinstance(register, ir.Register)
+            out.append(ir.Declare(register, self._substitute(statement.value), statement.loc))
+        elif isinstance(statement, ir.If):
             conditions = [condition for condition, _ in statement.branches]
             self._load_places(conditions, out)
             new = tuple(map(self._substitute, conditions))
-            blocks, ended = self._run_branches(blocks_of(statement), statement.orelse is not None)
+            blocks, ended = self._run_branches(ir.blocks_of(statement), statement.orelse is not None)
             pairs = tuple(zip(new, blocks, strict=False))
             rest = blocks[-1] if len(blocks) > len(pairs) else None
-            out.append(If(pairs, rest, statement.loc))
+            out.append(ir.If(pairs, rest, statement.loc))
             return ended
-        elif isinstance(statement, Switch):
+        elif isinstance(statement, ir.Switch):
             self._load_places((statement.value,), out)
             value = self._substitute(statement.value)
-            blocks, ended = self._run_branches(blocks_of(statement), statement.default is not None)
+            blocks, ended = self._run_branches(ir.blocks_of(statement), statement.default is not None)
             cases = tuple((values, body) for (values, _), body in zip(statement.cases, blocks, strict=False))
             default = blocks[-1] if len(blocks) > len(cases) else None
-            out.append(Switch(value, cases, default, statement.loc))
+            out.append(ir.Switch(value, cases, default, statement.loc))
             return ended
-        elif isinstance(statement, (For, While)):
+        elif isinstance(statement, (ir.For, ir.While)):
             self._run_loop(statement, out)
-        elif isinstance(statement, Scope):
+        elif isinstance(statement, ir.Scope):
             body, ended = self._run_nested(statement.body)
             out.append(replace(statement, body=tuple(body)))
             return ended
-        elif isinstance(statement, Return):
+        elif isinstance(statement, ir.Return):
             self.registers.store_all(out)
             out.append(statement)
             return True
         else:
             out.append(statement)
-            return isinstance(statement, (Break, Continue))
+            return isinstance(statement, (ir.Break, ir.Continue))
         return False
 
-    def _store_value(self, statement: Store, out: list[Statement]) -> None:
-        root = root_of(statement.place)
+    def _store_value(self, statement: ir.Store, out: list[ir.Statement]) -> None:
+        root = ir.root_of(statement.place)
         place = self._place_of.get(id(root))
-        self._load_places(evaluated(statement), out)
+        self._load_places(ir.evaluated(statement), out)
         whole = root is statement.place and statement.operator is None
         if place is not None and not whole:
             self.registers.load(place, out)
         value = self._substitute(statement.value)
         if place is None or place in self.registers.in_memory:
             out.append(
-                Store(self._substitute_place(statement.place), value, statement.operator, statement.loc)
+                ir.Store(self._substitute_place(statement.place), value, statement.operator, statement.loc)
             )
             return
         sealed = self._is_passed_on(place)
@@ -353,17 +318,17 @@ class _Chain:
             sealed = sealed and not at_once
         else:
             target = self._substitute_place(statement.place)
-            out.append(Store(target, value, statement.operator, statement.loc))
+            out.append(ir.Store(target, value, statement.operator, statement.loc))
         if sealed:
-            out.append(Store(self.registers.read(place), self._seal_value(self.registers.read(place))))
-        self.registers.states[place] = State.CHANGED
+            out.append(ir.Store(self.registers.read(place), self._seal_value(self.registers.read(place))))
+        self.registers.states[place] = elementwise.State.CHANGED
 
-    def _substitute_place(self, place: Expr) -> Expr:
+    def _substitute_place(self, place: ir.Expr) -> ir.Expr:
         """Rewrite what is stored to: an element in memory, a register, or a part of one of them."""
-        if place.op in (Op.INDEX, Op.COMPONENT):
+        if place.op in (ir.Op.INDEX, ir.Op.COMPONENT):
             base = self._substitute_place(place.args[0])
             rest = tuple(map(self._substitute, place.args[1:]))
-            return Expr(place.op, place.dtype, (base, *rest), place.value, place.loc)
+            return ir.Expr(place.op, place.dtype, (base, *rest), place.value, place.loc)
         return self._substitute(place)
 
     def _run_branches(self, bodies: Sequence[Block], complete: bool) -> tuple[list[Block], bool]:
@@ -373,7 +338,7 @@ class _Chain:
         of them comes to its end.
         """
         before = self.registers.states
-        ways: list[tuple[list[Statement], bool, dict[int, State]]] = []
+        ways: list[tuple[list[ir.Statement], bool, dict[int, elementwise.State]]] = []
         for body in bodies:
             self.registers.states = dict(before)
             out, ended = self._run_nested(body)
@@ -387,7 +352,7 @@ class _Chain:
             blocks.pop()
         return blocks, not open_ways
 
-    def _run_loop(self, statement: For | While, out: list[Statement]) -> None:
+    def _run_loop(self, statement: ir.For | ir.While, out: list[ir.Statement]) -> None:
         touched, stored = self._find_touched(statement)
         around = self.registers.in_memory
         self.registers.store_all(out, stored)
@@ -397,31 +362,31 @@ class _Chain:
         for place in sorted(touched - stored):
             self.registers.load(place, out)
         known = dict(self.registers.states)
-        heads = expressions_of(statement)
+        heads = ir.expressions_of(statement)
         self._load_places(heads, out)
         new = tuple(map(self._substitute, heads))
         body = tuple(self._run_nested(statement.body)[0])
-        if isinstance(statement, While):
-            out.append(While(new[0], body, statement.loc, statement.rolled))
+        if isinstance(statement, ir.While):
+            out.append(ir.While(new[0], body, statement.loc, statement.rolled))
         else:
             counter = self._substitutes[id(statement.counter)]
-            assert isinstance(counter, Register)
+            assert isinstance(counter, ir.Register)
             start, stop, step = new
-            out.append(For(counter, start, stop, step, body, statement.loc))
+            out.append(ir.For(counter, start, stop, step, body, statement.loc))
         # the loop leaves these registers unchanged, and memory up to date
         self.registers.states = known
         self.registers.in_memory = around
 
-    def _find_touched(self, loop: Statement) -> tuple[set[int], frozenset[int]]:
+    def _find_touched(self, loop: ir.Statement) -> tuple[set[int], frozenset[int]]:
         touched: set[int] = set()
         stored: set[int] = set()
-        for statement in walk((loop,)):
-            for expr in nodes(expressions_of(statement)):
+        for statement in ir.walk((loop,)):
+            for expr in nodes(ir.expressions_of(statement)):
                 place = self._place_of.get(id(expr))
                 if place is not None:
                     touched.add(place)
-            if isinstance(statement, Store):
-                place = self._place_of.get(id(root_of(statement.place)))
+            if isinstance(statement, ir.Store):
+                place = self._place_of.get(id(ir.root_of(statement.place)))
                 if place is not None:
                     stored.add(place)
         return touched, frozenset(stored)
@@ -444,11 +409,11 @@ class _Chain:
         """
         stored: set[int] = set()
         found: set[int] = set()
-        for statement in walk(self._parts[self._position].element.kernel.body):
-            read = {self._place_of.get(id(expr)) for expr in nodes(evaluated(statement))}
+        for statement in ir.walk(self._parts[self._position].element.kernel.body):
+            read = {self._place_of.get(id(expr)) for expr in nodes(ir.evaluated(statement))}
             target = None
-            if isinstance(statement, Store):
-                target = self._place_of.get(id(root_of(statement.place)))
+            if isinstance(statement, ir.Store):
+                target = self._place_of.get(id(ir.root_of(statement.place)))
                 if statement.operator is not None:
                     read.add(target)
             found.update(place for place in read if place in stored)
@@ -456,6 +421,6 @@ class _Chain:
                 stored.add(target)
         return frozenset(place for place in found if is_float_dtype(self._places[place].kind))
 
-    def _seal_value(self, value: Expr) -> Expr:
+    def _seal_value(self, value: ir.Expr) -> ir.Expr:
         self._uses_zero = True
-        return seal(value, self._zero)
+        return elementwise.seal(value, self._zero)

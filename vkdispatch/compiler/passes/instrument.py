@@ -4,74 +4,14 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from vkdispatch.base.dtype import (
-    DType,
-    bool_,
-    component_type,
-    int64,
-    is_array,
-    is_complex,
-    is_cooperative,
-    is_float_dtype,
-    is_signed_dtype,
-    is_vector,
-    uint32,
-    uint64,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import record, replace
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.naming import Numbering
-from vkdispatch.compiler.ir import (
-    Argument,
-    Assert,
-    Block,
-    Break,
-    Declare,
-    Expr,
-    For,
-    If,
-    ImageBinding,
-    ImageStore,
-    Kernel,
-    Op,
-    Print,
-    RawStatement,
-    Register,
-    Return,
-    Scope,
-    SharedArray,
-    Statement,
-    Storage,
-    Store,
-    Switch,
-    While,
-    describe_array,
-    expressions_in,
-    map_statement,
-    root_of,
-    walk,
-)
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.passes import diagnostics as words
 from vkdispatch.compiler.passes.builders import all_of, cast, components, less, negate, read, uint, zero
-from vkdispatch.compiler.passes.diagnostics import (
-    AssertSite,
-    AxesSite,
-    BoundsSite,
-    Checks,
-    LoopSite,
-    NanSite,
-    PrintSite,
-    Report,
-    Site,
-    TexelSite,
-    is_known_number,
-    is_nan,
-    shown_word,
-    wide_words,
-    word_count,
-    words_of,
-)
 
 # ---- Expressions of an instrumented kernel, and the checks of their indices, which come before them ------
 
@@ -79,7 +19,7 @@ from vkdispatch.compiler.passes.diagnostics import (
 class CheckedValues:
     """Rewrites values and places, and remembers what has been checked up to the current statement."""
 
-    def __init__(self, checks: Checks, report: Report, length: DType) -> None:
+    def __init__(self, checks: words.Checks, report: words.Report, length: dt.DType) -> None:
         """Prepare for a kernel whose buffers have lengths of type `length`."""
         self._checks = checks
         self._report = report
@@ -88,9 +28,9 @@ class CheckedValues:
         self._needed: list[bool] = []
         # (what is indexed, numbers of the indices) -> (index, whether it is in bounds): `_known` holds pure
         # indices, valid for the rest of the block, `_local` others, valid within the statement, as `_values`.
-        self._known: dict[tuple[object, ...], tuple[Expr, Expr]] = {}
-        self._local: dict[tuple[object, ...], tuple[Expr, Expr]] = {}
-        self._values: dict[int, Expr] = {}
+        self._known: dict[tuple[object, ...], tuple[ir.Expr, ir.Expr]] = {}
+        self._local: dict[tuple[object, ...], tuple[ir.Expr, ir.Expr]] = {}
+        self._values: dict[int, ir.Expr] = {}
 
     def start_statement(self) -> None:
         """Forget results that are valid only within one statement."""
@@ -108,13 +48,13 @@ class CheckedValues:
 
     # -- places and values
 
-    def rewrite_place(self, place: Expr, out: list[Statement], conditions: list[Expr]) -> Expr:
+    def rewrite_place(self, place: ir.Expr, out: list[ir.Statement], conditions: list[ir.Expr]) -> ir.Expr:
         """Rewrite a place; the conditions under which it exists are added to `conditions`."""
-        if place.op is Op.COMPONENT:
+        if place.op is ir.Op.COMPONENT:
             return replace(place, args=(self.rewrite_place(place.args[0], out, conditions),))
-        if place.op not in (Op.INDEX, Op.ELEMENT):
+        if place.op not in (ir.Op.INDEX, ir.Op.ELEMENT):
             return place
-        base = [self.rewrite_place(place.args[0], out, conditions)] if place.op is Op.INDEX else []
+        base = [self.rewrite_place(place.args[0], out, conditions)] if place.op is ir.Op.INDEX else []
         if self._is_checked(place):
             index, good = self._check_index(place, out)
             conditions.append(good)
@@ -122,35 +62,35 @@ class CheckedValues:
             index = self.rewrite(place.args[-1], out)
         return replace(place, args=(*base, index))
 
-    def _is_checked(self, expr: Expr) -> bool:
+    def _is_checked(self, expr: ir.Expr) -> bool:
         """Whether an expression has an index that may be out of bounds."""
-        if not self._checks.bounds or expr.op not in (Op.ELEMENT, Op.INDEX, Op.IMAGE_LOAD):
+        if not self._checks.bounds or expr.op not in (ir.Op.ELEMENT, ir.Op.INDEX, ir.Op.IMAGE_LOAD):
             return False
-        if expr.op is Op.IMAGE_LOAD:
+        if expr.op is ir.Op.IMAGE_LOAD:
             return True
-        if expr.op is Op.INDEX and is_cooperative(expr.args[0].dtype):
+        if expr.op is ir.Op.INDEX and dt.is_cooperative(expr.args[0].dtype):
             return False  # only the device knows how many elements an invocation holds
         index = expr.args[-1]
         size = _find_static_size(expr)
-        known = index.op is Op.LITERAL and isinstance(index.value, int) and size is not None
+        known = index.op is ir.Op.LITERAL and isinstance(index.value, int) and size is not None
         return not (known and 0 <= index.value < size)  # type: ignore[operator]
 
-    def needs_check(self, expr: Expr) -> bool:
+    def needs_check(self, expr: ir.Expr) -> bool:
         """Whether evaluating an expression involves a check."""
         number = self._numbering.number(expr)
         for position in range(len(self._needed), len(self._numbering.exprs)):
             known = self._numbering.exprs[position]
             nested = any(self._needed[arg] for arg in self._numbering.args[position])
             # what raw text mentions is written in the text
-            self._needed.append(known.op is not Op.RAW and (nested or self._is_checked(known)))
+            self._needed.append(known.op is not ir.Op.RAW and (nested or self._is_checked(known)))
         return self._needed[number]
 
-    def rewrite(self, expr: Expr, out: list[Statement]) -> Expr:
+    def rewrite(self, expr: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
         """Rewrite an expression; its checks are added to `out`."""
         if not self.needs_check(expr):
             return expr
         # operands have smaller numbers: no recursion, however deep the expression
-        pending: dict[int, Expr] = {}
+        pending: dict[int, ir.Expr] = {}
         stack = [expr]
         while stack:
             node = stack.pop()
@@ -158,61 +98,61 @@ class CheckedValues:
             if number in pending or number in self._values or not self.needs_check(node):
                 continue
             pending[number] = node
-            stack.extend(node.args[:1] if node.op in (Op.LOGICAL, Op.SELECT) else node.args)
+            stack.extend(node.args[:1] if node.op in (ir.Op.LOGICAL, ir.Op.SELECT) else node.args)
         for number in sorted(pending):
             self._values[number] = self._lower(pending[number], out)
         return self._values[self._numbering.number(expr)]
 
-    def _operand(self, expr: Expr) -> Expr:
+    def _operand(self, expr: ir.Expr) -> ir.Expr:
         return self._values.get(self._numbering.number(expr), expr)
 
-    def _lower(self, expr: Expr, out: list[Statement]) -> Expr:
+    def _lower(self, expr: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
         """Rewrite an expression whose unconditionally evaluated operands are rewritten already."""
-        if expr.op is Op.LOGICAL and any(map(self.needs_check, expr.args[1:])):
+        if expr.op is ir.Op.LOGICAL and any(map(self.needs_check, expr.args[1:])):
             return self._lower_logical(expr, out)
-        if expr.op is Op.SELECT and any(map(self.needs_check, expr.args[1:])):
+        if expr.op is ir.Op.SELECT and any(map(self.needs_check, expr.args[1:])):
             return self._lower_select(expr, out)
         changed = replace(expr, args=tuple(map(self._operand, expr.args)))
         if not self._is_checked(expr):
             return changed
-        if isinstance(expr.value, ImageBinding):
+        if isinstance(expr.value, ir.ImageBinding):
             written, *level = expr.args
             texel, good = self.check_texel(expr.value, written, tuple(level), expr.loc, out)
-            safe = Expr(Op.SELECT, texel.dtype, (good, texel, zero(texel.dtype)), None, expr.loc)
+            safe = ir.Expr(ir.Op.SELECT, texel.dtype, (good, texel, zero(texel.dtype)), None, expr.loc)
             return replace(changed, args=(safe, *changed.args[1:]))
         index, good = self._check_index(expr, out)
-        safe = Expr(Op.SELECT, index.dtype, (good, index, zero(index.dtype)), None, expr.loc)
+        safe = ir.Expr(ir.Op.SELECT, index.dtype, (good, index, zero(index.dtype)), None, expr.loc)
         return replace(changed, args=(*changed.args[:-1], safe))
 
-    def _lower_logical(self, expr: Expr, out: list[Statement]) -> Expr:
+    def _lower_logical(self, expr: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
         loc = expr.loc
-        register = self._report.register(bool_)
+        register = self._report.register(dt.bool_)
         result = read(register)
-        out.append(Declare(register, self._operand(expr.args[0]), loc))
+        out.append(ir.Declare(register, self._operand(expr.args[0]), loc))
         for arg in expr.args[1:]:
-            inside: list[Statement] = []
+            inside: list[ir.Statement] = []
             with self.inside():
-                inside.append(Store(result, self.rewrite(arg, inside), None, loc))
-            out.append(If(((result if expr.value == "&&" else negate(result), tuple(inside)),), None, loc))
+                inside.append(ir.Store(result, self.rewrite(arg, inside), None, loc))
+            out.append(ir.If(((result if expr.value == "&&" else negate(result), tuple(inside)),), None, loc))
         return result
 
-    def _lower_select(self, expr: Expr, out: list[Statement]) -> Expr:
+    def _lower_select(self, expr: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
         loc = expr.loc
         register = self._report.register(expr.dtype)
         result = read(register)
-        arms: list[Block] = []
+        arms: list[ir.Block] = []
         for arg in expr.args[1:]:
-            inside: list[Statement] = []
+            inside: list[ir.Statement] = []
             with self.inside():
-                inside.append(Store(result, self.rewrite(arg, inside), None, loc))
+                inside.append(ir.Store(result, self.rewrite(arg, inside), None, loc))
             arms.append(tuple(inside))
-        out.append(Declare(register, zero(expr.dtype), loc))
-        out.append(If(((self._operand(expr.args[0]), arms[0]),), arms[1], loc))
+        out.append(ir.Declare(register, zero(expr.dtype), loc))
+        out.append(ir.If(((self._operand(expr.args[0]), arms[0]),), arms[1], loc))
         return result
 
     # -- indices
 
-    def _check_index(self, expr: Expr, out: list[Statement]) -> tuple[Expr, Expr]:
+    def _check_index(self, expr: ir.Expr, out: list[ir.Statement]) -> tuple[ir.Expr, ir.Expr]:
         """Check the index of an ELEMENT or INDEX; returns the index, and whether it is in bounds."""
         written = expr.args[-1]
         number = self._numbering.number(written)
@@ -220,113 +160,117 @@ class CheckedValues:
         found = self._known.get(key) or self._local.get(key)
         if found is not None:
             return found
-        narrowed = written.op is Op.CONSTRUCT and written.args[0].dtype in (int64, uint64)
+        narrowed = written.op is ir.Op.CONSTRUCT and written.args[0].dtype in (dt.int64, dt.uint64)
         original = written.args[0] if narrowed and written.dtype.item_size == 4 else written
-        wide = original.dtype in (int64, uint64)
+        wide = original.dtype in (dt.int64, dt.uint64)
         value = self._steady_value(self.rewrite(original, out), self._numbering.number(original), out)
         index = cast(value, written.dtype)
         size = _find_static_size(expr)
         thing = expr.value
-        assert isinstance(thing, (Storage, SharedArray)) or size is not None
-        long = self._length if isinstance(thing, Storage) else uint32
-        length = Expr(Op.LENGTH, long, (), thing) if size is None else uint(size)
-        good = self._report.register(bool_)
-        unsigned = uint64 if wide or length.dtype is uint64 else uint32
+        assert isinstance(thing, (ir.Storage, ir.SharedArray)) or size is not None
+        long = self._length if isinstance(thing, ir.Storage) else dt.uint32
+        length = ir.Expr(ir.Op.LENGTH, long, (), thing) if size is None else uint(size)
+        good = self._report.register(dt.bool_)
+        unsigned = dt.uint64 if wide or length.dtype is dt.uint64 else dt.uint32
         within = less(cast(value, unsigned), cast(length, unsigned))
         along = self._check_axes(expr, out) if expr.axes else []
-        out.append(Declare(good, all_of([*along, within]), expr.loc))
-        resource = thing.index if isinstance(thing, Storage) else None
+        out.append(ir.Declare(good, all_of([*along, within]), expr.loc))
+        resource = thing.index if isinstance(thing, ir.Storage) else None
         bits = 64 if wide else 32
-        site = BoundsSite(_describe_indexed(expr), resource, is_signed_dtype(original.dtype), bits, expr.loc)
-        told = self._report.make_violation(site, expr.loc, (*wide_words(value), *wide_words(length)))
-        out.append(If(((all_of([*along, negate(read(good))]), told),), None, expr.loc))
+        site = words.BoundsSite(
+            _describe_indexed(expr), resource, dt.is_signed_dtype(original.dtype), bits, expr.loc
+        )
+        told = self._report.make_violation(
+            site, expr.loc, (*words.wide_words(value), *words.wide_words(length))
+        )
+        out.append(ir.If(((all_of([*along, negate(read(good))]), told),), None, expr.loc))
         kept = self._known if self._numbering.pure[number] else self._local
         kept[key] = index, read(good)
         return kept[key]
 
-    def _check_axes(self, expr: Expr, out: list[Statement]) -> list[Expr]:
+    def _check_axes(self, expr: ir.Expr, out: list[ir.Statement]) -> list[ir.Expr]:
         """Check the index along each axis of an ELEMENT; returns whether all are in bounds."""
         parts, limits, fits = [], [], []
         for index, size in expr.axes:
             value = self._steady_value(self.rewrite(index, out), self._numbering.number(index), out)
-            unsigned = uint64 if max(value.dtype.item_size, size.dtype.item_size) == 8 else uint32
+            unsigned = dt.uint64 if max(value.dtype.item_size, size.dtype.item_size) == 8 else dt.uint32
             fits.append(less(cast(value, unsigned), cast(size, unsigned)))
-            parts.append(shown_word(value))
-            limits.append(cast(size, uint32))
-        good = self._report.register(bool_)
-        out.append(Declare(good, all_of(fits), expr.loc))
+            parts.append(words.shown_word(value))
+            limits.append(cast(size, dt.uint32))
+        good = self._report.register(dt.bool_)
+        out.append(ir.Declare(good, all_of(fits), expr.loc))
         padding = [uint(0)] * (3 - len(parts))
-        resource = expr.value.index if isinstance(expr.value, Storage) else None
-        site = AxesSite(_describe_indexed(expr), resource, len(parts), expr.loc)
+        resource = expr.value.index if isinstance(expr.value, ir.Storage) else None
+        site = words.AxesSite(_describe_indexed(expr), resource, len(parts), expr.loc)
         told = self._report.make_violation(site, expr.loc, (*parts, *padding, *limits, *padding))
-        out.append(If(((negate(read(good)), told),), None, expr.loc))
+        out.append(ir.If(((negate(read(good)), told),), None, expr.loc))
         return [read(good)]
 
     def check_texel(
         self,
-        image: ImageBinding,
-        written: Expr,
-        level: tuple[Expr, ...],
+        image: ir.ImageBinding,
+        written: ir.Expr,
+        level: tuple[ir.Expr, ...],
         loc: Loc | None,
-        out: list[Statement],
-    ) -> tuple[Expr, Expr]:
+        out: list[ir.Statement],
+    ) -> tuple[ir.Expr, ir.Expr]:
         """Check the coordinate of a texel at a mip level, if any; returns it, and whether it is in bounds."""
         texel = self._steady_value(self.rewrite(written, out), self._numbering.number(written), out)
         levels = tuple(self.rewrite(each, out) for each in level)
         size = self._report.register(texel.dtype)
-        out.append(Declare(size, Expr(Op.IMAGE_SIZE, size.dtype, levels, image, loc), loc))
-        parts = [cast(part, uint32) for part in components(texel)]
-        limits = [cast(part, uint32) for part in components(read(size))]
+        out.append(ir.Declare(size, ir.Expr(ir.Op.IMAGE_SIZE, size.dtype, levels, image, loc), loc))
+        parts = [cast(part, dt.uint32) for part in components(texel)]
+        limits = [cast(part, dt.uint32) for part in components(read(size))]
         inside = [less(part, limit) for part, limit in zip(parts, limits, strict=True)]
-        good = self._report.register(bool_)
-        out.append(Declare(good, all_of(inside), loc))
+        good = self._report.register(dt.bool_)
+        out.append(ir.Declare(good, all_of(inside), loc))
         padding = [uint(0)] * (3 - len(parts))
-        site = TexelSite(f"image {image.label!r}", len(parts), loc)
+        site = words.TexelSite(f"image {image.label!r}", len(parts), loc)
         told = self._report.make_violation(site, loc, (*parts, *padding, *limits, *padding))
-        out.append(If(((negate(read(good)), told),), None, loc))
+        out.append(ir.If(((negate(read(good)), told),), None, loc))
         return texel, read(good)
 
-    def _steady_value(self, value: Expr, number: int, out: list[Statement]) -> Expr:
+    def _steady_value(self, value: ir.Expr, number: int, out: list[ir.Statement]) -> ir.Expr:
         """Return a value that may be evaluated several times in this statement."""
-        if value.op in (Op.LITERAL, Op.REGISTER) or self._numbering.pure[number]:
+        if value.op in (ir.Op.LITERAL, ir.Op.REGISTER) or self._numbering.pure[number]:
             return value
         register = self._report.register(value.dtype)
-        out.append(Declare(register, value, value.loc))
+        out.append(ir.Declare(register, value, value.loc))
         return read(register)
 
 
-def _find_static_size(expr: Expr) -> int | None:
+def _find_static_size(expr: ir.Expr) -> int | None:
     """Return the length of what an ELEMENT or INDEX indexes, if it is known at compile time."""
-    if expr.op is Op.INDEX:
+    if expr.op is ir.Op.INDEX:
         return expr.args[0].dtype.child_count
-    return expr.value.size if isinstance(expr.value, SharedArray) else None
+    return expr.value.size if isinstance(expr.value, ir.SharedArray) else None
 
 
-def _find_indexed(expr: Expr) -> object:
+def _find_indexed(expr: ir.Expr) -> object:
     """Return a key of what an ELEMENT or INDEX indexes; equal keys have equal bounds."""
-    if expr.op is Op.INDEX:
+    if expr.op is ir.Op.INDEX:
         return expr.args[0].dtype.child_count
-    return expr.value.whole or expr.value if isinstance(expr.value, Storage) else expr.value
+    return expr.value.whole or expr.value if isinstance(expr.value, ir.Storage) else expr.value
 
 
-def _describe_indexed(expr: Expr) -> str:
+def _describe_indexed(expr: ir.Expr) -> str:
     """Describe what an ELEMENT or INDEX indexes."""
-    if isinstance(expr.value, Storage):
+    if isinstance(expr.value, ir.Storage):
         return f"buffer {expr.value.label!r}"
-    if isinstance(expr.value, SharedArray):
+    if isinstance(expr.value, ir.SharedArray):
         return f"shared buffer {expr.value.name!r}"
     base = expr.args[0].dtype
-    if is_array(base):
-        return describe_array(expr)
-    return f"a {base.name}" if is_vector(base) or is_complex(base) else f"the columns of a {base.name}"
+    if dt.is_array(base):
+        return ir.describe_array(expr)
+    return f"a {base.name}" if dt.is_vector(base) or dt.is_complex(base) else f"the columns of a {base.name}"
 
 
-def describe_place(place: Expr) -> tuple[str, Expr | None]:
+def describe_place(place: ir.Expr) -> tuple[str, ir.Expr | None]:
     """Describe what a place belongs to; returns also its index there, if it has one."""
-    place = root_of(place)
-    if place.op is Op.ELEMENT:
+    place = ir.root_of(place)
+    if place.op is ir.Op.ELEMENT:
         return _describe_indexed(place), place.args[0]
-    name = place.value.name if isinstance(place.value, Register) else "the result of raw GLSL"
+    name = place.value.name if isinstance(place.value, ir.Register) else "the result of raw GLSL"
     return f"register {name!r}", None
 
 
@@ -344,27 +288,29 @@ class Instrumented:
     argument (uint32) that numbers launches.
     """
 
-    kernel: Kernel
-    sites: tuple[Site, ...]
+    kernel: ir.Kernel
+    sites: tuple[words.Site, ...]
     binding: int
     launch: str
 
     @property
     def prints(self) -> bool:
         """Whether the kernel may write messages."""
-        return any(isinstance(site, PrintSite) for site in self.sites)
+        return any(isinstance(site, words.PrintSite) for site in self.sites)
 
 
-def instrument(kernel: Kernel, checks: Checks) -> Instrumented | None:
+def instrument(kernel: ir.Kernel, checks: words.Checks) -> Instrumented | None:
     """Lower the prints of a kernel and add checks; None if there is nothing to report."""
-    if not checks and not any(isinstance(statement, Print) for statement in walk(kernel.body)):
+    if not checks and not any(isinstance(statement, ir.Print) for statement in ir.walk(kernel.body)):
         return None
-    storage = Storage(len(kernel.resources), uint32, "diagnostics")
-    launch = Argument(FreshNames.of_arguments(kernel).claim("launch_number"), uint32)
+    storage = ir.Storage(len(kernel.resources), dt.uint32, "diagnostics")
+    launch = ir.Argument(FreshNames.of_arguments(kernel).claim("launch_number"), dt.uint32)
     # for an index and a length of 64 bits, a texel and a size, or several indices and sizes
-    wide = kernel.wide or any(isinstance(resource, ImageBinding) for resource in kernel.resources)
-    wide = wide or any(expr.axes for expr in expressions_in(kernel.body))
-    lowering = _Lowering(kernel, checks, Report(storage, launch, FreshNames.of_variables(kernel), wide=wide))
+    wide = kernel.wide or any(isinstance(resource, ir.ImageBinding) for resource in kernel.resources)
+    wide = wide or any(expr.axes for expr in ir.expressions_in(kernel.body))
+    lowering = _Lowering(
+        kernel, checks, words.Report(storage, launch, FreshNames.of_variables(kernel), wide=wide)
+    )
     body = lowering.block(kernel.body)
     if not lowering.report.sites:
         return None
@@ -383,16 +329,16 @@ def instrument(kernel: Kernel, checks: Checks) -> Instrumented | None:
     return Instrumented(observed, tuple(lowering.report.sites), storage.index, launch.name)
 
 
-def add_endings(block: Block, make: Callable[[], Block]) -> Block:
+def add_endings(block: ir.Block, make: Callable[[], ir.Block]) -> ir.Block:
     """Insert statements before every return."""
-    out: list[Statement] = []
+    out: list[ir.Statement] = []
     for statement in block:
-        returns = isinstance(statement, Return)
-        if isinstance(statement, RawStatement):
+        returns = isinstance(statement, ir.Return)
+        if isinstance(statement, ir.RawStatement):
             returns = re.search(r"\breturn\b", statement.text) is not None
         if returns:
             out += make()
-        out.append(map_statement(statement, block=lambda inner: add_endings(inner, make)))
+        out.append(ir.map_statement(statement, block=lambda inner: add_endings(inner, make)))
     return tuple(out)
 
 
@@ -402,55 +348,55 @@ def add_endings(block: Block, make: Callable[[], Block]) -> Block:
 class _Lowering:
     """Rewrites blocks."""
 
-    def __init__(self, kernel: Kernel, checks: Checks, report: Report) -> None:
+    def __init__(self, kernel: ir.Kernel, checks: words.Checks, report: words.Report) -> None:
         self.report = report
         self._checks = checks
-        self._values = CheckedValues(checks, report, uint64 if kernel.wide else uint32)
+        self._values = CheckedValues(checks, report, dt.uint64 if kernel.wide else dt.uint32)
 
     # -- statements
 
-    def block(self, block: Block) -> Block:
+    def block(self, block: ir.Block) -> ir.Block:
         """Rewrite a block."""
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         with self._values.inside():
             for statement in block:
                 self._values.start_statement()
                 self._statement(statement, out)
         return tuple(out)
 
-    def _statement(self, statement: Statement, out: list[Statement]) -> None:
-        if isinstance(statement, Declare):
+    def _statement(self, statement: ir.Statement, out: list[ir.Statement]) -> None:
+        if isinstance(statement, ir.Declare):
             self._declare(statement, out)
-        elif isinstance(statement, Store):
+        elif isinstance(statement, ir.Store):
             self._store(statement, out)
-        elif isinstance(statement, ImageStore):
+        elif isinstance(statement, ir.ImageStore):
             self._image_store(statement, out)
-        elif isinstance(statement, If):
+        elif isinstance(statement, ir.If):
             self._if(statement.branches, statement.orelse, statement.loc, out)
-        elif isinstance(statement, While):
+        elif isinstance(statement, ir.While):
             self._while(statement, out)
-        elif isinstance(statement, Assert):
+        elif isinstance(statement, ir.Assert):
             self._assert(statement, out)
-        elif isinstance(statement, Print):
+        elif isinstance(statement, ir.Print):
             self._print(statement, out)
-        elif isinstance(statement, (For, Switch, Scope)):
+        elif isinstance(statement, (ir.For, ir.Switch, ir.Scope)):
             # only the start of a loop may need checks: its other bounds do not change
-            out.append(map_statement(statement, lambda expr: self._values.rewrite(expr, out), self.block))
+            out.append(ir.map_statement(statement, lambda expr: self._values.rewrite(expr, out), self.block))
         else:
             out.append(statement)
 
-    def _declare(self, statement: Declare, out: list[Statement]) -> None:
-        if statement.value.op is Op.ATOMIC:
+    def _declare(self, statement: ir.Declare, out: list[ir.Statement]) -> None:
+        if statement.value.op is ir.Op.ATOMIC:
             self._atomic(statement, out)
             return
         out.append(replace(statement, value=self._values.rewrite(statement.value, out)))
         register = statement.register
-        if self._watches(register.dtype) and not is_known_number(statement.value):
+        if self._watches(register.dtype) and not words.is_known_number(statement.value):
             out.append(self._nan_check(read(register), f"register {register.name!r}", None, statement.loc))
 
-    def _atomic(self, statement: Declare, out: list[Statement]) -> None:
+    def _atomic(self, statement: ir.Declare, out: list[ir.Statement]) -> None:
         atomic = statement.value
-        conditions: list[Expr] = []
+        conditions: list[ir.Expr] = []
         place = self._values.rewrite_place(atomic.args[0], out, conditions)
         operands = tuple(self._values.rewrite(operand, out) for operand in atomic.args[1:])
         atomic = replace(atomic, args=(place, *operands))
@@ -460,143 +406,146 @@ class _Lowering:
         out.append(replace(statement, value=zero(atomic.dtype)))
         before = self.report.register(atomic.dtype)
         inside = (
-            Declare(before, atomic, statement.loc),
-            Store(read(statement.register), read(before), None, statement.loc),
+            ir.Declare(before, atomic, statement.loc),
+            ir.Store(read(statement.register), read(before), None, statement.loc),
         )
-        out.append(If(((all_of(conditions), inside),), None, statement.loc))
+        out.append(ir.If(((all_of(conditions), inside),), None, statement.loc))
 
-    def _store(self, statement: Store, out: list[Statement]) -> None:
-        conditions: list[Expr] = []
+    def _store(self, statement: ir.Store, out: list[ir.Statement]) -> None:
+        conditions: list[ir.Expr] = []
         place = self._values.rewrite_place(statement.place, out, conditions)
         value = self._values.rewrite(statement.value, out)
-        inside: list[Statement] = []
+        inside: list[ir.Statement] = []
         loc = statement.loc
-        if self._watches(place.dtype) and (statement.operator or not is_known_number(value)):
+        if self._watches(place.dtype) and (statement.operator or not words.is_known_number(value)):
             if statement.operator is not None:
-                value = Expr(Op.BINARY, place.dtype, (place, value), statement.operator, loc)
+                value = ir.Expr(ir.Op.BINARY, place.dtype, (place, value), statement.operator, loc)
             register = self.report.register(place.dtype)
-            inside.append(Declare(register, value, loc))
+            inside.append(ir.Declare(register, value, loc))
             value = read(register)
             what, index = describe_place(place)
             inside.append(self._nan_check(value, what, index, loc))
-            inside.append(Store(place, value, None, loc))
+            inside.append(ir.Store(place, value, None, loc))
         else:
             inside.append(replace(statement, place=place, value=value))
         if conditions:
-            out.append(If(((all_of(conditions), tuple(inside)),), None, loc))
+            out.append(ir.If(((all_of(conditions), tuple(inside)),), None, loc))
         elif len(inside) > 1:
-            out.append(Scope(tuple(inside), None, loc))
+            out.append(ir.Scope(tuple(inside), None, loc))
         else:
             out.extend(inside)
 
-    def _image_store(self, statement: ImageStore, out: list[Statement]) -> None:
+    def _image_store(self, statement: ir.ImageStore, out: list[ir.Statement]) -> None:
         loc, image = statement.loc, statement.image
         if self._checks.bounds:
             coordinate, good = self._values.check_texel(image, statement.coordinate, (), loc, out)
         else:
             coordinate, good = self._values.rewrite(statement.coordinate, out), None
         value = self._values.rewrite(statement.value, out)
-        inside: list[Statement] = []
-        if self._watches(value.dtype) and not is_known_number(value):
+        inside: list[ir.Statement] = []
+        if self._watches(value.dtype) and not words.is_known_number(value):
             register = self.report.register(value.dtype)
-            inside.append(Declare(register, value, loc))
+            inside.append(ir.Declare(register, value, loc))
             value = read(register)
             inside.append(self._nan_check(value, f"image {image.label!r}", None, loc))
         inside.append(replace(statement, coordinate=coordinate, value=value))
         if good is not None:
-            out.append(If(((good, tuple(inside)),), None, loc))
+            out.append(ir.If(((good, tuple(inside)),), None, loc))
         else:
-            out.append(Scope(tuple(inside), None, loc))
+            out.append(ir.Scope(tuple(inside), None, loc))
 
     def _if(
         self,
-        branches: tuple[tuple[Expr, Block], ...],
-        orelse: Block | None,
+        branches: tuple[tuple[ir.Expr, ir.Block], ...],
+        orelse: ir.Block | None,
         loc: Loc | None,
-        out: list[Statement],
+        out: list[ir.Statement],
     ) -> None:
-        done: list[tuple[Expr, Block]] = []
+        done: list[tuple[ir.Expr, ir.Block]] = []
         for position, (condition, body) in enumerate(branches):
             if position and self._values.needs_check(condition):
                 # looked at only if the conditions before did not hold
-                nested: list[Statement] = []
+                nested: list[ir.Statement] = []
                 with self._values.inside():
                     self._if(branches[position:], orelse, loc, nested)
-                out.append(If(tuple(done), tuple(nested), loc))
+                out.append(ir.If(tuple(done), tuple(nested), loc))
                 return
             done.append((self._values.rewrite(condition, out), self.block(body)))
-        out.append(If(tuple(done), None if orelse is None else self.block(orelse), loc))
+        out.append(ir.If(tuple(done), None if orelse is None else self.block(orelse), loc))
 
-    def _while(self, statement: While, out: list[Statement]) -> None:
+    def _while(self, statement: ir.While, out: list[ir.Statement]) -> None:
         loc = statement.loc
-        head: list[Statement] = []
+        head: list[ir.Statement] = []
         condition = statement.condition
         with self._values.inside():
             if self._values.needs_check(condition):
                 value = self._values.rewrite(condition, head)
-                head.append(If(((negate(value), (Break(loc),)),), None, loc))
-                condition = Expr(Op.LITERAL, bool_, (), True, condition.loc)
+                head.append(ir.If(((negate(value), (ir.Break(loc),)),), None, loc))
+                condition = ir.Expr(ir.Op.LITERAL, dt.bool_, (), True, condition.loc)
             if self._checks.loops:
-                rounds = self.report.register(uint32)
-                out.append(Declare(rounds, uint(0), loc))
+                rounds = self.report.register(dt.uint32)
+                out.append(ir.Declare(rounds, uint(0), loc))
                 most = self._most_rounds(out, loc)
-                broken = (*self.report.make_violation(LoopSite(loc), loc, (read(rounds),)), Break(loc))
-                at_end = Expr(Op.COMPARE, bool_, (read(rounds), most), ">=")
-                head.append(If(((at_end, broken),), None, loc))
-                head.append(Store(read(rounds), uint(1), "+", loc))
+                broken = (
+                    *self.report.make_violation(words.LoopSite(loc), loc, (read(rounds),)),
+                    ir.Break(loc),
+                )
+                at_end = ir.Expr(ir.Op.COMPARE, dt.bool_, (read(rounds), most), ">=")
+                head.append(ir.If(((at_end, broken),), None, loc))
+                head.append(ir.Store(read(rounds), uint(1), "+", loc))
             body = (*head, *self.block(statement.body))
-        out.append(While(condition, body, loc, statement.rolled))
+        out.append(ir.While(condition, body, loc, statement.rolled))
 
-    def _most_rounds(self, out: list[Statement], loc: Loc | None) -> Expr:
+    def _most_rounds(self, out: list[ir.Statement], loc: Loc | None) -> ir.Expr:
         if self._checks.rounds is not None:
             return uint(self._checks.rounds)
-        register = self.report.register(uint32)
-        out.append(Declare(register, self.report.word(words.ROUNDS), loc))
+        register = self.report.register(dt.uint32)
+        out.append(ir.Declare(register, self.report.word(words.ROUNDS), loc))
         return read(register)
 
-    def _assert(self, statement: Assert, out: list[Statement]) -> None:
+    def _assert(self, statement: ir.Assert, out: list[ir.Statement]) -> None:
         if not self._checks.asserts:
             return
         loc = statement.loc
-        inside: list[Statement] = []
+        inside: list[ir.Statement] = []
         with self._values.inside():
             for part in statement.body:
                 self._values.start_statement()
                 self._statement(part, inside)
             self._values.start_statement()
             value = self._values.rewrite(statement.condition, inside)
-            told = self.report.make_violation(AssertSite(statement.message, loc), loc)
-            inside.append(If(((negate(value), told),), None, loc))
-        out.append(Scope(tuple(inside), None, loc))
+            told = self.report.make_violation(words.AssertSite(statement.message, loc), loc)
+            inside.append(ir.If(((negate(value), told),), None, loc))
+        out.append(ir.Scope(tuple(inside), None, loc))
 
-    def _print(self, statement: Print, out: list[Statement]) -> None:
+    def _print(self, statement: ir.Print, out: list[ir.Statement]) -> None:
         loc = statement.loc
-        inside: list[Statement] = []
-        told: list[Expr] = []
+        inside: list[ir.Statement] = []
+        told: list[ir.Expr] = []
         with self._values.inside():
             for arg in statement.args:
                 value = self._values.rewrite(arg, inside)
-                if value.op not in (Op.LITERAL, Op.REGISTER):
+                if value.op not in (ir.Op.LITERAL, ir.Op.REGISTER):
                     register = self.report.register(value.dtype)
-                    inside.append(Declare(register, value, loc))
+                    inside.append(ir.Declare(register, value, loc))
                     value = read(register)
-                told += [word for part in components(value) for word in words_of(part)]
+                told += [word for part in components(value) for word in words.words_of(part)]
             kinds = tuple(arg.dtype for arg in statement.args)
-            site = PrintSite(statement.format, statement.style, kinds, loc)
-            assert len(told) == sum(map(word_count, kinds))
+            site = words.PrintSite(statement.format, statement.style, kinds, loc)
+            assert len(told) == sum(map(words.word_count, kinds))
             inside += self.report.make_message(site, told, loc)
-        out.append(Scope(tuple(inside), None, loc))
+        out.append(ir.Scope(tuple(inside), None, loc))
 
     # -- NaN
 
-    def _watches(self, kind: DType) -> bool:
+    def _watches(self, kind: dt.DType) -> bool:
         # other invocations hold the other elements of a cooperative matrix; an array starts as zeros
-        known = not is_cooperative(kind) and not is_array(kind)
-        return self._checks.nan and is_float_dtype(component_type(kind)) and known
+        known = not dt.is_cooperative(kind) and not dt.is_array(kind)
+        return self._checks.nan and dt.is_float_dtype(dt.component_type(kind)) and known
 
-    def _nan_check(self, value: Expr, what: str, index: Expr | None, loc: Loc | None) -> If:
-        values = () if index is None else (*wide_words(index), uint(0))
-        parts = [is_nan(part) for part in components(value)]
-        found = parts[0] if len(parts) == 1 else Expr(Op.LOGICAL, bool_, tuple(parts), "||")
-        site = NanSite(what, index is not None, loc)
-        return If(((found, self.report.make_violation(site, loc, values)),), None, loc)
+    def _nan_check(self, value: ir.Expr, what: str, index: ir.Expr | None, loc: Loc | None) -> ir.If:
+        values = () if index is None else (*words.wide_words(index), uint(0))
+        parts = [words.is_nan(part) for part in components(value)]
+        found = parts[0] if len(parts) == 1 else ir.Expr(ir.Op.LOGICAL, dt.bool_, tuple(parts), "||")
+        site = words.NanSite(what, index is not None, loc)
+        return ir.If(((found, self.report.make_violation(site, loc, values)),), None, loc)

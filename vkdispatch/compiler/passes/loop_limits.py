@@ -23,50 +23,11 @@ import re
 
 from vkdispatch.base.dtype import bool_, is_scalar, uint32, uvec3
 from vkdispatch.base.record import record, replace
-from vkdispatch.compiler.ir import (
-    Argument,
-    Block,
-    Break,
-    Builtin,
-    Continue,
-    Declare,
-    Effect,
-    Expr,
-    For,
-    If,
-    Kernel,
-    MatrixLoad,
-    MatrixStore,
-    Op,
-    RawStatement,
-    Register,
-    Return,
-    Scope,
-    Statement,
-    Storage,
-    Store,
-    While,
-    blocks_of,
-    expressions_of,
-    map_statement,
-    postorder,
-    walk,
-    with_args,
-)
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
-from vkdispatch.compiler.passes.builders import (
-    binary,
-    cast,
-    compare,
-    components,
-    less,
-    logical,
-    negate,
-    read,
-    uint,
-)
+from vkdispatch.compiler.passes import builders
 from vkdispatch.compiler.passes.instrument import add_endings
 
 # How many rounds may be written out, and how many expressions they may have together.
@@ -91,21 +52,21 @@ class LimitedLoops:
         The name of the argument (uint32) that takes the ticket.
     """
 
-    kernel: Kernel
+    kernel: ir.Kernel
     places: tuple[Loc | None, ...]
     binding: int
     ticket: str
 
 
-def limit_loops(kernel: Kernel, limit: int, notes: range) -> LimitedLoops | None:
+def limit_loops(kernel: ir.Kernel, limit: int, notes: range) -> LimitedLoops | None:
     """Return the form of a kernel for drivers that end loops after `limit` rounds; None if it needs none.
 
     `notes` are the first words of the notes in the journal.
     """
     if count_rounds(kernel.body) <= limit:
         return None
-    journal = Storage(len(kernel.resources), uint32, "journal")
-    ticket = Argument(FreshNames.of_arguments(kernel).claim("ticket"), uint32)
+    journal = ir.Storage(len(kernel.resources), uint32, "journal")
+    ticket = ir.Argument(FreshNames.of_arguments(kernel).claim("ticket"), uint32)
     rewriting = _Rewriting(kernel, limit, ticket)
     body = rewriting.block(kernel.body)
     if not rewriting.places:
@@ -113,7 +74,7 @@ def limit_loops(kernel: Kernel, limit: int, notes: range) -> LimitedLoops | None
     ending = rewriting.make_note(journal, notes)
     changed = replace(
         kernel,
-        body=(Declare(rewriting.ended, uint(0)), *add_endings(body, lambda: ending), *ending),
+        body=(ir.Declare(rewriting.ended, builders.uint(0)), *add_endings(body, lambda: ending), *ending),
         arguments=(*kernel.arguments, ticket),
         resources=(*kernel.resources, journal),
     )
@@ -123,42 +84,42 @@ def limit_loops(kernel: Kernel, limit: int, notes: range) -> LimitedLoops | None
 # ---- counting ------------------------------------------------------------------------------------
 
 
-def count_rounds(block: Block) -> float:
+def count_rounds(block: ir.Block) -> float:
     """Return the most rounds of all loops of a block, with those in which they end."""
     return sum(map(_count_rounds_of, block))
 
 
-def _count_rounds_of(statement: Statement) -> float:
-    if isinstance(statement, RawStatement):
+def _count_rounds_of(statement: ir.Statement) -> float:
+    if isinstance(statement, ir.RawStatement):
         return math.inf if re.search(_LOOP, statement.text) else 0
-    inside = sum(map(count_rounds, blocks_of(statement)))
-    if isinstance(statement, For):
+    inside = sum(map(count_rounds, ir.blocks_of(statement)))
+    if isinstance(statement, ir.For):
         return (_count_own_rounds(statement) or 0) * (1 + inside) + 1
-    if isinstance(statement, While):
+    if isinstance(statement, ir.While):
         return 1 + inside if is_single(statement) else math.inf
     return inside
 
 
-def _count_own_rounds(loop: For) -> float:
-    bounds = [bound.value for bound in (loop.start, loop.stop, loop.step) if bound.op is Op.LITERAL]
+def _count_own_rounds(loop: ir.For) -> float:
+    bounds = [bound.value for bound in (loop.start, loop.stop, loop.step) if bound.op is ir.Op.LITERAL]
     if len(bounds) < 3:
         return math.inf
     start, stop, step = (int(bound) for bound in bounds if isinstance(bound, int))
     return len(range(start, stop, step)) if step else 0
 
 
-def is_single(loop: While) -> bool:
+def is_single(loop: ir.While) -> bool:
     """Whether a loop has one round at most: one that is left by jumps, as `break` would an `if`."""
-    return bool(loop.body) and isinstance(loop.body[-1], Break) and not _has_jump(loop.body, Continue)
+    return bool(loop.body) and isinstance(loop.body[-1], ir.Break) and not _has_jump(loop.body, ir.Continue)
 
 
-def _has_jump(block: Block, kind: type[Statement]) -> bool:
+def _has_jump(block: ir.Block, kind: type[ir.Statement]) -> bool:
     """Whether a block has jumps of the loop that it is the body of."""
     return any(
         isinstance(statement, kind)
         or (
-            not isinstance(statement, (For, While))
-            and any(_has_jump(inner, kind) for inner in blocks_of(statement))
+            not isinstance(statement, (ir.For, ir.While))
+            and any(_has_jump(inner, kind) for inner in ir.blocks_of(statement))
         )
         for statement in block
     )
@@ -174,242 +135,274 @@ class _Parts:
     After `leave`, the condition `stays` is false, and so is `holds`. `step` ends every round.
     """
 
-    before: Block
-    holds: Expr
-    body: Block
-    leave: Block
-    stays: Expr
-    step: Block
+    before: ir.Block
+    holds: ir.Expr
+    body: ir.Block
+    leave: ir.Block
+    stays: ir.Expr
+    step: ir.Block
 
 
 class _Rewriting:
     """Rewrites the loops of a kernel in program order."""
 
-    def __init__(self, kernel: Kernel, limit: int, ticket: Argument) -> None:
+    def __init__(self, kernel: ir.Kernel, limit: int, ticket: ir.Argument) -> None:
         self._names = FreshNames.of_variables(kernel)
         self._limit = limit
         self._spent: float = 0
-        self._ticket = Expr(Op.ARGUMENT, uint32, (), ticket)
-        self.ended = Register(self._names.claim("ended_early"), uint32)
+        self._ticket = ir.Expr(ir.Op.ARGUMENT, uint32, (), ticket)
+        self.ended = ir.Register(self._names.claim("ended_early"), uint32)
         self.places: list[Loc | None] = []
 
-    def block(self, block: Block) -> Block:
+    def block(self, block: ir.Block) -> ir.Block:
         """Rewrite a block."""
         return tuple(part for statement in block for part in self._statement(statement))
 
-    def _statement(self, statement: Statement) -> Block:
+    def _statement(self, statement: ir.Statement) -> ir.Block:
         rounds = _count_rounds_of(statement)
         if self._spent + rounds <= self._limit:
             self._spent += rounds
             return (statement,)
-        if isinstance(statement, (For, While)):
+        if isinstance(statement, (ir.For, ir.While)):
             self._spent = math.inf
-            if isinstance(statement, For):
+            if isinstance(statement, ir.For):
                 return self._for(statement)
             if not is_single(statement):
                 return self._while(statement)
-        if isinstance(statement, RawStatement):
+        if isinstance(statement, ir.RawStatement):
             self._spent = math.inf
-        return (map_statement(statement, block=self.block),)
+        return (ir.map_statement(statement, block=self.block),)
 
-    def _flag(self, name: str, loc: Loc | None) -> tuple[Declare, Expr, Store]:
+    def _flag(self, name: str, loc: Loc | None) -> tuple[ir.Declare, ir.Expr, ir.Store]:
         """Return the declaration of a flag, whether it is not set, and what sets it.
 
         It is a number: of a condition with which a loop ends, compilers know the value after the loop.
         """
-        flag = Register(self._names.claim_number(name), uint32)
-        return Declare(flag, uint(0), loc), compare("==", read(flag), uint(0)), _set(flag, uint(1), loc)
+        flag = ir.Register(self._names.claim_number(name), uint32)
+        return (
+            ir.Declare(flag, builders.uint(0), loc),
+            builders.compare("==", builders.read(flag), builders.uint(0)),
+            _set(flag, builders.uint(1), loc),
+        )
 
-    def _for(self, loop: For) -> Block:
+    def _for(self, loop: ir.For) -> ir.Block:
         counter, loc = replace(loop.counter, counter=False, fixed=False), loop.loc
-        place = read(counter)
+        place = builders.read(counter)
         holds = _make_condition(place, loop)
         parts = _Parts(
-            before=(Declare(counter, loop.start, loc),),
+            before=(ir.Declare(counter, loop.start, loc),),
             holds=holds,
             body=replace_registers(self.block(loop.body), {id(loop.counter): counter}),
             leave=(_set(counter, loop.stop, loc),),
             stays=holds,
-            step=(Store(place, loop.step, "+", loc),),
+            step=(ir.Store(place, loop.step, "+", loc),),
         )
         return self._loop(parts, loc, split=_count_own_rounds(loop) > _COPIES[-1])
 
-    def _while(self, loop: While) -> Block:
+    def _while(self, loop: ir.While) -> ir.Block:
         loc, holds, body = loop.loc, loop.condition, self.block(loop.body)
-        before: Block = ()
-        step: Block = ()
+        before: ir.Block = ()
+        step: ir.Block = ()
         if not _is_compared(holds):
-            known = Register(self._names.claim_number("holds"), uint32)
-            before = (Declare(known, cast(holds, uint32), loc),)
-            step = (_set(known, cast(holds, uint32), loc),)
-            holds = compare("!=", read(known), uint(0))
+            known = ir.Register(self._names.claim_number("holds"), uint32)
+            before = (ir.Declare(known, builders.cast(holds, uint32), loc),)
+            step = (_set(known, builders.cast(holds, uint32), loc),)
+            holds = builders.compare("!=", builders.read(known), builders.uint(0))
         declared, stays, leave = self._flag("left", loc)
-        if _has_jump(body, Break) or _has_jump(body, Return):
+        if _has_jump(body, ir.Break) or _has_jump(body, ir.Return):
             before = (declared, *before)
-            always = holds.op is Op.LITERAL and holds.value is True
-            holds = stays if always else logical("&&", stays, holds)
+            always = holds.op is ir.Op.LITERAL and holds.value is True
+            holds = stays if always else builders.logical("&&", stays, holds)
         parts = _Parts(before, holds, body, (leave,), stays, step)
         return self._loop(parts, loc, split=not loop.rolled, rolled=loop.rolled)
 
-    def _loop(self, parts: "_Parts", loc: Loc | None, *, split: bool, rolled: bool = False) -> Block:
+    def _loop(self, parts: "_Parts", loc: Loc | None, *, split: bool, rolled: bool = False) -> ir.Block:
         """Return a loop, and what follows it: the test whether it has ended by itself."""
         before, holds, body, leave = parts.before, parts.holds, parts.body, parts.leave
-        after: Block = ()
-        if _has_jump(body, Return):
+        after: ir.Block = ()
+        if _has_jump(body, ir.Return):
             declared, still, returns = self._flag("returned", loc)
             before = (*before, declared)
-            after = (If(((negate(still), (Return(loc),)),), None, loc),)
-            body = _before_jumps(body, Return, (returns, Break(loc)))
+            after = (ir.If(((builders.negate(still), (ir.Return(loc),)),), None, loc),)
+            body = _before_jumps(body, ir.Return, (returns, ir.Break(loc)))
         copies = _count_copies(body) if split else 0
         if copies:
-            skip = Register(self._names.claim_number("skips"), bool_)
-            once: Block = (*_without_jumps(body, leave, parts.stays, skip),)
-            if _has_jump(body, Continue):
-                once = (Declare(skip, Expr(Op.LITERAL, bool_, (), False), loc), *once)
-            is_left = parts.step and _has_jump(body, Break)
-            once += (If(((parts.stays, parts.step),), None, loc),) if is_left else parts.step
-            number = Register(self._names.claim_number("round"), uint32, counter=True)
-            round_ = If(((holds, once),), None, loc)
-            body = (For(number, uint(0), uint(copies), uint(1), (round_,), loc, unrolled=True),)
+            skip = ir.Register(self._names.claim_number("skips"), bool_)
+            once: ir.Block = (*_without_jumps(body, leave, parts.stays, skip),)
+            if _has_jump(body, ir.Continue):
+                once = (ir.Declare(skip, ir.Expr(ir.Op.LITERAL, bool_, (), False), loc), *once)
+            is_left = parts.step and _has_jump(body, ir.Break)
+            once += (ir.If(((parts.stays, parts.step),), None, loc),) if is_left else parts.step
+            number = ir.Register(self._names.claim_number("round"), uint32, counter=True)
+            round_ = ir.If(((holds, once),), None, loc)
+            body = (
+                ir.For(
+                    number,
+                    builders.uint(0),
+                    builders.uint(copies),
+                    builders.uint(1),
+                    (round_,),
+                    loc,
+                    unrolled=True,
+                ),
+            )
         else:
-            body = (*_before_jumps(_before_jumps(body, Break, leave), Continue, parts.step), *parts.step)
+            body = (
+                *_before_jumps(_before_jumps(body, ir.Break, leave), ir.Continue, parts.step),
+                *parts.step,
+            )
         self.places.append(loc)
-        early = logical("&&", compare("==", read(self.ended), uint(0)), self._obscure(holds))
-        note = _set(self.ended, uint(len(self.places)), loc)
-        loop = While(holds, body, loc, rolled)
-        return (Scope((*before, loop, If(((early, (note,)),), None, loc), *after), None, loc),)
+        early = builders.logical(
+            "&&", builders.compare("==", builders.read(self.ended), builders.uint(0)), self._obscure(holds)
+        )
+        note = _set(self.ended, builders.uint(len(self.places)), loc)
+        loop = ir.While(holds, body, loc, rolled)
+        return (ir.Scope((*before, loop, ir.If(((early, (note,)),), None, loc), *after), None, loc),)
 
-    def _obscure(self, condition: Expr) -> Expr:
+    def _obscure(self, condition: ir.Expr) -> ir.Expr:
         """Return a condition whose value compilers do not know where a loop with the condition has ended.
 
         A zero is added that they do not know to be one: tickets are small.
         """
-        if condition.op is Op.COMPARE:
+        if condition.op is ir.Op.COMPARE:
             left, right = condition.args
-            unknown = cast(binary(">>", self._ticket, uint(31)), left.dtype)
-            return with_args(condition, (Expr(Op.BINARY, left.dtype, (left, unknown), "+"), right))
-        if condition.op is Op.LITERAL:
+            unknown = builders.cast(builders.binary(">>", self._ticket, builders.uint(31)), left.dtype)
+            return ir.with_args(condition, (ir.Expr(ir.Op.BINARY, left.dtype, (left, unknown), "+"), right))
+        if condition.op is ir.Op.LITERAL:
             return condition
-        return with_args(condition, tuple(map(self._obscure, condition.args)))
+        return ir.with_args(condition, tuple(map(self._obscure, condition.args)))
 
-    def make_note(self, journal: Storage, notes: range) -> Block:
+    def make_note(self, journal: ir.Storage, notes: range) -> ir.Block:
         """Return the statements that note the loop, in the first invocation to do so."""
 
-        def word(index: Expr) -> Expr:
-            return Expr(Op.ELEMENT, uint32, (index,), journal)
+        def word(index: ir.Expr) -> ir.Expr:
+            return ir.Expr(ir.Op.ELEMENT, uint32, (index,), journal)
 
-        def update(place: Expr, amount: Expr, function: str) -> Declare:
-            atomic = Expr(Op.ATOMIC, uint32, (place, amount), function)
-            return Declare(Register(self._names.claim_number("note"), uint32), atomic)
+        def update(place: ir.Expr, amount: ir.Expr, function: str) -> ir.Declare:
+            atomic = ir.Expr(ir.Op.ATOMIC, uint32, (place, amount), function)
+            return ir.Declare(ir.Register(self._names.claim_number("note"), uint32), atomic)
 
-        number, ended = self._ticket, read(self.ended)
+        number, ended = self._ticket, builders.read(self.ended)
         before = update(word(number), ended, "atomicMin")
-        count = update(word(uint(0)), uint(1), "atomicAdd")
-        start = Register(self._names.claim_number("note"), uint32)
-        at = binary("*", binary("&", read(count.register), uint(len(notes) - 1)), uint(notes.step))
-        x, y, z = components(Expr(Op.BUILTIN, uvec3, (), Builtin.GLOBAL_INVOCATION_ID))
+        count = update(word(builders.uint(0)), builders.uint(1), "atomicAdd")
+        start = ir.Register(self._names.claim_number("note"), uint32)
+        at = builders.binary(
+            "*",
+            builders.binary("&", builders.read(count.register), builders.uint(len(notes) - 1)),
+            builders.uint(notes.step),
+        )
+        x, y, z = builders.components(ir.Expr(ir.Op.BUILTIN, uvec3, (), ir.Builtin.GLOBAL_INVOCATION_ID))
         values = ((0, number), (1, ended), (2, x), (4, y), (6, z))
-        stores = (Store(word(binary("+", read(start), uint(offset))), value) for offset, value in values)
-        noting: Block = (count, Declare(start, binary("+", at, uint(notes.start))), *stores)
-        first = If(((less(ended, read(before.register)), noting),))
-        unknown = logical("&&", compare("!=", ended, uint(0)), less(ended, word(number)))
-        return (If(((unknown, (before, first)),)),)
+        stores = (
+            ir.Store(word(builders.binary("+", builders.read(start), builders.uint(offset))), value)
+            for offset, value in values
+        )
+        noting: ir.Block = (
+            count,
+            ir.Declare(start, builders.binary("+", at, builders.uint(notes.start))),
+            *stores,
+        )
+        first = ir.If(((builders.less(ended, builders.read(before.register)), noting),))
+        unknown = builders.logical(
+            "&&", builders.compare("!=", ended, builders.uint(0)), builders.less(ended, word(number))
+        )
+        return (ir.If(((unknown, (before, first)),)),)
 
 
-def _make_condition(counter: Expr, loop: For) -> Expr:
+def _make_condition(counter: ir.Expr, loop: ir.For) -> ir.Expr:
     """Return whether the counter of a loop is in its range."""
-    below, above = less(counter, loop.stop), less(loop.stop, counter)
-    zero = Expr(Op.LITERAL, loop.step.dtype, (), 0)
-    if loop.step.op is Op.LITERAL and isinstance(loop.step.value, int):
-        never = Expr(Op.LITERAL, bool_, (), False)
+    below, above = builders.less(counter, loop.stop), builders.less(loop.stop, counter)
+    zero = ir.Expr(ir.Op.LITERAL, loop.step.dtype, (), 0)
+    if loop.step.op is ir.Op.LITERAL and isinstance(loop.step.value, int):
+        never = ir.Expr(ir.Op.LITERAL, bool_, (), False)
         return below if loop.step.value > 0 else above if loop.step.value < 0 else never
-    down = logical("&&", less(loop.step, zero), above)
-    return Expr(Op.SELECT, bool_, (less(zero, loop.step), below, down))
+    down = builders.logical("&&", builders.less(loop.step, zero), above)
+    return ir.Expr(ir.Op.SELECT, bool_, (builders.less(zero, loop.step), below, down))
 
 
-def _count_copies(body: Block) -> int:
+def _count_copies(body: ir.Block) -> int:
     """Return how many rounds of a body are written out; 0 if it is too long, or others wait in it."""
-    kinds = (Effect, MatrixLoad, MatrixStore, RawStatement, Return)
-    if any(isinstance(statement, kinds) for statement in walk(body)):
+    kinds = (ir.Effect, ir.MatrixLoad, ir.MatrixStore, ir.RawStatement, ir.Return)
+    if any(isinstance(statement, kinds) for statement in ir.walk(body)):
         return 0
     length = _measure(body)
     return next((copies for copies in _COPIES if copies * length <= _MOST_EXPRESSIONS), 0)
 
 
-def _measure(block: Block) -> int:
+def _measure(block: ir.Block) -> int:
     """Return how many expressions compilers see in a block, as its loops will be unrolled."""
     length = 0
     for statement in block:
-        inside = sum(map(_measure, blocks_of(statement)))
-        copies = _count_own_rounds(statement) if isinstance(statement, For) and statement.unrolled else 1
-        length += int(copies) * inside + sum(1 for _ in nodes(expressions_of(statement)))
+        inside = sum(map(_measure, ir.blocks_of(statement)))
+        copies = _count_own_rounds(statement) if isinstance(statement, ir.For) and statement.unrolled else 1
+        length += int(copies) * inside + sum(1 for _ in nodes(ir.expressions_of(statement)))
     return length
 
 
-def _set(register: Register, value: Expr, loc: Loc | None) -> Store:
-    return Store(read(register), value, None, loc)
+def _set(register: ir.Register, value: ir.Expr, loc: Loc | None) -> ir.Store:
+    return ir.Store(builders.read(register), value, None, loc)
 
 
-def _is_compared(condition: Expr) -> bool:
+def _is_compared(condition: ir.Expr) -> bool:
     """Whether a condition consists of comparisons of numbers."""
-    if condition.op is Op.COMPARE:
+    if condition.op is ir.Op.COMPARE:
         kind = condition.args[0].dtype
         return is_scalar(kind) and kind is not bool_ and kind is condition.args[1].dtype
-    if condition.op in (Op.LOGICAL, Op.UNARY, Op.SELECT):
+    if condition.op in (ir.Op.LOGICAL, ir.Op.UNARY, ir.Op.SELECT):
         return all(map(_is_compared, condition.args))
-    return condition.op is Op.LITERAL
+    return condition.op is ir.Op.LITERAL
 
 
-def _before_jumps(block: Block, kind: type[Statement], added: Block) -> Block:
+def _before_jumps(block: ir.Block, kind: type[ir.Statement], added: ir.Block) -> ir.Block:
     """Insert statements before the jumps of the loop that a block is the body of; a Return is replaced."""
-    out: list[Statement] = []
+    out: list[ir.Statement] = []
     for statement in block:
         if isinstance(statement, kind):
-            out += added if kind is Return else (*added, statement)
-        elif isinstance(statement, (For, While)):
+            out += added if kind is ir.Return else (*added, statement)
+        elif isinstance(statement, (ir.For, ir.While)):
             out.append(statement)
         else:
-            out.append(map_statement(statement, block=lambda inner: _before_jumps(inner, kind, added)))
+            out.append(ir.map_statement(statement, block=lambda inner: _before_jumps(inner, kind, added)))
     return tuple(out)
 
 
-def _without_jumps(block: Block, leave: Block, stays: Expr, skip: Register) -> Block:
+def _without_jumps(block: ir.Block, leave: ir.Block, stays: ir.Expr, skip: ir.Register) -> ir.Block:
     """Return a block of a loop's body without jumps, which compilers do not write out several times.
 
     `leave` takes the place of a Break, after which `stays` is false; `skip` is set by a Continue.
     """
-    out: list[Statement] = []
+    out: list[ir.Statement] = []
     for position, statement in enumerate(block):
-        if isinstance(statement, Break):
+        if isinstance(statement, ir.Break):
             return (*out, *leave)
-        if isinstance(statement, Continue):
-            return (*out, _set(skip, Expr(Op.LITERAL, bool_, (), True), statement.loc))
-        breaks, continues = (_has_jump((statement,), kind) for kind in (Break, Continue))
+        if isinstance(statement, ir.Continue):
+            return (*out, _set(skip, ir.Expr(ir.Op.LITERAL, bool_, (), True), statement.loc))
+        breaks, continues = (_has_jump((statement,), kind) for kind in (ir.Break, ir.Continue))
         if not (breaks or continues):
             out.append(statement)
             continue
-        out.append(map_statement(statement, block=lambda inner: _without_jumps(inner, leave, stays, skip)))
+        out.append(ir.map_statement(statement, block=lambda inner: _without_jumps(inner, leave, stays, skip)))
         rest = _without_jumps(block[position + 1 :], leave, stays, skip)
         if rest:
-            goes_on = [stays] * breaks + [negate(read(skip))] * continues
-            out.append(If(((logical("&&", *goes_on), rest),), None, statement.loc))
+            goes_on = [stays] * breaks + [builders.negate(builders.read(skip))] * continues
+            out.append(ir.If(((builders.logical("&&", *goes_on), rest),), None, statement.loc))
         break
     return tuple(out)
 
 
-def replace_registers(block: Block, others: dict[int, Register]) -> Block:
+def replace_registers(block: ir.Block, others: dict[int, ir.Register]) -> ir.Block:
     """Return a block in which other registers take the places of some, by their identity."""
-    known: dict[int, tuple[Expr, Expr]] = {}  # by identity of the original, which it keeps alive
+    known: dict[int, tuple[ir.Expr, ir.Expr]] = {}  # by identity of the original, which it keeps alive
 
-    def replace_in(root: Expr) -> Expr:
-        for expr in () if id(root) in known else postorder(root, known):
-            changed = with_args(expr, tuple(known[id(arg)][0] for arg in expr.args))
-            if expr.op is Op.REGISTER and id(expr.value) in others:
-                changed = read(others[id(expr.value)])
+    def replace_in(root: ir.Expr) -> ir.Expr:
+        for expr in () if id(root) in known else ir.postorder(root, known):
+            changed = ir.with_args(expr, tuple(known[id(arg)][0] for arg in expr.args))
+            if expr.op is ir.Op.REGISTER and id(expr.value) in others:
+                changed = builders.read(others[id(expr.value)])
             known[id(expr)] = changed, expr
         return known[id(root)][0]
 
-    def replace_all(inner: Block) -> Block:
-        return tuple(map_statement(statement, replace_in, replace_all) for statement in inner)
+    def replace_all(inner: ir.Block) -> ir.Block:
+        return tuple(ir.map_statement(statement, replace_in, replace_all) for statement in inner)
 
     return replace_all(block)

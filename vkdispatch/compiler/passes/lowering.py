@@ -3,42 +3,10 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
-from vkdispatch.base.dtype import (
-    DType,
-    bool_,
-    component_type,
-    float64,
-    is_complex,
-    is_scalar,
-    is_vector,
-    to_vector,
-)
+from vkdispatch.base import dtype as dt
 from vkdispatch.base.record import replace
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import PURE, contents, find_operations, mentioned
-from vkdispatch.compiler.ir import (
-    Assert,
-    Block,
-    Break,
-    Declare,
-    Expr,
-    If,
-    Kernel,
-    MatrixLoad,
-    MatrixStore,
-    Op,
-    RawStatement,
-    RawText,
-    Register,
-    SharedArray,
-    Statement,
-    Storage,
-    Store,
-    While,
-    expressions_of,
-    is_encoded,
-    map_statement,
-    root_of,
-)
 from vkdispatch.compiler.ir.expressions import BITS_OF, construct, literal
 from vkdispatch.compiler.ir.location import Loc
 from vkdispatch.compiler.ir.names import FreshNames
@@ -52,26 +20,26 @@ from vkdispatch.compiler.passes.builders import compare, negate, read
 # has changed the element since it was read. Elements of structures and matrices are left alone.
 
 
-Array = Storage | SharedArray
+Array = ir.Storage | ir.SharedArray
 # Whether the bits have to stand in for an atomic of a type, in shared memory or in a buffer.
-Wanted = Callable[[str, DType, bool], bool]
+Wanted = Callable[[str, dt.DType, bool], bool]
 
 
-def is_comparison(function: str, kind: DType, shared: bool) -> bool:
+def is_comparison(function: str, kind: dt.DType, shared: bool) -> bool:
     """Whether no device has an atomic: the compare-exchange of floats."""
     return function == "atomicCompSwap"
 
 
-def replace_float_atomics(kernel: Kernel, wanted: Wanted) -> Kernel:
+def replace_float_atomics(kernel: ir.Kernel, wanted: Wanted) -> ir.Kernel:
     """Return a kernel whose `wanted` atomics of floats are those of bits; the same one if it has none."""
     arrays: dict[int, Array] = {}
     for statement in contents(kernel).statements:
-        if not isinstance(statement, Declare) or statement.value.op is not Op.ATOMIC:
+        if not isinstance(statement, ir.Declare) or statement.value.op is not ir.Op.ATOMIC:
             continue
-        place, array = statement.value.args[0], root_of(statement.value.args[0]).value
-        shared = isinstance(array, SharedArray)
+        place, array = statement.value.args[0], ir.root_of(statement.value.args[0]).value
+        shared = isinstance(array, ir.SharedArray)
         if place.dtype in BITS_OF and wanted(str(statement.value.value), place.dtype, shared):
-            if not can_be_bits(place) or not isinstance(array, (Storage, SharedArray)):
+            if not can_be_bits(place) or not isinstance(array, (ir.Storage, ir.SharedArray)):
                 return kernel
             arrays[id(array)] = array
     if not arrays or _are_reached_otherwise(kernel, arrays):
@@ -79,50 +47,52 @@ def replace_float_atomics(kernel: Kernel, wanted: Wanted) -> Kernel:
     return _Replacement(kernel, arrays).kernel()
 
 
-def can_be_bits(place: Expr) -> bool:
+def can_be_bits(place: ir.Expr) -> bool:
     """Whether the elements of the array that a place lies in may be kept as their bits."""
-    root = root_of(place)
+    root = ir.root_of(place)
     kind = root.dtype
-    if component_type(kind) not in BITS_OF or is_encoded(root):
+    if dt.component_type(kind) not in BITS_OF or ir.is_encoded(root):
         return False
-    if isinstance(root.value, Storage) and (root.value.whole is not None or root.value.view):
+    if isinstance(root.value, ir.Storage) and (root.value.whole is not None or root.value.view):
         return False
-    return is_scalar(kind) or (component_type(kind) is not float64 and (is_vector(kind) or is_complex(kind)))
+    return dt.is_scalar(kind) or (
+        dt.component_type(kind) is not dt.float64 and (dt.is_vector(kind) or dt.is_complex(kind))
+    )
 
 
-def _are_reached_otherwise(kernel: Kernel, arrays: dict[int, Array]) -> bool:
+def _are_reached_otherwise(kernel: ir.Kernel, arrays: dict[int, Array]) -> bool:
     """Whether GLSL of the user's or a cooperative matrix reaches one of the arrays."""
     found = contents(kernel)
-    texts = [each.text for each in found.statements if isinstance(each, RawStatement)]
-    texts += [each.value.text for each in found.expressions if isinstance(each.value, RawText)]
-    indices = {array.index for array in arrays.values() if isinstance(array, Storage)}
-    names = [array.name for array in arrays.values() if isinstance(array, SharedArray)]
+    texts = [each.text for each in found.statements if isinstance(each, ir.RawStatement)]
+    texts += [each.value.text for each in found.expressions if isinstance(each.value, ir.RawText)]
+    indices = {array.index for array in arrays.values() if isinstance(array, ir.Storage)}
+    names = [array.name for array in arrays.values() if isinstance(array, ir.SharedArray)]
     if any(mentioned(text) & indices or any(name in text for name in names) for text in texts):
         return True
-    return any(isinstance(each, (MatrixLoad, MatrixStore)) for each in found.statements)
+    return any(isinstance(each, (ir.MatrixLoad, ir.MatrixStore)) for each in found.statements)
 
 
-def _bits_type(kind: DType) -> DType:
-    word = BITS_OF[component_type(kind)][2]
-    return word if is_scalar(kind) else to_vector(word, kind.child_count)
+def _bits_type(kind: dt.DType) -> dt.DType:
+    word = BITS_OF[dt.component_type(kind)][2]
+    return word if dt.is_scalar(kind) else dt.to_vector(word, kind.child_count)
 
 
-def _to_bits(value: Expr) -> Expr:
-    function = BITS_OF[component_type(value.dtype)][0]
-    return Expr(Op.CALL, _bits_type(value.dtype), (value,), function, value.loc)
+def _to_bits(value: ir.Expr) -> ir.Expr:
+    function = BITS_OF[dt.component_type(value.dtype)][0]
+    return ir.Expr(ir.Op.CALL, _bits_type(value.dtype), (value,), function, value.loc)
 
 
-def _from_bits(bits: Expr, kind: DType) -> Expr:
-    return Expr(Op.CALL, kind, (bits,), BITS_OF[component_type(kind)][1], bits.loc)
+def _from_bits(bits: ir.Expr, kind: dt.DType) -> ir.Expr:
+    return ir.Expr(ir.Op.CALL, kind, (bits,), BITS_OF[dt.component_type(kind)][1], bits.loc)
 
 
 class _Replacement:
-    def __init__(self, kernel: Kernel, arrays: dict[int, Array]) -> None:
+    def __init__(self, kernel: ir.Kernel, arrays: dict[int, Array]) -> None:
         self._kernel = kernel
         self._names = FreshNames.of_variables(kernel)
         self._arrays = {each: replace(array, dtype=_bits_type(array.dtype)) for each, array in arrays.items()}
 
-    def kernel(self) -> Kernel:
+    def kernel(self) -> ir.Kernel:
         return replace(
             self._kernel,
             resources=tuple(self._arrays.get(id(each), each) for each in self._kernel.resources),
@@ -130,40 +100,40 @@ class _Replacement:
             body=self._block(self._kernel.body),
         )
 
-    def _block(self, block: Block) -> Block:
-        out: list[Statement] = []
+    def _block(self, block: ir.Block) -> ir.Block:
+        out: list[ir.Statement] = []
         for statement in block:
-            if isinstance(statement, Declare) and statement.value.op is Op.ATOMIC:
-                if id(root_of(statement.value.args[0]).value) in self._arrays:
+            if isinstance(statement, ir.Declare) and statement.value.op is ir.Op.ATOMIC:
+                if id(ir.root_of(statement.value.args[0]).value) in self._arrays:
                     self._atomic(statement, out)
                     continue
-            elif isinstance(statement, Store) and id(root_of(statement.place).value) in self._arrays:
+            elif isinstance(statement, ir.Store) and id(ir.root_of(statement.place).value) in self._arrays:
                 out.append(self._store(statement))
                 continue
-            out.append(map_statement(statement, self._value, self._block, self._place))
+            out.append(ir.map_statement(statement, self._value, self._block, self._place))
         return tuple(out)
 
     # -- values and places
 
-    def _value(self, root: Expr) -> Expr:
-        done: dict[int, Expr] = {}
+    def _value(self, root: ir.Expr) -> ir.Expr:
+        done: dict[int, ir.Expr] = {}
         for expr in postorder(root, done):
             args = tuple([done[id(arg)] for arg in expr.args])
             array = self._arrays.get(id(expr.value))
             if array is None:
                 done[id(expr)] = with_args(expr, args)
-            elif expr.op is Op.LENGTH:
+            elif expr.op is ir.Op.LENGTH:
                 done[id(expr)] = replace(expr, value=array)
             else:
                 done[id(expr)] = _from_bits(self._element(expr, args, array), expr.dtype)
         return done[id(root)]
 
-    def _element(self, expr: Expr, args: tuple[Expr, ...], array: Array) -> Expr:
+    def _element(self, expr: ir.Expr, args: tuple[ir.Expr, ...], array: Array) -> ir.Expr:
         axes = tuple([(self._value(index), self._value(size)) for index, size in expr.axes])
         return replace(expr, dtype=_bits_type(expr.dtype), args=args, value=array, axes=axes)
 
-    def _place(self, place: Expr) -> Expr:
-        if place.op in (Op.COMPONENT, Op.INDEX):
+    def _place(self, place: ir.Expr) -> ir.Expr:
+        if place.op in (ir.Op.COMPONENT, ir.Op.INDEX):
             whole = self._place(place.args[0])
             args = (whole, *map(self._value, place.args[1:]))
             same = whole.dtype is place.args[0].dtype
@@ -174,26 +144,26 @@ class _Replacement:
 
     # -- statements
 
-    def _store(self, old: Store) -> Statement:
+    def _store(self, old: ir.Store) -> ir.Statement:
         value, place = self._value(old.value), self._place(old.place)
         if old.operator is not None:
             before = _from_bits(place, old.place.dtype)
-            value = Expr(Op.BINARY, old.place.dtype, (before, value), old.operator, old.loc)
-        return Store(place, _to_bits(value), None, old.loc)
+            value = ir.Expr(ir.Op.BINARY, old.place.dtype, (before, value), old.operator, old.loc)
+        return ir.Store(place, _to_bits(value), None, old.loc)
 
-    def _declare(self, name: str, value: Expr, out: list[Statement]) -> Expr:
-        register = Register(self._names.claim_copy(name), value.dtype)
-        out.append(Declare(register, value, value.loc))
+    def _declare(self, name: str, value: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
+        register = ir.Register(self._names.claim_copy(name), value.dtype)
+        out.append(ir.Declare(register, value, value.loc))
         return read(register)
 
-    def _atomic(self, old: Declare, out: list[Statement]) -> None:
+    def _atomic(self, old: ir.Declare, out: list[ir.Statement]) -> None:
         target, *operands = old.value.args
         function, kind, loc = str(old.value.value), target.dtype, old.loc
         place = self._place(target)
         values = [self._declare("operand", self._value(each), out) for each in operands]
 
-        def call(name: str, *args: Expr) -> Expr:
-            return Expr(Op.ATOMIC, place.dtype, (place, *args), name, loc)
+        def call(name: str, *args: ir.Expr) -> ir.Expr:
+            return ir.Expr(ir.Op.ATOMIC, place.dtype, (place, *args), name, loc)
 
         if function in ("atomicExchange", "atomicCompSwap"):
             before = self._declare("before", call(function, *map(_to_bits, values)), out)
@@ -202,23 +172,23 @@ class _Replacement:
             before = self._declare("before", place, out)
             seen, (value,) = _from_bits(before, kind), values
             if function == "atomicAdd":
-                result = Expr(Op.BINARY, kind, (seen, value), "+", loc)
+                result = ir.Expr(ir.Op.BINARY, kind, (seen, value), "+", loc)
             else:
                 name = function.removeprefix("atomic").lower()
-                result = Expr(Op.CALL, kind, (seen, value), name, loc)
-            body: list[Statement] = []
+                result = ir.Expr(ir.Op.CALL, kind, (seen, value), name, loc)
+            body: list[ir.Statement] = []
             found = self._declare("found", call("atomicCompSwap", before, _to_bits(result)), body)
-            body.append(If(((compare("==", found, before), (Break(loc),)),), None, loc))
-            body.append(Store(before, found, None, loc))
-            out.append(While(Expr(Op.LITERAL, bool_, (), True), tuple(body), loc))
-        out.append(Declare(old.register, _from_bits(before, kind), loc))
+            body.append(ir.If(((compare("==", found, before), (ir.Break(loc),)),), None, loc))
+            body.append(ir.Store(before, found, None, loc))
+            out.append(ir.While(ir.Expr(ir.Op.LITERAL, dt.bool_, (), True), tuple(body), loc))
+        out.append(ir.Declare(old.register, _from_bits(before, kind), loc))
 
-    def _with_fixed_indices(self, place: Expr, out: list[Statement]) -> Expr:
+    def _with_fixed_indices(self, place: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
         """Compute the indices of a place once."""
-        first = 0 if place.op is Op.ELEMENT else 1
+        first = 0 if place.op is ir.Op.ELEMENT else 1
         args = [self._with_fixed_indices(arg, out) for arg in place.args[:first]]
         args += [
-            arg if arg.op is Op.LITERAL else self._declare("index", arg, out) for arg in place.args[first:]
+            arg if arg.op is ir.Op.LITERAL else self._declare("index", arg, out) for arg in place.args[first:]
         ]
         return with_args(place, tuple(args))
 
@@ -230,14 +200,14 @@ class _Replacement:
 # In the branch of an if statement, or at the head of a loop, they can be named.
 
 
-_CONDITIONAL = (Op.SELECT, Op.LOGICAL)
+_CONDITIONAL = (ir.Op.SELECT, ir.Op.LOGICAL)
 # Operations, as written out, that make operands too large: in any case, or if most of them are repetitions.
 _LARGE = 2048
 _REPETITIVE = 512
 _REPEATS = 4
 
 
-def unfold_conditionals(kernel: Kernel, new_name: Callable[[], str]) -> Kernel:
+def unfold_conditionals(kernel: ir.Kernel, new_name: Callable[[], str]) -> ir.Kernel:
     """Return a kernel whose large conditional expressions are if statements.
 
     `new_name` makes names that are not used in the kernel.
@@ -252,17 +222,17 @@ def unfold_conditionals(kernel: Kernel, new_name: Callable[[], str]) -> Kernel:
     return replace(kernel, body=_Unfolding(sizes, new_name).block(kernel.body))
 
 
-def _list_late(statement: Statement) -> tuple[Expr, ...]:
+def _list_late(statement: ir.Statement) -> tuple[ir.Expr, ...]:
     """Return the conditions that are not evaluated at the start of the statement."""
-    if isinstance(statement, While):
+    if isinstance(statement, ir.While):
         return (statement.condition,)
-    return expressions_of(statement)[1:] if isinstance(statement, If) else ()
+    return ir.expressions_of(statement)[1:] if isinstance(statement, ir.If) else ()
 
 
 class _Sizes:
     """Sizes of expressions as written out, and which of them contain a large conditional."""
 
-    def __init__(self, expressions: Iterable[Expr]) -> None:
+    def __init__(self, expressions: Iterable[ir.Expr]) -> None:
         # by identity; pure expressions, which get a name if they are used twice, have the size 1
         self._sizes: dict[int, int] = {}
         self._pure: set[int] = set()
@@ -276,22 +246,22 @@ class _Sizes:
         """Whether any expression is a large conditional."""
         return bool(self._large)
 
-    def holds_large(self, root: Expr) -> bool:
+    def holds_large(self, root: ir.Expr) -> bool:
         """Whether an expression is or contains a large conditional."""
         if id(root) not in self._sizes:  # such as what only a place holds
             for expr in postorder(root, self._sizes):
                 self._measure(expr)
         return id(root) in self._holding
 
-    def is_large(self, expr: Expr) -> bool:
+    def is_large(self, expr: ir.Expr) -> bool:
         """Whether a measured expression is a large conditional."""
         return id(expr) in self._large
 
-    def is_large_operand(self, expr: Expr) -> bool:
+    def is_large_operand(self, expr: ir.Expr) -> bool:
         """Whether a conditionally evaluated expression is too large, or contains a large conditional."""
         return self.holds_large(expr) or self._is_too_large((expr,))
 
-    def _measure(self, expr: Expr) -> None:
+    def _measure(self, expr: ir.Expr) -> None:
         args = expr.args
         size = 1
         if expr.op in PURE and (not args or self._pure.issuperset(map(id, args))):
@@ -306,7 +276,7 @@ class _Sizes:
                 size = 1
         self._sizes[id(expr)] = size
 
-    def _is_too_large(self, operands: Sequence[Expr]) -> bool:
+    def _is_too_large(self, operands: Sequence[ir.Expr]) -> bool:
         if not self._holding.isdisjoint(map(id, operands)):
             # statements before this expression would run unconditionally
             return True
@@ -333,12 +303,12 @@ class _Unfolding:
         self._sizes = sizes
         self._new_name = new_name
         # new expressions by identity of the old ones, as long as they are valid
-        self._values: dict[int, Expr] = {}
+        self._values: dict[int, ir.Expr] = {}
         self._precise = False
 
-    def block(self, block: Block) -> Block:
+    def block(self, block: ir.Block) -> ir.Block:
         """Rewrite a block."""
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         for statement in block:
             with self._inside():
                 # registers and memory may have changed
@@ -355,49 +325,49 @@ class _Unfolding:
         finally:
             self._values = before
 
-    def _statement(self, statement: Statement, out: list[Statement]) -> None:
-        if isinstance(statement, If):
+    def _statement(self, statement: ir.Statement, out: list[ir.Statement]) -> None:
+        if isinstance(statement, ir.If):
             self._if(statement, out)
             return
-        if isinstance(statement, While):
+        if isinstance(statement, ir.While):
             out.append(self._while(statement))
             return
-        if any(map(self._sizes.holds_large, expressions_of(statement))):
-            if isinstance(statement, Assert):
-                inside: list[Statement] = list(self.block(statement.body))
+        if any(map(self._sizes.holds_large, ir.expressions_of(statement))):
+            if isinstance(statement, ir.Assert):
+                inside: list[ir.Statement] = list(self.block(statement.body))
                 condition = self._value(statement.condition, inside)
                 out.append(replace(statement, body=tuple(inside), condition=condition))
                 return
-            self._precise = isinstance(statement, Declare) and statement.register.precise
-            statement = map_statement(statement, lambda expr: self._value(expr, out))
-        out.append(map_statement(statement, block=self.block))
+            self._precise = isinstance(statement, ir.Declare) and statement.register.precise
+            statement = ir.map_statement(statement, lambda expr: self._value(expr, out))
+        out.append(ir.map_statement(statement, block=self.block))
 
-    def _if(self, statement: If, out: list[Statement]) -> None:
-        done: list[tuple[Expr, Block]] = []
+    def _if(self, statement: ir.If, out: list[ir.Statement]) -> None:
+        done: list[tuple[ir.Expr, ir.Block]] = []
         for position, (condition, body) in enumerate(statement.branches):
             if position and self._sizes.is_large_operand(condition):
                 # evaluated only if the conditions before did not hold
-                nested: list[Statement] = []
+                nested: list[ir.Statement] = []
                 with self._inside():
                     self._if(replace(statement, branches=statement.branches[position:]), nested)
-                out.append(If(tuple(done), tuple(nested), statement.loc))
+                out.append(ir.If(tuple(done), tuple(nested), statement.loc))
                 return
             done.append((self._value(condition, out), self.block(body)))
         orelse = None if statement.orelse is None else self.block(statement.orelse)
         out.append(replace(statement, branches=tuple(done), orelse=orelse))
 
-    def _while(self, statement: While) -> While:
+    def _while(self, statement: ir.While) -> ir.While:
         if not self._sizes.is_large_operand(statement.condition):
             return replace(statement, body=self.block(statement.body))
         loc = statement.loc
-        head: list[Statement] = []
+        head: list[ir.Statement] = []
         value = self._value(statement.condition, head)
-        head.append(If(((negate(value, value.loc), (Break(loc),)),), None, loc))
-        return While(literal(True, bool_), (*head, *self.block(statement.body)), loc, statement.rolled)
+        head.append(ir.If(((negate(value, value.loc), (ir.Break(loc),)),), None, loc))
+        return ir.While(literal(True, dt.bool_), (*head, *self.block(statement.body)), loc, statement.rolled)
 
     # -- expressions
 
-    def _value(self, root: Expr, out: list[Statement]) -> Expr:
+    def _value(self, root: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
         """Rewrite an expression; statements that compute its large conditionals are added to `out`."""
         if not self._sizes.holds_large(root):
             return root
@@ -408,37 +378,37 @@ class _Unfolding:
                 self._values[id(expr)] = replace(expr, args=tuple(map(self._new, expr.args)))
         return self._new(root)
 
-    def _unfolded_operands(self, expr: Expr) -> list[Expr]:
+    def _unfolded_operands(self, expr: ir.Expr) -> list[ir.Expr]:
         """Return the operands to rewrite before an expression; of a large one only those that always run."""
         operands = expr.args[:1] if self._sizes.is_large(expr) else expr.args
         return [operand for operand in operands if self._sizes.holds_large(operand)]
 
-    def _new(self, expr: Expr) -> Expr:
+    def _new(self, expr: ir.Expr) -> ir.Expr:
         return self._values.get(id(expr), expr)
 
-    def _unfold(self, expr: Expr, out: list[Statement]) -> Expr:
+    def _unfold(self, expr: ir.Expr, out: list[ir.Statement]) -> ir.Expr:
         """Compute a conditional expression in a register."""
         loc = expr.loc
-        register = Register(self._new_name(), expr.dtype, precise=self._precise)
-        result = Expr(Op.REGISTER, expr.dtype, (), register, loc)
+        register = ir.Register(self._new_name(), expr.dtype, precise=self._precise)
+        result = ir.Expr(ir.Op.REGISTER, expr.dtype, (), register, loc)
         first = self._new(expr.args[0])
-        if expr.op is Op.SELECT:
-            out.append(Declare(register, _zero(expr.dtype), loc))
+        if expr.op is ir.Op.SELECT:
+            out.append(ir.Declare(register, _zero(expr.dtype), loc))
             arms = [self._store_operand(result, arg, loc) for arg in expr.args[1:]]
-            out.append(If(((first, arms[0]),), arms[1], loc))
+            out.append(ir.If(((first, arms[0]),), arms[1], loc))
             return result
-        out.append(Declare(register, first, loc))
+        out.append(ir.Declare(register, first, loc))
         for arg in expr.args[1:]:
             condition = result if expr.value == "&&" else negate(result, result.loc)
-            out.append(If(((condition, self._store_operand(result, arg, loc)),), None, loc))
+            out.append(ir.If(((condition, self._store_operand(result, arg, loc)),), None, loc))
         return result
 
-    def _store_operand(self, place: Expr, value: Expr, loc: Loc | None) -> Block:
-        inside: list[Statement] = []
+    def _store_operand(self, place: ir.Expr, value: ir.Expr, loc: Loc | None) -> ir.Block:
+        inside: list[ir.Statement] = []
         with self._inside():
-            inside.append(Store(place, self._value(value, inside), None, loc))
+            inside.append(ir.Store(place, self._value(value, inside), None, loc))
         return tuple(inside)
 
 
-def _zero(kind: DType) -> Expr:
-    return literal(False, bool_) if kind is bool_ else construct(kind, ())
+def _zero(kind: dt.DType) -> ir.Expr:
+    return literal(False, dt.bool_) if kind is dt.bool_ else construct(kind, ())

@@ -24,39 +24,14 @@ from functools import partial
 from vkdispatch.base.dtype import is_complex, is_matrix, is_scalar, is_vector, uint32
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.record import replace
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import contents, find_operations, remember
-from vkdispatch.compiler.ir import (
-    Block,
-    Break,
-    Continue,
-    Declare,
-    Effect,
-    Expr,
-    For,
-    If,
-    Kernel,
-    Op,
-    Register,
-    Return,
-    Scope,
-    Statement,
-    Store,
-    Switch,
-    While,
-    blocks_of,
-    expressions_in,
-    expressions_of,
-    map_statement,
-    postorder,
-    walk,
-    with_args,
-)
 from vkdispatch.compiler.ir.location import Loc, located
 from vkdispatch.compiler.ir.names import FreshNames
 from vkdispatch.compiler.passes.builders import compare, read, uint, zero
 from vkdispatch.compiler.passes.loop_limits import is_single, replace_registers
 
-_Jump = type[Statement] | tuple[type[Statement], ...]
+_Jump = type[ir.Statement] | tuple[type[ir.Statement], ...]
 
 # Kernels below this depth stay as they are; what is moved starts anew.
 _FLAT = 48
@@ -66,7 +41,7 @@ _SHALLOW = 16
 _MOST_SELECTIONS = 4096
 # What the driver takes, with a margin for conditions of its own.
 DEEPEST = 72
-_SELECTIONS = frozenset((Op.SELECT, Op.LOGICAL))
+_SELECTIONS = frozenset((ir.Op.SELECT, ir.Op.LOGICAL))
 # How deep kernels may be at all.
 _MOST_LEVELS = 120
 
@@ -75,17 +50,17 @@ class _Depths:
     """How many conditions and loops are around the innermost parts of blocks, statements, expressions."""
 
     def __init__(self) -> None:
-        self._exprs: dict[int, tuple[int, Expr]] = {}  # by identity, which the expressions keep
+        self._exprs: dict[int, tuple[int, ir.Expr]] = {}  # by identity, which the expressions keep
 
-    def block(self, block: Block) -> int:
+    def block(self, block: ir.Block) -> int:
         """Return the depth of a block."""
-        return self.find(block, (Return,))[0]
+        return self.find(block, (ir.Return,))[0]
 
-    def statement(self, statement: Statement) -> int:
+    def statement(self, statement: ir.Statement) -> int:
         """Return the depth of a statement."""
-        return self._find(statement, (Return,))[0]
+        return self._find(statement, (ir.Return,))[0]
 
-    def find(self, block: Block, jumps: _Jump) -> tuple[int, Loc | None]:
+    def find(self, block: ir.Block, jumps: _Jump) -> tuple[int, Loc | None]:
         """Return the depth of a block, and where it is. What follows jumps is as deep as there are jumps."""
         deepest: tuple[int, Loc | None] = (0, None)
         before = 0
@@ -96,65 +71,66 @@ class _Depths:
             before += _count_jumps(statement, jumps)
         return deepest
 
-    def _find(self, statement: Statement, jumps: _Jump) -> tuple[int, Loc | None]:
-        first = 0 if isinstance(statement, Scope) else 2 if isinstance(statement, Switch) else 1
-        chain = isinstance(statement, If) or (
-            isinstance(statement, Switch) and any(isinstance(inner, Break) for inner in walk((statement,)))
+    def _find(self, statement: ir.Statement, jumps: _Jump) -> tuple[int, Loc | None]:
+        first = 0 if isinstance(statement, ir.Scope) else 2 if isinstance(statement, ir.Switch) else 1
+        chain = isinstance(statement, ir.If) or (
+            isinstance(statement, ir.Switch)
+            and any(isinstance(inner, ir.Break) for inner in ir.walk((statement,)))
         )
-        last = len(statement.branches) - 1 if isinstance(statement, If) else len(blocks_of(statement))
+        last = len(statement.branches) - 1 if isinstance(statement, ir.If) else len(ir.blocks_of(statement))
         deepest = 0, statement.loc
-        for position, expr in enumerate(expressions_of(statement)):
-            depth = self.expression(expr) + (position if isinstance(statement, If) else 0)
+        for position, expr in enumerate(ir.expressions_of(statement)):
+            depth = self.expression(expr) + (position if isinstance(statement, ir.If) else 0)
             deepest = max(deepest, (depth, statement.loc), key=_first)
-        for position, inner in enumerate(blocks_of(statement)):
+        for position, inner in enumerate(ir.blocks_of(statement)):
             depth, loc = self.find(inner, _jumps_in(statement) or jumps)
             depth += first + (min(position, last) if chain else 0)
             deepest = max(deepest, (depth, loc or statement.loc), key=_first)
         return deepest
 
-    def expression(self, root: Expr) -> int:
+    def expression(self, root: ir.Expr) -> int:
         """Return how many conditions of `?:`, `&&` and `||` are around the innermost operand."""
         known = self._exprs
-        for expr in postorder(root, known):
+        for expr in ir.postorder(root, known):
             known[id(expr)] = _join_depths(expr, [known[id(arg)][0] for arg in expr.args]), expr
         return known[id(root)][0]
 
 
-def _join_depths(expr: Expr, inner: list[int]) -> int:
+def _join_depths(expr: ir.Expr, inner: list[int]) -> int:
     """Return the depth of an expression whose operands have the depths `inner`."""
     if expr.op in _SELECTIONS:
         inner[1:] = [depth + 1 for depth in inner[1:]]
     return max(inner, default=0)
 
 
-def _jumps_in(statement: Statement) -> _Jump:
+def _jumps_in(statement: ir.Statement) -> _Jump:
     """Return the jumps in the body of a loop after which the driver nests what follows."""
-    if isinstance(statement, While) and is_single(statement):
-        return (Return, Break)
-    return (Return, Continue) if isinstance(statement, (While, For)) else ()
+    if isinstance(statement, ir.While) and is_single(statement):
+        return (ir.Return, ir.Break)
+    return (ir.Return, ir.Continue) if isinstance(statement, (ir.While, ir.For)) else ()
 
 
-def _count_jumps(statement: Statement, jumps: _Jump) -> int:
+def _count_jumps(statement: ir.Statement, jumps: _Jump) -> int:
     if isinstance(statement, jumps):
         return 1
-    if isinstance(statement, (While, For)):
-        jumps = (Return,)
-    return sum(_count_jumps(inner, jumps) for block in blocks_of(statement) for inner in block)
+    if isinstance(statement, (ir.While, ir.For)):
+        jumps = (ir.Return,)
+    return sum(_count_jumps(inner, jumps) for block in ir.blocks_of(statement) for inner in block)
 
 
 def _first(pair: tuple[int, Loc | None]) -> int:
     return pair[0]
 
 
-def check_nesting(body: Block) -> None:
+def check_nesting(body: ir.Block) -> None:
     """Raise if a block nests deeper than the passes, which recurse, take."""
-    stack: list[tuple[Block, int]] = [(body, 0)]
+    stack: list[tuple[ir.Block, int]] = [(body, 0)]
     while stack:
         block, depth = stack.pop()
         for statement in block:
             # a guarded loop has an `if` inside
-            inner = depth + (2 if isinstance(statement, (For, While)) else 1)
-            blocks = blocks_of(statement)
+            inner = depth + (2 if isinstance(statement, (ir.For, ir.While)) else 1)
+            blocks = ir.blocks_of(statement)
             if blocks and inner > _MOST_LEVELS:
                 raise located(
                     UsageError,
@@ -166,16 +142,16 @@ def check_nesting(body: Block) -> None:
             stack += [(each, inner) for each in blocks]
 
 
-def find_depth(kernel: Kernel) -> tuple[int, Loc | None]:
+def find_depth(kernel: ir.Kernel) -> tuple[int, Loc | None]:
     """Return how many conditions and loops are around the innermost statement of a kernel, and its line."""
-    return _Depths().find(kernel.body, (Return,))
+    return _Depths().find(kernel.body, (ir.Return,))
 
 
 @remember
-def is_flat(kernel: Kernel) -> bool:
+def is_flat(kernel: ir.Kernel) -> bool:
     """Whether a kernel surely has few nested conditions: a quick bound, which most kernels meet."""
     found = contents(kernel)
-    jumps = sum([type(statement) in (Return, Break, Continue) for statement in found.statements])
+    jumps = sum([type(statement) in (ir.Return, ir.Break, ir.Continue) for statement in found.statements])
     levels = _count_levels(kernel.body) + jumps
     if levels > _FLAT:
         return False
@@ -189,16 +165,16 @@ def is_flat(kernel: Kernel) -> bool:
     return levels + max(depths.values(), default=0) <= _FLAT
 
 
-def _count_levels(block: Block) -> int:
+def _count_levels(block: ir.Block) -> int:
     """Return how many conditions and loops are around the innermost statement of a block, at most."""
     deepest = 0
     for statement in block:
-        for position, inner in enumerate(blocks_of(statement)):
+        for position, inner in enumerate(ir.blocks_of(statement)):
             deepest = max(deepest, 2 + position + _count_levels(inner))
     return deepest
 
 
-def flatten(kernel: Kernel) -> Kernel:
+def flatten(kernel: ir.Kernel) -> ir.Kernel:
     """Return a kernel with fewer nested conditions; the same one if they are few."""
     if is_flat(kernel) or find_depth(kernel)[0] <= _FLAT:
         return kernel
@@ -221,51 +197,51 @@ class _Selections:
         self._depths = _Depths()
         self._count = 0
 
-    def block(self, block: Block) -> Block:
+    def block(self, block: ir.Block) -> ir.Block:
         """Rewrite a block."""
         return tuple(part for statement in block for part in self._statement(statement))
 
-    def _statement(self, statement: Statement) -> Block:
-        before: list[Statement] = []
-        if isinstance(statement, (Declare, Store)) and statement.value.op is not Op.ATOMIC:
+    def _statement(self, statement: ir.Statement) -> ir.Block:
+        before: list[ir.Statement] = []
+        if isinstance(statement, (ir.Declare, ir.Store)) and statement.value.op is not ir.Op.ATOMIC:
             value = self._lower(statement.value, before, statement.loc)
             if before:
                 return (*before, replace(statement, value=value))
-        return (map_statement(statement, block=self.block),)
+        return (ir.map_statement(statement, block=self.block),)
 
-    def _lower(self, root: Expr, before: list[Statement], loc: Loc | None) -> Expr:
+    def _lower(self, root: ir.Expr, before: list[ir.Statement], loc: Loc | None) -> ir.Expr:
         """Replace the deep selections of an expression that are evaluated in any case."""
         if self._depths.expression(root) <= _SHALLOW:
             return root
 
-        def operands(expr: Expr) -> tuple[Expr, ...]:
-            if expr.op is Op.SELECT or self._depths.expression(expr) <= _SHALLOW:
+        def operands(expr: ir.Expr) -> tuple[ir.Expr, ...]:
+            if expr.op is ir.Op.SELECT or self._depths.expression(expr) <= _SHALLOW:
                 return ()
-            return expr.args[:1] if expr.op is Op.LOGICAL else expr.args
+            return expr.args[:1] if expr.op is ir.Op.LOGICAL else expr.args
 
-        known: dict[int, Expr] = {}
-        for expr in postorder(root, known, operands):
-            if expr.op is Op.SELECT and self._depths.expression(expr) > _SHALLOW:
+        known: dict[int, ir.Expr] = {}
+        for expr in ir.postorder(root, known, operands):
+            if expr.op is ir.Op.SELECT and self._depths.expression(expr) > _SHALLOW:
                 known[id(expr)] = self._select(expr, before, loc)
             else:
-                known[id(expr)] = with_args(expr, tuple(known.get(id(arg), arg) for arg in expr.args))
+                known[id(expr)] = ir.with_args(expr, tuple(known.get(id(arg), arg) for arg in expr.args))
         return known[id(root)]
 
-    def _select(self, expr: Expr, before: list[Statement], loc: Loc | None) -> Expr:
+    def _select(self, expr: ir.Expr, before: list[ir.Statement], loc: Loc | None) -> ir.Expr:
         self._count += 1
         if self._count > _MOST_SELECTIONS or not _has_zero(expr):
             return expr
-        chosen = Register(self._names.claim_number("chosen"), expr.dtype)
-        branches: list[tuple[Expr, Block]] = []
-        while expr.op is Op.SELECT:
+        chosen = ir.Register(self._names.claim_number("chosen"), expr.dtype)
+        branches: list[tuple[ir.Expr, ir.Block]] = []
+        while expr.op is ir.Op.SELECT:
             condition, value, expr = expr.args
-            branches.append((condition, self._statement(Store(read(chosen), value, None, loc))))
-        orelse = self._statement(Store(read(chosen), expr, None, loc))
-        before += (Declare(chosen, zero(chosen.dtype), loc), If((*branches,), orelse, loc))
+            branches.append((condition, self._statement(ir.Store(read(chosen), value, None, loc))))
+        orelse = self._statement(ir.Store(read(chosen), expr, None, loc))
+        before += (ir.Declare(chosen, zero(chosen.dtype), loc), ir.If((*branches,), orelse, loc))
         return read(chosen)
 
 
-def _has_zero(expr: Expr) -> bool:
+def _has_zero(expr: ir.Expr) -> bool:
     kind = expr.dtype
     return is_scalar(kind) or is_vector(kind) or is_complex(kind) or is_matrix(kind)
 
@@ -279,37 +255,39 @@ class _Jumps:
     def __init__(self, names: FreshNames) -> None:
         self._names = names
 
-    def kernel(self, body: Block) -> Block:
+    def kernel(self, body: ir.Block) -> ir.Block:
         """Rewrite the body of a kernel."""
-        return self._replace(self._loops(body), Return)
+        return self._replace(self._loops(body), ir.Return)
 
-    def _loops(self, block: Block) -> Block:
+    def _loops(self, block: ir.Block) -> ir.Block:
         """Rewrite the loops of a block, inner ones first."""
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         for statement in block:
-            statement = map_statement(statement, block=self._loops)
-            if isinstance(statement, (For, While)):
-                if isinstance(statement, While) and is_single(statement):
-                    body = self._replace(statement.body, Break)
+            statement = ir.map_statement(statement, block=self._loops)
+            if isinstance(statement, (ir.For, ir.While)):
+                if isinstance(statement, ir.While) and is_single(statement):
+                    body = self._replace(statement.body, ir.Break)
                     if body is not statement.body:
-                        statement = If(((statement.condition, body),), None, statement.loc)
+                        statement = ir.If(((statement.condition, body),), None, statement.loc)
                 else:
-                    statement = replace(statement, body=self._replace(statement.body, Continue))
+                    statement = replace(statement, body=self._replace(statement.body, ir.Continue))
             out.append(statement)
         return tuple(out)
 
-    def _replace(self, block: Block, jump: type[Statement]) -> Block:
+    def _replace(self, block: ir.Block, jump: type[ir.Statement]) -> ir.Block:
         """Replace the jumps of a block, unless they are few or other invocations wait in it."""
         count = sum(_count_jumps(statement, jump) for statement in block)
-        if count < _SHALLOW or any(isinstance(inner, Effect) for inner in walk(block)):
+        if count < _SHALLOW or any(isinstance(inner, ir.Effect) for inner in ir.walk(block)):
             return block
-        flag = Register(self._names.claim_number("leaves"), uint32)
+        flag = ir.Register(self._names.claim_number("leaves"), uint32)
         outside = _Outside(self._names)
-        return (Declare(flag, uint(0)), *outside.declare(self._guard(block, jump, flag, outside)))
+        return (ir.Declare(flag, uint(0)), *outside.declare(self._guard(block, jump, flag, outside)))
 
-    def _guard(self, block: Block, jump: type[Statement], flag: Register, outside: "_Outside") -> Block:
+    def _guard(
+        self, block: ir.Block, jump: type[ir.Statement], flag: ir.Register, outside: "_Outside"
+    ) -> ir.Block:
         """Return a block whose jumps set a flag, without which what follows them runs."""
-        groups: list[list[Statement]] = [[]]
+        groups: list[list[ir.Statement]] = [[]]
         for statement in block:
             if isinstance(statement, jump):
                 groups[-1].append(_set(flag, statement.loc))
@@ -317,11 +295,11 @@ class _Jumps:
             if not _count_jumps(statement, jump):
                 groups[-1].append(statement)
                 continue
-            if isinstance(statement, (For, While)):
-                groups[-1].append(map_statement(statement, block=lambda inner: _leave(inner, flag)))
+            if isinstance(statement, (ir.For, ir.While)):
+                groups[-1].append(ir.map_statement(statement, block=lambda inner: _leave(inner, flag)))
             else:
                 groups[-1].append(
-                    map_statement(statement, block=lambda inner: self._guard(inner, jump, flag, outside))
+                    ir.map_statement(statement, block=lambda inner: self._guard(inner, jump, flag, outside))
                 )
             groups.append([])
         out = groups[0]
@@ -329,26 +307,26 @@ class _Jumps:
             used = _find_registers(tuple(each) for each in groups[position:])
             body = tuple(outside.move(statement, used) for statement in group)
             if body:
-                out.append(If(((compare("==", read(flag), uint(0)), body),), None, body[0].loc))
+                out.append(ir.If(((compare("==", read(flag), uint(0)), body),), None, body[0].loc))
         return tuple(out)
 
 
-def _leave(block: Block, flag: Register) -> Block:
+def _leave(block: ir.Block, flag: ir.Register) -> ir.Block:
     """Return a block of a loop whose returns leave it, and set a flag."""
-    out: list[Statement] = []
+    out: list[ir.Statement] = []
     for statement in block:
-        if isinstance(statement, Return):
-            out += (_set(flag, statement.loc), Break(statement.loc))
+        if isinstance(statement, ir.Return):
+            out += (_set(flag, statement.loc), ir.Break(statement.loc))
             continue
-        out.append(map_statement(statement, block=lambda inner: _leave(inner, flag)))
-        if isinstance(statement, (For, While)) and _count_jumps(statement, (Return,)):
+        out.append(ir.map_statement(statement, block=lambda inner: _leave(inner, flag)))
+        if isinstance(statement, (ir.For, ir.While)) and _count_jumps(statement, (ir.Return,)):
             leaves = compare("!=", read(flag), uint(0))
-            out.append(If(((leaves, (Break(statement.loc),)),), None, statement.loc))
+            out.append(ir.If(((leaves, (ir.Break(statement.loc),)),), None, statement.loc))
     return tuple(out)
 
 
-def _set(flag: Register, loc: Loc | None) -> Store:
-    return Store(read(flag), uint(1), None, loc)
+def _set(flag: ir.Register, loc: Loc | None) -> ir.Store:
+    return ir.Store(read(flag), uint(1), None, loc)
 
 
 class _Outside:
@@ -356,22 +334,22 @@ class _Outside:
 
     def __init__(self, names: FreshNames) -> None:
         self._names = names
-        self._others: dict[int, Register] = {}
-        self._moved: list[Declare] = []
+        self._others: dict[int, ir.Register] = {}
+        self._moved: list[ir.Declare] = []
 
-    def move(self, statement: Statement, used: set[int]) -> Statement:
+    def move(self, statement: ir.Statement, used: set[int]) -> ir.Statement:
         """Return the assignment that takes the place of a declaration of one of the variables `used`."""
-        if not isinstance(statement, Declare) or id(statement.register) not in used:
+        if not isinstance(statement, ir.Declare) or id(statement.register) not in used:
             return statement
-        if statement.value.op is Op.ATOMIC or not _has_zero(statement.value):
+        if statement.value.op is ir.Op.ATOMIC or not _has_zero(statement.value):
             raise _FixedError
         old = statement.register
         new = replace(old, name=self._names.claim_copy(old.name), counter=False, fixed=False)
         self._others[id(old)] = new
         self._moved.append(replace(statement, register=new, value=zero(new.dtype)))
-        return Store(read(new), statement.value, None, statement.loc)
+        return ir.Store(read(new), statement.value, None, statement.loc)
 
-    def declare(self, block: Block) -> Block:
+    def declare(self, block: ir.Block) -> ir.Block:
         """Return a block with the declarations before it."""
         return (*self._moved, *replace_registers(block, self._others)) if self._moved else block
 
@@ -380,8 +358,10 @@ class _FixedError(Exception):
     """A declaration cannot be moved."""
 
 
-def _find_registers(blocks: Iterable[Block]) -> set[int]:
-    return {id(expr.value) for block in blocks for expr in expressions_in(block) if expr.op is Op.REGISTER}
+def _find_registers(blocks: Iterable[ir.Block]) -> set[int]:
+    return {
+        id(expr.value) for block in blocks for expr in ir.expressions_in(block) if expr.op is ir.Op.REGISTER
+    }
 
 
 # ---- statements ----------------------------------------------------------------------------------
@@ -394,20 +374,20 @@ class _Nests:
         self._names = names
         self._depths = _Depths()
 
-    def block(self, block: Block, room: int) -> Block:
+    def block(self, block: ir.Block, room: int) -> ir.Block:
         """Return a block whose statements are at most `room` deep, where that is possible."""
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         for statement in block:
             if self._depths.statement(statement) <= room or room < _SHALLOW:
                 out.append(statement)
-            elif isinstance(statement, If):
+            elif isinstance(statement, ir.If):
                 out += _Moving(self, self._names, room).convert(statement)
             else:
-                inner = partial(self.block, room=room - (not isinstance(statement, Scope)))
-                out.append(map_statement(statement, block=inner))
+                inner = partial(self.block, room=room - (not isinstance(statement, ir.Scope)))
+                out.append(ir.map_statement(statement, block=inner))
         return tuple(out)
 
-    def depth(self, block: Block) -> int:
+    def depth(self, block: ir.Block) -> int:
         """Return the depth of a block."""
         return self._depths.block(block)
 
@@ -419,24 +399,24 @@ class _Moving:
         self._nests = nests
         self._names = names
         self._room = room
-        self._moved: list[tuple[Register, Block]] = []
+        self._moved: list[tuple[ir.Register, ir.Block]] = []
         self._outside = _Outside(names)
 
-    def convert(self, statement: If) -> Block:
+    def convert(self, statement: ir.If) -> ir.Block:
         """Return the statements that take the place of one."""
-        out: list[Statement] = [self._if(statement, self._room)]
-        flags: list[Statement] = []
+        out: list[ir.Statement] = [self._if(statement, self._room)]
+        flags: list[ir.Statement] = []
         waiting = self._moved[::-1]
         while waiting:
             flag, block = waiting.pop()
-            flags.append(Declare(flag, uint(0), statement.loc))
+            flags.append(ir.Declare(flag, uint(0), statement.loc))
             self._moved = []
             body = self._split(block, self._room - 1)
-            out.append(If(((compare("!=", read(flag), uint(0)), body),), None, block[0].loc))
+            out.append(ir.If(((compare("!=", read(flag), uint(0)), body),), None, block[0].loc))
             waiting += self._moved[::-1]  # which run before what waits already
         return (*flags, *self._outside.declare(tuple(out)))
 
-    def _if(self, statement: If, room: int) -> If:
+    def _if(self, statement: ir.If, room: int) -> ir.If:
         branches, orelse = statement.branches, statement.orelse
         count = min(len(branches), max(room - 1, 1))
         kept = tuple(
@@ -444,37 +424,39 @@ class _Moving:
             for position, (condition, body) in enumerate(branches[:count])
         )
         if count < len(branches):
-            orelse = self._move((If(branches[count:], orelse, branches[count][0].loc or statement.loc),))
+            orelse = self._move((ir.If(branches[count:], orelse, branches[count][0].loc or statement.loc),))
         elif orelse is not None:
             orelse = self._cut(orelse, room - count)
-        return If(kept, orelse, statement.loc)
+        return ir.If(kept, orelse, statement.loc)
 
-    def _cut(self, block: Block, room: int) -> Block:
+    def _cut(self, block: ir.Block, room: int) -> ir.Block:
         """Return a block of a depth of `room`; what does not fit is moved."""
         if self._nests.depth(block) <= room:
             return block
         position = self._find_deep(block, room)
         shallow = room > 1 and self._nests.depth(block[:position]) <= room
-        return self._split(block, room) if shallow and isinstance(block[position], If) else self._move(block)
+        return (
+            self._split(block, room) if shallow and isinstance(block[position], ir.If) else self._move(block)
+        )
 
-    def _find_deep(self, block: Block, room: int) -> int:
+    def _find_deep(self, block: ir.Block, room: int) -> int:
         """Return the position of the first deep statement of a block, or of the last statement."""
         deep = (self._nests.depth((statement,)) > room for statement in block)
         return next((position for position, is_deep in enumerate(deep) if is_deep), len(block) - 1)
 
-    def _move(self, block: Block) -> Block:
-        flag = Register(self._names.claim_number("rest"), uint32)
+    def _move(self, block: ir.Block) -> ir.Block:
+        flag = ir.Register(self._names.claim_number("rest"), uint32)
         self._moved.append((flag, block))
         return (_set(flag, block[0].loc),)
 
-    def _split(self, block: Block, room: int) -> Block:
+    def _split(self, block: ir.Block, room: int) -> ir.Block:
         """Cut the first deep statement of a block. What is moved uses variables that are declared outside."""
         position = self._find_deep(block, room)
         before, deep, after = block[:position], block[position], block[position + 1 :]
-        if not isinstance(deep, If):
+        if not isinstance(deep, ir.If):
             return self._nests.block(block, room)
         first = len(self._moved)
-        cut: Block = (self._if(deep, room),)
+        cut: ir.Block = (self._if(deep, room),)
         if after:
             cut += self._move(after) if len(self._moved) > first else after
         used = _find_registers(inner for _, inner in self._moved[first:])

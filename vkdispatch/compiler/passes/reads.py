@@ -5,41 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from vkdispatch.base.dtype import memory_type
 from vkdispatch.base.record import record, replace
-from vkdispatch.compiler.ir import (
-    Assert,
-    Block,
-    Declare,
-    Effect,
-    Expr,
-    For,
-    If,
-    ImageBinding,
-    ImageStore,
-    MatrixLoad,
-    MatrixStore,
-    Op,
-    RawStatement,
-    RawText,
-    Read,
-    Register,
-    Scope,
-    SharedArray,
-    Statement,
-    Storage,
-    Store,
-    Switch,
-    While,
-    blocks_of,
-    evaluated,
-    expressions_in,
-    is_constant,
-    is_encoded,
-    map_statement,
-    postorder,
-    root_of,
-    walk,
-    with_args,
-)
+from vkdispatch.compiler import ir
 from vkdispatch.compiler.ir import nodes as nodes
 from vkdispatch.compiler.ir.location import Loc
 
@@ -64,7 +30,7 @@ class _Candidate:
     `stays` if it needs a register, because memory changes before a use.
     """
 
-    value: Expr
+    value: ir.Expr
     time: int
     memory: frozenset[_Memory]
     stays: bool = False
@@ -93,7 +59,7 @@ class ReadSearch:
         # memory that some statement of the kernel may change
         self.changes: frozenset[_Memory] = _NO_MEMORY
         # values of the registers of local variables that nothing assigns to
-        self.names: dict[int, Expr] = {}
+        self.names: dict[int, ir.Expr] = {}
         self.candidates: dict[int, _Candidate] = {}
         self.of_statement: dict[int, _Candidate] = {}
         # memory that candidates read, and whether any of it changed after the read, which is rare
@@ -107,44 +73,44 @@ class ReadSearch:
         self._effects: dict[int, frozenset[_Memory]] = {}
         self._summaries: dict[int, _Summary] = {}
         # by what an expression reads and how: the memory in it that changes
-        self._changing: dict[tuple[int, Op], frozenset[_Memory]] = {}
+        self._changing: dict[tuple[int, ir.Op], frozenset[_Memory]] = {}
 
-    def start(self, body: Block) -> None:
+    def start(self, body: ir.Block) -> None:
         """Search a whole kernel."""
         self.changes = self._effects_of(body)
         self.block(body)
 
-    def block(self, block: Block) -> None:
+    def block(self, block: ir.Block) -> None:
         """Search statements in order."""
         for statement in block:
             kind = type(statement)
-            if kind is Read:
+            if kind is ir.Read:
                 self._read(statement)  # type: ignore[arg-type]
                 continue
-            if isinstance(statement, (While, For)):
+            if isinstance(statement, (ir.While, ir.For)):
                 self._loop(statement)
                 continue
             if self._any_stale:
-                self._use(evaluated(statement))
-            if kind is Declare or kind is Store:
+                self._use(ir.evaluated(statement))
+            if kind is ir.Declare or kind is ir.Store:
                 # most statements are
                 pass
-            elif isinstance(statement, (If, Switch)):
-                self._branches(blocks_of(statement))
-            elif isinstance(statement, (Scope, Assert)):
+            elif isinstance(statement, (ir.If, ir.Switch)):
+                self._branches(ir.blocks_of(statement))
+            elif isinstance(statement, (ir.Scope, ir.Assert)):
                 self.block(statement.body)
             self._change(_effects_of_statement(statement))
 
-    def _loop(self, statement: While | For) -> None:
-        if isinstance(statement, For):
-            self._use(evaluated(statement))
+    def _loop(self, statement: ir.While | ir.For) -> None:
+        if isinstance(statement, ir.For):
+            self._use(ir.evaluated(statement))
         # a round sees the changes of the rounds before it
         self._change(self._effects_of(statement.body))
-        if isinstance(statement, While):
-            self._use(evaluated(statement))
+        if isinstance(statement, ir.While):
+            self._use(ir.evaluated(statement))
         self.block(statement.body)
 
-    def _branches(self, blocks: Iterable[Block]) -> None:
+    def _branches(self, blocks: Iterable[ir.Block]) -> None:
         ends: dict[_Memory, int] = {}
         for block in blocks:
             begin = len(self._log)
@@ -167,24 +133,24 @@ class ReadSearch:
         self._log.append((memory, self._changed.get(memory, 0)))
         self._changed[memory] = time
 
-    def _effects_of(self, block: Block) -> frozenset[_Memory]:
+    def _effects_of(self, block: ir.Block) -> frozenset[_Memory]:
         """Return the memory that a block may change."""
         known = self._effects.get(id(block))
         if known is None:
             found: set[_Memory] = set()
             for statement in block:
                 kind = type(statement)
-                if kind is Read:
+                if kind is ir.Read:
                     continue
                 found.update(_effects_of_statement(statement))
-                for inner in () if kind is Declare or kind is Store else blocks_of(statement):
+                for inner in () if kind is ir.Declare or kind is ir.Store else ir.blocks_of(statement):
                     found |= self._effects_of(inner)
             known = self._effects[id(block)] = frozenset(found)
         return known
 
     # -- reads and uses
 
-    def _read(self, statement: Read) -> None:
+    def _read(self, statement: ir.Read) -> None:
         value, register = statement.value, statement.register
         if register is not None:
             if register in self.changes:
@@ -193,7 +159,7 @@ class ReadSearch:
             self.names[id(register)] = value
         if id(value) in self.candidates:
             return
-        if value.op is Op.REGISTER and value.value not in self.changes and _ANYTHING not in self.changes:
+        if value.op is ir.Op.REGISTER and value.value not in self.changes and _ANYTHING not in self.changes:
             # as most registers are
             return
         # a declaration here would use them
@@ -208,13 +174,13 @@ class ReadSearch:
         self.candidates[id(value)] = self.of_statement[id(statement)] = candidate
         self._summaries[id(value)] = self._of_candidate(candidate)
 
-    def _use(self, roots: Iterable[Expr]) -> None:
+    def _use(self, roots: Iterable[ir.Expr]) -> None:
         """Mark the candidates in these trees whose memory has changed since they were read."""
         for root in roots if self._any_stale else ():
             if self._is_stale(self._summary(root)):
                 self._settle(root)
 
-    def _settle(self, root: Expr) -> None:
+    def _settle(self, root: ir.Expr) -> None:
         stack, order, seen = [root], [], set()
         while stack:
             expr = stack.pop()
@@ -239,16 +205,16 @@ class ReadSearch:
 
     # -- what trees read
 
-    def _summary(self, root: Expr) -> _Summary:
+    def _summary(self, root: ir.Expr) -> _Summary:
         summaries = self._summaries
         found = summaries.get(id(root))
         if found is not None:
             return found
-        for expr in postorder(root, summaries, self._operands):
+        for expr in ir.postorder(root, summaries, self._operands):
             summaries[id(expr)] = self._summarize(expr)
         return summaries[id(root)]
 
-    def _summarize(self, expr: Expr) -> _Summary:
+    def _summarize(self, expr: ir.Expr) -> _Summary:
         candidate = self.candidates.get(id(expr))
         if candidate is not None:
             return self._of_candidate(candidate)
@@ -274,7 +240,7 @@ class ReadSearch:
             memory, oldest = _union(memory, part.memory), min(oldest, part.oldest)
         return _Summary(_NO_MEMORY, memory, oldest)
 
-    def _find_changing(self, expr: Expr) -> frozenset[_Memory]:
+    def _find_changing(self, expr: ir.Expr) -> frozenset[_Memory]:
         """Return the memory that a node itself reads and that some statement changes."""
         if expr.op not in _READING:
             return _NO_MEMORY
@@ -284,8 +250,8 @@ class ReadSearch:
             known = self._changing[key] = _own_memory(expr) & self.changes
         return known
 
-    def _operands(self, expr: Expr) -> tuple[Expr, ...]:
-        if expr.op is Op.REGISTER or expr.op is Op.LENGTH:
+    def _operands(self, expr: ir.Expr) -> tuple[ir.Expr, ...]:
+        if expr.op is ir.Op.REGISTER or expr.op is ir.Op.LENGTH:
             named = self.names.get(id(expr.value))
             if named is not None:
                 return (named,)
@@ -296,55 +262,55 @@ def _union(a: frozenset[_Memory], b: frozenset[_Memory]) -> frozenset[_Memory]:
     return a if a is b or not b else b if not a else a | b
 
 
-def operands_of(expr: Expr) -> tuple[Expr, ...]:
+def operands_of(expr: ir.Expr) -> tuple[ir.Expr, ...]:
     """Return the operands that are values; raw GLSL evaluates what it mentions when it runs."""
-    return () if expr.op is Op.RAW else expr.args
+    return () if expr.op is ir.Op.RAW else expr.args
 
 
 # Operations that may read memory.
-_READING = frozenset((Op.REGISTER, Op.ELEMENT, Op.IMAGE_LOAD))
+_READING = frozenset((ir.Op.REGISTER, ir.Op.ELEMENT, ir.Op.IMAGE_LOAD))
 
 
-def _own_memory(expr: Expr) -> frozenset[_Memory]:
+def _own_memory(expr: ir.Expr) -> frozenset[_Memory]:
     """Return the memory that a node itself reads."""
     value = expr.value
-    if expr.op is Op.REGISTER:
+    if expr.op is ir.Op.REGISTER:
         return frozenset((value, _ANYTHING))
-    if expr.op is Op.ELEMENT and not is_constant(expr):
-        assert isinstance(value, (Storage, SharedArray))
+    if expr.op is ir.Op.ELEMENT and not ir.is_constant(expr):
+        assert isinstance(value, (ir.Storage, ir.SharedArray))
         return frozenset((_memory_of(value), _SHARED, _ANYTHING))
-    if expr.op is Op.IMAGE_LOAD and isinstance(value, ImageBinding) and value.storage:
+    if expr.op is ir.Op.IMAGE_LOAD and isinstance(value, ir.ImageBinding) and value.storage:
         return frozenset((_memory_of(value), _SHARED, _ANYTHING))
     return _NO_MEMORY
 
 
 def _memory_of(thing: object) -> _Memory:
-    if isinstance(thing, Storage):
+    if isinstance(thing, ir.Storage):
         # the fields of a structure do not overlap
         return ("buffer", memory_type((thing.whole or thing).dtype), thing.path)
-    if isinstance(thing, ImageBinding):
+    if isinstance(thing, ir.ImageBinding):
         return ("image", thing.dtype)
     return thing
 
 
-def _effects_of_statement(statement: Statement) -> tuple[_Memory, ...]:
+def _effects_of_statement(statement: ir.Statement) -> tuple[_Memory, ...]:
     """Return the memory that a statement itself may change."""
-    if isinstance(statement, Declare):
-        if statement.value.op is not Op.ATOMIC:
+    if isinstance(statement, ir.Declare):
+        if statement.value.op is not ir.Op.ATOMIC:
             return ()
-        return (_memory_of(root_of(statement.value.args[0]).value),)
-    if isinstance(statement, Store):
-        root = root_of(statement.place)
-        return (_ANYTHING,) if root.op is Op.RAW else (_memory_of(root.value),)
-    if isinstance(statement, ImageStore):
+        return (_memory_of(ir.root_of(statement.value.args[0]).value),)
+    if isinstance(statement, ir.Store):
+        root = ir.root_of(statement.place)
+        return (_ANYTHING,) if root.op is ir.Op.RAW else (_memory_of(root.value),)
+    if isinstance(statement, ir.ImageStore):
         return (_memory_of(statement.image),)
-    if isinstance(statement, MatrixLoad):
-        return (_memory_of(root_of(statement.matrix).value),)
-    if isinstance(statement, MatrixStore):
-        return (_memory_of(root_of(statement.place).value),)
-    if isinstance(statement, Effect):
+    if isinstance(statement, ir.MatrixLoad):
+        return (_memory_of(ir.root_of(statement.matrix).value),)
+    if isinstance(statement, ir.MatrixStore):
+        return (_memory_of(ir.root_of(statement.place).value),)
+    if isinstance(statement, ir.Effect):
         return (_SHARED,)
-    return (_ANYTHING,) if isinstance(statement, RawStatement) else ()
+    return (_ANYTHING,) if isinstance(statement, ir.RawStatement) else ()
 
 
 # While a kernel is traced, an expression that reads memory or a register stays an expression, and a `Read`
@@ -354,31 +320,31 @@ def _effects_of_statement(statement: Statement) -> tuple[_Memory, ...]:
 
 
 # The registers that together are a copy: one, or those of the fields of a structure.
-Whole = tuple[Register, ...]
+Whole = tuple[ir.Register, ...]
 
 
 @record(eq=False)
 class Copy:
     """A change by the user's line of a register that is, or is one of those that are, a copy."""
 
-    register: Register
+    register: ir.Register
     registers: Whole
     loc: Loc | None
 
 
-def acts(statements: Iterable[Statement]) -> bool:
+def acts(statements: Iterable[ir.Statement]) -> bool:
     """Whether statements do more than mark reads."""
-    return not all(isinstance(each, Read) and each.register is None for each in statements)
+    return not all(isinstance(each, ir.Read) and each.register is None for each in statements)
 
 
-def settle_reads(body: Block, new_name: Callable[[], str]) -> Block:
+def settle_reads(body: ir.Block, new_name: Callable[[], str]) -> ir.Block:
     """Return the statements of a kernel without `Read`s; `new_name` makes names of registers."""
     search = ReadSearch()
     search.start(body)
     return _Rebuilding(search, new_name).block(body)
 
 
-def _operands_and_axes(expr: Expr) -> tuple[Expr, ...]:
+def _operands_and_axes(expr: ir.Expr) -> tuple[ir.Expr, ...]:
     if not expr.axes:
         return operands_of(expr)
     return (*operands_of(expr), *(part for axis in expr.axes for part in axis))
@@ -392,124 +358,126 @@ class _Rebuilding:
         self._changes = search.changes
         self._names = search.names
         self._staying = {key for key, candidate in search.of_statement.items() if candidate.stays}
-        self._expressions: dict[int, Expr] = {}
+        self._expressions: dict[int, ir.Expr] = {}
         self._all_inline = not self._staying and not self._names
 
-    def block(self, block: Block) -> Block:
+    def block(self, block: ir.Block) -> ir.Block:
         """Rebuild the statements of a block."""
-        out: list[Statement] = []
+        out: list[ir.Statement] = []
         for statement in block:
             kind = type(statement)
-            if kind is Declare and self._all_inline:
+            if kind is ir.Declare and self._all_inline:
                 out.append(statement)
                 continue
-            if isinstance(statement, Read):
+            if isinstance(statement, ir.Read):
                 out += self._read(statement)
                 continue
-            if not (isinstance(statement, Store) and statement.update and self._changes_nothing(statement)):
+            if not (
+                isinstance(statement, ir.Store) and statement.update and self._changes_nothing(statement)
+            ):
                 out.append(self._statement(statement))
         return tuple(out)
 
-    def _read(self, statement: Read) -> Block:
+    def _read(self, statement: ir.Read) -> ir.Block:
         value, register = statement.value, statement.register
         if register is not None and register in self._changes:
-            return (Declare(register, self._expr(value), statement.loc),)
+            return (ir.Declare(register, self._expr(value), statement.loc),)
         if id(statement) not in self._staying:
             return ()
-        register = register or Register(self._new_name(), value.dtype)
-        declared = Declare(register, self._with_operands(value), statement.loc)
-        self._expressions[id(value)] = Expr(Op.REGISTER, value.dtype, (), register, value.loc)
+        register = register or ir.Register(self._new_name(), value.dtype)
+        declared = ir.Declare(register, self._with_operands(value), statement.loc)
+        self._expressions[id(value)] = ir.Expr(ir.Op.REGISTER, value.dtype, (), register, value.loc)
         return (declared,)
 
-    def _changes_nothing(self, statement: Store) -> bool:
+    def _changes_nothing(self, statement: ir.Store) -> bool:
         """Whether an update changes nothing, as `place *= 1`."""
         value = statement.value
-        return value.op is not Op.BINARY and self._expr(value) is value
+        return value.op is not ir.Op.BINARY and self._expr(value) is value
 
-    def _statement(self, statement: Statement) -> Statement:
-        if isinstance(statement, Store) and statement.update:
+    def _statement(self, statement: ir.Statement) -> ir.Statement:
+        if isinstance(statement, ir.Store) and statement.update:
             return self._update(statement)
         if self._all_inline:
-            changed = map_statement(statement, block=self.block)
+            changed = ir.map_statement(statement, block=self.block)
         else:
-            changed = map_statement(statement, self._expr, self.block, self._place)
-        if isinstance(changed, If) and isinstance(statement, If):
+            changed = ir.map_statement(statement, self._expr, self.block, self._place)
+        if isinstance(changed, ir.If) and isinstance(statement, ir.If):
             return _flatten(changed, statement.orelse)
         return changed
 
-    def _update(self, statement: Store) -> Store:
+    def _update(self, statement: ir.Store) -> ir.Store:
         """Write `place op= operand` where the place still holds what Python read from it."""
         place, value = self._place(statement.place), statement.value
-        if value.op is not Op.BINARY:
-            return Store(place, self._expr(value), None, statement.loc)
+        if value.op is not ir.Op.BINARY:
+            return ir.Store(place, self._expr(value), None, statement.loc)
         before, operand = value.args
-        if self._expr(before) is not before or is_encoded(place):
-            return Store(place, self._expr(value), None, statement.loc)
+        if self._expr(before) is not before or ir.is_encoded(place):
+            return ir.Store(place, self._expr(value), None, statement.loc)
         assert isinstance(value.value, str)
-        return Store(place, self._expr(operand), value.value, statement.loc)
+        return ir.Store(place, self._expr(operand), value.value, statement.loc)
 
-    def _place(self, place: Expr) -> Expr:
+    def _place(self, place: ir.Expr) -> ir.Expr:
         """Rebuild a place, whose indices are values."""
         if self._all_inline:
             return place
-        if place.op in (Op.INDEX, Op.COMPONENT):
-            return with_args(place, (self._place(place.args[0]), *map(self._expr, place.args[1:])))
+        if place.op in (ir.Op.INDEX, ir.Op.COMPONENT):
+            return ir.with_args(place, (self._place(place.args[0]), *map(self._expr, place.args[1:])))
         return self._with_operands(place)
 
-    def _with_operands(self, expr: Expr) -> Expr:
+    def _with_operands(self, expr: ir.Expr) -> ir.Expr:
         if self._all_inline:
             return expr
         for operand in _operands_and_axes(expr):
             self._expr(operand)
         return self._rebuild(expr)
 
-    def _expr(self, root: Expr) -> Expr:
+    def _expr(self, root: ir.Expr) -> ir.Expr:
         """Rebuild the expression of a value."""
         known = self._expressions
         if self._all_inline:
             return root
-        for expr in postorder(root, known, self._rebuilt_operands):
+        for expr in ir.postorder(root, known, self._rebuilt_operands):
             named = self._names.get(id(expr.value))
             known[id(expr)] = self._rebuild(expr) if named is None else known[id(named)]
         return known[id(root)]
 
-    def _rebuilt_operands(self, expr: Expr) -> tuple[Expr, ...]:
+    def _rebuilt_operands(self, expr: ir.Expr) -> tuple[ir.Expr, ...]:
         named = self._names.get(id(expr.value))
         return _operands_and_axes(expr) if named is None else (named,)
 
-    def _rebuild(self, expr: Expr) -> Expr:
+    def _rebuild(self, expr: ir.Expr) -> ir.Expr:
         """Rebuild an expression whose operands have been rebuilt."""
-        if expr.op is Op.RAW:
+        if expr.op is ir.Op.RAW:
             return expr
         known = self._expressions
-        changed = with_args(expr, tuple([known[id(arg)] for arg in expr.args]))
+        changed = ir.with_args(expr, tuple([known[id(arg)] for arg in expr.args]))
         if changed is expr or not expr.axes:
             return changed
         return replace(changed, axes=tuple((known[id(index)], known[id(size)]) for index, size in expr.axes))
 
 
-def _flatten(statement: If, before: Block | None) -> If:
+def _flatten(statement: ir.If, before: ir.Block | None) -> ir.If:
     """Make an `elif` of an `else` that held reads and one if; `before` is the `else` with its reads."""
     orelse = statement.orelse
     if before is None or orelse is None or len(orelse) != 1 or len(before) == 1:
         return statement
-    if not isinstance(orelse[0], If):
+    if not isinstance(orelse[0], ir.If):
         return statement
     inner = orelse[0]
-    return If((*statement.branches, *inner.branches), inner.orelse, statement.loc)
+    return ir.If((*statement.branches, *inner.branches), inner.orelse, statement.loc)
 
 
-def unused_updates(body: Block, updates: Sequence[tuple[Expr, Loc | None]]) -> list[Loc | None]:
+def unused_updates(body: ir.Block, updates: Sequence[tuple[ir.Expr, Loc | None]]) -> list[Loc | None]:
     """Return the locations of the values that no statement uses, directly or through registers."""
     if not updates:
         return []
-    declared: dict[int, Expr] = {}
-    roots: list[Expr] = []
-    for statement in walk(body):
-        if isinstance(statement, Declare) and statement.value.op is not Op.ATOMIC:
+    declared: dict[int, ir.Expr] = {}
+    roots: list[ir.Expr] = []
+    for statement in ir.walk(body):
+        if isinstance(statement, ir.Declare) and statement.value.op is not ir.Op.ATOMIC:
             declared[id(statement.register)] = statement.value
         else:
-            roots += evaluated(statement)
+            roots += ir.evaluated(statement)
     seen: set[int] = set()
     while roots:
         expr = roots.pop()
@@ -521,7 +489,7 @@ def unused_updates(body: Block, updates: Sequence[tuple[Expr, Loc | None]]) -> l
     return [loc for value, loc in updates if id(value) not in seen]
 
 
-def unread_copies(body: Block, noted: Sequence[Copy]) -> list[Copy]:
+def unread_copies(body: ir.Block, noted: Sequence[Copy]) -> list[Copy]:
     """Return the changes of copies of which nothing reads the copy, or what is computed from it, afterwards.
 
     A change of a part of a copy counts as read if any part is. `body` is settled. Of the changes by one line,
@@ -545,35 +513,35 @@ class _CopySearch:
         # lines whose changes are read
         self.read_at: set[str] = set()
 
-    def named_by_raw_text(self, body: Block) -> frozenset[Whole]:
+    def named_by_raw_text(self, body: ir.Block) -> frozenset[Whole]:
         """Return the copies whose names stand in raw GLSL."""
-        texts = [each.text for each in walk(body) if isinstance(each, RawStatement)]
-        texts += [each.value.text for each in expressions_in(body) if isinstance(each.value, RawText)]
+        texts = [each.text for each in ir.walk(body) if isinstance(each, ir.RawStatement)]
+        texts += [each.value.text for each in ir.expressions_in(body) if isinstance(each.value, ir.RawText)]
         words = {word for text in texts for word in re.findall(r"\w+", text)}
         wholes = set(self._whole.values())
         return frozenset(whole for whole in wholes if words & {part.name for part in whole})
 
-    def block(self, block: Block, live: frozenset[Whole]) -> frozenset[Whole]:
+    def block(self, block: ir.Block, live: frozenset[Whole]) -> frozenset[Whole]:
         """Return what is read at the start of a block or later. Only its declaration begins a copy."""
         for statement in reversed(block):
             live = self._statement(statement, live)
         return live
 
-    def _statement(self, statement: Statement, live: frozenset[Whole]) -> frozenset[Whole]:
-        if isinstance(statement, Store):
-            register = root_of(statement.place).value
+    def _statement(self, statement: ir.Statement, live: frozenset[Whole]) -> frozenset[Whole]:
+        if isinstance(statement, ir.Store):
+            register = ir.root_of(statement.place).value
             whole = self._whole.get(id(register))
             if whole is not None and whole not in live:
                 return live
             if (id(register), repr(statement.loc)) in self._noted:
                 self.read_at.add(repr(statement.loc))
-        if isinstance(statement, Declare):
+        if isinstance(statement, ir.Declare):
             whole = self._whole.get(id(statement.register))
             return (live if whole is None else live - {whole}) | self._read_by(statement)
-        inner = blocks_of(statement)
+        inner = ir.blocks_of(statement)
         if inner:
             live = live.union(*(self.block(each, live) for each in inner), self._read_by(statement))
-            if isinstance(statement, (For, While)):
+            if isinstance(statement, (ir.For, ir.While)):
                 # a round reads what the one before it changed
                 before: frozenset[Whole] = frozenset()
                 while live != before:
@@ -581,9 +549,9 @@ class _CopySearch:
             return live
         return live | self._read_by(statement)
 
-    def _read_by(self, statement: Statement) -> frozenset[Whole]:
+    def _read_by(self, statement: ir.Statement) -> frozenset[Whole]:
         found: frozenset[Whole] = frozenset()
-        for root in evaluated(statement):
+        for root in ir.evaluated(statement):
             reads = self._reads.get(id(root))
             if reads is None:
                 registers = (self._whole.get(id(each.value)) for each in nodes((root,)))

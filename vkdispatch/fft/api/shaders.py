@@ -7,25 +7,8 @@ from vkdispatch.base.context import get_context, is_context_initialized
 from vkdispatch.base.dtype import DType, complex64
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.families.arguments import parse_int
-from vkdispatch.fft.arguments import (
-    Options,
-    SignalRange,
-    ensure_supported_complex_precision,
-    parse_axis,
-    parse_map,
-    parse_shape,
-    require_no_type,
-)
-from vkdispatch.fft.convolve.kernels import (
-    Convolution,
-    Spectra,
-    build_plane_convolution,
-    clear_convolutions,
-    get_convolution_kernel,
-    get_transpose_kernel,
-    make_transposition,
-    resolve_kernel_type,
-)
+from vkdispatch.fft import arguments
+from vkdispatch.fft.convolve import kernels
 from vkdispatch.fft.many.calls import build_fft_kernel, build_plane_kernel, get_fft_kernel, parse_transform
 from vkdispatch.fft.plan.passes import Transform
 from vkdispatch.shader.map import MappingFunction
@@ -56,7 +39,7 @@ def make_fft_shader(  # noqa: PLR0913
     input_type: DType | None = None,
     output_type: DType | None = None,
     compute_type: DType | None = None,
-    input_signal_range: SignalRange | None = None,
+    input_signal_range: arguments.SignalRange | None = None,
 ) -> Any:
     """Return the kernel of a transform along an axis, batched over all others. Equal arguments share one.
 
@@ -99,7 +82,7 @@ def make_fft_shader(  # noqa: PLR0913
     array([16.+0.j, 16.+0.j], dtype=complex64)
     """
     io = (input_map, output_map, input_type, output_type, compute_type)
-    options = Options(
+    options = arguments.Options(
         None,
         False,
         *io,
@@ -128,7 +111,7 @@ def make_convolution_shader(  # noqa: PLR0913
     output_type: DType | None = None,
     kernel_type: DType | None = None,
     compute_type: DType | None = None,
-    input_signal_range: SignalRange | None = None,
+    input_signal_range: arguments.SignalRange | None = None,
 ) -> Any:
     """Return the kernel of a convolution along an axis, batched over all others; see `convolve`.
 
@@ -151,9 +134,9 @@ def make_convolution_shader(  # noqa: PLR0913
     >>> x.read(0).real
     array([2.5, 2.5, 2.5, 2.5], dtype=float32)
     """
-    kernel_type = resolve_kernel_type(parse_map(kernel_map, "kernel_map"), kernel_type)
+    kernel_type = kernels.resolve_kernel_type(arguments.parse_map(kernel_map, "kernel_map"), kernel_type)
     io = (input_map, output_map, input_type, output_type, compute_type)
-    options = Options(
+    options = arguments.Options(
         None,
         False,
         *io,
@@ -164,8 +147,10 @@ def make_convolution_shader(  # noqa: PLR0913
     )
     transform = _parse_transform(options, kernel_type)
     count = parse_int(kernel_num, "kernel_num", least=1)
-    spectra = Spectra(kernel_map, kernel_type, count, bool(transposed_kernel), bool(kernel_inner_only))
-    return get_convolution_kernel(Convolution(transform, spectra))
+    spectra = kernels.Spectra(
+        kernel_map, kernel_type, count, bool(transposed_kernel), bool(kernel_inner_only)
+    )
+    return kernels.get_convolution_kernel(kernels.Convolution(transform, spectra))
 
 
 def make_transpose_shader(
@@ -191,28 +176,28 @@ def make_transpose_shader(
     --------
     >>> kernel = vd.fft.make_transpose_shader((8, 16))
     """
-    shape = parse_shape(buffer_shape)
-    axis = parse_axis(axis, len(shape))
+    shape = arguments.parse_shape(buffer_shape)
+    axis = arguments.parse_axis(axis, len(shape))
     kinds = {"input_type": input_type, "output_type": output_type, "compute_type": compute_type}
     for role, kind in kinds.items():
-        ensure_supported_complex_precision(kind, role=role)
+        arguments.ensure_supported_complex_precision(kind, role=role)
     signal = Transform(shape, axis, compute_type, input_type=input_type, output_type=output_type)
-    return get_transpose_kernel(make_transposition(signal, bool(kernel_inner_only)))
+    return kernels.get_transpose_kernel(kernels.make_transposition(signal, bool(kernel_inner_only)))
 
 
-def _parse_transform(options: Options, kernel_type: DType | None = None) -> Transform:
+def _parse_transform(options: arguments.Options, kernel_type: DType | None = None) -> Transform:
     """Return the transform that options describe without buffers, whose types are complex64 by default."""
-    input_map = parse_map(options.input_map, "input_map")
-    output_map = parse_map(options.output_map, "output_map")
+    input_map = arguments.parse_map(options.input_map, "input_map")
+    output_map = arguments.parse_map(options.output_map, "output_map")
     input_type, output_type = options.input_type, options.output_type
-    require_no_type("input", input_type, input_map)
-    require_no_type("output", output_type, output_map)
+    arguments.require_no_type("input", input_type, input_map)
+    arguments.require_no_type("output", output_type, output_map)
     if output_map is None:
         output_type = output_type or complex64
-        ensure_supported_complex_precision(output_type, role="output_type")
+        arguments.ensure_supported_complex_precision(output_type, role="output_type")
     if input_map is None:
         input_type = input_type or output_type or complex64
-        ensure_supported_complex_precision(input_type, role="input_type")
+        arguments.ensure_supported_complex_precision(input_type, role="input_type")
     if input_map is output_map is None and input_type is not output_type:
         raise ArgumentValueError(
             "input_type, output_type: one buffer is read and written, so they must be the same; got "
@@ -259,7 +244,7 @@ def cache_clear() -> None:
     """
     build_fft_kernel.cache_clear()
     build_plane_kernel.cache_clear()
-    build_plane_convolution.cache_clear()
-    clear_convolutions()
+    kernels.build_plane_convolution.cache_clear()
+    kernels.clear_convolutions()
     if is_context_initialized():
         get_context().calls.clear()

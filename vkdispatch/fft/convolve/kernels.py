@@ -31,18 +31,7 @@ from vkdispatch.fft.line.resources import FFTConfig, transposed_size
 from vkdispatch.fft.many.calls import get_fft_kernel
 from vkdispatch.fft.many.passes import KernelSequence
 from vkdispatch.fft.many.planes import PlaneSteps
-from vkdispatch.fft.plan.passes import (
-    Pass,
-    PassChoices,
-    SharedLayout,
-    Transform,
-    count_allocated,
-    device_limits,
-    plan_for_long_maps,
-    plan_layout,
-    plan_pass,
-    reverse_radices,
-)
+from vkdispatch.fft.plan import passes
 from vkdispatch.fft.plan.planes import PlanePlan, plan_planes
 from vkdispatch.fft.plan.stages import Split, add, hold, multiply
 from vkdispatch.fft.plan.tuning import look_up, tuning
@@ -96,7 +85,7 @@ class Convolution:
         The kernels.
     """
 
-    transform: Transform
+    transform: passes.Transform
     spectra: Spectra
 
     @property
@@ -122,7 +111,7 @@ class Convolution:
         return transposed_size(remove_outer_axes(inverse) if spectra.inner_only else inverse) * spectra.count
 
 
-def plan_inverse(plan: Pass) -> Pass:
+def plan_inverse(plan: passes.Pass) -> passes.Pass:
     """Return the plan of the inverse transform: the radices in reverse order.
 
     Its first stage then reads values from where the last stage of the forward transform leaves them. Where
@@ -131,32 +120,32 @@ def plan_inverse(plan: Pass) -> Pass:
     radices = plan.split.radices
     if plan.layout is None or radices[0] == radices[-1]:
         return plan
-    return reverse_radices(plan) or plan
+    return passes.reverse_radices(plan) or plan
 
 
-def plan_convolution(transform: Transform) -> tuple[Pass, Pass] | None:
+def plan_convolution(transform: passes.Transform) -> tuple[passes.Pass, passes.Pass] | None:
     """Return the plans of the forward and the inverse transform, or None if no workgroup holds a line."""
-    plan = plan_pass(transform.shape, transform.axis, transform.compute_type, _choose(transform))
+    plan = passes.plan_pass(transform.shape, transform.axis, transform.compute_type, _choose(transform))
     return None if plan is None else (plan, plan_inverse(plan))
 
 
-def _choose(transform: Transform) -> PassChoices:
+def _choose(transform: passes.Transform) -> passes.PassChoices:
     """Return what is chosen for the two transforms of one kernel."""
     shape, axis = transform.shape, transform.axis
     length = shape[axis]
     if device_facts().is_cpu or axis != len(shape) - 1 or length & (length - 1):
-        return PassChoices()
+        return passes.PassChoices()
     registers = look_up(tuning.registers_convolution, length)
-    return PassChoices(registers=registers, group=look_up(tuning.group_convolution, length))
+    return passes.PassChoices(registers=registers, group=look_up(tuning.group_convolution, length))
 
 
-def remove_outer_axes(plan: Pass) -> Pass:
+def remove_outer_axes(plan: passes.Pass) -> passes.Pass:
     """Return the plan of the lines of one index along the axes before the transformed one."""
     lines = plan.grid.lines if plan.grid.is_interleaved else 1
     return replace(plan, grid=replace(plan.grid, outer=1, lines=lines))
 
 
-def make_transposition(transform: Transform, inner_only: bool) -> Convolution:
+def make_transposition(transform: passes.Transform, inner_only: bool) -> Convolution:
     """Return the convolution whose kernel `transpose` rearranges, between buffers of its types."""
     return Convolution(transform, Spectra(None, transform.output_type, 1, True, inner_only))
 
@@ -190,7 +179,7 @@ def get_transposed_size(
     shape = parse_shape(buffer_shape)
     axis = parse_axis(axis, len(shape))
     ensure_supported_complex_precision(compute_type, role="compute_type")
-    plans = plan_convolution(Transform(shape, axis, compute_type))
+    plans = plan_convolution(passes.Transform(shape, axis, compute_type))
     return math.prod(shape) if plans is None else transposed_size(plans[1])
 
 
@@ -332,7 +321,7 @@ def get_plane_convolution(planes: PlaneConvolution) -> ShaderFunction | None:
     """
     if device_facts().is_cpu:
         return None
-    key: Any = (planes, device_limits())
+    key: Any = (planes, passes.device_limits())
     return build_plane_convolution(key)
 
 
@@ -349,21 +338,21 @@ def build_plane_convolution(key: tuple[PlaneConvolution, object]) -> ShaderFunct
     layout = _layout(plan, back)
     if layout is None and plan.column_layout is not None:
         return None
-    least = count_allocated(back, layout) if layout is not None else 0
+    least = passes.count_allocated(back, layout) if layout is not None else 0
     if least * planes.compute_type.item_size // plan.parts > get_context().max_shared_memory:
         return None
     return _trace_planes(planes, plan, back, layout, least)
 
 
-def _layout(plan: PlanePlan, split: Split) -> SharedLayout | None:
+def _layout(plan: PlanePlan, split: Split) -> passes.SharedLayout | None:
     if plan.column_layout is None:
         return None
     item, most = plan.compute_type.item_size, get_context().max_shared_memory
-    return plan_layout(split, plan.column_layout.lines, True, item, most, plan.parts)
+    return passes.plan_layout(split, plan.column_layout.lines, True, item, most, plan.parts)
 
 
 def _trace_planes(
-    planes: PlaneConvolution, plan: PlanePlan, back: Split, layout: SharedLayout | None, least: int
+    planes: PlaneConvolution, plan: PlanePlan, back: Split, layout: passes.SharedLayout | None, least: int
 ) -> ShaderFunction:
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as shader:
         kinds: list[Any] = [planes.kind, planes.kernel_kind]
@@ -403,7 +392,7 @@ def resolve_kernel_type(kernel_map: MappingFunction | None, kernel_type: DType |
 
 def get_convolution_kernel(convolution: Convolution) -> Any:
     """Return the kernel of a convolution."""
-    return _build_convolution_kernel(convolution, device_limits())
+    return _build_convolution_kernel(convolution, passes.device_limits())
 
 
 @functools.cache
@@ -414,14 +403,14 @@ def _build_convolution_kernel(convolution: Convolution, _limits: object) -> Shad
     if plans is None:
         return LongConvolution(convolution)
     # a transposed kernel has the order of the usual plan
-    fewer = plans[0] if convolution.spectra.transposed else plan_for_long_maps(plans[0], signal)
+    fewer = plans[0] if convolution.spectra.transposed else passes.plan_for_long_maps(plans[0], signal)
     return trace_for_maps(lambda plan, most: _trace(convolution, plan, most), plans[0], fewer)
 
 
-def _trace(convolution: Convolution, plan: Pass, most: int | None) -> ShaderFunction:
+def _trace(convolution: Convolution, plan: passes.Pass, most: int | None) -> ShaderFunction:
     """Trace a convolution by a plan whose maps have at most so many statements."""
     signal, spectra, inverse = convolution.transform, convolution.spectra, plan_inverse(plan)
-    least = count_allocated(inverse.split, inverse.layout) if inverse.layout else 0
+    least = passes.count_allocated(inverse.split, inverse.layout) if inverse.layout else 0
     with fft_context(
         signal.shape,
         signal.axis,
@@ -482,7 +471,7 @@ def _apply_kernel(registers: FFTRegisters, io: IOManager, convolution: Convoluti
 
 def get_transpose_kernel(convolution: Convolution) -> ShaderFunction:
     """Return the kernel that writes a convolution's kernel in the transposed layout."""
-    return _build_transpose_kernel(convolution, device_limits())
+    return _build_transpose_kernel(convolution, passes.device_limits())
 
 
 @functools.cache

@@ -12,16 +12,8 @@ from vkdispatch.fft.line.resources import ContextRegisters, FFTConfig, FFTResour
 from vkdispatch.fft.plan.passes import Pass
 from vkdispatch.fft.plan.stages import add, hold, multiply
 from vkdispatch.fft.plan.tuning import tuning
+from vkdispatch.fft.trace import ops
 from vkdispatch.fft.trace.io import IOProxy, LongMap
-from vkdispatch.fft.trace.ops import (
-    GlobalReadOp,
-    GlobalTransposedWriteOp,
-    GlobalWriteOp,
-    Layout,
-    MemoryOp,
-    Spot,
-    guard,
-)
 from vkdispatch.fft.trace.transform import FFTRegisters, transform
 from vkdispatch.shader.map import MappingFunction
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -38,7 +30,7 @@ def global_reads_iterator(
     format_transposed: bool = False,
     inner_only: bool = False,
     signal_range: SignalRange | None = None,
-) -> Iterator[GlobalReadOp]:
+) -> Iterator[ops.GlobalReadOp]:
     """Iterate over the input of the first stage, to read it from buffers.
 
     Parameters
@@ -82,12 +74,12 @@ def global_reads_iterator(
         spots = _list_spots(resources, 0, _layout(r2c, inverse, inner_only, ("real", "half")))
     for spot in spots:
         register = registers[spot.register_id]
-        yield GlobalReadOp(spot, register, r2c, bool(inverse), between, format_transposed)
+        yield ops.GlobalReadOp(spot, register, r2c, bool(inverse), between, format_transposed)
 
 
 def global_writes_iterator(
     registers: FFTRegisters, r2c: bool = False, inverse: bool | None = None
-) -> Iterator[GlobalWriteOp]:
+) -> Iterator[ops.GlobalWriteOp]:
     """Iterate over the output of the last stage, to write it to buffers.
 
     Parameters
@@ -121,37 +113,39 @@ def global_writes_iterator(
     layout = _layout(r2c, inverse, False, ("half", "real"))
     limit = resources.config.N // 2 + 1 if layout == "half" else None
     for spot in _list_spots(resources, -1, layout, limit):
-        yield GlobalWriteOp(spot, registers[spot.register_id], r2c, bool(inverse))
+        yield ops.GlobalWriteOp(spot, registers[spot.register_id], r2c, bool(inverse))
 
 
 def global_trasposed_write_iterator(
     registers: FFTRegisters, inner_only: bool = False
-) -> Iterator[GlobalTransposedWriteOp]:
+) -> Iterator[ops.GlobalTransposedWriteOp]:
     """Iterate over the input of the first stage, to write it in the transposed layout of convolutions.
 
     `inner_only` leaves out the axes before the transformed one.
     """
     for spot in _list_transposed_spots(_find_resources(registers), inner_only):
-        yield GlobalTransposedWriteOp(spot, registers[spot.register_id])
+        yield ops.GlobalTransposedWriteOp(spot, registers[spot.register_id])
 
 
-def memory_reads_iterator(resources: FFTResources, stage_index: int = 0) -> Iterator[MemoryOp]:
+def memory_reads_iterator(resources: FFTResources, stage_index: int = 0) -> Iterator[ops.MemoryOp]:
     """Iterate over the input of a stage; `fft_index` is the position of each value before the stage."""
     for spot in _list_spots(resources, stage_index, "natural"):
-        yield MemoryOp(spot)
+        yield ops.MemoryOp(spot)
 
 
-def memory_writes_iterator(resources: FFTResources, stage_index: int = -1) -> Iterator[MemoryOp]:
+def memory_writes_iterator(resources: FFTResources, stage_index: int = -1) -> Iterator[ops.MemoryOp]:
     """Iterate over the output of a stage; `fft_index` is the position of each value after the stage."""
     stage = resources.config.stages[stage_index]
     place, line = resources.place, resources.line
     for turn in range(stage.rounds):
         first = stage.first_output(place.thread, turn)
-        with guard(_list_conditions(resources, stage_index, turn)):
+        with ops.guard(_list_conditions(resources, stage_index, turn)):
             for i in range(stage.radix):
                 index = add(first, i * stage.previous)
                 flat = add(line.first, multiply(index, line.stride))
-                yield MemoryOp(_make_spot(resources, stage_index, turn, i, index, (0, line.size - 1), flat))
+                yield ops.MemoryOp(
+                    _make_spot(resources, stage_index, turn, i, index, (0, line.size - 1), flat)
+                )
 
 
 def _find_resources(registers: FFTRegisters) -> FFTResources:
@@ -162,7 +156,9 @@ def _find_resources(registers: FFTRegisters) -> FFTResources:
     return registers.resources
 
 
-def _layout(r2c: bool, inverse: bool | None, inner_only: bool, real: tuple[Layout, Layout]) -> Layout:
+def _layout(
+    r2c: bool, inverse: bool | None, inner_only: bool, real: tuple[ops.Layout, ops.Layout]
+) -> ops.Layout:
     if not r2c:
         return "inner" if inner_only else "natural"
     if inverse is None:
@@ -183,9 +179,9 @@ def _make_spot(
     index: Any,
     bounds: tuple[int, int],
     flat: Any,
-) -> Spot:
+) -> ops.Spot:
     stage = resources.config.stages[stage_index]
-    return Spot(
+    return ops.Spot(
         resources.line,
         index,
         bounds,
@@ -200,8 +196,8 @@ def _make_spot(
 
 
 def _list_spots(
-    resources: FFTResources, stage_index: int, layout: Layout, limit: int | None = None
-) -> Iterator[Spot]:
+    resources: FFTResources, stage_index: int, layout: ops.Layout, limit: int | None = None
+) -> Iterator[ops.Spot]:
     """Yield the input of a stage at positions below `limit`, in natural order."""
     stage = resources.config.stages[stage_index]
     place, line = resources.place, resources.line
@@ -210,7 +206,7 @@ def _list_spots(
         butterfly = stage.butterfly(place.thread, turn)
         base = add(line.origin(layout), multiply(butterfly, step))
         base = hold(base)
-        with guard(_list_conditions(resources, stage_index, turn)):
+        with ops.guard(_list_conditions(resources, stage_index, turn)):
             for i in range(stage.radix):
                 bounds = stage.input_bounds(turn, i)
                 if limit is not None and bounds[0] >= limit:
@@ -218,18 +214,18 @@ def _list_spots(
                 index = add(butterfly, i * stage.butterflies)
                 flat = add(base, i * stage.butterflies * step)
                 below = True if limit is None or bounds[1] < limit else index < limit
-                with guard([below]):
+                with ops.guard([below]):
                     yield _make_spot(resources, stage_index, turn, i, index, bounds, flat)
 
 
-def _list_transposed_spots(resources: FFTResources, inner_only: bool) -> Iterator[Spot]:
+def _list_transposed_spots(resources: FFTResources, inner_only: bool) -> Iterator[ops.Spot]:
     """Yield the input of the first stage in the transposed layout of convolutions."""
     stage, grid = resources.config.stages[0], resources.grid
     base, step = grid.transposed_base(stage.registers, inner_only), grid.transposed_step(inner_only)
     base = hold(base)
     for turn in range(stage.rounds):
         butterfly = stage.butterfly(resources.place.thread, turn)
-        with guard(_list_conditions(resources, 0, turn)):
+        with ops.guard(_list_conditions(resources, 0, turn)):
             for i in range(stage.radix):
                 index, bounds = add(butterfly, i * stage.butterflies), stage.input_bounds(turn, i)
                 flat = add(base, (turn * stage.radix + i) * step)
@@ -397,13 +393,13 @@ class FFTContext:
         format_transposed: bool = False,
         inner_only: bool = False,
         signal_range: SignalRange | None = None,
-    ) -> Iterator[GlobalReadOp]:
+    ) -> Iterator[ops.GlobalReadOp]:
         """Iterate over the reads into `registers`; see `global_reads_iterator`."""
         return global_reads_iterator(
             self.registers, r2c, inverse, format_transposed, inner_only, signal_range
         )
 
-    def writes_iter(self, r2c: bool = False, inverse: bool | None = None) -> Iterator[GlobalWriteOp]:
+    def writes_iter(self, r2c: bool = False, inverse: bool | None = None) -> Iterator[ops.GlobalWriteOp]:
         """Iterate over the writes out of `registers`; see `global_writes_iterator`."""
         return global_writes_iterator(self.registers, r2c, inverse)
 

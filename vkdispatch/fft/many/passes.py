@@ -20,20 +20,10 @@ from vkdispatch.fft.plan.passes import PassChoices, plan_pass
 from vkdispatch.fft.plan.planes import VECTORS, Columns, plan_columns
 from vkdispatch.fft.plan.stages import add, hold, multiply
 from vkdispatch.fft.plan.tuning import tuning
+from vkdispatch.fft.trace import transform
 from vkdispatch.fft.trace.io import Element, Ends, Load, Store
 from vkdispatch.fft.trace.line_kernel import Entry, LineKernel, buffer_of, linear_slots, trace_line_kernel
 from vkdispatch.fft.trace.ops import guard
-from vkdispatch.fft.trace.transform import (
-    Powers,
-    Slot,
-    annotation_of,
-    dft,
-    root_power,
-    rotate,
-    second_power,
-    trace_if,
-    unwrap,
-)
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # ---- Transforms of several kernels, with buffers between them --------------------------------------------
@@ -225,7 +215,7 @@ class _Pass:
         begin = hold(add(multiply(row, plan.groups), self._group))
         step = plan.lanes * plan.groups
         vectors = [_unpack(source[add(begin, i * step)], plan.width) for i in range(plan.rows)]
-        columns = [dft([vector[w] for vector in vectors], self._sign) for w in range(plan.width)]
+        columns = [transform.dft([vector[w] for vector in vectors], self._sign) for w in range(plan.width)]
         if plan.lanes > 1:
             columns = self._across(columns)
         if plan.last:
@@ -247,14 +237,14 @@ class _Pass:
             distance //= 2
         return columns
 
-    def _powers(self, exponent: Any, beyond: int, denominator: int) -> Powers:
+    def _powers(self, exponent: Any, beyond: int, denominator: int) -> transform.Powers:
         """Return the powers of exp(-+2 pi i (exponent + beyond) / denominator)."""
         rows = self._plan.rows
         roots = {}
-        for power in sorted({1, second_power(rows)}):
-            root = root_power(multiply(exponent, power), denominator, complex64, self._inverse)
-            roots[power] = rotate(root, power * beyond, denominator, self._sign)
-        return Powers(roots, rows)
+        for power in sorted({1, transform.second_power(rows)}):
+            root = transform.root_power(multiply(exponent, power), denominator, complex64, self._inverse)
+            roots[power] = transform.rotate(root, power * beyond, denominator, self._sign)
+        return transform.Powers(roots, rows)
 
     def _factors(self, remainder: Any, beyond: int) -> list[Any]:
         """Return the twiddle factors of column `remainder + beyond`; None for a 1."""
@@ -264,7 +254,7 @@ class _Pass:
         if plan.lanes == 1:
             return [None, *(powers[i] for i in range(1, plan.rows))]
         exponent = add(remainder, beyond) * (self._k2 * plan.rows)
-        first = root_power(hold(exponent), circle, complex64, self._inverse)
+        first = transform.root_power(hold(exponent), circle, complex64, self._inverse)
         return [first, *(hold(first * powers[i]) for i in range(1, plan.rows))]
 
     # -- writes
@@ -454,7 +444,7 @@ def _make_pass_kernel(
     )
     if plan is None:
         raise AssertionError(f"no pass of {length} values")
-    scratch = annotation_of(compute_type)
+    scratch = transform.annotation_of(compute_type)
     types = ends.read_types if first else ends.write_types if last else ()
     annotations = [*types, *([scratch] if first or last else [scratch, scratch]), Const[uint32]]
 
@@ -464,14 +454,14 @@ def _make_pass_kernel(
         if first:
             kernel.read(place.load_with(ends.load(mine[: len(types)])))
         else:
-            source = unwrap(mine[-1] if last else mine[0])
+            source = transform.unwrap(mine[-1] if last else mine[0])
             kernel.read(lambda entry: source[place.local_index(entry)])
         kernel.transform(inverse)
         if last:
             kernel.write(place.store_with(ends.store(mine[: len(types)]), lines.length // length))
             return
         _apply_twiddles(kernel, place, compute_type, inverse)
-        target = unwrap(mine[-1])
+        target = transform.unwrap(mine[-1])
         if staged:
             _write_transposed(kernel, place, target)
         else:
@@ -555,12 +545,12 @@ def _apply_twiddles(kernel: LineKernel, place: PassPlace, compute_type: DType, i
     stage = kernel.plan.split.stages[-1]
     denominator = place.length * place.rest
     remainder = place.remainder
-    powers = Powers(
+    powers = transform.Powers(
         {
-            power: root_power(
+            power: transform.root_power(
                 multiply(remainder, power * stage.butterflies), denominator, compute_type, inverse
             )
-            for power in {1, second_power(stage.radix)}
+            for power in {1, transform.second_power(stage.radix)}
         },
         stage.radix,
     )
@@ -569,7 +559,7 @@ def _apply_twiddles(kernel: LineKernel, place: PassPlace, compute_type: DType, i
         exponent = multiply(start, remainder)
         exponent = exponent if stage.is_even else exponent % denominator
         first_place = isinstance(exponent, int) and exponent == 0
-        factor = None if first_place else root_power(exponent, denominator, compute_type, inverse)
+        factor = None if first_place else transform.root_power(exponent, denominator, compute_type, inverse)
         for i in range(stage.radix):
             number = turn * stage.radix + i
             value = kernel.registers[number]
@@ -586,7 +576,7 @@ def _write_transposed(kernel: LineKernel, place: PassPlace, target: Any) -> None
     row = place.length + 1
     base = multiply(kernel.place.line, row)
     entries = kernel.entries(stage)
-    places = [Slot(add(base, entry.index), conditions) for entry, conditions in entries]
+    places = [transform.Slot(add(base, entry.index), conditions) for entry, conditions in entries]
     pairs = linear_slots(kernel, place.length, row)
     values = [kernel.registers[entry.register] for entry, _ in entries]
     taken = kernel.shared.rearrange(values, places, [slot for _, slot in pairs])
@@ -595,7 +585,11 @@ def _write_transposed(kernel: LineKernel, place: PassPlace, target: Any) -> None
     )
     start = hold(start)
     for (at, slot), value in zip(pairs, taken, strict=True):
-        trace_if(slot.conditions, lambda at=at, value=value: target.__setitem__(add(start, at), value))  # type: ignore[misc]
+
+        def store(at: Any = at, value: Any = value) -> None:
+            target[add(start, at)] = value
+
+        transform.trace_if(slot.conditions, store)
 
 
 def _block(grid: Any) -> Any:

@@ -11,16 +11,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.native_module import native
 from vkdispatch.numpy.basics.examples import write_example
 from vkdispatch.numpy.basics.inputs import parse_value, to_array
-from vkdispatch.numpy.core.application import (
-    apply_ufunc,
-    broadcast_shapes,
-    broadcast_to,
-    cast,
-    describe_operand,
-    loops,
-    make_operation,
-    make_values,
-)
+from vkdispatch.numpy.core import application, memory
 from vkdispatch.numpy.core.array import (
     Array,
     array_of,
@@ -35,16 +26,6 @@ from vkdispatch.numpy.core.array import (
 )
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.expressions import IMAG, REAL, Node, Operation, find_loop, make_node, make_part
-from vkdispatch.numpy.core.memory import (
-    Kind,
-    View,
-    default_complex,
-    default_real,
-    float64,
-    parse_dtype,
-    part_kind,
-    part_of,
-)
 from vkdispatch.numpy.core.operations import COPY, JOIN, OPERATIONS, WHERE, ZEROS_LIKE
 
 __all__ = [
@@ -209,17 +190,19 @@ def finish(value: Any, out: Any, where: Any = None, name: str = "out", casting: 
     if not isinstance(out, Array):
         raise ArgumentTypeError(f"out: expected an Array, got {describe(out)}{suggest_array(out)}")
     check_cast(value.dtype, out.dtype, name, casting)
-    value = cast(value, out.dtype)
+    value = application.cast(value, out.dtype)
     if where is not None and where is not True:
         mask = parse_operand(where, "where")
         kept = value
         kinds = (bool_, out.dtype, out.dtype)
-        shape = broadcast_shapes([out.shape, value.shape, getattr(mask, "shape", ())], name)
-        value = make_operation(WHERE, (mask, kept, value_of(out)), kinds, shape, out.dtype)
-    if value.shape != out.shape and value.shape == broadcast_shapes([value.shape, out.shape], name):
+        shape = application.broadcast_shapes([out.shape, value.shape, getattr(mask, "shape", ())], name)
+        value = application.make_operation(WHERE, (mask, kept, value_of(out)), kinds, shape, out.dtype)
+    if value.shape != out.shape and value.shape == application.broadcast_shapes(
+        [value.shape, out.shape], name
+    ):
         raise ArgumentValueError(f"out: expected the shape {value.shape}, got {out.shape}")
     if value.shape != out.shape:
-        value = broadcast_to(value, out.shape)
+        value = application.broadcast_to(value, out.shape)
     store(out, value, name)
     return out
 
@@ -246,16 +229,16 @@ def _make_function(ufunc_name: str, own: str | None = None) -> ElementwiseFuncti
         if len(operands) != count:
             raise ArgumentTypeError(f"{shown}: takes {count} arguments, got {len(operands)}")
         values = [parse_operand(each, f"{shown}: x{i + 1}") for i, each in enumerate(operands)]
-        if not any(type(each) is Node or type(each) is View for each in values):
+        if not any(type(each) is Node or type(each) is memory.View for each in values):
             values[0] = value_of(asarray(values[0]))
         elif compares and any(type(each) is int for each in values):
-            compared = next(each.dtype for each in values if type(each) is Node or type(each) is View)
+            compared = next(each.dtype for each in values if type(each) is Node or type(each) is memory.View)
             values = [bound_integer(each, compared) if type(each) is int else each for each in values]
-        kind = None if dtype is None else parse_dtype(dtype)
+        kind = None if dtype is None else memory.parse_dtype(dtype)
         if ufunc_name == "power" and (isinstance(where, Array) or where is False):
             # the exponents elsewhere may be negative
             values[1] = value_of(choose(asarray(where), operands[1], 1))
-        node = apply_ufunc(ufunc_name, tuple(values), kind, casting)
+        node = application.apply_ufunc(ufunc_name, tuple(values), kind, casting)
         return array_of(node) if out is None and where is None else finish(node, out, where, shown, casting)
 
     function.__name__ = function.__qualname__ = shown
@@ -364,7 +347,7 @@ true_divide = divide
 
 
 def _copy(value: Any) -> Node:
-    return make_operation(COPY, (value,), (value.dtype,), value.shape, value.dtype)
+    return application.make_operation(COPY, (value,), (value.dtype,), value.shape, value.dtype)
 
 
 def _keep_integers(function: ElementwiseFunction, name: str) -> Callable[..., Any]:
@@ -414,9 +397,9 @@ def imag(x: Any, /) -> Array:
 
 
 def _show_part(value: Any, operation: Operation) -> Array:
-    kind = part_kind(value.dtype)
-    if type(value) is View and value.size:
-        return array_of(part_of(value, int(operation is IMAG), kind))
+    kind = memory.part_kind(value.dtype)
+    if type(value) is memory.View and value.size:
+        return array_of(memory.part_of(value, int(operation is IMAG), kind))
     return array_of(make_part(operation, value, kind))
 
 
@@ -425,7 +408,9 @@ def real_of(x: Array) -> Array:
     value = value_of(x)
     if value.dtype.kind != "c":
         return x
-    return array_of(make_operation(REAL, (value,), (value.dtype,), value.shape, part_kind(value.dtype)))
+    return array_of(
+        application.make_operation(REAL, (value,), (value.dtype,), value.shape, memory.part_kind(value.dtype))
+    )
 
 
 def imag_of(x: Array) -> Array:
@@ -433,8 +418,12 @@ def imag_of(x: Array) -> Array:
     value = value_of(x)
     if value.dtype.kind != "c":
         zero, kinds = value.dtype.type(0), (value.dtype, value.dtype)
-        return array_of(make_operation(ZEROS_LIKE, (value, zero), kinds, value.shape, value.dtype))
-    return array_of(make_operation(IMAG, (value,), (value.dtype,), value.shape, part_kind(value.dtype)))
+        return array_of(
+            application.make_operation(ZEROS_LIKE, (value, zero), kinds, value.shape, value.dtype)
+        )
+    return array_of(
+        application.make_operation(IMAG, (value,), (value.dtype,), value.shape, memory.part_kind(value.dtype))
+    )
 
 
 def angle(z: Any, deg: bool = False) -> Array:
@@ -459,36 +448,43 @@ def choose(condition: Any, x: Any, y: Any) -> Array:
         return known  # type: ignore[no-any-return]
     test = parse_operand(condition, "where: condition")
     operands = [parse_operand(each, f"where: {name}") for name, each in (("x", x), ("y", y))]
-    kinds = [each.dtype if isinstance(each, (Node, View)) else describe_operand(each) for each in operands]
+    kinds = [
+        each.dtype if isinstance(each, (Node, memory.View)) else application.describe_operand(each)
+        for each in operands
+    ]
     kind = _common(kinds)
-    shapes = [each.shape for each in (test, *operands) if isinstance(each, (Node, View))]
+    shapes = [each.shape for each in (test, *operands) if isinstance(each, (Node, memory.View))]
     if not shapes:
         test = value_of(asarray(test))
         shapes = [test.shape]
     loop = find_loop(WHERE, (bool_, kind, kind), kind)
     # what the default dtype does not decide
     if kind not in _DOUBLE or any(each in _DOUBLE for each in kinds):
-        loops["where", *map(_kind_of, (test, *operands))] = loop
-    values = make_values((test, *operands), loop.kinds, "where")
-    shape = broadcast_shapes(shapes, "where")
+        application.loops["where", *map(_kind_of, (test, *operands))] = loop
+    values = application.make_values((test, *operands), loop.kinds, "where")
+    shape = application.broadcast_shapes(shapes, "where")
     return array_of(make_node(loop, values, shape, math.prod(shape)))
 
 
 def _kind_of(value: Any) -> Any:
     """Return what stands for a value in the keys of loops."""
-    return value.dtype.num if isinstance(value, (Node, View)) else type(value)
+    return value.dtype.num if isinstance(value, (Node, memory.View)) else type(value)
 
 
-_DOUBLE = (float64, np.dtype(np.complex128))
+_DOUBLE = (memory.float64, np.dtype(np.complex128))
 
 
-def _common(kinds: list[Any]) -> Kind:
+def _common(kinds: list[Any]) -> memory.Kind:
     """Return the dtype to which dtypes and types of Python numbers promote."""
     strong = [kind for kind in kinds if isinstance(kind, np.dtype)]
     weak = [kind for kind in kinds if not isinstance(kind, np.dtype)]
     found = np.result_type(*strong, *(kind(0) for kind in weak))
-    if found in _DOUBLE and default_real() != float64 and not any(kind in _DOUBLE for kind in strong):
-        return default_real() if found == float64 else default_complex()
+    if (
+        found in _DOUBLE
+        and memory.default_real() != memory.float64
+        and not any(kind in _DOUBLE for kind in strong)
+    ):
+        return memory.default_real() if found == memory.float64 else memory.default_complex()
     return found
 
 
@@ -520,9 +516,9 @@ def clip(
         limits.append((function, operand))
     result = value
     for function, operand in limits:
-        result = apply_ufunc(function, (result, operand))
+        result = application.apply_ufunc(function, (result, operand))
     if result is value:
-        result = apply_ufunc("positive", (value,)) if value.dtype.kind != "b" else value
+        result = application.apply_ufunc("positive", (value,)) if value.dtype.kind != "b" else value
     return finish(result, out, None, "clip")
 
 
@@ -552,28 +548,30 @@ def _round(value: Any, places: int) -> Any:
     if kind.kind in "iu":
         return _copy(value) if places >= 0 else _round_integers(value, 10**-places)
     if places == 0 or kind.kind == "b":
-        return apply_ufunc("rint", (value,))
+        return application.apply_ufunc("rint", (value,))
     # as NumPy, which gives NaN beyond the range of float64
     scale = 10.0 ** builtins.abs(places) if builtins.abs(places) < 309 else math.inf
     there, back = ("multiply", "divide") if places > 0 else ("divide", "multiply")
-    return apply_ufunc(back, (apply_ufunc("rint", (apply_ufunc(there, (value, scale)),)), scale))
+    return application.apply_ufunc(
+        back, (application.apply_ufunc("rint", (application.apply_ufunc(there, (value, scale)),)), scale)
+    )
 
 
 def _round_integers(value: Any, scale: int) -> Any:
     if scale > np.iinfo(value.dtype).max:
-        return apply_ufunc("multiply", (value, 0))
-    whole = apply_ufunc("floor_divide", (value, scale))
-    rest = apply_ufunc("subtract", (value, apply_ufunc("multiply", (whole, scale))))
-    half = apply_ufunc("equal", (rest, scale // 2))
-    odd = apply_ufunc("logical_and", (half, apply_ufunc("bitwise_and", (whole, 1))))
-    up = apply_ufunc("logical_or", (odd, apply_ufunc("greater", (rest, scale // 2))))
-    return apply_ufunc("multiply", (apply_ufunc("add", (whole, up)), scale))
+        return application.apply_ufunc("multiply", (value, 0))
+    whole = application.apply_ufunc("floor_divide", (value, scale))
+    rest = application.apply_ufunc("subtract", (value, application.apply_ufunc("multiply", (whole, scale))))
+    half = application.apply_ufunc("equal", (rest, scale // 2))
+    odd = application.apply_ufunc("logical_and", (half, application.apply_ufunc("bitwise_and", (whole, 1))))
+    up = application.apply_ufunc("logical_or", (odd, application.apply_ufunc("greater", (rest, scale // 2))))
+    return application.apply_ufunc("multiply", (application.apply_ufunc("add", (whole, up)), scale))
 
 
 def _join(x: Any, y: Any) -> Node:
     """Return the complex numbers of real and imaginary parts."""
     kind = np.dtype(f"c{x.dtype.itemsize * 2}")
-    return make_operation(JOIN, (x, y), (x.dtype, y.dtype), x.shape, kind)
+    return application.make_operation(JOIN, (x, y), (x.dtype, y.dtype), x.shape, kind)
 
 
 around = round
@@ -678,7 +676,7 @@ def _is_infinite(x: Any, out: Any, name: str, limit: float) -> Array:
     value = parse_value(x, f"{name}: x")
     if value.dtype.kind == "c":
         raise ArgumentTypeError(f"{name}: expected real numbers, got {value.dtype}")
-    return finish(apply_ufunc("equal", (value, limit)), out, None, name)
+    return finish(application.apply_ufunc("equal", (value, limit)), out, None, name)
 
 
 def fix(x: Any, /, out: Any = None) -> Array:

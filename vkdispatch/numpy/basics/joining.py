@@ -6,18 +6,8 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics import manipulation
 from vkdispatch.numpy.basics.inputs import asnumpy, require_array, to_array
-from vkdispatch.numpy.basics.manipulation import (
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    broadcast_to,
-    expand_dims,
-    moveaxis,
-    parse_axis,
-    reshape,
-    result_type,
-)
 from vkdispatch.numpy.core.application import assign
 from vkdispatch.numpy.core.array import (
     Array,
@@ -64,7 +54,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
     """
     array = require_array(x)
     if axis is None:
-        return reshape(roll(reshape(array, -1), shift, axis=0), array.shape)
+        return manipulation.reshape(roll(manipulation.reshape(array, -1), shift, axis=0), array.shape)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     if isinstance(shift, (Array, np.ndarray)):
         shift = asnumpy(shift).tolist()
@@ -76,7 +66,7 @@ def roll(x: Any, /, shift: Any, axis: Any = None) -> Array:
     if len(axes) != len(shifts):
         raise ArgumentValueError("shift, axis: expected as many shifts as axes")
     for each, amount in zip(axes, shifts, strict=True):
-        place = parse_axis(each, array.ndim)
+        place = manipulation.parse_axis(each, array.ndim)
         length = array.shape[place]
         cut = -parse_index(amount, "shift") % length if length else 0
         if cut:
@@ -114,11 +104,11 @@ def concatenate(
     if not parts:
         raise ArgumentValueError("arrays: need at least one array to concatenate")
     if axis is None:
-        parts, axis = [reshape(each, -1) for each in parts], 0
+        parts, axis = [manipulation.reshape(each, -1) for each in parts], 0
     ndim = parts[0].ndim
     if ndim == 0:
         raise ArgumentValueError("arrays: zero-dimensional arrays cannot be concatenated")
-    place = parse_axis(axis, ndim)
+    place = manipulation.parse_axis(axis, ndim)
     for i, each in enumerate(parts):
         rest = each.shape[:place] + each.shape[place + 1 :]
         if each.ndim != ndim or rest != parts[0].shape[:place] + parts[0].shape[place + 1 :]:
@@ -128,7 +118,7 @@ def concatenate(
             )
     if out is not None and dtype is not None:
         raise ArgumentTypeError("out, dtype: expected one of both")
-    common = result_type(*parts)
+    common = manipulation.result_type(*parts)
     kind = common if dtype is None else parse_dtype(dtype)
     if isinstance(out, Array):
         kind = out.dtype
@@ -171,9 +161,13 @@ def stack(
         raise ArgumentValueError("arrays: need at least one array to stack")
     if any(each.shape != parts[0].shape for each in parts):
         raise ArgumentValueError(f"arrays: all must have one shape, got {[each.shape for each in parts]}")
-    place = parse_axis(axis, parts[0].ndim + 1)
+    place = manipulation.parse_axis(axis, parts[0].ndim + 1)
     return concatenate(
-        [expand_dims(each, place) for each in parts], axis=place, out=out, dtype=dtype, casting=casting
+        [manipulation.expand_dims(each, place) for each in parts],
+        axis=place,
+        out=out,
+        dtype=dtype,
+        casting=casting,
     )
 
 
@@ -186,7 +180,9 @@ def vstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kin
     Array([[0, 1],
            [5, 6]], dtype=int64)
     """
-    return concatenate([atleast_2d(each) for each in arrays], axis=0, dtype=dtype, casting=casting)
+    return concatenate(
+        [manipulation.atleast_2d(each) for each in arrays], axis=0, dtype=dtype, casting=casting
+    )
 
 
 def hstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kind") -> Array:
@@ -197,7 +193,7 @@ def hstack(arrays: Sequence[Any], *, dtype: Any = None, casting: Any = "same_kin
     >>> vnp.hstack([vnp.arange(2), vnp.asarray([5, 6])])
     Array([0, 1, 5, 6], dtype=int64)
     """
-    parts = [atleast_1d(each) for each in arrays]
+    parts = [manipulation.atleast_1d(each) for each in arrays]
     return concatenate(parts, axis=0 if parts and parts[0].ndim == 1 else 1, dtype=dtype, casting=casting)
 
 
@@ -210,7 +206,7 @@ def dstack(arrays: Sequence[Any]) -> Array:
     Array([[[0, 5],
             [1, 6]]], dtype=int64)
     """
-    return concatenate([atleast_3d(each) for each in arrays], axis=2)
+    return concatenate([manipulation.atleast_3d(each) for each in arrays], axis=2)
 
 
 def column_stack(arrays: Sequence[Any]) -> Array:
@@ -222,7 +218,9 @@ def column_stack(arrays: Sequence[Any]) -> Array:
     Array([[0, 5],
            [1, 6]], dtype=int64)
     """
-    parts = [a if (a := require_array(each)).ndim >= 2 else reshape(a, (-1, 1)) for each in arrays]
+    parts = [
+        a if (a := require_array(each)).ndim >= 2 else manipulation.reshape(a, (-1, 1)) for each in arrays
+    ]
     return concatenate(parts, axis=1)
 
 
@@ -234,7 +232,7 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
     >>> vnp.unstack(vnp.asarray([[1, 2], [3, 4]]))
     (Array([1, 2], dtype=int64), Array([3, 4], dtype=int64))
     """
-    array = moveaxis(x, axis, 0)
+    array = manipulation.moveaxis(x, axis, 0)
     return tuple(array[i] for i in range(array.shape[0]))
 
 
@@ -247,7 +245,7 @@ def split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     [Array([0], dtype=int64), Array([1, 2, 3], dtype=int64), Array([4, 5], dtype=int64)]
     """
     array = require_array(x)
-    length = array.shape[parse_axis(axis, array.ndim)]
+    length = array.shape[manipulation.parse_axis(axis, array.ndim)]
     if isinstance(indices_or_sections, int) and length % indices_or_sections:
         raise ArgumentValueError(
             f"indices_or_sections: {length} elements do not part into {indices_or_sections}"
@@ -264,7 +262,7 @@ def array_split(x: Any, indices_or_sections: Any, axis: int = 0) -> list[Array]:
     [Array([0, 1, 2], dtype=int64), Array([3, 4], dtype=int64)]
     """
     array = require_array(x)
-    place = parse_axis(axis, array.ndim)
+    place = manipulation.parse_axis(axis, array.ndim)
     length = array.shape[place]
     if isinstance(indices_or_sections, (int, np.integer)):
         count = int(indices_or_sections)
@@ -340,7 +338,9 @@ def tile(x: Any, /, reps: Any) -> Array:
     apart = tuple(n for length in shape for n in (1, length))
     wide = tuple(n for pair in zip(counts, shape, strict=True) for n in pair)
     final = tuple(a * b for a, b in zip(counts, shape, strict=True))
-    return reshape(broadcast_to(reshape(array, apart), wide), final, copy=True)
+    return manipulation.reshape(
+        manipulation.broadcast_to(manipulation.reshape(array, apart), wide), final, copy=True
+    )
 
 
 def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Array:
@@ -353,8 +353,8 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Array:
     """
     array = to_array(x, "x")
     if axis is None or not array.ndim:
-        array, axis = reshape(array, -1), axis or 0
-    place = parse_axis(axis, array.ndim)
+        array, axis = manipulation.reshape(array, -1), axis or 0
+    place = manipulation.parse_axis(axis, array.ndim)
     length = array.shape[place]
     counts = asnumpy(repeats)
     if counts.size == 1:
@@ -362,9 +362,9 @@ def repeat(x: Any, /, repeats: Any, axis: int | None = None) -> Array:
         if count < 0:
             raise ArgumentValueError(f"repeats: expected at least 0, got {count}")
         wide = (*array.shape[: place + 1], count, *array.shape[place + 1 :])
-        apart = reshape(array, (*array.shape[: place + 1], 1, *array.shape[place + 1 :]))
+        apart = manipulation.reshape(array, (*array.shape[: place + 1], 1, *array.shape[place + 1 :]))
         final = (*array.shape[:place], length * count, *array.shape[place + 1 :])
-        return reshape(broadcast_to(apart, wide), final, copy=True)
+        return manipulation.reshape(manipulation.broadcast_to(apart, wide), final, copy=True)
     if counts.shape != (length,) or (counts < 0).any():
         raise ArgumentValueError(f"repeats: expected {length} counts of at least 0, got {counts}")
     index = np.repeat(np.arange(length), counts)

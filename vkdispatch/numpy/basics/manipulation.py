@@ -8,6 +8,7 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import AxisError
 from vkdispatch.numpy.basics.inputs import require_array, to_array
+from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import broadcast_shapes, cast
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.array import (
@@ -20,18 +21,6 @@ from vkdispatch.numpy.core.array import (
 )
 from vkdispatch.numpy.core.conversion import parse_shape
 from vkdispatch.numpy.core.kernels import gather
-from vkdispatch.numpy.core.memory import (
-    Kind,
-    Shape,
-    View,
-    bounds,
-    default_real,
-    float64,
-    is_f_order,
-    parse_dtype,
-    reshape_strides,
-    share_storage,
-)
 
 __all__ = [
     "astype",
@@ -87,9 +76,13 @@ def parse_axes(axis: Any, ndim: int, name: str = "axis") -> tuple[int, ...]:
     return found
 
 
-def view_with(view: View, shape: Shape, strides: Shape, offset: int | None = None) -> Array:
+def view_with(
+    view: memory.View, shape: memory.Shape, strides: memory.Shape, offset: int | None = None
+) -> Array:
     """Return an array on the memory of a view, with another shape and strides."""
-    return array_of(View(view.storage, shape, view.dtype, view.offset if offset is None else offset, strides))
+    return array_of(
+        memory.View(view.storage, shape, view.dtype, view.offset if offset is None else offset, strides)
+    )
 
 
 def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None) -> Array:
@@ -120,7 +113,7 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     if order not in ("C", "F", "A"):
         raise ArgumentValueError(f"order: expected 'C', 'F' or 'A', got {order!r}")
     view = view_of(array)
-    if order == "F" or (order == "A" and not view.is_contiguous and is_f_order(view)):
+    if order == "F" or (order == "A" and not view.is_contiguous and memory.is_f_order(view)):
         axes = tuple(reversed(range(array.ndim)))
         wanted = (int(shape),) if isinstance(shape, (int, np.integer)) else tuple(shape)
         turned = reshape(permute_dims(array, axes), tuple(reversed(wanted)), copy=copy)
@@ -128,16 +121,16 @@ def reshape(x: Any, /, shape: Any, order: str = "C", *, copy: bool | None = None
     lengths = _complete(array.shape, array.size, shape)
     if lengths == array.shape and not copy:
         return array_of(view)
-    strides = None if copy else reshape_strides(view, lengths)
+    strides = None if copy else memory.reshape_strides(view, lengths)
     if strides is None:
         if copy is False:
             raise ArgumentValueError(f"copy: False was passed, but {array.shape} to {lengths} needs a copy")
         view = gather(view)
-        return array_of(View(view.storage, lengths, view.dtype, view.offset))
+        return array_of(memory.View(view.storage, lengths, view.dtype, view.offset))
     return view_with(view, lengths, strides)
 
 
-def _complete(own: Shape, size: int, shape: Any) -> Shape:
+def _complete(own: memory.Shape, size: int, shape: Any) -> memory.Shape:
     wanted = (
         (int(shape),)
         if isinstance(shape, (int, np.integer))
@@ -178,11 +171,11 @@ def _in_order(array: Array, order: str) -> Array:
         return permute_dims(array, _axes_in_memory(view))
     if order not in ("C", "F", "A"):
         raise ArgumentValueError(f"order: expected 'C', 'F', 'A' or 'K', got {order!r}")
-    is_turned = order == "F" or (order == "A" and not view.is_contiguous and is_f_order(view))
+    is_turned = order == "F" or (order == "A" and not view.is_contiguous and memory.is_f_order(view))
     return permute_dims(array) if is_turned else array
 
 
-def _axes_in_memory(view: View) -> list[int]:
+def _axes_in_memory(view: memory.View) -> list[int]:
     """Return the axes of a view by their strides, the largest first; repeated axes stay where they are."""
     axes: list[int] = []
     for axis in reversed(range(len(view.shape))):
@@ -344,10 +337,10 @@ def broadcast_to(x: Any, /, shape: Any) -> Array:
     return _protect(view)
 
 
-def _protect(view: View) -> Array:
+def _protect(view: memory.View) -> Array:
     """Return a read-only array of a view."""
-    storage = share_storage(view.storage, is_read_only=True)
-    return array_of(View(storage, view.shape, view.dtype, view.offset, view.strides))
+    storage = memory.share_storage(view.storage, is_read_only=True)
+    return array_of(memory.View(storage, view.shape, view.dtype, view.offset, view.strides))
 
 
 def broadcast_arrays(*arrays: Any) -> tuple[Array, ...]:
@@ -476,7 +469,7 @@ def rot90(x: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     return flip(swapaxes(x, *axes), axis=axes[1])
 
 
-def result_type(*arrays_and_dtypes: Any) -> Kind:
+def result_type(*arrays_and_dtypes: Any) -> memory.Kind:
     """Return the dtype to which arrays, dtypes and Python numbers promote. See `numpy.result_type`.
 
     Examples
@@ -493,12 +486,12 @@ def result_type(*arrays_and_dtypes: Any) -> Kind:
         elif isinstance(each, (np.ndarray, np.generic)):
             given.append(each.dtype)
         else:
-            given.append(parse_dtype(each))
+            given.append(memory.parse_dtype(each))
     try:
         found = np.result_type(*given)
     except (TypeError, ValueError) as error:
         raise ArgumentTypeError(f"result_type: {error}") from None
-    if found == float64 and float64 not in given and default_real() != float64:
+    if found == memory.float64 and memory.float64 not in given and memory.default_real() != memory.float64:
         return np.dtype(np.float32)
     return found
 
@@ -558,7 +551,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     """
     if not isinstance(x, Array):
         raise ArgumentTypeError(f"x: expected an Array, got {describe(x)}; convert it with vnp.asarray")
-    kind = parse_dtype(dtype)
+    kind = memory.parse_dtype(dtype)
     if device is not None:
         x = x.to_device(device)
     if kind == x.dtype:
@@ -578,7 +571,7 @@ def diagonal(x: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     return _protect(view_diagonal(require_array(x), offset, axis1, axis2))
 
 
-def view_diagonal(array: Array, offset: int, axis1: int = 0, axis2: int = 1) -> View:
+def view_diagonal(array: Array, offset: int, axis1: int = 0, axis2: int = 1) -> memory.View:
     """Return the view that `diagonal` shows."""
     if array.ndim < 2:
         raise ArgumentValueError(f"x: expected at least two axes, got the shape {array.shape}")
@@ -599,7 +592,7 @@ def view_diagonal(array: Array, offset: int, axis1: int = 0, axis2: int = 1) -> 
     kept = [i for i in range(array.ndim) if i not in (first, second)]
     shape = (*(view.shape[i] for i in kept), count)
     strides = (*(view.strides[i] for i in kept), view.strides[first] + view.strides[second])
-    return View(view.storage, shape, view.dtype, start if count else view.offset, strides)
+    return memory.View(view.storage, shape, view.dtype, start if count else view.offset, strides)
 
 
 def as_strided(
@@ -646,9 +639,9 @@ def as_strided(
         raise ArgumentValueError(
             f"strides: expected multiples of the {size} bytes of an element of {view.dtype}, got {steps}"
         )
-    made = View(view.storage, lengths, view.dtype, view.offset, tuple(step // size for step in steps))
+    made = memory.View(view.storage, lengths, view.dtype, view.offset, tuple(step // size for step in steps))
     if made.size:
-        low, high = bounds(made)
+        low, high = memory.bounds(made)
         count = view.storage.buffer.size
         if low < 0 or high >= count:
             raise ArgumentValueError(
@@ -698,4 +691,4 @@ def sliding_window_view(x: Any, window_shape: Any, axis: Any = None) -> Array:
                 f"window_shape: {window} does not fit into the axes {tuple(axes)} of the shape {view.shape}"
             )
     strides = (*view.strides, *(view.strides[place] for place in places))
-    return _protect(View(view.storage, (*rest, *window), view.dtype, view.offset, strides))
+    return _protect(memory.View(view.storage, (*rest, *window), view.dtype, view.offset, strides))

@@ -7,20 +7,7 @@ import numpy as np
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.numpy.basics.elementwise import (
-    UFUNCS,
-    absolute,
-    choose,
-    copysign,
-    finish,
-    floor_divide,
-    isinf,
-    maximum,
-    minimum,
-    nextafter,
-    remainder,
-    trunc,
-)
+from vkdispatch.numpy.basics import elementwise
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.core.application import broadcast_shapes, make_operation
 from vkdispatch.numpy.core.array import Array, array_of, check_cast, describe, value_of
@@ -51,7 +38,7 @@ def _store_both(out: Any, results: tuple[Array, Array], name: str) -> tuple[Arra
         if isinstance(each, Array):  # before either is written
             check_cast(result.dtype, each.dtype, name)
     first, second = (
-        result if each is None else finish(value_of(result), each, None, name)
+        result if each is None else elementwise.finish(value_of(result), each, None, name)
         for result, each in zip(results, out, strict=True)
     )
     return first, second
@@ -77,7 +64,7 @@ def divmod(x1: Any, x2: Any, /, out: Any = None) -> tuple[Array, Array]:
     >>> vnp.divmod(vnp.asarray([7, -7]), 3)
     (Array([ 2, -3], dtype=int64), Array([1, 2], dtype=int64))
     """
-    return _store_both(out, (floor_divide(x1, x2), remainder(x1, x2)), "divmod")
+    return _store_both(out, (elementwise.floor_divide(x1, x2), elementwise.remainder(x1, x2)), "divmod")
 
 
 def modf(x: Any, /, out: Any = None) -> tuple[Array, Array]:
@@ -91,8 +78,8 @@ def modf(x: Any, /, out: Any = None) -> tuple[Array, Array]:
     (Array([ 0.5 , -0.25], dtype=float64), Array([ 1., -2.], dtype=float64))
     """
     array = _real("modf", x)
-    whole = trunc(array)
-    fractions = copysign(choose(isinf(array), 0.0, array - whole), array)
+    whole = elementwise.trunc(array)
+    fractions = elementwise.copysign(elementwise.choose(elementwise.isinf(array), 0.0, array - whole), array)
     return _store_both(out, (fractions, whole), "modf")
 
 
@@ -154,8 +141,8 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
     if power.dtype.kind not in "iu":
         raise ArgumentTypeError(f"ldexp: expected integers as exponents, got {power.dtype}")
     if power.dtype.itemsize > 4 or power.dtype == np.uint32:
-        power = UFUNCS["minimum"](power, 9999)
-        power = UFUNCS["maximum"](power, -9999) if power.dtype.kind == "i" else power
+        power = elementwise.UFUNCS["minimum"](power, 9999)
+        power = elementwise.UFUNCS["maximum"](power, -9999) if power.dtype.kind == "i" else power
     shape = broadcast_shapes([value.shape, power.shape], "ldexp")
     operands = value, value_of(power.astype(_int32))
     return array_of(make_operation(_SCALE, operands, (value.dtype, _int32), shape, value.dtype))
@@ -170,14 +157,16 @@ def spacing(x: Any, /) -> Array:
     Array([1.1920929e-07], dtype=float32)
     """
     array = _real("spacing", x)
-    size = absolute(array)
-    step = nextafter(size, np.inf) - size
-    step = choose(array < 0, -step, step)
+    size = elementwise.absolute(array)
+    step = elementwise.nextafter(size, np.inf) - size
+    step = elementwise.choose(array < 0, -step, step)
     # devices may compute with subnormal numbers as with zero: those have one bit, and the sign
     digits, width = np.finfo(array.dtype).nmant, 8 * array.dtype.itemsize
     bits = array.view(f"i{width // 8}")
     exponent = (bits >> digits) & (1 << (width - 1 - digits)) - 1
     sign = -(1 << (width - 1))
-    small = (1 << maximum(minimum(exponent, digits) - 1, 0)) | choose(bits == sign, 0, bits & sign)
-    step = choose(exponent <= digits, small.view(array.dtype), step)
-    return choose(isinf(array), np.nan, step)
+    small = (1 << elementwise.maximum(elementwise.minimum(exponent, digits) - 1, 0)) | elementwise.choose(
+        bits == sign, 0, bits & sign
+    )
+    step = elementwise.choose(exponent <= digits, small.view(array.dtype), step)
+    return elementwise.choose(elementwise.isinf(array), np.nan, step)

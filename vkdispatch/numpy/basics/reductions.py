@@ -9,35 +9,16 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentValueError
+from vkdispatch.numpy.basics import manipulation
 from vkdispatch.numpy.basics.creation import full
 from vkdispatch.numpy.basics.elementwise import not_equal
 from vkdispatch.numpy.basics.inputs import parse_value, real_kind, require_array, to_array
 from vkdispatch.numpy.basics.joining import concatenate
-from vkdispatch.numpy.basics.manipulation import (
-    all_axes,
-    broadcast_to,
-    diagonal,
-    expand_dims,
-    parse_axes,
-    parse_axis,
-    permute_dims,
-    reshape,
-)
+from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast, number_as
 from vkdispatch.numpy.core.array import Array, array_of, check_cast, store_result, value_of
 from vkdispatch.numpy.core.kernels import as_operand
-from vkdispatch.numpy.core.memory import (
-    Kind,
-    Shape,
-    Storage,
-    View,
-    default_real,
-    int64,
-    kernel_type,
-    numpy_type,
-    parse_dtype,
-)
 from vkdispatch.reduce import functions as reduce
 from vkdispatch.scans import functions as scans
 
@@ -72,7 +53,7 @@ __all__ = [
 # For functions on buffers along one axis.
 
 
-def lines_of(value: Any, axes: Sequence[int]) -> tuple[Any, Shape, int]:
+def lines_of(value: Any, axes: Sequence[int]) -> tuple[Any, memory.Shape, int]:
     """Return a value, the shape of at most three axes with which it is reduced, and the axis to reduce."""
     shape = value.shape
     low, high = (builtins.min(axes), builtins.max(axes) + 1) if axes else (len(shape), len(shape))
@@ -85,7 +66,7 @@ def lines_of(value: Any, axes: Sequence[int]) -> tuple[Any, Shape, int]:
             return value, (length, inner), 0
         return value, (outer, length, inner), 1
     kept = [axis for axis in range(len(shape)) if axis not in axes]
-    turned = value_of(permute_dims(array_of(value), (*kept, *axes)))
+    turned = value_of(manipulation.permute_dims(array_of(value), (*kept, *axes)))
     rows = math.prod(shape[axis] for axis in kept)
     return turned, (rows, math.prod(shape[axis] for axis in axes)), 1
 
@@ -101,7 +82,9 @@ def as_reduction(value: Any, axes: tuple[int, ...]) -> tuple[Any, tuple[int, ...
 
 
 @lru_cache(4096)
-def _join_runs(shape: Shape, axes: tuple[int, ...]) -> tuple[tuple[int, ...] | None, Shape, tuple[int, ...]]:
+def _join_runs(
+    shape: memory.Shape, axes: tuple[int, ...]
+) -> tuple[tuple[int, ...] | None, memory.Shape, tuple[int, ...]]:
     """Return an order of axes, or None, the shape of at most three axes then, and those that are reduced."""
     runs: list[tuple[bool, int, list[int]]] = []
     for axis, length in enumerate(shape):
@@ -132,7 +115,7 @@ def _join_runs(shape: Shape, axes: tuple[int, ...]) -> tuple[tuple[int, ...] | N
     return order, tuple(size for _, size in sides), along
 
 
-def final_shape(shape: Shape, axes: Sequence[int], keepdims: bool) -> Shape:
+def final_shape(shape: memory.Shape, axes: Sequence[int], keepdims: bool) -> memory.Shape:
     """Return the shape of an array that is reduced along axes."""
     if keepdims:
         return tuple(1 if axis in axes else length for axis, length in enumerate(shape))
@@ -155,7 +138,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
         raise ArgumentValueError(f"n: expected at least 0, got {n}")
     if array.ndim == 0:
         raise ArgumentValueError("x: expected at least one axis")
-    place = parse_axis(axis, array.ndim)
+    place = manipulation.parse_axis(axis, array.ndim)
     if n == 0:
         return array.copy()
     parts: list[list[Array]] = []
@@ -165,7 +148,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
             continue
         edge = to_array(each, name)
         if edge.ndim == 0:
-            edge = broadcast_to(edge, (*array.shape[:place], 1, *array.shape[place + 1 :]))
+            edge = manipulation.broadcast_to(edge, (*array.shape[:place], 1, *array.shape[place + 1 :]))
         parts.append([edge])
     if parts[0] or parts[1]:
         array = concatenate([*parts[0], array, *parts[1]], axis=place)
@@ -179,7 +162,7 @@ def diff(x: Any, /, n: int = 1, axis: int = -1, prepend: Any = None, append: Any
 # ---- Reductions: sums, extremes, statistics, truth; running sums -----------------------------------------
 
 
-def _start(initial: Any, kind: Kind) -> Any:
+def _start(initial: Any, kind: memory.Kind) -> Any:
     """Return what a reduction starts from. Raises OverflowError for an integer that the dtype cannot hold."""
     if type(initial) is int and kind.kind in "iub":
         return number_as(initial, kind, "initial")
@@ -198,7 +181,7 @@ def _reduce(
     """Reduce an array of any number of axes with a function on buffers of up to three."""
     value = parse_value(x)
     ndim = len(value.shape)
-    axes = parse_axes(axis if function in _AVERAGES else all_axes(axis, ndim), ndim)
+    axes = manipulation.parse_axes(axis if function in _AVERAGES else manipulation.all_axes(axis, ndim), ndim)
     operand, along = as_reduction(value, axes)
     if where is not None and where is not True:
         mask = parse_value(where)
@@ -207,7 +190,7 @@ def _reduce(
         options["where"] = as_reduction(mask, axes)[0]
     buffer = function(operand, axis=along, **options)
     final = final_shape(value.shape, axes, keepdims)
-    result = array_of(View(Storage(buffer), final, numpy_type(buffer.var_type)))
+    result = array_of(memory.View(memory.Storage(buffer), final, memory.numpy_type(buffer.var_type)))
     return store_result(out, result)
 
 
@@ -227,7 +210,7 @@ def _extreme(
     return _reduce(function, array, axis, keepdims, out, where, **options)
 
 
-def _wider(dtype: Any, out: Any, own: Kind) -> Any:
+def _wider(dtype: Any, out: Any, own: memory.Kind) -> Any:
     """Return the dtype to compute with: the given one, or that of `out` where it holds more."""
     if dtype is not None or not isinstance(out, Array) or out.dtype == own:
         return dtype
@@ -250,9 +233,9 @@ def _total(
     dtype = _wider(dtype, out, value.dtype)
     kind = value.dtype
     if dtype is not None:
-        kind = parse_dtype(dtype)
+        kind = memory.parse_dtype(dtype)
         value = cast(value, kind)
-        options["dtype"] = kernel_type(kind)
+        options["dtype"] = memory.kernel_type(kind)
     elif kind.kind in "biu":
         kind = np.dtype(np.uint64 if kind.kind == "u" else np.int64)
     if initial is not None:
@@ -323,15 +306,17 @@ def mean(
     """
     own = parse_value(x).dtype
     dtype = _wider(dtype, out, real_kind(own))
-    kind = real_kind(own) if dtype is None else parse_dtype(dtype)
-    return _reduce(reduce.mean, x, axis, keepdims, out, where, dtype=kernel_type(kind))
+    kind = real_kind(own) if dtype is None else memory.parse_dtype(dtype)
+    return _reduce(reduce.mean, x, axis, keepdims, out, where, dtype=memory.kernel_type(kind))
 
 
 def _spread_options(x: Any, dtype: Any, ddof: float) -> dict[str, Any]:
     """Return the options of variances on buffers: integers become the default real dtype."""
     options: dict[str, Any] = {"ddof": ddof}
     if dtype is not None or parse_value(x).dtype.kind in "biu":
-        options["dtype"] = kernel_type(default_real() if dtype is None else parse_dtype(dtype))
+        options["dtype"] = memory.kernel_type(
+            memory.default_real() if dtype is None else memory.parse_dtype(dtype)
+        )
     return options
 
 
@@ -475,14 +460,16 @@ def count_nonzero(x: Any, /, axis: Any = None, *, keepdims: bool = False) -> Arr
 def _extreme_place(function: Callable[..., Any], x: Any, axis: Any, out: Any, keepdims: bool) -> Array:
     value = parse_value(x)
     ndim = len(value.shape)
-    axis = all_axes(axis, ndim)
-    axes = parse_axes(None, ndim) if axis is None else (parse_axis(axis, ndim),)
+    axis = manipulation.all_axes(axis, ndim)
+    axes = manipulation.parse_axes(None, ndim) if axis is None else (manipulation.parse_axis(axis, ndim),)
     lines, shape, along = lines_of(value, axes)
     if isinstance(out, Array):
-        check_cast(out.dtype, int64, "out", "safe")
+        check_cast(out.dtype, memory.int64, "out", "safe")
     buffer = function(as_operand(lines, shape), axis=along)
     final = final_shape(value.shape, axes, keepdims)
-    return store_result(out, array_of(View(Storage(buffer), final, numpy_type(buffer.var_type))))
+    return store_result(
+        out, array_of(memory.View(memory.Storage(buffer), final, memory.numpy_type(buffer.var_type)))
+    )
 
 
 def argmin(x: Any, /, axis: Any = None, out: Any = None, *, keepdims: bool = False) -> Array:
@@ -517,7 +504,7 @@ def trace(
     >>> vnp.trace(vnp.asarray([[1, 2], [3, 4]]))
     Array(5, dtype=int64)
     """
-    return sum(diagonal(x, offset, axis1, axis2), -1, dtype, out)
+    return sum(manipulation.diagonal(x, offset, axis1, axis2), -1, dtype, out)
 
 
 # ---- running sums --------------------------------------------------------------------------------
@@ -526,20 +513,22 @@ def trace(
 def _scan(function: Callable[..., Any], x: Any, axis: Any, out: Any, **options: Any) -> Array:
     value = parse_value(x)
     ndim = len(value.shape)
-    axis = all_axes(axis, ndim)
-    axes = parse_axes(None, ndim) if axis is None else (parse_axis(axis, ndim),)
+    axis = manipulation.all_axes(axis, ndim)
+    axes = manipulation.parse_axes(None, ndim) if axis is None else (manipulation.parse_axis(axis, ndim),)
     lines, shape, along = lines_of(value, axes)
     buffer = function(as_operand(lines, shape), axis=along, **options)
     final = (value.size,) if axis is None else value.shape
-    return store_result(out, array_of(View(Storage(buffer), final, numpy_type(buffer.var_type))))
+    return store_result(
+        out, array_of(memory.View(memory.Storage(buffer), final, memory.numpy_type(buffer.var_type)))
+    )
 
 
 def _accumulate(function: Callable[..., Any], x: Any, axis: Any, dtype: Any, out: Any) -> Array:
     options: dict[str, Any] = {}
     if dtype is not None:
-        kind = parse_dtype(dtype)
+        kind = memory.parse_dtype(dtype)
         x = array_of(cast(parse_value(x), kind))
-        options["dtype"] = kernel_type(kind)
+        options["dtype"] = memory.kernel_type(kind)
     return _scan(function, x, axis, out, **options)
 
 
@@ -576,7 +565,7 @@ _RUNNING = {
 def accumulate(name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Array:
     """Return what the method `accumulate` of a ufunc gives: of add, multiply, maximum and minimum."""
     if name in ("maximum", "minimum") and dtype is not None:
-        x, dtype = array_of(cast(parse_value(x), parse_dtype(dtype))), None
+        x, dtype = array_of(cast(parse_value(x), memory.parse_dtype(dtype))), None
     return _accumulate(_RUNNING[name], x, axis, dtype, out)
 
 
@@ -585,12 +574,12 @@ def _cumulative(
 ) -> Array:
     value = parse_value(x)
     if not value.shape:
-        value = reshape(array_of(value), 1)._value
+        value = manipulation.reshape(array_of(value), 1)._value
     if axis is None:
         if len(value.shape) != 1:
             raise ArgumentValueError(f"axis: needed for an array of shape {value.shape}")
         axis = 0
-    place = parse_axis(axis, len(value.shape))
+    place = manipulation.parse_axis(axis, len(value.shape))
     found = _accumulate(function, array_of(value), place, dtype, None)
     if include_initial:
         shape = (*found.shape[:place], 1, *found.shape[place + 1 :])
@@ -646,12 +635,12 @@ def apply_over_axes(func: Callable[[Array, int], Array], a: Any, axes: Any) -> A
     >>> vnp.apply_over_axes(vnp.sum, vnp.ones((2, 3)), [0, 1])
     Array([[6.]], dtype=float64)
     """
-    found: Array = reshape(a, a.shape)
+    found: Array = manipulation.reshape(a, a.shape)
     for axis in (axes,) if isinstance(axes, int) else tuple(axes):
-        place = parse_axis(axis, found.ndim)
+        place = manipulation.parse_axis(axis, found.ndim)
         made = func(found, place)
         if made.ndim == found.ndim - 1:
-            made = expand_dims(made, place)
+            made = manipulation.expand_dims(made, place)
         if made.ndim != found.ndim:
             raise ArgumentValueError(f"func: expected a result of {found.ndim} axes, got {made.ndim}")
         found = made

@@ -10,18 +10,9 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.errors import ArgumentOverflowError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.numpy.basics.creation import compute_on
 from vkdispatch.numpy.basics.elementwise import floor
+from vkdispatch.numpy.core import array, memory
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast, make_operation
-from vkdispatch.numpy.core.array import (
-    Array,
-    OfScalar,
-    Scalar,
-    array_of,
-    parse_index,
-    parse_operand,
-    value_of,
-    view_of,
-)
 from vkdispatch.numpy.core.conversion import (
     asarray,
     from_numpy,
@@ -30,18 +21,6 @@ from vkdispatch.numpy.core.conversion import (
     read_nested,
 )
 from vkdispatch.numpy.core.expressions import INDEX, Operation
-from vkdispatch.numpy.core.memory import (
-    Kind,
-    Shape,
-    View,
-    default_complex,
-    default_real,
-    float64,
-    has_float64,
-    int64,
-    parse_dtype,
-    part_kind,
-)
 from vkdispatch.numpy.core.operations import WHERE
 
 __all__ = [
@@ -64,7 +43,7 @@ uint64 = np.dtype(np.uint64)
 _on_host: Any = np
 
 
-def _count_from(index: Any, start: Any, step: Any, kind: Kind) -> Any:
+def _count_from(index: Any, start: Any, step: Any, kind: memory.Kind) -> Any:
     return start + vc.precise(index * step)
 
 
@@ -73,15 +52,20 @@ _ARANGE = Operation("arange", _count_from)
 
 @overload
 def arange(
-    start: Any = None, stop: Any = None, step: Any = 1, *, dtype: Scalar[OfScalar], device: Any = None
-) -> Array[tuple[int], OfScalar]: ...
+    start: Any = None,
+    stop: Any = None,
+    step: Any = 1,
+    *,
+    dtype: array.Scalar[array.OfScalar],
+    device: Any = None,
+) -> array.Array[tuple[int], array.OfScalar]: ...
 @overload
 def arange(
     start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
-) -> Array[tuple[int]]: ...
+) -> array.Array[tuple[int]]: ...
 def arange(
     start: Any = None, stop: Any = None, step: Any = 1, dtype: Any = None, *, device: Any = None
-) -> Array[tuple[int]]:
+) -> array.Array[tuple[int]]:
     """Return evenly spaced values of an interval without its end. See `numpy.arange`.
 
     As NumPy's, its values are `first + i * (second - first)`, where the first two are `start` and
@@ -112,19 +96,19 @@ def arange(
     whole = all(isinstance(value, (int, np.integer)) for value in (start, stop, step))
     count = _count(start, stop, step, whole)
     if dtype is not None:
-        kind = parse_dtype(dtype)
+        kind = memory.parse_dtype(dtype)
     elif whole:
-        kind = int64
+        kind = memory.int64
         if count and not all(-(1 << 63) <= each < 1 << 63 for each in (start, start + (count - 1) * step)):
             kind = uint64
     else:
-        kind = default_real()
+        kind = memory.default_real()
     if kind.kind == "b":
         if count > 2:
             raise ArgumentTypeError("dtype: a range of booleans has at most two elements")
         return from_numpy(_on_host.arange(start, stop, step, kind), device)
     if kind.kind in "iu":
-        narrow = kind if kind.itemsize >= 4 else int64
+        narrow = kind if kind.itemsize >= 4 else memory.int64
         first = int(start)
         second = int(start + step) if count > 1 else first
         limits = np.iinfo(kind)
@@ -134,17 +118,17 @@ def arange(
         width = 1 << (8 * narrow.itemsize)
         operands = (INDEX, _wrap(first, width, narrow), _wrap(second - first, width, narrow))
     else:
-        part = part_kind(kind)
+        part = memory.part_kind(kind)
         narrow = part if part.itemsize >= 4 else np.dtype(np.float32)
         with np.errstate(all="ignore"):
             first_, second_ = part.type(start).astype(narrow), part.type(start + step).astype(narrow)
             operands = (INDEX, first_, second_ - first_)
     node = make_operation(_ARANGE, operands, (narrow,) * 3, (count,), narrow)
-    return array_of(cast(compute_on(node, device), kind))
+    return array.array_of(cast(compute_on(node, device), kind))
 
 
 def _real_number(value: Any, name: str) -> Any:
-    if isinstance(value, Array) and not value.ndim:
+    if isinstance(value, array.Array) and not value.ndim:
         value = value.item()
     if isinstance(value, (complex, np.complexfloating)) or not isinstance(
         value, (int, float, np.number, np.bool_)
@@ -153,7 +137,7 @@ def _real_number(value: Any, name: str) -> Any:
     return value
 
 
-def _wrap(value: int, width: int, kind: Kind) -> int:
+def _wrap(value: int, width: int, kind: memory.Kind) -> int:
     value %= width
     return value - width if kind.kind == "i" and value >= width // 2 else value
 
@@ -169,12 +153,12 @@ def _count(start: Any, stop: Any, step: Any, whole: bool) -> int:
     return int(max(0, math.ceil(length)))
 
 
-def _interpolate(index: Any, start: Any, stop: Any, step: Any, last: Any, kind: Kind) -> Any:
+def _interpolate(index: Any, start: Any, stop: Any, step: Any, last: Any, kind: memory.Kind) -> Any:
     """Return element `index` of a linspace; the end is exact."""
     return vc.select(vc.logical_and(index == last, last > 0), stop, start + vc.precise(index * step))
 
 
-def _interpolate_tiny(index: Any, start: Any, stop: Any, delta: Any, parts: Any, kind: Kind) -> Any:
+def _interpolate_tiny(index: Any, start: Any, stop: Any, delta: Any, parts: Any, kind: memory.Kind) -> Any:
     """Do the same where the step would be 0; `parts` is negative without the end."""
     part = vc.precise(vc.precise(index / vc.abs(parts)) * delta)
     return vc.select(vc.logical_and(index == parts, parts > 0), stop, start + part)
@@ -211,17 +195,17 @@ def linspace(
     >>> vnp.linspace(0, 1, 5)
     Array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float64)
     """
-    count = parse_index(num, "num")
+    count = array.parse_index(num, "num")
     if count < 0:
         raise ArgumentValueError(f"num: expected at least 0, got {count}")
-    given = None if dtype is None else parse_dtype(dtype)
+    given = None if dtype is None else memory.parse_dtype(dtype)
     numbers = (int, float, np.number, np.bool_)
     is_real = isinstance(start, numbers) and isinstance(stop, numbers)
     is_real = (
         is_real and not isinstance(start, np.complexfloating) and not isinstance(stop, np.complexfloating)
     )
     common = np.result_type(*(each if is_real else 1.0 for each in (start, stop)), 1.0)
-    if not is_real or common.itemsize < 4 or (common == float64 and not has_float64()):
+    if not is_real or common.itemsize < 4 or (common == memory.float64 and not memory.has_float64()):
         host, step = _on_host.linspace(
             read_nested(start),
             read_nested(stop),
@@ -232,13 +216,13 @@ def linspace(
             axis,
         )
         if given is None and is_of_python([start, stop]):
-            given = default_complex() if host.dtype.kind == "c" else default_real()
+            given = memory.default_complex() if host.dtype.kind == "c" else memory.default_real()
         if given is not None and given.kind in "iu":
             host = np.floor(host)
         result = from_numpy(host if given is None else host.astype(given), device)
         return (result, step) if retstep else result
     if given is None:
-        given = default_real() if is_of_python([start, stop]) else common
+        given = memory.default_real() if is_of_python([start, stop]) else common
     steps = count - 1 if endpoint else count
     low, high = common.type(start), common.type(stop)
     with np.errstate(all="ignore"):
@@ -251,10 +235,10 @@ def linspace(
     else:
         operands = (INDEX, low, high, step if steps > 0 else delta, last)
         node = make_operation(_LINSPACE, operands, (common,) * 5, (count,), common)
-    result = array_of(compute_on(node, device))
+    result = array.array_of(compute_on(node, device))
     if given.kind in "iu":
         result = floor(result)
-    result = array_of(cast(value_of(result), given))
+    result = array.array_of(cast(array.value_of(result), given))
     return (result, step) if retstep else result
 
 
@@ -264,7 +248,7 @@ def _default_if_python(host: Any, limits: Any, dtype: Any) -> Any:
         return dtype
     if not is_of_python(limits):
         return None
-    return default_complex() if host.dtype.kind == "c" else default_real()
+    return memory.default_complex() if host.dtype.kind == "c" else memory.default_real()
 
 
 def logspace(
@@ -275,7 +259,7 @@ def logspace(
     base: Any = 10.0,
     dtype: Any = None,
     axis: int = 0,
-) -> Array:
+) -> array.Array:
     """Return numbers spaced evenly on a logarithmic scale, computed on the host. See `numpy.logspace`.
 
     Examples
@@ -291,7 +275,7 @@ def logspace(
 
 def geomspace(
     start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0
-) -> Array:
+) -> array.Array:
     """Return numbers of a geometric progression, computed on the host. See `numpy.geomspace`.
 
     Examples
@@ -316,19 +300,19 @@ def fromfunction(function: Callable[..., Any], shape: Any, *, dtype: Any = None,
     lengths = parse_shape(shape)
     places = []
     for axis, length in enumerate(lengths):
-        view = view_of(arange(length, dtype=default_real() if dtype is None else dtype))
+        view = array.view_of(arange(length, dtype=memory.default_real() if dtype is None else dtype))
         strides = tuple(int(i == axis) for i in range(len(lengths)))
-        places.append(array_of(View(view.storage, lengths, view.dtype, 0, strides)))
+        places.append(array.array_of(memory.View(view.storage, lengths, view.dtype, 0, strides)))
     return function(*places, **kwargs)
 
 
-def _compare_places(index: Any, rows: Any, columns: Any, offset: Any, kind: Kind) -> Any:
+def _compare_places(index: Any, rows: Any, columns: Any, offset: Any, kind: memory.Kind) -> Any:
     """Return column - row <= offset for an element of the last two axes."""
     row = (index // columns) % rows
     return index % columns - row <= offset
 
 
-def _on_diagonal(index: Any, rows: Any, columns: Any, offset: Any, kind: Kind) -> Any:
+def _on_diagonal(index: Any, rows: Any, columns: Any, offset: Any, kind: memory.Kind) -> Any:
     row = (index // columns) % rows
     return index % columns - row == offset
 
@@ -338,10 +322,10 @@ _LOWER = Operation("lower", _compare_places)
 _DIAGONAL = Operation("diagonal", _on_diagonal)
 
 
-def _place_mask(operation: Operation, shape: Shape, offset: int) -> Any:
+def _place_mask(operation: Operation, shape: memory.Shape, offset: int) -> Any:
     rows, columns = shape[-2:]
     operands = (INDEX, max(rows, 1), max(columns, 1), max(min(offset, columns), -rows - 1))
-    return make_operation(operation, operands, (int64,) * 4, shape, np.dtype(np.bool_))
+    return make_operation(operation, operands, (memory.int64,) * 4, shape, np.dtype(np.bool_))
 
 
 def eye(
@@ -351,7 +335,7 @@ def eye(
     dtype: Any = None,
     *,
     device: Any = None,
-) -> Array:
+) -> array.Array:
     """Return a matrix with ones on a diagonal and zeros elsewhere. See `numpy.eye`.
 
     Examples
@@ -360,15 +344,15 @@ def eye(
     Array([[1, 0, 0],
            [0, 1, 0]], dtype=int32)
     """
-    rows = parse_index(N, "N")
-    columns = rows if M is None else parse_index(M, "M")
-    kind = default_real() if dtype is None else parse_dtype(dtype)
+    rows = array.parse_index(N, "N")
+    columns = rows if M is None else array.parse_index(M, "M")
+    kind = memory.default_real() if dtype is None else memory.parse_dtype(dtype)
     shape = parse_shape((rows, columns))
-    node = _place_mask(_DIAGONAL, shape, parse_index(k, "k"))
-    return array_of(cast(compute_on(node, device), kind))
+    node = _place_mask(_DIAGONAL, shape, array.parse_index(k, "k"))
+    return array.array_of(cast(compute_on(node, device), kind))
 
 
-def identity(n: int, dtype: Any = None) -> Array:
+def identity(n: int, dtype: Any = None) -> array.Array:
     """Return the identity matrix. See `numpy.identity`.
 
     Examples
@@ -380,7 +364,7 @@ def identity(n: int, dtype: Any = None) -> Array:
     return eye(n, dtype=dtype)
 
 
-def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:  # noqa: N803
+def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> array.Array:  # noqa: N803
     """Return a matrix with ones at and below a diagonal. See `numpy.tri`.
 
     Examples
@@ -390,24 +374,24 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:  
            [1, 1, 0],
            [1, 1, 1]], dtype=int32)
     """
-    rows, columns = (max(parse_index(each, "N, M"), 0) for each in (N, N if M is None else M))
-    kind = default_real() if dtype is None else parse_dtype(dtype)
-    return array_of(cast(_place_mask(_LOWER, parse_shape((rows, columns)), k), kind))
+    rows, columns = (max(array.parse_index(each, "N, M"), 0) for each in (N, N if M is None else M))
+    kind = memory.default_real() if dtype is None else memory.parse_dtype(dtype)
+    return array.array_of(cast(_place_mask(_LOWER, parse_shape((rows, columns)), k), kind))
 
 
-def _part(x: Any, k: int, name: str, lower: bool) -> Array:
-    value = parse_operand(x, name)
+def _part(x: Any, k: int, name: str, lower: bool) -> array.Array:
+    value = array.parse_operand(x, name)
     if len(value.shape) == 1:
         value = broadcast_view(value, (value.size, value.size))
     if len(value.shape) < 2:
         raise ArgumentValueError(f"{name}: expected at least two axes, got the shape {value.shape}")
-    mask = _place_mask(_LOWER, value.shape, parse_index(k, "k") - (0 if lower else 1))
+    mask = _place_mask(_LOWER, value.shape, array.parse_index(k, "k") - (0 if lower else 1))
     operands = (mask, value, 0) if lower else (mask, 0, value)
     kinds = (np.dtype(np.bool_), value.dtype, value.dtype)
-    return array_of(make_operation(WHERE, operands, kinds, value.shape, value.dtype))
+    return array.array_of(make_operation(WHERE, operands, kinds, value.shape, value.dtype))
 
 
-def tril(x: Any, /, k: int = 0) -> Array:
+def tril(x: Any, /, k: int = 0) -> array.Array:
     """Return the lower triangles of matrices, zeros elsewhere. See `numpy.tril`.
 
     Examples
@@ -420,7 +404,7 @@ def tril(x: Any, /, k: int = 0) -> Array:
     return _part(x, k, "x", True)
 
 
-def triu(x: Any, /, k: int = 0) -> Array:
+def triu(x: Any, /, k: int = 0) -> array.Array:
     """Return the upper triangles of matrices, zeros elsewhere. See `numpy.triu`.
 
     Examples

@@ -13,32 +13,8 @@ from vkdispatch.base.errors import ArgumentOverflowError, ArgumentTypeError, Arg
 from vkdispatch.base.native_module import native
 from vkdispatch.execution_pipeline.command_graph import pause_recording
 from vkdispatch.families.kernels import note_bad_starts
-from vkdispatch.numpy.core.expressions import (
-    INDEX,
-    Loop,
-    Node,
-    Operation,
-    Value,
-    evaluate,
-    evaluate_apart,
-    evaluate_into,
-    find_loop,
-    make_node,
-)
+from vkdispatch.numpy.core import expressions, memory
 from vkdispatch.numpy.core.kernels import as_buffer, gather
-from vkdispatch.numpy.core.memory import (
-    Kind,
-    Shape,
-    View,
-    bool_,
-    broadcast_strides,
-    default_real,
-    float64,
-    int64,
-    is_read_only,
-    kernel_type,
-    resolve,
-)
 from vkdispatch.numpy.core.operations import COPY, OPERATIONS
 
 apply_known = native.apply_known
@@ -50,7 +26,7 @@ _INTEGER_LIMITS = {
 }
 
 
-def broadcast_shapes(shapes: Sequence[Shape], name: str) -> Shape:
+def broadcast_shapes(shapes: Sequence[memory.Shape], name: str) -> memory.Shape:
     """Return the shape to which shapes broadcast; `name` is the function in messages. Raises ValueError."""
     first = shapes[0]
     if all(shape == first or not shape for shape in shapes[1:]):
@@ -66,7 +42,7 @@ def broadcast_shapes(shapes: Sequence[Shape], name: str) -> Shape:
         ) from None
 
 
-def number_as(value: Any, kind: Kind, name: str = "value") -> Any:
+def number_as(value: Any, kind: memory.Kind, name: str = "value") -> Any:
     """Return a number of Python or NumPy as a Python number that a dtype holds.
 
     Raises OverflowError for an integer that the dtype cannot represent, ValueError for NaN among integers,
@@ -93,7 +69,7 @@ def describe_operand(value: object) -> Any:
     if isinstance(value, np.generic):
         return value.dtype
     if isinstance(value, bool):
-        return bool_
+        return memory.bool_
     for kind in (int, float, complex):
         if isinstance(value, kind):
             return kind
@@ -101,8 +77,8 @@ def describe_operand(value: object) -> Any:
 
 
 def apply_ufunc(
-    name: str, operands: tuple[Any, ...], dtype: Kind | None = None, casting: Any = "same_kind"
-) -> Node:
+    name: str, operands: tuple[Any, ...], dtype: memory.Kind | None = None, casting: Any = "same_kind"
+) -> expressions.Node:
     """Return the expression of a ufunc for values and numbers.
 
     Parameters
@@ -129,7 +105,7 @@ def apply_ufunc(
     shapes = []
     size = 1
     for each in operands:
-        if type(each) is Node or type(each) is View:
+        if type(each) is expressions.Node or type(each) is memory.View:
             described.append(each.dtype.num)
             shapes.append(each.shape)
             size = each.size
@@ -149,55 +125,59 @@ def apply_ufunc(
     values: Sequence[Any] = operands
     if len(shapes) < len(operands):
         values = [
-            each if type(each) is Node or type(each) is View else number_as(each, kind, name)
+            each
+            if type(each) is expressions.Node or type(each) is memory.View
+            else number_as(each, kind, name)
             for each, kind in zip(operands, loop.kinds, strict=True)
         ]
     if name == "power" and size and loop.dtype.kind == "i":
         _check_exponent(values[1])
-    return make_node(loop, tuple(values), shape, size)
+    return expressions.make_node(loop, tuple(values), shape, size)
 
 
 def _check_exponent(exponent: Any) -> None:
     """Refuse powers of integers with a negative exponent; in an array the device looks for it."""
-    if type(exponent) is Node or type(exponent) is View:
+    if type(exponent) is expressions.Node or type(exponent) is memory.View:
         if exponent.dtype.kind == "i":
             with pause_recording():
-                wide = int64 if exponent.dtype == int64 else _INT32
-                view = gather(evaluate(cast(exponent, wide)))
+                wide = memory.int64 if exponent.dtype == memory.int64 else _INT32
+                view = gather(expressions.evaluate(cast(exponent, wide)))
                 note_bad_starts("power", as_buffer(view, (view.size,)), name=_NEGATIVE_POWERS)
     elif exponent < 0:
         raise ArgumentValueError(f"{_NEGATIVE_POWERS}, got the exponent {exponent}; use float_power")
 
 
 # Loops by ufunc and operands: dtype numbers, and types of numbers.
-loops: dict[tuple[Any, ...], Loop] = {}
+loops: dict[tuple[Any, ...], expressions.Loop] = {}
 
 
-def _resolve(name: str, key: tuple[Any, ...], operands: Sequence[Any]) -> Loop:
+def _resolve(name: str, key: tuple[Any, ...], operands: Sequence[Any]) -> expressions.Loop:
     """Find the loop of a ufunc for operands."""
     kinds = [
-        each.dtype if type(each) is Node or type(each) is View else describe_operand(each)
+        each.dtype if type(each) is expressions.Node or type(each) is memory.View else describe_operand(each)
         for each in operands
     ]
     real = any(isinstance(kind, np.dtype) and kind.kind in "fc" for kind in kinds)
     try:
-        found = resolve(getattr(np, name), tuple(kinds), real or default_real() == float64)
+        found = memory.resolve(
+            getattr(np, name), tuple(kinds), real or memory.default_real() == memory.float64
+        )
     except TypeError as error:
         raise ArgumentTypeError(f"{name}: {error}") from None
     for kind in found:
-        kernel_type(kind)  # a number of NumPy may have a type that arrays do not
-    loop = find_loop(OPERATIONS[name], found[:-1], found[-1])
+        memory.kernel_type(kind)  # a number of NumPy may have a type that arrays do not
+    loop = expressions.find_loop(OPERATIONS[name], found[:-1], found[-1])
     # kept is what the default dtype does not decide, and what has no values to check
     if real or not (any(kind.kind in "fc" for kind in found) or (name == "power" and loop.dtype.kind == "i")):
         loops[key] = loop
     return loop
 
 
-def _resolve_as(name: str, operands: Sequence[Any], dtype: Kind, casting: Any) -> Loop:
+def _resolve_as(name: str, operands: Sequence[Any], dtype: memory.Kind, casting: Any) -> expressions.Loop:
     """Find the loop of a ufunc that computes with a dtype."""
     ufunc: np.ufunc = getattr(np, name)
     kinds = [
-        each.dtype if type(each) is Node or type(each) is View else describe_operand(each)
+        each.dtype if type(each) is expressions.Node or type(each) is memory.View else describe_operand(each)
         for each in operands
     ]
     rest = (None,) * ufunc.nout
@@ -207,26 +187,34 @@ def _resolve_as(name: str, operands: Sequence[Any], dtype: Kind, casting: Any) -
         )
     except TypeError as error:
         raise ArgumentTypeError(f"{name}: {error}") from None
-    return find_loop(OPERATIONS[name], tuple(found[:-1]), found[-1])
+    return expressions.find_loop(OPERATIONS[name], tuple(found[:-1]), found[-1])
 
 
 def make_operation(
-    operation: Operation, operands: Sequence[Any], kinds: Sequence[Kind], shape: Shape, dtype: Kind
-) -> Node:
+    operation: expressions.Operation,
+    operands: Sequence[Any],
+    kinds: Sequence[memory.Kind],
+    shape: memory.Shape,
+    dtype: memory.Kind,
+) -> expressions.Node:
     """Return the expression of an operation whose dtypes are known. Numbers are converted to theirs."""
     values = make_values(operands, kinds, operation.name)
-    return make_node(find_loop(operation, tuple(kinds), dtype), values, shape, math.prod(shape))
+    return expressions.make_node(
+        expressions.find_loop(operation, tuple(kinds), dtype), values, shape, math.prod(shape)
+    )
 
 
-def make_values(operands: Sequence[Any], kinds: Sequence[Kind], name: str) -> tuple[Any, ...]:
+def make_values(operands: Sequence[Any], kinds: Sequence[memory.Kind], name: str) -> tuple[Any, ...]:
     """Return operands with numbers converted to their dtypes. Raises as `number_as`."""
     return tuple(
-        each if type(each) is Node or type(each) is View or each is INDEX else number_as(each, kind, name)
+        each
+        if type(each) is expressions.Node or type(each) is memory.View or each is expressions.INDEX
+        else number_as(each, kind, name)
         for each, kind in zip(operands, kinds, strict=True)
     )
 
 
-def cast(value: Value, dtype: Kind) -> Value:
+def cast(value: expressions.Value, dtype: memory.Kind) -> expressions.Value:
     """Return the expression of a value with another dtype; the same value if it has it.
 
     Warns as NumPy where imaginary parts are lost.
@@ -235,7 +223,9 @@ def cast(value: Value, dtype: Kind) -> Value:
         return value
     if value.dtype.kind == "c" and dtype.kind not in "cb":
         _warn_of_lost_parts()
-    return make_node(find_loop(COPY, (dtype,), dtype), (value,), value.shape, value.size)
+    return expressions.make_node(
+        expressions.find_loop(COPY, (dtype,), dtype), (value,), value.shape, value.size
+    )
 
 
 def _warn_of_lost_parts() -> None:
@@ -246,23 +236,23 @@ def _warn_of_lost_parts() -> None:
     warnings.warn(np.exceptions.ComplexWarning(text), stacklevel=level)
 
 
-def broadcast_to(value: Value, shape: Shape) -> View:
+def broadcast_to(value: expressions.Value, shape: memory.Shape) -> memory.View:
     """Return a view that repeats a value along new or single axes. Raises ValueError if it cannot."""
-    view = evaluate_apart(value)
+    view = expressions.evaluate_apart(value)
     if broadcast_shapes([view.shape, shape], "broadcast_to") != shape:
         raise ArgumentValueError(f"broadcast_to: the shape {view.shape} does not broadcast to {shape}")
-    return View(view.storage, shape, view.dtype, view.offset, broadcast_strides(shape, view))
+    return memory.View(view.storage, shape, view.dtype, view.offset, memory.broadcast_strides(shape, view))
 
 
-def refuse_read_only(target: View) -> None:
+def refuse_read_only(target: memory.View) -> None:
     """Raise ValueError for a view that must not be written."""
-    if is_read_only(target):
+    if memory.is_read_only(target):
         raise ArgumentValueError(
             "assignment destination is read-only: a view of broadcast_to or diagonal; copy it first"
         )
 
 
-def assign(target: View, value: Any, name: str = "value") -> None:
+def assign(target: memory.View, value: Any, name: str = "value") -> None:
     """Write a value, which may broadcast, or a number, to the elements of a view.
 
     Raises
@@ -274,23 +264,23 @@ def assign(target: View, value: Any, name: str = "value") -> None:
     """
     kind = target.dtype
     refuse_read_only(target)
-    if type(value) is not Node and type(value) is not View:
+    if type(value) is not expressions.Node and type(value) is not memory.View:
         number = value if kind.kind in "fc" else number_as(value, kind, name)
-        source: Value = make_operation(COPY, (number,), (kind,), target.shape, kind)
-        evaluate_into(source, target)
+        source: expressions.Value = make_operation(COPY, (number,), (kind,), target.shape, kind)
+        expressions.evaluate_into(source, target)
         return
-    evaluate_into(cast(fit_shape(value, target.shape, name), kind), target)
+    expressions.evaluate_into(cast(fit_shape(value, target.shape, name), kind), target)
 
 
-def fit_shape(value: Value, shape: Shape, name: str) -> Value:
+def fit_shape(value: expressions.Value, shape: memory.Shape, name: str) -> expressions.Value:
     """Return a value as it is written to elements of a shape: broadcast, or without leading axes of length 1.
 
     Raises ValueError if it does not broadcast.
     """
     more = len(value.shape) - len(shape)
     if more > 0 and value.shape[:more] == (1,) * more:
-        view = evaluate_apart(value)
-        value = View(view.storage, view.shape[more:], view.dtype, view.offset, view.strides[more:])
+        view = expressions.evaluate_apart(value)
+        value = memory.View(view.storage, view.shape[more:], view.dtype, view.offset, view.strides[more:])
     if value.shape == shape:
         return value
     if broadcast_shapes([value.shape, shape], name) != shape:

@@ -13,27 +13,17 @@ from vkdispatch.base.context import use_context
 from vkdispatch.base.dtype import component_count, component_type, is_complex
 from vkdispatch.base.errors import ArgumentOverflowError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.native_module import native
+from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import assign, cast, make_operation
 from vkdispatch.numpy.core.array import Array, OfScalar, Scalar, ScalarT, ShapeT, array_of, value_of
 from vkdispatch.numpy.core.blanks import find_host_array
 from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.kernels import gather, new_view
-from vkdispatch.numpy.core.memory import (
-    Kind,
-    Shape,
-    Storage,
-    View,
-    default_complex,
-    default_real,
-    numpy_type,
-    parse_dtype,
-    refuse_recording,
-)
 from vkdispatch.numpy.core.operations import COPY
 from vkdispatch.shader.map import MappedArray
 
 
-def parse_shape(shape: Any, name: str = "shape", most: float = native.MOST_ELEMENTS) -> Shape:
+def parse_shape(shape: Any, name: str = "shape", most: float = native.MOST_ELEMENTS) -> memory.Shape:
     """Return a shape from an int or several ints. Raises TypeError or ValueError for anything else.
 
     `most` is how many elements it may have at most.
@@ -65,7 +55,7 @@ def from_numpy(data: "np.ndarray[Any, Any]", device: Any = None) -> Array:
     >>> vnp.from_numpy(np.array([1, 2, 3]))
     Array([1, 2, 3], dtype=int64)
     """
-    kind = parse_dtype(data.dtype)
+    kind = memory.parse_dtype(data.dtype)
     on_host = find_host_array(data, kind, device)
     if on_host is not None:
         return on_host
@@ -74,7 +64,7 @@ def from_numpy(data: "np.ndarray[Any, Any]", device: Any = None) -> Array:
     if not values.size:
         return array_of(new_view(data.shape, kind, device.context))
     with use_context(device.context):
-        return array_of(View(Storage(upload(values)), data.shape, kind))
+        return array_of(memory.View(memory.Storage(upload(values)), data.shape, kind))
 
 
 def from_buffer(buffer: Buffer[Any]) -> Array:
@@ -90,8 +80,8 @@ def from_buffer(buffer: Buffer[Any]) -> Array:
         last = (*shape, count)
         flat = Buffer.of_memory(buffer.context, buffer._native, (math.prod(last),), part)
         flat.register_parent(buffer)
-        return array_of(View(Storage(flat, is_shared=True), last, numpy_type(part)))
-    return array_of(View(Storage(buffer, is_shared=True), shape, numpy_type(kind)))
+        return array_of(memory.View(memory.Storage(flat, is_shared=True), last, memory.numpy_type(part)))
+    return array_of(memory.View(memory.Storage(buffer, is_shared=True), shape, memory.numpy_type(kind)))
 
 
 @overload
@@ -154,12 +144,12 @@ def asarray(
     >>> vnp.asarray(np.arange(3))
     Array([0, 1, 2], dtype=int64)
     """
-    kind = None if dtype is None else parse_dtype(dtype)
+    kind = None if dtype is None else memory.parse_dtype(dtype)
     if isinstance(obj, Buffer):
         obj = from_buffer(obj)
     elif isinstance(obj, MappedArray):
         made = obj.__vkdispatch_buffer__(None)
-        obj = array_of(View(Storage(made), made.shape, numpy_type(made.var_type)))
+        obj = array_of(memory.View(memory.Storage(made), made.shape, memory.numpy_type(made.var_type)))
     if isinstance(obj, Array):
         if device is not None and obj.device != parse_device(device):
             if copy is False:
@@ -184,14 +174,14 @@ def asarray(
 def _stack(arrays: Sequence[Array]) -> Array:
     """Return arrays of one shape as the rows of a new one."""
     shape = arrays[0].shape
-    kind: Kind = np.result_type(*(each.dtype for each in arrays))
+    kind: memory.Kind = np.result_type(*(each.dtype for each in arrays))
     made = new_view((len(arrays), *shape), kind, arrays[0].device.context)
     for number, each in enumerate(arrays):
-        assign(View(made.storage, shape, kind, number * each.size), value_of(each))
+        assign(memory.View(made.storage, shape, kind, number * each.size), value_of(each))
     return array_of(made)
 
 
-def host_data(obj: Any, kind: Kind | None = None, name: str = "obj") -> "np.ndarray[Any, Any]":
+def host_data(obj: Any, kind: memory.Kind | None = None, name: str = "obj") -> "np.ndarray[Any, Any]":
     """Return data of the host as a NumPy array of a dtype that arrays have; see `asarray` for `kind`.
 
     `name` is what messages call the data.
@@ -248,17 +238,17 @@ def read_nested(obj: Any) -> Any:
 _NESTED = (Array, list, tuple)
 
 
-def default_kind(obj: Any, data: "np.ndarray[Any, Any] | np.generic") -> Kind:
+def default_kind(obj: Any, data: "np.ndarray[Any, Any] | np.generic") -> memory.Kind:
     """Return the dtype of an array made of `obj`, which NumPy holds as `data`.
 
     It is that of the data, which is never narrowed, but of Python's real and complex numbers the default.
     """
     if data.dtype.kind == "f" and data.dtype.itemsize == 8:
-        default = default_real()
+        default = memory.default_real()
     elif data.dtype.kind == "c" and data.dtype.itemsize == 16:
-        default = default_complex()
+        default = memory.default_complex()
     else:
-        return parse_dtype(data.dtype)
+        return memory.parse_dtype(data.dtype)
     return default if default == data.dtype or is_of_python(obj) else data.dtype
 
 
@@ -274,8 +264,8 @@ def copy_array(a: Array) -> Array:
 
     Raises UsageError while a graph records the calls of this thread.
     """
-    refuse_recording()
+    memory.refuse_recording()
     value = value_of(a)
-    if type(value) is View and not value.is_contiguous:
+    if type(value) is memory.View and not value.is_contiguous:
         return array_of(gather(value))
     return array_of(make_operation(COPY, (value,), (value.dtype,), value.shape, value.dtype))

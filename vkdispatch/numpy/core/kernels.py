@@ -20,30 +20,7 @@ from vkdispatch.codegen.trace.current import precise_math
 from vkdispatch.execution_pipeline.timings import is_held, note_source
 from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.values import wrap_integer
-from vkdispatch.numpy.core.expressions import (
-    NUMBER,
-    PLACE,
-    READ,
-    Node,
-    Program,
-    compute_with,
-    evaluate,
-    lock,
-    permute,
-    shown_view,
-)
-from vkdispatch.numpy.core.memory import (
-    Kind,
-    Shape,
-    Storage,
-    View,
-    kernel_type,
-    overlaps,
-    part_kind,
-    refuse_recording,
-    stretch,
-    turn,
-)
+from vkdispatch.numpy.core import expressions, memory
 from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -52,7 +29,7 @@ launch_program = native.launch_program
 _GROUP = 256
 _MOST_KERNELS = 2048
 _MOST_FAST = 1 << 31  # indices below it are divided by multiplication
-_OF_NUM: dict[int, Kind] = {np.dtype(code).num: np.dtype(code) for code in "?bhilqBHILQefdFD"}
+_OF_NUM: dict[int, memory.Kind] = {np.dtype(code).num: np.dtype(code) for code in "?bhilqBHILQefdFD"}
 
 # How kernels find the elements of a view:
 # "whole"      at the index of the result's element; the view begins where the memory does
@@ -68,7 +45,7 @@ class _Plan:
 
     __slots__ = ("key", "values")
 
-    def __init__(self, program: Program, target: View | None) -> None:
+    def __init__(self, program: expressions.Program, target: memory.View | None) -> None:
         shape = program.shape
         views = program.views
         steps, kinds = tuple(program.steps), tuple(program.kinds)
@@ -108,12 +85,12 @@ def _find_multiplier(divisor: int) -> tuple[int, int]:
 
 
 # Of a view: its shape, its strides, whether it has an offset, and whether it is contiguous.
-_Traits = tuple[Shape, Shape, bool, bool]
+_Traits = tuple[memory.Shape, memory.Shape, bool, bool]
 
 
 @lru_cache(4096)
 def _lay_out(
-    shape: Shape, views: tuple[_Traits, ...], has_target: bool
+    shape: memory.Shape, views: tuple[_Traits, ...], has_target: bool
 ) -> tuple[tuple[Layout, ...], list[list[int]], list[int]]:
     """Return the layout of each view for a result of a shape, its strides that are constants, and the axes.
 
@@ -139,13 +116,13 @@ def _lay_out(
     return tuple(layouts), constants, axes if uses_axes else []
 
 
-def _join_axes(shape: Shape, views: Sequence[_Traits]) -> tuple[list[int], list[list[int]]]:
+def _join_axes(shape: memory.Shape, views: Sequence[_Traits]) -> tuple[list[int], list[list[int]]]:
     """Join neighbouring axes along which all views go on evenly; return lengths and each view's strides."""
     if 0 in shape:
         return [0], [[1] for _ in views]
     if all(is_contiguous and own == shape for own, _, _, is_contiguous in views):
         return [math.prod(shape)], [[1] for _ in views]
-    all_strides = [stretch(shape, own, strides) for own, strides, _, _ in views]
+    all_strides = [memory.stretch(shape, own, strides) for own, strides, _, _ in views]
     axes: list[int] = []
     joined: list[list[int]] = [[] for _ in views]
     for axis, length in enumerate(shape):
@@ -166,26 +143,26 @@ def _join_axes(shape: Shape, views: Sequence[_Traits]) -> tuple[list[int], list[
     return axes, joined
 
 
-def convert(value: Any, source: Kind, target: Kind, index: Any = None) -> Any:
+def convert(value: Any, source: memory.Kind, target: memory.Kind, index: Any = None) -> Any:
     """Convert a value in a kernel from one dtype of arrays to another, as NumPy's `astype` does.
 
     `index` is that of the element if it is below 2**31, or None.
     """
     if source == target:
         return value
-    kind = kernel_type(target)
+    kind = memory.kernel_type(target)
     computed = compute_type(kind)
     if target.kind == "c" and source.kind != "c":
-        part = part_kind(target)
+        part = memory.part_kind(target)
         # a zero that no compiler knows: drivers take 0 + x for x and 0 * x for 0, also of -0.0 and NaN
-        zero = vc.to_dtype(kernel_type(part), 0 if index is None else index >> 31)
+        zero = vc.to_dtype(memory.kernel_type(part), 0 if index is None else index >> 31)
         return vc.to_complex(convert(value, source, part, index), zero)
     if source.kind == "c":
         if target.kind == "c":
             return value.to_dtype(computed)
         if target.kind == "b":
             return vc.logical_or(value.real != 0, value.imag != 0)
-        return convert(value.real, part_kind(source), target, index)
+        return convert(value.real, memory.part_kind(source), target, index)
     if target.kind == "b":
         return value != 0
     if source.kind == "f" and target.kind in "iu" and target.itemsize < 8:
@@ -211,17 +188,17 @@ def _compute(key: Any, reads: list[Any], numbers: list[Any], index: Any) -> Any:
     """Record the steps of a program, and return the value of the last one."""
     steps, kinds, _, _, is_narrow = key
     narrow_index = index if is_narrow else None
-    values: list[tuple[Any, Kind]] = []
+    values: list[tuple[Any, memory.Kind]] = []
     remaining = iter(numbers)
     for number, step in enumerate(steps):
         what = step[0]
-        if what is READ:
+        if what is expressions.READ:
             values.append((reads[step[1]], _OF_NUM[kinds[step[1]]]))
-        elif what is NUMBER:
+        elif what is expressions.NUMBER:
             values.append((next(remaining), _OF_NUM[step[1]]))
-        elif what is PLACE:
+        elif what is expressions.PLACE:
             kind = _OF_NUM[step[1]]
-            values.append((vc.to_dtype(compute_type(kernel_type(kind)), index), kind))
+            values.append((vc.to_dtype(compute_type(memory.kernel_type(kind)), index), kind))
         else:
             kind = what.dtype
             operands = []
@@ -302,7 +279,9 @@ def _count_multipliers(count: int, is_narrow: bool) -> int:
 
 
 def _number_types(steps: Sequence[tuple[Any, ...]]) -> list[Any]:
-    return [compute_type(kernel_type(_OF_NUM[step[1]])) for step in steps if step[0] is NUMBER]
+    return [
+        compute_type(memory.kernel_type(_OF_NUM[step[1]])) for step in steps if step[0] is expressions.NUMBER
+    ]
 
 
 def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any, Any]]]:
@@ -311,7 +290,7 @@ def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any
     constants = _constant_types(layouts, count, is_narrow)
     first_size = len(constants) - count - _count_multipliers(count, is_narrow)
     numbers = _number_types(steps)
-    annotations = [buffer[kernel_type(_OF_NUM[kind])] for kind in kinds]
+    annotations = [buffer[memory.kernel_type(_OF_NUM[kind])] for kind in kinds]
     annotations += [constant[each] for each in (*constants, *numbers)]
 
     def record(index: Any, variables: Sequence[Any]) -> tuple[Any, Any]:
@@ -348,7 +327,7 @@ def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
     names = [f"x{i}" for i in range(len(annotations))]
     behind = len(_number_types(key[0])) + _count_multipliers(count, key[4])
     sizes = names[len(names) - count - behind :][:count]
-    arguments = [("result", buffer[kernel_type(dtype)]), *zip(names, annotations, strict=True)]
+    arguments = [("result", buffer[memory.kernel_type(dtype)]), *zip(names, annotations, strict=True)]
     extent = " * ".join(sizes) if has_target else "result.size"
     return trace_kernel(_name(key[0]), body, arguments, _GROUP, exec_size=extent)
 
@@ -364,7 +343,7 @@ def _mapping(key: Any, num: int) -> MappingFunction:
 
     element.__name__ = _name(key[0])
     element.stands_for = None  # type: ignore[attr-defined]  # it is defined nowhere in the program
-    return MappingFunction(annotations, compute_type(kernel_type(dtype)), element, precise_math=True)
+    return MappingFunction(annotations, compute_type(memory.kernel_type(dtype)), element, precise_math=True)
 
 
 def _name(steps: Sequence[tuple[Any, ...]]) -> str:
@@ -372,21 +351,28 @@ def _name(steps: Sequence[tuple[Any, ...]]) -> str:
     return "_".join(names[-4:]) if names else "copy"
 
 
-def new_view(shape: Shape, dtype: Kind, context: Context | None = None) -> View:
+def new_view(shape: memory.Shape, dtype: memory.Kind, context: Context | None = None) -> memory.View:
     """Return a view of new memory, which is undefined until it is written."""
-    storage = Storage.allocate(math.prod(shape), kernel_type(dtype), context or get_context())
-    return View(storage, shape, dtype)
+    storage = memory.Storage.allocate(math.prod(shape), memory.kernel_type(dtype), context or get_context())
+    return memory.View(storage, shape, dtype)
 
 
-def _compute_program(program: Program, dtype: Kind, target: View | None, node: Node | None) -> View:
+def _compute_program(
+    program: expressions.Program,
+    dtype: memory.Kind,
+    target: memory.View | None,
+    node: expressions.Node | None,
+) -> memory.View:
     """Compute a program into a view or into new memory; `node` is its expression."""
-    refuse_recording()
+    memory.refuse_recording()
     if target is None:
         known = None if is_held() else compute_plain(program, dtype, _plain_kernels)
         if known is not None:
             return known
         context = program.views[0].storage.context if program.views else get_context()
-        target = View(Storage.allocate(program.size, kernel_type(dtype), context), program.shape, dtype)
+        target = memory.View(
+            memory.Storage.allocate(program.size, memory.kernel_type(dtype), context), program.shape, dtype
+        )
         if program.size:
             plan = _Plan(program, None)
             kernel = _store_kernel(plan.key, dtype.num, False)
@@ -399,8 +385,8 @@ def _compute_program(program: Program, dtype: Kind, target: View | None, node: N
     if target.size == 0:
         return target
     for view in program.views:
-        if view is not target and overlaps(view, target) and not _is_aligned(view, target):
-            program = Program(_compute_program(program, dtype, None, node))
+        if view is not target and memory.overlaps(view, target) and not _is_aligned(view, target):
+            program = expressions.Program(_compute_program(program, dtype, None, node))
             break
     plan = _Plan(program, None if target.is_whole else target)
     kernel = _store_kernel(plan.key, dtype.num, not target.is_whole)
@@ -409,7 +395,11 @@ def _compute_program(program: Program, dtype: Kind, target: View | None, node: N
 
 
 def _launch(
-    kernel: ShaderFunction, result: Storage, program: Program, plan: _Plan, node: Node | None
+    kernel: ShaderFunction,
+    result: memory.Storage,
+    program: expressions.Program,
+    plan: _Plan,
+    node: expressions.Node | None,
 ) -> None:
     """Launch a kernel of `_store_kernel`."""
     is_noted = is_held()
@@ -424,7 +414,7 @@ def _launch(
             note_source(built.plan, describe_place(*node.line))
 
 
-def _is_aligned(view: View, target: View) -> bool:
+def _is_aligned(view: memory.View, target: memory.View) -> bool:
     """Whether each element is read where it is written."""
     return (
         view.shape == target.shape
@@ -434,10 +424,12 @@ def _is_aligned(view: View, target: View) -> bool:
     )
 
 
-compute_with(_compute_program)
+expressions.compute_with(_compute_program)
 
 
-def as_operand(value: Any, shape: Shape, order: Sequence[int] | None = None) -> Buffer[Any] | MappedArray:
+def as_operand(
+    value: Any, shape: memory.Shape, order: Sequence[int] | None = None
+) -> Buffer[Any] | MappedArray:
     """Return an expression or view as functions on buffers take it, with another shape of its size.
 
     Memory that lies as it should is passed as it is; all else is computed where it is read. With an `order`,
@@ -448,38 +440,38 @@ def as_operand(value: Any, shape: Shape, order: Sequence[int] | None = None) -> 
     UsageError
         A graph records the calls of this thread.
     """
-    refuse_recording()
-    with lock:  # another thread may compute it, or write what it reads
-        if type(value) is Node and (value.result is not None or value.is_dear):
-            value = shown_view(value) or evaluate(value)
-        if type(value) is View and value.is_whole and order is None:
+    memory.refuse_recording()
+    with expressions.lock:  # another thread may compute it, or write what it reads
+        if type(value) is expressions.Node and (value.result is not None or value.is_dear):
+            value = expressions.shown_view(value) or expressions.evaluate(value)
+        if type(value) is memory.View and value.is_whole and order is None:
             return as_buffer(value, shape)
-        program = Program(value, True)
-        if not program.views or (type(value) is Node and _is_exposed(program)):
-            value = evaluate(value)
+        program = expressions.Program(value, True)
+        if not program.views or (type(value) is expressions.Node and _is_exposed(program)):
+            value = expressions.evaluate(value)
             if order is None:
                 return as_buffer(value, shape)
-            program = Program(value)
+            program = expressions.Program(value)
         if order is not None:
-            if any(step[0] is PLACE for step in program.steps):
-                program = Program(evaluate(value))
-            permute(program, order)
+            if any(step[0] is expressions.PLACE for step in program.steps):
+                program = expressions.Program(expressions.evaluate(value))
+            expressions.permute(program, order)
         plan = _Plan(program, None)
         mapped = MappedArray.__new__(MappedArray)
         mapped.mapping = _mapping(plan.key, value.dtype.num)
         buffers = [view.storage.buffer for view in program.views]
         mapped.arguments = (*buffers, *plan.values, *program.numbers)
-        mapped.var_type = kernel_type(value.dtype)
+        mapped.var_type = memory.kernel_type(value.dtype)
         mapped.shape, mapped.size = shape, value.size
         mapped.context = buffers[0].context
-        if type(value) is Node:
+        if type(value) is expressions.Node:
             # another thread may write what the expression reads before the function has been called
             for each in program.views:
                 each.storage.lend()
     return mapped
 
 
-def _is_exposed(program: Program) -> bool:
+def _is_exposed(program: expressions.Program) -> bool:
     """Whether another thread may write what a program reads by other ways than arrays, at any moment."""
     for view in program.views:
         if view.storage.is_shared:
@@ -487,16 +479,16 @@ def _is_exposed(program: Program) -> bool:
     return False
 
 
-def as_buffer(view: View, shape: Shape) -> Buffer[Any]:
+def as_buffer(view: memory.View, shape: memory.Shape) -> Buffer[Any]:
     """Return the memory of a whole view as functions on buffers take it, of a shape of at most three axes.
 
     Raises UsageError while a graph records the calls of this thread.
     """
-    refuse_recording()
+    memory.refuse_recording()
     return memory_of(view, shape)
 
 
-def memory_of(view: View, shape: Shape) -> Buffer[Any]:
+def memory_of(view: memory.View, shape: memory.Shape) -> Buffer[Any]:
     """Return the memory of a whole view as a buffer of a shape of at most three axes."""
     own: Buffer[Any] = view.storage.buffer
     if own.shape == shape:
@@ -504,7 +496,7 @@ def memory_of(view: View, shape: Shape) -> Buffer[Any]:
     return Buffer.of_memory(own.context, own._native, shape, own.var_type)
 
 
-def gather(view: View) -> View:
+def gather(view: memory.View) -> memory.View:
     """Return a copy of the elements of a view, one behind the other."""
-    turned = None if view.is_contiguous else turn(view)
-    return _compute_program(Program(view), view.dtype, None, None) if turned is None else turned
+    turned = None if view.is_contiguous else memory.turn(view)
+    return _compute_program(expressions.Program(view), view.dtype, None, None) if turned is None else turned

@@ -19,29 +19,11 @@ from vkdispatch.numpy.basics.creation import empty
 from vkdispatch.numpy.basics.elementwise import choose
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.manipulation import reshape
-from vkdispatch.numpy.core.application import (
-    assign,
-    broadcast_to,
-    cast,
-    fit_shape,
-    make_operation,
-    number_as,
-    refuse_read_only,
-)
+from vkdispatch.numpy.core import application, expressions
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.array import Array, array_of, describe, parse_operand, value_of, view_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy, read_nested
 from vkdispatch.numpy.core.devices import device_of
-from vkdispatch.numpy.core.expressions import (
-    TAKE,
-    Node,
-    evaluate,
-    find_loop,
-    lock,
-    make_node,
-    settle_readers,
-    shows_parts,
-)
 from vkdispatch.numpy.core.kernels import as_buffer, as_operand, gather, new_view
 from vkdispatch.numpy.core.memory import Shape, Storage, View, int64, numpy_type, refuse_recording
 from vkdispatch.numpy.core.operations import COPY
@@ -64,7 +46,7 @@ _MOST_CHECKED = 1 << 14
 
 def whole_view(value: Any) -> View:
     """Return a view of memory that holds these elements and no others."""
-    view = evaluate(value)
+    view = expressions.evaluate(value)
     return view if view.is_whole else gather(view)
 
 
@@ -288,19 +270,19 @@ def gather_items(view: View, picked: Picked) -> Array:
 
 def scatter_items(view: View, picked: Picked, value: Any) -> None:
     """Write a value to the elements that arrays of indices pick; of several for one the last counts."""
-    refuse_read_only(view)
-    is_number = not isinstance(value, (Node, View))
+    application.refuse_read_only(view)
+    is_number = not isinstance(value, (expressions.Node, View))
     if (is_number or value.size == 1) and _fill_where(view, picked, value):
         return
-    with lock:
-        settle_readers(view)
+    with expressions.lock:
+        expressions.settle_readers(view)
         selection, different = _select(view, picked)
         shape = selection.result_shape
         if is_number:
-            value = number_as(value, view.dtype, "value")
+            value = application.number_as(value, view.dtype, "value")
             different = True
         else:
-            value = fit_shape(cast(value, view.dtype), shape, "value")
+            value = application.fit_shape(application.cast(value, view.dtype), shape, "value")
         if not check_lengths(selection):
             return
         if not is_number:
@@ -340,18 +322,18 @@ def _fill_where(view: View, picked: Picked, value: Any) -> bool:
     target = View(
         view.storage, tuple(n for n, _ in axes), view.dtype, picked.offset, tuple(step for _, step in axes)
     )
-    if isinstance(value, (Node, View)):
+    if isinstance(value, (expressions.Node, View)):
         if len(value.shape) > len(picked.axes) + 1 and value.shape != (1,) * len(value.shape):
             return False
-        filling: Any = reshape(array_of(cast(value, view.dtype)), ())
+        filling: Any = reshape(array_of(application.cast(value, view.dtype)), ())
     else:
-        filling = view.dtype.type(number_as(value, view.dtype))
+        filling = view.dtype.type(application.number_as(value, view.dtype))
     after = len(picked.axes) - picked.place
     test = reshape(mask, (*mask.shape, *(1,) * after))
     kept = value_of(choose(test, filling, array_of(target)))
     if kept.dtype != view.dtype:
-        kept = cast(kept, view.dtype)
-    assign(target, kept)
+        kept = application.cast(kept, view.dtype)
+    application.assign(target, kept)
     return True
 
 
@@ -388,7 +370,11 @@ def get_items(x: Array, index: Any) -> Array:
         return gather_items(view, found)
     if found.shape or index is Ellipsis or (type(index) is tuple and any(each is Ellipsis for each in index)):
         return array_of(found)
-    return array_of(make_node(find_loop(TAKE, (found.dtype,), found.dtype), (found,), (), 1))
+    return array_of(
+        expressions.make_node(
+            expressions.find_loop(expressions.TAKE, (found.dtype,), found.dtype), (found,), (), 1
+        )
+    )
 
 
 def set_items(x: Array, index: Any, value: Any) -> None:
@@ -417,20 +403,20 @@ def set_items(x: Array, index: Any, value: Any) -> None:
     source = _parse_value(value, x)
     if index is Ellipsis or (type(index) is slice and index == _WHOLE and x.ndim):
         own = value_of(x)
-        if type(own) is Node and not shows_parts(own):
+        if type(own) is expressions.Node and not expressions.shows_parts(own):
             shape = getattr(source, "shape", ())
             if shape == x.shape or not shape:
                 # nothing else shows its memory yet
-                if type(source) is Node or type(source) is View:
-                    source = broadcast_to(source, x.shape) if shape != x.shape else source
-                    source = cast(source, x.dtype)
-                x._value = make_operation(COPY, (source,), (x.dtype,), x.shape, x.dtype)
+                if type(source) is expressions.Node or type(source) is View:
+                    source = application.broadcast_to(source, x.shape) if shape != x.shape else source
+                    source = application.cast(source, x.dtype)
+                x._value = application.make_operation(COPY, (source,), (x.dtype,), x.shape, x.dtype)
                 return
     view = view_of(x)
-    refuse_read_only(view)
+    application.refuse_read_only(view)
     found = native.basic_view(view, index) or _index_view(view, index)
     if isinstance(found, View):
-        assign(found, source)
+        application.assign(found, source)
     else:
         scatter_items(view, found, source)
 

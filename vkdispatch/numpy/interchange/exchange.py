@@ -12,49 +12,19 @@ from vkdispatch.base.buffers.kinds import copy_between_contexts
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, SharingError, VulkanError
 from vkdispatch.base.record import replace
+from vkdispatch.base.sharing import dlpack
 from vkdispatch.base.sharing.cuda_link import CUDA, can_link
 from vkdispatch.base.sharing.cuda_memory import lend_by_interface, make_interface
-from vkdispatch.base.sharing.dlpack import (
-    READ_ONLY,
-    Elements,
-    Request,
-    SharedMemory,
-    as_numpy,
-    bounds,
-    copy_of,
-    export,
-    find_obstacle,
-    import_memory,
-    lend_host_memory,
-    lend_memory,
-    place_of,
-    take_elements,
-)
 from vkdispatch.base.sharing.formats import note, start_clock
 from vkdispatch.numpy.basics.creation import empty, zeros
 from vkdispatch.numpy.basics.inputs import asnumpy, require_array
 from vkdispatch.numpy.basics.manipulation import broadcast_to
+from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.array import Array, array_of, describe, value_of, view_of
 from vkdispatch.numpy.core.conversion import asarray, from_numpy
 from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.expressions import Node
 from vkdispatch.numpy.core.kernels import as_operand, gather, memory_of, new_view
-from vkdispatch.numpy.core.memory import (
-    Kind,
-    Shape,
-    Storage,
-    View,
-    c_strides,
-    is_f_order,
-    is_read_only,
-    kernel_type,
-    numpy_type,
-    parse_dtype,
-    part_kind,
-    part_of,
-    refuse_writes,
-    share_storage,
-)
 from vkdispatch.shader.map import MappedArray
 
 __all__ = [
@@ -101,14 +71,14 @@ def as_argument(x: Array, is_recorded: bool = False, is_mapped: bool = False) ->
             "pass x.copy(), which the graph reads each time"
         )
     copy = gather(view)
-    refuse_writes(
+    memory.refuse_writes(
         copy.storage,
         f"{what} is written by the kernel, but kernels get a copy of it; pass x.copy() and assign the result",
     )
     return memory_of(copy, _shape_of(copy.shape, copy.size))
 
 
-def _shape_of(shape: Shape, size: int) -> Shape:
+def _shape_of(shape: memory.Shape, size: int) -> memory.Shape:
     return shape if len(shape) <= 3 else (size,)
 
 
@@ -161,9 +131,9 @@ def array_flags(x: Array) -> Flags:
     view = view_of(x)
     return Flags(
         c_contiguous=view.is_contiguous,
-        f_contiguous=is_f_order(view),
+        f_contiguous=memory.is_f_order(view),
         owndata=view.is_whole and not view.storage.memory.imported,
-        writeable=not is_read_only(view),
+        writeable=not memory.is_read_only(view),
     )
 
 
@@ -172,7 +142,7 @@ def base_of(x: Array) -> Array | None:
     view = view_of(x)
     if view.is_whole and not view.storage.memory.imported:
         return None
-    return array_of(View(view.storage, (view.storage.buffer.size,), view.dtype))
+    return array_of(memory.View(view.storage, (view.storage.buffer.size,), view.dtype))
 
 
 def view_as(x: Array, dtype: Any = None) -> Array:
@@ -186,13 +156,13 @@ def view_as(x: Array, dtype: Any = None) -> Array:
         The elements' size differs, and they do not lie one behind the other or do not fill the last axis.
     """
     view = view_of(x)
-    kind = view.dtype if dtype is None else parse_dtype(dtype)
+    kind = view.dtype if dtype is None else memory.parse_dtype(dtype)
     if kind == view.dtype:
-        return array_of(View(view.storage, view.shape, kind, view.offset, view.strides))
+        return array_of(memory.View(view.storage, view.shape, kind, view.offset, view.strides))
     if view.dtype.kind == "b" or kind.kind == "b":
         raise ArgumentTypeError(f"dtype: {view.dtype} has no view as {kind}; use astype")
     shape, strides, offset = _lay_out(view, kind)
-    return array_of(View(share_storage(view.storage, kind), shape, kind, offset, strides))
+    return array_of(memory.View(memory.share_storage(view.storage, kind), shape, kind, offset, strides))
 
 
 def view_part(x: Array, number: int) -> Array:
@@ -200,16 +170,16 @@ def view_part(x: Array, number: int) -> Array:
 
     The imaginary parts of other than complex numbers are read-only zeros.
     """
-    kind = part_kind(x.dtype)
+    kind = memory.part_kind(x.dtype)
     if x.dtype.kind != "c":
         return broadcast_to(zeros((), kind, device=x.device), x.shape) if number else x
     view = view_of(x)
     if not view.size:
         return empty(view.shape, kind, device=x.device)
-    return array_of(part_of(view, number, kind))
+    return array_of(memory.part_of(view, number, kind))
 
 
-def _lay_out(view: View, kind: Kind) -> tuple[Shape, Shape, int]:
+def _lay_out(view: memory.View, kind: memory.Kind) -> tuple[memory.Shape, memory.Shape, int]:
     """Return shape, strides and offset of a view in elements of another dtype."""
     old, new = view.dtype.itemsize, kind.itemsize
     if old == new:
@@ -218,8 +188,8 @@ def _lay_out(view: View, kind: Kind) -> tuple[Shape, Shape, int]:
         raise ArgumentValueError(f"dtype: a view as {kind} needs a contiguous last axis; copy it first")
     if not view.size and view.shape[-1] * old % new == 0:
         shape = (*view.shape[:-1], view.shape[-1] * old // new)
-        return shape, c_strides(shape), 0
-    strides = view.strides if view.size else c_strides((*view.shape[:-1], 0))
+        return shape, memory.c_strides(shape), 0
+    strides = view.strides if view.size else memory.c_strides((*view.shape[:-1], 0))
     numbers = [view.shape[-1] * old, view.offset * old, *(each * old for each in strides[:-1])]
     if any(number % new for number in numbers):
         raise ArgumentValueError(
@@ -263,15 +233,15 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, orde
     >>> vnp.from_dlpack(np.arange(3))
     Array([0, 1, 2], dtype=int64)
     """
-    if isinstance(x, SharedMemory):
+    if isinstance(x, dlpack.SharedMemory):
         x = x.source
     if isinstance(x, (Array, Buffer)):
         return asarray(x, device=device, copy=copy)
     begin = start_clock()
     place = parse_device(device)
-    elements = take_elements(x, "x", place.context)
-    kind = numpy_type(elements.kind)
-    obstacle = find_obstacle(elements, place.context)
+    elements = dlpack.take_elements(x, "x", place.context)
+    kind = memory.numpy_type(elements.kind)
+    obstacle = dlpack.find_obstacle(elements, place.context)
     if copy is not True and obstacle is None:
         try:
             array = _import(elements, kind, place.context, ordered)
@@ -283,21 +253,21 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None, orde
         raise SharingError(f"copy: False was passed, but x must be copied: {obstacle}")
     if elements.device[0] == CUDA:
         return asarray(upload(elements, place.context))
-    return from_numpy(as_numpy(elements), place)
+    return from_numpy(dlpack.as_numpy(elements), place)
 
 
-def _import(elements: Elements, kind: Kind, context: Context, ordered: bool) -> Array:
+def _import(elements: dlpack.Elements, kind: memory.Kind, context: Context, ordered: bool) -> Array:
     if not math.prod(elements.shape):
         return array_of(new_view(elements.shape, kind, context))
-    imported = import_memory(elements, context, ordered, is_whole=False)
+    imported = dlpack.import_memory(elements, context, ordered, is_whole=False)
     buffer = foreign_buffer(imported, elements, (imported.memory.size // kind.itemsize,), context)
-    low, _ = bounds(elements)
+    low, _ = dlpack.bounds(elements)
     first = (imported.offset + elements.address - low) // kind.itemsize
-    storage = Storage(buffer, is_shared=True)
-    return array_of(View(storage, elements.shape, kind, first, elements.strides))
+    storage = memory.Storage(buffer, is_shared=True)
+    return array_of(memory.View(storage, elements.shape, kind, first, elements.strides))
 
 
-def lend_elements(x: Array, ordered: bool) -> Elements:
+def lend_elements(x: Array, ordered: bool) -> dlpack.Elements:
     """Return the elements of an array in memory of the host, computed, and with all work on them finished.
 
     Raises SharingError if they do not lie there.
@@ -306,43 +276,47 @@ def lend_elements(x: Array, ordered: bool) -> Elements:
     view = view_of(x)
     storage = view.storage
     storage.share()
-    lent = lend_host_memory(storage.context, storage.memory, kernel_type(view.dtype), (), ordered)
+    lent = dlpack.lend_host_memory(
+        storage.context, storage.memory, memory.kernel_type(view.dtype), (), ordered
+    )
     return _show(view, lent)
 
 
-def _lend(x: Array, stream: Any) -> Elements:
+def _lend(x: Array, stream: Any) -> dlpack.Elements:
     """Return the elements of an array for the consumer of a DLPack capsule."""
     view = view_of(x)
     storage = view.storage
     storage.share()
-    return _show(view, lend_memory(storage.context, storage.memory, kernel_type(view.dtype), (), stream))
+    return _show(
+        view, dlpack.lend_memory(storage.context, storage.memory, memory.kernel_type(view.dtype), (), stream)
+    )
 
 
-def _show(view: View, lent: Elements) -> Elements:
+def _show(view: memory.View, lent: dlpack.Elements) -> dlpack.Elements:
     """Return the elements of a view, of the memory where they lie."""
     return replace(
         lent,
         address=lent.address + view.offset * view.dtype.itemsize if view.size else 0,
         shape=view.shape,
         strides=view.strides,
-        flags=lent.flags | (READ_ONLY if is_read_only(view) else 0),
+        flags=lent.flags | (dlpack.READ_ONLY if memory.is_read_only(view) else 0),
     )
 
 
-def to_dlpack(x: Array, request: Request) -> Any:
+def to_dlpack(x: Array, request: dlpack.Request) -> Any:
     """Return a DLPack capsule of the elements: `Array.__dlpack__`."""
-    return export(
+    return dlpack.export(
         request,
         lambda: dlpack_device(x),
         lambda: _lend(x, request.stream),
-        lambda: copy_of(x.numpy(), kernel_type(x.dtype), x.shape),
+        lambda: dlpack.copy_of(x.numpy(), memory.kernel_type(x.dtype), x.shape),
         lambda: _lend(x.copy(), request.stream),
     )
 
 
 def dlpack_device(x: Array) -> tuple[int, int]:
     """Return DLPack's type and number of an array's device: `Array.__dlpack_device__`."""
-    return place_of(x.device.context, "x.numpy()")
+    return dlpack.place_of(x.device.context, "x.numpy()")
 
 
 def cuda_interface(x: Array) -> dict[str, Any]:
@@ -357,7 +331,7 @@ def cuda_interface(x: Array) -> dict[str, Any]:
     size = view.dtype.itemsize
     strides = tuple(stride * size for stride in view.strides)
     shown = make_interface(loan, view.shape, view.dtype, strides, view.offset * size)
-    if is_read_only(view):
+    if memory.is_read_only(view):
         shown["data"] = shown["data"][0], True
     return shown
 

@@ -13,18 +13,9 @@ import numpy as np
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.numpy.basics.joining import concatenate
 from vkdispatch.numpy.basics.manipulation import parse_axes
+from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.array import Array, value_of, view_of
 from vkdispatch.numpy.core.devices import Device, parse_device
-from vkdispatch.numpy.core.memory import (
-    View,
-    bounds,
-    default_complex,
-    default_real,
-    has_float64,
-    int64,
-    overlaps,
-    parse_dtype,
-)
 
 __all__ = [
     "__array_namespace_info__",
@@ -98,10 +89,10 @@ class NamespaceInfo:
     def default_dtypes(self, *, device: Any = None) -> dict[str, Any]:
         """Return the dtypes of what has none of its own."""
         return {
-            "real floating": default_real(),
-            "complex floating": default_complex(),
-            "integral": int64,
-            "indexing": int64,
+            "real floating": memory.default_real(),
+            "complex floating": memory.default_complex(),
+            "integral": memory.int64,
+            "indexing": memory.int64,
         }
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
@@ -115,7 +106,7 @@ class NamespaceInfo:
             names = _KINDS[kind]
         else:
             raise ArgumentValueError(f"kind: expected one of {sorted(_KINDS)}, got {kind!r}")
-        missing = () if has_float64() else ("float64", "complex128")
+        missing = () if memory.has_float64() else ("float64", "complex128")
         return {name: np.dtype(name) for name in names if name not in missing}
 
 
@@ -140,14 +131,14 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     >>> vnp.isdtype(vnp.float32, "real floating")
     True
     """
-    own = parse_dtype(dtype)
+    own = memory.parse_dtype(dtype)
     if isinstance(kind, tuple):
         return any(isdtype(own, each) for each in kind)
     if isinstance(kind, str):
         if kind not in _LETTERS:
             raise ArgumentTypeError(f"kind: expected one of {sorted(_LETTERS)}, got {kind!r}")
         return own.kind in _LETTERS[kind]
-    return own == parse_dtype(kind, "kind")
+    return own == memory.parse_dtype(kind, "kind")
 
 
 def can_cast(from_: Any, to: Any, /, casting: Any = "safe") -> bool:
@@ -159,7 +150,11 @@ def can_cast(from_: Any, to: Any, /, casting: Any = "safe") -> bool:
     True
     """
     return bool(
-        np.can_cast(from_.dtype if isinstance(from_, Array) else parse_dtype(from_), parse_dtype(to), casting)
+        np.can_cast(
+            from_.dtype if isinstance(from_, Array) else memory.parse_dtype(from_),
+            memory.parse_dtype(to),
+            casting,
+        )
     )
 
 
@@ -244,7 +239,7 @@ def promote_types(type1: Any, type2: Any) -> Any:
     >>> vnp.promote_types(vnp.int32, vnp.float32)
     dtype('float64')
     """
-    return np.promote_types(parse_dtype(type1), parse_dtype(type2))
+    return np.promote_types(memory.parse_dtype(type1), memory.parse_dtype(type2))
 
 
 def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
@@ -261,7 +256,9 @@ def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
     if a is b:
         return a.size > 0
     first, second = value_of(a), value_of(b)
-    return isinstance(first, View) and isinstance(second, View) and overlaps(first, second)
+    return (
+        isinstance(first, memory.View) and isinstance(second, memory.View) and memory.overlaps(first, second)
+    )
 
 
 def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
@@ -276,10 +273,10 @@ def shares_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
     if not may_share_memory(a, b):
         return False
     first, second = view_of(a), view_of(b)
-    low = min(bounds(first)[0], bounds(second)[0])
-    base = np.empty(max(bounds(first)[1], bounds(second)[1]) - low + 1, np.uint8)
+    low = min(memory.bounds(first)[0], memory.bounds(second)[0])
+    base = np.empty(max(memory.bounds(first)[1], memory.bounds(second)[1]) - low + 1, np.uint8)
 
-    def show(view: View) -> Any:
+    def show(view: memory.View) -> Any:
         return np.lib.stride_tricks.as_strided(base[view.offset - low :], view.shape, view.strides)
 
     return np.shares_memory(show(first), show(second))

@@ -17,24 +17,12 @@ from vkdispatch.codegen.trace.operators import floor_quotient, floor_remainder
 from vkdispatch.compiler.ir import Expr, Op
 from vkdispatch.compiler.ir.location import located
 from vkdispatch.control_flow.replacement import prepare_function, prepare_kernel
+from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import broadcast_shapes, describe_operand, make_values, number_as
 from vkdispatch.numpy.core.array import array_of, bound_integer, describe, parse_operand, value_of
 from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.expressions import Loop, Node, Operation, make_node
 from vkdispatch.numpy.core.kernels import convert
-from vkdispatch.numpy.core.memory import (
-    Kind,
-    View,
-    bool_,
-    default_complex,
-    default_real,
-    float64,
-    int64,
-    kernel_type,
-    numpy_type,
-    parse_dtype,
-    resolve,
-)
 from vkdispatch.numpy.core.operations import OPERATIONS
 from vkdispatch.shader.dependencies import Edition
 from vkdispatch.shader.pickling import Home, Referenced, find_home
@@ -83,10 +71,10 @@ class _NumpyArithmetic:
     """
 
     def __init__(self) -> None:
-        self.integer, self.real = kernel_type(int64), kernel_type(default_real())
-        self._kinds: dict[int, tuple[object, Kind]] = {}  # the first of each pair keeps the key alive
+        self.integer, self.real = memory.kernel_type(memory.int64), memory.kernel_type(memory.default_real())
+        self._kinds: dict[int, tuple[object, memory.Kind]] = {}  # the first of each pair keeps the key alive
 
-    def note(self, value: vc.ShaderVariable, kind: Kind) -> vc.ShaderVariable:
+    def note(self, value: vc.ShaderVariable, kind: memory.Kind) -> vc.ShaderVariable:
         """Remember the dtype of a variable, and return it."""
         key = _identity(value.expr)
         self._kinds[id(key)] = key, kind
@@ -97,7 +85,7 @@ class _NumpyArithmetic:
         if not isinstance(value, Expr):
             return describe_operand(value)
         known = self._kinds.get(id(_identity(value)))
-        return numpy_type(value.dtype) if known is None else known[1]
+        return memory.numpy_type(value.dtype) if known is None else known[1]
 
     def apply(self, symbol: str, *operands: Any) -> Expr | None:
         """Return the result of an operator of numbers; None for vectors and matrices."""
@@ -110,7 +98,7 @@ class _NumpyArithmetic:
         name = _UFUNCS[len(operands)][symbol]
         kinds = tuple(map(self.kind_of, operands))
         try:
-            loop = resolve(getattr(np, name), kinds, self._is_wide(kinds))
+            loop = memory.resolve(getattr(np, name), kinds, self._is_wide(kinds))
         except TypeError as error:
             raise located(ArgumentTypeError, f"{symbol}: {error}") from None
         with compute_by(None):
@@ -127,7 +115,9 @@ class _NumpyArithmetic:
         """Return variables and numbers as variables of their common dtype."""
         parts = [each._value() if hasattr(each, "var_type") else each for each in operands]
         kinds = tuple(map(self.kind_of, parts))
-        common = resolve(np.add, (kinds[0], kinds[1]), self._is_wide(kinds))[0] if len(kinds) == 2 else None
+        common = (
+            memory.resolve(np.add, (kinds[0], kinds[1]), self._is_wide(kinds))[0] if len(kinds) == 2 else None
+        )
         if common is None:
             common = np.result_type(*(0 if k is int else 0.0 if k is float else k for k in kinds))
         with compute_by(None):
@@ -137,13 +127,15 @@ class _NumpyArithmetic:
             ]
 
     def _is_wide(self, kinds: Sequence[Any]) -> bool:
-        return default_real() == float64 or any(isinstance(k, np.dtype) and k.kind in "fc" for k in kinds)
+        return memory.default_real() == memory.float64 or any(
+            isinstance(k, np.dtype) and k.kind in "fc" for k in kinds
+        )
 
-    def _convert(self, value: Any, source: Any, target: Kind, name: str) -> vc.ShaderVariable:
+    def _convert(self, value: Any, source: Any, target: memory.Kind, name: str) -> vc.ShaderVariable:
         if not isinstance(value, Expr):
-            return vc.to_dtype(compute_type(kernel_type(target)), number_as(value, target, name))
+            return vc.to_dtype(compute_type(memory.kernel_type(target)), number_as(value, target, name))
         variable = vc.ShaderVariable(value)
-        if source == bool_ and variable.var_type is not kernel_type(bool_):
+        if source == memory.bool_ and variable.var_type is not memory.kernel_type(memory.bool_):
             variable = variable != 0  # registers hold truth values as 0 and 1
         found: vc.ShaderVariable = convert(variable, source, target, None)
         return found
@@ -162,13 +154,15 @@ class VectorizedFunction(Referenced):
 
     __name__: str
 
-    def __init__(self, pyfunc: Callable[..., Any], otypes: Sequence[Kind] | None, doc: str | None) -> None:
+    def __init__(
+        self, pyfunc: Callable[..., Any], otypes: Sequence[memory.Kind] | None, doc: str | None
+    ) -> None:
         self._fill(pyfunc, otypes, doc, inspect.signature(pyfunc, eval_str=True))
 
     def _fill(
         self,
         pyfunc: Callable[..., Any],
-        otypes: Sequence[Kind] | None,
+        otypes: Sequence[memory.Kind] | None,
         doc: str | None,
         signature: inspect.Signature,
     ) -> None:
@@ -220,36 +214,36 @@ class VectorizedFunction(Referenced):
             raise ArgumentTypeError(f"{self.__name__}: {error}") from None
         bound.apply_defaults()
         values = [parse_operand(each, f"{self.__name__}: {key}") for key, each in bound.arguments.items()]
-        if not any(type(each) is Node or type(each) is View for each in values):
+        if not any(type(each) is Node or type(each) is memory.View for each in values):
             values[:1] = [value_of(asarray(each)) for each in values[:1]]
         kinds = self._kinds_of(values)
-        key = (*kinds, default_real(), self._edition.find())
+        key = (*kinds, memory.default_real(), self._edition.find())
         found = self._loops.get(key)
         if found is None:
             found = self._loops.setdefault(key, self._make_loops(kinds))
             self._edition.settle()
         loops, is_tuple = found
-        shapes = [each.shape for each in values if type(each) is Node or type(each) is View]
+        shapes = [each.shape for each in values if type(each) is Node or type(each) is memory.View]
         shape = broadcast_shapes(shapes, self.__name__)
         operands = make_values(values, kinds, self.__name__)
         results = [array_of(make_node(loop, operands, shape, math.prod(shape))) for loop in loops]
         return tuple(results) if is_tuple else results[0]
 
-    def _kinds_of(self, values: Sequence[Any]) -> tuple[Kind, ...]:
+    def _kinds_of(self, values: Sequence[Any]) -> tuple[memory.Kind, ...]:
         """Return the dtypes with which the function is called."""
-        given = [each.dtype for each in values if type(each) is Node or type(each) is View]
+        given = [each.dtype for each in values if type(each) is Node or type(each) is memory.View]
         kinds = []
         for value, wanted in zip(values, self._wanted, strict=True):
             if isinstance(wanted, np.dtype):
                 kinds.append(wanted)
                 continue
-            kind: Kind = value.dtype if hasattr(value, "dtype") else _weak_kind(value, given)
+            kind: memory.Kind = value.dtype if hasattr(value, "dtype") else _weak_kind(value, given)
             if wanted is not None and kind.kind not in _LETTERS[wanted]:
                 kind = _usual_kind(wanted)
             kinds.append(kind)
         return tuple(kinds)
 
-    def _make_loops(self, kinds: tuple[Kind, ...]) -> tuple[tuple[Loop, ...], bool]:
+    def _make_loops(self, kinds: tuple[memory.Kind, ...]) -> tuple[tuple[Loop, ...], bool]:
         found, is_tuple = _infer(self.pyfunc, self.__name__, kinds)
         results = self._results
         if results is None and self._signature.return_annotation is not inspect.Signature.empty:
@@ -269,7 +263,7 @@ class VectorizedFunction(Referenced):
         ]
         return tuple(loops), is_tuple
 
-    def _computer(self, at: int, is_tuple: bool, kinds: Sequence[Kind]) -> Callable[..., Any]:
+    def _computer(self, at: int, is_tuple: bool, kinds: Sequence[memory.Kind]) -> Callable[..., Any]:
         function, edition, version = self.pyfunc, self._edition, self._edition.find()
 
         def compute(*values: Any) -> Any:
@@ -279,7 +273,7 @@ class VectorizedFunction(Referenced):
                     f"{self.__name__}: what the function reads has changed since the call, whose result "
                     "was not computed yet; read the result before the change"
                 )
-            register = vc.new_register(compute_type(kernel_type(kind)))
+            register = vc.new_register(compute_type(memory.kernel_type(kind)))
             with vc.scope_block():
                 # `x += 1` in the function changes a register, and the operands belong to others too
                 own = [vc.new_register(each.var_type, each) for each in operands]
@@ -348,7 +342,7 @@ def vectorize(
         return lambda function: vectorize(function, otypes, doc)
     if not callable(pyfunc):
         raise ArgumentTypeError(f"pyfunc: expected a function, got {describe(pyfunc)}")
-    kinds = None if otypes is None else [parse_dtype(each, "otypes") for each in _as_sequence(otypes)]
+    kinds = None if otypes is None else [memory.parse_dtype(each, "otypes") for each in _as_sequence(otypes)]
     return VectorizedFunction(pyfunc, kinds, doc)
 
 
@@ -368,24 +362,28 @@ def _parse_type(annotation: Any, name: str) -> Any:
     """Return a dtype, or one of Python's types of numbers, or None if the annotation says nothing."""
     if annotation in (Any, None) or isinstance(annotation, str):
         return None
-    return annotation if annotation in _LETTERS else parse_dtype(annotation, name)
+    return annotation if annotation in _LETTERS else memory.parse_dtype(annotation, name)
 
 
-def _usual_kind(wanted: Any) -> Kind:
+def _usual_kind(wanted: Any) -> memory.Kind:
     if isinstance(wanted, np.dtype):
         return wanted
-    return {bool: bool_, int: int64}.get(wanted) or (default_real() if wanted is float else default_complex())
+    return {bool: memory.bool_, int: memory.int64}.get(wanted) or (
+        memory.default_real() if wanted is float else memory.default_complex()
+    )
 
 
-def _weak_kind(number: Any, given: Sequence[Kind]) -> Kind:
+def _weak_kind(number: Any, given: Sequence[memory.Kind]) -> memory.Kind:
     """Return the dtype of a Python number among arrays of these dtypes."""
     kind = np.result_type(*given, number)
-    if kind in (float64, np.complex128) and kind not in given:
-        return default_real() if kind == float64 else default_complex()
+    if kind in (memory.float64, np.complex128) and kind not in given:
+        return memory.default_real() if kind == memory.float64 else memory.default_complex()
     return kind
 
 
-def _infer(function: Callable[..., Any], name: str, kinds: Sequence[Kind]) -> tuple[list[Kind], bool]:
+def _infer(
+    function: Callable[..., Any], name: str, kinds: Sequence[memory.Kind]
+) -> tuple[list[memory.Kind], bool]:
     """Return the dtypes of the results of a function for these dtypes, and whether it returns a tuple."""
     traced: list[Any] = []
     arithmetic = _NumpyArithmetic()
@@ -395,7 +393,7 @@ def _infer(function: Callable[..., Any], name: str, kinds: Sequence[Kind]) -> tu
         with compute_by(arithmetic):
             traced[:] = [prepare_function(function)(*own)]
 
-    types = [constant[compute_type(kernel_type(kind))] for kind in kinds]
+    types = [constant[compute_type(memory.kernel_type(kind))] for kind in kinds]
     with vc.shader_context(vc.ShaderFlags.NO_EXEC_BOUNDS) as context, precise_math():
         variables = context.declare_input_arguments(types, [f"x{i}" for i in range(len(types))])
         prepare_kernel(body, rewrite=True)(*variables)
@@ -404,11 +402,11 @@ def _infer(function: Callable[..., Any], name: str, kinds: Sequence[Kind]) -> tu
         return [_kind_of_result(part, name, arithmetic) for part in parts], isinstance(result, tuple)
 
 
-def _kind_of_result(value: Any, name: str, arithmetic: _NumpyArithmetic) -> Kind:
+def _kind_of_result(value: Any, name: str, arithmetic: _NumpyArithmetic) -> memory.Kind:
     if hasattr(value, "var_type"):
         return arithmetic.kind_of(value._value())  # type: ignore[no-any-return]
     if isinstance(value, np.generic):
-        return parse_dtype(value.dtype)
+        return memory.parse_dtype(value.dtype)
     for kind in (bool, int, float, complex):
         if isinstance(value, kind):
             return _usual_kind(kind)

@@ -9,19 +9,11 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.matrices.product import matmul as multiply_matrices
+from vkdispatch.numpy.basics import manipulation
 from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import conjugate, multiply
 from vkdispatch.numpy.basics.inputs import require_array
 from vkdispatch.numpy.basics.joining import stack
-from vkdispatch.numpy.basics.manipulation import (
-    broadcast_to,
-    expand_dims,
-    moveaxis,
-    parse_axes,
-    permute_dims,
-    reshape,
-    result_type,
-)
 from vkdispatch.numpy.basics.manipulation import diagonal as diagonal_of
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import sum as total
@@ -82,7 +74,7 @@ def matmul(
     a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if not (a.ndim and b.ndim):
         raise ArgumentValueError(f"matmul: operands need at least one axis, got {a.shape} and {b.shape}")
-    kind = a.dtype if a.dtype == b.dtype else result_type(a, b)
+    kind = a.dtype if a.dtype == b.dtype else manipulation.result_type(a, b)
     if dtype is not None:
         wanted = parse_dtype(dtype)
         check_cast(kind, wanted, "dtype", casting)
@@ -90,10 +82,10 @@ def matmul(
     if axes is not None:
         a, b, places = _matrices_last(a, b, axes)
         product = matmul(a, b, dtype=kind, casting=casting)
-        product = moveaxis(product, tuple(range(-len(places), 0)), places) if places else product
+        product = manipulation.moveaxis(product, tuple(range(-len(places), 0)), places) if places else product
         return _store_product(out, product, casting)
-    first = expand_dims(a, 0) if a.ndim == 1 else a
-    second = expand_dims(b, 1) if b.ndim == 1 else b
+    first = manipulation.expand_dims(a, 0) if a.ndim == 1 else a
+    second = manipulation.expand_dims(b, 1) if b.ndim == 1 else b
     if first.shape[-1] != second.shape[-2]:
         raise ArgumentValueError(
             f"matmul: the last axis of x1 of the shape {a.shape} has {first.shape[-1]} elements, and the "
@@ -105,7 +97,9 @@ def matmul(
         shape = shape[:-1]
     if a.ndim == 1:
         shape = (*shape[:-2], shape[-1]) if b.ndim > 1 else shape[:-1]
-    return _store_product(out, result if shape == result.shape else reshape(result, shape), casting)
+    return _store_product(
+        out, result if shape == result.shape else manipulation.reshape(result, shape), casting
+    )
 
 
 def _store_product(out: Any, product: Array, casting: Any) -> Array:
@@ -128,8 +122,8 @@ def _matrices_last(a: Array, b: Array, axes: Any) -> tuple[Array, Array, tuple[i
         raise ArgumentTypeError(f"axes: expected three tuples of ints, got {axes!r}") from None
     if [len(each) for each in given] != sizes:
         raise ArgumentValueError(f"axes: expected tuples of {sizes} axes, got {axes!r}")
-    first = moveaxis(a, given[0], tuple(range(-sizes[0], 0)))
-    return first, moveaxis(b, given[1], tuple(range(-sizes[1], 0))), given[2]
+    first = manipulation.moveaxis(a, given[0], tuple(range(-sizes[0], 0)))
+    return first, manipulation.moveaxis(b, given[1], tuple(range(-sizes[1], 0))), given[2]
 
 
 def _multiply(first: Array, second: Array, kind: Kind) -> Array:
@@ -161,14 +155,14 @@ def _fit_batches(first: Array, second: Array, batch: Shape) -> tuple[Array, Arra
     for each in (first, second):
         own = math.prod(each.shape[:-2])
         if own == 1:
-            sides.append(reshape(each, each.shape[-2:]))
+            sides.append(manipulation.reshape(each, each.shape[-2:]))
         elif own == count:
             sides.append(each)
         else:
-            sides.append(broadcast_to(each, (*batch, *each.shape[-2:])))
+            sides.append(manipulation.broadcast_to(each, (*batch, *each.shape[-2:])))
     first, second = sides
     if second.ndim == 2 and first.ndim > 2 and evaluate(value_of(first)).is_contiguous:
-        first = reshape(first, (-1, first.shape[-1]))  # one tall matrix
+        first = manipulation.reshape(first, (-1, first.shape[-1]))  # one tall matrix
     return first, second
 
 
@@ -183,7 +177,7 @@ def matvec(x1: Any, x2: Any, /) -> Array:
     a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if a.ndim < 2 or b.ndim < 1:
         raise ArgumentValueError(f"matvec: expected matrices and vectors, got {a.shape} and {b.shape}")
-    return matmul(a, expand_dims(b, -1))[..., 0]
+    return matmul(a, manipulation.expand_dims(b, -1))[..., 0]
 
 
 def vecmat(x1: Any, x2: Any, /) -> Array:
@@ -198,7 +192,7 @@ def vecmat(x1: Any, x2: Any, /) -> Array:
     if a.ndim < 1 or b.ndim < 2:
         raise ArgumentValueError(f"vecmat: expected vectors and matrices, got {a.shape} and {b.shape}")
     left: Array = conjugate(a) if a.dtype.kind == "c" else a
-    return matmul(expand_dims(left, -2), b)[..., 0, :]
+    return matmul(manipulation.expand_dims(left, -2), b)[..., 0, :]
 
 
 def dot(x1: Any, x2: Any, /, out: Any = None) -> Array:
@@ -240,7 +234,9 @@ def vdot(x1: Any, x2: Any, /) -> Array:
     >>> vnp.vdot(vnp.asarray([1j, 2]), vnp.asarray([1j, 3]))
     Array(7.+0.j, dtype=complex128)
     """
-    return vecdot(reshape(require_array(x1, "x1"), -1), reshape(require_array(x2, "x2"), -1))
+    return vecdot(
+        manipulation.reshape(require_array(x1, "x1"), -1), manipulation.reshape(require_array(x2, "x2"), -1)
+    )
 
 
 def outer(x1: Any, x2: Any, /, out: Any = None) -> Array:
@@ -253,7 +249,11 @@ def outer(x1: Any, x2: Any, /, out: Any = None) -> Array:
            [6, 8]], dtype=int64)
     """
     return store_result(
-        out, multiply(reshape(require_array(x1, "x1"), (-1, 1)), reshape(require_array(x2, "x2"), (1, -1)))
+        out,
+        multiply(
+            manipulation.reshape(require_array(x1, "x1"), (-1, 1)),
+            manipulation.reshape(require_array(x2, "x2"), (1, -1)),
+        ),
     )
 
 
@@ -269,10 +269,10 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     if not (a.ndim and b.ndim):
         raise ArgumentValueError("vecdot: operands need at least one axis")
     if axis != -1:
-        a, b = moveaxis(a, axis, -1), moveaxis(b, axis, -1)
+        a, b = manipulation.moveaxis(a, axis, -1), manipulation.moveaxis(b, axis, -1)
     if a.shape[-1] != b.shape[-1]:
         raise ArgumentValueError(f"vecdot: the axis has {a.shape[-1]} elements in x1, {b.shape[-1]} in x2")
-    kind = result_type(a, b)
+    kind = manipulation.result_type(a, b)
     left: Array = conjugate(a) if a.dtype.kind == "c" else a
     product = left.astype(kind, copy=False) * b.astype(kind, copy=False)
     return any_of(product, axis=-1) if kind.kind == "b" else total(product, axis=-1, dtype=kind)
@@ -294,8 +294,12 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Array:
             raise ArgumentValueError(f"axes: expected 0 to {min(a.ndim, b.ndim)}, got {count}")
         first, second = tuple(range(a.ndim - count, a.ndim)), tuple(range(count))
     else:
-        first = parse_axes(tuple(axes[0]) if hasattr(axes[0], "__iter__") else axes[0], a.ndim, "axes[0]")
-        second = parse_axes(tuple(axes[1]) if hasattr(axes[1], "__iter__") else axes[1], b.ndim, "axes[1]")
+        first = manipulation.parse_axes(
+            tuple(axes[0]) if hasattr(axes[0], "__iter__") else axes[0], a.ndim, "axes[0]"
+        )
+        second = manipulation.parse_axes(
+            tuple(axes[1]) if hasattr(axes[1], "__iter__") else axes[1], b.ndim, "axes[1]"
+        )
     if [a.shape[i] for i in first] != [b.shape[i] for i in second]:
         raise ArgumentValueError(f"axes: shapes {a.shape} and {b.shape} do not agree along {axes}")
     kept_a = [i for i in range(a.ndim) if i not in first]
@@ -303,9 +307,11 @@ def tensordot(x1: Any, x2: Any, /, axes: Any = 2) -> Array:
     length = math.prod(a.shape[i] for i in first)
     rows = tuple(a.shape[i] for i in kept_a)
     columns = tuple(b.shape[i] for i in kept_b)
-    left = reshape(permute_dims(a, (*kept_a, *first)), (math.prod(rows), length))
-    right = reshape(permute_dims(b, (*second, *kept_b)), (length, math.prod(columns)))
-    return reshape(matmul(left, right), (*rows, *columns))
+    left = manipulation.reshape(manipulation.permute_dims(a, (*kept_a, *first)), (math.prod(rows), length))
+    right = manipulation.reshape(
+        manipulation.permute_dims(b, (*second, *kept_b)), (length, math.prod(columns))
+    )
+    return manipulation.reshape(matmul(left, right), (*rows, *columns))
 
 
 def cross(
@@ -321,14 +327,14 @@ def cross(
     a, b = require_array(x1, "x1"), require_array(x2, "x2")
     if axis is not None:
         axisa = axisb = axisc = axis
-    a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
+    a, b = manipulation.moveaxis(a, axisa, -1), manipulation.moveaxis(b, axisb, -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
         raise ArgumentValueError(
             f"axis: expected vectors of three elements, got {a.shape[-1]} and {b.shape[-1]}"
         )
     u, v, w = (a[..., i] for i in range(3))
     x, y, z = (b[..., i] for i in range(3))
-    return moveaxis(stack([v * z - w * y, w * x - u * z, u * y - v * x], axis=-1), -1, axisc)
+    return manipulation.moveaxis(stack([v * z - w * y, w * x - u * z, u * y - v * x], axis=-1), -1, axisc)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Array:
@@ -366,10 +372,10 @@ def kron(x1: Any, x2: Any) -> Array:
     left = (1,) * (ndim - a.ndim) + a.shape
     right = (1,) * (ndim - b.ndim) + b.shape
     wide = multiply(
-        reshape(a, tuple(n for length in left for n in (length, 1))),
-        reshape(b, tuple(n for length in right for n in (1, length))),
+        manipulation.reshape(a, tuple(n for length in left for n in (length, 1))),
+        manipulation.reshape(b, tuple(n for length in right for n in (1, length))),
     )
-    return reshape(wide, tuple(m * n for m, n in zip(left, right, strict=True)))
+    return manipulation.reshape(wide, tuple(m * n for m, n in zip(left, right, strict=True)))
 
 
 def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Array:
@@ -393,15 +399,15 @@ def multi_dot(arrays: Sequence[Any], *, out: Any = None) -> Array:
         raise ArgumentValueError(f"arrays: expected at least two arrays, got {len(given)}")
     matrices = list(given)
     if given[0].ndim == 1:
-        matrices[0] = expand_dims(given[0], 0)
+        matrices[0] = manipulation.expand_dims(given[0], 0)
     if given[-1].ndim == 1:
-        matrices[-1] = expand_dims(given[-1], 1)
+        matrices[-1] = manipulation.expand_dims(given[-1], 1)
     if any(each.ndim != 2 for each in matrices):
         raise LinAlgError("multi_dot: expected matrices, and vectors as the first and the last array only")
     sides = [matrices[0].shape[0], *(each.shape[1] for each in matrices)]
     result = _multiply_chain(matrices, _split_chain(sides), 0, len(matrices) - 1)
     shape = result.shape[given[0].ndim == 1 : 2 - (given[-1].ndim == 1)]
-    return store_result(out, reshape(result, shape))
+    return store_result(out, manipulation.reshape(result, shape))
 
 
 def _split_chain(sides: Sequence[int]) -> dict[tuple[int, int], int]:

@@ -18,16 +18,7 @@ from vkdispatch.numpy.core.devices import device_of
 from vkdispatch.numpy.core.expressions import evaluate, evaluate_into
 from vkdispatch.numpy.core.kernels import as_buffer, gather, new_view
 from vkdispatch.numpy.core.memory import Storage, View, kernel_type
-from vkdispatch.numpy.linalg.factors import (
-    block_of,
-    conjugate,
-    divide,
-    from_real,
-    launch,
-    real_part,
-    trace_factoring,
-    turn_matrices,
-)
+from vkdispatch.numpy.linalg import factors
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # The columns of a panel: an invocation, or several, for each.
@@ -135,36 +126,38 @@ def _panel_kernel(kind: DType, group: int) -> ShaderFunction:
                 part[:] = part + _square_ratio(a[line + row].to_register(), scale)
             below = reduce(part, lambda x, y: x + y)
             length = scale * vc.sqrt(_square_ratio(alpha, scale) + below)
-            head = real_part(alpha).to_register()
+            head = factors.real_part(alpha).to_register()
             beta = vc.select(head < 0, length, -length).to_register()
             # nothing is left to reflect; a NaN is not nothing
             is_left = vc.logical_or(below != 0, _imaginary_part(alpha) != 0).to_register()
-            tau = vc.new_register(kind, from_real(kind, zero))
+            tau = vc.new_register(kind, factors.from_real(kind, zero))
             with vc.if_block(is_left):
-                tau[:] = divide(from_real(kind, beta) - alpha, from_real(kind, beta))
-                pivot = (alpha - from_real(kind, beta)).to_register()
+                tau[:] = factors.divide(factors.from_real(kind, beta) - alpha, factors.from_real(kind, beta))
+                pivot = (alpha - factors.from_real(kind, beta)).to_register()
                 with vc.for_block(j + 1 + t, rows, group) as row:
-                    a[line + row] = divide(a[line + row].to_register(), pivot)
+                    a[line + row] = factors.divide(a[line + row].to_register(), pivot)
             vc.memory_barrier()
             vc.barrier()
             with vc.if_block(t == 0):
                 scales[matrix * width + j] = tau
                 with vc.if_block(is_left):
-                    a[line + j] = from_real(kind, beta)
+                    a[line + j] = factors.from_real(kind, beta)
             other = (j + 1 + own_column).to_register()
             beside = (base + other * rows).to_register()
             has_column = vc.logical_and(other < width, is_left).to_register()
-            product = vc.new_register(kind, from_real(kind, zero))
+            product = vc.new_register(kind, factors.from_real(kind, zero))
             with vc.if_block(has_column), vc.for_block(j + 1 + lane, rows, lanes) as row:
-                product[:] = product + conjugate(a[line + row].to_register()) * a[beside + row].to_register()
+                product[:] = (
+                    product + factors.conjugate(a[line + row].to_register()) * a[beside + row].to_register()
+                )
             sums[t] = product
             wait()
-            whole = vc.new_register(kind, from_real(kind, zero))
+            whole = vc.new_register(kind, factors.from_real(kind, zero))
             with vc.if_block(has_column):
                 whole[:] = a[beside + j]
                 with vc.for_block(own_column * lanes, own_column * lanes + lanes) as each:
                     whole[:] = whole + sums[each].to_register()
-                whole[:] = whole * conjugate(tau)
+                whole[:] = whole * factors.conjugate(tau)
                 with vc.for_block(j + 1 + lane, rows, lanes) as row:
                     a[beside + row] = a[beside + row].to_register() - a[line + row].to_register() * whole
             # all lanes of a column read the number that one of them changes
@@ -176,12 +169,12 @@ def _panel_kernel(kind: DType, group: int) -> ShaderFunction:
         with vc.for_block(width) as column, vc.for_block(t, rows, group) as row:
             place = (base + column * rows + row).to_register()
             value = a[place].to_register()
-            unit = vc.select(row == column, from_real(kind, one), from_real(kind, zero))
+            unit = vc.select(row == column, factors.from_real(kind, one), factors.from_real(kind, zero))
             v[place] = vc.select(row > column, value, unit)
             with vc.if_block(row > column):
-                a[place] = from_real(kind, zero)
+                a[place] = factors.from_real(kind, zero)
 
-    return trace_factoring("qr_panel", qr_panel, [("a", kind), ("v", kind), ("scales", kind)], group)
+    return factors.trace_factoring("qr_panel", qr_panel, [("a", kind), ("v", kind), ("scales", kind)], group)
 
 
 @memoize
@@ -215,7 +208,7 @@ def _triangle_kernel(kind: DType) -> ShaderFunction:
             triangle[line + column] = value
 
     buffers = [("triangle", kind), ("products", kind), ("scales", kind)]
-    return trace_factoring("qr_triangle", qr_triangle, buffers, _PANEL)
+    return factors.trace_factoring("qr_triangle", qr_triangle, buffers, _PANEL)
 
 
 # ---- on views ------------------------------------------------------------------------------------
@@ -261,18 +254,18 @@ def _factor_panels(a: View) -> list[Panel]:
     for first in range(0, last, _PANEL):
         end = min(first + _PANEL, last)
         width, sizes = end - first, {"n": m, "first": first, "end": end}
-        block = block_of(a, (first, m), (first, end))
-        columns = gather(turn_matrices(block))
+        block = factors.block_of(a, (first, m), (first, end))
+        columns = gather(factors.turn_matrices(block))
         turned = new_view(columns.shape, a.dtype, context)
         scales = new_view((count, width), a.dtype, context)
         group = _choose_group(m - first, a)
-        launch(_panel_kernel(kind, group), [columns, turned, scales], sizes, count, 0)
-        assign(block, turn_matrices(columns))
+        factors.launch(_panel_kernel(kind, group), [columns, turned, scales], sizes, count, 0)
+        assign(block, factors.turn_matrices(columns))
         products = _multiply(_conjugate(turned), turned, turn_right=True)
         triangle = new_view((count, width, width), a.dtype, context)
-        launch(_triangle_kernel(kind), [triangle, products, scales], sizes, count, 0)
+        factors.launch(_triangle_kernel(kind), [triangle, products, scales], sizes, count, 0)
         panels.append(Panel(first, turned, triangle))
-        _reflect(block_of(a, (first, m), (end, n)), panels[-1], adjoint=True)
+        _reflect(factors.block_of(a, (first, m), (end, n)), panels[-1], adjoint=True)
     return panels
 
 
@@ -284,7 +277,7 @@ def _form_q(panels: list[Panel], a: View, columns: int) -> View:
         assign(q, value_of(eye(m, columns, dtype=a.dtype, device=device_of(a))))
     for panel in reversed(panels):
         # earlier columns still equal the unit matrix, which it does not change
-        _reflect(block_of(q, (panel.first, m), (panel.first, columns)), panel, adjoint=False)
+        _reflect(factors.block_of(q, (panel.first, m), (panel.first, columns)), panel, adjoint=False)
     return q
 
 
@@ -299,7 +292,7 @@ def factor_qr(a: View, columns: int | None) -> tuple[View | None, View]:
         return _factor_tall(a, columns)
     panels = _factor_panels(a) if a.size else []
     q = None if columns is None else _form_q(panels, a, columns)
-    return q, gather(block_of(a, (0, least if columns is None else columns), (0, n)))
+    return q, gather(factors.block_of(a, (0, least if columns is None else columns), (0, n)))
 
 
 def _factor_tall(a: View, columns: int | None) -> tuple[View | None, View]:
@@ -310,17 +303,19 @@ def _factor_tall(a: View, columns: int | None) -> tuple[View | None, View]:
     parts = m // rows
     own, height = parts * rows, parts * n
     whole, split = (0, n), (count * parts, rows, n)
-    blocks = View(gather(block_of(a, (0, own), whole)).storage, split, a.dtype)
+    blocks = View(gather(factors.block_of(a, (0, own), whole)).storage, split, a.dtype)
     first, triangles = factor_qr(blocks, columns)
     stacked = new_view((count, height + m - own, n), a.dtype, context)
-    assign(block_of(stacked, (0, height), whole), View(triangles.storage, (count, height, n), a.dtype))
-    assign(block_of(stacked, (height, height + m - own), whole), block_of(a, (own, m), whole))
+    assign(
+        factors.block_of(stacked, (0, height), whole), View(triangles.storage, (count, height, n), a.dtype)
+    )
+    assign(factors.block_of(stacked, (height, height + m - own), whole), factors.block_of(a, (own, m), whole))
     second, r = factor_qr(stacked, columns)
     if first is None or second is None:
         return None, r
-    upper = gather(block_of(second, (0, height), whole))
+    upper = gather(factors.block_of(second, (0, height), whole))
     product = _multiply(first, View(upper.storage, (count * parts, n, n), a.dtype))
     q = new_view((count, m, n), a.dtype, context)
-    assign(block_of(q, (0, own), whole), View(product.storage, (count, own, n), a.dtype))
-    assign(block_of(q, (own, m), whole), block_of(second, (height, height + m - own), whole))
+    assign(factors.block_of(q, (0, own), whole), View(product.storage, (count, own, n), a.dtype))
+    assign(factors.block_of(q, (own, m), whole), factors.block_of(second, (height, height + m - own), whole))
     return q, r

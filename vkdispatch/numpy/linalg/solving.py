@@ -7,21 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics import manipulation
 from vkdispatch.numpy.basics.creation import from_numpy
 from vkdispatch.numpy.basics.elementwise import absolute, conjugate, log, multiply, sign
 from vkdispatch.numpy.basics.elementwise import exp as exponential
 from vkdispatch.numpy.basics.inputs import require_array
-from vkdispatch.numpy.basics.manipulation import (
-    broadcast_to,
-    expand_dims,
-    flip,
-    matrix_transpose,
-    moveaxis,
-    parse_axes,
-    permute_dims,
-    reshape,
-    result_type,
-)
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import prod as product_of
 from vkdispatch.numpy.basics.reductions import sum as total
@@ -66,14 +56,16 @@ def _factor_kind(name: str, *arrays: Array) -> Kind:
     """Return the dtype with which matrices are factored. Raises TypeError for float16, as NumPy."""
     if any(each.dtype == np.float16 for each in arrays):
         raise ArgumentTypeError(f"{name}: float16 is not supported; use astype")
-    return result_type(*(each.dtype if each.dtype.kind in "fc" else default_real() for each in arrays))
+    return manipulation.result_type(
+        *(each.dtype if each.dtype.kind in "fc" else default_real() for each in arrays)
+    )
 
 
 def _copy_matrices(x: Array, kind: Kind, shape: Shape) -> View:
     """Return a copy of matrices, one behind the other; they are repeated to a shape."""
     value = cast(value_of(x), kind)
     if x.shape != shape:
-        value = value_of(broadcast_to(array_of(value), shape))
+        value = value_of(manipulation.broadcast_to(array_of(value), shape))
     copied = evaluate(make_operation(COPY, (value,), (kind,), shape, kind))
     return View(copied.storage, (math.prod(shape[:-2]), *shape[-2:]), kind)
 
@@ -94,13 +86,13 @@ def cholesky(x: Any, /, *, upper: bool = False) -> Array:
     array = require_square(x, "cholesky")
     kind = _factor_kind("cholesky", array)
     if upper:
-        array = conjugate(matrix_transpose(array))
+        array = conjugate(manipulation.matrix_transpose(array))
     factors = _copy_matrices(array, kind, array.shape)
     if any_flag(factor_cholesky(factors)):
         raise LinAlgError("cholesky: the matrix is not positive definite")
     found = tril(_with_shape(factors, array.shape))
     if upper:
-        found = conjugate(matrix_transpose(found))
+        found = conjugate(manipulation.matrix_transpose(found))
     return found
 
 
@@ -188,7 +180,7 @@ def solve(x1: Any, x2: Any, /) -> Array:
     if not b.ndim:
         raise ArgumentValueError("x2: expected at least one axis")
     is_vector = b.ndim == 1
-    right = expand_dims(b, -1) if is_vector else b
+    right = manipulation.expand_dims(b, -1) if is_vector else b
     n, columns = right.shape[-2:]
     if a.shape[-1] != n:
         raise ArgumentValueError(f"x2: expected {a.shape[-1]} rows for x1 of the shape {a.shape}, got {n}")
@@ -197,10 +189,13 @@ def solve(x1: Any, x2: Any, /) -> Array:
     shape = (*batch, n, columns)
     if math.prod(a.shape[:-2]) == 1 and math.prod(batch) > 1:
         # one matrix, whose right sides are side by side
-        wide = reshape(moveaxis(broadcast_to(right, shape), -2, 0), (n, math.prod(batch) * columns))
+        wide = manipulation.reshape(
+            manipulation.moveaxis(manipulation.broadcast_to(right, shape), -2, 0),
+            (n, math.prod(batch) * columns),
+        )
         solutions = _copy_matrices(wide, kind, (1, *wide.shape))
-        _solve("solve", reshape(a, (1, n, n)), solutions, (1, n, n), kind)
-        found = moveaxis(_with_shape(solutions, (n, *batch, columns)), 0, -2)
+        _solve("solve", manipulation.reshape(a, (1, n, n)), solutions, (1, n, n), kind)
+        found = manipulation.moveaxis(_with_shape(solutions, (n, *batch, columns)), 0, -2)
     else:
         solutions = _copy_matrices(right, kind, shape)
         _solve("solve", a, solutions, (*batch, n, n), kind)
@@ -219,8 +214,8 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
     """
     left, right = require_array(a, "a"), require_array(b, "b")
     if axes is not None:
-        moved = parse_axes(tuple(axes), left.ndim, "axes")
-        left = permute_dims(left, (*(i for i in range(left.ndim) if i not in moved), *moved))
+        moved = manipulation.parse_axes(tuple(axes), left.ndim, "axes")
+        left = manipulation.permute_dims(left, (*(i for i in range(left.ndim) if i not in moved), *moved))
     shape = left.shape[right.ndim :]
     length = math.prod(shape)
     if left.size != length * length or right.size != length:
@@ -228,7 +223,9 @@ def tensorsolve(a: Any, b: Any, axes: Any = None) -> Array:
             f"tensorsolve: the axes of b of the shape {right.shape} and the others of a of the shape "
             f"{left.shape} must have as many elements"
         )
-    return reshape(solve(reshape(left, (length, length)), reshape(right, -1)), shape)
+    return manipulation.reshape(
+        solve(manipulation.reshape(left, (length, length)), manipulation.reshape(right, -1)), shape
+    )
 
 
 def tensorinv(a: Any, ind: int = 2) -> Array:
@@ -245,7 +242,7 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
     first, rest = array.shape[:ind], array.shape[ind:]
     if math.prod(first) != math.prod(rest):
         raise LinAlgError(f"tensorinv: the axes {first} and {rest} must have as many elements")
-    return reshape(inv(reshape(array, (math.prod(first), -1))), (*rest, *first))
+    return manipulation.reshape(inv(manipulation.reshape(array, (math.prod(first), -1))), (*rest, *first))
 
 
 def qr(x: Any, /, mode: str = "reduced") -> Any:
@@ -303,7 +300,7 @@ def matrix_power(x: Any, /, n: int) -> Array:
             array = matmul(array, array)
     if result is None:
         unit = eye(array.shape[-1], dtype=array.dtype, device=array.device)
-        return broadcast_to(unit, array.shape).copy()
+        return manipulation.broadcast_to(unit, array.shape).copy()
     return result
 
 
@@ -337,15 +334,17 @@ def solve_triangular(a: Any, b: Any, lower: bool = False) -> Array:
     if bool(any_of(diagonal(matrix) == 0)):
         raise LinAlgError("solve_triangular: the matrix is singular")
     kind = _factor_kind("solve_triangular", matrix, right)
-    columns = reshape(right, (n, 1)) if right.ndim == 1 else right
+    columns = manipulation.reshape(right, (n, 1)) if right.ndim == 1 else right
     # in the other order of unknowns, a lower triangle is an upper one
-    upper = triu(flip(matrix)) if lower else triu(matrix)
-    solutions = _copy_matrices(flip(columns, axis=0) if lower else columns, kind, (1, *columns.shape))
+    upper = triu(manipulation.flip(matrix)) if lower else triu(matrix)
+    solutions = _copy_matrices(
+        manipulation.flip(columns, axis=0) if lower else columns, kind, (1, *columns.shape)
+    )
     unmoved = arange(n, dtype=np.uint32, device=matrix.device).reshape(1, n)
     # an upper triangle is its own U; its L is the unit matrix
     solve_lu(_copy_matrices(upper, kind, (1, n, n)), view_of(unmoved), solutions)
     found = _with_shape(solutions, columns.shape)
-    return reshape(flip(found, axis=0) if lower else found, right.shape)
+    return manipulation.reshape(manipulation.flip(found, axis=0) if lower else found, right.shape)
 
 
 def factor_plu(a: Any) -> tuple[Array, Array, Array]:

@@ -6,19 +6,11 @@ from typing import Any, NamedTuple, overload
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.numpy.basics import manipulation
 from vkdispatch.numpy.basics.creation import zeros
 from vkdispatch.numpy.basics.elementwise import choose, isnan
 from vkdispatch.numpy.basics.inputs import parse_value, to_array
 from vkdispatch.numpy.basics.joining import concatenate, stack
-from vkdispatch.numpy.basics.manipulation import (
-    all_axes,
-    broadcast_to,
-    moveaxis,
-    parse_axes,
-    parse_axis,
-    reshape,
-    result_type,
-)
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import count_nonzero, cumsum, lines_of
 from vkdispatch.numpy.basics.sequences import arange
@@ -99,7 +91,7 @@ def flatnonzero(x: Any) -> Array:
     >>> vnp.flatnonzero(vnp.asarray([0, 3, 0, 5]))
     Array([1, 3], dtype=int64)
     """
-    return nonzero(reshape(x, -1))[0]
+    return nonzero(manipulation.reshape(x, -1))[0]
 
 
 def argwhere(x: Any) -> Array:
@@ -120,7 +112,7 @@ def argwhere(x: Any) -> Array:
 def _parse_lines(x: Any, axis: Any) -> tuple[Any, Shape, int, Shape]:
     value = parse_value(x)
     ndim = len(value.shape)
-    axes = parse_axes(None, ndim) if axis is None else (parse_axis(axis, ndim),)
+    axes = manipulation.parse_axes(None, ndim) if axis is None else (manipulation.parse_axis(axis, ndim),)
     lines, shape, along = lines_of(value, axes)
     return lines, shape, along, (value.size,) if axis is None else value.shape
 
@@ -183,7 +175,7 @@ def searchsorted(x1: Any, /, v: Any, side: str = "left", sorter: Any = None) -> 
         raise ArgumentValueError(f"x1: expected one axis, got the shape {first.shape}")
     if sorter is not None:
         first = take(first, sorter)
-    kind = result_type(first, second)
+    kind = manipulation.result_type(first, second)
     first, second = first.astype(kind, copy=False), second.astype(kind, copy=False)
     if second.size == 0 or first.size == 0:
         return zeros(second.shape, int64, device=second.device)
@@ -204,7 +196,7 @@ def _values_beside(value: Any, array: Array, name: str) -> Array:
 
 def _search_by_sort(first: Array, second: Array, side: str) -> Array:
     """Return where values go, by sorting them together with the sorted array: for complex numbers."""
-    values = reshape(second, -1)
+    values = manipulation.reshape(second, -1)
     order = argsort(concatenate([values, first] if side == "left" else [first, values]))
     if side == "left":
         is_value, places = order < values.size, order
@@ -213,7 +205,7 @@ def _search_by_sort(first: Array, second: Array, side: str) -> Array:
     before = cumsum((~is_value).astype(int64))
     found = zeros(values.shape, int64, device=values.device)
     found[places[is_value]] = before[is_value]
-    return reshape(found, second.shape)
+    return manipulation.reshape(found, second.shape)
 
 
 def take(x: Any, /, indices: Any, axis: Any = None, out: Any = None, mode: str = "raise") -> Array:
@@ -238,9 +230,9 @@ def take(x: Any, /, indices: Any, axis: Any = None, out: Any = None, mode: str =
         raise ArgumentTypeError(f"indices: expected integers, got {index.dtype}")
     if mode not in ("raise", "wrap", "clip"):
         raise ArgumentValueError(f"mode: expected 'raise', 'wrap' or 'clip', got {mode!r}")
-    if all_axes(axis, array.ndim) is None:
-        array, axis = reshape(array, -1), 0
-    place = parse_axis(axis, array.ndim)
+    if manipulation.all_axes(axis, array.ndim) is None:
+        array, axis = manipulation.reshape(array, -1), 0
+    place = manipulation.parse_axis(axis, array.ndim)
     length = array.shape[place]
     if index.size and not length:
         raise ArgumentIndexError(f"indices: axis {place} has no elements")
@@ -281,8 +273,8 @@ def take_along_axis(x: Any, /, indices: Any, axis: int | None = -1) -> Array:
     array = to_array(x, "x")
     index = indices if isinstance(indices, Array) else from_numpy(np.asarray(indices), array.device)
     if axis is None:
-        array, axis = reshape(array, -1), 0
-    place = parse_axis(axis, array.ndim)
+        array, axis = manipulation.reshape(array, -1), 0
+    place = manipulation.parse_axis(axis, array.ndim)
     if index.ndim != array.ndim:
         raise ArgumentValueError(f"indices: expected {array.ndim} axes, got {index.ndim}")
     if index.dtype.kind not in "iu":
@@ -293,8 +285,8 @@ def take_along_axis(x: Any, /, indices: Any, axis: int | None = -1) -> Array:
     )
     lines = (*others[:place], length, *others[place + 1 :])
     shape = (*others[:place], count, *others[place + 1 :])
-    values = array if array.shape == lines else broadcast_to(array, lines)
-    wanted = index if index.shape == shape else broadcast_to(index, shape)
+    values = array if array.shape == lines else manipulation.broadcast_to(array, lines)
+    wanted = index if index.shape == shape else manipulation.broadcast_to(index, shape)
     if not wanted.size:
         return zeros(shape, array.dtype, device=array.device)
     if len(shape) <= 3:  # so that messages name the axis
@@ -343,7 +335,7 @@ def unique_all(x: Any, /) -> UniqueAll:
     Array([1, 0, 1], dtype=int64)
     """
     array = to_array(x, "x")
-    flat = reshape(array, -1)
+    flat = manipulation.reshape(array, -1)
     order = argsort(flat)
     return _first_of_runs(flat[order], order, array.shape)
 
@@ -412,7 +404,7 @@ def unique(
     values: Array
     indices = inverse = counts = None
     if axis is not None:
-        values, indices, inverse, counts = _unique_along(array, parse_axis(axis, array.ndim))
+        values, indices, inverse, counts = _unique_along(array, manipulation.parse_axis(axis, array.ndim))
     elif return_index or return_inverse:
         values, indices, inverse, counts = unique_all(array)
     elif return_counts:
@@ -438,14 +430,14 @@ def unique(
 
 def _unique_along(array: Array, axis: int) -> UniqueAll:
     """Return the different parts along an axis, which are sorted by their elements, the first ones first."""
-    parts = moveaxis(array, axis, 0)
+    parts = manipulation.moveaxis(array, axis, 0)
     count = parts.shape[0]
-    rows = reshape(parts, (count, array.size // count if count else 0))
+    rows = manipulation.reshape(parts, (count, array.size // count if count else 0))
     order = arange(count, device=array.device)
     for column in reversed(range(rows.shape[1])):
         order = order[argsort(rows[order, column])]
     found = _first_of_runs(rows[order], order, (count,))
-    values = moveaxis(parts[found.indices], 0, axis)
+    values = manipulation.moveaxis(parts[found.indices], 0, axis)
     return UniqueAll(values, found.indices, found.inverse_indices, found.counts)
 
 
@@ -459,7 +451,9 @@ def _first_of_runs(ordered: Array, order: Array, shape: Shape) -> UniqueAll:
     inverse = zeros((size,), int64, device=ordered.device)
     inverse[order] = cumsum(differs.astype(int64)) - 1
     starts = nonzero(differs)[0]
-    return UniqueAll(ordered[starts], order[starts], reshape(inverse, shape), _lengths(starts, size))
+    return UniqueAll(
+        ordered[starts], order[starts], manipulation.reshape(inverse, shape), _lengths(starts, size)
+    )
 
 
 def _are_first(ordered: Array) -> Array:
@@ -502,7 +496,7 @@ def isin(
         else _values_beside(test_elements, first, "test_elements")
     )
     first = _values_beside(x1, second, "x1") if first is None else first
-    second = reshape(second, -1)
+    second = manipulation.reshape(second, -1)
     if second.size == 0 or first.size == 0:
         found = zeros(first.shape, bool, device=first.device)
     else:
@@ -538,7 +532,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
         raise ArgumentValueError(f"keys: expected arrays of one shape, got {[key.shape for key in each]}")
     if not each[0].ndim:
         return zeros((), int64)
-    place = parse_axis(axis, each[0].ndim)
+    place = manipulation.parse_axis(axis, each[0].ndim)
     order = argsort(each[0], axis=place)
     for key in each[1:]:
         inner = argsort(take_along_axis(key, order, axis=place), axis=place)
@@ -548,7 +542,7 @@ def lexsort(keys: Any, axis: int = -1) -> Array:
 
 def _check_kth(x: Any, kth: Any, axis: int | None) -> None:
     array = to_array(x, "a")
-    length = array.size if axis is None else array.shape[parse_axis(axis, array.ndim)]
+    length = array.size if axis is None else array.shape[manipulation.parse_axis(axis, array.ndim)]
     places = np.asarray(kth)
     if places.dtype.kind not in "iu":
         raise ArgumentTypeError(f"kth: expected ints, got {kth!r}")
@@ -604,10 +598,10 @@ def topk(x: Any, k: int, /, *, axis: int | None = -1, largest: bool = True) -> t
     """
     array, k = to_array(x), parse_index(k, "k")
     if axis is None:
-        array, axis = reshape(array, -1), 0
+        array, axis = manipulation.reshape(array, -1), 0
     if not array.ndim:
         raise ArgumentValueError("x: expected at least one axis")
-    place = parse_axis(axis, array.ndim)
+    place = manipulation.parse_axis(axis, array.ndim)
     lines, shape, along = lines_of(value_of(array), (place,))
     values, indices = find_largest(as_operand(lines, shape), k, along, largest)
     final = (*array.shape[:place], k, *array.shape[place + 1 :])

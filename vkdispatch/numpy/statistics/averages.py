@@ -6,22 +6,12 @@ from typing import Any
 import numpy as np
 
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.numpy.basics import reductions
+from vkdispatch.numpy.basics import manipulation, reductions
 from vkdispatch.numpy.basics.creation import full, zeros
 from vkdispatch.numpy.basics.elementwise import add, choose, clip, conjugate, imag, isnan, real, sqrt
 from vkdispatch.numpy.basics.elementwise import multiply as product
 from vkdispatch.numpy.basics.inputs import to_array
 from vkdispatch.numpy.basics.joining import concatenate
-from vkdispatch.numpy.basics.manipulation import (
-    broadcast_to,
-    diagonal,
-    moveaxis,
-    parse_axes,
-    parse_axis,
-    reshape,
-    result_type,
-    squeeze,
-)
 from vkdispatch.numpy.basics.reductions import mean
 from vkdispatch.numpy.basics.reductions import sum as total
 from vkdispatch.numpy.core.array import Array, store_result
@@ -59,14 +49,17 @@ def _weights_like(array: Array, weights: Any, axis: Any) -> Array:
             f"axis: needed for weights of shape {own.shape} of an array of shape {array.shape}"
         )
     axes = (axis,) if not isinstance(axis, (tuple, list)) else tuple(axis)
-    places = tuple(parse_axis(each, array.ndim) for each in axes)
+    places = tuple(manipulation.parse_axis(each, array.ndim) for each in axes)
     if own.shape != tuple(array.shape[place] for place in places):
         raise ArgumentValueError(
             f"weights: expected the shape {tuple(array.shape[place] for place in places)}, got {own.shape}"
         )
-    ordered = moveaxis(own, tuple(range(own.ndim)), tuple(np.argsort(np.argsort(places)).tolist()))
-    return broadcast_to(
-        reshape(ordered, tuple(n if i in places else 1 for i, n in enumerate(array.shape))), array.shape
+    ordered = manipulation.moveaxis(
+        own, tuple(range(own.ndim)), tuple(np.argsort(np.argsort(places)).tolist())
+    )
+    return manipulation.broadcast_to(
+        manipulation.reshape(ordered, tuple(n if i in places else 1 for i, n in enumerate(array.shape))),
+        array.shape,
     )
 
 
@@ -90,16 +83,16 @@ def average(
     array = to_array(a, "a")
     if weights is None:
         found = mean(array, axis, keepdims=keepdims)
-        count = math.prod(array.shape[place] for place in parse_axes(axis, array.ndim))
+        count = math.prod(array.shape[place] for place in manipulation.parse_axes(axis, array.ndim))
         sums = full(found.shape, count, found.dtype)
         return (found, sums) if returned else found
     own = _weights_like(array, weights, axis)
-    kind = result_type(array, own)
+    kind = manipulation.result_type(array, own)
     if array.dtype.kind in "biu":
-        kind = result_type(array, own, default_real())
+        kind = manipulation.result_type(array, own, default_real())
     whole = total(own, axis=axis, dtype=kind, keepdims=keepdims)
     found = total(product(array, own, dtype=kind), axis=axis, keepdims=keepdims) / whole
-    return (found, broadcast_to(whole, found.shape).copy()) if returned else found
+    return (found, manipulation.broadcast_to(whole, found.shape).copy()) if returned else found
 
 
 def _variables(m: Any, name: str, rowvar: bool) -> Array:
@@ -107,7 +100,7 @@ def _variables(m: Any, name: str, rowvar: bool) -> Array:
     if array.ndim > 2:
         raise ArgumentValueError(f"{name}: expected at most two axes, got the shape {array.shape}")
     if array.ndim < 2:
-        return reshape(array, (1, array.size))
+        return manipulation.reshape(array, (1, array.size))
     single = name == "y" and array.shape[0] == 1
     return array if rowvar or single else array.T
 
@@ -160,7 +153,7 @@ def cov(
         raise ArgumentValueError(f"ddof: expected an int, got {ddof!r}")
     variables = _variables(m, "m", rowvar)
     parts = [variables] if y is None else [variables, _variables(y, "y", rowvar)]
-    kind = result_type(*parts, default_real()) if dtype is None else np.dtype(dtype)
+    kind = manipulation.result_type(*parts, default_real()) if dtype is None else np.dtype(dtype)
     joined = concatenate([each.astype(kind, copy=False) for each in parts], axis=0)
     if not joined.shape[0]:
         return zeros((0, 0))
@@ -193,8 +186,8 @@ def cov(
         other = conjugate(other)
     products = matmul(centred.astype(kind, copy=False), other.astype(kind, copy=False).T)
     if isinstance(factor, Array):
-        return squeeze(products / clip(factor, 0, None).astype(part_kind(kind), copy=False))
-    return squeeze(products / float(factor) if factor > 0 else products * math.inf)
+        return manipulation.squeeze(products / clip(factor, 0, None).astype(part_kind(kind), copy=False))
+    return manipulation.squeeze(products / float(factor) if factor > 0 else products * math.inf)
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -> Array:
@@ -209,7 +202,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
     found = cov(x, y, rowvar, dtype=dtype)
     if found.ndim == 0:
         return found / found
-    scale = sqrt(real(diagonal(found)))
+    scale = sqrt(real(manipulation.diagonal(found)))
     ratio = found / scale[:, None] / scale[None, :]
     if ratio.dtype.kind == "c":
         first, second = clip(real(ratio), -1, 1), clip(imag(ratio), -1, 1)

@@ -9,19 +9,7 @@ from vkdispatch.orders.arguments import Argument, Grid, Parameter
 from vkdispatch.orders.compilers import Search
 from vkdispatch.orders.errors import OrderRunError
 from vkdispatch.orders.library import Library
-from vkdispatch.orders.models.cpp import (
-    ARRAY,
-    GRID,
-    MACROS,
-    RESUME,
-    check_names,
-    declare_parameter,
-    find_type,
-    needs_complex,
-    needs_float16,
-    resume_lines,
-    split_body,
-)
+from vkdispatch.orders.models import cpp
 from vkdispatch.orders.models.native import HostPlacement, NativeModel, check_device
 from vkdispatch.orders.models.protocol import Placement, Task
 
@@ -140,39 +128,46 @@ def write_hip(task: Task) -> str:
 
 
 def _write_file(task: Task, heads: tuple[str, str, str], runtime: str) -> str:
-    check_names(task.parameters)
-    includes, body = split_body(task)
-    after = f"{includes}{RESUME}\n" if includes else ""
+    cpp.check_names(task.parameters)
+    includes, body = cpp.split_body(task)
+    after = f"{includes}{cpp.RESUME}\n" if includes else ""
     fixed = (_REPORT, _write_kernel(task.parameters, body), _RUN, _write_launch(task.parameters))
     report, kernel, run, launch = fixed
     report, run, launched = (text.replace("GPU", runtime) for text in (report, run, _LAUNCHED))
     head, complex_, half = heads
-    types = head + (complex_ if needs_complex(task) else "")
-    types += (half if needs_float16(task.parameters) else "") + _BOTH
-    return resume_lines(
-        "".join((_HEAD, after, types, ARRAY, GRID, MACROS, report, kernel, run, launch, launched)), FILE
+    types = head + (complex_ if cpp.needs_complex(task) else "")
+    types += (half if cpp.needs_float16(task.parameters) else "") + _BOTH
+    return cpp.resume_lines(
+        "".join(
+            (_HEAD, after, types, cpp.ARRAY, cpp.GRID, cpp.MACROS, report, kernel, run, launch, launched)
+        ),
+        FILE,
     )
 
 
 def _write_kernel(parameters: Sequence[Parameter], body: str) -> str:
     """Write the kernel. A scalar output is passed by address."""
     taken = "".join(
-        f"{find_type(p)} *accelpy_{p.name}, " if p.is_output and not p.ndim else f"{declare_parameter(p)}, "
+        f"{cpp.find_type(p)} *accelpy_{p.name}, "
+        if p.is_output and not p.ndim
+        else f"{cpp.declare_parameter(p)}, "
         for p in parameters
     )
     opening = "".join(
-        f"{find_type(p)} &{p.name} = *accelpy_{p.name};\n" for p in parameters if p.is_output and not p.ndim
+        f"{cpp.find_type(p)} &{p.name} = *accelpy_{p.name};\n"
+        for p in parameters
+        if p.is_output and not p.ndim
     )
     return (
         f"__global__ void accelpy_task({taken}const accelpy_counts accelpy_grid) {{\n"
-        f"(void)accelpy_grid;\n{opening}{{\n{body}{RESUME}\n}}\n}}\n"
+        f"(void)accelpy_grid;\n{opening}{{\n{body}{cpp.RESUME}\n}}\n}}\n"
     )
 
 
 def _write_launch(parameters: Sequence[Parameter]) -> str:
     words, offset = [], 0
     for i, p in enumerate(parameters):
-        kind = find_type(p)
+        kind = cpp.find_type(p)
         if p.ndim:
             const = "" if p.is_output else "const "
             words.append(

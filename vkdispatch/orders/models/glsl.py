@@ -16,17 +16,7 @@ from vkdispatch.codegen.abbreviations import Buff, Const
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.orders.arguments import Argument, Counts, Grid, Parameter
 from vkdispatch.orders.compilers import BuildFailure
-from vkdispatch.orders.models.engine import (
-    DevicePlacement,
-    EngineProgram,
-    check_groups,
-    count_workers,
-    find_or_make,
-    is_grid_supported,
-    launch,
-    require_context,
-    to_device_dtype,
-)
+from vkdispatch.orders.models import engine
 from vkdispatch.orders.models.protocol import Program, Task
 from vkdispatch.shader.raw.kernel import RawKernel, glsl_kernel
 
@@ -151,7 +141,7 @@ def write_glsl(task: Task, *, aliased: bool = False) -> str:
     return f'{before}{body}#line {line} "{FILE}"\n{main}'
 
 
-class GlslProgram(EngineProgram):
+class GlslProgram(engine.EngineProgram):
     """A compiled `glsl` section. The driver compiles it again for each workgroup size."""
 
     def __init__(self, task: Task, context: Context) -> None:
@@ -181,14 +171,14 @@ class GlslProgram(EngineProgram):
             return kernel
 
     def _launch(
-        self, placement: DevicePlacement, grid: Grid, run_id: int, graph: CommandGraph | None
+        self, placement: engine.DevicePlacement, grid: Grid, run_id: int, graph: CommandGraph | None
     ) -> None:
         context = placement.context
-        extent = count_workers(grid)
+        extent = engine.count_workers(grid)
         members, teams = grid.members, grid.teams
         if self._depends_on_groups:
-            check_groups(NAME, grid, context)
-        elif not is_grid_supported(grid, context):
+            engine.check_groups(NAME, grid, context)
+        elif not engine.is_grid_supported(grid, context):
             members, teams = _spread_workers(extent, context)
         description = placement.descriptions.get(NAME)
         if description is None:
@@ -199,7 +189,7 @@ class GlslProgram(EngineProgram):
             *(grid.members, grid.teams, grid.assignments, run_id & 0x7FFFFFFF),
         ]
         kernel = self._find_kernel(members, aliased=placement.is_aliased)
-        launch(kernel, arguments, placement, graph, workgroups=teams)
+        engine.launch(kernel, arguments, placement, graph, workgroups=teams)
 
 
 class GlslModel:
@@ -210,13 +200,13 @@ class GlslModel:
 
     def build(self, task: Task) -> Program:
         """Compile a section with glslang, in this process. Raises BuildFailure."""
-        context = require_context(task)
+        context = engine.require_context(task)
         if task.debugging is not None:
             text = write_glsl(task)
             digest = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=5).hexdigest()
             task.debugging.write_file(f"{NAME}-{digest}.comp", text)
         key = (NAME, task.order.text, task.order.label, task.section.line, task.parameters)
-        program = find_or_make(key, lambda: GlslProgram(task, context))
+        program = engine.find_or_make(key, lambda: GlslProgram(task, context))
         try:
             program.build()
         except VkDispatchError as error:
@@ -227,7 +217,7 @@ class GlslModel:
 def _compile(task: Task, *, aliased: bool) -> RawKernel:
     arguments: list[tuple[str, Any]] = [("accelpy_facts", Buff[dtype.uint32])]
     arguments += [
-        (parameter.name, Buff[to_device_dtype(parameter.dtype)])  # type: ignore[misc]
+        (parameter.name, Buff[engine.to_device_dtype(parameter.dtype)])  # type: ignore[misc]
         for parameter in task.parameters
         if parameter.is_memory
     ]
@@ -329,7 +319,7 @@ def _flatten_index(parameter: Parameter) -> str:
     return text
 
 
-def _make_description(placement: DevicePlacement) -> Buffer[Any]:
+def _make_description(placement: engine.DevicePlacement) -> Buffer[Any]:
     """Return a buffer with shapes, strides and scalars, in the layout of the shader's block."""
     by_name = {argument.parameter.name: argument for argument in placement.arguments}
     values = {

@@ -10,16 +10,8 @@ import numpy as np
 
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.record import record
+from vkdispatch.orders import compilers
 from vkdispatch.orders.arguments import Argument, Array, Grid, Parameter
-from vkdispatch.orders.compilers import (
-    BuildFailure,
-    CompileFailure,
-    Compiler,
-    Search,
-    Source,
-    find_compilers,
-    make_command,
-)
 from vkdispatch.orders.errors import Debugging, OrderRunError, drop_optimization
 from vkdispatch.orders.library import Library, hash_library, is_stored, load_library, test_compiler
 from vkdispatch.orders.models.protocol import Placement, Program, Task
@@ -141,7 +133,7 @@ class NativeModel:
     """
 
     name: str
-    search: Search
+    search: compilers.Search
     flags: Mapping[str, tuple[str, ...]]
     write: Callable[[Task], str]
     suffix: str
@@ -158,34 +150,34 @@ class NativeModel:
     def build(self, task: Task) -> Program:
         """Build a section with the first compiler that works. Raises BuildFailure."""
         source = self.make_source(task)
-        failures: list[BuildFailure] = []
-        for compiler in find_compilers(self.search, task.compile):
+        failures: list[compilers.BuildFailure] = []
+        for compiler in compilers.find_compilers(self.search, task.compile):
             try:
                 flags = self.find_flags(compiler)
                 obstacle = self.find_obstacle()
                 if obstacle:
-                    raise BuildFailure(f"{compiler.title} is available, but {obstacle}")
+                    raise compilers.BuildFailure(f"{compiler.title} is available, but {obstacle}")
                 test_compiler(compiler, flags, self.make_source(_make_copy_task(self)))
                 if task.debugging is not None:
                     flags = drop_optimization(flags)
                     _report_build(task.debugging, self, compiler, flags, source)
                 return self.program(self.name, compiler.title, load_library(compiler, flags, source))
-            except BuildFailure as failure:
+            except compilers.BuildFailure as failure:
                 failures.append(failure)
-        is_rejected = any(isinstance(failure, CompileFailure) for failure in failures)
+        is_rejected = any(isinstance(failure, compilers.CompileFailure) for failure in failures)
         reasons = "\n".join(dict.fromkeys(map(str, failures)))
-        raise CompileFailure(reasons) if is_rejected else BuildFailure(reasons)
+        raise compilers.CompileFailure(reasons) if is_rejected else compilers.BuildFailure(reasons)
 
-    def make_source(self, task: Task) -> Source:
+    def make_source(self, task: Task) -> compilers.Source:
         """Return the source of a section. Raises BuildFailure."""
-        return Source(self.write(task), self.suffix, task.order.label, task.order.code)
+        return compilers.Source(self.write(task), self.suffix, task.order.label, task.order.code)
 
-    def find_flags(self, compiler: Compiler) -> tuple[str, ...]:
+    def find_flags(self, compiler: compilers.Compiler) -> tuple[str, ...]:
         """Return the options for a compiler. Raises BuildFailure if it cannot compile the model."""
         flags = self.flags.get(compiler.vendor)
         if flags is None:
             known = ", ".join(sorted(vendor for vendor in self.flags if vendor))
-            raise BuildFailure(
+            raise compilers.BuildFailure(
                 f"{compiler.title}: no known options for {self.name}; supported compilers: {known}"
             )
         return (*flags, *self.find_device_flags())
@@ -233,11 +225,15 @@ def check_device(native: Library, device: int, model: str) -> None:
 
 
 def _report_build(
-    debugging: Debugging, model: NativeModel, compiler: Compiler, flags: Sequence[str], source: Source
+    debugging: Debugging,
+    model: NativeModel,
+    compiler: compilers.Compiler,
+    flags: Sequence[str],
+    source: compilers.Source,
 ) -> None:
     """Print how a section is compiled, and write its source to a file."""
     state = "stored before" if is_stored(compiler, flags, source) else "compiled now"
-    command = shlex.join(make_command(compiler, flags, model.suffix))
+    command = shlex.join(compilers.make_command(compiler, flags, model.suffix))
     debugging.print(f"{model.name}: {state}, by {compiler.title}\n{model.name}: {command}")
     debugging.write_file(
         f"{model.name}-{hash_library(compiler, flags, source)[:10]}{model.suffix}", source.text

@@ -27,17 +27,7 @@ from vkdispatch.control_flow.replacement import prepare_kernel
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.orders.arguments import Counts, Grid, Parameter
 from vkdispatch.orders.compilers import BuildFailure
-from vkdispatch.orders.models.engine import (
-    MOST_AXES,
-    DevicePlacement,
-    EngineProgram,
-    check_groups,
-    count_workers,
-    find_or_make,
-    launch,
-    require_context,
-    to_device_dtype,
-)
+from vkdispatch.orders.models import engine
 from vkdispatch.orders.models.protocol import Program, Task
 from vkdispatch.orders.order import find_line
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -82,7 +72,7 @@ class ArrayVariable(BufferVariable):
         return tuple(strides[: self._ndim])
 
 
-class TracedProgram(EngineProgram):
+class TracedProgram(engine.EngineProgram):
     """A traced `vkdispatch` section."""
 
     def __init__(self, task: Task, context: Context) -> None:
@@ -107,9 +97,9 @@ class TracedProgram(EngineProgram):
             return self._kernels[local_size]
 
     def _launch(
-        self, placement: DevicePlacement, grid: Grid, run_id: int, graph: CommandGraph | None
+        self, placement: engine.DevicePlacement, grid: Grid, run_id: int, graph: CommandGraph | None
     ) -> None:
-        extent = count_workers(grid)
+        extent = engine.count_workers(grid)
         arguments = [
             value if buffer is None else buffer
             for buffer, value in zip(placement.buffers, placement.values, strict=True)
@@ -118,10 +108,10 @@ class TracedProgram(EngineProgram):
             field, axis = _COUNTS.get(name, ("", 0))
             arguments.append(getattr(grid, field)[axis] if field else run_id & 0x7FFFFFFF)
         if self._depends_on_groups:
-            check_groups(NAME, grid, placement.context)
-            launch(self._find_kernel(grid.members), arguments, placement, graph, workgroups=grid.teams)
+            engine.check_groups(NAME, grid, placement.context)
+            engine.launch(self._find_kernel(grid.members), arguments, placement, graph, workgroups=grid.teams)
         else:
-            launch(self._find_kernel(None), arguments, placement, graph, exec_size=extent)
+            engine.launch(self._find_kernel(None), arguments, placement, graph, exec_size=extent)
 
 
 class TracedModel:
@@ -132,10 +122,10 @@ class TracedModel:
 
     def build(self, task: Task) -> Program:
         """Trace a section, and compile it. Raises BuildFailure."""
-        context = require_context(task)
+        context = engine.require_context(task)
         order, section = task.order, task.section
         key = (NAME, order.text, order.label, section.line, repr(section.options), task.parameters)
-        program = find_or_make(key, lambda: TracedProgram(task, context))
+        program = engine.find_or_make(key, lambda: TracedProgram(task, context))
         try:
             program.build()
         except VkDispatchError as error:
@@ -177,7 +167,7 @@ def _wrap_variable(parameter: Parameter, variable: Any) -> Any:
 
 
 def _make_annotation(parameter: Parameter) -> Any:
-    kind: DType = to_device_dtype(parameter.dtype)
+    kind: DType = engine.to_device_dtype(parameter.dtype)
     if parameter.is_memory:
         return BufferAnnotation[kind]  # type: ignore[valid-type]
     return Constant[compute_type(kind)]  # type: ignore[misc]
@@ -191,9 +181,10 @@ def _make_function(task: Task) -> tuple[types.FunctionType, str]:
     for parameter in task.parameters:
         if keyword.iskeyword(parameter.name):
             raise BuildFailure(f"the argument's name {parameter.name} is a keyword of Python; choose another")
-        if parameter.ndim > MOST_AXES:
+        if parameter.ndim > engine.MOST_AXES:
             raise BuildFailure(
-                f"{parameter.name} has {parameter.ndim} dimensions, but buffers have at most {MOST_AXES}"
+                f"{parameter.name} has {parameter.ndim} dimensions, but buffers have at most "
+                f"{engine.MOST_AXES}"
             )
     arguments = ", ".join(parameter.name for parameter in task.parameters)
     header = "\n" * (task.section.body_line - 2) + f"def {FUNCTION}({arguments}):\n"

@@ -4,18 +4,11 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
+from vkdispatch.base import errors
 from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.compilation.includes import resolve_includes
 from vkdispatch.base.compute_plan import ComputePlan, check_features
 from vkdispatch.base.context import Context
-from vkdispatch.base.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    DeviceLostError,
-    ShaderBuildError,
-    VulkanError,
-    describe_place,
-)
 from vkdispatch.base.record import record, replace
 from vkdispatch.base.spirv.interface import Interface, SpecConstant, Value
 from vkdispatch.base.spirv.module import Module, read_module, validate
@@ -71,13 +64,13 @@ def parse_values(
 ) -> dict[int, Value]:
     """Return checked values of specialization constants by id."""
     if not isinstance(values, Mapping):
-        raise ArgumentTypeError(f"{code.name}: specialization: expected a dictionary, got {values!r}")
+        raise errors.ArgumentTypeError(f"{code.name}: specialization: expected a dictionary, got {values!r}")
     found = {}
     for key, value in values.items():
         constant = _find_constant(code, interface, key)
         try:
             constant.pack(value)
-        except (ArgumentTypeError, ArgumentValueError) as error:
+        except (errors.ArgumentTypeError, errors.ArgumentValueError) as error:
             raise type(error)(f"{code.name}: {error}") from None
         kinds: dict[str, type[Any]] = {"bool": bool, "int": int, "float": float}
         found[constant.id] = kinds[constant.kind](value)
@@ -95,7 +88,7 @@ def _find_constant(code: RawCode, interface: Interface, key: object) -> SpecCons
     )
     stripped = known and not any(constant.name for constant in known.values())
     hint = ": the code has no names, so pass ids" if stripped and isinstance(key, str) else ""
-    raise ArgumentValueError(
+    raise errors.ArgumentValueError(
         f"{code.name}: specialization: the code has no constant {key!r}; it has {names or 'none'}{hint}"
     )
 
@@ -105,7 +98,7 @@ def specialize(code: RawCode) -> tuple[RawCode, Interface, Extent]:
     interface = reflect(code.module, code.entry_point, code.specialization, code.argument)
     if code.local_size is None:
         if interface.local_size is None:
-            raise ArgumentValueError(
+            raise errors.ArgumentValueError(
                 f"{code.name}: local_size: the code computes it in a way that is not supported; pass it"
             )
         return code, interface, interface.local_size
@@ -118,7 +111,7 @@ def specialize(code: RawCode) -> tuple[RawCode, Interface, Extent]:
         if number is not None and values.get(number, wanted) == wanted:
             values[number] = wanted
         elif wanted != declared:
-            raise ArgumentValueError(
+            raise errors.ArgumentValueError(
                 f"{code.name}: local_size: {code.local_size} is passed, the code says "
                 f"{interface.local_size}; add ids for its axes, as in layout(local_size_x_id = 0) in;"
             )
@@ -180,7 +173,7 @@ class RawProgram:
         """Compile the code; see `Program`. Raises ValueError for the folded variant, which does not exist."""
         who = self._who
         if variant.folded:
-            raise ArgumentValueError(
+            raise errors.ArgumentValueError(
                 f"{who}: a launch on this device has at most {context.max_workgroup_count} workgroups (of "
                 f"{local_size}); launch several times"
             )
@@ -213,10 +206,10 @@ class RawProgram:
                 specialization=constants,
                 uniform_blocks=self._raw.uniform_blocks,
             )
-        except DeviceLostError:
+        except errors.DeviceLostError:
             raise
-        except VulkanError as error:
-            raise ShaderBuildError(
+        except errors.VulkanError as error:
+            raise errors.ShaderBuildError(
                 f"{self._who}: the driver rejected the kernel: {error}", shader_source=source.numbered()
             ) from error
 
@@ -393,7 +386,7 @@ def glsl_kernel(  # noqa: PLR0913 - public
     array([1., 1., 1.], dtype=float32)
     """
     if not isinstance(source, str):
-        raise ArgumentTypeError(f"source: expected GLSL text, got {type(source).__name__}")
+        raise errors.ArgumentTypeError(f"source: expected GLSL text, got {type(source).__name__}")
     name = _parse_name(name, "glsl_kernel")
     read = read_arguments(arguments)
     size = parse_local_size(local_size)
@@ -450,7 +443,7 @@ def spirv_kernel(  # noqa: PLR0913 - public
         The module is broken, or arguments, sizes or constants do not fit what it declares.
     """
     if not isinstance(entry_point, str):
-        raise ArgumentTypeError(f"entry_point: expected text, got {entry_point!r}")
+        raise errors.ArgumentTypeError(f"entry_point: expected text, got {entry_point!r}")
     name = _parse_name(name, entry_point)
     read = read_arguments(arguments)
     size = parse_local_size(local_size)
@@ -479,11 +472,11 @@ def _parse_name(name: object, default: str) -> str:
     if name is None:
         return default
     if not isinstance(name, str) or not name:
-        raise ArgumentTypeError(f"name: expected text, got {name!r}")
+        raise errors.ArgumentTypeError(f"name: expected text, got {name!r}")
     return name
 
 
 def _locate_caller() -> str:
     """Return "file.py:12" for the line that called `glsl_kernel` or `spirv_kernel`."""
     frame = sys._getframe(2)
-    return describe_place(frame.f_code.co_filename, frame.f_lineno)
+    return errors.describe_place(frame.f_code.co_filename, frame.f_lineno)
