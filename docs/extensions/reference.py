@@ -26,7 +26,7 @@ from vkdispatch.base.errors import VkDispatchError
 
 SECTIONS = {
     "functions.arithmetic": "Numbers",
-    "functions.elementary": "Powers, exponentials, angles, and functions beyond GLSL",
+    "functions.trigonometry": "Powers, exponentials, angles, and functions beyond GLSL",
     "functions.bits": "Bits and packing",
     "functions.vectors": "Vectors, matrices, conversions, complex numbers and indices",
     "execution.registers": "Registers and shared memory",

@@ -89,14 +89,21 @@ MODULE_NAMES = {
     "vkdispatch.base.context": """Context Handle Signal destroy_context stop_threads get_context make_context
 queue_wait_idle select_queue_families set_dummy_context_params""",
     "vkdispatch.base.errors": "check_for_errors",
-    "vkdispatch.base.init": """get_cuda_device_map DeviceInfo LogLevel get_devices initialize is_cuda
+    "vkdispatch.base.init": """BackendUnavailableError get_cuda_device_map DeviceInfo LogLevel get_devices
+initialize is_cuda
 is_initialized is_opencl log log_error log_info log_verbose log_warning set_log_level""",
     "vkdispatch.execution_pipeline.command_graph": """CommandGraph BufferBindInfo ImageBindInfo default_graph
 global_graph set_global_graph""",
     "vkdispatch.fft.functions": "fft ifft2 irfft3 convolve convolve2D convolve2DR transpose",
     "vkdispatch.fft.shader_factories": """make_fft_shader make_convolution_shader make_transpose_shader
 get_transposed_size mapped_kernel_index get_cache_info print_cache_info cache_clear""",
-    "vkdispatch.codegen.builder": "ShaderBuilder",
+    "vkdispatch.codegen.backends": "CodeGenBackend GLSLBackend CUDABackend OpenCLBackend",
+    "vkdispatch.codegen.builder": """ShaderBuilder ShaderArgumentInfo ShaderFlags BindingType ShaderBinding
+ShaderDescription get_codegen_backend""",
+    "vkdispatch.codegen.functions.complex_numbers": "mult_complex complex_from_euler_angle to_complex",
+    "vkdispatch.codegen.functions.index_raveling": "ravel_index unravel_index",
+    "vkdispatch.codegen.functions.trigonometry": "sin cos tan atan2 degrees radians",
+    "vkdispatch.reduce.reduce_function": "ReduceFunction ReduceOp",
     "vkdispatch.codegen.variables": "ShaderVariable BoundVariable",
     "vkdispatch.execution_pipeline.buffer_builder": "BufferBuilder BufferUsage BufferedStructEntry",
     "vkdispatch.base.buffer": "Buffer RFFTBuffer asbuffer asrfftbuffer from_cuda_array",

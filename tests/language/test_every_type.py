@@ -17,8 +17,8 @@ from vkdispatch.base.errors import VkDispatchError
 from vkdispatch.codegen.abbreviations import f16, i16, u16
 from vkdispatch.codegen.functions import arithmetic, bits
 from vkdispatch.codegen.functions import arithmetic as common
-from vkdispatch.codegen.functions import elementary as special
-from vkdispatch.codegen.functions import elementary as trigonometry
+from vkdispatch.codegen.functions import trigonometry as special
+from vkdispatch.codegen.functions import trigonometry as trigonometry
 from vkdispatch.codegen.functions import vectors as geometry
 
 from .running import close, evaluate, host, need, same, supports

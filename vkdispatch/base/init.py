@@ -6,8 +6,16 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
-from vkdispatch.base import errors, names_elsewhere
+from vkdispatch.base import names_elsewhere
 from vkdispatch.base.devices import DeviceInfo, matrix_product
+from vkdispatch.base.errors import (
+    ArgumentValueError,
+    BackendUnavailableError,
+    OutOfDeviceMemoryError,
+    UsageError,
+    VulkanError,
+    explain_backend,
+)
 from vkdispatch.base.native_module import native
 from vkdispatch.base.process import read_switch
 from vkdispatch.base.record import field, record
@@ -74,16 +82,16 @@ def initialize(
         name = _backend_name(backend)
         if _active_backend is not None:
             if name != _active_backend:
-                hint = f"; {errors.explain_backend(name)}" if name in _NOT_BUILT else ""
-                raise errors.UsageError(
+                hint = f"; {explain_backend(name)}" if name in _NOT_BUILT else ""
+                raise UsageError(
                     f"backend: already initialised with {_active_backend!r}, cannot change to {name!r}{hint}"
                 )
             return
         if name in _NOT_BUILT:
-            raise errors.BackendUnavailableError(
+            raise BackendUnavailableError(
                 name,
-                f"{_backend_source(backend)}: {errors.explain_backend(name)}; use 'vulkan', or 'dummy' to "
-                "run nothing",
+                f"{_backend_source(backend)}: {explain_backend(name)}; use 'vulkan', or 'dummy' to run "
+                "nothing",
             )
         if log_level is not None:
             from vkdispatch.base.process import set_log_level
@@ -108,11 +116,11 @@ def is_staging_forced() -> bool:
 
 def _backend_name(backend: str | None) -> str:
     if backend is not None and not isinstance(backend, str):
-        raise errors.ArgumentValueError(f"backend: expected one of {', '.join(_BACKENDS)}, got {backend!r}")
+        raise ArgumentValueError(f"backend: expected one of {', '.join(_BACKENDS)}, got {backend!r}")
     chosen = backend or _active_backend or os.environ.get(_BACKEND_VARIABLE, "").strip() or "vulkan"
     name = chosen.strip().lower()
     if name not in _BACKENDS:
-        raise errors.ArgumentValueError(
+        raise ArgumentValueError(
             f"{_backend_source(backend)}: expected one of {', '.join(_BACKENDS)}, got {chosen!r}"
         )
     return name
@@ -130,7 +138,7 @@ def _load_vulkan(debug: bool) -> None:
     try:
         native.initialize(debug)
     # The loader also reports that it is out of memory if it cannot read the manifest of a driver.
-    except (errors.VulkanError, errors.OutOfDeviceMemoryError) as error:
+    except (VulkanError, OutOfDeviceMemoryError) as error:
         raise no_driver_error(str(error)) from error
     _debug = debug
     if debug and not native.validation_enabled():
@@ -146,11 +154,11 @@ def _load_vulkan(debug: bool) -> None:
         )
 
 
-def no_driver_error(reason: str) -> errors.BackendUnavailableError:
+def no_driver_error(reason: str) -> BackendUnavailableError:
     """Return the error that says why Vulkan cannot run on this machine and what to install."""
     from vkdispatch.base.devices import explain_limits, explain_variables
 
-    return errors.BackendUnavailableError(
+    return BackendUnavailableError(
         "vulkan",
         f"Vulkan cannot run on this machine: {reason}.{explain_variables()}{explain_limits()} Install the "
         "GPU vendor's Vulkan driver, or a CPU driver, which needs no GPU (Debian, Ubuntu: apt install "
@@ -292,9 +300,9 @@ class CUDAGraphCapture:
         self.uniform_buffers.append(buffer)
 
 
-def require_cuda(what: str, instead: str) -> errors.UsageError:
+def require_cuda(what: str, instead: str) -> UsageError:
     """Return the error for a use of CUDA, for which there is no backend."""
-    return errors.UsageError(f"{what}: {errors.explain_backend('cuda')}; {instead}")
+    return UsageError(f"{what}: {explain_backend('cuda')}; {instead}")
 
 
 def cuda_graph_capture(cuda_stream: Any = None) -> AbstractContextManager[CUDAGraphCapture]:
@@ -305,7 +313,7 @@ def cuda_graph_capture(cuda_stream: Any = None) -> AbstractContextManager[CUDAGr
     RuntimeError
         Always: a CUDA graph cannot replay what the host submits to Vulkan. `vd.CommandGraph` can.
     """
-    raise errors.UsageError(
+    raise UsageError(
         "cuda_graph_capture: a CUDA graph does not replay work that the host submits to Vulkan; record a "
         "vd.CommandGraph instead"
     )

@@ -20,6 +20,7 @@ from vkdispatch.base import IN_CODEGEN as _IN_CODEGEN
 from vkdispatch.base import make_getattr as _make_getattr
 from vkdispatch.codegen.abbreviations import *
 from vkdispatch.codegen.arguments import *
+from vkdispatch.codegen.backends import *
 from vkdispatch.codegen.builder import *
 from vkdispatch.codegen.description import *
 from vkdispatch.codegen.execution.control_flow import *
@@ -29,7 +30,9 @@ from vkdispatch.codegen.execution.registers import *
 from vkdispatch.codegen.execution.subgroups import *
 from vkdispatch.codegen.functions.arithmetic import *
 from vkdispatch.codegen.functions.bits import *
-from vkdispatch.codegen.functions.elementary import *
+from vkdispatch.codegen.functions.complex_numbers import *
+from vkdispatch.codegen.functions.index_raveling import *
+from vkdispatch.codegen.functions.trigonometry import *
 from vkdispatch.codegen.functions.vectors import *
 from vkdispatch.codegen.objects.buffers import *
 from vkdispatch.codegen.objects.images import *

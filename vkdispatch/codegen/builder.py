@@ -8,16 +8,39 @@ from typing import Any
 from vkdispatch.base.dtype import DType, uvec3
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.record import replace
-from vkdispatch.codegen import description
 from vkdispatch.codegen.arguments import Annotation, ConstantArray, declare_argument
+from vkdispatch.codegen.backends import get_codegen_backend
+from vkdispatch.codegen.description import (
+    ArgType,
+    BindingType,
+    ShaderArgumentInfo,
+    ShaderBinding,
+    ShaderDescription,
+    binding_type,
+)
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.trace.current import current, set_current
 from vkdispatch.codegen.trace.operands import check_dtype, check_printed, refuse_placeholders
 from vkdispatch.codegen.trace.recording import Recorder
-from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.contents import GROUP_COUNT, check_scopes, contents, find_operations
 from vkdispatch.compiler.analyses.joint_flow import JointFlow, has_barriers, is_barrier
 from vkdispatch.compiler.glsl.writer import statements_text
+from vkdispatch.compiler.ir import (
+    Argument,
+    Comment,
+    Kernel,
+    Op,
+    RawStatement,
+    RawText,
+    Return,
+    ShaderFlags,
+    SharedArray,
+    Statement,
+    Storage,
+    blocks_of,
+    walk,
+    without_asserts,
+)
 from vkdispatch.compiler.ir.location import here, located, pause_collection, warn
 from vkdispatch.compiler.passes.lowering import is_comparison, replace_float_atomics, unfold_conditionals
 from vkdispatch.compiler.passes.nesting import check_nesting
@@ -35,20 +58,18 @@ class ShaderBuilder(Recorder):
     arguments and `shader_arg_infos` their descriptions.
     """
 
-    def __init__(self, flags: ir.ShaderFlags = ir.ShaderFlags.NONE) -> None:
+    def __init__(self, flags: ShaderFlags = ShaderFlags.NONE) -> None:
         super().__init__(flags)
-        self.backend = description.get_codegen_backend()
+        self.backend = get_codegen_backend()
 
     def _clear(self) -> None:
         super()._clear()
         self._names.update((_EXEC_COUNT, GROUP_COUNT))
         self.shader_args: list[Any] = []
-        self.shader_arg_infos: list[description.ShaderArgumentInfo] = []
+        self.shader_arg_infos: list[ShaderArgumentInfo] = []
         # What constant arrays were asked for with, what they hold, and how the kernel sees them.
-        self._constants: list[tuple[Any, ConstantArray, ir.Storage]] = []
-        self.exec_count = (
-            None if self.flags & ir.ShaderFlags.NO_EXEC_BOUNDS else ir.Argument(_EXEC_COUNT, uvec3)
-        )
+        self._constants: list[tuple[Any, ConstantArray, Storage]] = []
+        self.exec_count = None if self.flags & ShaderFlags.NO_EXEC_BOUNDS else Argument(_EXEC_COUNT, uvec3)
 
     def reset(self) -> None:
         """Forget everything recorded."""
@@ -62,21 +83,17 @@ class ShaderBuilder(Recorder):
         return statements_text(body)
 
     @property
-    def binding_list(self) -> list[description.ShaderBinding]:
+    def binding_list(self) -> list[ShaderBinding]:
         """The bound resources in order."""
         return [
-            description.ShaderBinding(
-                resource.dtype, resource.name, 0, description.BindingType.STORAGE_BUFFER
-            )
-            if isinstance(resource, ir.Storage)
-            else description.ShaderBinding(
-                resource.texel, resource.name, resource.dimensions, description.binding_type(resource)
-            )
+            ShaderBinding(resource.dtype, resource.name, 0, BindingType.STORAGE_BUFFER)
+            if isinstance(resource, Storage)
+            else ShaderBinding(resource.texel, resource.name, resource.dimensions, binding_type(resource))
             for resource in self._resources
         ]
 
     @property
-    def shared_buffers(self) -> list[ir.SharedArray]:
+    def shared_buffers(self) -> list[SharedArray]:
         """The arrays in workgroup memory."""
         return list(self._shared)
 
@@ -111,7 +128,7 @@ class ShaderBuilder(Recorder):
 
     def take_argument_as(self, buffer: BufferVariable, dtype: DType) -> None:
         """Have callers give a buffer of another dtype for an argument, whose elements are as large."""
-        binding = buffer.storage.index if isinstance(buffer.storage, ir.Storage) else None
+        binding = buffer.storage.index if isinstance(buffer.storage, Storage) else None
         for number, info in enumerate(self.shader_arg_infos):
             if info.binding is not None and info.binding == binding:
                 self.shader_arg_infos[number] = replace(info, dtype=dtype)
@@ -142,7 +159,7 @@ class ShaderBuilder(Recorder):
         self._constants.append((array, constant, storage))
         return BufferVariable(storage)
 
-    def _constant_infos(self) -> Iterator[description.ShaderArgumentInfo]:
+    def _constant_infos(self) -> Iterator[ShaderArgumentInfo]:
         """Describe the constant arrays, as arguments whose names no other one has."""
         taken = {info.name for info in self.shader_arg_infos}
         for _, constant, storage in self._constants:
@@ -151,9 +168,9 @@ class ShaderBuilder(Recorder):
                 copies += 1
                 name = f"{storage.label}_{copies}"
             taken.add(name)
-            yield description.ShaderArgumentInfo(
+            yield ShaderArgumentInfo(
                 name,
-                description.ArgType.CONSTANT_ARRAY,
+                ArgType.CONSTANT_ARRAY,
                 constant,
                 storage.name,
                 binding=storage.index,
@@ -162,7 +179,7 @@ class ShaderBuilder(Recorder):
 
     def append_contents(self, contents: str) -> None:
         """Append raw GLSL lines."""
-        self.emit(ir.RawStatement(contents, here()))
+        self.emit(RawStatement(contents, here()))
 
     def scope_increment(self) -> None:
         """Open a block."""
@@ -172,7 +189,7 @@ class ShaderBuilder(Recorder):
         """Close the innermost block."""
         self.close()
 
-    def build(self, name: str) -> description.ShaderDescription:
+    def build(self, name: str) -> ShaderDescription:
         """Return the kernel.
 
         Raises RuntimeError if a block is open or too deep, or a variable is used where it does not exist.
@@ -181,7 +198,7 @@ class ShaderBuilder(Recorder):
         body = self.body()
         check_nesting(body)
         settled = settle_reads(body, self.new_name)
-        kernel = ir.Kernel(
+        kernel = Kernel(
             name,
             arguments if self.exec_count is None else (*arguments, self.exec_count),
             tuple(self._resources),
@@ -199,12 +216,12 @@ class ShaderBuilder(Recorder):
         kernel = replace_float_atomics(unfold_conditionals(kernel, self.new_name), is_comparison)
         self.show_warnings(settled)
         infos = (*map(self._complete, self.shader_arg_infos), *self._constant_infos())
-        body = ir.without_asserts(kernel.body)
+        body = without_asserts(kernel.body)
         if body is kernel.body:
-            return description.ShaderDescription(kernel, infos, self.backend)
-        return description.ShaderDescription(replace(kernel, body=body), infos, self.backend, kernel)
+            return ShaderDescription(kernel, infos, self.backend)
+        return ShaderDescription(replace(kernel, body=body), infos, self.backend, kernel)
 
-    def _complete(self, info: description.ShaderArgumentInfo) -> description.ShaderArgumentInfo:
+    def _complete(self, info: ShaderArgumentInfo) -> ShaderArgumentInfo:
         """Add what is known only after the trace: what the kernel asks of a buffer's shape."""
         shape = None if info.binding is None else self._shapes.get(info.binding)
         if shape is None:
@@ -212,31 +229,31 @@ class ShaderBuilder(Recorder):
         return replace(info, shader_shape_name=shape.name, planar=info.binding in self._planar)
 
 
-def _check_texts(kernel: ir.Kernel) -> None:
+def _check_texts(kernel: Kernel) -> None:
     """Raise TypeError where an f-string put a GPU value into a text that is no print."""
     found = contents(kernel)
     for statement in found.statements:
-        if isinstance(statement, ir.Comment):
+        if isinstance(statement, Comment):
             refuse_placeholders(statement.text, "comment", statement.loc)
-        elif isinstance(statement, ir.RawStatement):
+        elif isinstance(statement, RawStatement):
             refuse_placeholders(statement.text, "raw GLSL", statement.loc)
-    for expr in find_operations(kernel, ir.Op.RAW):
-        if isinstance(expr.value, ir.RawText):
+    for expr in find_operations(kernel, Op.RAW):
+        if isinstance(expr.value, RawText):
             refuse_placeholders(expr.value.text, "raw GLSL", expr.loc)
 
 
-def _has_joint_block(statement: ir.Statement) -> bool:
+def _has_joint_block(statement: Statement) -> bool:
     """Whether a branch or a loop has a barrier, or a return."""
-    inner = (each for block in ir.blocks_of(statement) for each in ir.walk(block))
-    return any(is_barrier(each) or isinstance(each, ir.Return) for each in inner)
+    inner = (each for block in blocks_of(statement) for each in walk(block))
+    return any(is_barrier(each) or isinstance(each, Return) for each in inner)
 
 
-def _warn_of_barriers(kernel: ir.Kernel) -> None:
+def _warn_of_barriers(kernel: Kernel) -> None:
     """Warn where only some invocations of a workgroup may reach a barrier."""
     if not has_barriers(kernel) or not any(map(_has_joint_block, kernel.body)):
         return  # most kernels, without an analysis of what differs
     for statement in JointFlow(kernel).divergent_statements():
-        if isinstance(statement, ir.Return):
+        if isinstance(statement, Return):
             warn(
                 "return: a barrier follows, which all invocations of a workgroup must reach; put what the "
                 "others do under an `if`, and leave it to exec_size to end invocations beyond the data",
@@ -270,7 +287,7 @@ class ShaderContext:
 
     def __init__(self, builder: ShaderBuilder) -> None:
         self.builder = builder
-        self.shader_description: description.ShaderDescription | None = None
+        self.shader_description: ShaderDescription | None = None
 
     def declare_input_arguments(
         self,
@@ -281,7 +298,7 @@ class ShaderContext:
         """Add arguments by annotation; returns their variables. Raises RuntimeError the second time."""
         return self.builder.declare_shader_arguments(type_annotations, names, defaults)
 
-    def get_description(self, name: str | None = None) -> description.ShaderDescription:
+    def get_description(self, name: str | None = None) -> ShaderDescription:
         """Return the kernel as recorded when this is first called; later calls return the same."""
         if self.shader_description is None:
             self.shader_description = self.builder.build("shader" if name is None else name)
@@ -289,7 +306,7 @@ class ShaderContext:
 
 
 @contextmanager
-def shader_context(flags: ir.ShaderFlags = ir.ShaderFlags.NONE) -> Iterator[ShaderContext]:
+def shader_context(flags: ShaderFlags = ShaderFlags.NONE) -> Iterator[ShaderContext]:
     """Trace a kernel by hand: what happens inside is recorded. Raises RuntimeError inside another trace."""
     context = ShaderContext(ShaderBuilder(flags))
     set_builder(context.builder)

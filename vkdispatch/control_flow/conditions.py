@@ -15,8 +15,8 @@ from vkdispatch.codegen.execution import control_flow
 from vkdispatch.codegen.execution.control_flow import GpuRange
 from vkdispatch.codegen.functions import arithmetic, elementwise
 from vkdispatch.codegen.functions import arithmetic as common
-from vkdispatch.codegen.functions import elementary as special
-from vkdispatch.codegen.functions import elementary as trigonometry
+from vkdispatch.codegen.functions import trigonometry as special
+from vkdispatch.codegen.functions import trigonometry as trigonometry
 from vkdispatch.codegen.trace.current import chosen_arithmetic
 from vkdispatch.codegen.trace.operands import take_placeholders
 from vkdispatch.codegen.trace.range_checks import check_conversion

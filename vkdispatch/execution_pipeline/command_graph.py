@@ -22,9 +22,18 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.process import internal
-from vkdispatch.execution_pipeline import recordable
 from vkdispatch.execution_pipeline.buffer_builder import BufferBuilder, BufferedStructEntry, BufferUsage
 from vkdispatch.execution_pipeline.optimization import Moves, Recording, plan_fusions
+from vkdispatch.execution_pipeline.recordable import (
+    ArgumentBytes,
+    BoundPlan,
+    BoundVariable,
+    BufferBindInfo,
+    Described,
+    ImageBindInfo,
+    Recordable,
+    pack_members,
+)
 
 # Programs with kernels in SPIR-V need not import the kernel language, which takes longest of all.
 if TYPE_CHECKING:
@@ -79,7 +88,7 @@ class CommandGraph(CommandList):
         self.submit_on_record = submit_on_record
         # Held by all calls that change or replay the recording.
         self._lock = RLock()
-        self._arguments = recordable.ArgumentBytes()
+        self._arguments = ArgumentBytes()
         self.uniform_values: dict[tuple[object, str], object] = {}
         self.recorded_descriptor_sets: list[DescriptorSet] = []
         self._diagnostics: Diagnostics | None = None
@@ -93,7 +102,7 @@ class CommandGraph(CommandList):
 
     def _append_dispatch(
         self,
-        kernel: recordable.Recordable,
+        kernel: Recordable,
         arguments: Any,
         limit: Any,
         limit_is_groups: bool,
@@ -201,11 +210,11 @@ class CommandGraph(CommandList):
     def record_shader(  # noqa: PLR0913 - the signature of 0.1.0
         self,
         plan: ComputePlan,
-        shader_description: recordable.Described,
+        shader_description: Described,
         exec_limits: Sequence[int],
         blocks: Sequence[int],
-        bound_buffers: Sequence[recordable.BufferBindInfo],
-        bound_samplers: Sequence[recordable.ImageBindInfo] = (),
+        bound_buffers: Sequence[BufferBindInfo],
+        bound_samplers: Sequence[ImageBindInfo] = (),
         uniform_values: Mapping[str, object] | None = None,
         pc_values: Mapping[str, object] | None = None,
         shader_uuid: object = None,
@@ -243,7 +252,7 @@ class CommandGraph(CommandList):
         layout = shader_description.layout()
         shapes = {info.shape_name: info.buffer.shader_shape for info in bound_buffers if info.shape_name}
         values = {**(uniform_values or {}), **(pc_values or {}), **shapes}
-        block, variables = recordable.pack_members(shader_description.name, layout, exec_limits, values)
+        block, variables = pack_members(shader_description.name, layout, exec_limits, values)
         uniform_binding = list(shader_description.binding_type_list).index(3) if layout.uniform else -1
         descriptors = DescriptorSet(plan)
         for info in bound_buffers:
@@ -258,7 +267,7 @@ class CommandGraph(CommandList):
                 raise ArgumentValueError(
                     f"{shader_description.name}: pc_values: {variable!r} was bound by another graph"
                 )
-        bound = recordable.BoundPlan(plan, descriptors.bindings(uniform_binding), uniform_binding)
+        bound = BoundPlan(plan, descriptors.bindings(uniform_binding), uniform_binding)
         slots: dict[str, list[tuple[int, DType]]] = {}
         for variable, slot in variables:
             slots.setdefault(variable.name, []).append((slot.offset, slot.kind))
@@ -375,7 +384,7 @@ class CommandGraph(CommandList):
         variables = "".join(f", variable {name!r}" for name in self._arguments.variables)
         return self._describe(f"{count} command{'s' * (count != 1)}{variables}")
 
-    def bind_var(self, name: str) -> recordable.BoundVariable:
+    def bind_var(self, name: str) -> BoundVariable:
         """Return an object to pass as the argument of a `Var[...]` parameter; `set_var` gives it values.
 
         The same name can be bound several times. `submit` needs a value for each name that a recorded kernel
@@ -390,7 +399,7 @@ class CommandGraph(CommandList):
             raise ArgumentTypeError(f"name: expected text, got {name!r}")
         with self._lock:
             self._arguments.variables.setdefault(name, [])
-        return recordable.BoundVariable(self, name)
+        return BoundVariable(self, name)
 
     def set_var(self, name: str, value: object) -> None:
         """Set the value of a bound variable for the following submits.
@@ -553,7 +562,7 @@ class CommandGraph(CommandList):
         """Clear the recording, the bound variables and their values. Submitted work continues."""
         with self._lock:
             super().reset()
-            self._arguments = recordable.ArgumentBytes()
+            self._arguments = ArgumentBytes()
             self.uniform_values = {}
             self.recorded_descriptor_sets = []
             self._recorded = Recording()

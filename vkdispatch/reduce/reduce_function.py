@@ -29,10 +29,17 @@ from vkdispatch.families.operands import Operand, check_overlap, lacks_elements,
 from vkdispatch.families.sources import Source, identity_map, make_source
 from vkdispatch.families.tuning import device_facts
 from vkdispatch.families.values import wide_type
-from vkdispatch.reduce import operations
 from vkdispatch.reduce.accumulators import Accumulator, make_accumulator
 from vkdispatch.reduce.kernels import make_stage_kernel
 from vkdispatch.reduce.launching import Launches, find_launches, launch, plan_launches
+from vkdispatch.reduce.operations import (
+    ReduceOp,
+    check_identity,
+    check_operation,
+    find_identity,
+    is_predefined,
+    make_number,
+)
 from vkdispatch.reduce.planning import Planner, find_shape, make_planner, read_axes
 from vkdispatch.shader.arguments import WrongBufferError, parse_elements
 from vkdispatch.shader.dependencies import Edition
@@ -49,13 +56,13 @@ _TRIPLES = ((1, 2, 3), (5, 3, 2), (2, 7, 4))
 _TOLERANCE = 1e-3
 
 
-def check_combination(name: str, operation: operations.ReduceOp, kind: DType) -> None:
+def check_combination(name: str, operation: ReduceOp, kind: DType) -> None:
     """Warn if a user's function is not associative, or swallows values that it combines with the identity.
 
     It is tried on a few numbers, by NumPy.
     """
     wide = wide_type(kind)
-    if operations.is_predefined(operation) or not is_scalar(kind) or is_complex(kind):
+    if is_predefined(operation) or not is_scalar(kind) or is_complex(kind):
         return
     if str(getattr(operation.reduction, "__module__", "")).partition(".")[0] == "vkdispatch":
         return
@@ -85,16 +92,16 @@ def check_combination(name: str, operation: operations.ReduceOp, kind: DType) ->
 
 
 def _try_numbers(
-    operation: operations.ReduceOp, kind: DType, wide: DType
+    operation: ReduceOp, kind: DType, wide: DType
 ) -> tuple[list[float], list[float], dict[int, list[float]], float]:
     """Combine the triples from the left and from the right, and numbers of both signs with the identity."""
-    combine, identity = operation.reduction, operations.find_identity(operation, kind)
+    combine, identity = operation.reduction, find_identity(operation, kind)
     signed = is_float_dtype(wide) or is_signed_dtype(wide)
 
     def body(out: Any, given: Any) -> None:
         i = vc.global_invocation_id().x
         a, b, c = (given[i, column].to_register() for column in range(3))
-        start = operations.make_number(identity, wide).to_register()
+        start = make_number(identity, wide).to_register()
         for place, value in enumerate(
             (
                 combine(combine(a, b), c),
@@ -166,7 +173,7 @@ class ReduceFunction(Referenced):
 
     def __init__(
         self,
-        reduction: operations.ReduceOp,
+        reduction: ReduceOp,
         group_size: int | None = None,
         axes: int | Sequence[int] | None = None,
         mapping_function: MappingFunction | None = None,
@@ -190,7 +197,7 @@ class ReduceFunction(Referenced):
         TypeError, ValueError
             An argument is invalid, or the operation makes no sense for the dtype.
         """
-        if not isinstance(reduction, operations.ReduceOp):
+        if not isinstance(reduction, ReduceOp):
             raise ArgumentTypeError(
                 f"reduction: expected a ReduceOp such as vd.reduce.SubgroupAdd, got {reduction!r}"
             )
@@ -207,8 +214,8 @@ class ReduceFunction(Referenced):
             raise ArgumentValueError(f"group_size: expected a positive int, got {group_size!r}")
         self.reduction = reduction
         self.out_type: DType = mapping_function.return_type
-        operations.check_operation(reduction, self.out_type)
-        operations.check_identity(reduction.identity, self.out_type)
+        check_operation(reduction, self.out_type)
+        check_identity(reduction.identity, self.out_type)
         self.group_size = None if group_size is None else int(group_size)
         self._given_group = self.group_size
         self.map_func = None if plain else mapping_function
@@ -232,7 +239,7 @@ class ReduceFunction(Referenced):
                 "what is reduced"
             )
         self._edition = Edition(
-            *(() if operations.is_predefined(reduction) else (reduction.reduction,)),
+            *(() if is_predefined(reduction) else (reduction.reduction,)),
             mapping_function.mapping_function,
             first=object(),
         )
@@ -408,7 +415,7 @@ class ReduceFunction(Referenced):
 
 
 def make_reduction_stage(
-    reduction: operations.ReduceOp,
+    reduction: ReduceOp,
     out_type: DType,
     group_size: int | None,
     output_is_input: bool,
@@ -500,7 +507,7 @@ def reduce(
             )
         else:
             mapping = mapping_function
-        operation = operations.ReduceOp(name, function, identity)
+        operation = ReduceOp(name, function, identity)
         plain = mapping_function is None
         reduction_function = ReduceFunction(operation, group_size, axes, mapping, name=name, plain=plain)
         reduction_function._defined = find_home(function)
@@ -514,7 +521,7 @@ def reduce(
 
 
 def map_reduce(
-    reduction: operations.ReduceOp, axes: int | Sequence[int] | None = None, group_size: int | None = None
+    reduction: ReduceOp, axes: int | Sequence[int] | None = None, group_size: int | None = None
 ) -> Callable[[Callable[..., Any] | MappingFunction], ReduceFunction]:
     """Turn the decorated function, which maps an element to a value, into a reduction of these values.
 
@@ -542,7 +549,7 @@ def map_reduce(
     >>> sum_of_squares(vd.asbuffer(np.array([1, 2, 3], np.float32))).read(0)
     array([14.], dtype=float32)
     """
-    if not isinstance(reduction, operations.ReduceOp):
+    if not isinstance(reduction, ReduceOp):
         raise ArgumentTypeError(
             "@vd.reduce.map_reduce(...): expected a ReduceOp such as vd.reduce.SubgroupAdd, "
             f"got {reduction!r}"

@@ -14,7 +14,7 @@ from vkdispatch.base.dtype import is_integer_dtype, is_scalar, is_vector, uvec3
 from vkdispatch.base.memory.packing import component_dtype
 from vkdispatch.base.record import field, record
 from vkdispatch.codegen import ArgType, ShaderArgumentInfo, ShaderDescription
-from vkdispatch.codegen.description import CodeGenBackend
+from vkdispatch.codegen.backends import CodeGenBackend
 from vkdispatch.compiler.analyses.launch_values import Extent, Linear
 from vkdispatch.compiler.analyses.traffic import Space
 from vkdispatch.compiler.ir import Argument, Storage

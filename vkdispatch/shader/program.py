@@ -14,7 +14,7 @@ from vkdispatch.base.dtype import uint32
 from vkdispatch.base.errors import ArgumentValueError, LoopLimitError, VkDispatchError
 from vkdispatch.base.record import record, replace
 from vkdispatch.codegen import ShaderDescription
-from vkdispatch.codegen.description import GLSLBackend
+from vkdispatch.codegen.backends import GLSLBackend
 from vkdispatch.compiler.analyses.contents import ArgumentLayout, depends_on_workgroups
 from vkdispatch.compiler.ir import Declare, Expr, Kernel, Op, Register, Storage, Store, While
 from vkdispatch.compiler.ir.location import Loc, located

@@ -10,8 +10,8 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.arguments import ConstantArray
 from vkdispatch.codegen.builder import get_builder
+from vkdispatch.codegen.functions.complex_numbers import complex_type
 from vkdispatch.codegen.functions.elementwise import gives_value, operands
-from vkdispatch.codegen.functions.vectors import complex_type
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.objects.structures import ItemArray, StructureBuffer, declare_arrays
 from vkdispatch.codegen.trace.current import current

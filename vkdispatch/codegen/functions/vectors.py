@@ -1,22 +1,19 @@
 """Conversions, complex numbers, geometry of vectors, matrices, and indices along several axes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from vkdispatch.base import dtype as dt
-from vkdispatch.base.derived_dtypes import cross_type
-from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.functions import elementwise
-from vkdispatch.codegen.trace.current import has_flag
 from vkdispatch.codegen.trace.operands import check_dtype, parse_components
 from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.compiler.ir import Expr, Op, RawText, ShaderFlags
+from vkdispatch.compiler.ir import Expr, Op, RawText
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import here, located
 
 __all__ = [
-    "complex_from_euler_angle",
     "cross",
     "determinant",
     "distance",
@@ -25,14 +22,11 @@ __all__ = [
     "inverse",
     "length",
     "matrix_comp_mult",
-    "mult_complex",
     "normalize",
     "outer_product",
-    "ravel_index",
     "reflect",
     "refract",
     "str_to_dtype",
-    "to_complex",
     "to_complex32",
     "to_complex64",
     "to_complex128",
@@ -71,7 +65,6 @@ __all__ = [
     "to_vec3",
     "to_vec4",
     "transpose",
-    "unravel_index",
 ]
 
 
@@ -155,67 +148,6 @@ to_mat4 = _make_conversion(dt.mat4)
 to_complex32 = _make_conversion(dt.complex32)
 to_complex64 = _make_conversion(dt.complex64)
 to_complex128 = _make_conversion(dt.complex128)
-
-
-# ---- Complex numbers: making and multiplying them --------------------------------------------------------
-
-
-def complex_from_euler_angle(angle: elementwise.Operand) -> ShaderVariable:
-    """(cos(angle), sin(angle)) as a complex number of the angle's width.
-
-    Raises TypeError for no GPU scalar.
-    """
-    if not isinstance(angle, ShaderVariable) or not dt.is_scalar(angle.var_type):
-        raise located(ArgumentTypeError, f"complex_from_euler_angle: expected a GPU scalar, got {angle!r}")
-    kind = dt.make_floating_dtype(angle.var_type)
-    value = ex.cast(angle._value(), kind)
-    exact = has_flag(ShaderFlags.PRECISE_MATH)
-    parts = tuple(
-        ex.elementary(function, kind, (value,), glsl=function, precise=exact) for function in ("cos", "sin")
-    )
-    return ShaderVariable(Expr(Op.CONSTRUCT, dt.complex_from_float(kind), parts, None, here()))
-
-
-def mult_complex(arg1: elementwise.Operand | complex, arg2: elementwise.Operand | complex) -> ShaderVariable:
-    """Product of two complex values; numbers count as complex. Raises TypeError for other GPU values."""
-    kind: dt.DType | None = None
-    for value in (arg1, arg2):
-        if isinstance(value, ShaderVariable):
-            if not dt.is_complex(value.var_type):
-                raise located(
-                    ArgumentTypeError, f"mult_complex: expected complex values, got {value.var_type.name}"
-                )
-            kind = cross_type(kind, value.var_type) if kind else value.var_type
-    left, right = (
-        ex.as_complex(value, kind or dt.complex64) for value in parse_components((arg1, arg2), "mult_complex")
-    )
-    return ShaderVariable(ex.complex_product(left, right))
-
-
-def complex_type(args: list[Expr | int | float | complex], what: str) -> dt.DType:
-    """Complex type that holds real or complex arguments. Raises TypeError for vectors and matrices."""
-    kind: dt.DType | None = None
-    for arg in args:
-        if not isinstance(arg, Expr):
-            continue
-        if not (dt.is_scalar(arg.dtype) or dt.is_complex(arg.dtype)):
-            raise located(ArgumentTypeError, f"{what}: expected real or complex values, got {arg.dtype.name}")
-        own = dt.complex_from_float(dt.make_floating_dtype(dt.component_type(arg.dtype)))
-        kind = cross_type(kind, own) if kind else own
-    return kind or dt.complex64
-
-
-def to_complex(*args: elementwise.Operand | complex) -> ShaderVariable:
-    """Complex number of (value) or (real, imaginary), as wide as its parts.
-
-    Raises IndexError without arguments, ValueError for more than two, TypeError for vectors.
-    """
-    if not args:
-        raise located(ArgumentIndexError, "to_complex: expected a value, or a real and an imaginary part")
-    if len(args) > 2:
-        raise located(ArgumentValueError, f"to_complex: expected one or two values, got {len(args)}")
-    parts = parse_components(args, "to_complex")
-    return ShaderVariable(ex.construct(complex_type(parts, "to_complex"), parts))
 
 
 # ---- Geometry of vectors, and matrices -------------------------------------------------------------------
@@ -392,98 +324,3 @@ def inverse(var: elementwise.Value) -> ShaderVariable:
     """Inverse of a matrix."""
     value = _matrix("inverse", var)
     return ShaderVariable(ex.call("inverse", value.dtype, value))
-
-
-# ---- Between flat and multi-dimensional indices, in row-major order --------------------------------------
-#
-# The names are the reverse of NumPy's.
-
-
-def ravel_index(index: Any, shape: Any) -> ShaderVariable:
-    """Flat index to position: uvec2 or uvec3 for a shape of 2 or 3 axes; of a buffer's `.shape` always uvec3.
-
-    Raises ValueError for anything but integers.
-    """
-    flat = _entry("index", index, dt.uint32)
-    sizes = [_as(size, dt.uint32) for size in _axes("shape", shape, 2)]
-    position: list[Expr] = []
-    for axis in reversed(range(1, len(sizes))):
-        position.append(ex.modulo(flat, sizes[axis]))
-        flat = ex.floor_divide(flat, sizes[axis])
-    position.append(flat)
-    return ShaderVariable(ex.construct(dt.to_vector(dt.uint32, len(sizes)), position[::-1]))
-
-
-@elementwise.gives_value
-def unravel_index(index: Any, shape: Any) -> Any:
-    """Position to flat index: i * s1 + j, or i * (s1 * s2) + j * s2 + k.
-
-    A position of one entry is returned as it is, and one of Python ints in a shape of ints gives an int.
-    Raises ValueError for anything but integers, and for a position with more entries than the shape.
-    """
-    if isinstance(index, ShaderVariable):
-        if dt.is_scalar(index.var_type) and dt.is_integer_dtype(index.var_type):
-            return index
-        entries: Sequence[Any] = _axes("index", index, 1)
-    elif _is_int(index) or (isinstance(index, (tuple, list)) and len(index) == 1 and _is_int(index[0])):
-        return index
-    else:
-        entries = _axes("index", index, 1)
-    sizes = _axes("shape", shape, 1)
-    if len(entries) > len(sizes):
-        raise located(
-            ArgumentValueError, f"index: {len(entries)} entries do not fit a shape of {len(sizes)} axes"
-        )
-    if all(_is_int(value) for value in (*entries, *sizes)):
-        return _flat_int(entries, sizes)
-    kinds = [value.dtype for value in (*entries, *sizes) if isinstance(value, Expr)]
-    flat = _as(entries[0], kinds[0])
-    for axis in range(1, len(entries)):
-        flat = ex.add("+", ex.multiply(flat, _as(sizes[axis], kinds[0])), _as(entries[axis], kinds[0]))
-    return ShaderVariable(flat)
-
-
-def _flat_int(entries: Sequence[int], sizes: Sequence[int]) -> int:
-    flat = int(entries[0])
-    for axis in range(1, len(entries)):
-        flat = flat * int(sizes[axis]) + int(entries[axis])
-    return flat
-
-
-def _is_int(value: object) -> bool:
-    return ex.is_integer_number(value)
-
-
-def _as(value: Any, kind: dt.DType) -> Expr:
-    return ex.cast(value, kind) if isinstance(value, Expr) else ex.literal(int(value), kind)
-
-
-def _entry(what: str, value: Any, kind: dt.DType) -> Expr:
-    if (
-        isinstance(value, ShaderVariable)
-        and dt.is_scalar(value.var_type)
-        and dt.is_integer_dtype(value.var_type)
-    ):
-        return ex.cast(value._value(), kind)
-    if ex.is_integer_number(value):
-        return ex.literal(value, kind)
-    raise located(ArgumentValueError, f"{what}: expected an integer, got {value!r}")
-
-
-def _axes(what: str, value: Any, fewest: int) -> list[Any]:
-    """Entries of a tuple of ints or of an integer vector, whose fourth component is left out."""
-    if isinstance(value, ShaderVariable):
-        if not (dt.is_vector(value.var_type) and dt.is_integer_dtype(value.var_type)):
-            raise located(
-                ArgumentValueError, f"{what}: expected an integer vector, got {value.var_type.name}"
-            )
-        expr = value._value()
-        return [ex.component(expr, axis) for axis in range(min(3, expr.dtype.child_count))]
-    entries = [value] if _is_int(value) else value
-    if not isinstance(entries, (tuple, list)) or not fewest <= len(entries) <= 3:
-        raise located(
-            ArgumentValueError, f"{what}: expected {fewest} to 3 ints or an integer vector, got {value!r}"
-        )
-    if not all(_is_int(entry) for entry in entries):
-        raise located(ArgumentValueError, f"{what}: every entry must be an int, got {value!r}")
-    return list(entries)

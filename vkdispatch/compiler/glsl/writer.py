@@ -600,8 +600,10 @@ def _fold_prologue(writer: BodyWriter, block: str) -> None:
         f"uvec3 {spelling.FOLDED_WORKGROUP_ID} = uvec3(workgroup_index, workgroup_row, workgroup_row);",
         f"{spelling.FOLDED_WORKGROUP_ID}.xy %= {GROUP_COUNT}.xy;",
         f"{spelling.FOLDED_WORKGROUP_ID}.z /= {GROUP_COUNT}.y;",
-        f"uvec3 {spelling.FOLDED_GLOBAL_ID} = {spelling.FOLDED_WORKGROUP_ID} * gl_WorkGroupSize"
-        " + gl_LocalInvocationID;",
+        (
+            f"uvec3 {spelling.FOLDED_GLOBAL_ID} = {spelling.FOLDED_WORKGROUP_ID} * gl_WorkGroupSize"
+            " + gl_LocalInvocationID;"
+        ),
     )
     for line in lines:
         writer.line(line)
