@@ -57,7 +57,7 @@ test-matrices:
 # What a device with less does: each test passes, or skips for what the device lacks. PORTABLE_DRIVER is its driver's
 # manifest: SwiftShader's, which is fetched if need be. PORTABLE_TESTS is what is run.
 PORTABLE_DRIVER ?=
-PORTABLE_TESTS ?= tests/arrays tests/reduce tests/scans tests/selection tests/rearrange tests/sorting tests/fft tests/matrices tests/random_numbers tests/calls tests/language tests/shader tests/runtime tests/native tests/rewrite
+PORTABLE_TESTS ?= tests/families tests/reduce tests/scans tests/selection tests/rearrange tests/sorting tests/fft tests/matrices tests/random_numbers tests/calls tests/language tests/shader tests/runtime tests/native tests/control_flow
 PORTABLE_RUN = VKDISPATCH_TEST_PORTABLE=1 VK_DRIVER_FILES=$$driver VK_ICD_FILENAMES=$$driver $(PYTEST)
 FIND_PORTABLE = driver=$(or $(PORTABLE_DRIVER),$$($(SETUP) swiftshader))
 test-portable:

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from vkdispatch.base import process as progress
+from vkdispatch.base import process
 from vkdispatch.base.compilation.compiler import compile_glsl, load_pipelines, pipeline_keys, store_pipelines
 from vkdispatch.base.context import Context, Handle
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
@@ -198,7 +198,7 @@ class ComputePlan(Handle):
             raise ArgumentValueError(f"{self.shader_name}: {error}") from None
         store_pipelines(keys, self._native.new_cache_data())
         if self.context.is_cpu():  # these drivers compile a pipeline when it first runs
-            progress.has_new_kernels = True
+            process.has_new_kernels = True
 
     def _release(self) -> None:
         # It is missing if the driver failed to create the pipeline.

@@ -13,10 +13,7 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageE
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.execution import control_flow
 from vkdispatch.codegen.execution.control_flow import GpuRange
-from vkdispatch.codegen.functions import arithmetic, elementwise
-from vkdispatch.codegen.functions import arithmetic as common
-from vkdispatch.codegen.functions import trigonometry as special
-from vkdispatch.codegen.functions import trigonometry as trigonometry
+from vkdispatch.codegen.functions import arithmetic, elementwise, trigonometry
 from vkdispatch.codegen.trace.current import chosen_arithmetic
 from vkdispatch.codegen.trace.operands import take_placeholders
 from vkdispatch.codegen.trace.range_checks import check_conversion
@@ -422,7 +419,7 @@ def _round(value: Any, *digits: Any) -> Any:
         return builtins.round(value, *digits)
     if digits:
         raise located(ArgumentTypeError, "round: a value of the GPU is rounded to whole numbers only")
-    return _replace_rounding(common.round_even)(value)
+    return _replace_rounding(arithmetic.round_even)(value)
 
 
 def _divmod(a: Any, b: Any) -> Any:
@@ -463,15 +460,15 @@ def _log(x: Any, base: Any = math.e) -> Any:
 
 
 def _modf(x: ShaderVariable) -> tuple[ShaderVariable, ShaderVariable]:
-    rest = arithmetic.copysign(control_flow.select(common.isinf(x), 0.0, arithmetic.fmod(x, 1.0)), x)
-    return rest, common.trunc(x)
+    rest = arithmetic.copysign(control_flow.select(arithmetic.isinf(x), 0.0, arithmetic.fmod(x, 1.0)), x)
+    return rest, arithmetic.trunc(x)
 
 
 def _replacements() -> dict[Any, Callable[..., Any]]:
     found: dict[Any, Callable[..., Any]] = {
         builtins.range: _range,
-        builtins.min: _replace_extremum("min", builtins.min, common.min),
-        builtins.max: _replace_extremum("max", builtins.max, common.max),
+        builtins.min: _replace_extremum("min", builtins.min, arithmetic.min),
+        builtins.max: _replace_extremum("max", builtins.max, arithmetic.max),
         builtins.int: _int,
         builtins.float: _float,
         builtins.bool: _bool,
@@ -479,16 +476,16 @@ def _replacements() -> dict[Any, Callable[..., Any]]:
         builtins.divmod: _divmod,
         builtins.any: _any,
         builtins.all: _all,
-        math.isnan: _replace_math(math.isnan, common.isnan),
-        math.isinf: _replace_math(math.isinf, common.isinf),
-        math.fabs: _replace_math(math.fabs, common.abs),
-        math.floor: _replace_math(math.floor, _replace_rounding(common.floor)),
-        math.ceil: _replace_math(math.ceil, _replace_rounding(common.ceil)),
-        math.trunc: _replace_math(math.trunc, _replace_rounding(common.trunc)),
+        math.isnan: _replace_math(math.isnan, arithmetic.isnan),
+        math.isinf: _replace_math(math.isinf, arithmetic.isinf),
+        math.fabs: _replace_math(math.fabs, arithmetic.abs),
+        math.floor: _replace_math(math.floor, _replace_rounding(arithmetic.floor)),
+        math.ceil: _replace_math(math.ceil, _replace_rounding(arithmetic.ceil)),
+        math.trunc: _replace_math(math.trunc, _replace_rounding(arithmetic.trunc)),
         math.log: _replace_math(math.log, _log),
         math.modf: _replace_math(math.modf, _modf),
     }
-    for module in (trigonometry, special, arithmetic, common):
+    for module in (trigonometry, arithmetic):
         for name in module.__all__:
             plain = getattr(math, name, None)
             if plain is not None and plain not in found:

@@ -2,8 +2,6 @@
 
 from vkdispatch.fft import scipy_backend
 from vkdispatch.fft.api import any_axes, convolutions, frequencies, shaders, sources, transforms
-from vkdispatch.fft.api import any_axes as cosines
-from vkdispatch.fft.api import shaders as caches
 from vkdispatch.fft.api.any_axes import *  # noqa: F403
 from vkdispatch.fft.api.convolutions import *  # noqa: F403
 from vkdispatch.fft.api.frequencies import *  # noqa: F403
@@ -62,11 +60,9 @@ __all__ = [
     "write_op",
 ]
 __all__ += any_axes.__all__
-__all__ += caches.__all__
-__all__ += convolutions.__all__
-__all__ += cosines.__all__
-__all__ += frequencies.__all__
 __all__ += shaders.__all__
+__all__ += convolutions.__all__
+__all__ += frequencies.__all__
 __all__ += sources.__all__
 __all__ += transforms.__all__
 

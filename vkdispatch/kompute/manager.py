@@ -8,8 +8,7 @@ import numpy as np
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError
-from vkdispatch.kompute import enums as generation
-from vkdispatch.kompute import log, memory
+from vkdispatch.kompute import enums, log, memory
 from vkdispatch.kompute.devices import Resources, choose_context, describe_device, list_devices
 from vkdispatch.kompute.enums import KomputeError, MemoryTypes, parse_index, parse_indices, parse_names
 
@@ -48,7 +47,7 @@ class _Evaluation:
         """Return the method. It takes the operation's arguments, and second a sequence's name if named."""
 
         def evaluate(tensors: Any, *arguments: Any, **options: Any) -> None:
-            from vkdispatch.kompute import operations as named
+            from vkdispatch.kompute import operations
 
             name = None
             if self._is_named:
@@ -58,8 +57,8 @@ class _Evaluation:
                         f"sequenceName: expected the name of a sequence as second argument, got {name!r}"
                     )
             resources = manager._require_alive()
-            place = named.Owner(manager._require_context(), resources.objects)
-            op = getattr(named, self._function)(place, tensors, *arguments, **options)
+            place = operations.Owner(manager._require_context(), resources.objects)
+            op = getattr(operations, self._function)(place, tensors, *arguments, **options)
             manager._evaluate(name, op, waits=self._waits)
 
         return evaluate
@@ -147,7 +146,7 @@ class LegacyManager:
 
     def _make_named_sequence(self, queue_index: int = 0) -> "Sequence":
         """Make a sequence of the generation in use."""
-        if not generation.is_before_0_7():
+        if not enums.is_before_0_7():
             return self._make_sequence(queue_index, 0)
         from vkdispatch.kompute.sequences import LegacySequence
 

@@ -10,8 +10,7 @@ import numpy as np
 from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, OutOfDeviceMemoryError
 from vkdispatch.base.native_module import native
-from vkdispatch.kompute import enums as generation
-from vkdispatch.kompute import log
+from vkdispatch.kompute import enums, log
 from vkdispatch.kompute.enums import DataTypes, KomputeError, MemoryTypes, Opaque
 
 # ---- What tensors and images have in common: device memory and the host's view of it ---------------------
@@ -407,7 +406,7 @@ class ListTensor(Tensor):
         self._memory_type = parse_memory_type(tensor_type, "tensor_type")
         self._data_type, self._dtype, self._size = DataTypes.float, values.dtype, values.size
         self._values = values
-        self._has_list_data = generation.is_before_0_7()
+        self._has_list_data = enums.is_before_0_7()
         self._initialized = self._is_borrowed = False
         self._block = self._buffer = None
         self._interface, self._retired = {}, ()

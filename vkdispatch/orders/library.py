@@ -13,8 +13,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any
 
-from vkdispatch.orders import compilers as storage
-from vkdispatch.orders import self_test
+from vkdispatch.orders import compilers, self_test
 from vkdispatch.orders.arguments import Grid
 
 _MESSAGE_SIZE = 1024  # bytes
@@ -59,21 +58,21 @@ class Library:
         return status, message.value.decode(errors="replace")
 
 
-def hash_library(compiler: storage.Compiler, options: Sequence[str], source: storage.Source) -> str:
+def hash_library(compiler: compilers.Compiler, options: Sequence[str], source: compilers.Source) -> str:
     """Return the hash of everything that determines a library."""
     producer = (platform.machine(), compiler.path, compiler.version, *compiler.words)
     parts = (*producer, "\n", *options, "\n", source.text)
     return hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
 
 
-def is_stored(compiler: storage.Compiler, options: Sequence[str], source: storage.Source) -> bool:
+def is_stored(compiler: compilers.Compiler, options: Sequence[str], source: compilers.Source) -> bool:
     """Whether the library of a source is loaded or stored, so that nothing needs to be compiled."""
     key = hash_library(compiler, options, source)
-    return key in _loaded or storage.load(key) is not None
+    return key in _loaded or compilers.load(key) is not None
 
 
 def build_library(
-    compiler: storage.Compiler, options: Sequence[str], source: storage.Source
+    compiler: compilers.Compiler, options: Sequence[str], source: compilers.Source
 ) -> tuple[str, bytes]:
     """Return the key and the contents of the library of a source, stored or compiled now.
 
@@ -83,14 +82,14 @@ def build_library(
         The source does not compile.
     """
     key = hash_library(compiler, options, source)
-    content = storage.load(key)
+    content = compilers.load(key)
     if content is None:
-        content = storage.compile_library(compiler, options, source)
-        storage.store(key, content)
+        content = compilers.compile_library(compiler, options, source)
+        compilers.store(key, content)
     return key, content
 
 
-def load_library(compiler: storage.Compiler, options: Sequence[str], source: storage.Source) -> Library:
+def load_library(compiler: compilers.Compiler, options: Sequence[str], source: compilers.Source) -> Library:
     """Return the loaded library of a source. A process loads it once.
 
     Raises
@@ -106,7 +105,7 @@ def load_library(compiler: storage.Compiler, options: Sequence[str], source: sto
     return library
 
 
-def test_compiler(compiler: storage.Compiler, options: Sequence[str], source: storage.Source) -> None:
+def test_compiler(compiler: compilers.Compiler, options: Sequence[str], source: compilers.Source) -> None:
     """Test a compiler once for each version: build code that copies an array, and run it in a new process.
 
     Raises
@@ -116,14 +115,14 @@ def test_compiler(compiler: storage.Compiler, options: Sequence[str], source: st
     """
     key = f"works\n{hash_library(compiler, options, source)}"
     with _lock:
-        if key in _tested or storage.load(key):
+        if key in _tested or compilers.load(key):
             _tested.add(key)
             return
         _, content = build_library(compiler, options, source)
         failure = _run_self_test(content)
         if failure:
-            raise storage.BuildFailure(f"{compiler.title}: its self-test failed: {failure}")
-        storage.store(key, b"yes")
+            raise compilers.BuildFailure(f"{compiler.title}: its self-test failed: {failure}")
+        compilers.store(key, b"yes")
         _tested.add(key)
 
 
@@ -148,7 +147,7 @@ def _load(key: str, content: bytes) -> ctypes.CDLL:
         except OSError as error:
             # usually an undefined function that the body calls
             reason = str(error).replace(f"{path}: ", "")
-            raise storage.CompileFailure(f"the library cannot be loaded: {reason}") from None
+            raise compilers.CompileFailure(f"the library cannot be loaded: {reason}") from None
 
 
 def _load_from_memory(key: str, content: bytes) -> ctypes.CDLL:
@@ -177,7 +176,7 @@ def _run_self_test(content: bytes) -> str | None:
         with open(path, "wb") as file:
             file.write(content)
         try:
-            done = storage.run_program(
+            done = compilers.run_program(
                 [sys.executable, "-I", "-S", self_test.__file__, path], _SELF_TEST_SECONDS
             )
         except (OSError, subprocess.TimeoutExpired) as error:

@@ -13,7 +13,7 @@ from vkdispatch.base.context import Context
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError
 from vkdispatch.base.native_module import native
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
-from vkdispatch.families import values as promotion
+from vkdispatch.families import values
 from vkdispatch.families.arguments import parse_axes, parse_dtype
 from vkdispatch.families.operands import ArrayLike, Operand, OutputLike, parse_operand
 from vkdispatch.families.tuning import device_facts
@@ -35,7 +35,7 @@ def is_whole(kind: dtype.DType) -> bool:
 
 def sum_type(function: str, kind: dtype.DType, requested: Any, context: Context) -> dtype.DType:
     """Return the dtype of a sum or product: integers of fewer bits become int64 or uint64."""
-    chosen = promotion.sum_type(kind) if requested is None else parse_dtype(requested)
+    chosen = values.sum_type(kind) if requested is None else parse_dtype(requested)
     check_conversion(function, kind, chosen)
     return require_support(function, kind, chosen, context, "vd.int32")
 

@@ -6,7 +6,7 @@ import math
 from _thread import _local
 from collections.abc import Iterable, Iterator, Sequence
 
-from vkdispatch.base import process as progress
+from vkdispatch.base import process
 from vkdispatch.base.contexts.context import GLOBAL_LOCK, Context, parse_queue
 from vkdispatch.base.contexts.selection import (
     choose_devices,
@@ -371,8 +371,8 @@ def queue_wait_idle(queue_index: int | None = None, context: Context | None = No
     queue = -1 if queue_index is None else parse_queue(queue_index, context, "queue_index")
     if context._engine is None:
         return
-    if progress.has_new_kernels:
-        with progress.show_first_run():
+    if process.has_new_kernels:
+        with process.show_first_run():
             context._engine.wait_idle(queue)
     else:
         context._engine.wait_idle(queue)

@@ -5,7 +5,7 @@ import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from vkdispatch.base import process as progress
+from vkdispatch.base import process
 from vkdispatch.base.context import Context, Handle, get_context, parse_queue
 from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, OutOfDeviceMemoryError
@@ -308,7 +308,7 @@ class Transfers(HostProtocols, Handle):
             read: Any
             if self.mem_size >= LARGE:
                 read = self._read_large
-            elif progress.has_new_kernels:
+            elif process.has_new_kernels:
                 read = self._read_first
             else:
                 read = self._native.read_into
@@ -324,7 +324,7 @@ class Transfers(HostProtocols, Handle):
             self._native.read_into(queue, memory, offset, raise_findings)
 
     def _read_first(self, queue: int, memory: Any, offset: int, raise_findings: bool) -> None:
-        with progress.show_first_run():
+        with process.show_first_run():
             self._native.read_into(queue, memory, offset, raise_findings)
 
     def read_async(self, index: int = 0, out: "Array | None" = None) -> ReadFuture:

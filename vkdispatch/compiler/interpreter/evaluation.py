@@ -9,8 +9,7 @@ import numpy as np
 from vkdispatch.base.dtype import int64, is_array, is_matrix, uint64
 from vkdispatch.base.errors import BoundsError, UnsupportedError
 from vkdispatch.compiler import ir
-from vkdispatch.compiler.interpreter import memory
-from vkdispatch.compiler.interpreter import operations as arithmetic
+from vkdispatch.compiler.interpreter import memory, operations
 from vkdispatch.compiler.interpreter.images import Texels
 from vkdispatch.compiler.interpreter.operations import call_function
 from vkdispatch.compiler.interpreter.program import Batch, Lanes, list_operands
@@ -314,16 +313,16 @@ def _swizzle(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
 
 
 def _unary(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
-    return arithmetic.apply_unary(str(expr.value), *list_operands(expr, lanes))
+    return operations.apply_unary(str(expr.value), *list_operands(expr, lanes))
 
 
 def _binary(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
     left, right = expr.args
-    return arithmetic.apply_binary(str(expr.value), (left.dtype, right.dtype), *list_operands(expr, lanes))
+    return operations.apply_binary(str(expr.value), (left.dtype, right.dtype), *list_operands(expr, lanes))
 
 
 def _compare(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:
-    return arithmetic.apply_comparison(str(expr.value), *list_operands(expr, lanes))
+    return operations.apply_comparison(str(expr.value), *list_operands(expr, lanes))
 
 
 def _logical(batch: Evaluator, expr: ir.Expr, lanes: Lanes) -> memory.Array:

@@ -20,7 +20,7 @@ from vkdispatch.base.errors import (
 )
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.analyses.launch_values import find_shared_sizes, is_sized_by_calls, sizes_of_shared
-from vkdispatch.compiler.interpreter import operations as arithmetic
+from vkdispatch.compiler.interpreter import operations
 from vkdispatch.compiler.interpreter.evaluation import Evaluator, add_axis, check_texels
 from vkdispatch.compiler.interpreter.memory import (
     Array,
@@ -162,7 +162,7 @@ class _Runner:
             if access is not None and races is not None:
                 races.read(access)
             kinds = (statement.place.dtype, statement.value.dtype)
-            value = arithmetic.apply_binary(statement.operator, kinds, place.load(), place.select_rows(value))
+            value = operations.apply_binary(statement.operator, kinds, place.load(), place.select_rows(value))
         else:
             value = place.select_rows(value)
         if self.batch.program.checks.nan:
