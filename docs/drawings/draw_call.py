@@ -17,17 +17,17 @@ LANES = [
             ("@vd.shader", "reads the signature", "shader/decorator.py"),
             ("rewrite", "if, while, for: GPU or not", "rewrite/transform.py"),
             ("trace", "the body runs once", "codegen/variables.py"),
-            ("typed IR", "statements, dtypes, lines", "ir/statements.py"),
+            ("typed IR", "statements, dtypes, lines", "compiler/ir/statements.py"),
         ],
     ),
     (
         "at the first call: compiled for the device",
         "#eef7ea",
         [
-            ("GLSL", "one writer, readable text", "glsl/writer.py"),
+            ("GLSL", "one writer, readable text", "compiler/glsl/writer.py"),
             ("SPIR-V", "glslang, in process", "libs/glslang.cpp"),
             ("pipeline", "layout and VkPipeline", "objects/plan.cpp"),
-            ("launcher", "a slot for each argument", "shader/launch/launcher.py"),
+            ("launcher", "a slot for each argument", "shader/building.py"),
         ],
     ),
     (

@@ -210,7 +210,7 @@ class BuiltKernel:
     """A compiled kernel: one variant, for one workgroup size.
 
     `fusible` is what graphs need to fuse its launches, or None. `loop_guard` is what launches pass after the
-    arguments, or None (see `shader.loop_guards`). `make_untyped` makes a launcher that compares no dtypes.
+    arguments, or None (see `shader.program`). `make_untyped` makes a launcher that compares no dtypes.
     """
 
     plan: ComputePlan

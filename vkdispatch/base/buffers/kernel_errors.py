@@ -4,7 +4,7 @@ A call that can fail on the device takes a ticket and passes its number to a ker
 under the ticket in the journal, which is host memory (see vkdispatch_native/objects/journal.hpp). Each wait,
 read and close then looks into the journal. An error is raised once in each thread: in every thread that waits
 before the calling thread has got it, and in those that were running then. An error of a task of a scheduler
-(`base.process.tasks`) is raised in the thread of the task alone. Tasks do not
+(`base.process`) is raised in the thread of the task alone. Tasks do not
 get the errors that the calling thread has got already.
 
 A kernel that can fail in any launch has a standing ticket, which its launches share: recorded ones too.

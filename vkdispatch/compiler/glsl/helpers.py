@@ -89,7 +89,7 @@ _TEXTS: dict[str, Callable[[str], str]] = {
     return high;
 }}
 """.format,
-    # what goes through it is a number of 32 bits, whatever the form of the kernel: see `passes.widen`
+    # what goes through it is a number of 32 bits, whatever the form of the kernel: see `compiler.passes.widen`
     statements.WRAPPED: """
 {0} wrapped({0} value) {{
     return value;
@@ -108,7 +108,7 @@ _TEXTS: dict[str, Callable[[str], str]] = {
         "(uint(rest >> 32) != 0u ? 32 + findMSB(uint(rest >> 32)) : findMSB(uint(rest)))",
     ),
     # By way of a float32 of which the last bit tells that there was more: drivers round to the nearest one,
-    # and then again. The signs are explained in `glsl.expressions`.
+    # and then again. The signs are explained in `compiler.glsl.expressions`.
     statements.HALF_OF_DOUBLE: """
 float16_t half_of_double(double x) {{
     float nearest = -float(-x);

@@ -125,7 +125,7 @@ class BodyWriter:
         elif isinstance(statement, ir.Effect):
             self.line(f"{statement.function}();", loc)
         elif isinstance(statement, ir.Print):
-            # GLSL has none: `passes.instrument` turns prints into statements that have
+            # GLSL has none: `compiler.passes.instrument` turns prints into statements that have
             self._comment(f"print {statement.format!r}", loc)
         elif isinstance(statement, ir.Assert):
             self._comment(f"assert {statement.message!r}", loc)

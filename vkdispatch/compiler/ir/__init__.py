@@ -1,7 +1,7 @@
 """The typed program that a kernel is: expression trees held by a tree of statements.
 
 The kernel language, the analyses, the passes, the interpreter and the GLSL writer share only this package.
-`analyses.verify.verify` is the specification in executable form.
+`compiler.analyses.verify.verify` is the specification in executable form.
 """
 
 from vkdispatch.compiler.ir.nodes import (

@@ -80,7 +80,7 @@ def legal_name(name: str, *, member: bool = False) -> str:
     clash = name in taken or bool(re.fullmatch(_FAMILIES, name) or re.fullmatch(_RESOURCE, name))
     # GLSL has more subgroup functions than one would list
     clash = clash or (not member and name.startswith("subgroup") and name != name.lower())
-    # nor those of `glsl.mathematics` and `glsl.lanes`
+    # nor those of `glsl.mathematics` and `compiler.glsl.emulation`
     clash = clash or (not member and name.startswith(("f32_", "f64_", "lanes_")))
     clash = clash or (not member and bool(re.fullmatch(_OF_RESOURCE, name)))
     return _extend(name) if clash else name

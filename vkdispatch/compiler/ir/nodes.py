@@ -10,7 +10,7 @@ from vkdispatch.compiler.ir.location import Loc
 #
 # Operations, their operands, and what these refer to: arguments, registers, buffers, images.
 #
-# Expressions are immutable and compare by identity. `analyses.naming.Numbering` finds structurally equal
+# Expressions are immutable and compare by identity. `compiler.analyses.naming.Numbering` finds structurally equal
 # ones.
 
 
@@ -112,7 +112,7 @@ class Register:
     fixed
         The kernel may not assign to it after its declaration.
     position
-        Its value is a position, however it is computed; see `passes.widen`.
+        Its value is a position, however it is computed; see `compiler.passes.widen`.
     precise
         Every operation that computes its value rounds.
     local

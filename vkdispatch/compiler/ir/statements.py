@@ -56,10 +56,10 @@ class Variant:
     coarse
         How many elements along x one invocation processes.
     blocks
-        Whether these are neighbours (see `passes.blocks`) instead of a workgroup size apart.
+        Whether these are neighbours (see `compiler.passes.coarsen`) instead of a workgroup size apart.
     lacks
-        Device features that the kernel does without: elements are packed in words (see `glsl.packing`), and
-        types are emulated (see `glsl.emulation`).
+        Device features that the kernel does without: elements are packed in words (see `compiler.glsl.packing`), and
+        types are emulated (see `compiler.glsl.emulation`).
     shared
         Counts of elements of the shared arrays that calls size, in their order.
     """
@@ -315,7 +315,7 @@ class Kernel:
 
     `resources` are the bound buffers and images in binding order. `exec_count` is the argument (uvec3) that
     limits the global invocation id, or None. `reads` and `writes` are the buffers that the user marked. In a
-    `wide` kernel positions have 64 bits; see `passes.widen`.
+    `wide` kernel positions have 64 bits; see `compiler.passes.widen`.
     """
 
     name: str
@@ -331,11 +331,11 @@ class Kernel:
 
     @functools.cached_property
     def facts(self) -> dict[object, Any]:
-        """What analyses have found out about the kernel; see `analyses.contents.remember`."""
+        """What analyses have found out about the kernel; see `compiler.analyses.contents.remember`."""
         return {}
 
 
-# ---- Names of the helper functions that programs call by `Op.CALL`; `glsl.helpers` defines them ----------
+# ---- Names of the helper functions that programs call by `Op.CALL`; `compiler.glsl.helpers` defines them ----------
 
 
 UMUL_HIGH = "umul_high"
