@@ -104,7 +104,8 @@ def _make_clear_kernel(kind: DType) -> ShaderFunction:
     )
 
 
-# ---- What kernels of functions on arrays do about errors: see `base.buffers.kernel_errors` -----------------------
+# ---- What kernels of functions on arrays do about errors: see `base.buffers.kernel_errors`
+# -----------------------
 
 
 def raise_if_checked(context: Context) -> None:

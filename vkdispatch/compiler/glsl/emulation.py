@@ -376,8 +376,8 @@ _LONG_OPERATORS = {"+": "add", "-": "subtract", "*": "multiply", "<<": "left"}
 _SIGNED_OPERATORS = {"/": "divide", "%": "modulo", ">>": "right"}
 _LONG_CALLS = frozenset(("min", "max", "abs", "sign", "clamp", INTEGER_POWER))
 _SAME_WORDS = frozenset(("packUint2x32", "unpackUint2x32", "packInt2x32", "unpackInt2x32"))
-# Subgroup operations that cannot be done word by word, and those that are emulated here; `compiler.glsl.emulation` does
-# the others.
+# Subgroup operations that cannot be done word by word, and those that are emulated here;
+# `compiler.glsl.emulation` does the others.
 _WHOLE = ("Add", "Mul", "Min", "Max")
 _LONG_SUMS = frozenset(("subgroupAdd", "subgroupInclusiveAdd", "subgroupExclusiveAdd"))
 _LONG_EXTREMES = frozenset(("subgroupMin", "subgroupMax"))

@@ -89,7 +89,8 @@ _TEXTS: dict[str, Callable[[str], str]] = {
     return high;
 }}
 """.format,
-    # what goes through it is a number of 32 bits, whatever the form of the kernel: see `compiler.passes.widen`
+    # what goes through it is a number of 32 bits, whatever the form of the kernel: see
+    # `compiler.passes.widen`
     statements.WRAPPED: """
 {0} wrapped({0} value) {{
     return value;

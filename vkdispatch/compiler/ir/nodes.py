@@ -10,8 +10,8 @@ from vkdispatch.compiler.ir.location import Loc
 #
 # Operations, their operands, and what these refer to: arguments, registers, buffers, images.
 #
-# Expressions are immutable and compare by identity. `compiler.analyses.naming.Numbering` finds structurally equal
-# ones.
+# Expressions are immutable and compare by identity. `compiler.analyses.naming.Numbering` finds structurally
+# equal ones.
 
 
 class ShaderFlags(IntFlag):

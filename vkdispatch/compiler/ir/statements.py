@@ -58,8 +58,8 @@ class Variant:
     blocks
         Whether these are neighbours (see `compiler.passes.coarsen`) instead of a workgroup size apart.
     lacks
-        Device features that the kernel does without: elements are packed in words (see `compiler.glsl.packing`), and
-        types are emulated (see `compiler.glsl.emulation`).
+        Device features that the kernel does without: elements are packed in words (see
+        `compiler.glsl.packing`), and types are emulated (see `compiler.glsl.emulation`).
     shared
         Counts of elements of the shared arrays that calls size, in their order.
     """
@@ -335,7 +335,8 @@ class Kernel:
         return {}
 
 
-# ---- Names of the helper functions that programs call by `Op.CALL`; `compiler.glsl.helpers` defines them ----------
+# ---- Names of the helper functions that programs call by `Op.CALL`; `compiler.glsl.helpers` defines them
+# ----------
 
 
 UMUL_HIGH = "umul_high"

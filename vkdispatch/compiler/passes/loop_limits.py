@@ -14,8 +14,8 @@ tells afterwards whether it has ended by itself:
                                               }
                                               if (ended == 0u && i < stop) { ended = 1u; }
 
-At its end an invocation notes the first such loop in the journal of the device (see `base.buffers.kernel_errors`).
-Loops that surely have fewer rounds stay as they are.
+At its end an invocation notes the first such loop in the journal of the device (see
+`base.buffers.kernel_errors`). Loops that surely have fewer rounds stay as they are.
 """
 
 import math
