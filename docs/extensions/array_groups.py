@@ -35,8 +35,8 @@ GROUPS: dict[str, dict[str, str]] = {
             "diag_indices diag_indices_from index_exp indices ix_ mask_indices ravel_multi_index s_ "
             "tril_indices tril_indices_from triu_indices triu_indices_from unravel_index"
         ),
-        "Reading elements": "choose compress diagonal get_items select take take_along_axis",
-        "Writing elements": "fill_diagonal place put put_along_axis putmask set_items",
+        "Reading elements": "choose compress diagonal select take take_along_axis",
+        "Writing elements": "fill_diagonal place put put_along_axis putmask",
     },
     "logic": {
         "Truth": "all any",

@@ -28,10 +28,12 @@ SECTIONS = {
     "functions.arithmetic": "Numbers",
     "functions.trigonometry": "Powers, exponentials, angles, and functions beyond GLSL",
     "functions.bits": "Bits and packing",
-    "functions.vectors": "Vectors, matrices, conversions, complex numbers and indices",
+    "functions.vectors": "Vectors, matrices and conversions",
+    "functions.complex_numbers": "Complex numbers",
     "execution.registers": "Registers and shared memory",
     "execution.control_flow": "Control flow",
     "execution.invocation": "Built-in values, barriers and atomics",
+    "functions.index_raveling": "Indices",
     "execution.subgroups": "Subgroups",
     "execution.printing": "Printing",
 }
@@ -180,7 +182,8 @@ def sections() -> Iterator[tuple[str, str, list[str]]]:
 
 def _home(name: str, module_name: str, members: dict[str, Any]) -> bool:
     value = getattr(vc, name)
-    if members.get(name) is not value or isinstance(value, type):
+    # `range` is for the `for` statement of plain Python, which no single call shows
+    if name == "range" or members.get(name) is not value or isinstance(value, type):
         return False
     # functions made by a maker elsewhere count for the module that names them
     defined = value.__module__.removeprefix("vkdispatch.codegen.")

@@ -91,7 +91,7 @@ class World:
             store(kind, key, data)
 
         disk_cache.load, disk_cache.store = watched_load, watched_store
-        bandwidth._measure = lambda *_: _SPEED
+        bandwidth._measure_bandwidth = lambda *_: _SPEED
         load_pipelines = compute_plan.load_pipelines
 
         def filling_load(keys: Sequence[str]) -> list[bytes]:
@@ -121,7 +121,7 @@ class World:
         assert choice in (None, _SIZE)
         if choice is None:
             autotune.store_size(context, scale.shader_description, (100, 1, 1), _SIZE)
-        bandwidth._measured.clear()
+        bandwidth._measured_bandwidth.clear()
         assert bandwidth.measure_copy_bandwidth(context, 0) == _SPEED
         if self.orders:
             self._run_order()

@@ -70,7 +70,7 @@ def test_several_words_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("kind", [vd.uint8, vd.float32, vd.complex128], ids=lambda kind: kind.name)
 def test_rows_in_workgroup_memory(monkeypatch: pytest.MonkeyPatch, kind: DType) -> None:
-    monkeypatch.setattr(staging, "tuning", replace(staging.tuning, on_cpus=True))
+    monkeypatch.setattr(staging, "staging_tuning", replace(staging.staging_tuning, on_cpus=True))
     most = (1 << 15) // max(4, kind.item_size)
     cases = ((2, 32, 32), (70, 33, 50), (3, 1500, 1024), (5, most, 2000), (4, most + 1, 999), (130, 40, 20))
     for rows, length, count in cases:

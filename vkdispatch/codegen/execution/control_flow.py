@@ -1,4 +1,8 @@
-"""Branches, loops, ranges and blocks, and the truth of several conditions."""
+"""Branches, loops, ranges and blocks, and the truth of several conditions.
+
+The context managers (`if_block`...) are the usual way; `if_statement` ... `end` open and close the same
+blocks by hand.
+"""
 
 import builtins
 from collections.abc import Callable, Iterator
@@ -194,9 +198,6 @@ def range(*bounds: Any) -> GpuRange:
 
 
 # ---- Branches, loops and blocks, and the truth of several conditions -------------------------------------
-#
-# The context managers (`if_block`...) are the usual way; `if_statement` ... `end` open and close the same
-# blocks by hand.
 
 
 Condition = Value | bool | np.bool_

@@ -1,4 +1,12 @@
-"""Which invocation this is, and how invocations work together: atomics and barriers."""
+"""Which invocation this is, and how invocations work together: atomics and barriers.
+
+Atomics change an element of a buffer or of shared memory in one step, and return what was there before.
+They take int32, uint32 and float32 everywhere: where a device has no atomic of float32, one of its bits
+does. Those of int64, uint64, float64 and float16 depend on the device: building a kernel for one that has
+none raises UnsupportedError and names the Vulkan feature. `mem` is a scalar element such as `buf[i]`, or a
+component such as `buf[i].x`; y is a number, or a GPU value that is converted to its type. The result is a
+register.
+"""
 
 import math
 from _thread import _local
@@ -244,14 +252,6 @@ def subgroup_memory_barrier_image() -> None:
 
 
 # ---- Atomics ---------------------------------------------------------------------------------------------
-#
-# Change an element of a buffer or of shared memory in one step, and return what was there before.
-#
-# They take int32, uint32 and float32 everywhere: where a device has no atomic of float32, one of its bits
-# does. Those of int64, uint64, float64 and float16 depend on the device: building a kernel for one that has
-# none raises UnsupportedError and names the Vulkan feature. `mem` is a scalar element such as `buf[i]`, or
-# a component such as `buf[i].x`; y is a number, or a GPU value that is converted to its type. The result is
-# a register.
 
 
 _INTEGERS = (dt.int32, dt.uint32, dt.int64, dt.uint64)

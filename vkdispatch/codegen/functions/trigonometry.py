@@ -1,4 +1,8 @@
-"""Trigonometric, hyperbolic, exponential and special functions."""
+"""Trigonometric, hyperbolic, exponential and special functions.
+
+Those of float64 are within 2 units in the last place of the true results. float32 has the device's own, which
+Vulkan allows to be loose, unless the kernel has `precise_math`.
+"""
 
 import math
 from typing import Any
@@ -49,9 +53,6 @@ __all__ = [
 
 
 # ---- Trigonometric, hyperbolic and exponential functions -------------------------------------------------
-#
-# Those of float64 are within 2 units in the last place of the true results. float32 has the device's own,
-# which Vulkan allows to be loose, unless the kernel has `precise_math`.
 
 
 sin = elementwise.unary("sin", host.sin, "Sine of radians.", own=True)
@@ -115,7 +116,7 @@ def pow(x: elementwise.Operand, y: elementwise.Operand) -> Any:
 
 # ---- Functions that no device has, in float32 (also for float16) and in float64 --------------------------
 #
-# Their texts are in `glsl.mathematics`, by topic: those of sinpi and cospi beside sin, of log1p beside log.
+# Their texts are in `compiler.glsl`, by topic: those of sinpi and cospi beside sin, of log1p beside log.
 
 
 log10 = elementwise.unary(

@@ -32,7 +32,7 @@ _STANDARD = _folder(os.__file__)
 # Folders of installed packages lie inside of it.
 _INSTALLED = (f"{_STANDARD}site-packages{os.sep}", f"{_STANDARD}dist-packages{os.sep}")
 # What user code of a kernel calls directly, and what stands under it.
-_LANGUAGE_FOLDERS = ("analyses", "codegen", "glsl", "ir", "passes", "rewrite")
+_LANGUAGE_FOLDERS = ("codegen", "compiler", "control_flow")
 _LANGUAGE = tuple(os.path.join(_PACKAGE, folder) + os.sep for folder in _LANGUAGE_FOLDERS)
 # Files known not to be the user's: every operation looks up each of its callers.
 _foreign_files: set[str] = set()
