@@ -32,7 +32,6 @@ from vkdispatch.codegen.abbreviations import (
 )
 from vkdispatch.compiler.analyses.contents import usage
 from vkdispatch.compiler.passes.lowering import replace_float_atomics
-from vkdispatch.shader import building as build
 from vkdispatch.shader import variants
 from vkdispatch.shader.variants import find_atomic_feature, find_missing_operation
 
@@ -108,12 +107,11 @@ def test_integers(operation: str, kind: DType, shared: bool) -> None:
 @pytest.fixture
 def without_float_atomics(monkeypatch: pytest.MonkeyPatch) -> None:
     """Build kernels as for a device that has no atomics of floats."""
-    for module in (build, variants):
-        monkeypatch.setattr(
-            module,
-            "without_float_atomics",
-            lambda kernel, devices: replace_float_atomics(kernel, lambda *wanted: True),
-        )
+    monkeypatch.setattr(
+        variants,
+        "without_float_atomics",
+        lambda kernel, devices: replace_float_atomics(kernel, lambda *wanted: True),
+    )
 
 
 @pytest.mark.parametrize("shared", [False, True], ids=["buffer", "shared"])

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 NATIVE = Path(__file__).resolve().parents[2] / "vkdispatch_native"
-LAYERS = ["libs", "context", "objects", "stages", "queue", ""]  # the last is the folder itself
+LAYERS = ["libs", "context", "objects", "stages", "queue", "", "python"]  # "" is the folder itself
 
 
 def layer(path: str) -> int:

@@ -11,8 +11,7 @@ import numpy as np
 import vkdispatch as vd
 import vkdispatch.numpy as vnp
 from tests.numpy.both import compare, run_texts
-from vkdispatch.numpy.core import kernels
-from vkdispatch.numpy.core import memory as turning
+from vkdispatch.numpy.core import memory
 
 _ARRAYS = (
     np.arange(24, dtype=np.float32).reshape(2, 3, 4),
@@ -157,15 +156,16 @@ def test_read_only_views_show_writes_and_refuse_them() -> None:
 
 
 def test_copies_of_transposed_views(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turning, "_FEW", 1)
-    monkeypatch.setattr(turning, "_SHORT", 1 << 30)
+    monkeypatch.setattr(memory, "_FEW", 1)
+    monkeypatch.setattr(memory, "_SHORT", 1 << 30)
     turned = []
+    original = memory.turn
 
-    def turn(view: turning.View) -> turning.View | None:
-        turned.append(turning.turn(view) is not None)
-        return turning.turn(view)
+    def turn(view: memory.View) -> memory.View | None:
+        turned.append(original(view) is not None)
+        return original(view)
 
-    monkeypatch.setattr(kernels, "turn", turn)
+    monkeypatch.setattr(memory, "turn", turn)
     for shape, kind in (((65, 33), "f4"), ((3, 1, 4, 5), "u1"), ((2, 3, 2, 3), "c16")):
         host = np.random.default_rng(0).integers(0, 100, shape).astype(kind)
         x = vnp.asarray(host)

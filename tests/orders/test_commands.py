@@ -12,8 +12,7 @@ from click.testing import CliRunner, Result
 
 from tests.orders.here import missing, require
 from vkdispatch.base.compilation import disk_cache
-from vkdispatch.orders import Accel, Order, command_line, library
-from vkdispatch.orders import compilers as storage
+from vkdispatch.orders import Accel, Order, command_line, compilers, library
 from vkdispatch.orders.models import TABLE
 
 
@@ -81,7 +80,7 @@ def test_config_sets_the_folder_of_libraries(tmp_path: Path, monkeypatch: pytest
     # stored libraries are not compiled again, unless they are damaged
     _forget(monkeypatch)
     with monkeypatch.context() as context:
-        context.setattr(library, "compile_library", None)
+        context.setattr(compilers, "compile_library", None)
         assert _run(5) == 5
     for path in chosen.iterdir():
         path.write_bytes(path.read_bytes()[:-7])
@@ -112,12 +111,12 @@ def test_a_folder_writable_by_others_is_not_used(
     assert _run(6) == 6
     chosen.chmod(0o777)
     _forget(monkeypatch)
-    storage._warn.cache_clear()
+    compilers._warn.cache_clear()
     with monkeypatch.context() as context:
         compiled = []
-        compile_library = library.compile_library
+        compile_library = compilers.compile_library
         context.setattr(
-            library, "compile_library", lambda *args: compiled.append(1) or compile_library(*args)
+            compilers, "compile_library", lambda *args: compiled.append(1) or compile_library(*args)
         )
         assert _run(6) == 6
     assert compiled

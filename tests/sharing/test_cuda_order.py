@@ -12,8 +12,6 @@ import pytest
 
 from tests.sharing.cuda_machine import Machine, Memory
 from vkdispatch.base.sharing import cuda_link
-from vkdispatch.base.sharing import cuda_memory as cuda_ipc
-from vkdispatch.base.sharing import cuda_memory as cuda_peers
 from vkdispatch.base.sharing.cuda_link import PART, CudaLink
 from vkdispatch.base.sharing.cuda_memory import MappedMemories, SharedDeviceMemory, copy_between_links
 
@@ -24,8 +22,7 @@ SEEDS = range(10)
 def make_machine(monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Machine, list[Any]]]:
     def make(devices: int = 1) -> tuple[Machine, list[Any]]:
         machine = Machine(devices)
-        for module in (cuda_ipc, cuda_link, cuda_peers):
-            monkeypatch.setattr(module, "load_driver", lambda: machine.driver)
+        monkeypatch.setattr(cuda_link, "load_driver", lambda: machine.driver)
         return machine, [CudaLink(context) for context in machine.contexts]
 
     return make

@@ -32,6 +32,7 @@ from vkdispatch.fft.many.calls import get_fft_kernel
 from vkdispatch.fft.many.passes import KernelSequence
 from vkdispatch.fft.many.planes import PlaneSteps
 from vkdispatch.fft.plan import passes
+from vkdispatch.fft.plan.passes import plan_pass
 from vkdispatch.fft.plan.planes import PlanePlan, plan_planes
 from vkdispatch.fft.plan.stages import Split, add, hold, multiply
 from vkdispatch.fft.plan.tuning import look_up, tuning
@@ -125,7 +126,7 @@ def plan_inverse(plan: passes.Pass) -> passes.Pass:
 
 def plan_convolution(transform: passes.Transform) -> tuple[passes.Pass, passes.Pass] | None:
     """Return the plans of the forward and the inverse transform, or None if no workgroup holds a line."""
-    plan = passes.plan_pass(transform.shape, transform.axis, transform.compute_type, _choose(transform))
+    plan = plan_pass(transform.shape, transform.axis, transform.compute_type, _choose(transform))
     return None if plan is None else (plan, plan_inverse(plan))
 
 
