@@ -34,11 +34,13 @@ test-validated:
 	@$(SAY) "tests under validation"
 	@VKDISPATCH_DEBUG=1 $(PYTEST) tests
 
-# Without the layer, and as on a GPU whose memory the host does not reach.
+# Without the layer, and as on a GPU whose memory the host does not reach. Kernels are the same there: of their
+# tests, a tenth shows that they get and leave their data.
 test-staged:
 	@$(SETUP) dev
 	@$(SAY) "tests with staged transfers"
-	@VKDISPATCH_FORCE_STAGING=1 $(PYTEST) tests/runtime tests/shader tests/language
+	@VKDISPATCH_FORCE_STAGING=1 $(PYTEST) tests/runtime
+	@VKDISPATCH_FORCE_STAGING=1 $(PYTEST) --one-in 10 tests/shader tests/language
 
 # Every kernel in the form for large buffers, and each invocation doing several elements where it may. Random
 # kernels index by numbers that wrap around at 32 bits, which positions of 64 bits do not.

@@ -18,6 +18,8 @@ __all__ = [
 
 def require_array(x: Any, name: str = "x") -> Array:
     """Return an argument as an array; numbers are uploaded. Raises TypeError for anything else."""
+    if isinstance(x, Array):
+        return x
     parse_operand(x, name)
     return asarray(x)
 
