@@ -15,7 +15,7 @@ LANES = [
         "#e8f1fb",
         [
             ("@vd.shader", "reads the signature", "shader/decorator.py"),
-            ("rewrite", "if, while, for: GPU or not", "rewrite/transform.py"),
+            ("rewrite", "if, while, for: GPU or not", "control_flow/statements.py"),
             ("trace", "the body runs once", "codegen/variables.py"),
             ("typed IR", "statements, dtypes, lines", "compiler/ir/statements.py"),
         ],

@@ -63,7 +63,7 @@ def require(library: Any) -> None:
         library()
 
 
-# ---- NumPy as `np`, or its stand-in (see `absent`), for all modules that tracing needs; `AxisError` ------
+# ---- NumPy as `np`, or its stand-in, for all modules that tracing needs; `AxisError` ------
 
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The native module as `native`, or its stand-in (see `absent`)."""
+"""The native module as `native`, or its stand-in (see `base.host_numpy`)."""
 
 from typing import TYPE_CHECKING
 

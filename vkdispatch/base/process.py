@@ -366,7 +366,7 @@ def log_verbose(text: str, end: str = "\n") -> None:
 #
 # A line that is rewritten, and erased in the end.
 #
-# with show_wait("compiling kernel 'blur'"):
+#     with show_wait("compiling kernel 'blur'"):
 #         ...
 #
 # One thread, which starts with the first wait and sleeps between waits, writes the line. Waits that follow

@@ -22,7 +22,7 @@ from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import Loc, here, located, warn
 from vkdispatch.compiler.passes.reads import acts
 from vkdispatch.control_flow import paths, tracer
-from vkdispatch.control_flow.loop import Loop, LoopNames, RawLoopNames
+from vkdispatch.control_flow.loop_state import Loop, LoopNames, RawLoopNames
 from vkdispatch.control_flow.loops import run_for, run_while
 from vkdispatch.control_flow.values import (
     Kind,

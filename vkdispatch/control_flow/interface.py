@@ -46,7 +46,7 @@ __all__ = [
 
 Names = tuple[str, ...]
 
-# Set by the module `callees`, which imports this one.
+# Set by the module `replacement`, which imports this one.
 choose_callee: Callable[[Any], Any]
 
 

@@ -11,7 +11,7 @@ from vkdispatch.compiler.ir import Break, Expr, If, Op, Return, Statement, While
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import here, located
 from vkdispatch.compiler.passes.reads import acts
-from vkdispatch.control_flow.loop import Block, Loop, RoundCounter, run_round
+from vkdispatch.control_flow.loop_state import Block, Loop, RoundCounter, run_round
 from vkdispatch.control_flow.paths import emit_single_round
 from vkdispatch.control_flow.python_ranges import record_python_range
 from vkdispatch.control_flow.tracer import BREAK, CONTINUE, Entry, Retry, Signal

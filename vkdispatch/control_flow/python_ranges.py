@@ -25,7 +25,7 @@ from vkdispatch.control_flow.comparison import (
     compare_spans,
     make_fraction,
 )
-from vkdispatch.control_flow.loop import Loop
+from vkdispatch.control_flow.loop_state import Loop
 from vkdispatch.control_flow.tracer import Entry, Retry, Tracer, find_tracer
 from vkdispatch.control_flow.values import (
     UNBOUND,

@@ -35,7 +35,7 @@ from vkdispatch.control_flow.statements import rewrite_function, rewrite_lambda
 
 
 _RUNTIME = "_vd_rt"
-# Builtins that call a function of the user, and builtins with side effects; `callees` replaces them.
+# Builtins that call a function of the user, and builtins with side effects; `choose_callee` replaces them.
 CALLING = (builtins.map, builtins.filter, functools.reduce)
 EFFECTS = (builtins.print, builtins.input, builtins.next)
 _REPLACED = frozenset((*REPLACED, *CALLING, *EFFECTS))

@@ -104,8 +104,7 @@ def _make_clear_kernel(kind: DType) -> ShaderFunction:
     )
 
 
-# ---- What kernels of functions on arrays do about errors: see `base.buffers.kernel_errors`
-# -----------------------
+# ---- Errors in kernels of functions on buffers: see `base.buffers.kernel_errors` -------------------------
 
 
 def raise_if_checked(context: Context) -> None:

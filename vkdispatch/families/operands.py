@@ -372,8 +372,8 @@ ResultMap = MappingFunction | OutputMap
 # A call reads some arrays and writes others, in an unspecified order. It may read the same memory several
 # times. It may read memory that it writes only if each element is read before it is overwritten:
 #
-# before       arrays that are read as a whole before anything is written, as by sorts alongside    arrays
-# whose elements are each read only for the result with the same index, as by `cumsum`; and
+# before       arrays that are read as a whole before anything is written, as by sorts
+# alongside    arrays whose elements are read only for the result with the same index, as by `cumsum`; and
 #              the arguments of an output map, which is called right before its result is stored
 # elsewhere    all other arrays
 #

@@ -350,9 +350,12 @@ def _name(mapping: MappingFunction) -> str:
 
 # ---- Lowering: maps of values and maps of maps become one map of buffers, as kernels need it -------------
 #
-# scaled(weighted(x, w), 2.0)        a call, as the user writes it Tree(scaled)                       its
-# structure, without the arguments Tree(weighted) Stored, Stored Number scaled_(x: Buff, w: Buff, factor:
-# Const)     its lowered map, of the leaves in order
+# scaled(weighted(x, w), 2.0)        a call, as the user writes it
+# Tree(scaled)                       its structure, without the arguments
+# Tree(weighted)
+# Stored, Stored
+# Number
+# scaled_(x: Buff, w: Buff, factor: Const)     its lowered map, of the leaves in order
 #
 # Arguments that broadcast have a spread, a text with a letter for each axis of the mapped array: "k" if the
 # argument has the axis (it is kept), "b" if it is broadcast along it. Axes of size 1 are left out, and

@@ -158,8 +158,8 @@ def _gather_facts(context: Context) -> DeviceFacts:
 
 # ---- Numbers found by measurement: what plans depend on besides shapes, types and the device -------------
 #
-# Each family of functions has one table or a few, subclasses of `Table` in its module `tuning`. A number
-# has a default and names the device that it was found on. `python -m benchmarks tune` measures the
+# Each family of functions has one table or a few, subclasses of `Table`, in its `tuning` or `planning`.
+# A number has a default and names the device that it was found on. `python -m benchmarks tune` measures the
 # candidates of the numbers on another device. What it keeps in the cache folder replaces the defaults on
 # that device.
 #

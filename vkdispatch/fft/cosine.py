@@ -27,17 +27,17 @@ from vkdispatch.shader.map import MappingFunction, map
 # Each is a single complex transform along the axis. Its input map gathers and rotates the reals, and its
 # output map rotates and scatters the spectrum. For a line of N reals x, SciPy defines
 #
-#   DCT-II   y[k] = 2 sum x[n] cos(pi k (2n + 1) / 2N)
-#   DCT-III  y[k] = x[0] + 2 sum x[n] cos(pi n (2k + 1) / 2N), n > 0
-#   DCT-IV   y[k] = 2 sum x[n] cos(pi (2n + 1) (2k + 1) / 4N)
-#   DCT-I    y[k] = x[0] + (-1)^k x[N-1] + 2 sum x[n] cos(pi k n / (N - 1)), 0 < n < N - 1
+#     DCT-II   y[k] = 2 sum x[n] cos(pi k (2n + 1) / 2N)
+#     DCT-III  y[k] = x[0] + 2 sum x[n] cos(pi n (2k + 1) / 2N), n > 0
+#     DCT-IV   y[k] = 2 sum x[n] cos(pi (2n + 1) (2k + 1) / 4N)
+#     DCT-I    y[k] = x[0] + (-1)^k x[N-1] + 2 sum x[n] cos(pi k n / (N - 1)), 0 < n < N - 1
 #
 # A sine transform is the cosine transform of the same type with signs and order changed before or after (Z.
 # Wang, "Fast algorithms for the discrete W transform and for the discrete Fourier transform", 1984):
 #
-#   DST-II   of x is DCT-II of (-1)^n x[n], reversed
-#   DST-III  of x is (-1)^k times DCT-III of x reversed
-#   DST-IV   of x is (-1)^k times DCT-IV of x reversed
+#     DST-II   of x is DCT-II of (-1)^n x[n], reversed
+#     DST-III  of x is (-1)^k times DCT-III of x reversed
+#     DST-IV   of x is (-1)^k times DCT-IV of x reversed
 #
 # and DST-I has a form of its own.
 

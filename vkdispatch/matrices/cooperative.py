@@ -9,7 +9,7 @@
 As in `tiles`, a workgroup copies a strip of each operand for a step along the length, and loads the words of
 the next step to registers while it computes this one. The strips lie as the operands do in memory: fragments
 of a transposed operand are loaded column by column. Rows are padded by one word, so that they do not share
-banks. Operands are halves in whole words of 16 bytes; others are evaluated and padded first, see `packing`.
+banks. Operands are halves in whole words of 16 bytes; others are evaluated and padded first, see `product`.
 
 Invariants: rows and columns beyond the last are copies of the last, elements beyond the last step are zeros.
 Sums are float32, and one subgroup adds up each in the order of the length: the same input gives the same

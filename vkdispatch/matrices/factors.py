@@ -239,9 +239,9 @@ def find_tile(
 
 # ---- Sums of parts, added up in a fixed order; the sum of no parts is zero -------------------------------
 #
-# part 0    [ sums of all elements of the result ]
-#   part 1    [ ...                                ]    each element: lane t of `lanes` adds parts t,
-#   part 2    [ ...                                ]    t + lanes, ...; then halves of the lanes are added
+#     part 0    [ sums of all elements of the result ]
+#     part 1    [ ...                                ]    each element: lane t of `lanes` adds parts t,
+#     part 2    [ ...                                ]    t + lanes, ...; then halves of the lanes are added
 #
 # The order of additions depends on the form only: the same input gives the same bits.
 

@@ -14,7 +14,7 @@ memory.
 
 A first launch evaluates each operand into panels: numbers of the type of the sums in words of 16 bytes, with
 zeros beyond the matrix. So the kernel of the product depends on the type only, and checks bounds only where
-it stores. It stores plain sums, of which `partials` makes the result. Each sum is added up in the order of
+it stores. It stores plain sums, of which `factors` makes the result. Each sum is added up in the order of
 the length, so the same input gives the same bits.
 """
 

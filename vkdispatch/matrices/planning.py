@@ -134,7 +134,7 @@ class Tuning(Table, family="matrices"):
     )
     line_rows = Number(
         4,
-        "Rows of a workgroup of lines; see `lines`.",
+        "Rows of a workgroup of lines; see `vectors`.",
         (1, 2, 4, 8),
         found_on=LLVMPIPE,
         changes_rounding=True,

@@ -249,7 +249,7 @@ def make_zeros(kind: DType) -> Any:
     return make_zero(kind)
 
 
-# columns of b                     a workgroup makes a tile of the result; for each step along
+#                columns of b                     a workgroup makes a tile of the result; for each step along
 #              +----+----+----+                   the length it copies a strip of a and one of b to workgroup
 #       step k |    | ## |    |                   memory, both with neighbours along the tile's side
 #              +----+----+----+

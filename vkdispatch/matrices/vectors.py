@@ -64,9 +64,9 @@ def make_small_kernel(factors: Factors) -> ShaderFunction:
 #
 # Lines of the matrix are loaded, and sums stay in registers.
 #
-# along: the elements of a sum are neighbours          across: the sums are neighbours
-#   row 0  [ lane 0 | lane 1 | ... | lane 0 | ... ]      0 [ lane 0 | lane 1 | ... | lane 0 | ... ]
-#   row 1  [ lane 0 | lane 1 | ... | lane 0 | ... ]      1 [ lane 0 | lane 1 | ... | lane 0 | ... ]
+#     along: the elements of a sum are neighbours          across: the sums are neighbours
+#     row 0  [ lane 0 | lane 1 | ... | lane 0 | ... ]      0 [ lane 0 | lane 1 | ... | lane 0 | ... ]
+#     row 1  [ lane 0 | lane 1 | ... | lane 0 | ... ]      1 [ lane 0 | lane 1 | ... | lane 0 | ... ]
 #
 # A workgroup is one subgroup of few lanes, which load words of 16 bytes. Along the length, a workgroup has
 # several rows and uses each word of the vector for all of them; lanes add up their sums by shuffles.
@@ -222,13 +222,13 @@ class _LineTracing:
 
 # ---- Products of a matrix and a vector, at the speed of memory -------------------------------------------
 #
-# along: the elements of a sum are neighbours          across: the sums are neighbours
+#   along: the elements of a sum are neighbours          across: the sums are neighbours
 #   [ 0 1 2 3 0 1 2 3 | 0 1 2 3 ... ]  lanes share       0 [ sums of a load | next invocation | ... ]
 #   [ 0 1 2 3 0 1 2 3 | 0 1 2 3 ... ]  a row             1 [ ...  lanes share the length, each has every    ]
 #                                                        2 [ ...  so many-th row, and as many sums as a load ]
 #
 # Each invocation has a sum for each element of a load. Lanes add up theirs in workgroup memory, one half
-# onto the other. If there are few sums, several workgroups share the length; see `partials`. The order of
+# onto the other. If there are few sums, several workgroups share the length; see `factors`. The order of
 # additions depends on sizes only: the same input gives the same bits.
 
 

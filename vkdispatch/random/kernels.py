@@ -116,11 +116,11 @@ class Form:
 # ---- The kernels that fill buffers with random numbers ---------------------------------------------------
 #
 # Each invocation computes a few blocks of Philox, makes a vector of elements of each, and stores it at
-# once::
+# once:
 #
-#   stream of words   | b b b b | b b b b | b b b b | ...      blocks, found from their numbers alone
-#                       \ \ \ \
-#   elements            e e e e   e e e e   e e e e            one word each, or two, or half of one
+#     stream of words   | b b b b | b b b b | b b b b | ...      blocks, found from their numbers alone
+#                         \ \ \ \
+#     elements            e e e e   e e e e   e e e e            one word each, or two, or half of one
 #
 # If a draw starts inside a block, its elements come from two neighbouring blocks: an invocation gets the
 # words of the second one from its neighbour, or computes them, too. The place of an element alone decides

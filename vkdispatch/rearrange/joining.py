@@ -1,6 +1,6 @@
 """`vd.concatenate` and `vd.stack`: one launch copies each array into the result.
 
-Arrays whose single elements alternate, like the colours of pixels, take one launch (see `planes.narrow`).
+Arrays whose single elements alternate, like the colours of pixels, take one launch (see `planes`).
 """
 
 import math

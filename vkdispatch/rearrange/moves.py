@@ -338,7 +338,7 @@ def to_value(number: Any, kind: dtype.DType, held: dtype.DType) -> Any:
 
 # ---- Kernels that find the source of each element axis by axis: roll, pad, flip, tile, repeat ------------
 #
-# result[i, j, k] = x[f(i), g(j), h(k)]
+#     result[i, j, k] = x[f(i), g(j), h(k)]
 #
 # Each of f, g and h is one of a few kinds (see `Axis`). Axes are joined before a kernel is made: an
 # unchanged axis is joined with its neighbour, also with one that is rolled or padded with a constant,

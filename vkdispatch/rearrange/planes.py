@@ -15,8 +15,8 @@ from vkdispatch.shader.shader_function import ShaderFunction
 #
 # Such as the colours of pixels.
 #
-# interleaved    r g b r g b r g b r g b ...         one run of 3 words of 4 bytes is 4 pixels
-#   planes         r r r r ...  g g g g ...  b b b b ...
+#     interleaved    r g b r g b r g b r g b ...         one run of 3 words of 4 bytes is 4 pixels
+#     planes         r r r r ...  g g g g ...  b b b b ...
 #
 # An invocation takes one word of each plane, which on the interleaved side are as many neighbouring words.
 # These pass through workgroup memory, so that neighbouring invocations load and store neighbouring words.
@@ -169,9 +169,9 @@ def _move_bits(held: Any, shift: int, wanted: int, bits: int) -> Any:
 
 # ---- The kernels that transpose planes of words through workgroup memory ---------------------------------
 #
-# rows of the input, read along ->        workgroup memory            rows of the result, written along ->
-#   [ block | block | ... ]   each transposed      [ tile of blocks ]   [ block | block | ... ]
-#   [ block | block | ... ]   in registers         [  read across   ]   [ block | block | ... ]
+#     rows of the input, read along ->        workgroup memory            rows of the result, written along ->
+#     [ block | block | ... ]   each transposed      [ tile of blocks ]   [ block | block | ... ]
+#     [ block | block | ... ]   in registers         [  read across   ]   [ block | block | ... ]
 #
 # A *block* is a square as wide as one load: 4 x 4 floats, 16 x 16 bytes. An invocation loads each row of a
 # block as one word, transposes the block in registers, and stores its columns as words in workgroup memory.
@@ -185,8 +185,8 @@ def _move_bits(held: Any, shift: int, wanted: int, bits: int) -> Any:
 # a memory sector. A tile then has the rows of one more sector of the input, and stores the part of each row
 # of the result that begins and ends with a sector:
 #
-#   rows in the tile      r - 8 ... r - 1 | r ... r + 63          (floats: 8 are a sector)
-#   stored of column q    [ r - a(q) ... r - a(q) + 63 ]          r - a(q) is at the beginning of a sector
+#     rows in the tile      r - 8 ... r - 1 | r ... r + 63          (floats: 8 are a sector)
+#     stored of column q    [ r - a(q) ... r - a(q) + 63 ]          r - a(q) is at the beginning of a sector
 
 
 # Bytes that all banks of workgroup memory read at once.

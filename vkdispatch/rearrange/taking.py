@@ -33,8 +33,8 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 # ---- The kernel that takes elements along the last axis from rows in workgroup memory --------------------
 #
-# x         [ row of `length` ]  read along ->  workgroup memory  ->  element at indices[j]
-#   result    [ row of `count`  ]  written along ->
+#     x         [ row of `length` ]  read along ->  workgroup memory  ->  element at indices[j]
+#     result    [ row of `count`  ]  written along ->
 #
 # Indices jump within a row, so loads of single elements would use only a part of each memory sector. A
 # workgroup has one row, or several neighbouring rows. Invariants: neighbouring invocations load and store
@@ -177,13 +177,13 @@ def make_staged_kernel(form: StagedForm) -> ShaderFunction:
     )
 
 
-# x         outer x length x inner
-#   indices   count                        take: one for every row and every element after the axis
-#   result    outer x count x inner        result[o, j, n] = x[o, indices[j], n]
+#     x         outer x length x inner
+#     indices   count                        take: one for every row and every element after the axis
+#     result    outer x count x inner        result[o, j, n] = x[o, indices[j], n]
 #
 # Each invocation moves one word of the result, or a few words at a time. The elements after the axis lie
 # together; if there are several, words of up to 16 bytes are moved. If indices jump within rows, workgroup
-# memory holds the rows (see `staging`).
+# memory holds the rows (see above).
 
 
 GROUP = 256

@@ -25,7 +25,7 @@ from vkdispatch.shader.signature import describe, find_origin
 #
 # How values become states (tuples of registers), which are combined and finished.
 #
-# values of a chunk ──gather──▶ state ──combine──▶ state ──combine──▶ ... ──finish──▶ element of the result
+#   values of a chunk ──gather──▶ state ──combine──▶ state ──combine──▶ ... ──finish──▶ element of the result
 #                    in registers       of an invocation      of all
 #
 # A sum has one register, a mean of some of the elements two (their sum and count), a variance three (count,

@@ -129,7 +129,7 @@ class Lanes:
         return totals
 
 
-# ---- The kernels of reductions, traced for one form; see `layouts` and `planning` ------------------------
+# ---- The kernels of reductions, traced for one form; see `planning` ------------------------
 
 
 PARAMETERS = tuple(field.name for field in fields(ReductionParams))

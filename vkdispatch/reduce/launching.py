@@ -52,7 +52,7 @@ class Launches:
     Attributes
     ----------
     first, second
-        The launches; see `layouts.Plan`.
+        The launches; see `planning.Plan`.
     form
         The form of the first kernel.
     views

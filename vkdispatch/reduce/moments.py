@@ -180,7 +180,7 @@ def make_extreme_index(
 # The moments (count n, mean m, sum of squares about it M) of each chunk are computed in registers, and
 # combined after Chan, Golub and LeVeque (1979):
 #
-#   n = n1 + n2    d = m2 - m1    m = m1 + d n2 / n    M = M1 + M2 + d**2 n1 n2 / n
+#     n = n1 + n2    d = m2 - m1    m = m1 + d n2 / n    M = M1 + M2 + d**2 n1 n2 / n
 #
 # The first element of a result is subtracted from all its values, which changes no variance: a mean that is
 # much larger than the deviations costs no digits.

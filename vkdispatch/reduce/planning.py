@@ -136,9 +136,9 @@ cpu_tuning = CpuTuning()
 # A buffer's shape and the axes to reduce become one of three layouts, each of `count` results of `length`
 # elements:
 #
-#   rows      element k of result r lies at r * length + k
-#   columns   at (r / inner) * length * inner + r % inner + k * inner: neighbouring results are neighbours
-#   split     at (k / inner) * inner * count + r * inner + k % inner: rows in pieces of `inner` elements
+#     rows      element k of result r lies at r * length + k
+#     columns   at (r / inner) * length * inner + r % inner + k * inner: neighbouring results are neighbours
+#     split     at (k / inner) * inner * count + r * inner + k % inner: rows in pieces of `inner` elements
 
 
 MOST_NARROW = 0xFFFFFFFF
@@ -333,15 +333,15 @@ def find_shape(dimensions: tuple[int, ...], axes: tuple[int, ...] | None) -> Sha
     return Shape("split", sizes[1], sizes[0] * sizes[2], sizes[2])
 
 
-# ---- How a reduction's work is divided: which invocations reduce which elements. See `layouts` -----------
+# ---- How a reduction's work is divided: which invocations reduce which elements --------------------------
 #
 # `lanes` invocations reduce each result together. They go through its elements in chunks: lane t loads the
 # positions t, t + lanes, ... t + (unroll - 1) * lanes of a chunk before it uses any. A load takes several
 # elements where it can: neighbours in a row, or in "columns" those of neighbouring results, all of which
 # belong to the invocation:
 #
-#   rows      lane 0  1  2  3  0  1  2  3       columns   lane 0   [0 0 0 0][1 1 1 1][2 2 2 2] results
-#             [0 0 0 0][1 1 1 1] elements                 lane 1   [0 0 0 0][1 1 1 1][2 2 2 2]
+#     rows      lane 0  1  2  3  0  1  2  3       columns   lane 0   [0 0 0 0][1 1 1 1][2 2 2 2] results
+#               [0 0 0 0][1 1 1 1] elements                 lane 1   [0 0 0 0][1 1 1 1][2 2 2 2]
 #
 # Where there are few results, `segments` workgroups share one: each takes every `segments`-th chunk and
 # leaves a partial result. The workgroup that finishes last combines the partial results, or a second launch

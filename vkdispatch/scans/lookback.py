@@ -263,11 +263,9 @@ def apply_prefix(
 #
 # Invariants:
 #
-# - A word is a tag and 32 bits of a value, which are stored and loaded at once, so no other ordering is
-#   needed.
+# - A word is a tag and 32 bits of a value, which are stored and loaded at once: no other order is needed.
 #   A value of several words is complete when all its words are there.
-# - Tags distinguish launches. The board starts as zeros, is kept for the next launch and is never cleared;
-#   a
+# - Tags distinguish launches. The board starts as zeros, is kept for the next launch and is never cleared; a
 #   launch ignores words of earlier launches. The number of the launch is on the board, too. The last tile,
 #   which has waited for all others, increments it.
 # - A queue runs launches that share a board one after another, and each queue has its own copy.

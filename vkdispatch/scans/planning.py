@@ -141,9 +141,10 @@ tuning = Tuning()
 
 # ---- How the work of a scan is divided, and how its parts learn what comes before them -------------------
 #
-# one range             one workgroup scans everything, tile by tile ranges of whole rows  the ranges are
-# independent look-back             each range is one tile, which publishes its total: one pass over the
-# memory partial results       reduce each range, scan the partial results, scan each range: two passes
+# one range             one workgroup scans everything, tile by tile
+# ranges of whole rows  the ranges are independent
+# look-back             each range is one tile, which publishes its total: one pass over the memory
+# partial results       reduce each range, scan the partial results, scan each range: two passes
 #
 # Look-back needs forward progress: a workgroup that has started keeps running while others wait for it.
 # Vulkan does not promise that, but GPUs of the vendors below have it. CPU drivers may suspend a workgroup

@@ -1,7 +1,7 @@
 """Scans along the last axis: one row, or many.
 
-All rows are scanned as one array in which a segment begins with each row (see `items`). Each workgroup scans
-a range of it, tile by tile. In a tile
+All rows are scanned as one array in which a segment begins with each row (see `lookback`). Each workgroup
+scans a range of it, tile by tile. In a tile
 
 subgroup 0                          subgroup 1
 lane 0   1   2  ...                 lane 0 ...

@@ -94,9 +94,9 @@ def _make_mark_kernel(kind: DType) -> ShaderFunction:
 
 # ---- Exclusive sums of counts: compaction and top-k compute positions from them --------------------------
 #
-# counts     2 0 3 1 | 4 0 0 1 | ...      tiles, one for each workgroup sums       0 2 2 5 | 0 4 4 4 | ...
-# within the tile totals     6       | 5       | ...      of the tiles; summed in the same way, and added to
-# the tiles
+# counts     2 0 3 1 | 4 0 0 1 | ...      tiles, one for each workgroup
+# sums       0 2 2 5 | 0 4 4 4 | ...      within the tile
+# totals     6       | 5       | ...      of the tiles; summed in the same way, and added to the tiles
 
 
 _GROUP = 256

@@ -319,14 +319,14 @@ class Indices(compaction.Writer):
 
 # ---- `vd.unique`: the distinct elements of an array ------------------------------------------------------
 #
-# elements   3 1 3 2 1          sorted, with their positions:        1 1 2 3 3    positions  1 4 3 0 2 heads
-# elements that differ from the one before                1 0 1 1 0    flags unique     the heads, without
-# gaps                                 1   2 3      (see `flags`) index      positions of the heads: sorts
-# are stable, so these      1   3 0
-#          are the first positions
-# counts     distances from each head to the next                    2   1 2 inverse    the number of heads
-# up to an element, minus one,        2 0 2 1 0
-#          stored at the position of the element
+# elements   3 1 3 2 1          sorted, with their positions:        1 1 2 3 3    positions  1 4 3 0 2
+# heads      elements that differ from the one before                1 0 1 1 0    flags
+# unique     the heads, without gaps                                 1   2 3      (see `compaction`)
+# index      positions of the heads: sorts are stable, so these      1   3 0
+#            are the first positions
+# counts     distances from each head to the next                    2   1 2
+# inverse    the number of heads up to an element, minus one,        2 0 2 1 0
+#            stored at the position of the element
 
 
 _GROUP = 256

@@ -90,12 +90,12 @@ def each_free_place(result: Any, starts: Any, groups: Any) -> Any:
 
 # ---- Flags of the elements that are kept: the first pass of a compaction ---------------------------------
 #
-# elements   x x . x | . . . x | x x . . | ...     tiles of 32 elements for each invocation of a workgroup
-#   flags      1 1 0 1   0 0 0 1   1 1 0 0           first pass: a bit for each element, a sum for each tile
-#   sums       3         1         2
-#   starts     0         3         4                 exclusive sum over all tiles
-#   result     x x x     x         x x               second pass (`writing`): the place of an element is the
-#                                                    start of its tile plus the flags before it in the tile
+#     elements   x x . x | . . . x | x x . . | ...     tiles of 32 elements for each invocation of a workgroup
+#     flags      1 1 0 1   0 0 0 1   1 1 0 0           first pass: a bit for each element, a sum for each tile
+#     sums       3         1         2
+#     starts     0         3         4                 exclusive sum over all tiles
+#     result     x x x     x         x x               second pass (below): the place   of an element is the
+#                                                      start of its tile plus the flags before it in the tile
 #
 # If tiles are few, starts need no launch: the second pass adds up the sums before its tile by itself, and
 # the host adds up all sums if it waits for the number of elements.

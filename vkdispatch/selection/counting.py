@@ -182,9 +182,9 @@ def is_below(a: Any, b: Any) -> Any:
 #
 # The frame of kernels that count and sum.
 #
-# elements    |. . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . .|. . .|.|
-#   chunks      |    0    |    1    |    2    |    3    |    4    |    5    |   6    | rest | tail
-#   workgroup        0         1         2         0         1         2        0       1     0
+#     elements    |. . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . . .|. . .|.|
+#     chunks      |    0    |    1    |    2    |    3    |    4    |    5    |   6    | rest | tail
+#     workgroup        0         1         2         0         1         2        0       1     0
 #
 # A chunk is what a workgroup has in flight at once: `unroll` loads of up to 16 bytes for each invocation.
 # Each workgroup visits every n-th chunk. Loads that do not fill a chunk, and elements that do not fill a
@@ -329,8 +329,8 @@ def _split(variables: Sequence[Any], counts: Sequence[int]) -> list[Sequence[Any
 
 # ---- Counts of the elements of each bin ------------------------------------------------------------------
 #
-# elements  ->  counts of each workgroup, several copies      ->  counts of all   ->  result
-#                 in its memory: atomics on integers there          atomics             converted, mapped
+#     elements  ->  counts of each workgroup, several copies      ->  counts of all   ->  result
+#                   in its memory: atomics on integers there          atomics             converted, mapped
 #
 # Counts that are returned as int64, without a map, are added up in the result itself.
 #

@@ -125,7 +125,7 @@ def _reduction(operation: ReduceOp, source: Source, kind: dtype.DType, function:
 #
 # Computed on the device for graphs, with the same bits as NumPy's.
 #
-# extremes  ->  first, last  ->  number * step   ->  + first   ->  the last edge is exactly the last extreme
+#   extremes  ->  first, last  ->  number * step   ->  + first   ->  the last edge is exactly the last extreme
 #                                  one kernel          another
 #
 # The product is stored in memory, so that no compiler fuses it with the sum. float32 and float16 are

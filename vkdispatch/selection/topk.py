@@ -30,7 +30,7 @@ from vkdispatch.sorting.rearranging import Along, choose_copy, into_rows
 
 # ---- The launches that narrow long rows down to candidates for their first k elements --------------------
 #
-# See `sampling`.
+# See `topk_candidates`.
 
 
 # Rounds of a loop that llvmpipe does not leave early.
@@ -205,9 +205,9 @@ def _last_words(order: Order) -> tuple[int, ...]:
     return tuple(int(word) for word in np.frombuffer(padded, np.uint32))
 
 
-# rows         elements along the axis
-#   candidates   long rows are narrowed down to elements that may be among the first k (see `narrowing`); one
-#                workgroup takes the first k of a row of a few thousand elements (see `whole_rows`)
+#   rows         elements along the axis
+#   candidates   long rows are narrowed down to elements that may be among the first k (see above); one
+#                workgroup takes the first k of a row of a few thousand elements (see `topk_rows`)
 #   sorted       positions of the candidates, the largest (or smallest) first                 (see `sorting`)
 #   taken        the first k of each row: their positions, and the elements there
 #

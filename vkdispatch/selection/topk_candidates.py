@@ -263,14 +263,14 @@ def collect_tile(
 
 # ---- Candidates for the first k elements of long rows, from a sample: `topk`'s kernels -------------------
 #
-# sample      s elements of each row, sorted: the r-th one is a bound, and about how many elements are
-#   before
-#               it is known
-#   flag        one bit for each element: is it before the bound? And a sum for each tile
-#   collect     elements of set bits, and their positions, in the order of the row
-#               -> candidates: nearly always at least k, and no more than there is room for
+#     sample      s elements of each row, sorted: the r-th one is a bound, and about how many elements are
+#     before
+#                 it is known
+#     flag        one bit for each element: is it before the bound? And a sum for each tile
+#     collect     elements of set bits, and their positions, in the order of the row
+#                 -> candidates: nearly always at least k, and no more than there is room for
 #
-# If there are fewer or more candidates, `radix_select` finds them. With a good sample the elements are read
+# If there are fewer or more candidates, the radix select below finds them. With a good sample the elements are read
 # once, apart from the candidates, and the result is that of a stable sort whatever the sample was. Codes
 # are those of `sorting.keys`. Invariants: counts are integers, so they do not depend on the order of
 # execution. Candidates are in the order of their positions, and the sort of the candidates is stable.
@@ -390,10 +390,10 @@ def make_pad_kernel(form: NarrowForm, words: tuple[int, ...]) -> ShaderFunction:
 #
 # `topk`'s kernels that find exactly k candidates.
 #
-# count       how many elements have each value of a digit of their code, the most significant digit first
-#   choose      the digit of the k-th element; continue with the elements that have it
-#   flag        elements before the code that was found, and those that equal it
-#   collect     all of the former, and the first ones of the latter, until there are k
+#     count       how many elements have each value of a digit of their code, the most significant digit first
+#     choose      the digit of the k-th element; continue with the elements that have it
+#     flag        elements before the code that was found, and those that equal it
+#     collect     all of the former, and the first ones of the latter, until there are k
 #
 # The kernels return at once in rows whose sample was good. They follow Alabi, Blanchard, Gordon and
 # Steinbach (2012). Invariant: counts are integers, so they do not depend on the order of execution.

@@ -22,14 +22,14 @@ from vkdispatch.sorting.launching import Rows
 #
 # A kernel of `topk`.
 #
-# row           | element 0 of each invocation | element 1 of each | ...
-#   best          the first element of each invocation, in the order
-#   bound         the k-th of these: at least k elements are up to it, and usually few more
-#   candidates    elements up to the bound, in workgroup memory
-#   rank          the number of candidates before each candidate; the first k are written to their ranks
+#     row           | element 0 of each invocation | element 1 of each | ...
+#     best          the first element of each invocation, in the order
+#     bound         the k-th of these: at least k elements are up to it, and usually few more
+#     candidates    elements up to the bound, in workgroup memory
+#     rank          the number of candidates before each candidate; the first k are written to their ranks
 #
-#   If the candidates do not fit (usually because of equal elements), the bound is the k-th element itself,
-#   found bit by bit. Candidates are all elements before it, and the first ones of those that equal it.
+#     If the candidates do not fit (usually because of equal elements), the bound is the k-th element itself,
+#     found bit by bit. Candidates are all elements before it, and the first ones of those that equal it.
 #
 # Elements are read from device memory once, and again from caches. Invariant: the rank of an element
 # depends on its code and its position only, not on the order in which invocations store candidates.
@@ -273,16 +273,16 @@ class _Row:
         return state[1].to_register("top_less")
 
 
-# ---- The kernels of `sampling` and `radix_select` that visit all elements, for CPU drivers ---------------
+# ---- Kernels of `topk_candidates` that visit all elements, for CPU drivers -------------------------------
 #
-# row         | run 0: invocation 0 | run 1: invocation 1 | ...
-#   counted     candidates of each run; sums of the counts, along all runs, are places
-#   collected   the candidates of each run after those of the runs before
+#     row         | run 0: invocation 0 | run 1: invocation 1 | ...
+#     counted     candidates of each run; sums of the counts, along all runs, are places
+#     collected   the candidates of each run after those of the runs before
 #
 # There are no words of flags: the second pass compares elements again. CPU drivers are fast at loops, and
 # slow at barriers and at workgroups that return at once. Runs without candidates are not read again.
 #
-# Invariant: candidates are those of `sampling` and `radix_select`, in the same order.
+# Invariant: candidates are those of `topk_candidates`, in the same order.
 
 
 # Elements of a run; invocations of a workgroup.

@@ -172,7 +172,7 @@ def _find_missing_atomic(used: Usage, device: DeviceInfo) -> str | None:
 
 
 def without_float_atomics(kernel: ir.Kernel, devices: Sequence[DeviceInfo]) -> ir.Kernel:
-    """Return a kernel without the atomics of floats that one of the devices lacks; see `float_atomics`."""
+    """Return a kernel without the atomics of floats that one of the devices lacks: see `passes.lowering`."""
 
     def lacks(function: str, kind: DType, shared: bool) -> bool:
         feature = find_atomic_feature(function, kind, shared=shared)

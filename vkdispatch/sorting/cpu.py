@@ -15,10 +15,10 @@ from vkdispatch.sorting.passes import SHIFT, PassForm, declare_move_arguments
 
 # ---- Many rows of few keys on CPU drivers: each invocation merges a row of its own -----------------------
 #
-# row              | key | key | key | key | key |
-#   merged by pairs  | 2 keys    | 2 keys    | 1   |    blocks of 1, 2, 4 ... keys, from one half of a
-#                    | 4 keys                | 1   |    scratch buffer to the other
-#                    | 5 keys                      |
+#     row              | key | key | key | key | key |
+#     merged by pairs  | 2 keys    | 2 keys    | 1   |    blocks of 1, 2, 4 ... keys, from one half of a
+#                      | 4 keys                | 1   |    scratch buffer to the other
+#                      | 5 keys                      |
 #
 # All rows have the same length, so the invocations of a subgroup, which share a vector register, are always
 # at the same place of the same step. There are no barriers.
@@ -138,7 +138,7 @@ class _Merge:
 
 # ---- One pass of a radix sort on CPU drivers: each invocation sorts a long run of keys alone -------------
 #
-# rows of keys     | row 0: run 0, run 1, ... run n-1 | row 1: run 0, ... |
+#   rows of keys     | row 0: run 0, run 1, ... run n-1 | row 1: run 0, ... |
 #   count            counters[workgroup][digit][invocation] = keys of the invocation's run that have the digit
 #   sum up           along the runs of a row, in place; totals[row][digit] = keys of the row that have it
 #   move             the counters become places: each key goes to the place of its digit, which is incremented

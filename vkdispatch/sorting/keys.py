@@ -12,10 +12,10 @@ from vkdispatch.families.values import split_words, word_type
 
 # ---- Keys as digits: codes of keys, of all scalar types, that are ordered as unsigned integers -----------
 #
-# bytes of a key, as words      parts of its code, the least significant first     digits, 8 bits each
-#   float32   [w0]            ->  [code(w0)]                                      ->  d0 d1 d2 d3
-#   int64     [w0, w1]        ->  [w0, w1 ^ sign]                                 ->  d0 ... d7
-#   complex64 [re, im]        ->  [code(im), code(re), is there a NaN]            ->  d0 ... d8
+#     bytes of a key, as words      parts of its code, the least significant first     digits, 8 bits each
+#     float32   [w0]            ->  [code(w0)]                                      ->  d0 d1 d2 d3
+#     int64     [w0, w1]        ->  [w0, w1 ^ sign]                                 ->  d0 ... d7
+#     complex64 [re, im]        ->  [code(im), code(re), is there a NaN]            ->  d0 ... d8
 #
 # Sorts move the keys themselves, and compute the code again wherever they need a digit. -0.0 and 0.0 have
 # the same code, and so have all NaNs: they keep their order, and their bits.

@@ -113,15 +113,15 @@ tuning = Tuning()
 
 # ---- How rows are sorted: by which kernels, and with how large tiles -------------------------------------
 #
-# rows of up to `short` keys        an invocation for each key, which counts the keys before it rows that
-# fit a tile              a workgroup for as many rows as fit longer rows                       one or three
-# launches for each digit, over all tiles of all rows
+# rows of up to `short` keys        an invocation for each key, which counts the keys before it
+# rows that fit a tile              a workgroup for as many rows as fit
+# longer rows                       one or three launches for each digit, over all tiles of all rows
 #
 # On CPU drivers, without barriers:
 #
-# rows of few keys                  an invocation for each key, which counts the keys before it many rows
-# an invocation for each row, which merges few rows, longer rows             three launches for each digit,
-# with an invocation for each run of keys
+# rows of few keys                  an invocation for each key, which counts the keys before it
+# many rows                         an invocation for each row, which merges
+# few rows, longer rows             three launches for each digit, with an invocation for each run of keys
 
 
 # Bytes of workgroup memory that a kernel needs besides tables and tile; and those of a sweep.

@@ -26,7 +26,7 @@ from vkdispatch.sorting.launching import Rows, position_type
 
 # ---- Elements are copied into rows, which are sorted, and from rows into results -------------------------
 #
-# array (before, length, after)     element (b, k, a) of the array is key k of row b * after + a
+#   array (before, length, after)     element (b, k, a) of the array is key k of row b * after + a
 #   into rows                         values of a map, or keys along an axis that is not the last
 #   out of rows                       sorted keys, values at the positions that keys had, positions themselves
 #

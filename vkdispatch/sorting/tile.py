@@ -9,7 +9,7 @@ from vkdispatch.base import dtype
 from vkdispatch.base.record import record
 from vkdispatch.families.values import join_words, split_words
 
-# keys of a tile        | subgroup 0: item 0, item 1, ... | subgroup 1: item 0, ... | ...
+#   keys of a tile        | subgroup 0: item 0, item 1, ... | subgroup 1: item 0, ... | ...
 #   counted               tables: digit x subgroup -> keys
 #   summed up             over subgroups, and then over digits: where the first key of each goes
 #   ranked by ballots     each key finds the keys of its subgroup and item that share its digit: those before
@@ -19,7 +19,7 @@ from vkdispatch.families.values import join_words, split_words
 # An item is one key of each invocation of a subgroup, neighbours side by side. `rank` fills the tables as
 # it ranks keys, and sums them up after. `place` counts keys first, and puts each in its place as it is
 # ranked: it needs one more atomic for each key, but counts are known earlier and no places are kept in
-# registers. `serial_tile` is for devices without ballots.
+# registers. The last part is for devices without ballots.
 #
 # Invariants: places are a permutation of those of the tile, in the order of digits; keys of equal digits
 # keep their order, so the sort is stable. Nothing depends on which subgroup is first.
@@ -382,14 +382,14 @@ def only_if(condition: Any) -> AbstractContextManager[Any]:
 
 # ---- A tile ranked without votes: for devices whose subgroups have no ballots ----------------------------
 #
-# keys of a tile       | invocation 0: items in a row | invocation 1 | ...
-#   tables               digit x invocation -> keys so far, each counted by its invocation alone
-#   summed up            digit by digit, and within a digit invocation by invocation
-#   place in the tile    the entry of a key's digit and invocation, which each key increments
+#     keys of a tile       | invocation 0: items in a row | invocation 1 | ...
+#     tables               digit x invocation -> keys so far, each counted by its invocation alone
+#     summed up            digit by digit, and within a digit invocation by invocation
+#     place in the tile    the entry of a key's digit and invocation, which each key increments
 #
 # Everything is a loop over workgroup memory, so kernels are short.
 #
-# Invariants: those of `tile`.
+# Invariants: those above.
 
 
 # Returns the digit of the key at a place.

@@ -281,7 +281,7 @@ def _comes_before(code: Code, first: int, second: int) -> bool:
 #   `gl_GlobalInvocationID.x` of one array in it, all other indices being constants. Workgroups are of one
 #   invocation along y and z; dispatches have to be of one workgroup along these, which is up to the caller.
 # - Instructions come from a list: no atomics, no barriers, nothing that shares values among invocations, no
-#   writes to images, no memory but buffers, images and variables of functions, no loops (see `spirv_repeat`).
+#   writes to images, no memory but buffers, images and variables of functions, no loops (see `repeat`).
 # - Pointers into buffers go nowhere but into access chains, loads and stores.
 #
 # An index equals `gl_GlobalInvocationID.x` where it is that value, or `gl_WorkGroupID.x *

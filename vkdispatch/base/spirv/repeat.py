@@ -1,7 +1,7 @@
 """Repetition: several dispatches of a SPIR-V kernel become one, whose invocations run it several times.
 
 A dispatch and the barrier after it cost 20 us on a CPU driver, often more than a kernel that is dispatched
-hundreds of times. If a kernel works element by element (`elementwise.proof`), n dispatches with barriers
+hundreds of times. If a kernel works element by element (`elementwise`), n dispatches with barriers
 between them equal one dispatch whose invocations each run the kernel n times.
 """
 

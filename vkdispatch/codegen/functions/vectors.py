@@ -1,4 +1,4 @@
-"""Conversions, complex numbers, geometry of vectors, matrices, and indices along several axes."""
+"""Conversions between types, geometry of vectors, and matrices."""
 
 from collections.abc import Callable
 from typing import Any

@@ -17,7 +17,7 @@ from vkdispatch.compiler.ir.location import located
 # `constant + sum(coefficient * variable)` over the invocations of a launch.
 #
 # A variable runs over 0, 1, ... up to, without it, its range: an axis of the invocations, a workgroup's, or
-# the rounds of a loop. `index_space` and `launch_values` write the expressions of a kernel as such forms.
+# the rounds of a loop. `traffic` and the rest of this module write expressions so.
 
 
 Extent = tuple[int, int, int]

@@ -105,7 +105,7 @@ def extensions(used: Usage, flags: ShaderFlags) -> list[str]:
     return names + sorted(name for name in atomic if name)
 
 
-# ---- GLSL functions that compute with the stand-ins for types that a device lacks; see `emulation` -------
+# ---- GLSL functions that compute with the stand-ins for types that a device lacks -------------------------
 
 
 _HELPERS = {

@@ -1,8 +1,8 @@
 """Typed construction of expressions: which operands go together, in which type they meet, what comes out.
 
-Every rule about types lives here, in `numbers` or in `base.dtype`. Operands are expressions or Python/NumPy
-numbers. A number takes the type of the values that it meets, so that `x * 2` keeps the type of `x`; only a
-float beside integers is a float32. One that the type does not hold is an error.
+Every rule about types lives in `arithmetic`, `construction`, `literals` or `base.dtype`. Operands are
+expressions or Python/NumPy numbers. A number takes the type of the values that it meets, so that `x * 2`
+keeps the type of `x`; only a float beside integers is a float32. One that the type does not hold is an error.
 """
 
 from vkdispatch.compiler.ir.arithmetic import (

@@ -252,7 +252,7 @@ class Assert:
 class Print:
     """Print values on the host: `format % values` for the style "%", `format.format(*values)` for "{}".
 
-    `messages.host_value` converts device values to Python.
+    `passes.diagnostics.host_value` converts device values to Python.
     """
 
     format: str
@@ -335,8 +335,7 @@ class Kernel:
         return {}
 
 
-# ---- Names of the helper functions that programs call by `Op.CALL`; `compiler.glsl.helpers` defines them
-# ----------
+# ---- Names of helper functions that programs call by `Op.CALL`: see `compiler.glsl.helpers` --------------
 
 
 UMUL_HIGH = "umul_high"

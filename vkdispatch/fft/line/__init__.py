@@ -1,5 +1,5 @@
 """Kernels that transform lines in one pass over memory.
 
-`context`, `resources` and `iterators` are the steps that users can trace themselves; `staged`, `real`,
-`pairs` and `convolved` are the kernels of special lengths.
+`context` and `resources` are the steps that users can trace themselves; `real` and `special_lengths` are the
+other kernels.
 """

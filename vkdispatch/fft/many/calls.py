@@ -34,9 +34,9 @@ from vkdispatch.fft.arguments import (
     resolve_output_type,
     resolve_scaling,
 )
-from vkdispatch.fft.line.chirp import make_staged_kernel
 from vkdispatch.fft.line.context import fft_context, trace_for_maps
 from vkdispatch.fft.line.real import make_real_kernel
+from vkdispatch.fft.line.special_lengths import make_staged_kernel
 from vkdispatch.fft.many.long import make_column_fft, make_long_fft, make_long_real_fft
 from vkdispatch.fft.many.passes import Program
 from vkdispatch.fft.many.planes import make_plane_kernel

@@ -8,7 +8,8 @@ import vkdispatch.codegen as vc
 from vkdispatch.base.dtype import DType, complex32
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.families.tuning import device_facts
-from vkdispatch.fft.line.chirp import (
+from vkdispatch.fft.line.real import combine, spectrum_pair
+from vkdispatch.fft.line.special_lengths import (
     LineBuffers,
     chirp_spectrum,
     chirp_table,
@@ -17,7 +18,6 @@ from vkdispatch.fft.line.chirp import (
     trace_bluestein,
     trace_rader,
 )
-from vkdispatch.fft.line.real import combine, spectrum_pair
 from vkdispatch.fft.many.passes import Lines, Program, Step, make_passes
 from vkdispatch.fft.plan.passes import Pass, Transform, plan_convolved, suits_pairs
 from vkdispatch.fft.plan.planes import choose_factors, choose_radices

@@ -159,7 +159,7 @@ def scratch_buffer(slot: int, elements: int, kind: DType, graph: CommandGraph) -
 # exchange values with one instruction. So up to eight of them share columns: invocation l of L has rows l,
 # l + L, ... With k = k1 + R k2, columns of R L values have the transform
 #
-#   X[k] = sum over l of exp(-2 pi i l k2 / L) exp(-2 pi i l k1 / (R L)) (transform of l's rows)[k1]
+#     X[k] = sum over l of exp(-2 pi i l k2 / L) exp(-2 pi i l k1 / (R L)) (transform of l's rows)[k1]
 #
 # whose outer sum is a transform across the subgroup. The memory between passes stays in the cache of a
 # core.

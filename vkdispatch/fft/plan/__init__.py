@@ -1,5 +1,5 @@
 """Plans: what a transform will do, decided before a kernel is traced.
 
-`transforms` has the record of a transform, `stages` the split of a line, `grids` and `memory` what a
-workgroup does, `passes` a kernel of one pass. `tuning` has the measured numbers.
+`stages` has the split of a line, `passes` the record of a transform and kernels of one pass, `planes` those
+of several passes and of planes. `tuning` has the measured numbers.
 """

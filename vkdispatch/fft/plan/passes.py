@@ -600,7 +600,7 @@ def _plan_of_few(shape: tuple[int, ...], axis: int, compute_type: DType) -> Pass
 
 
 def suits_pairs(shape: tuple[int, ...], axis: int, compute_type: DType) -> bool:
-    """Whether pairs of invocations transform such lines; see `line.pairs`."""
+    """Whether pairs of invocations transform such lines; see `line.special_lengths`."""
     length, context = shape[axis], get_context()
     return (
         LARGEST_PRIME < length <= tuning.pair_longest

@@ -168,7 +168,7 @@ def is_rader_length(length: int) -> bool:
 # This is the Stockham FFT. In each stage, butterfly `b` of `length / radix` reads the values at `b + i *
 # length / radix` and writes its results to
 #
-#   (b // previous) * previous * radix + b % previous + i * previous        i = 0 ... radix - 1
+#     (b // previous) * previous * radix + b % previous + i * previous        i = 0 ... radix - 1
 #
 # where `previous` is the product of the radices of the earlier stages. Input and output are in natural
 # order, and neighbouring butterflies access neighbouring values.

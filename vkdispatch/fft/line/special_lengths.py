@@ -175,7 +175,7 @@ def _flat(kernel: LineKernel, entry: Entry) -> Any:
 
 # ---- Bluestein's and Rader's algorithms in one pass, for lengths with large prime factors ----------------
 #
-# See `chirp`.
+# See the tables above.
 
 
 def trace_bluestein(kernel: LineKernel, load: Load, store: Store, inverse: bool) -> None:
@@ -300,7 +300,7 @@ def _multiply(kernel: LineKernel, spectrum: Any, inverse: bool) -> None:
 # the other half, as p - 1 is not a power of h. With s_q = x[h^q] + x[p - h^q] and d_q = x[h^q] - x[p -
 # h^q], the transform is
 #
-#   X[h^-m], X[p - h^-m] = x[0] + sum of s_q cos(2 pi h^(q - m) / p) -+ i sum of d_q sin(2 pi h^(q - m) / p)
+#     X[h^-m], X[p - h^-m] = x[0] + sum of s_q cos(2 pi h^(q - m) / p) -+ i sum of d_q sin(2 pi h^(q - m) / p)
 #
 # Rader's convolution of p - 1 values (C. M. Rader, 1968) consists of these two cyclic convolutions of odd
 # length. One invocation computes that of the sums, another that of the differences.
