@@ -270,9 +270,9 @@ def collect_tile(
 #     collect     elements of set bits, and their positions, in the order of the row
 #                 -> candidates: nearly always at least k, and no more than there is room for
 #
-# If there are fewer or more candidates, the radix select below finds them. With a good sample the elements are read
-# once, apart from the candidates, and the result is that of a stable sort whatever the sample was. Codes
-# are those of `sorting.keys`. Invariants: counts are integers, so they do not depend on the order of
+# If there are fewer or more candidates, the radix select below finds them. With a good sample the elements
+# are read once, apart from the candidates, and the result is that of a stable sort whatever the sample was.
+# Codes are those of `sorting.keys`. Invariants: counts are integers, so they do not depend on the order of
 # execution. Candidates are in the order of their positions, and the sort of the candidates is stable.
 #
 # A bound from a sample is used in Floyd and Rivest's selection (1975).
