@@ -25,7 +25,7 @@ from vkdispatch.shader.signature import BufferSlot, Parameter
 
 __all__ = ["kernel_op"]
 
-_MOST_WORK = 10_000  # steps, to find out whether two tensors share elements
+_MAX_WORK = 10_000  # steps, to find out whether two tensors share elements
 
 
 def kernel_op(kernel: ShaderFunction, name: str | None = None) -> Callable[..., None]:
@@ -217,7 +217,7 @@ def _may_overlap(first: Any, second: Any) -> bool:
         )  # only its addresses are used
     shares_memory: Any = np.shares_memory
     try:
-        return bool(shares_memory(*shown, max_work=_MOST_WORK))
+        return bool(shares_memory(*shown, max_work=_MAX_WORK))
     except np.exceptions.TooHardError:
         return True
 

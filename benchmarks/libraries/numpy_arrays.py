@@ -10,7 +10,7 @@ from benchmarks.problems.problem import Array, Problem
 from benchmarks.timing import SkipCase, Work, nothing
 
 # Beyond, a case takes so long that the others' memory and time are wasted on it.
-MOST_BYTES = 2**27
+MAX_BYTES = 2**27
 MOST_OPERATIONS = 2e10
 
 random = np.random.Generator(np.random.Philox(1))
@@ -47,7 +47,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
 def prepare(problem: Problem) -> tuple[Work, arrays.Fetch]:
     """Return a call with the arrays, and what returns the last results."""
     operations = problem.counted * 1e3 if problem.figure == "tflops" else 0
-    if problem.nbytes > MOST_BYTES or operations > MOST_OPERATIONS:
+    if problem.nbytes > MAX_BYTES or operations > MOST_OPERATIONS:
         raise SkipCase("takes seconds for so much")
     writable = problem.function == "put"
     return arrays.eager(problem, FUNCTIONS, np.copy if writable else np.asarray, np.asarray)

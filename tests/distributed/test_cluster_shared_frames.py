@@ -108,7 +108,7 @@ def test_small_values_and_short_memory(files: shared_frames._Files, monkeypatch:
     sent = send(small)
     assert not files._all
     assert int(loads(sent)["x"].sum()) == 100
-    monkeypatch.setattr(shared_frames, "_MOST_SHARED", SIZE * 6)
+    monkeypatch.setattr(shared_frames, "_MAX_SHARED", SIZE * 6)
     x = vnp.asarray(NOISE)
     waiting, later = send(x), send(x)
     assert size_of(waiting) < 10_000 < SIZE * 4 < size_of(later)
@@ -124,7 +124,7 @@ def test_small_values_and_short_memory(files: shared_frames._Files, monkeypatch:
 
 
 def test_files_are_closed(files: shared_frames._Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_frames, "_MOST_IDLE", SIZE * 8)
+    monkeypatch.setattr(shared_frames, "_MAX_IDLE", SIZE * 8)
     descriptors = Path("/proc/self/fd")
     gc.collect()
     before = sum(1 for _ in descriptors.iterdir())

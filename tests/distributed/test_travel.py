@@ -499,7 +499,7 @@ def test_compiled_once_however_often_it_is_loaded(other: Other, script: Callable
 def test_loaded_kernels_do_not_pile_up(other: Other, script: Callable[[str], Any]) -> None:
     made = script(KERNELS)
     sent = [pickle.dumps(made.make_scaling(factor)) for factor in range(300)]
-    assert other.call("count_kept", pickle.dumps((sent,))) <= payload._MOST_RECENT
+    assert other.call("count_kept", pickle.dumps((sent,))) <= payload._MAX_RECENT
 
 
 def test_what_lies_on_a_device_is_refused_by_name(script: Callable[[str], Any]) -> None:

@@ -156,7 +156,7 @@ def test_read_only_views_show_writes_and_refuse_them() -> None:
 
 
 def test_copies_of_transposed_views(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_FEW", 1)
+    monkeypatch.setattr(memory, "_MIN_ELEMENTS", 1)
     monkeypatch.setattr(memory, "_SHORT", 1 << 30)
     turned = []
     original = memory.turn

@@ -313,7 +313,7 @@ def test_wrong_states() -> None:
 def test_buffers_that_take_several_launches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Beyond 2**31 blocks there are several launches."""
     for home in ("kernels", "launching"):
-        monkeypatch.setattr(f"vkdispatch.random.{home}.MOST_BLOCKS", 64)
+        monkeypatch.setattr(f"vkdispatch.random.{home}.MAX_BLOCKS", 64)
     # kernels are kept by their form, so one that no other test has
     monkeypatch.setattr(tuning, "group", 40)
     generator = vd.random.Generator(11)

@@ -179,7 +179,7 @@ def test_checks_switched_on_between_calls_ignore_earlier_calls(
 
 
 def test_launches_are_kept_for_a_limited_number_of_shapes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launching, "_MOST_KEPT", 4)
+    monkeypatch.setattr(launching, "_MAX_KEPT", 4)
     with vd.use_context(vd.Context([0], [[0]])) as context:
         for size in range(1, 11):
             assert answer(total(vd.asbuffer(np.ones(size, np.float32)))) == size

@@ -15,7 +15,7 @@ from vkdispatch.reduce import launching
 from vkdispatch.reduce import planning as cpu_planning
 from vkdispatch.reduce.accumulators import make_sum
 from vkdispatch.reduce.moments import make_moments
-from vkdispatch.reduce.planning import MOST_ROUNDS, CpuPlanner, Planner, Shape, cpu_tuning
+from vkdispatch.reduce.planning import MAX_ROUNDS, CpuPlanner, Planner, Shape, cpu_tuning
 
 # one load and none, part of a chunk, several workgroups and partial results, rows that loads do not divide
 SHAPES: list[tuple[tuple[int, ...], Any]] = [
@@ -119,8 +119,8 @@ def test_rounding_errors_stay_small_and_loops_short() -> None:
         ):
             plan = planner.plan(shape)
             first = plan.first.params
-            assert -(-first.full // first.segments) <= MOST_ROUNDS
-            assert plan.second is None or plan.second.params.full <= 16 * MOST_ROUNDS
+            assert -(-first.full // first.segments) <= MAX_ROUNDS
+            assert plan.second is None or plan.second.params.full <= 16 * MAX_ROUNDS
 
 
 def test_equal_bits_and_errors_of_pairwise_sums() -> None:

@@ -264,7 +264,7 @@ def test_a_folder_of_very_many_files(root: Path, monkeypatch: pytest.MonkeyPatch
     for number in range(60):
         (root / "spirv" / f"{number:040x}.vkd").write_bytes(b"x")
     assert disk_cache.entries()["spirv"].count == 61
-    monkeypatch.setattr(private_folder, "MOST_FILES", 20)
+    monkeypatch.setattr(private_folder, "MAX_FILES", 20)
     assert disk_cache.entries()["spirv"].count == 20
     assert disk_cache.load("spirv", "a") == b"data"
 

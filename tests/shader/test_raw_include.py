@@ -186,7 +186,7 @@ def test_bad_includes(tmp_path: Path) -> None:
 
 
 def test_too_much(monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]) -> None:
-    monkeypatch.setattr(includes, "_MOST_INCLUDED", 100)
+    monkeypatch.setattr(includes, "_MAX_INCLUDED", 100)
     with pytest.raises(vd.ShaderBuildError, match="the GLSL of 'big' includes more than"):
         run(MAIN, {"lib/scale.glsl": "\n" * 101}, name="big", **options)
     monkeypatch.undo()

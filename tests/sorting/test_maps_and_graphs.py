@@ -212,7 +212,7 @@ rare = np.full(5000, 7, np.uint32)
 rare[[3, 4000]] = 1 << 31, 2
 check(rare); check(np.zeros((4, 4000), np.int16)); check(np.zeros((4, 4001), np.int16))
 check(rng.standard_normal((5, 4000)).astype(np.float32)); check(rng.standard_normal((2, 4000)))
-planning.MOST_NARROW = 5000  # longer rows have counters and positions of 64 bits
+planning.MAX_NARROW = 5000  # longer rows have counters and positions of 64 bits
 check(rng.integers(0, 1 << 31, 5003).astype(np.int32))
 """
 SERIAL = """

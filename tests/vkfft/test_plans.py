@@ -140,7 +140,7 @@ def test_the_cache_is_bounded_and_cleared(monkeypatch: pytest.MonkeyPatch) -> No
     assert cache.count_cached_programs() == 1
     vkfft.ifft(buffer)
     assert cache.count_cached_programs() == 2
-    monkeypatch.setattr(cache, "MOST_PROGRAMS", 2)
+    monkeypatch.setattr(cache, "MAX_PROGRAMS", 2)
     vkfft.fft(buffer, buffer_shape=(3, 4))
     assert cache.count_cached_programs() == 2
     vkfft.clear_plan_cache()

@@ -110,7 +110,7 @@ def _make(cls: type[Any], eq: bool, sealed: bool, slots: bool) -> type[Any]:
 
 
 # A method is compiled after this many uses; compiling costs about 30 of them.
-_FEW = 16
+_USES_BEFORE_COMPILING = 16
 
 
 class _Initializer:
@@ -129,7 +129,7 @@ class _Initializer:
 
     def __get__(self, item: Any, owner: type[Any]) -> Any:
         self.made += 1
-        if item is None or self.made > _FEW:
+        if item is None or self.made > _USES_BEFORE_COMPILING:
             return self.compile().__get__(item, owner)
         return functools.partial(self.fill, item)
 
@@ -179,7 +179,7 @@ class _Comparison:
 
     def __get__(self, item: Any, owner: type[Any]) -> Any:
         self.uses += 1
-        if item is None or self.uses > _FEW:
+        if item is None or self.uses > _USES_BEFORE_COMPILING:
             return self.compile().__get__(item, owner)
         return functools.partial(self.general, item)
 

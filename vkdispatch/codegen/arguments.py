@@ -121,7 +121,7 @@ _SAMPLED: dict[Any, int] = {Image1D: 1, Image2D: 2, Image2DArray: 2, Image3D: 3}
 _STORAGE: dict[Any, int] = {StorageImage1D: 1, StorageImage2D: 2, StorageImage2DArray: 2, StorageImage3D: 3}
 _ARRAYED = (Image2DArray, StorageImage2DArray)
 # Items of an array that is passed with the arguments of a call.
-_MOST_ITEMS = 256
+_MAX_ITEMS = 256
 _AS_NAME = str.maketrans({".": "_", "[": "_", "]": None})
 _WANTED = "expected an annotation such as Buff[f32], Const[f32] or Var[f32], or a dataclass of dtypes"
 
@@ -353,10 +353,10 @@ def _declare_array(
     except ArgumentValueError as error:
         raise located(ArgumentValueError, f"argument {name!r}: {error}") from None
     shape = dt.array_shape(array)
-    if math.prod(shape) > _MOST_ITEMS:
+    if math.prod(shape) > _MAX_ITEMS:
         raise located(
             ArgumentValueError,
-            f"argument {name!r}: {path!r} has {math.prod(shape)} items, more than {_MOST_ITEMS}; pass a "
+            f"argument {name!r}: {path!r} has {math.prod(shape)} items, more than {_MAX_ITEMS}; pass a "
             "buffer",
         )
     registers: dict[tuple[str, ...], Expr] = {}
@@ -441,7 +441,7 @@ constant = cast(_Annotations, Constant)
 # ---- Arrays of numbers that travel with a kernel ---------------------------------------------------------
 
 
-_MOST_AXES = 3
+_MAX_AXES = 3
 _watching = threading.local()
 
 
@@ -518,7 +518,7 @@ class ConstantArray:
                 ArgumentValueError,
                 f"constant array: needs at least one element, got an array of the shape {array.shape}",
             )
-        shape = array.shape if array.ndim <= _MOST_AXES else (array.size,)
+        shape = array.shape if array.ndim <= _MAX_AXES else (array.size,)
         copy = np.array(array, host, order="C", subok=False).reshape(shape)
         copy.flags.writeable = False
         watched = getattr(_watching, "arrays", None)

@@ -108,7 +108,7 @@ class Index:
     span: int = 0
 
 
-_FEW = 32
+_DEFAULT_SPAN = 32
 _UNKNOWN = Index("unknown")
 
 
@@ -189,7 +189,7 @@ class Indices:
     def _span(self, key: tuple[object, ...]) -> int:
         """Return how many numbers an id has in a workgroup; a few where the size is not known."""
         if self._size is None:
-            return _FEW
+            return _DEFAULT_SPAN
         axis = str(key[0])[-1]
         along = len(key) == 1 and axis in "xyz"
         return self._size["xyz".index(axis)] if along else math.prod(self._size)
@@ -242,7 +242,7 @@ class Indices:
 
 
 # Pairs of accesses that are compared before the search ends: kernels may be unrolled without limit.
-_MOST = 50_000
+_MAX_PAIRS = 50_000
 _JUMPS = (ir.Break, ir.Continue, ir.Return)
 
 
@@ -288,7 +288,7 @@ class _Order:
         self.early: list[Loc | None] = []
         self._indices = indices
         self._round = 0
-        self._left = _MOST
+        self._left = _MAX_PAIRS
 
     def follow(self, block: ir.Block, branches: tuple[ir.Expr, ...], before: list[_Access]) -> list[_Access]:
         """Go through a block. `before`, and the result, are the accesses since the last barrier."""

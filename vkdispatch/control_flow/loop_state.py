@@ -391,7 +391,7 @@ class Loop:
 # and in any case.
 _LONG_LOOP = 1 << 10
 _MANY_ROUNDS = 1 << 16
-_MOST_ROUNDS = 1 << 22
+_MAX_ROUNDS = 1 << 22
 
 
 class RoundCounter:
@@ -453,7 +453,7 @@ class RoundCounter:
         if self._rounds & (_MANY_ROUNDS - 1):
             return
         records = self._loop.tracer.recorder.recorded != self._recorded
-        if records or self._rounds >= _MOST_ROUNDS:
+        if records or self._rounds >= _MAX_ROUNDS:
             raise located(
                 UsageError,
                 f"{self._loop.where} has taken {self._rounds} rounds while the kernel is traced, "

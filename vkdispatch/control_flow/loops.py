@@ -22,7 +22,7 @@ from vkdispatch.control_flow.variables import State, read
 
 
 # Least number of rounds of a Python loop that is recorded as a GPU loop.
-_LEAST_RECORDED = 64
+_MIN_RECORDED = 64
 
 
 def run_for(
@@ -40,7 +40,7 @@ def run_for(
     unrolled = RoundCounter(loop, len(items) if isinstance(items, (range, list, tuple)) else 1)
     numbers = items if frame.tracer is not None and isinstance(items, range) else None
     recorded: bool | None = False
-    is_long = unrolled.would_exceed() or unrolled.size >= _LEAST_RECORDED
+    is_long = unrolled.would_exceed() or unrolled.size >= _MIN_RECORDED
     if numbers is not None and is_long and len(numbers) > 1:
         recorded = record_python_range(loop, numbers, body)
     if not recorded:

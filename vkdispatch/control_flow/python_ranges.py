@@ -367,7 +367,7 @@ def _span_of(value: object) -> Span | None:
 Body = Callable[[Any], Any]
 _LIMIT = 1 << 31
 # Failed attempts after which a loop is always unrolled.
-_MOST_FAILURES = 3
+_MAX_FAILURES = 3
 
 
 def record_python_range(loop: Loop, numbers: range, body: Body) -> bool | None:
@@ -380,7 +380,7 @@ def record_python_range(loop: Loop, numbers: range, body: Body) -> bool | None:
     """
     code = body.__code__
     failures = loop.tracer.failures
-    if loop.target is None or not _counts_in_int32(numbers) or failures.get(code, 0) >= _MOST_FAILURES:
+    if loop.target is None or not _counts_in_int32(numbers) or failures.get(code, 0) >= _MAX_FAILURES:
         return False
     is_recorded = _Attempt(loop, numbers, body).run()
     if is_recorded is False and not loop.tracer.attempts:

@@ -73,7 +73,7 @@ class _Code:
     tried: bool = False
 
 
-_MOST_CODES = 2048
+_MAX_CODES = 2048
 _codes: dict[tuple[str, types.CodeType], _Code] = {}
 # Calls of functions that have nothing else to rewrite according to their bytecode; None for others.
 _straight: dict[types.CodeType, frozenset[Call] | None] = {}
@@ -125,7 +125,7 @@ def _mentions_dynamic(code: types.CodeType) -> bool:
 
 
 def _limit_size(known: dict[Any, Any]) -> None:
-    if len(known) > _MOST_CODES:
+    if len(known) > _MAX_CODES:
         with _lock:
             # drop the oldest entry: programs may create functions without limit
             known.pop(next(iter(known)), None)

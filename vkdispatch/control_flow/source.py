@@ -73,7 +73,7 @@ _ATTRIBUTES, _FREE = (
         ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"),
     )
 )
-_MOST_READS = 1024
+_MAX_READS = 1024
 
 
 def find_calls(code: types.CodeType) -> frozenset[Call] | None:
@@ -207,7 +207,7 @@ class Reads:
     imports: bool = False
 
 
-@lru_cache(maxsize=_MOST_READS)
+@lru_cache(maxsize=_MAX_READS)
 def find_reads(code: types.CodeType) -> Reads:
     """Find what a function reads from outside."""
     variables: dict[str, set[tuple[str, ...]]] = {}

@@ -371,7 +371,7 @@ ATOMS = frozenset(
     )
 )
 # Bytes of an array that are compared.
-_MOST_BYTES = 1 << 20
+_MAX_BYTES = 1 << 20
 
 
 @record
@@ -414,7 +414,7 @@ def list_contents(value: Any) -> list[Any] | None:
     if isinstance(value, (set, frozenset)):
         return sorted(value, key=id)
     if isinstance(value, np.ndarray):
-        step = -(-value.nbytes // _MOST_BYTES) or 1
+        step = -(-value.nbytes // _MAX_BYTES) or 1
         return [value.shape, value.reshape(-1)[::step].tobytes()]
     if isinstance(value, Iterator):
         return _iterator_state(value)

@@ -47,7 +47,7 @@ def send_memory(
     VkDispatchError
         The device has found an error in what it has written.
     """
-    recipient = find_cuda_recipient(wishes) if size >= shared_frames.LEAST_SHARED else None
+    recipient = find_cuda_recipient(wishes) if size >= shared_frames.MIN_SHARED else None
     if recipient is None or not can_link(context):
         return None
     check_memory(context, memory)

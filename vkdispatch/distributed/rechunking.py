@@ -20,7 +20,7 @@ import dask
 _Chunks = Sequence[Sequence[float]]
 
 # Bytes: a task costs about a millisecond, in which a gigabyte per second goes through the host.
-_LEAST_PIECE = 1e6
+_MIN_PIECE = 1e6
 
 _rechunked: ContextVar[Any] = ContextVar("rechunked", default=None)
 
@@ -87,7 +87,7 @@ def watch_choice() -> None:
         if x is None or not _is_array(x._meta):
             return method
         # sizes that are not known compare as false
-        return "tasks" if x.nbytes > _count_pieces(old, new) * _LEAST_PIECE else method
+        return "tasks" if x.nbytes > _count_pieces(old, new) * _MIN_PIECE else method
 
     array: Any = import_module("dask.array")
     module.rechunk = array.rechunk = rechunk_array

@@ -22,7 +22,7 @@ from vkdispatch.base.memory.data import fresh_array
 from vkdispatch.base.memory.transfers import pinned_array
 from vkdispatch.distributed.device_frames import is_on_device, receive_memory, send_memory
 from vkdispatch.distributed.handshakes import can_share
-from vkdispatch.distributed.shared_frames import LEAST_SHARED, PLACES, Outgoing, receive_frames
+from vkdispatch.distributed.shared_frames import MIN_SHARED, PLACES, Outgoing, receive_frames
 from vkdispatch.numpy.core.array import Array, array_of, view_of
 from vkdispatch.numpy.core.blanks import has_device, reduce_array
 from vkdispatch.numpy.core.conversion import from_numpy
@@ -34,9 +34,9 @@ Frames = list[Any]
 _Octets = np.ndarray[Any, np.dtype[np.uint8]]
 
 # Bytes of pinned memory that are kept for later frames.
-_MOST_IDLE = 1 << 30
+_MAX_IDLE = 1 << 30
 # Smaller frames are not worth it.
-_LEAST_PINNED = 1 << 16
+_MIN_PINNED = 1 << 16
 _DEVICE_MEMORY_OF_HOST = (1, 4)  # integrated GPUs and CPU drivers
 
 
@@ -153,7 +153,7 @@ class _Frames:
     def lend(self, size: int) -> _Octets:
         """Return memory for a frame."""
         found = None
-        if self._shared is not None and size >= LEAST_SHARED:
+        if self._shared is not None and size >= MIN_SHARED:
             found = self._shared.lend(size)
         return frame_memory(self._context, size, self._wishes) if found is None else found
 
@@ -191,7 +191,7 @@ def frame_memory(context: Context, size: int, wishes: Mapping[str, Any] | None =
     `wishes` may say so: the value of "pinned" is true or false.
     """
     pinned = (wishes or {}).get("pinned", not has_memory_of_host(context))
-    if pinned and size >= _LEAST_PINNED:
+    if pinned and size >= _MIN_PINNED:
         try:
             pool: _PinnedMemory = context._keep("pinned frames", _PinnedMemory)
             return pool.lend(context, size)
@@ -225,5 +225,5 @@ class _PinnedMemory:
     def _take_back(self, memory: _Octets) -> None:
         with self._lock:
             self._idle.append(memory)
-            while sum(each.size for each in self._idle) > _MOST_IDLE:
+            while sum(each.size for each in self._idle) > _MAX_IDLE:
                 del self._idle[0]

@@ -24,13 +24,13 @@ _Octets = np.ndarray[Any, np.dtype[np.uint8]]
 Place = dict[str, Any]
 
 PLACES = "vkdispatch-frames"  # in headers of messages
-LEAST_SHARED = 1 << 18  # bytes: smaller frames are not worth it
+MIN_SHARED = 1 << 18  # bytes: smaller frames are not worth it
 _HEAD = 4096  # bytes before the elements, with the number of the message
-_MOST_SHARED = 2 << 30  # bytes of all files of a process
-_MOST_IDLE = 1 << 30  # bytes of files that no message uses
+_MAX_SHARED = 2 << 30  # bytes of all files of a process
+_MAX_IDLE = 1 << 30  # bytes of files that no message uses
 # Seconds after which a message is taken for lost. A receiver that still wants it notices.
 _LOST = 120.0
-_MOST_HEADERS = 1 << 18  # bytes of a frame that may have headers
+_MAX_HEADERS = 1 << 18  # bytes of a frame that may have headers
 
 
 class SharedFramesLostError(ConnectionError):
@@ -109,7 +109,7 @@ class _Files:
             found = next((each for each in reversed(idle) if size <= each.size <= 2 * size), None)
             if found is None:
                 self._drop(idle, size)
-                if size + sum(each.size for each in self._all) > _MOST_SHARED:
+                if size + sum(each.size for each in self._all) > _MAX_SHARED:
                     return None
                 try:
                     found = SharedFile(size)
@@ -127,7 +127,7 @@ class _Files:
         kept = sum(each.size for each in idle)
         total = sum(each.size for each in self._all)
         for each in idle:
-            if kept <= _MOST_IDLE and total + size <= _MOST_SHARED:
+            if kept <= _MAX_IDLE and total + size <= _MAX_SHARED:
                 return
             self._all.remove(each)
             each.close()
@@ -173,7 +173,7 @@ def watch_messages() -> None:
 
 def _has_places(frame: Any) -> bool:
     view = memoryview(frame)
-    return view.nbytes <= _MOST_HEADERS and PLACES.encode() in bytes(view)
+    return view.nbytes <= _MAX_HEADERS and PLACES.encode() in bytes(view)
 
 
 # ---- frames

@@ -29,9 +29,9 @@ _logger = logging.getLogger(__name__)
 # Milliseconds between looks at the device: whether it is lost, and how much of its memory is in use.
 _INTERVAL = 500
 # Looks at a lost device after which a task that runs is not waited for.
-_MOST_LOOKS = 60
+_MAX_LOOKS = 60
 # Results are spilled while the process uses more of its memory budget than this.
-_MOST_USED = 0.9
+_MAX_USED = 0.9
 # Seconds for which a worker with a lost device goes on to send what it has to say.
 _PATIENCE = 10
 # Seconds that a worker's process has for closing in order.
@@ -201,7 +201,7 @@ class VulkanPlugin(WorkerPlugin):
         if context.lost:
             self._looks += 1
             # a running task notices it itself, unless it stands still
-            if self.worker.state.executing_count == 0 or self._looks > _MOST_LOOKS:
+            if self.worker.state.executing_count == 0 or self._looks > _MAX_LOOKS:
                 try:
                     context.require_usable()
                 except DeviceLostError as error:
@@ -234,7 +234,7 @@ def _measure(measure: Any, _: Any) -> Any:
 
 def _is_short_of_memory(context: Context) -> bool:
     now = context._native.statistics()
-    return now["memory_usage"] - now["idle_memory"] > _MOST_USED * now["memory_budget"]
+    return now["memory_usage"] - now["idle_memory"] > _MAX_USED * now["memory_budget"]
 
 
 class _Rate:

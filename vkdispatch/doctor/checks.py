@@ -20,7 +20,7 @@ _GROUP = 64
 _BINS = 16
 _CALLS = 100
 _BYTES = 64 << 20  # of the copies from and to the host
-_LEAST_BYTES = 1 << 20
+_MIN_BYTES = 1 << 20
 _COPIES = 4
 _TOLERANCE = 1e-4  # of float32 results that are sums of many products
 
@@ -88,7 +88,7 @@ def measure_bandwidth(context: Context) -> dict[str, float | None]:
     """
     found: dict[str, float | None] = {"copy": measure_copy_bandwidth(context, 0)}
     size = _BYTES
-    while size >= _LEAST_BYTES:
+    while size >= _MIN_BYTES:
         try:
             return found | _measure_host_copies(size)
         except MemoryError:

@@ -18,7 +18,7 @@ from vkdispatch.compiler.passes import diagnostics as words
 _RING_VARIABLE = "VKDISPATCH_PRINT_BUFFER"
 _RING_BYTES = 1 << 20
 # In a larger ring, the device's 32-bit cursor could overflow.
-_MOST_RING_BYTES = 1 << 28
+_MAX_RING_BYTES = 1 << 28
 # Rounds of a while loop, unless the kernel says how many.
 _ROUNDS = 1_000_000
 
@@ -164,9 +164,9 @@ def _read_ring_words() -> int:
     text = os.environ.get(_RING_VARIABLE, "").strip()
     if not text:
         return _RING_BYTES // 4
-    if not (text.isascii() and text.isdigit()) or not 64 <= int(text) <= _MOST_RING_BYTES:
+    if not (text.isascii() and text.isdigit()) or not 64 <= int(text) <= _MAX_RING_BYTES:
         raise errors.ArgumentValueError(
-            f"{_RING_VARIABLE}: expected bytes from 64 to {_MOST_RING_BYTES}, got {text!r}"
+            f"{_RING_VARIABLE}: expected bytes from 64 to {_MAX_RING_BYTES}, got {text!r}"
         )
     return int(text) // 4
 

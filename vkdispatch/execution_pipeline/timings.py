@@ -61,7 +61,7 @@ class KernelFacts:
         self.internal = internal
 
 
-_MOST_SOURCES = 3
+_MAX_SOURCES = 3
 _lock = threading.Lock()
 _known: "weakref.WeakValueDictionary[int, KernelFacts]" = weakref.WeakValueDictionary()
 _held: list[dict[int, KernelFacts]] = []
@@ -96,7 +96,7 @@ def note_source(plan: ComputePlan, source: str) -> None:
             known = [] if facts.source is None else facts.source.split(", ")
             if source in known or known[-1:] == ["..."]:
                 continue
-            more = source if len(known) < _MOST_SOURCES else "..."
+            more = source if len(known) < _MAX_SOURCES else "..."
             holder[number] = KernelFacts(
                 facts.name,
                 ", ".join([*known, more]),

@@ -83,7 +83,7 @@ def floor_power_of_two(number: int) -> int:
 # ---- Axes as arguments: one rule for all functions -------------------------------------------------------
 
 
-_MOST_AXES = 3
+_MAX_AXES = 3
 
 
 def as_tuple(axes: object) -> tuple[Any, ...]:
@@ -138,9 +138,9 @@ def split_shape(shape: tuple[int, ...], axis: int) -> tuple[int, int, int]:
 
 def check_rank(count: int, name: str) -> int:
     """Return the number of axes of a result. Raises ValueError if buffers cannot have so many."""
-    if count > _MOST_AXES:
+    if count > _MAX_AXES:
         raise ArgumentValueError(
-            f"{name}: the result would have {count} axes; buffers have at most {_MOST_AXES}"
+            f"{name}: the result would have {count} axes; buffers have at most {_MAX_AXES}"
         )
     return count
 

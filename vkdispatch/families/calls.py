@@ -194,7 +194,7 @@ def _finish_tuple(kind: type, parts: Sequence[_Finish]) -> _Finish:
 
 
 # Of buffers.
-MOST_AXES = 3
+MAX_AXES = 3
 _Variant = TypeVar("_Variant")
 # The dtype to give if a device does not compute with a dtype.
 _INSTEAD = {
@@ -304,9 +304,9 @@ def _call_with_arrays(
         given, buffers, options = replaced
         for array, _ in given.pairs:
             shape = getattr(array, "shape", ())  # arrays of other libraries are checked on import
-            if len(shape) > MOST_AXES:
+            if len(shape) > MAX_AXES:
                 raise ArgumentValueError(
-                    f"{name}: functions on buffers take arrays of at most {MOST_AXES} axes, got the shape "
+                    f"{name}: functions on buffers take arrays of at most {MAX_AXES} axes, got the shape "
                     f"{shape}; vkdispatch.numpy has functions for any number"
                 )
         has_maps = any(isinstance(buffer, MappedArray) for _, buffer in given.pairs)

@@ -24,12 +24,12 @@ _P = ParamSpec("_P")
 _Result = TypeVar("_Result")
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 # The maximum number of results stored for each function, so that those of short-lived maps are dropped.
-_MOST = 1024
+_MAX_RESULTS = 1024
 
 
 def memoize(function: _Function) -> _Function:
     """Decorate a function to be called once for equal arguments, which must be hashable."""
-    return cast(_Function, lru_cache(_MOST)(function))
+    return cast(_Function, lru_cache(_MAX_RESULTS)(function))
 
 
 def memoize_numbers(function: Callable[_P, _Result]) -> Callable[_P, _Result]:
@@ -38,7 +38,7 @@ def memoize_numbers(function: Callable[_P, _Result]) -> Callable[_P, _Result]:
     It may be called with any arguments: those that == does not tell apart from others, such as -0.0, and
     those that may not be hashable are passed on to the function.
     """
-    known = lru_cache(_MOST, typed=True)(function)
+    known = lru_cache(_MAX_RESULTS, typed=True)(function)
 
     @wraps(function)
     def call(*args: _P.args, **kwargs: _P.kwargs) -> _Result:

@@ -13,7 +13,7 @@ from vkdispatch.base.errors import ArgumentTypeError, DeviceLostError, OutOfDevi
 from vkdispatch.base.spirv.interface import Interface, Resource, Type
 from vkdispatch.base.spirv.module import Module, read_module, validate
 from vkdispatch.base.spirv.reflection import reflect
-from vkdispatch.base.spirv.repeat import MOST, repeat_kernel
+from vkdispatch.base.spirv.repeat import MAX_REPEATS, repeat_kernel
 from vkdispatch.base.spirv.type_checks import check_types
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.execution_pipeline.recordable import BoundPlan
@@ -242,7 +242,12 @@ class SpirvDispatch:
         context = bound.plan.context
         # CPU drivers need no fence between rounds. It would take as long as a round.
         loop = repeat_spirv(self.spirv, fence=not all(info.is_cpu() for info in context.device_infos))
-        if loop is None or count > MOST or self.groups[1:] != (1, 1) or self._has_shared_memory(loop.written):
+        if (
+            loop is None
+            or count > MAX_REPEATS
+            or self.groups[1:] != (1, 1)
+            or self._has_shared_memory(loop.written)
+        ):
             return None
         merged = copy(self)
         try:

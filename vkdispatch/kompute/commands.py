@@ -8,7 +8,7 @@ import numpy as np
 
 from vkdispatch.base.context import Context
 from vkdispatch.base.process import read_switch
-from vkdispatch.base.spirv.repeat import MOST
+from vkdispatch.base.spirv.repeat import MAX_REPEATS
 from vkdispatch.execution_pipeline.command_graph import CommandGraph
 from vkdispatch.kompute.algorithm import NO_CONSTANTS, Algorithm, Dispatchable, check_algorithm
 from vkdispatch.kompute.enums import KomputeError
@@ -74,7 +74,7 @@ def merge(steps: list[Step]) -> list[Step] | None:
 
 def _merge_repeats(step: Dispatch, count: int) -> list[Step]:
     """Return the fewest dispatches that are equivalent to `count`, or an empty list if that is impossible."""
-    rounds = [min(MOST, count - done) for done in range(0, count, MOST)]
+    rounds = [min(MAX_REPEATS, count - done) for done in range(0, count, MAX_REPEATS)]
     merged = {each: step.built.repeat(each) for each in set(rounds)}
     ready = [built for each in rounds if (built := merged[each]) is not None]
     return [Dispatch(built, step.constants) for built in ready] if len(ready) == len(rounds) else []

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _COMPUTE = 0x2  # VkQueueFlagBits
-_MOST_QUEUES = 64
+_MAX_QUEUES = 64
 
 # Contexts that Managers share on devices on which `vd.get_context()` is not: how many Managers use each.
 _users: Counter[Context] = Counter()
@@ -45,9 +45,9 @@ def choose_context(index: int, families: list[int], extensions: list[str]) -> tu
             raise KomputeError(
                 f"family_queue_indices: {info.device_name} has no queue family {family} that can compute"
             )
-    if len(families) > _MOST_QUEUES:
+    if len(families) > _MAX_QUEUES:
         raise KomputeError(
-            f"family_queue_indices: expected {_MOST_QUEUES} queues or less, got {len(families)}"
+            f"family_queue_indices: expected {_MAX_QUEUES} queues or less, got {len(families)}"
         )
     missing = [name for name in extensions if name not in info.extensions]
     if missing:

@@ -218,7 +218,7 @@ def make_memory_error(size: int, error: Exception) -> KomputeError:
 # ---- Tensors, made by a Manager or, as in Kompute 0.5 and 0.6, by a program ------------------------------
 
 
-_MOST_BYTES = 1 << 62
+_MAX_BYTES = 1 << 62
 
 
 class Tensor(Memory):
@@ -332,7 +332,7 @@ def make_tensor(context: Context, data: "Array | int", dtype: Any, memory_type: 
         raise KomputeError("data: a tensor needs at least one element, got none")
     kind = np.dtype(dtype)
     length = size * kind.itemsize
-    if length > _MOST_BYTES:
+    if length > _MAX_BYTES:
         raise KomputeError(f"data: {length} bytes are more memory than any device has")
     tensor: Tensor = object.__new__(Tensor)
     tensor._set_up(context, kind, size, memory_type)

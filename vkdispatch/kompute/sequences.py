@@ -294,7 +294,7 @@ class Recording(Opaque):
 
 
 _S = TypeVar("_S", bound="Sequence")
-_MOST_NANOSECONDS = 1 << 63
+_MAX_NANOSECONDS = 1 << 63
 
 
 class Sequence(LegacyRecordMethods, Recording):
@@ -394,7 +394,7 @@ class Sequence(LegacyRecordMethods, Recording):
         if self._running is None:
             log.warning("eval_await: nothing is running")
             return self
-        seconds = None if wait_for is None else min(operator.index(wait_for), _MOST_NANOSECONDS) * 1e-9
+        seconds = None if wait_for is None else min(operator.index(wait_for), _MAX_NANOSECONDS) * 1e-9
         try:
             done = self._context._native.wait_until([(self._queue, self._running)], seconds)
         except VkDispatchError:

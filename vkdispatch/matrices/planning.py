@@ -227,12 +227,12 @@ tuning = Tuning()
 # shape of tiles and the number of parts of the length with the least estimated time are chosen.
 
 
-_MOST_SPLITS = 256
+_MAX_SPLITS = 256
 _SMALL_SIDE = 8
 # All tiles are multiples of this size.
 _LARGEST_FRAGMENT = 16
 _SMALL_LENGTH = 4096
-_FEW_SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
+_SPLITS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256)
 
 
 _CPU_SLOTS = 8
@@ -271,7 +271,7 @@ def _choose_best(
     for tile in known:
         count = -(-sizes.rows // tile.rows) * -(-sizes.columns // tile.columns) * sizes.batches
         most = max(sizes.length // (4 * tile.step), least, 1)
-        for splits in (least,) if cpu else _FEW_SPLITS:
+        for splits in (least,) if cpu else _SPLITS:
             if splits > most:
                 break
             steps = -(-sizes.length // (splits * tile.step))
@@ -299,7 +299,7 @@ def choose_lanes_along(sizes: Sizes, together: int) -> tuple[int, Sizes]:
     sums = sizes.batches * max(sizes.rows, sizes.columns)
     groups = -(-sums // (256 // lanes))
     splits = min(
-        max(tuning.groups // groups, 1), max(loads // (lanes * tuning.lane_loads * 2), 1), _MOST_SPLITS * 4
+        max(tuning.groups // groups, 1), max(loads // (lanes * tuning.lane_loads * 2), 1), _MAX_SPLITS * 4
     )
     return lanes, split_length(sizes, splits, lanes * together)
 
@@ -312,7 +312,7 @@ def choose_lanes_across(sizes: Sizes, together: int) -> tuple[int, Sizes]:
     lanes = 256 // wide
     groups = sizes.batches * -(-loads // wide)
     most = max(sizes.length // (lanes * tuning.unroll * 2), 1)
-    splits = min(max(tuning.groups // groups, 1), most, _MOST_SPLITS * 4)
+    splits = min(max(tuning.groups // groups, 1), most, _MAX_SPLITS * 4)
     return lanes, split_length(sizes, splits, lanes)
 
 

@@ -23,7 +23,7 @@ from vkdispatch.matrices.vectors import (
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _HALVES = (float16, bfloat16)
-_MOST_PLANS = 1024
+_MAX_PLANS = 1024
 
 
 @record
@@ -99,7 +99,7 @@ def find_plan(request: Request) -> Plan:
     found = _plans.get(key)
     if found is None:
         found = _plan_product(request)
-        while len(_plans) >= _MOST_PLANS:
+        while len(_plans) >= _MAX_PLANS:
             _plans.pop(next(iter(_plans)), None)
         _plans[key] = found
     return found

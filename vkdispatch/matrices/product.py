@@ -29,7 +29,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 
 _GROUP = 256
-_MOST_WORDS = 0xFFFFFFFF
+_MAX_WORDS = 0xFFFFFFFF
 
 
 def evaluate(array: Operand, graph: CommandGraph | None) -> Operand:
@@ -80,7 +80,7 @@ def queue_words(
     target
         A buffer for at least `count` words.
     """
-    if count > _MOST_WORDS:
+    if count > _MAX_WORDS:
         raise ArgumentValueError("matmul: an operand that must be copied has more than 2**35 elements")
     kernel = make_words_kernel(array.source.elementwise(), kind)
     kernel(target, count, width, words_across(width), *array.arguments, graph=graph)
@@ -123,7 +123,7 @@ def _pack_pair(kind: dt.DType, low: Any, high: Any) -> Any:
 # ---- `vd.matmul` -----------------------------------------------------------------------------------------
 
 
-_MOST = 0xFFFFFFFF
+_MAX_UINT32 = 0xFFFFFFFF
 
 
 @array_function
@@ -194,8 +194,8 @@ def matmul(
     target, buffer = prepare_output(out, output_map, shape, kind, left.context, elsewhere=[left, right])
     if sizes.size == 0:
         return buffer
-    if max(sizes.rows, sizes.columns, sizes.batches) > _MOST:
-        raise ArgumentValueError(f"a, b: sides of more than {_MOST} elements are not supported")
+    if max(sizes.rows, sizes.columns, sizes.batches) > _MAX_UINT32:
+        raise ArgumentValueError(f"a, b: sides of more than {_MAX_UINT32} elements are not supported")
     # a map that writes must run once for each element
     left, right = (evaluate(array, graph) if array.source.is_writing else array for array in (left, right))
     device = device_facts()

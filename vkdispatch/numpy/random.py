@@ -70,8 +70,8 @@ def _fit_size(size: Any, wide: memory.Shape) -> memory.Shape:
 
 
 # The largest mean that NumPy draws Poisson-distributed integers of, and the number of things to draw from.
-_MOST_MEAN = float(np.iinfo(np.int64).max - np.sqrt(np.iinfo(np.int64).max) * 10)
-_MOST_THINGS = 10**9
+_MAX_MEAN = float(np.iinfo(np.int64).max - np.sqrt(np.iinfo(np.int64).max) * 10)
+_MAX_THINGS = 10**9
 
 
 def _parameter(
@@ -686,7 +686,7 @@ class Generator:
         >>> vnp.random.default_rng(1).poisson(3, size=4)
         Array([2, 2, 5, 4], dtype=int64)
         """
-        lam = _parameter(lam, "lam", 0, most=_MOST_MEAN)
+        lam = _parameter(lam, "lam", 0, most=_MAX_MEAN)
         return rejection.draw_poisson(self._seed(), lam, _parse_size(size, lam))
 
     def binomial(self, n: Any, p: Any, size: Any = None) -> Array:
@@ -710,7 +710,7 @@ class Generator:
         """
         n, p = _parameter(n, "n", 0, is_open=True, most=math.inf), _probability(p, is_open=True)
         scale, shape = (1 - p) / p, _parse_size(size, n, p)
-        bad = scale * (n + 10 * n**0.5) > _MOST_MEAN
+        bad = scale * (n + 10 * n**0.5) > _MAX_MEAN
         if isinstance(bad, Array):
             _check_later(bad, "n, p", "a mean that int64 holds")
         elif bad:
@@ -757,7 +757,7 @@ class Generator:
         >>> vnp.random.default_rng(1).hypergeometric(5, 5, 4, size=4)
         Array([0, 1, 2, 2], dtype=int64)
         """
-        good, bad = _count(ngood, "ngood", _MOST_THINGS - 1), _count(nbad, "nbad", _MOST_THINGS - 1)
+        good, bad = _count(ngood, "ngood", _MAX_THINGS - 1), _count(nbad, "nbad", _MAX_THINGS - 1)
         sample = _count(nsample, "nsample")
         if any(isinstance(each, Array) for each in (good, bad, sample)):
             sample = _replace_bad(sample, good + bad < sample, 0, "nsample", "no more than ngood + nbad")
@@ -814,8 +814,8 @@ class Generator:
         sample = parse_index(nsample, "nsample")
         if not 0 <= sample <= own.sum():
             raise ArgumentValueError(f"nsample: expected 0 to {own.sum()}, got {sample}")
-        if own.sum() >= _MOST_THINGS:
-            raise ArgumentValueError(f"colors: expected fewer than {_MOST_THINGS} in all, got {own.sum()}")
+        if own.sum() >= _MAX_THINGS:
+            raise ArgumentValueError(f"colors: expected fewer than {_MAX_THINGS} in all, got {own.sum()}")
         start = full(_parse_size(size), sample, memory.int64)
         return _distribute(
             start,

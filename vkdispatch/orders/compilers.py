@@ -72,8 +72,8 @@ _SETTINGS = "orders.json"
 _SUFFIX = ".vkd"
 _PARTIAL = ".vkd~"
 _DIGEST = 16
-_MOST_BYTES = 1 << 30
-_MOST_SETTINGS_BYTES = 1 << 16
+_MAX_BYTES = 1 << 30
+_MAX_SETTINGS_BYTES = 1 << 16
 
 
 def load(key: str) -> bytes | None:
@@ -84,7 +84,7 @@ def load(key: str) -> bytes | None:
     name = _hash_key(key)
     try:
         with PrivateFolder.open(chosen) as folder:
-            content = folder.read(name + _SUFFIX, _MOST_BYTES) or b""
+            content = folder.read(name + _SUFFIX, _MAX_BYTES) or b""
             data = content[_DIGEST:]
             if content[:_DIGEST] == _hash_data(name, data):
                 return data
@@ -198,7 +198,7 @@ def _find_chosen_folder() -> str | None:
         return None
     try:
         with PrivateFolder.open(_find_settings_folder()) as opened:
-            path = json.loads(opened.read(_SETTINGS, _MOST_SETTINGS_BYTES) or b"{}").get("libdir")
+            path = json.loads(opened.read(_SETTINGS, _MAX_SETTINGS_BYTES) or b"{}").get("libdir")
     except UntrustedError as error:
         _warn(str(error))
         return None

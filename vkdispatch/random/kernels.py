@@ -128,7 +128,7 @@ class Form:
 
 
 # The most blocks that one launch computes: their numbers have 32 bits.
-MOST_BLOCKS = 1 << 31
+MAX_BLOCKS = 1 << 31
 # Integers whose word is rejected take words of another key, which differs by these.
 _OTHER_KEY = (0x5851F42D, 0x14057B7E)
 
@@ -139,7 +139,7 @@ def make_fill_kernel(form: Form) -> ShaderFunction:
 
     Its arguments are the result; the result again as `form.view`, if that is not None; the buffer of the
     counter, if the device has it; the arguments of the sink; the words of the counter and the key; how often
-    `MOST_BLOCKS` blocks come before this launch; the shift; then `form.numbers`. Each of the `form.group`
+    `MAX_BLOCKS` blocks come before this launch; the shift; then `form.numbers`. Each of the `form.group`
     invocations of a workgroup computes `form.unroll` blocks.
     """
     word = constant[form.word_type]
@@ -393,7 +393,7 @@ class _Tracing:
 
     def _store(self, number: Any, values: list[Any]) -> None:
         form = self._form
-        start = ((self._turn * MOST_BLOCKS + number) * form.together).to_register("first")
+        start = ((self._turn * MAX_BLOCKS + number) * form.together).to_register("first")
         size = self._result.shape.w
         if self._vectors is None:
             for place, value in enumerate(values):
@@ -406,7 +406,7 @@ class _Tracing:
             width = self._vectors.var_type.item_size // 4
             for part in range(len(words) // width):
                 vector = vc.to_dtype(self._vectors.var_type, *words[part * width : (part + 1) * width])
-                place = (self._turn * MOST_BLOCKS + number) * (len(words) // width) + part
+                place = (self._turn * MAX_BLOCKS + number) * (len(words) // width) + part
                 self._vectors[place] = vector
         with vc.else_block():
             for place, value in enumerate(values):

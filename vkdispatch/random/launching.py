@@ -30,7 +30,7 @@ from vkdispatch.families.tuning import (
     memoize_numbers,
 )
 from vkdispatch.families.values import integer_limits
-from vkdispatch.random.kernels import MOST_BLOCKS, Form, make_fill_kernel
+from vkdispatch.random.kernels import MAX_BLOCKS, Form, make_fill_kernel
 from vkdispatch.random.stream import Stream, StreamPosition
 from vkdispatch.shader.shader_function import ShaderFunction
 
@@ -118,7 +118,7 @@ def parse_known_dtype(value: object, known: tuple[dt.DType, ...]) -> dt.DType:
 
 
 # The most words that a workgroup exchanges: every device has 16 KiB of workgroup memory.
-_MOST_EXCHANGED = 4032
+_MAX_EXCHANGED = 4032
 
 
 @record
@@ -179,7 +179,7 @@ class Draw:
 
 @record
 class _Part:
-    """A part of a draw, of up to `MOST_BLOCKS` blocks.
+    """A part of a draw, of up to `MAX_BLOCKS` blocks.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ def fill(draw: Draw, target: Buffer[Any], stored: Output, graph: CommandGraph | 
     stream = draw.stream
     block, shift = divmod(draw.place % stream.period, stream.block)
     count = 1 if draw.word is not None else count_blocks(stream, draw.distribution.bits, target.size)
-    for first in range(0, count, MOST_BLOCKS):
+    for first in range(0, count, MAX_BLOCKS):
         words = (*stream.counter(block + first), *stream.key)
         part = _Part(first, shift, is_far(stream, block, first, count), words)
         _fill_part(draw, part, target, stored, graph)
@@ -217,12 +217,12 @@ def count_blocks(stream: Stream, bits: int, size: int) -> int:
 
 def fits_one_launch(blocks: int) -> bool:
     """Return whether one launch can compute so many blocks."""
-    return blocks <= MOST_BLOCKS
+    return blocks <= MAX_BLOCKS
 
 
 def is_far(stream: Stream, block: int, first: int, count: int) -> bool:
     """Return whether the number of a block of a launch takes more than two words of the counter."""
-    return (block + first) % (1 << 64) + min(count - first, MOST_BLOCKS) >= 1 << 64
+    return (block + first) % (1 << 64) + min(count - first, MAX_BLOCKS) >= 1 << 64
 
 
 def _fill_part(
@@ -253,10 +253,10 @@ def _fill_part(
     views = () if form.view is None else (target,)
     positions = () if position is None else (position,)
     words = () if draw.word is None else (draw.word,)
-    blocks = min(count - part.first, MOST_BLOCKS)
+    blocks = min(count - part.first, MAX_BLOCKS)
     kernel(
         *(target, *views, *positions, *stored.arguments),
-        *(*part.words, part.first // MOST_BLOCKS, part.shift),
+        *(*part.words, part.first // MAX_BLOCKS, part.shift),
         *(*distribution.numbers, *words),
         workgroups=1 if is_single else -(-blocks // (form.group * form.unroll)),
         graph=graph,
@@ -317,7 +317,7 @@ def _choose_form(
     exchanged = form.shift + form.half
     has_exchange = exchanged > 0 and bool(exchange) and not is_plain
     unroll = 1 if is_plain else max(1, unroll // (2 if form.is_wide else 1))
-    while has_exchange and exchanged * unroll * group > _MOST_EXCHANGED:
+    while has_exchange and exchanged * unroll * group > _MAX_EXCHANGED:
         group //= 2
     form = replace(
         form,

@@ -37,7 +37,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 GROUP = 256
 _WORDS = (1, 2, 4, 8, 16)
-_MOST_TOGETHER = 16
+_MAX_TOGETHER = 16
 
 
 class _Missing:
@@ -170,7 +170,7 @@ def _choose_together(condition: DType, kind: DType, size: int) -> int:
     """Return the elements of an invocation: up to 16 bytes of each array, and at least a word; else 1."""
     if is_complex(condition):
         return 1
-    together = min(16 // max(condition.item_size, kind.item_size, 1), _MOST_TOGETHER)
+    together = min(16 // max(condition.item_size, kind.item_size, 1), _MAX_TOGETHER)
     while together > 1 and size % together:
         together //= 2
     return together if together * kind.item_size >= 4 else 1

@@ -26,7 +26,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 GROUP = 256
 MODES = ("wrap", "clip", "raise")
 _REMEDY = 'mode="wrap" and mode="clip" allow it'
-_MOST_NARROW = (1 << 31) - 1
+_MAX_NARROW = (1 << 31) - 1
 _LONG = (dtype.int64, dtype.uint64)
 _SIGNED = (dtype.int8, dtype.int16, dtype.int32, dtype.int64)
 _INTEGERS = (
@@ -80,7 +80,7 @@ def check_indices(indices: Operand, length: int, name: str = "indices") -> None:
 
 def is_long(indices: Operand, length: int) -> bool:
     """Whether places are computed in 64 bits."""
-    return indices.var_type in _LONG or length > _MOST_NARROW
+    return indices.var_type in _LONG or length > _MAX_NARROW
 
 
 def resolve_index(index: Any, length: Callable[[DType], Any], *, mode: str, long: bool, big: bool) -> Any:

@@ -25,7 +25,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 
 _GROUP = 256
-_MOST_PLANES = 8
+_MAX_PLANES = 8
 
 
 @record
@@ -59,7 +59,7 @@ class NarrowForm:
 
 def plan_interleave(planes: int, length: int, item: int) -> tuple[NarrowForm, tuple[int, ...]] | None:
     """Return the form and numbers of a launch that interleaves arrays of `length` elements, or None."""
-    if not 2 <= planes <= _MOST_PLANES or item > 4 or not length:
+    if not 2 <= planes <= _MAX_PLANES or item > 4 or not length:
         return None
     most = 16 if planes <= 4 else 8
     word = next((word for word in (16, 8, 4) if word <= most and not length * item % word), 0)

@@ -46,7 +46,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.shader.signature import describe
 
 GROUP = 256
-_MOST_WRITERS = (1 << 31) - 1
+_MAX_WRITERS = (1 << 31) - 1
 # Spreads places over the entries: an odd number near 2**32 divided by the golden ratio.
 _HASH = 2654435769
 _NONE = 0xFFFFFFFF
@@ -111,8 +111,8 @@ def put(
     mode = parse_mode(mode, graph)
     check_indices(places, x.size)
     check_overlap([("x", x)], elsewhere=[places, given_values])
-    if places.size > _MOST_WRITERS:
-        raise ArgumentValueError(f"indices: expected at most {_MOST_WRITERS}, got {places.size}")
+    if places.size > _MAX_WRITERS:
+        raise ArgumentValueError(f"indices: expected at most {_MAX_WRITERS}, got {places.size}")
     if mode == "raise":
         note_bad_index("put", places, x.size, "an array")
     if places.size and given_values.size:

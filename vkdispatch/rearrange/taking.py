@@ -42,9 +42,9 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 
 _MEMORY = 1 << 15
-_FEWEST = 32
-_MOST_ROWS = 64
-_MOST_TAKEN = 1 << 24
+_MIN_LENGTH = 32
+_MAX_ROWS = 64
+_MAX_TAKEN = 1 << 24
 
 
 @record
@@ -112,10 +112,10 @@ def choose_rows(rows: int, length: int, count: int, held: int) -> int:
     """Return the rows of a workgroup, a power of two; 0 if workgroup memory is of no use."""
     most = _MEMORY // held
     several = staging_tuning.memory // held
-    if rows < 2 or not _FEWEST <= length <= most or not length <= 2 * count < _MOST_TAKEN:
+    if rows < 2 or not _MIN_LENGTH <= length <= most or not length <= 2 * count < _MAX_TAKEN:
         return 0
     together = 1
-    while together < _MOST_ROWS and 2 * together * max(length, count) <= several:
+    while together < _MAX_ROWS and 2 * together * max(length, count) <= several:
         together *= 2
     return together
 

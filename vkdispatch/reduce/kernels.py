@@ -25,7 +25,7 @@ from vkdispatch.shader.signature import find_origin
 
 
 # Most values of workgroup memory that one invocation combines alone.
-_FEW = 32
+_MAX_SERIAL = 32
 # The same where it combines several results in turn: code with few barriers compiles fast.
 _SERIAL = 16
 
@@ -59,7 +59,7 @@ class Lanes:
         with vc.if_block(self._lane % form.subgroup == 0):
             accumulators.store_state(memory, self._lane // form.subgroup, state)
         vc.barrier()
-        if count <= _FEW:
+        if count <= _MAX_SERIAL:
             total = accumulators.to_registers(state)
             with vc.if_block(self._lane == 0):
                 accumulators.assign(

@@ -30,9 +30,9 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 _EMPTY_GROUP = 64
 # How many plans a context keeps.
-_MOST_KEPT = 1024
+_MAX_KEPT = 1024
 # The least counters of a buffer, and how many buffers of a size take turns.
-_LEAST_COUNTERS = 64
+_MIN_COUNTERS = 64
 _TURNS = 4
 _STATE_KEY = "reduce.state"
 
@@ -95,7 +95,7 @@ class Counters:
         Several buffers take turns, so that launches that follow one another need not wait for each other.
         """
         with self._lock:
-            size = max(_LEAST_COUNTERS, 1 << (count - 1).bit_length())
+            size = max(_MIN_COUNTERS, 1 << (count - 1).bit_length())
             turns = self.turns.get(size)
             if turns is None:
                 turns = self.turns[size] = deque(_make_zeros(size) for _ in range(_TURNS))
@@ -191,7 +191,7 @@ def find_launches(context: Context, key: tuple[Any, ...], plan: Callable[[], Lau
     found = state.launches.get(key)
     if found is None:
         found = plan()
-        while len(state.launches) >= _MOST_KEPT:
+        while len(state.launches) >= _MAX_KEPT:
             # the hash of a map changes with what it reads, and then its entry is not found
             if state.launches.pop(next(iter(state.launches)), None) is None:
                 state.launches.clear()

@@ -383,7 +383,7 @@ def _find_integer_moments(values: Sequence[Any], kind: dtype.DType) -> accumulat
 
 
 # The largest power that is a product of few factors.
-_MOST_WHOLE = 16
+_MAX_WHOLE = 16
 
 
 def magnitude(value: Any, kind: dtype.DType) -> Any:
@@ -447,7 +447,7 @@ def make_norm(
 
 def find_short_power(power: float) -> float | None:
     """Return a power if few multiplications and a square root compute it, else None."""
-    return power if 2 * power == int(2 * power) and 0.5 <= abs(power) <= _MOST_WHOLE else None
+    return power if 2 * power == int(2 * power) and 0.5 <= abs(power) <= _MAX_WHOLE else None
 
 
 def raise_to(value: Any, power: Any) -> Any:

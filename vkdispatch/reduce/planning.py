@@ -141,7 +141,7 @@ cpu_tuning = CpuTuning()
 #     split     at (k / inner) * inner * count + r * inner + k % inner: rows in pieces of `inner` elements
 
 
-MOST_NARROW = 0xFFFFFFFF
+MAX_NARROW = 0xFFFFFFFF
 
 
 @dataclass
@@ -174,7 +174,7 @@ class ReductionParams:
     def as_arguments(self) -> tuple[int, ...]:
         """Return the numbers in order. Raises ValueError where one needs more than 32 bits."""
         values: tuple[int, ...] = astuple(self)
-        if max(values) > MOST_NARROW:
+        if max(values) > MAX_NARROW:
             raise ArgumentValueError(
                 "axes: a reduction along these has strides of more than 2**32 elements; reduce the whole "
                 "buffer, or another axis first"
@@ -350,7 +350,7 @@ def find_shape(dimensions: tuple[int, ...], axes: tuple[int, ...] | None) -> Sha
 
 
 # Most chunks that one workgroup adds up one after the other, which bounds the rounding errors of sums.
-MOST_ROUNDS = 256
+MAX_ROUNDS = 256
 # Most rounds of loads in which the last workgroup of some columns combines the partial results of all.
 _FINISHING_ROUNDS = 16
 # Bytes of workgroup memory for the number that says which workgroup finishes last.
@@ -595,12 +595,12 @@ class Planner:
         """Return how many partial results of some columns one workgroup combines in little time."""
         return _FINISHING_ROUNDS * lanes * max(1, tuning.partials // columns)
 
-    def _choose_segments(self, full: int, blocks: int, most: int = MOST_NARROW) -> int:
+    def _choose_segments(self, full: int, blocks: int, most: int = MAX_NARROW) -> int:
         """Return how many workgroups share a result of `full` chunks."""
         if full <= tuning.single:
             return 1
         shared = 1 if blocks >= tuning.enough else -(-tuning.groups // blocks)
-        return min(full, max(min(shared, most), -(-full // MOST_ROUNDS)))
+        return min(full, max(min(shared, most), -(-full // MAX_ROUNDS)))
 
 
 # ---- How a reduction's work is divided on CPU drivers ----------------------------------------------------
@@ -640,7 +640,7 @@ class CpuPlanner(Planner):
 
     def _choose_side(self, shape: Shape, count: int, inner: int, unroll: int, size: int) -> tuple[int, int]:
         side = min(self.group, 1 << max(count - 1, 0).bit_length())
-        if side < self.group or shape.length > MOST_ROUNDS:
+        if side < self.group or shape.length > MAX_ROUNDS:
             return self.group, side
         group = self._widen(count, 1, shape.length)
         return group, group
@@ -662,7 +662,7 @@ class CpuPlanner(Planner):
     def _choose_segments(self, full: int, blocks: int, most: int = 0) -> int:
         if blocks * full <= cpu_tuning.single:
             return 1
-        return min(full, max(-(-cpu_tuning.groups // blocks), -(-full // MOST_ROUNDS)))
+        return min(full, max(-(-cpu_tuning.groups // blocks), -(-full // MAX_ROUNDS)))
 
 
 def make_planner(source: Source, accumulator: Accumulator, context: Context, group: int | None) -> Planner:

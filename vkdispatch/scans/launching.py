@@ -204,7 +204,7 @@ def _scan_of_partials(task: ScanTask, partials: tuple[Buffer[Any], ...]) -> Scan
 
 
 _BOARD = "scans.board"
-_LEAST_SLOTS = 1 << 14
+_MIN_SLOTS = 1 << 14
 _board_lock = Lock()
 
 
@@ -225,7 +225,7 @@ def _take_board(
             renew_contents(known[0])
             return known
         # recorded graphs keep the board that they were recorded with
-        sizes = tuple(1 << (max(need, _LEAST_SLOTS) - 1).bit_length() for need in wanted if need)
+        sizes = tuple(1 << (max(need, _MIN_SLOTS) - 1).bit_length() for need in wanted if need)
         board_kind = uint64 if has_longs else uint32
         zeros = partial(np.zeros, sizes[0], np.uint64 if has_longs else np.uint32)
         board = (

@@ -154,7 +154,7 @@ tuning = Tuning()
 # rounds of small tiles, and each invocation scans a column.
 
 
-_MOST_NARROW = 0xFFFFFFFF
+_MAX_NARROW = 0xFFFFFFFF
 _VENDORS_WITH_PROGRESS = {NVIDIA, AMD, INTEL}
 
 
@@ -217,7 +217,7 @@ class Ranges:
             length if self.rows else 1,
             self.each,
         )
-        if max(*numbers, self.size) > _MOST_NARROW:
+        if max(*numbers, self.size) > _MAX_NARROW:
             raise ArgumentValueError(
                 f"axis: rows of {length} elements are too long where there are several; at most 2**32 - 1"
             )
@@ -322,7 +322,7 @@ def split_by_rows(device: DeviceFacts, outer: int, length: int, tile: int, toget
     turns = 1 if tiles < most * enough else most
     rows = max(1, turns * tile // length // step) * step
     groups = -(-outer // rows)
-    if rows * length > _MOST_NARROW or groups < min(enough, tiles // 2):
+    if rows * length > _MAX_NARROW or groups < min(enough, tiles // 2):
         return None
     each = rows * length
     if device.is_cpu and -(-each // tile) > tuning.rounds_cpu:
@@ -439,7 +439,7 @@ def plan_columns(
     segments = -(-length // (turns * chunk))
     last = columns - (blocks - 1) * side
     numbers = (blocks, last, segments, turns * chunk, length, inner // together, turns)
-    if max(numbers) > _MOST_NARROW:
+    if max(numbers) > _MAX_NARROW:
         raise ArgumentValueError(
             f"axis: an axis of {length} elements, with {inner} after each, is too long; at most 2**32 - 1"
         )

@@ -107,7 +107,7 @@ def each_free_place(result: Any, starts: Any, groups: Any) -> Any:
 
 WORD = 32
 # Elements are counted in 32 bits.
-_MOST = 0xFFFFFFFF
+_MAX_COUNT = 0xFFFFFFFF
 
 _SINGLES = Order(dtype.float32)
 
@@ -262,7 +262,7 @@ def flag_elements(
     group = _choose_tile_group()
     tile = group * WORD
     tiles = -(-x.size // tile)
-    if x.size > _MOST:
+    if x.size > _MAX_COUNT:
         raise ArgumentValueError(f"x: expected fewer than 2**32 elements, got {x.size}; take parts of it")
     source = fit_source(_as_bytes(x.source), x.size)
     bits: Buffer[Any] = function_buffer(tiles * group, dtype.uint32, context=x.context)

@@ -342,7 +342,7 @@ def _split(variables: Sequence[Any], counts: Sequence[int]) -> list[Sequence[Any
 # Sizes of workgroup memory that kernels are specialised for, in counts.
 _WORDS = (4096, 8192, 12288)
 # Counts of more elements need 64 bits.
-_MOST_NARROW = 0xFFFFFFFF
+_MAX_NARROW = 0xFFFFFFFF
 _FILL = 256
 
 
@@ -401,7 +401,7 @@ def shared_words(bins: int, item_size: int = 4) -> int:
 def count_bins(task: BinnedTask) -> Buffer[Any]:
     """Fill the result with the number of elements of each bin."""
     x, bins, result, graph = task.x, task.bins, task.result, task.graph
-    kind = dtype.uint32 if x.size <= _MOST_NARROW else dtype.uint64
+    kind = dtype.uint32 if x.size <= _MAX_NARROW else dtype.uint64
     words = shared_words(bins)
     # few counts are added up in the lower words of the result; more are denser in a buffer of their own
     is_direct = bool(words) and task.output.sink.mapping is None and result.var_type is dtype.int64

@@ -234,11 +234,11 @@ def _make_edges_kernel(kind: dtype.DType) -> ShaderFunction:
 # As given, from a range, or from the extremes of the elements.
 
 
-_MOST_BINS = 1 << 31
+_MAX_BINS = 1 << 31
 # Edges that a context caches, under this name: the most of them, and the most bins of each.
 _CACHE = "selection.edges"
-_MOST_CACHED = 64
-_MOST_CACHED_BINS = 4096
+_MAX_CACHED = 64
+_MAX_CACHED_BINS = 4096
 # Edges, those that elements are compared with, and the dtype in which bins are guessed.
 _Edges = tuple[Buffer[Any], Buffer[Any], dtype.DType]
 
@@ -316,7 +316,7 @@ def _use_device_edges(x: Operand, edges: Buffer[Any], graph: CommandGraph | None
 
 def _make_equal_bins(x: Operand, bins: Any, range: Any, graph: CommandGraph | None) -> Bins:
     """Return bins of equal width."""
-    count = parse_int(bins, "bins", least=1, most=_MOST_BINS - 1, wanted="an int, or edges")
+    count = parse_int(bins, "bins", least=1, most=_MAX_BINS - 1, wanted="an int, or edges")
     numbers = host_type(x.var_type)
     if range is None and x.size and is_recorded(graph):
         guess: dtype.DType = dtype.float64 if x.var_type is dtype.float64 else dtype.float32
@@ -347,7 +347,7 @@ def _make_equal_bins(x: Operand, bins: Any, range: Any, graph: CommandGraph | No
 
 def _cache_key(x: Operand, bins: int, outer: tuple[Any, Any] | None) -> object:
     """Return the key of cached edges; None if edges are too many, or depend on elements."""
-    if outer is None or bins > _MOST_CACHED_BINS or not all(type(each) in (int, float) for each in outer):
+    if outer is None or bins > _MAX_CACHED_BINS or not all(type(each) in (int, float) for each in outer):
         return None
     return x.var_type, bins, repr(outer)
 
@@ -358,7 +358,7 @@ def _cached_edges(x: Operand, bins: int, outer: tuple[Any, Any] | None, key: obj
     cached = cache.get(key)
     if cached is None or any(each._native.poisoned for each in cached[:2]):
         cached = _upload_edges(x, bins, outer)
-        if len(cache) >= _MOST_CACHED:
+        if len(cache) >= _MAX_CACHED:
             cache.clear()
         cache[key] = cached
     return cached

@@ -30,7 +30,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 
 
 _BINS = Binning("value")
-_MOST_BINS = 1 << 32
+_MAX_BINS = 1 << 32
 _UNKNOWN = "how many counts there are"
 _NARROW = (dtype.int8, dtype.uint8, dtype.int16, dtype.uint16, dtype.bool_)
 
@@ -123,7 +123,7 @@ def _read_bins(extremes: Buffer[Any], kind: DType, least: int) -> int:
     for low, high in read_extremes(extremes, kind):
         if low < 0:
             raise ArgumentValueError(f"x: expected numbers from 0 on, got {int(low)}")
-        if int(high) >= _MOST_BINS - 1:
+        if int(high) >= _MAX_BINS - 1:
             raise ArgumentValueError(
                 f"x: {int(high)} would need as many counts; expected numbers below 2**32 - 1"
             )

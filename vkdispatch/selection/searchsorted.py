@@ -35,7 +35,7 @@ from vkdispatch.selection.tuning import choose_group, tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 
 # Places in longer arrays need 64 bits.
-_MOST = 1 << 32
+_LENGTH_LIMIT = 1 << 32
 
 
 @record
@@ -159,7 +159,7 @@ def searchsorted(
         tops,
         whole,
         order is not None and is_long(order, length),
-        length > _MOST,
+        length > _LENGTH_LIMIT,
     )
     at_once = group * each
     rounds = max(1, wanted.size // (at_once * tuning.search_groups))

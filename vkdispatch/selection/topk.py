@@ -25,7 +25,7 @@ from vkdispatch.selection.tuning import choose_group, tuning
 from vkdispatch.shader.shader_function import ShaderFunction
 from vkdispatch.sorting.keys import Order, is_sortable, unpack_position
 from vkdispatch.sorting.launching import Rows, position_type, sort_rows
-from vkdispatch.sorting.planning import MOST_NARROW
+from vkdispatch.sorting.planning import MAX_NARROW
 from vkdispatch.sorting.rearranging import Along, choose_copy, into_rows
 
 # ---- The launches that narrow long rows down to candidates for their first k elements --------------------
@@ -34,7 +34,7 @@ from vkdispatch.sorting.rearranging import Along, choose_copy, into_rows
 
 
 # Rounds of a loop that llvmpipe does not leave early.
-_MOST_ROUNDS = 1 << 15
+_MAX_ROUNDS = 1 << 15
 
 
 @record
@@ -63,7 +63,7 @@ def plan_narrowing(length: int, k: int) -> Plan | None:
     billions of cases, unless the order of the array is related to that of the sample. The room is chosen in
     the same way.
     """
-    if length < tuning.sample_length or length > MOST_NARROW:
+    if length < tuning.sample_length or length > MAX_NARROW:
         return None
     samples = min(tuning.samples if length < tuning.many else tuning.many_samples, length // 4)
     among = k * samples / length
@@ -176,7 +176,7 @@ def _select_code(
     clear_buffer(counts, graph)
     most = tuning.digit_groups
     if device_facts(context).is_cpu:
-        most = max(tuning.digit_groups_cpu, rows * -(-length // (_MOST_ROUNDS * form.group)))
+        most = max(tuning.digit_groups_cpu, rows * -(-length // (_MAX_ROUNDS * form.group)))
     groups = max(1, min(most // rows, -(-length // (8 * form.group))))
     for digit in form.digits:
         topk_candidates.make_count_kernel(form, digit)(

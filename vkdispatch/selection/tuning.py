@@ -42,8 +42,8 @@ def parse_size(size: object, graph: CommandGraph | None, unknown: str) -> int | 
 
 # The sums of more subgroups are added up in a loop. Small subgroups loop earlier, and CPU drivers always do:
 # SwiftShader compiles many conditions in a loop for minutes.
-_MOST_UNROLLED = 32
-_MOST_UNROLLED_SMALL = 16
+_MAX_UNROLLED = 32
+_MAX_UNROLLED_SMALL = 16
 
 
 def sum_group(value: Any, lane: Any, group: int) -> Any:
@@ -87,7 +87,7 @@ def sum_before(value: Any, lane: Any, group: int) -> Any:
 
 def _adds_in_loop(count: int) -> bool:
     facts = device_facts()
-    return facts.is_cpu or count > (_MOST_UNROLLED if facts.subgroup_size >= 32 else _MOST_UNROLLED_SMALL)
+    return facts.is_cpu or count > (_MAX_UNROLLED if facts.subgroup_size >= 32 else _MAX_UNROLLED_SMALL)
 
 
 # ---- Numbers found by measurement, which the plans of selection depend on --------------------------------

@@ -31,7 +31,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 # Bins in workgroup memory that kernels are specialised for, of five words each.
 _SIZES = (256, 1024, 2048)
 _WORDS = 5
-_MOST_SHARED = 1 << 16
+_MAX_SHARED = 1 << 16
 _GROUP = 256
 # Vulkan's names of the features that atomics on int64 need.
 _HAS_LONGS = {"shaderInt64", "shaderBufferInt64Atomics"}
@@ -126,7 +126,7 @@ def _check_float64(weights: Operand, output: Output) -> None:
 
 def _shared_bins(bins: int) -> int:
     """Return how many bins fit in workgroup memory, with two sums and a top each; 0 if they do not fit."""
-    most = min(device_facts().shared_memory, _MOST_SHARED) // (4 * _WORDS)
+    most = min(device_facts().shared_memory, _MAX_SHARED) // (4 * _WORDS)
     return next((size for size in _SIZES if bins <= size <= most), 0)
 
 

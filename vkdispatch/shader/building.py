@@ -38,7 +38,7 @@ from vkdispatch.execution_pipeline.diagnostics import Probe
 from vkdispatch.execution_pipeline.optimization import Fusible
 from vkdispatch.shader import variants
 from vkdispatch.shader.arguments import CheckedCall
-from vkdispatch.shader.signature import MOST_NARROW, BufferSlot, ImageSlot, Slot, make_packer
+from vkdispatch.shader.signature import MAX_NARROW, BufferSlot, ImageSlot, Slot, make_packer
 from vkdispatch.shader.size import Extent
 
 # ---- What a kernel requires of a device: checked before the driver sees the kernel -----------------------
@@ -305,7 +305,7 @@ def _make_native_slot(
     if isinstance(slot, BufferSlot):
         elements = 0  # any number
         if variant is not None and not variant.wide:
-            elements = slot.most if variant.addressed else MOST_NARROW
+            elements = slot.most if variant.addressed else MAX_NARROW
         place = places.get(slot.binding) or Place(slot.binding)
         return native.BufferSlot(
             binding=max(place.binding, 0),

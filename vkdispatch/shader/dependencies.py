@@ -31,12 +31,12 @@ _T = TypeVar("_T")
 _Chains = Iterable[tuple[str, ...]]
 
 # The most versions of a kernel that are kept, and the number of traces that causes a warning.
-MOST_VERSIONS = 16
+MAX_VERSIONS = 16
 _MANY_TRACES = 32
 # Larger arrays and containers are compared by identity.
-_MOST_BYTES = 1 << 16
-_MOST_ITEMS = 1000
-_MOST_WATCHES = 1000
+_MAX_BYTES = 1 << 16
+_MAX_ITEMS = 1000
+_MAX_WATCHES = 1000
 _DEEPEST = 6
 _DEEPEST_OBJECT = 3
 _ATTEMPTS = 3
@@ -55,7 +55,7 @@ _STEADY = frozenset(
 )
 _BASES = frozenset(("abc", "collections.abc", "enum", "types", "typing"))
 _UNSTEADY = frozenset(("open", "input", "eval", "exec", "globals", "locals", "vars", "next", "__import__"))
-_MOST_SHARED = 256
+_MAX_SHARED = 256
 # What of a buffer or an image never changes.
 _METADATA = frozenset(
     ("shape", "real_shape", "fourier_shape", "ndim", "size", "mem_size", "var_type", "dtype")
@@ -98,9 +98,9 @@ def freeze(value: Any, depth: int = 0) -> Any:
         return (kind, value.hex())
     if isinstance(value, np.generic):
         return (kind, value.tobytes())
-    if isinstance(value, np.ndarray) and not value.dtype.hasobject and value.nbytes <= _MOST_BYTES:
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject and value.nbytes <= _MAX_BYTES:
         return (kind, value.dtype.str, value.shape, value.tobytes())
-    if depth < _DEEPEST and (not isinstance(value, Sized) or len(value) <= _MOST_ITEMS):
+    if depth < _DEEPEST and (not isinstance(value, Sized) or len(value) <= _MAX_ITEMS):
         if kind in (tuple, list):
             return (kind, *(freeze(each, depth + 1) for each in value))
         if kind in (set, frozenset):
@@ -131,7 +131,7 @@ class Versions(Generic[_T]):
     def add(self, state: Any, version: _T, who: str, reason: str) -> None:
         """Keep a version, and warn if there were many of what messages call `who`."""
         self.traces += 1
-        if len(self.made) >= MOST_VERSIONS:
+        if len(self.made) >= MAX_VERSIONS:
             del self.made[next(iter(self.made))]
         self.made[state] = version
         if self.traces == _MANY_TRACES:
@@ -317,8 +317,8 @@ class Snapshot:
     def _visit(self, value: Any, label: str, chains: _Chains = _WHOLE, depth: int = 0) -> None:
         """Note a value, and what is read through it by these chains of attributes."""
         kind = type(value)
-        if len(self._watches) >= _MOST_WATCHES:
-            self.unclear[f"more than {_MOST_WATCHES} values"] = None
+        if len(self._watches) >= _MAX_WATCHES:
+            self.unclear[f"more than {_MAX_WATCHES} values"] = None
             return
         if kind in _PLAIN or kind is float or isinstance(value, np.generic):
             self._state.append(freeze(value))
@@ -392,7 +392,7 @@ class Snapshot:
         self._arrays.add(id(value))
         if (id(value), None) in self._ignored:
             self._state.append(Identity(value))
-        elif value.dtype.hasobject or value.nbytes > _MOST_BYTES:
+        elif value.dtype.hasobject or value.nbytes > _MAX_BYTES:
             self._state.append(Identity(value))
             self.is_complete = False
             if value.flags.writeable:
@@ -404,7 +404,7 @@ class Snapshot:
         if not self._is_new(value):
             return
         self.is_complete &= type(value) in _EXACT or hasattr(value, "_fields")
-        if len(value) > _MOST_ITEMS or depth > _DEEPEST:
+        if len(value) > _MAX_ITEMS or depth > _DEEPEST:
             self._state.append(Identity(value))
             self.is_complete = False
             if not isinstance(value, tuple):
@@ -594,7 +594,7 @@ def _share(family: Any, functions: Sequence[types.FunctionType], snapshot: Snaps
     with _sharing:
         version = _shared.pop(key, version)
         _shared[key] = version
-        if len(_shared) > _MOST_SHARED:
+        if len(_shared) > _MAX_SHARED:
             del _shared[next(iter(_shared))]
     return version
 
@@ -649,7 +649,7 @@ class Edition:
     def _use(self, snapshot: Snapshot, version: Any) -> None:
         made = self._known.made
         made[snapshot.state] = version
-        if len(made) > MOST_VERSIONS:
+        if len(made) > MAX_VERSIONS:
             del made[next(iter(made))]
         if self._snapshot is None and snapshot.unclear and self._dependencies is not None:
             function = self._dependencies.functions[0]

@@ -309,17 +309,17 @@ def join_names(names: Sequence[str]) -> str:
 
 
 # Larger kernels take long to compile, and run out of registers.
-_MOST_EXPRESSIONS = 2000
+_MAX_EXPRESSIONS = 2000
 # Every device takes uniform blocks of 16 KiB.
-_MOST_ARGUMENT_BYTES = 8192
-_MOST_BUFFERS = 64
+_MAX_ARGUMENT_BYTES = 8192
+_MAX_BUFFERS = 64
 
 
 def find_chains(
     launches: Sequence[Launch], uses: Mapping[int, int], discarded: frozenset[int]
 ) -> "list[FusedChain]":
     """Find chains among launches in a row; see `Fusible.fuse` in `execution_pipeline.optimization`."""
-    most = min([_MOST_BUFFERS, *(launch.kernel.most_buffers for launch in launches)])
+    most = min([_MAX_BUFFERS, *(launch.kernel.most_buffers for launch in launches)])
     return [
         chain.fuse(first, uses, discarded) for first, chain in _split(launches, most) if len(chain.links) > 1
     ]
@@ -374,7 +374,7 @@ class _Chain:
                 return False
             if type(last.kernel.description.backend) is not type(link.kernel.description.backend):
                 return False
-            if size > _MOST_EXPRESSIONS or argument_bytes > _MOST_ARGUMENT_BYTES:
+            if size > _MAX_EXPRESSIONS or argument_bytes > _MAX_ARGUMENT_BYTES:
                 return False
             if len(keys) > self._most_buffers:
                 return False

@@ -36,7 +36,7 @@ from vkdispatch.shader.size import Extent
 # ---- Images for the interpreter: from the argument of a call to texels that are read and written ---------
 
 
-_MOST_CHANNELS = 4
+_MAX_CHANNELS = 4
 _BORDERS = {
     BorderColor.FLOAT_TRANSPARENT_BLACK: (0, 0, 0, 0),
     BorderColor.INT_TRANSPARENT_BLACK: (0, 0, 0, 0),
@@ -161,7 +161,7 @@ def _find_shape(label: str, binding: ImageBinding, array: Array) -> tuple[int, .
         )
     channels = shape[rank] if len(shape) > rank else 1
     wanted = dt.component_count(binding.dtype) if binding.storage else channels
-    if channels != wanted or channels > _MOST_CHANNELS:
+    if channels != wanted or channels > _MAX_CHANNELS:
         declared = f"{wanted} channels ({binding.dtype.name})" if binding.storage else "one to four channels"
         raise ArgumentValueError(f"{label}: expected {declared}, the array of shape {shape} has {channels}")
     return (*(() if binding.arrayed else (1,)), *shape[:rank], channels)
@@ -216,7 +216,7 @@ def _make_sampling(settings: SamplerSettings) -> Sampling:
 # ---- Calls of the interpreter: the values of a call, with NumPy arrays in place of buffers ---------------
 
 
-_MOST_AXES = 3
+_MAX_AXES = 3
 _ROUNDS = 1_000_000
 # Types of memory that kernels do not compute with: functions that load and store them.
 _CODERS: dict[dt.DType, tuple[Coder, Coder]] = {
@@ -351,8 +351,8 @@ def _make_host_buffer(
         raise WrongBufferError(
             f"{label}: expected {text} for {host.name}, got one of {value.dtype} and shape {value.shape}"
         )
-    if axes > _MOST_AXES:
-        raise ArgumentValueError(f"{label}: a buffer has up to {_MOST_AXES} axes, got {axes}")
+    if axes > _MAX_AXES:
+        raise ArgumentValueError(f"{label}: a buffer has up to {_MAX_AXES} axes, got {axes}")
     if written and not value.flags.writeable:
         raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
     whole = value if value.flags.c_contiguous else value.copy()
@@ -364,8 +364,8 @@ def _make_host_structures(label: str, kind: type[Structure], value: Any, written
         raise WrongBufferError(
             f"{label}: expected a structured NumPy array, or a vd.Buffer, got {describe(value)}"
         )
-    if value.ndim > _MOST_AXES:
-        raise ArgumentValueError(f"{label}: a buffer has up to {_MOST_AXES} axes, got {value.ndim}")
+    if value.ndim > _MAX_AXES:
+        raise ArgumentValueError(f"{label}: a buffer has up to {_MAX_AXES} axes, got {value.ndim}")
     if written and not value.flags.writeable:
         raise ArgumentValueError(f"{label}: the kernel writes to it, and the array is read-only")
     if value.dtype.names is None:

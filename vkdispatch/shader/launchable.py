@@ -54,7 +54,7 @@ _USUAL_MOST = 1024
 # A launch is retried when another thread destroys an argument while it is being launched.
 _ATTEMPTS = 100
 # Compiled kernels that are kept for calls which size shared memory, of one kernel.
-_MOST_SIZES = 64
+_MAX_SIZES = 64
 
 
 class _Owner:
@@ -483,7 +483,7 @@ class LaunchableKernel:
 def _drop_oldest(state: KernelState) -> None:
     """Make room for a kernel with shared memory of another size."""
     sized = [key for key in state.built if key[1].shared]
-    for key in sized[: max(0, len(sized) + 1 - _MOST_SIZES)]:
+    for key in sized[: max(0, len(sized) + 1 - _MAX_SIZES)]:
         del state.built[key]
 
 

@@ -211,7 +211,7 @@ _USUAL = 256
 # The usual size is chosen if it takes at most this multiple of the fastest time.
 _TIE = 1.02
 _SECONDS = 0.5  # the target time of all measurements together
-_FEWEST, _MOST = 3, 15
+_MIN_ROUNDS, _MAX_ROUNDS = 3, 15
 
 
 class Trial(Protocol):
@@ -260,7 +260,7 @@ def find_fastest_size(
             # The first round compiles and touches memory. Its times tell how many rounds count.
             warm = _measure(context, trials, arguments, 1)
             once = sum(times[0] for times in warm.values())
-            rounds = min(_MOST, max(_FEWEST, math.ceil(_SECONDS / max(once, 1e-9))))
+            rounds = min(_MAX_ROUNDS, max(_MIN_ROUNDS, math.ceil(_SECONDS / max(once, 1e-9))))
             all_times = _measure(context, trials, arguments, rounds)
         found = {size: median(times) for size, times in all_times.items()}
     finally:

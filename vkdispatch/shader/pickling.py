@@ -268,8 +268,8 @@ def _load_named(module: str, qualified: str) -> Any:
 
 
 # Objects loaded last are kept although nothing uses them: tasks load a kernel again and again.
-_MOST_RECENT = 128
-_MOST_RECENT_BYTES = 64 << 20
+_MAX_RECENT = 128
+_MAX_RECENT_BYTES = 64 << 20
 _LEVEL = 6
 
 
@@ -333,7 +333,7 @@ def load_payload(payload: bytes) -> Any:
             _payloads.setdefault(found, payload)
         _recent[key] = found, len(payload)
         _recent.move_to_end(key)
-        while len(_recent) > _MOST_RECENT or sum(size for _, size in _recent.values()) > _MOST_RECENT_BYTES:
+        while len(_recent) > _MAX_RECENT or sum(size for _, size in _recent.values()) > _MAX_RECENT_BYTES:
             _recent.popitem(last=False)
     return found
 

@@ -149,8 +149,8 @@ _VIEW_TYPES = {
 }
 # The most elements of a buffer for kernels with 32-bit indices. Shapes are int32, and so may be indices. If
 # no index is signed, the limit leaves room for indices beyond the last element.
-MOST_NARROW = 0x7FFFFFFF
-MOST_UNSIGNED = 0xFFFFFFFF - (1 << 16)
+MAX_NARROW = 0x7FFFFFFF
+MAX_UNSIGNED = 0xFFFFFFFF - (1 << 16)
 
 
 @record
@@ -171,7 +171,7 @@ class BufferSlot:
         The dtype that its elements must have; None if the kernel reinterprets memory on purpose.
     most
         The most elements for a kernel with 32-bit indices that accesses them by address. Without addresses
-        the limit is MOST_NARROW.
+        the limit is MAX_NARROW.
     least_bytes
         The smallest size. Of a `uniform` buffer, this many bytes are bound.
     """
@@ -184,7 +184,7 @@ class BufferSlot:
     planar: bool = False
     item_size: int = 1
     kind: DType | None = None
-    most: int = MOST_NARROW
+    most: int = MAX_NARROW
     least_bytes: int = 0
     uniform: bool = False
 
@@ -492,7 +492,7 @@ def _make_parameter(description: ShaderDescription, info: ShaderArgumentInfo) ->
                 info.planar,
                 info.dtype.item_size if info.dtype is not None else 1,
                 None if info.reinterpreted or info.dtype is None else memory_type(info.dtype),
-                MOST_UNSIGNED if info.unsigned else MOST_NARROW,
+                MAX_UNSIGNED if info.unsigned else MAX_NARROW,
                 info.least_bytes,
                 info.uniform,
             )

@@ -23,7 +23,7 @@ from vkdispatch.compiler.glsl.emulation import (
 from vkdispatch.compiler.ir import statements
 from vkdispatch.compiler.passes.coarsen import BLOCK, can_block, choose_elements
 from vkdispatch.compiler.passes.lowering import replace_float_atomics
-from vkdispatch.shader.signature import MOST_NARROW, BufferSlot, Slot
+from vkdispatch.shader.signature import MAX_NARROW, BufferSlot, Slot
 from vkdispatch.shader.size import Extent
 
 # ---- Operations of the kernel language that a device lacks -----------------------------------------------
@@ -346,9 +346,9 @@ def choose_addressing(
             continue
         large = value.mem_size > context.max_storage_buffer_range
         elements = max(value.mem_size // slot.item_size, *value.shader_shape)
-        many = is_traced and elements > MOST_NARROW
+        many = is_traced and elements > MAX_NARROW
         if (large or many) and not able:
-            limit, what = (context.max_storage_buffer_range, "bytes") if large else (MOST_NARROW, "elements")
+            limit, what = (context.max_storage_buffer_range, "bytes") if large else (MAX_NARROW, "elements")
             kernels = "kernels" if is_traced else "hand-written kernels"
             raise ArgumentValueError(
                 f"{who}: {slot.label}: the buffer has {value.mem_size} bytes; {kernels} on this device reach "

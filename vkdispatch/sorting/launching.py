@@ -27,7 +27,7 @@ from vkdispatch.sorting.passes import (
     make_offsets_kernel,
     make_short_offsets_kernel,
 )
-from vkdispatch.sorting.short_rows import MOST_ROWS, BlockForm, make_block_kernel, make_short_kernel
+from vkdispatch.sorting.short_rows import MAX_ROWS, BlockForm, make_block_kernel, make_short_kernel
 from vkdispatch.sorting.tile import TileForm
 
 _SHORT_GROUP = 128
@@ -148,7 +148,7 @@ def _sort_blocks(device: DeviceFacts, task: _Task) -> None:
     rows = task.rows
     tile = planning.choose_block(device, task.order.raw, rows.length)
     assert tile is not None
-    together = min(tile.tile // rows.length, rows.count, MOST_ROWS)
+    together = min(tile.tile // rows.length, rows.count, MAX_ROWS)
     form = BlockForm(tile, task.order, together > 1, task.outputs)
     make_block_kernel(form)(task.keys, *task.written, rows.count, rows.length, together, graph=task.graph)
 

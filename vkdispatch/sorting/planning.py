@@ -129,7 +129,7 @@ _OTHER_MEMORY, _OTHER_SWEEP_MEMORY = 6 << 10, 3 << 10
 # Keys of an invocation in a sweep are at most as many as this, or a multiple of it.
 _ITEM_STEP = 4
 # Keys of longer rows are counted in 64 bits.
-MOST_NARROW = 0xFFFFFFFF - (1 << 16)
+MAX_NARROW = 0xFFFFFFFF - (1 << 16)
 
 
 class SortForm(Enum):
@@ -187,7 +187,7 @@ def choose_tile(
 def choose_sweep_tile(device: DeviceFacts, key: DType, payload: DType | None, length: int) -> TileForm | None:
     """Return how a workgroup sorts a tile if one launch does a digit; None if three launches do it."""
     # an invocation that a check ends early would leave others waiting for ever
-    if length > MOST_NARROW or not tuning.onesweep or parse_check(None):
+    if length > MAX_NARROW or not tuning.onesweep or parse_check(None):
         return None
     words = word_count(key) + (0 if payload is None else word_count(payload))
     group, subgroup = _choose_group(device, tuning.group)
@@ -258,4 +258,4 @@ def plan_runs(device: DeviceFacts, parts: tuple[int, ...], length: int) -> RunPl
 
 def counter_type(length: int) -> DType:
     """Return the dtype that counts the keys of a row."""
-    return dtype.uint32 if length <= MOST_NARROW else dtype.uint64
+    return dtype.uint32 if length <= MAX_NARROW else dtype.uint64

@@ -26,7 +26,7 @@ _U32 = constant[dtype.uint32]
 _ROW_BITS = 8
 _ROWS = Order(dtype.uint32, bits=_ROW_BITS)
 # Rows of a tile: one digit holds their numbers, and one beyond them.
-MOST_ROWS = 1 << (_ROW_BITS - 1)
+MAX_ROWS = 1 << (_ROW_BITS - 1)
 
 
 @record

@@ -445,7 +445,7 @@ def _run_immediately(
 # ---- A cache of compiled programs: each context keeps the most recently used ones ------------------------
 
 
-MOST_PROGRAMS = 256
+MAX_PROGRAMS = 256
 
 _Programs = OrderedDict[Request, Program]
 _PROGRAMS = "vkfft.programs"
@@ -462,7 +462,7 @@ def find_program(request: Request) -> Program:
         program = programs.get(request)
         if program is None:
             program = programs[request] = Program(context, request)
-            while len(programs) > MOST_PROGRAMS:
+            while len(programs) > MAX_PROGRAMS:
                 programs.popitem(last=False)
         programs.move_to_end(request)
         return program

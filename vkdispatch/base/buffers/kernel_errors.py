@@ -41,7 +41,7 @@ _STANDING = NOTES.stop
 _WORDS = _STANDING + 2048
 _NONE = 0xFFFFFFFF
 # The most errors kept: some threads never wait, so the oldest are dropped.
-_MOST_FINDINGS = 64
+_MAX_FINDINGS = 64
 
 _Words = np.ndarray[Any, np.dtype[np.uint32]]
 # The check, the code and line of the caller, the thread, and whether it runs a task.
@@ -252,7 +252,7 @@ class _Findings:
                 if finding.detail is None:
                     self._settle(finding, queue, words[queue])
                 finding.tell(thread, running)
-            self._open = [each for each in self._open if each.is_open(running)][-_MOST_FINDINGS:]
+            self._open = [each for each in self._open if each.is_open(running)][-_MAX_FINDINGS:]
             engine.set_pending_errors(bool(self._open))
         if mine:
             raise _combine_errors(mine)

@@ -41,7 +41,7 @@ _FILE = _UNLINKED | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _OTHERS = stat.S_IWGRP | stat.S_IWOTH
 _DEEPEST = 100  # folders above one; a path has fewer
 
-MOST_FILES = 1 << 17
+MAX_FILES = 1 << 17
 """Maximum number of files to list in a folder."""
 
 # Folders whose parents have been checked, by path, device and inode.
@@ -184,13 +184,13 @@ class PrivateFolder:
         return True
 
     def list(self) -> "Iterator[os.DirEntry[str]]":
-        """Yield the entries of the folder, at most `MOST_FILES`; none if it cannot be listed."""
+        """Yield the entries of the folder, at most `MAX_FILES`; none if it cannot be listed."""
         try:
             items = os.scandir(self.path if self._descriptor is None else self._descriptor)
         except OSError:
             return
         with items:
-            yield from itertools.islice(items, MOST_FILES)
+            yield from itertools.islice(items, MAX_FILES)
 
     def _place(self, name: str) -> str:
         return name if self._descriptor is not None else os.path.join(self.path, name)

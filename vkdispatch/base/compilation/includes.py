@@ -14,7 +14,7 @@ from vkdispatch.base.record import record
 Shelf = Mapping[str, str] | Path
 _Found = tuple[int, str]  # number of the shelf, name there
 
-_MOST_INCLUDED = 64 << 20  # bytes, of all files
+_MAX_INCLUDED = 64 << 20  # bytes, of all files
 # Matches more than the directives that the compiler accepts, with comments: the compiler decides. The limits
 # bound the time that untrusted sources can take.
 _MENTION = re.compile(
@@ -167,9 +167,9 @@ class _Reader:
                 break
             if text is not None:
                 self.size += len(text)
-                if self.size > _MOST_INCLUDED:
+                if self.size > _MAX_INCLUDED:
                     raise ShaderBuildError(
-                        f"the GLSL of {self.name!r} includes more than {_MOST_INCLUDED >> 20} MiB",
+                        f"the GLSL of {self.name!r} includes more than {_MAX_INCLUDED >> 20} MiB",
                         shader_source=self.source,
                     )
                 label = self.labels[found] = self._make_label(found)
@@ -216,8 +216,8 @@ def _read(shelf: Shelf, name: str, confined: bool) -> str | None:
     # resolved, as links may lead outside as well as ".."
     if confined and not path.resolve().is_relative_to(shelf.resolve()):
         return None
-    if path.stat().st_size > _MOST_INCLUDED:
-        raise ValueError(f"it has more than {_MOST_INCLUDED >> 20} MiB")
+    if path.stat().st_size > _MAX_INCLUDED:
+        raise ValueError(f"it has more than {_MAX_INCLUDED >> 20} MiB")
     return path.read_text(encoding="utf-8")
 
 

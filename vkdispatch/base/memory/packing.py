@@ -33,7 +33,7 @@ _PLAIN: dict[DType, struct.Struct] = {
 
 
 # The largest integers up to which float types represent all integers.
-_MOST_EXACT: dict[DType, int] = {dtype.float16: 1 << 11, dtype.float32: 1 << 24, dtype.float64: 1 << 53}
+_MAX_EXACT: dict[DType, int] = {dtype.float16: 1 << 11, dtype.float32: 1 << 24, dtype.float64: 1 << 53}
 
 
 def component_dtype(kind: DType) -> np.dtype[Any]:
@@ -118,7 +118,7 @@ def _pack_plain(kind: DType, value: object) -> bytes | None:
 
 def _may_round(kind: DType, values: Iterable[Any]) -> bool:
     """Whether one of the integers among these numbers may not be representable in a float type."""
-    most = _MOST_EXACT.get(dtype.component_type(kind))
+    most = _MAX_EXACT.get(dtype.component_type(kind))
     return most is not None and any(type(value) is not float and abs(value) > most for value in values)
 
 

@@ -103,7 +103,7 @@ def current_stream(ordinal: int, x: Any = None) -> int:
 
 
 WORD = 4  # bytes: kernels may access small elements as whole words
-_MOST_STALE = 64  # entries, dead ones included, before they are looked through
+_MAX_STALE = 64  # entries, dead ones included, before they are looked through
 
 
 class CudaBlocks:
@@ -179,7 +179,7 @@ class CudaBlocks:
         """Return where CUDA maps the memory of a buffer, and know the buffer by its addresses from now on."""
         address = self.map(memory)
         count = len(self._lent)
-        if count >= _MOST_STALE and count & (count - 1) == 0:
+        if count >= _MAX_STALE and count & (count - 1) == 0:
             self._lent = {start: each for start, each in self._lent.items() if each[0]() is not None}
         end = address + memory.size
         if self._find_whole(address, end) is None:  # else it is a part of what is known
@@ -272,8 +272,8 @@ class Lanes:
 # for neither.
 
 
-_MOST_STREAMS = 64
-_MOST_WAITED = 1000
+_MAX_STREAMS = 64
+_MAX_WAITED = 1000
 
 # What tells a stream from all others: CUDA's number, and the thread's if each thread has a stream of its own.
 _Key = tuple[int, int]
@@ -464,7 +464,7 @@ class CudaLink:
             if not points:
                 return
             self._wait(stream, list(points.values()))
-            if len(self._waited) > _MOST_WAITED:
+            if len(self._waited) > _MAX_WAITED:
                 self._waited.clear()
             self._waited.update({(key, number): value for number, (_, value) in points.items()})
             note("stream wait", self._context(), begin)
@@ -505,7 +505,7 @@ class CudaLink:
     def _start_incoming(self, stream: int) -> _Incoming:
         """Return a timeline for a stream to signal: a new one, or the one that was used least recently."""
         number = len(self._incoming)
-        if number < _MOST_STREAMS:
+        if number < _MAX_STREAMS:
             return _Incoming(number, self._import_semaphore(self._engine.export_incoming(number)))
         oldest, incoming = next(iter(self._incoming.items()))
         self._wait(stream, [(incoming.timeline, incoming.value)])  # values must not go down

@@ -130,7 +130,7 @@ def find_elements(elements: CudaElements, context: Context, is_read_only: bool) 
 # ---- Device memory that processes of one machine share, by the inter-process handles of CUDA -------------
 
 
-_MOST_MAPPED = 64
+_MAX_MAPPED = 64
 
 
 class SharedDeviceMemory:
@@ -213,7 +213,7 @@ class MappedMemories:
     def _unmap_some(self, link: cuda_link.CudaLink) -> None:
         """Unmap memory of processes that have ended, which holds it, and what has not been used for long."""
         ended = [key for key in self._addresses if not os.path.exists(f"/proc/{key[0]}")]
-        spare = max(0, len(self._addresses) - len(ended) - _MOST_MAPPED + 1)
+        spare = max(0, len(self._addresses) - len(ended) - _MAX_MAPPED + 1)
         others = [key for key in self._addresses if key not in ended][:spare]
         for key in (*ended, *others):
             with link.enter():

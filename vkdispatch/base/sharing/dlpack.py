@@ -547,7 +547,7 @@ Array = np.ndarray[Any, Any]
 
 
 # What strides in Python's buffer protocol are less than.
-_MOST = 1 << 63
+_STRIDE_LIMIT = 1 << 63
 
 
 class HostElements(native.HostView):
@@ -562,7 +562,7 @@ class HostElements(native.HostView):
             size,
             elements.shape,
             # that of an axis of one element may be any number
-            tuple(stride * size if abs(stride * size) < _MOST else 0 for stride in elements.strides),
+            tuple(stride * size if abs(stride * size) < _STRIDE_LIMIT else 0 for stride in elements.strides),
             bool(elements.flags & READ_ONLY),
         )
         self._elements = elements

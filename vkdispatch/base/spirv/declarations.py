@@ -23,7 +23,7 @@ from vkdispatch.base.spirv.opcodes import parse_ranges
 
 
 _FUNCTION_STORAGE = 7
-_MOST_INSTRUCTIONS = 1 << 22  # of a function with all that it calls, which drivers inline
+_MAX_INSTRUCTIONS = 1 << 22  # of a function with all that it calls, which drivers inline
 
 Refuse = Callable[[Instruction, str], ArgumentValueError]
 
@@ -96,7 +96,7 @@ def _check_calls(functions: list[list[Instruction]], refuse: Refuse) -> None:
                 begun.discard(identifier)
                 called = (whole[each.operands[2]] for each in calls[identifier])
                 whole[identifier] = lengths[identifier] + sum(called)
-                if whole[identifier] > _MOST_INSTRUCTIONS:
+                if whole[identifier] > _MAX_INSTRUCTIONS:
                     raise refuse(
                         function[0], f"begins a function of {whole[identifier]} instructions, with its calls"
                     )
@@ -332,7 +332,7 @@ _BUILT_IN, _BINDING, _SET, _OFFSET = 11, 33, 34, 35
 _LITERALS = dict.fromkeys((_SPEC_ID, _ARRAY_STRIDE, _MATRIX_STRIDE, _BUILT_IN, _BINDING, _SET, _OFFSET), 1)
 _WORKGROUP_SIZE, _INPUT, _OUTPUT, _FUNCTION = 25, 1, 3, 7
 _COMPOSITES = (op.TYPE_ARRAY, op.TYPE_RUNTIME_ARRAY, op.TYPE_STRUCT)
-_DEEPEST, _MOST_MEMBERS = 255, 16383  # limits that SPIR-V allows for
+_DEEPEST, _MAX_MEMBERS = 255, 16383  # limits that SPIR-V allows for
 _OF_BLOCKS = (2, 9, 12)  # Uniform, PushConstant, StorageBuffer
 _FARTHEST = 1 << 31  # bytes: an offset or a stride
 
@@ -425,7 +425,7 @@ class _Declarations:
             known = [sizes.get(part, (0, 1)) for part in parts]
             depth = 1 + max((part[0] for part in known), default=0)
             members = sum(part[1] for part in known)
-            if depth > _DEEPEST or members > _MOST_MEMBERS:
+            if depth > _DEEPEST or members > _MAX_MEMBERS:
                 raise self.refuse(instruction, f"has {members} members in all, nested {depth} deep")
             sizes[operands[0]] = depth, members
 

@@ -138,7 +138,7 @@ _SUMS = {
     (op.INTEGER_ADD, _START, _LOCAL): OWN,
     (op.INTEGER_ADD, _LOCAL, _START): OWN,
 }
-MOST_STEPS = 100
+MAX_STEPS = 100
 
 
 def count_integers(code: Code, identifier: int) -> int:
@@ -156,7 +156,7 @@ def find_known(code: Code, identifier: int, steps: int = 0) -> Known:
     if identifier not in code.known:
         # A value that depends on itself, or on too many others, is not looked into.
         code.known[identifier] = {}
-        if steps < MOST_STEPS:
+        if steps < MAX_STEPS:
             code.known[identifier] = _find(code, identifier, steps + 1)
     return code.known[identifier]
 
@@ -222,7 +222,7 @@ def _component(known: Known, index: int | None) -> Known:
 def _known_in(code: Code, pointer: int, at: int, steps: int) -> Known:
     """Return what the components of what lies in memory are known to be when `at` is executed."""
     number = code.made.get(pointer)
-    if number is None or steps > MOST_STEPS:
+    if number is None or steps > MAX_STEPS:
         return {}
     opcode, operands = code.instructions[number].opcode, code.instructions[number].operands
     if opcode == op.FUNCTION_PARAMETER:
@@ -364,7 +364,7 @@ _STORAGE_CLASSES = (0, 1, 2, 9, 12)
 _WORKGROUP_SIZE = 25
 _LOCAL_SIZE, _LOCAL_SIZE_ID = 17, 38
 
-_MOST_BLOCKS = 4000
+_MAX_BLOCKS = 4000
 
 _Path = tuple[int, ...]
 
@@ -479,7 +479,7 @@ def _check_functions(code: Code) -> None:
 
 def _find_dominators(code: Code, leads_to: dict[int, set[int]]) -> None:
     """Note which blocks dominate which; refuse loops. Blocks are taken after all those that lead to them."""
-    if len(leads_to) > _MOST_BLOCKS:
+    if len(leads_to) > _MAX_BLOCKS:
         raise NoProof("too long")
     comes_from = dict.fromkeys(leads_to, 0)
     for targets in leads_to.values():
@@ -545,7 +545,7 @@ def _find_touched(code: Code, bindings: set[int]) -> tuple[frozenset[int], froze
 
 def _follow(code: Code, pointer: int, path: _Path, loads: set[_Path], stores: set[_Path]) -> None:
     """Note where in a buffer it is loaded from and stored to through this pointer."""
-    if len(path) > MOST_STEPS:
+    if len(path) > MAX_STEPS:
         raise NoProof("too long")
     for _, instruction, position in code.users(pointer):
         opcode, operands = instruction.opcode, instruction.operands

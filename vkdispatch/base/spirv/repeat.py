@@ -19,7 +19,7 @@ from vkdispatch.base.spirv.type_checks import check_types
 # The largest number of rounds of a dispatch. A CPU driver ends loops after 65,535 rounds, counted over all
 # loops together (which is why kernels with loops are not repeated), and a GPU that is busy for seconds with
 # one dispatch may be reset.
-MOST = 1024
+MAX_REPEATS = 1024
 
 _SPEC_ID = 1
 _DONT_UNROLL = 2
@@ -36,7 +36,7 @@ class Repeated:
     spirv
         The module, with the same entry point and bindings.
     count_id
-        Id of the specialization constant, a uint32, that says how often: 1 to `MOST`; 1 unless given.
+        Id of the specialization constant, a uint32, that says how often: 1 to `MAX_REPEATS`; 1 unless given.
     written, read
         Bindings of set 0 whose buffers are written; whose buffers and images are read. What is bound at
         one of `written` must not be bound at another binding of either.

@@ -25,7 +25,7 @@ _ANY_COMPONENT = 0xFFFFFFFF
 _ATOMICS = parse_ranges("227-242")
 _BARRIERS = {op.CONTROL_BARRIER: (0, 1, 2), op.MEMORY_BARRIER: (0, 1)}
 _SUBGROUP = parse_ranges("333-366")
-_MOST_BYTES = 1 << 26  # of a variable that is not in a buffer
+_MAX_BYTES = 1 << 26  # of a variable that is not in a buffer
 _STORAGE_CLASSES = frozenset((*range(13), 5349))
 _ADDRESSED = 5349  # PhysicalStorageBuffer
 _IMAGES = parse_ranges("60 86-107")
@@ -229,7 +229,7 @@ class _Checker(ArithmeticChecks, ImageChecks, SharingChecks):
         self._require(instruction, fits, "lies elsewhere than its pointer says")
         if storage in _OF_INVOCATIONS:
             size = self._size(self._pointee(instruction, operands[0]))
-            self._require(instruction, size <= _MOST_BYTES, f"is a variable of {size} bytes")
+            self._require(instruction, size <= _MAX_BYTES, f"is a variable of {size} bytes")
             endless = self._endless(self._pointee(instruction, operands[0]))
             self._require(instruction, not endless, "is a variable without an end")
         if len(operands) > 3:

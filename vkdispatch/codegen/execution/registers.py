@@ -72,7 +72,7 @@ __all__ = [
 # ---- Arrays of one invocation as a kernel's Python body sees them ----------------------------------------
 
 
-_MOST_ELEMENTS = 1 << 16
+_MAX_ELEMENTS = 1 << 16
 
 
 class LocalArray(ItemArray):
@@ -112,10 +112,8 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
                 f"local_array: the count of elements must be an int of Python's, or a tuple of them, got "
                 f"{count!r}",
             )
-    if not axes or min(axes) < 1 or math.prod(map(int, axes)) > _MOST_ELEMENTS:
-        raise located(
-            ArgumentValueError, f"local_array: expected 1 to {_MOST_ELEMENTS} elements, got {shape}"
-        )
+    if not axes or min(axes) < 1 or math.prod(map(int, axes)) > _MAX_ELEMENTS:
+        raise located(ArgumentValueError, f"local_array: expected 1 to {_MAX_ELEMENTS} elements, got {shape}")
     return tuple(map(int, axes))
 
 

@@ -34,7 +34,7 @@ _set = object.__setattr__
 Base = Callable[[tuple[str, ...]], Expr]
 Path = tuple[str, ...]
 # Beyond, filling or copying an array is a loop of the GPU.
-_MOST_STORES = 16
+_MAX_STORES = 16
 
 
 def _place(base: Base, path: Path, indices: tuple[Expr, ...]) -> Expr:
@@ -323,7 +323,7 @@ def _is_sequence(value: object) -> bool:
 
 def _visit(shape: Sequence[int], action: Callable[[tuple[Expr, ...]], None]) -> None:
     """Record something for each item of an array: one after the other, or in loops of the GPU."""
-    if math.prod(shape) <= _MOST_STORES:
+    if math.prod(shape) <= _MAX_STORES:
         for position in itertools.product(*map(range, shape)):
             action(tuple(ex.literal(number, dt.int32) for number in position))
         return

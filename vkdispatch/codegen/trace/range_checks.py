@@ -16,7 +16,7 @@ from vkdispatch.compiler.ir.location import warn, within_library
 
 
 # Expressions are looked through this far.
-MOST = 64
+MAX_EXPRESSIONS = 64
 LINEAR = frozenset(("+", "-", "*"))
 # Operations whose result is 0 where the first operand is.
 _MAY_REACH_ZERO = frozenset(("%", "/", "&", ">>"))
@@ -66,7 +66,7 @@ _Bounds = list[tuple[float, float]]
 
 def _find_bounds(value: Expr, known: dict[int, _Bounds | None], depth: int) -> _Bounds | None:
     """Return bounds of each component where all ids are 0, if integers had any size; None if unknown."""
-    if depth > MOST or not is_unsigned(value):
+    if depth > MAX_EXPRESSIONS or not is_unsigned(value):
         return None
     if id(value) not in known:
         known[id(value)] = None  # a register that is made of itself
@@ -371,7 +371,7 @@ def _is_difference(value: Expr) -> bool:
 def _sources(value: Expr) -> Iterator[Expr]:
     """Expressions that a value is, or is a sum, product, choice or copy of, through registers."""
     waiting, seen = [value], set[int]()
-    while waiting and len(seen) < MOST:
+    while waiting and len(seen) < MAX_EXPRESSIONS:
         node = waiting.pop()
         key = id(node.value) if isinstance(node.value, Register) else id(node)
         if key in seen or not dt.is_integer_dtype(node.dtype):

@@ -319,7 +319,7 @@ def is_position(value: Expr) -> bool:
         if id(node) in seen:
             continue
         seen.add(id(node))
-        if len(seen) > _FEW or not (node.op in _KEEPS_POSITIONS or _is_small(node)):
+        if len(seen) > _MAX_EXPRESSIONS or not (node.op in _KEEPS_POSITIONS or _is_small(node)):
             return False
         if node.op is Op.BINARY and node.value not in _GROWS_LITTLE:
             return False
@@ -330,7 +330,7 @@ def is_position(value: Expr) -> bool:
 # Operations that make positions of positions; of large expressions nobody looks whether they do.
 _GROWS_LITTLE = frozenset("+*/%&") | {">>"}
 _KEEPS_POSITIONS = frozenset((Op.BINARY, Op.COMPONENT, Op.SWIZZLE, Op.INDEX, Op.CONSTRUCT))
-_FEW = 32
+_MAX_EXPRESSIONS = 32
 _KEEPS_POWERS = frozenset((Op.BINARY, Op.UNARY, Op.CONSTRUCT))
 
 
@@ -416,7 +416,7 @@ def _has_power(value: Expr) -> bool:
         node = waiting.pop()
         if node.op is Op.CALL and node.value == INTEGER_POWER:
             return True
-        if node.op in _KEEPS_POWERS and len(waiting) < _FEW:
+        if node.op in _KEEPS_POWERS and len(waiting) < _MAX_EXPRESSIONS:
             waiting += node.args
     return False
 

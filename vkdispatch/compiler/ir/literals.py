@@ -26,7 +26,7 @@ _LARGEST: dict[dt.DType, float] = {
     dt.float32: 2.0**128 - 2.0**104,
     dt.float64: sys.float_info.max,
 }
-_LEAST_NORMAL: dict[dt.DType, float] = {dt.float16: 2.0**-14, dt.float32: 2.0**-126}
+_MIN_NORMAL: dict[dt.DType, float] = {dt.float16: 2.0**-14, dt.float32: 2.0**-126}
 # The bytes of a float type, and those of a signed integer of its size.
 _BYTES: dict[dt.DType, tuple[struct.Struct, struct.Struct]] = {
     dt.float16: (struct.Struct("<e"), struct.Struct("<h")),
@@ -78,7 +78,7 @@ def digits(value: float, kind: dt.DType) -> str:
         return repr(value)
     # A decimal of `few` digits survives a normal number, so that fewer need no trial; `most` always do.
     few, most = (3, 5) if kind is dt.float16 else (6, 9)
-    if abs(value) < _LEAST_NORMAL[kind]:
+    if abs(value) < _MIN_NORMAL[kind]:
         few = 1
     shorter = (float(f"{value:.{count}g}") for count in range(few, most))
     return repr(next((near for near in shorter if rounded(near, kind) == value), float(f"{value:.{most}g}")))

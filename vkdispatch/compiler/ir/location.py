@@ -46,7 +46,7 @@ _Error = TypeVar("_Error", bound=VkDispatchError)
 
 
 _Position = tuple[int | None, int | None, int | None, int | None]
-_MOST_CODES = 32
+_MAX_CODES = 32
 # By identity: hashing a code object looks through all of it.
 _positions_of: dict[int, tuple[CodeType, list[_Position]]] = {}
 
@@ -55,7 +55,7 @@ def _positions(code: CodeType) -> list[_Position]:
     """Lines and columns of each instruction, which are decoded from the first one on."""
     known = _positions_of.get(id(code))
     if known is None:
-        if len(_positions_of) >= _MOST_CODES:
+        if len(_positions_of) >= _MAX_CODES:
             _positions_of.clear()
         known = _positions_of[id(code)] = (code, list(code.co_positions()))
     return known[1]

@@ -27,7 +27,7 @@ from vkdispatch.compiler.passes.elementwise import definitions_of
 _SIMPLE = (ir.Declare, ir.Store, ir.ImageStore, ir.If, ir.Switch, ir.Scope, ir.Comment, ir.Return)
 _LONGEST = 1200
 _BYTES_IN_FLIGHT = 16
-_MOST_ELEMENTS = 16
+_MAX_ELEMENTS = 16
 _SUBGROUP = frozenset(builtin for builtin in ir.Builtin if "SUBGROUP" in builtin.name)
 
 
@@ -36,7 +36,7 @@ def choose_elements(kernel: ir.Kernel) -> int:
     if not is_separable(kernel):
         return 1
     sizes = [resource.dtype.item_size for resource in kernel.resources if isinstance(resource, ir.Storage)]
-    elements = min(_BYTES_IN_FLIGHT // max(sizes, default=_BYTES_IN_FLIGHT), _MOST_ELEMENTS)
+    elements = min(_BYTES_IN_FLIGHT // max(sizes, default=_BYTES_IN_FLIGHT), _MAX_ELEMENTS)
     return elements if elements > 1 and len(contents(kernel).expressions) * elements <= _LONGEST else 1
 
 

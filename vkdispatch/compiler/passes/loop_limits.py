@@ -32,7 +32,7 @@ from vkdispatch.compiler.passes.instrument import add_endings
 
 # How many rounds may be written out, and how many expressions they may have together.
 _COPIES = (20, 10, 5)
-_MOST_EXPRESSIONS = 640
+_MAX_EXPRESSIONS = 640
 _LOOP = r"\b(for|while|do)\b"
 
 
@@ -326,7 +326,7 @@ def _count_copies(body: ir.Block) -> int:
     if any(isinstance(statement, kinds) for statement in ir.walk(body)):
         return 0
     length = _measure(body)
-    return next((copies for copies in _COPIES if copies * length <= _MOST_EXPRESSIONS), 0)
+    return next((copies for copies in _COPIES if copies * length <= _MAX_EXPRESSIONS), 0)
 
 
 def _measure(block: ir.Block) -> int:

@@ -38,12 +38,12 @@ _FLAT = 48
 # Expressions beyond this depth become statements, in kernels that are deeper than `_FLAT`.
 _SHALLOW = 16
 # How many conditional expressions of a kernel may become statements: shared ones are written several times.
-_MOST_SELECTIONS = 4096
+_MAX_SELECTIONS = 4096
 # What the driver takes, with a margin for conditions of its own.
 DEEPEST = 72
 _SELECTIONS = frozenset((ir.Op.SELECT, ir.Op.LOGICAL))
 # How deep kernels may be at all.
-_MOST_LEVELS = 120
+_MAX_LEVELS = 120
 
 
 class _Depths:
@@ -131,10 +131,10 @@ def check_nesting(body: ir.Block) -> None:
             # a guarded loop has an `if` inside
             inner = depth + (2 if isinstance(statement, (ir.For, ir.While)) else 1)
             blocks = ir.blocks_of(statement)
-            if blocks and inner > _MOST_LEVELS:
+            if blocks and inner > _MAX_LEVELS:
                 raise located(
                     UsageError,
-                    f"conditions and loops are nested too deeply here: more than {_MOST_LEVELS} levels, "
+                    f"conditions and loops are nested too deeply here: more than {_MAX_LEVELS} levels, "
                     "where loops count twice; join conditions by `and`, or keep one in a variable "
                     "and test it after the nest",
                     statement.loc,
@@ -229,7 +229,7 @@ class _Selections:
 
     def _select(self, expr: ir.Expr, before: list[ir.Statement], loc: Loc | None) -> ir.Expr:
         self._count += 1
-        if self._count > _MOST_SELECTIONS or not _has_zero(expr):
+        if self._count > _MAX_SELECTIONS or not _has_zero(expr):
             return expr
         chosen = ir.Register(self._names.claim_number("chosen"), expr.dtype)
         branches: list[tuple[ir.Expr, ir.Block]] = []

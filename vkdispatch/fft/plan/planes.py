@@ -199,7 +199,7 @@ def choose_lanes(facts: DeviceFacts, radix: int) -> int:
 
 
 _BANKS = 32  # of workgroup memory, of 4 bytes each
-_MOST_REGISTERS = 32
+_MAX_REGISTERS = 32
 
 
 @record
@@ -300,7 +300,7 @@ def plan_planes(
     """
     context = get_context()
     most = context.max_invocations_along_x
-    if min(height, width) < 2 or height * width > _MOST_REGISTERS * most:
+    if min(height, width) < 2 or height * width > _MAX_REGISTERS * most:
         return None
     for row_split, column_split in _list_splits(height, width, most, compute_type, choices):
         group = _count_invocations(height, width, row_split, column_split)
@@ -336,8 +336,8 @@ def _list_splits(
         wanted = max(choose_registers(max(height, width), False, True), -(-values // most))
     else:
         wanted = look_up(tuning.registers_plane, values)
-    limit = max(min(wanted, _MOST_REGISTERS) * 8 // compute_type.item_size, 4)
-    while limit <= _MOST_REGISTERS:
+    limit = max(min(wanted, _MAX_REGISTERS) * 8 // compute_type.item_size, 4)
+    while limit <= _MAX_REGISTERS:
         found = _pair_splits(height, width, limit, most)
         if found:
             return found

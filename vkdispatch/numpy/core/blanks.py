@@ -34,7 +34,7 @@ from vkdispatch.numpy.core.operations import COPY
 
 _Function = Callable[..., Any]
 # Of larger arrays, NumPy's functions get one element that is repeated.
-_MOST_ELEMENTS = 4096
+_MAX_ELEMENTS = 4096
 # The values of arrays that have some in a process without a device, by the arrays' identities.
 _values: dict[int, "np.ndarray[Any, Any]"] = {}
 
@@ -234,7 +234,7 @@ def _accept_blanks(own: _Function, theirs: _Function) -> _Function:
             found = theirs(*_as_host(args), **given)
         if theirs is _read:
             return found if has_values or not found.size else own(*args, **kwargs)
-        if not found_arrays and np.size(found) > (_MOST_ELEMENTS if own.__name__ in _CREATIONS else 0):
+        if not found_arrays and np.size(found) > (_MAX_ELEMENTS if own.__name__ in _CREATIONS else 0):
             return own(*args, **kwargs)  # it needs a device
         return _as_arrays(found, has_values)
 
@@ -255,7 +255,7 @@ def _as_host(value: Any) -> Any:
         known = _values.get(id(value))
         if known is not None:
             return known
-        if value.size <= _MOST_ELEMENTS:
+        if value.size <= _MAX_ELEMENTS:
             return np.zeros(value.shape, value.dtype)
         return np.broadcast_to(np.zeros((), value.dtype), value.shape)
     if type(value) in (list, tuple):

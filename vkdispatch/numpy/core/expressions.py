@@ -23,10 +23,10 @@ from vkdispatch.numpy.core.memory import (
 
 _PACKAGE = join(dirname(dirname(dirname(__file__))), "")
 # Larger expressions are computed in parts: kernels have bounded size, and bind a bounded number of buffers.
-_MOST_NODES = 96
-_MOST_READS = 12
+_MAX_NODES = 96
+_MAX_READS = 12
 # Bytes of memory beyond the result's size that an expression may keep while nothing else does.
-_MOST_HELD = 1 << 26
+_MAX_HELD = 1 << 26
 
 # Evaluation and writes; expressions of different threads may share operands.
 lock = RLock()
@@ -356,7 +356,7 @@ def _unwatch(memory: native.Buffer) -> None:
 
 
 native.settle_with(_settle_memory)
-native.bound_expressions(_MOST_NODES, _MOST_READS, _MOST_HELD)
+native.bound_expressions(_MAX_NODES, _MAX_READS, _MAX_HELD)
 native.serve_expressions(
     package=_PACKAGE,
     oversized=OversizedBufferError,

@@ -27,8 +27,8 @@ from vkdispatch.shader.shader_function import ShaderFunction
 compute_plain = native.compute_plain
 launch_program = native.launch_program
 _GROUP = 256
-_MOST_KERNELS = 2048
-_MOST_FAST = 1 << 31  # indices below it are divided by multiplication
+_MAX_KERNELS = 2048
+_MAX_FAST = 1 << 31  # indices below it are divided by multiplication
 _OF_NUM: dict[int, memory.Kind] = {np.dtype(code).num: np.dtype(code) for code in "?bhilqBHILQefdFD"}
 
 # How kernels find the elements of a view:
@@ -49,7 +49,7 @@ class _Plan:
         shape = program.shape
         views = program.views
         steps, kinds = tuple(program.steps), tuple(program.kinds)
-        is_narrow = program.size < _MOST_FAST
+        is_narrow = program.size < _MAX_FAST
         if target is None and program.is_plain:
             self.values: list[int] = []
             self.key: tuple[Any, ...] = steps, kinds, _WHOLE[len(kinds)], 0, is_narrow
@@ -311,7 +311,7 @@ def _body(key: Any) -> tuple[list[Any], Callable[[Any, Sequence[Any]], tuple[Any
 _plain_kernels: dict[tuple[Any, ...], tuple[ShaderFunction, DType]] = {}
 
 
-@lru_cache(_MOST_KERNELS)
+@lru_cache(_MAX_KERNELS)
 def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
     """Return the kernel that computes a program into new memory, or into a view."""
     dtype = _OF_NUM[num]
@@ -332,7 +332,7 @@ def _store_kernel(key: Any, num: int, has_target: bool) -> ShaderFunction:
     return trace_kernel(_name(key[0]), body, arguments, _GROUP, exec_size=extent)
 
 
-@lru_cache(_MOST_KERNELS)
+@lru_cache(_MAX_KERNELS)
 def _mapping(key: Any, num: int) -> MappingFunction:
     """Return the map that gives the elements of a program."""
     dtype = _OF_NUM[num]
@@ -377,8 +377,8 @@ def _compute_program(
             plan = _Plan(program, None)
             kernel = _store_kernel(plan.key, dtype.num, False)
             _launch(kernel, target.storage, program, plan, node)
-            if program.is_plain and program.size < _MOST_FAST:
-                if len(_plain_kernels) >= _MOST_KERNELS:
+            if program.is_plain and program.size < _MAX_FAST:
+                if len(_plain_kernels) >= _MAX_KERNELS:
                     _plain_kernels.clear()
                 _plain_kernels[plan.key[:2]] = kernel, target.storage.var_type
         return target

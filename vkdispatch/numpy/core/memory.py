@@ -306,7 +306,7 @@ def reshape_strides(view: View, shape: Shape) -> Shape | None:
 
 
 # Elements below which a launch costs more than where its elements lie.
-_FEW = 1 << 14
+_MIN_ELEMENTS = 1 << 14
 _TILED = ((1, 0), (0, 2, 1), (2, 1, 0), (1, 0, 2))
 # On CPUs the other kernel is as fast unless elements are small, or lines short.
 _SMALL_ITEM, _SHORT = 2, 16
@@ -315,7 +315,7 @@ _SMALL_ITEM, _SHORT = 2, 16
 def turn(view: View) -> View | None:
     """Return a copy of a view that shows a whole memory with its axes in another order; None for others."""
     memory = view.storage.buffer
-    if view.size < _FEW or view.offset or view.size != memory.size or min(view.strides) <= 0:
+    if view.size < _MIN_ELEMENTS or view.offset or view.size != memory.size or min(view.strides) <= 0:
         return None
     order = sorted(range(len(view.shape)), key=lambda axis: (-view.strides[axis], view.shape[axis] != 1))
     shape = tuple(view.shape[axis] for axis in order)

@@ -41,7 +41,7 @@ __all__ = [
 
 
 # Indices of the host up to which it looks whether they differ.
-_MOST_CHECKED = 1 << 14
+_MAX_CHECKED = 1 << 14
 
 
 def whole_view(value: Any) -> View:
@@ -209,7 +209,7 @@ def _select(view: View, picked: Picked) -> tuple[Selection, bool]:
     if parts and all(isinstance(part.values, np.ndarray) for part in parts) and size:
         parts, offset = _combine(parts, offset)
         flat = parts[0].values
-        if not different and flat.size == size <= _MOST_CHECKED:
+        if not different and flat.size == size <= _MAX_CHECKED:
             different = np.unique(flat).size == size
     if not parts:
         parts = [_Part(np.zeros(shape, np.int64), 1, 0, 0, True, False)]

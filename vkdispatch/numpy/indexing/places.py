@@ -38,7 +38,7 @@ from vkdispatch.shader.map import MappedArray, MappingFunction, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
 _GROUP = 256
-_MOST = 1 << 32
+_COUNT_LIMIT = 1 << 32
 _NONE = 0xFFFFFFFF
 _REMEDY = 'vnp.take with mode="wrap" or mode="clip" allows it'
 
@@ -260,7 +260,7 @@ class _Plan:
             after = _join([*((n, words(step)) for n, step in after[:-1]), (words(length), 1)])
         self.width = math.prod(n for n, _ in after)
         self.total = self.count * self.width * math.prod(n for n, _ in before)
-        if self.total >= _MOST or selection.view.storage.size * max(scale, 1) >= _MOST:
+        if self.total >= _COUNT_LIMIT or selection.view.storage.size * max(scale, 1) >= _COUNT_LIMIT:
             raise ArgumentValueError(
                 "index: arrays of 2**32 elements or more support only slices and integers"
             )
@@ -377,7 +377,7 @@ def write_places(selection: Selection, value: Any, *, is_unique: bool) -> None:
         operand = parse_operand(as_operand(value, (value.size,)), "value")
         source, arguments = operand.source, operand.arguments
     domain = math.prod(each.length for each in selection.indices)
-    is_direct = domain <= 4 * plan.total and domain < _MOST
+    is_direct = domain <= 4 * plan.total and domain < _COUNT_LIMIT
     if not is_unique and not is_direct:
         assert hasattr(value, "shape")
         note_indices(selection)

@@ -316,8 +316,8 @@ poly1d = _refuse("poly1d", "use polyval, polyfit and other functions of coeffici
 
 
 # Most pixels of a thumbnail along an axis; and the least, as people read smaller arrays as text.
-_MOST_PIXELS = 256
-_LEAST_PIXELS = 12
+_MAX_PIXELS = 256
+_MIN_PIXELS = 12
 
 
 def _read_edges(x: Array, edgeitems: int, threshold: int) -> "np.ndarray[Any, Any]":
@@ -431,7 +431,7 @@ def _count_bytes(count: float) -> str:
 def _is_image(x: Array) -> bool:
     planes = x.ndim == 2 or (x.ndim == 3 and x.shape[2] in (3, 4))
     numbers = x.dtype == np.uint8 or x.dtype.kind in "bf"
-    return planes and numbers and min(x.shape[:2]) >= _LEAST_PIXELS
+    return planes and numbers and min(x.shape[:2]) >= _MIN_PIXELS
 
 
 def thumbnail(x: Array) -> "np.ndarray[Any, Any]":
@@ -440,7 +440,7 @@ def thumbnail(x: Array) -> "np.ndarray[Any, Any]":
     Rows and columns are left out. Of real numbers the interval from the least to the largest becomes 0 to
     255, or the one from 0 to 1 if all colours lie there. NaN becomes 0.
     """
-    step = max(1, -(-max(x.shape[:2]) // _MOST_PIXELS))
+    step = max(1, -(-max(x.shape[:2]) // _MAX_PIXELS))
     values: np.ndarray[Any, Any] = x[::step, ::step].numpy()
     if values.dtype == np.uint8:
         return values

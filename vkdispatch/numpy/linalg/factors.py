@@ -32,7 +32,7 @@ _SMALL = 32
 _PANEL = 32
 _GROUP = 256
 _LARGE_GROUP = 1024
-_MOST_GROUPS = 32768
+_MAX_GROUPS = 32768
 
 _UINT32 = np.dtype(np.uint32)
 _NUMBERS = ("n", "first", "end", "start", "columns", "blocks")
@@ -83,7 +83,7 @@ def trace_factoring(
 def launch(kernel: ShaderFunction, views: list[View], sizes: dict[str, int], count: int, across: int) -> None:
     """Launch a kernel for `count` matrices, each with workgroups for `across` invocations."""
     blocks = max(1, -(-across // _GROUP))
-    step = max(1, _MOST_GROUPS // blocks)
+    step = max(1, _MAX_GROUPS // blocks)
     buffers = [view.storage.buffer for view in views]
     for start in range(0, count, step):
         numbers = {**sizes, "start": start, "blocks": blocks}

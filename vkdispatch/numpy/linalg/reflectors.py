@@ -25,7 +25,7 @@ from vkdispatch.shader.shader_function import ShaderFunction
 _PANEL = 32
 _GROUPS = (64, 256, 1024)
 # Matrices of so many rows for each column are tall; blocks of so many rows are factored at a time.
-_TALL, _LEAST_TALL, _ROWS = 8, 4096, 512
+_TALL, _MIN_TALL, _ROWS = 8, 4096, 512
 
 
 class Panel(NamedTuple):
@@ -288,7 +288,7 @@ def factor_qr(a: View, columns: int | None) -> tuple[View | None, View]:
     """
     _, m, n = a.shape
     least = min(m, n)
-    if a.size and (columns is None or columns <= least) and m >= max(_LEAST_TALL, _TALL * n):
+    if a.size and (columns is None or columns <= least) and m >= max(_MIN_TALL, _TALL * n):
         return _factor_tall(a, columns)
     panels = _factor_panels(a) if a.size else []
     q = None if columns is None else _form_q(panels, a, columns)

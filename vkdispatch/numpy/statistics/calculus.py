@@ -161,7 +161,7 @@ def kaiser(M: int, beta: float) -> Array:  # noqa: N803
 
 
 # Longer ones of real and complex numbers are convolved by Fourier transforms.
-_MOST_DIRECT = 512
+_MAX_DIRECT = 512
 
 
 # ---- interpolation -------------------------------------------------------------------------------
@@ -496,7 +496,7 @@ def _convolve(longer: Array, shorter: Array, start: int, length: int) -> Array:
     kind = result_type(longer, shorter)
     longer, shorter = longer.astype(kind, copy=False), shorter.astype(kind, copy=False)
     count = shorter.size
-    if count > _MOST_DIRECT and kind.kind in "fc":
+    if count > _MAX_DIRECT and kind.kind in "fc":
         found = _convolve_by_transforms(longer, shorter)[start : start + length]
         return found.astype(kind)
     return slide(longer, shorter, start, length)

@@ -23,10 +23,10 @@ from vkdispatch.orders.compilers import BuildFailure
 from vkdispatch.orders.models.protocol import Placement, Task
 from vkdispatch.shader.shader_function import ShaderFunction
 
-MOST_AXES = 3  # of a buffer
+MAX_AXES = 3  # of a buffer
 LARGEST = 2**31 - 1
 
-_MOST_PROGRAMS = 128
+_MAX_PROGRAMS = 128
 _Program = TypeVar("_Program")
 
 
@@ -282,7 +282,7 @@ def find_or_make(key: Hashable, make: Callable[[], _Program]) -> _Program:
         program = make()
         with _lock:
             _programs[key] = program
-            while len(_programs) > _MOST_PROGRAMS:
+            while len(_programs) > _MAX_PROGRAMS:
                 del _programs[next(iter(_programs))]
     result: _Program = program
     return result
@@ -312,10 +312,10 @@ def _upload(value: Array, argument: Argument, kind: DType, queue: int) -> Buffer
             f"argument {argument.parameter.name!r}: {argument.size} elements are more than {LARGEST}, the "
             "limit of 32-bit indices"
         )
-    buffer: Buffer[Any] = Buffer(shape if len(shape) <= MOST_AXES else argument.size, kind)
+    buffer: Buffer[Any] = Buffer(shape if len(shape) <= MAX_AXES else argument.size, kind)
     buffer.write(np.ascontiguousarray(value, dtype=argument.parameter.dtype).reshape(-1), queue)
     return buffer
 
 
 def _make_shader_shape(shape: tuple[int, ...], size: int) -> tuple[int, ...]:
-    return (*shape[:MOST_AXES], *(1,) * (MOST_AXES - len(shape)), size)
+    return (*shape[:MAX_AXES], *(1,) * (MAX_AXES - len(shape)), size)

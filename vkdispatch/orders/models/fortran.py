@@ -29,7 +29,7 @@ TYPES = {
     "c16": "complex(c_double_complex)",
 }
 
-_MOST_DIMENSIONS = 15
+_MAX_DIMENSIONS = 15
 _LONGEST_NAME = 58  # the limit of 63 without the suffix _attr
 _IMPLICIT = re.compile(r"^[ \t]*implicit[ \t]+none\b[^\n]*$", re.MULTILINE | re.IGNORECASE)
 _COUNTS = [
@@ -136,9 +136,9 @@ def _check_parameters(parameters: Sequence[Parameter]) -> None:
                 f"the argument's name {name} is not valid in Fortran: expected an initial letter, and "
                 f"at most {_LONGEST_NAME} characters"
             )
-        if parameter.ndim > _MOST_DIMENSIONS:
+        if parameter.ndim > _MAX_DIMENSIONS:
             raise BuildFailure(
-                f"{name} has {parameter.ndim} dimensions, but Fortran supports at most {_MOST_DIMENSIONS}"
+                f"{name} has {parameter.ndim} dimensions, but Fortran supports at most {_MAX_DIMENSIONS}"
             )
         if parameter.dtype == np.float16:
             raise BuildFailure(f"{name} has the dtype float16, which Fortran does not support; use float32")

@@ -181,10 +181,10 @@ def _make_function(task: Task) -> tuple[types.FunctionType, str]:
     for parameter in task.parameters:
         if keyword.iskeyword(parameter.name):
             raise BuildFailure(f"the argument's name {parameter.name} is a keyword of Python; choose another")
-        if parameter.ndim > engine.MOST_AXES:
+        if parameter.ndim > engine.MAX_AXES:
             raise BuildFailure(
                 f"{parameter.name} has {parameter.ndim} dimensions, but buffers have at most "
-                f"{engine.MOST_AXES}"
+                f"{engine.MAX_AXES}"
             )
     arguments = ", ".join(parameter.name for parameter in task.parameters)
     header = "\n" * (task.section.body_line - 2) + f"def {FUNCTION}({arguments}):\n"

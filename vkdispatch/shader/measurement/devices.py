@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _GPU_BYTES = 256 << 20
 _CPU_BYTES = 64 << 20
-_LEAST_BYTES = 16 << 20  # smaller copies would measure caches
+_MIN_BYTES = 16 << 20  # smaller copies would measure caches
 _RUNS = 8
 _BANDWIDTH_FORMAT = struct.Struct("<d")
 _measured_bandwidth: dict[str, float] = {}
@@ -66,7 +66,7 @@ def _find_device(context: Context, queue: int) -> int:
 
 def _measure_bandwidth(context: Context, queue: int, size: int) -> float | None:
     size = min(size, context.max_storage_buffer_range)
-    while size >= _LEAST_BYTES:
+    while size >= _MIN_BYTES:
         try:
             return 2 * size / _time_fastest_copy(context, queue, size // 16)
         except MemoryError:
@@ -133,7 +133,7 @@ def _make_kernels() -> tuple[ShaderFunction, ShaderFunction]:
 
 _COUNT = 8192  # arguments of each function
 _PRECISION = 24
-_LEAST = -126  # the exponent of the smallest normal number
+_MIN_EXPONENT = -126  # the exponent of the smallest normal number
 
 
 @record
@@ -309,7 +309,7 @@ def _find_errors(found: "npt.NDArray[Any]", true: "npt.NDArray[Any]") -> tuple[f
 
     differences = np.abs(found.astype(np.float64) - true)
     _, exponents = np.frexp(true)
-    units = np.ldexp(1.0, np.maximum(exponents, _LEAST + 1) - _PRECISION)
+    units = np.ldexp(1.0, np.maximum(exponents, _MIN_EXPONENT + 1) - _PRECISION)
     # max() propagates NaN, which counts as an infinite error.
     both = (differences / units).max(), differences.max()
     return tuple(float("inf") if number != number else float(number) for number in both)  # type: ignore[return-value]

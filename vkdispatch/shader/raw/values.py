@@ -22,7 +22,7 @@ from vkdispatch.compiler.ir import ImageBinding
 
 Place = tuple[int, int]
 _WANTED = "Buff[...], Const[...], Var[...], Img2[...], a dataclass of dtypes, dict or a dictionary of dtypes"
-_MOST_FIELDS = 4096
+_MAX_FIELDS = 4096
 
 
 @record
@@ -197,7 +197,7 @@ def _read_member(who: str, path: str, kind: Any) -> Iterator[Field]:
             raise ArgumentValueError(
                 f"{who}: {path!r}: expected an array as (dtype, length) or (dtype, shape), got {shape!r}"
             )
-        if math.prod(shape) > _MOST_FIELDS and (isinstance(kind, Mapping) or _is_dataclass(kind)):
+        if math.prod(shape) > _MAX_FIELDS and (isinstance(kind, Mapping) or _is_dataclass(kind)):
             raise ArgumentValueError(f"{who}: {path!r}: {math.prod(shape)} structures; bind a buffer")
     if getattr(kind, "__origin__", None) in (vc.Constant, vc.Variable):
         (kind,) = kind.__args__
@@ -215,8 +215,8 @@ def _read_member(who: str, path: str, kind: Any) -> Iterator[Field]:
 # Push constants and uniform blocks, with their members.
 
 
-MOST_BYTES = 16384  # of all values of a launch
-_MOST_LEAVES = 4096
+MAX_BYTES = 16384  # of all values of a launch
+_MAX_LEAVES = 4096
 _ALIGNMENT = 16
 
 
@@ -278,9 +278,9 @@ def _read_leaves(name: str, block: Type) -> list[Leaf]:
     """Return the values in a block, including those of structures in it."""
     found: list[Leaf] = []
     for leaf in _walk_members(block):
-        if len(found) == _MOST_LEAVES:
+        if len(found) == _MAX_LEAVES:
             raise ArgumentValueError(
-                f"{name}: a block of the code has more than {_MOST_LEAVES} members; make it a storage buffer"
+                f"{name}: a block of the code has more than {_MAX_LEAVES} members; make it a storage buffer"
             )
         kind = leaf.type
         while kind.kind == "array" and kind.element is not None and kind.count:
@@ -367,10 +367,10 @@ def arrange_blocks(name: str, blocks: Sequence[Block]) -> tuple[dict[Place | Non
     for block in blocks:
         starts[block.place] = end = -(-end // _ALIGNMENT) * _ALIGNMENT
         end += count_block_bytes(block)
-    if end > MOST_BYTES:
+    if end > MAX_BYTES:
         sizes = ", ".join(f"{block} {block.type.size}" for block in blocks)
         raise ArgumentValueError(
-            f"{name}: the values of a launch take {end} bytes ({sizes}), {MOST_BYTES} are possible; bind a "
+            f"{name}: the values of a launch take {end} bytes ({sizes}), {MAX_BYTES} are possible; bind a "
             "buffer to the largest block, as in ('params', Buff[f32], binding)"
         )
     return starts, end
