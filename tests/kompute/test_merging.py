@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import vkdispatch.kompute as kp
-from vkdispatch.base.spirv.repeat import MOST
+from vkdispatch.base.spirv.repeat import MAX_REPEATS
 from vkdispatch.kompute import code as spirv
 from vkdispatch.kompute import commands
 
@@ -76,7 +76,7 @@ def test_dispatches_of_several_rows_are_not_merged(manager: kp.Manager) -> None:
     assert run(manager, "if (gl_GlobalInvocationID.z == 0) a[i] += p;", False, (4, 1, 2))[1] == 50
 
 
-@pytest.mark.parametrize("count", [2, MOST, MOST + 1, 2 * MOST + 5])
+@pytest.mark.parametrize("count", [2, MAX_REPEATS, MAX_REPEATS + 1, 2 * MAX_REPEATS + 5])
 def test_long_runs_become_few_dispatches(manager: kp.Manager, count: int) -> None:
     a = manager.tensor(np.zeros(3))
     algorithm = manager.algorithm([a], ADD_ONE)
@@ -88,7 +88,7 @@ def test_long_runs_become_few_dispatches(manager: kp.Manager, count: int) -> Non
     sequence.eval()
     manager.sequence().eval(kp.OpSyncLocal([a]))
     assert a.data().tolist() == [2 * count] * 3
-    assert commands_of(sequence) == -(-count // MOST)
+    assert commands_of(sequence) == -(-count // MAX_REPEATS)
 
 
 def test_runs_end_at_other_commands(manager: kp.Manager) -> None:

@@ -15,7 +15,7 @@ from vkdispatch.base.compilation.compiler import compile_glsl
 from vkdispatch.base.spirv import opcodes as op
 from vkdispatch.base.spirv.module import read_module, validate
 from vkdispatch.base.spirv.reflection import reflect
-from vkdispatch.base.spirv.repeat import MOST, Repeated, repeat_kernel
+from vkdispatch.base.spirv.repeat import MAX_REPEATS, Repeated, repeat_kernel
 from vkdispatch.codegen.abbreviations import Buff, Const, f32, u32
 
 HEADER = """#version 450
@@ -371,7 +371,9 @@ ALL = """void main() {
 
 
 @pytest.mark.parametrize("fence", [True, False])
-@pytest.mark.parametrize(("size", "rounds"), [(1, 1), (7, 2), (13, 3), (64, 100), (1000, 17), (8, MOST)])
+@pytest.mark.parametrize(
+    ("size", "rounds"), [(1, 1), (7, 2), (13, 3), (64, 100), (1000, 17), (8, MAX_REPEATS)]
+)
 def test_a_repeated_kernel_does_what_dispatches_do(size: int, rounds: int, fence: bool) -> None:
     given_arrays = arrays(size)
     runs = Runs(module(ALL), size, rounds, fence)
