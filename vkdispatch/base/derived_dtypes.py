@@ -577,3 +577,8 @@ def cross_multiply_type(dtype1: dtype.DType, dtype2: dtype.DType) -> dtype.DType
                 )
             return vector
     return cross_type(dtype1, dtype2)
+
+
+def vector_like(scalar: dtype.DType, kind: dtype.DType) -> dtype.DType:
+    """Return a scalar type, or its vectors with as many components as `kind`."""
+    return dtype.to_vector(scalar, kind.child_count) if dtype.is_vector(kind) else scalar

@@ -19,10 +19,9 @@ from vkdispatch.execution_pipeline.recordable import BoundVariable
 from vkdispatch.families import sources
 from vkdispatch.families.tuning import memoize
 from vkdispatch.families.values import wide_type
-from vkdispatch.shader.arguments import is_value
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, mapped_at
 from vkdispatch.shader.program import parse_check
-from vkdispatch.shader.signature import describe
+from vkdispatch.shader.signature import describe, is_value
 
 # ---- Operands of functions on arrays: buffers, and maps called with their arguments ----------------------
 

@@ -10,7 +10,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer, cached_buffer, renew_contents
 from vkdispatch.base.context import Context, Handle, wrong_context
 from vkdispatch.base.derived_dtypes import is_structure
-from vkdispatch.base.dtype import DType, dtype
+from vkdispatch.base.dtype import DType
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UnsupportedError, UsageError
 from vkdispatch.base.image import Image, Sampler
 from vkdispatch.base.memory.data import parse_dtype
@@ -319,17 +319,12 @@ _SHORT: dict[Any, str] = {vc.Buffer: "Buff", vc.Constant: "Const", vc.Variable: 
 
 def format_annotation(annotation: Any) -> str:
     """Return an annotation as text, such as "Buff[f32]"."""
-    if is_value(annotation):
+    if signature.is_value(annotation):
         return str(annotation.name)
     inner = ", ".join(format_annotation(each) for each in getattr(annotation, "__args__", ()))
     origin = getattr(annotation, "__origin__", annotation)
     name = _SHORT.get(origin, origin.__name__)
     return f"{name}[{inner}]" if inner else name
-
-
-def is_value(annotation: object) -> bool:
-    """Whether a parameter with this annotation takes a value."""
-    return isinstance(annotation, type) and issubclass(annotation, dtype) and hasattr(annotation, "name")
 
 
 def parse_elements(label: str, annotation: Any, argument: Any) -> Any:

@@ -27,10 +27,16 @@ from vkdispatch.compiler.ir.location import fixed_place, located
 from vkdispatch.control_flow.replacement import prepare_function
 from vkdispatch.execution_pipeline.command_graph import pause_recording
 from vkdispatch.execution_pipeline.recordable import BoundVariable
-from vkdispatch.shader.arguments import check_elements, format_annotation, is_value
+from vkdispatch.shader.arguments import check_elements, format_annotation
 from vkdispatch.shader.dependencies import Edition
 from vkdispatch.shader.pickling import Home, Referenced, find_home
-from vkdispatch.shader.signature import describe, describe_function, find_return_type, read_signature
+from vkdispatch.shader.signature import (
+    describe,
+    describe_function,
+    find_return_type,
+    is_value,
+    read_signature,
+)
 
 
 class _State(threading.local):

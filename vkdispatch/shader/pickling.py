@@ -10,7 +10,6 @@ import pickle
 import sys
 import threading
 import weakref
-import zlib
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from importlib import import_module
@@ -304,6 +303,8 @@ def make_payload(item: Any) -> bytes:
     pickler.dump(item)
     sources = collect_sources(pickler.codes)
     parts = _name_version(), sources.texts, sources.own, file.getvalue()
+    import zlib  # imported here: few programs pickle by value
+
     payload = zlib.compress(pickle.dumps(parts), _LEVEL)
     if item._is_fixed:
         with _lock:
@@ -370,6 +371,8 @@ _names = _Names()
 
 
 def _load(payload: bytes) -> Any:
+    import zlib
+
     version, texts, own, data = pickle.loads(zlib.decompress(payload))
     if version != _name_version():
         raise pickle.UnpicklingError(

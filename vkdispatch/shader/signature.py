@@ -5,7 +5,7 @@ import functools
 import inspect
 import types
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.buffer import Buffer
@@ -405,6 +405,11 @@ def read_return_type(function: Callable[..., Any], name: str) -> DType:
     return kind
 
 
+def is_value(annotation: object) -> TypeGuard[DType]:
+    """Whether an annotation is a dtype, so that a parameter takes a value."""
+    return isinstance(annotation, type) and issubclass(annotation, dtype) and hasattr(annotation, "name")
+
+
 def find_return_type(function: Callable[..., Any], where: str = "") -> DType | None:
     """Return the dtype of a function's return annotation, or None if there is none.
 
@@ -415,7 +420,7 @@ def find_return_type(function: Callable[..., Any], where: str = "") -> DType | N
         annotation = eval(annotation, getattr(function, "__globals__", {}))
     if annotation in (inspect.Signature.empty, None):
         return None
-    if not (isinstance(annotation, type) and issubclass(annotation, dtype) and hasattr(annotation, "name")):
+    if not is_value(annotation):
         raise ArgumentTypeError(
             f"{where}return annotation: expected a dtype such as vd.float32, got {annotation!r}"
         )

@@ -1,7 +1,6 @@
-"""Parsing of SPIR-V modules into instructions, whose numbers and operands are listed here."""
+"""Parsing of SPIR-V modules into instructions, whose operands are listed here."""
 
 from collections.abc import Callable, Iterator, Sequence
-from enum import IntEnum
 
 import numpy as np
 
@@ -9,51 +8,6 @@ from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.base.record import record
 from vkdispatch.base.spirv import opcodes as op
 from vkdispatch.base.spirv.opcodes import NEWEST_OF_1_2, parse_ranges
-
-# ---- Numbers of SPIR-V's capabilities ("SPIR-V Specification" --------------------------------------------
-#
-# Section 3.31) that are known here, by name.
-
-
-class Capability(IntEnum):
-    """What a module declares that it needs."""
-
-    MATRIX = 0
-    SHADER = 1
-    FLOAT16 = 9
-    FLOAT64 = 10
-    INT64 = 11
-    INT16 = 22
-    IMAGE_GATHER_EXTENDED = 25
-    UNIFORM_BUFFER_ARRAY_DYNAMIC_INDEXING = 28
-    SAMPLED_IMAGE_ARRAY_DYNAMIC_INDEXING = 29
-    STORAGE_BUFFER_ARRAY_DYNAMIC_INDEXING = 30
-    STORAGE_IMAGE_ARRAY_DYNAMIC_INDEXING = 31
-    INT8 = 39
-    SAMPLED_1D = 43
-    IMAGE_1D = 44
-    SAMPLED_BUFFER = 46
-    IMAGE_BUFFER = 47
-    STORAGE_IMAGE_EXTENDED_FORMATS = 49
-    IMAGE_QUERY = 50
-    STORAGE_IMAGE_READ_WITHOUT_FORMAT = 55
-    STORAGE_IMAGE_WRITE_WITHOUT_FORMAT = 56
-    GROUP_NON_UNIFORM = 61
-    GROUP_NON_UNIFORM_ARITHMETIC = 63
-    STORAGE_BUFFER_16_BIT_ACCESS = 4433
-    UNIFORM_AND_STORAGE_BUFFER_16_BIT_ACCESS = 4434
-    STORAGE_PUSH_CONSTANT_16 = 4435
-    STORAGE_INPUT_OUTPUT_16 = 4436
-    STORAGE_BUFFER_8_BIT_ACCESS = 4448
-    UNIFORM_AND_STORAGE_BUFFER_8_BIT_ACCESS = 4449
-    STORAGE_PUSH_CONSTANT_8 = 4450
-    DENORM_PRESERVE = 4464
-    DENORM_FLUSH_TO_ZERO = 4465
-    SIGNED_ZERO_INF_NAN_PRESERVE = 4466
-    ROUNDING_MODE_RTE = 4467
-    ROUNDING_MODE_RTZ = 4468
-    ATOMIC_FLOAT32_ADD = 6033
-
 
 # ---- Parsing of SPIR-V modules into instructions; malformed modules raise ValueError ---------------------
 #

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from vkdispatch.base import dtype as dt
+from vkdispatch.base.derived_dtypes import vector_like
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.functions import elementwise
 from vkdispatch.codegen.functions.elementwise import fold
@@ -423,13 +424,9 @@ def ldexp(x: elementwise.Operand, exponent: elementwise.Operand) -> Any:
     if dt.is_vector(power.dtype) and dt.is_scalar(kind):
         kind = dt.to_vector(kind, power.dtype.child_count)
     # GLSL has no half version
-    wide = kind if dt.component_type(kind).item_size > 2 else _like(dt.float32, kind)
-    scaled = ex.call("ldexp", wide, ex.cast(value, wide), ex.cast(power, _like(dt.int32, kind)))
+    wide = kind if dt.component_type(kind).item_size > 2 else vector_like(dt.float32, kind)
+    scaled = ex.call("ldexp", wide, ex.cast(value, wide), ex.cast(power, vector_like(dt.int32, kind)))
     return ShaderVariable(ex.cast(scaled, kind))
-
-
-def _like(scalar: dt.DType, kind: dt.DType) -> dt.DType:
-    return dt.to_vector(scalar, kind.child_count) if dt.is_vector(kind) else scalar
 
 
 def frexp(x: elementwise.Operand) -> tuple[Any, Any]:
@@ -443,9 +440,9 @@ def frexp(x: elementwise.Operand) -> tuple[Any, Any]:
         return math.frexp(float(value))
     kind = dt.make_floating_dtype(value.dtype)
     value = ex.cast(value, kind)
-    wide = value if dt.component_type(kind).item_size > 2 else ex.cast(value, _like(dt.float32, kind))
+    wide = value if dt.component_type(kind).item_size > 2 else ex.cast(value, vector_like(dt.float32, kind))
     significand = ex.by_component(lambda part: _parts(part)[0], wide.dtype, wide)
-    exponent = ex.by_component(lambda part: _parts(part)[1], _like(dt.int32, kind), wide)
+    exponent = ex.by_component(lambda part: _parts(part)[1], vector_like(dt.int32, kind), wide)
     return ShaderVariable(ex.cast(significand, kind)), ShaderVariable(exponent)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from vkdispatch.base import dtype as dt
+from vkdispatch.base.derived_dtypes import vector_like
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.functions.elementwise import Operand, gives_value
 from vkdispatch.codegen.trace.operands import check_dtype
@@ -89,17 +90,13 @@ def _width(value: int) -> int:
     return 8 * ex.literal_dtype(value).item_size
 
 
-def _like(scalar: dt.DType, kind: dt.DType) -> dt.DType:
-    return dt.to_vector(scalar, kind.child_count) if dt.is_vector(kind) else scalar
-
-
 def _as_unsigned(value: Expr) -> Expr:
-    return ex.cast(value, _like(_UNSIGNED[dt.component_type(value.dtype).item_size], value.dtype))
+    return ex.cast(value, vector_like(_UNSIGNED[dt.component_type(value.dtype).item_size], value.dtype))
 
 
 def _as_uint(value: Expr) -> Expr:
     """Widen the bits of a 16- or 32-bit integer, without its sign, to uint32."""
-    return ex.cast(_as_unsigned(value), _like(dt.uint32, value.dtype))
+    return ex.cast(_as_unsigned(value), vector_like(dt.uint32, value.dtype))
 
 
 def split_halves(value: Expr) -> tuple[Expr, Expr]:
@@ -122,7 +119,7 @@ def bit_count(x: Operand) -> Any:
     value = _integer("bit_count", x)
     if isinstance(value, int):
         return (value % (1 << _width(value))).bit_count()
-    kind = _like(dt.int32, value.dtype)
+    kind = vector_like(dt.int32, value.dtype)
     if dt.component_type(value.dtype).item_size == 8:
         low, high = split_halves(value)
         total = ex.add("+", ex.call("bitCount", dt.int32, low), ex.call("bitCount", dt.int32, high))
@@ -142,7 +139,7 @@ def bitfield_reverse(x: Operand) -> Any:
     if size == 8:
         low, high = (ex.call("bitfieldReverse", dt.uint32, half) for half in split_halves(value))
         return ShaderVariable(ex.cast(join_halves(high, low), kind))
-    turned = ex.call("bitfieldReverse", _like(dt.uint32, kind), _as_uint(value))
+    turned = ex.call("bitfieldReverse", vector_like(dt.uint32, kind), _as_uint(value))
     return ShaderVariable(ex.cast(turned if size == 4 else ex.bitwise(">>", turned, 16), kind))
 
 
@@ -153,7 +150,7 @@ def find_lsb(x: Operand) -> Any:
     if isinstance(value, int):
         return (value & -value).bit_length() - 1
     if dt.component_type(value.dtype).item_size < 8:
-        return ShaderVariable(ex.call("findLSB", _like(dt.int32, value.dtype), _as_uint(value)))
+        return ShaderVariable(ex.call("findLSB", vector_like(dt.int32, value.dtype), _as_uint(value)))
     low, high = split_halves(value)
     upper = ex.add("+", ex.call("findLSB", dt.int32, high), 32)
     upper = ex.select(ex.compare("==", high, 0), ex.literal(-1, dt.int32), upper)
@@ -172,8 +169,8 @@ def find_msb(x: Operand) -> Any:
     kind = value.dtype
     scalar = dt.component_type(kind)
     if scalar.item_size < 8:
-        wide = ex.cast(value, _like(dt.int32 if dt.is_signed_dtype(scalar) else dt.uint32, kind))
-        return ShaderVariable(ex.call("findMSB", _like(dt.int32, kind), wide))
+        wide = ex.cast(value, vector_like(dt.int32 if dt.is_signed_dtype(scalar) else dt.uint32, kind))
+        return ShaderVariable(ex.call("findMSB", vector_like(dt.int32, kind), wide))
     if dt.is_signed_dtype(scalar):
         value = ex.bitwise("^", value, ex.bitwise(">>", value, 63))
     low, high = split_halves(value)
@@ -220,7 +217,7 @@ def bitfield_extract(x: Operand, offset: Operand, bits: Operand) -> Any:
     scalar = dt.component_type(kind)
     start, length = _field(name, offset, bits, 8 * scalar.item_size)
     if scalar.item_size < 8:
-        wide = ex.cast(value, _like(dt.int32 if dt.is_signed_dtype(scalar) else dt.uint32, kind))
+        wide = ex.cast(value, vector_like(dt.int32 if dt.is_signed_dtype(scalar) else dt.uint32, kind))
         return ShaderVariable(ex.cast(ex.call("bitfieldExtract", wide.dtype, wide, start, length), kind))
     # to the top and back; a shift by 64 is undefined, so the empty field stands apart
     up = ex.bitwise("&", ex.add("-", ex.add("-", 64, start), length), 63)
@@ -255,7 +252,7 @@ def bitfield_insert(base: Operand, insert: Operand, offset: Operand, bits: Opera
         raise located(ArgumentTypeError, f"{name}: base is {kind.name}, insert is {field.dtype.name}")
     start, length = _field(name, offset, bits, 8 * scalar.item_size)
     if scalar.item_size < 8:
-        wide = _like(dt.uint32, kind)
+        wide = vector_like(dt.uint32, kind)
         return ShaderVariable(
             ex.cast(ex.call("bitfieldInsert", wide, _as_uint(value), _as_uint(field), start, length), kind)
         )
@@ -332,7 +329,7 @@ def _word(value: Expr) -> Expr:
     """Bits of a scalar, or of each component of a vector, as unsigned integers."""
     kind = value.dtype
     scalar = dt.component_type(kind)
-    unsigned = _like(_UNSIGNED[scalar.item_size], kind)
+    unsigned = vector_like(_UNSIGNED[scalar.item_size], kind)
     return (
         ex.call(_TO_BITS[scalar], unsigned, value) if dt.is_float_dtype(scalar) else ex.cast(value, unsigned)
     )

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from vkdispatch.base import dtype as dt
-from vkdispatch.base.derived_dtypes import cross_multiply_type
+from vkdispatch.base.derived_dtypes import cross_multiply_type, vector_like
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.compiler.ir import Expr, Op, construction, literals
 from vkdispatch.compiler.ir.location import located
@@ -374,7 +374,7 @@ def _integer_power(base: literals.Operand, exponent: literals.Operand) -> Expr:
         scalar = dt.component_type(exponent.dtype)
         if scalar is not dt.bool_ and not dt.is_signed_dtype(scalar):
             exponent = construction.cast(
-                exponent, _like(dt.int64 if scalar is dt.uint64 else dt.int32, exponent.dtype)
+                exponent, vector_like(dt.int64 if scalar is dt.uint64 else dt.int32, exponent.dtype)
             )
     kind, operands = construction.meet((base, exponent), "**")
     scalar = dt.component_type(kind)
@@ -405,7 +405,7 @@ def float_power(base: literals.Operand, exponent: literals.Operand, *, precise: 
             kind, (factor, _) = construction.meet((base, exponent), "**", floating=True)
             if dt.component_type(kind) is dt.float16 and abs(count) > 2:
                 # halves overflow before their powers do
-                factor = construction.cast(factor, _like(dt.float32, kind))
+                factor = construction.cast(factor, vector_like(dt.float32, kind))
             return construction.cast(_whole_power(factor, count), kind)
     for value in (base, exponent):
         if isinstance(value, Expr) and (dt.is_complex(value.dtype) or dt.is_matrix(value.dtype)):
@@ -487,10 +487,6 @@ def elementary(
     scalar = dt.component_type(kind)
     if glsl is not None and scalar is not dt.float64 and not precise:
         return construction.call(glsl, kind, *(construction.cast(arg, kind) for arg in args))
-    wide = _like(dt.float64 if scalar is dt.float64 else dt.float32, kind)
+    wide = vector_like(dt.float64 if scalar is dt.float64 else dt.float32, kind)
     args = [construction.cast(construction.cast(arg, kind), wide) for arg in args]
     return construction.cast(construction.call(own_name(function, wide), wide, *args), kind)
-
-
-def _like(scalar: dt.DType, kind: dt.DType) -> dt.DType:
-    return dt.to_vector(scalar, kind.child_count) if dt.is_vector(kind) else scalar
