@@ -49,13 +49,7 @@ def draw(found: dict[str, Any], path: Path) -> None:
                 rasterized=True,
             )
         lengths = np.unique(np.geomspace(2, longest, 200))
-        axis.plot(
-            lengths,
-            2e-7 * UNITS[kind] * np.sqrt(np.log2(lengths)),
-            "k--",
-            linewidth=1,
-            label="bound",
-        )
+        axis.plot(lengths, 2e-7 * UNITS[kind] * np.sqrt(np.log2(lengths)), "k--", linewidth=1, label="bound")
         axis.set_xscale("log", base=2)
         axis.set_yscale("log")
         axis.set_xlabel("length")

@@ -96,10 +96,7 @@ def _reductions() -> Iterator[tuple[Case, Row]]:
         yield case, _share(label, name, 0.9)
     name, label = "sum-middle", "vd.sum of the middle axis of 1,024, 512 and 512"
     counts = f"{label}; 2^28 float32, bytes read"
-    yield (
-        _case(name, name, REDUCTIONS, counts, {"columns": 512, "middle": 512}),
-        _share(label, name, 0.9),
-    )
+    yield (_case(name, name, REDUCTIONS, counts, {"columns": 512, "middle": 512}), _share(label, name, 0.9))
     name, label = "sum-rows-1024", "vd.sum of rows of 1,024"
     yield (
         _case(name, "sum-rows", REDUCTIONS, f"{label}; 2^28 float32, bytes read", {"columns": 1024}),

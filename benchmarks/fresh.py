@@ -16,11 +16,7 @@ from benchmarks.timing import Trial
 Milliseconds = dict[str, float]
 
 PROGRAM = Path(__file__).resolve().with_name("first_result.py")
-NO_CACHES = {
-    "MESA_SHADER_CACHE_DISABLE": "true",
-    "__GL_SHADER_DISK_CACHE": "0",
-    "CUDA_CACHE_DISABLE": "1",
-}
+NO_CACHES = {"MESA_SHADER_CACHE_DISABLE": "true", "__GL_SHADER_DISK_CACHE": "0", "CUDA_CACHE_DISABLE": "1"}
 
 
 def run_program(library: str, environment: dict[str, str]) -> Milliseconds:

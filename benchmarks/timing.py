@@ -164,11 +164,7 @@ def time_passes(
         wait()
         seconds = (time.perf_counter() - start) / (repetitions * passes)
         ran += repetitions
-        return {
-            "ms": seconds * 1e3,
-            "gbps": bytes_moved / seconds / 1e9,
-            "gpoints": points / seconds / 1e9,
-        }
+        return {"ms": seconds * 1e3, "gbps": bytes_moved / seconds / 1e9, "gpoints": points / seconds / 1e9}
 
     return Trial(measure, lambda: right(ran), repetitions)
 

@@ -197,39 +197,14 @@ from vkdispatch.rearrange import (
     transpose,
     where,
 )
-from vkdispatch.reduce.functions import (
-    all as all,
-)
-from vkdispatch.reduce.functions import (
-    any as any,
-)
-from vkdispatch.reduce.functions import (
-    argmax,
-    argmin,
-    count_nonzero,
-    mean,
-    prod,
-    std,
-    var,
-)
-from vkdispatch.reduce.functions import (
-    max as max,
-)
-from vkdispatch.reduce.functions import (
-    min as min,
-)
-from vkdispatch.reduce.functions import (
-    sum as sum,
-)
+from vkdispatch.reduce.functions import all as all
+from vkdispatch.reduce.functions import any as any
+from vkdispatch.reduce.functions import argmax, argmin, count_nonzero, mean, prod, std, var
+from vkdispatch.reduce.functions import max as max
+from vkdispatch.reduce.functions import min as min
+from vkdispatch.reduce.functions import sum as sum
 from vkdispatch.reduce.norms import dot, norm
-from vkdispatch.scans.functions import (
-    ScanFunction,
-    cummax,
-    cummin,
-    cumprod,
-    cumsum,
-    scan,
-)
+from vkdispatch.scans.functions import ScanFunction, cummax, cummin, cumprod, cumsum, scan
 from vkdispatch.selection.compact import compact, nonzero, unique
 from vkdispatch.selection.histogram import bincount, histogram
 from vkdispatch.selection.median import median

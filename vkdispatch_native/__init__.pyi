@@ -198,8 +198,7 @@ class Engine:
     def handles(
         self,
     ) -> tuple[
-        int,
-        list[tuple[int, int, list[tuple[int, int | None, int]], list[list[tuple[int, int | None, int]]]]],
+        int, list[tuple[int, int, list[tuple[int, int | None, int]], list[list[tuple[int, int | None, int]]]]]
     ]:
         """VkInstance, and for each device: VkPhysicalDevice, VkDevice, queues, transfer queues by queue.
 
@@ -1072,17 +1071,7 @@ class Launcher:
 # queue, plan id and name, workgroups, bytes copied, argument block, resources (binding or -1, offset of the
 # address in the block or -1, bytes per texel or 0, bytes), begin and end in nanoseconds of `host_clock`.
 TimedCommand = tuple[
-    int,
-    int,
-    bool,
-    int,
-    str,
-    tuple[int, int, int],
-    int,
-    bytes,
-    list[tuple[int, int, int, int]],
-    int,
-    int,
+    int, int, bool, int, str, tuple[int, int, int], int, bytes, list[tuple[int, int, int, int]], int, int
 ]
 # A submit: queue, whether it is a transfer queue, number of commands, begin and end on the host.
 TimedSubmit = tuple[int, bool, int, int, int]

@@ -103,11 +103,7 @@ def copy(sizes: Sizes) -> Trial:
     host = pattern(int(sizes["elements"]))
     source, to = vd.asbuffer(host), vd.asbuffer(np.zeros_like(host))
     return time_bytes(
-        lambda: copyto(to, source),
-        wait,
-        2 * host.nbytes,
-        lambda _: np.array_equal(to.read(0), host),
-        sizes,
+        lambda: copyto(to, source), wait, 2 * host.nbytes, lambda _: np.array_equal(to.read(0), host), sizes
     )
 
 

@@ -30,23 +30,7 @@ def add_const(data, step, size: tl.constexpr):  # type: ignore[no-untyped-def]
 
 @triton.jit
 def add_many(  # type: ignore[no-untyped-def]
-    d0,
-    d1,
-    d2,
-    d3,
-    d4,
-    d5,
-    d6,
-    d7,
-    s0,
-    s1,
-    s2,
-    s3,
-    s4,
-    s5,
-    s6,
-    s7,
-    size: tl.constexpr,
+    d0, d1, d2, d3, d4, d5, d6, d7, s0, s1, s2, s3, s4, s5, s6, s7, size: tl.constexpr
 ):
     at = tl.arange(0, size)
     tl.store(d0 + at, tl.load(d0 + at) + s0)

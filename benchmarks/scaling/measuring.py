@@ -42,14 +42,7 @@ def measure(
 
 
 def measure_case(
-    client: Any,
-    library: str,
-    case: str,
-    workers: int,
-    factor: int,
-    scale: float,
-    rounds: int,
-    seconds: float,
+    client: Any, library: str, case: str, workers: int, factor: int, scale: float, rounds: int, seconds: float
 ) -> dict[str, Any]:
     """Measure a case for a number of workers, and check its result."""
     begin = time.perf_counter()

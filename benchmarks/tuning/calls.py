@@ -391,9 +391,7 @@ def _list_selections() -> None:
             f"nonzero, {name} of all",
             _with(
                 lambda n, below: _trial(
-                    vd.nonzero,
-                    np.nonzero,
-                    (_integers(n + 11, below=below) == 0).astype("i4"),
+                    vd.nonzero, np.nonzero, (_integers(n + 11, below=below) == 0).astype("i4")
                 ),
                 below,
             ),
@@ -414,10 +412,7 @@ def _list_selections() -> None:
             f"searchsorted in {length:,}",
             _with(
                 lambda n, length: _trial(
-                    vd.searchsorted,
-                    np.searchsorted,
-                    np.sort(_integers(length)),
-                    _integers(n),
+                    vd.searchsorted, np.searchsorted, np.sort(_integers(length)), _integers(n)
                 ),
                 length,
             ),

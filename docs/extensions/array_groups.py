@@ -125,9 +125,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "Arithmetic": "polyadd polydiv polymul polysub",
         "Calculus": "polyder polyint",
     },
-    "windows": {
-        "Windows": "bartlett blackman hamming hanning kaiser",
-    },
+    "windows": {"Windows": "bartlett blackman hamming hanning kaiser"},
     "special": {
         "Error functions and gamma functions": (
             "special.erf special.erfc special.gamma special.gammaln special.ndtr"
@@ -147,9 +145,7 @@ GROUPS: dict[str, dict[str, str]] = {
         "Promotion": "can_cast common_type min_scalar_type promote_types result_type",
         "Questions": "__array_namespace_info__ finfo isdtype",
     },
-    "functional": {
-        "Functions of your own": "apply_over_axes piecewise vectorize",
-    },
+    "functional": {"Functions of your own": "apply_over_axes piecewise vectorize"},
     "devices": {
         "Devices": "Device to_device",
         "Memory": "asbuffer asnumpy may_share_memory shares_memory",
@@ -158,6 +154,6 @@ GROUPS: dict[str, dict[str, str]] = {
     "refusals": {
         "Functions that raise": (
             "apply_along_axis asmatrix bmat broadcast frompyfunc memmap ndenumerate ndindex nditer poly1d"
-        ),
+        )
     },
 }

@@ -60,10 +60,7 @@ class Tool:
 
 
 def tasks_of(
-    first: int,
-    count: int,
-    only: tuple[str, ...],
-    functions: Callable[[str], Mapping[str, Any]] = writers,
+    first: int, count: int, only: tuple[str, ...], functions: Callable[[str], Mapping[str, Any]] = writers
 ) -> list[Task]:
     """Return seeds, families and functions: each family in turn, and of each its functions in turn."""
     found: list[Task] = []

@@ -94,8 +94,7 @@ def only_y(data: Buff[f32]) -> None:
 
 
 @pytest.mark.parametrize(
-    "function",
-    [barrier, shared, workgroup, subgroup, lane, loop, late_return, printed, without_id, only_y],
+    "function", [barrier, shared, workgroup, subgroup, lane, loop, late_return, printed, without_id, only_y]
 )
 def test_kernels_that_are_not_coarsened(function: Any) -> None:
     assert choose_elements(traced(function).kernel) == 1

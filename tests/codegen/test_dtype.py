@@ -7,17 +7,7 @@ import pytest
 
 from vkdispatch.base import dtype as dt
 
-SCALARS = [
-    dt.uint16,
-    dt.int16,
-    dt.uint32,
-    dt.int32,
-    dt.uint64,
-    dt.int64,
-    dt.float16,
-    dt.float32,
-    dt.float64,
-]
+SCALARS = [dt.uint16, dt.int16, dt.uint32, dt.int32, dt.uint64, dt.int64, dt.float16, dt.float32, dt.float64]
 VECTORS = list(dt._Vector.__subclasses__())
 COMPLEX = [dt.complex32, dt.complex64, dt.complex128]
 MATRICES = [dt.mat2, dt.mat3, dt.mat4]

@@ -8,11 +8,7 @@ from tests.compatibility import accelpy, kompute, vkdispatch_010
 from tests.compatibility.programs import Collection
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-SYSTEMS = {
-    "vkdispatch": vkdispatch_010.PROGRAMS,
-    "kompute": kompute.PROGRAMS,
-    "accelpy": accelpy.PROGRAMS,
-}
+SYSTEMS = {"vkdispatch": vkdispatch_010.PROGRAMS, "kompute": kompute.PROGRAMS, "accelpy": accelpy.PROGRAMS}
 
 
 def table(programs: Collection) -> str:

@@ -143,8 +143,7 @@ def test_abbreviations(spelling: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("module", "name"),
-    [(module, name) for module, names in MODULE_NAMES.items() for name in names.split()],
+    ("module", "name"), [(module, name) for module, names in MODULE_NAMES.items() for name in names.split()]
 )
 def test_name_of_a_module(module: str, name: str) -> None:
     value = getattr(importlib.import_module(module), name)

@@ -88,10 +88,7 @@ CALLS: dict[str, tuple[Callable[[], Any], Callable[[float], Any]]] = {
     ),
     "mapped reduction": (lambda: weighted_sum(buffer()).read(0), lambda s: [VALUES.sum() * s]),
     "scan": (lambda: clipped(buffer()).read(0), lambda s: np.minimum(VALUES.cumsum(), s)),
-    "fft": (
-        lambda: fft(VALUES[:4], input_map=scaled_complex),
-        lambda s: np.fft.fft(VALUES[:4] * s),
-    ),
+    "fft": (lambda: fft(VALUES[:4], input_map=scaled_complex), lambda s: np.fft.fft(VALUES[:4] * s)),
     "vectorize": (
         lambda: vectorized(vnp.asarray(VALUES)).numpy(),
         lambda s: np.where(VALUES > 2, VALUES * s, VALUES),

@@ -366,10 +366,7 @@ def kompute(t: Trial) -> None:
     manager = t.make("manager", kp.Manager)
     tensor = t.make("tensor", lambda m: m.tensor(X), manager)
     algorithm = t.make(
-        "algorithm",
-        lambda m, a: m.algorithm([a], _ADD, (SIZE // 64 + 1, 1, 1), [], [1.0]),
-        manager,
-        tensor,
+        "algorithm", lambda m, a: m.algorithm([a], _ADD, (SIZE // 64 + 1, 1, 1), [], [1.0]), manager, tensor
     )
     expected = X.copy()
 

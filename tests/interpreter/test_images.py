@@ -57,12 +57,7 @@ def sampling_kernel(kind: str, scalar: Any) -> vd.ShaderFunction:
         out[i] = image.sample(at[i], lod[i])
 
     if (kind, scalar) not in KERNELS:
-        annotations = [
-            ANNOTATIONS[kind][scalar],
-            Buff[COORDINATES[kind]],
-            Buff[f32],
-            Buff[RESULTS[scalar]],
-        ]
+        annotations = [ANNOTATIONS[kind][scalar], Buff[COORDINATES[kind]], Buff[f32], Buff[RESULTS[scalar]]]
         KERNELS[kind, scalar] = vd.shader("param3.size", arg_type_annotations=annotations)(kernel)
     return KERNELS[kind, scalar]
 

@@ -371,10 +371,7 @@ def test_wrong_arguments_are_refused() -> None:
             (r"got 3 \(int\)", lambda: vc.atomic_xor(3, 1)),
             ("got float32", lambda: vc.atomic_or(f[0], 1)),
             ("got int16", lambda: vc.atomic_compare_exchange(h[0], 1, 2)),
-            (
-                "y must be an integer scalar where mem is int32, got float32",
-                lambda: vc.atomic_add(a[0], y),
-            ),
+            ("y must be an integer scalar where mem is int32, got float32", lambda: vc.atomic_add(a[0], y)),
             ("got 1.5", lambda: vc.atomic_max(a[0], 1.5)),
             ("got True", lambda: vc.atomic_max(a[0], True)),
             ("desired must be", lambda: vc.atomic_compare_exchange(a[0], 1, 2.5)),

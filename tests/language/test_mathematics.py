@@ -32,10 +32,7 @@ from .running import buffer_of, close, evaluate, filled, host, need, result_type
 
 LOOSE, ORDINARY, PRECISE, DOUBLE = COLUMNS
 # GLSL lacks these in float32 too, so `precise_math` does not change them.
-LACKING = (
-    *("cbrt", "cospi", "erf", "erfc", "expm1", "gamma", "hypot", "lgamma", "log10", "log1p"),
-    "sinpi",
-)
+LACKING = (*("cbrt", "cospi", "erf", "erfc", "expm1", "gamma", "hypot", "lgamma", "log10", "log1p"), "sinpi")
 # Units in the last place; the others are held to 2.
 ALLOWED = {"erf": 4.0, "erfc": 8.0, "gamma": 8.0, "lgamma": 8.0}
 

@@ -255,8 +255,7 @@ def elimination(x: Buff[f32], n: Const[i32]) -> None:
 
 
 @pytest.mark.parametrize(
-    "body",
-    [with_all_barriers, own_elements_only, one_invocation_only, largest, bitonic_sort, elimination],
+    "body", [with_all_barriers, own_elements_only, one_invocation_only, largest, bitonic_sort, elimination]
 )
 def test_no_barrier_is_missing(body: Callable[..., None]) -> None:
     assert warned_lines(body) == []

@@ -406,9 +406,7 @@ def small(kind: DType, seed: int) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("a", "b"),
-    list(itertools.product([f16, *SCALARS], repeat=2)),
-    ids=lambda kind: kind.name,
+    ("a", "b"), list(itertools.product([f16, *SCALARS], repeat=2)), ids=lambda kind: kind.name
 )
 def test_mixed_types_are_promoted(a: DType, b: DType) -> None:
     kind = dt.cross_type(a, b)

@@ -318,9 +318,7 @@ print(sorted({word for word in ("int64_t", "int16_t", "float16_t", "uint16_t") i
 """
 
 
-def test_missing_types_are_emulated(
-    run_python: Callable[..., subprocess.CompletedProcess[str]],
-) -> None:
+def test_missing_types_are_emulated(run_python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     ran = run_python(ARITHMETIC, VKDISPATCH_FORCE_VARIANT="packed")
     assert ran.stdout == "[] done\n", ran.stdout + ran.stderr
 

@@ -12,21 +12,7 @@ import vkdispatch as vd
 import vkdispatch.codegen as vc
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import DType
-from vkdispatch.codegen.abbreviations import (
-    Buff,
-    Const,
-    f16,
-    f32,
-    f64,
-    hv2,
-    i32,
-    i64,
-    iv2,
-    u16,
-    u32,
-    u64,
-    v2,
-)
+from vkdispatch.codegen.abbreviations import Buff, Const, f16, f32, f64, hv2, i32, i64, iv2, u16, u32, u64, v2
 
 from .running import (
     FLOATS,
@@ -224,10 +210,7 @@ def extremes(kind: DType, count: int = 3000) -> tuple[Array, Array]:
         for _ in range(2)
     )
     c, d = draw.uniform(-50, 50, count), draw.uniform(-7, 7, count)
-    return (
-        np.concatenate([a, x, c]).astype(host(kind)),
-        np.concatenate([b, y, d]).astype(host(kind)),
-    )
+    return (np.concatenate([a, x, c]).astype(host(kind)), np.concatenate([b, y, d]).astype(host(kind)))
 
 
 def identical(found: Array, expected: Array, what: str) -> None:

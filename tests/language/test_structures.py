@@ -598,11 +598,7 @@ REFUSED: list[tuple[Callable[..., Any], type[Exception], str]] = [
     (lambda p: p[0].colour, AttributeError, "Particle has no field 'colour'"),
     (lambda p: p.__setitem__(0, 3), TypeError, "cannot store a int where there is a Particle"),
     (lambda p: p[0].__setattr__("mass", p[1]), TypeError, "cannot store <Particle of a kernel>"),
-    (
-        lambda p: p.__setitem__(0, Inner(1, 2)),
-        TypeError,
-        "cannot store a Inner where there is a Particle",
-    ),
+    (lambda p: p.__setitem__(0, Inner(1, 2)), TypeError, "cannot store a Inner where there is a Particle"),
     (lambda p: setattr(p[0], "kind", 2.5), ValueError, "cannot store the float 2.5 in int32"),
     (lambda p: bool(p[0]), ValueError, "a Particle has no truth value"),
     (lambda p: p[0.5], TypeError, "index"),

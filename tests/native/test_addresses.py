@@ -144,17 +144,7 @@ def test_a_limit_beyond_the_arguments(engine: native.Engine) -> None:
     plan = native.Plan(engine, native.compile_glsl(SOURCE), [], SIZE, "limit")
     with pytest.raises(ValueError, match="exec_offset"):
         native.Launcher(
-            engine,
-            plan,
-            [SLOT, FACTOR],
-            SIZE,
-            -1,
-            SIZE - 20,
-            -1,
-            (64, 1, 1),
-            (65535,) * 3,
-            None,
-            wide=True,
+            engine, plan, [SLOT, FACTOR], SIZE, -1, SIZE - 20, -1, (64, 1, 1), (65535,) * 3, None, wide=True
         )
 
 

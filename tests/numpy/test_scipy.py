@@ -157,12 +157,7 @@ X = np.arange(1.0, 25).reshape(4, 6)
 
 @pytest.mark.parametrize(
     "part",
-    [
-        lambda x: x,
-        lambda x: x[1:, ::-2],
-        lambda x: x[::-1].T[2:],
-        lambda x: x + 1,
-    ],
+    [lambda x: x, lambda x: x[1:, ::-2], lambda x: x[::-1].T[2:], lambda x: x + 1],
     ids=["whole", "steps", "transposed", "expression"],
 )
 def test_as_strided_reads_the_memory_of_the_array(part: Callable[[Any], Any]) -> None:

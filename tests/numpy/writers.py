@@ -28,17 +28,7 @@ def table(text: str, prefix: str = "", call: str = "m.", **options: Any) -> Tabl
 _ROUNDED = "arccos arccosh arcsin arcsinh arctan arctan2 arctanh cbrt cos cosh exp exp2 expm1 hypot log log10 log1p log2"
 _ROUNDED += " logaddexp logaddexp2 sin sinh tan tanh"
 _ULPS = dict.fromkeys(
-    [
-        "absolute",
-        "add",
-        "subtract",
-        "multiply",
-        "divide",
-        "square",
-        "reciprocal",
-        "sqrt",
-    ],
-    1.0,
+    ["absolute", "add", "subtract", "multiply", "divide", "square", "reciprocal", "sqrt"], 1.0
 )
 _ULPS |= dict.fromkeys(_ROUNDED.split(), 6.0) | {"power": 12.0, "float_power": 12.0}
 # devices may round quotients otherwise, and NumPy's factor of degrees is rounded

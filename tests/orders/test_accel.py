@@ -320,9 +320,7 @@ gate[0] = 1
     assert (done.returncode, done.stdout, done.stderr) == (0, "ends\nmade\n", "")
 
 
-def test_a_child_of_a_fork_runs_orders(
-    run_python: Callable[..., subprocess.CompletedProcess[str]],
-) -> None:
+def test_a_child_of_a_fork_runs_orders(run_python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     done = run_python("""
 import os, numpy as np
 from vkdispatch.orders import Accel, Order
@@ -417,11 +415,7 @@ FINE = np.zeros(3)
         (lambda: Accel(FINE, COPY, FINE, verify="yes"), TypeError, "verify: expected True, False or"),
         (lambda: Accel(FINE, COPY, FINE, verify=-1), ValueError, "verify: expected a tolerance"),
         (lambda: Accel(FINE, COPY, FINE, verify=float("nan")), ValueError, "verify: expected a tolerance"),
-        (
-            lambda: Accel(Order("[cpp: enable=False]\n")),
-            ValueError,
-            "every section .* enable=False",
-        ),
+        (lambda: Accel(Order("[cpp: enable=False]\n")), ValueError, "every section .* enable=False"),
         (
             lambda: Accel(Order("[cpp]\n[fortran: enable=0]\n"), kind="fortran"),
             ValueError,
@@ -458,11 +452,7 @@ def test_invalid_arguments_of_accel(make: Any, kind: type[Exception], said: str)
         (lambda a: a.run(timeout="1"), TypeError, "timeout: expected seconds"),
         (lambda a: a.stop(timeout="1"), TypeError, "timeout: expected seconds"),
         (lambda a: a.stop(timeout=float("nan")), ValueError, "timeout: expected seconds"),
-        (
-            lambda a: a.stop(60),
-            ValueError,
-            "run_id: there is no run 60; run returned none yet. .*timeout=",
-        ),
+        (lambda a: a.stop(60), ValueError, "run_id: there is no run 60; run returned none yet. .*timeout="),
         (lambda a: a.stop(0.5), TypeError, "run_id: expected an id returned by run"),
         (lambda a: a.stop(output=3), TypeError, "output: expected a list or tuple .* got int"),
         (lambda a: a.stop(output=[FINE, FINE]), ValueError, r"output: expected 1 \(y\), got 2"),

@@ -205,11 +205,7 @@ def test_bulk_and_kernels_share_keys() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (
-            lambda: vc.random.philox4x32((1, 2, 3), (4, 5)),
-            TypeError,
-            "counter: expected a uvec4 or 4",
-        ),
+        (lambda: vc.random.philox4x32((1, 2, 3), (4, 5)), TypeError, "counter: expected a uvec4 or 4"),
         (lambda: vc.random.philox4x32((1, 2, 3, 4), 5), TypeError, "key: expected a uvec2 or 2 integers"),
         (lambda: vc.random.philox4x64((1, 2, 3, 4.5), (1, 2)), TypeError, "counter: expected integers"),
         (lambda: vc.random.Philox(-1), ValueError, "seed: expected an integer of 0 to"),

@@ -242,11 +242,7 @@ def test_output_maps() -> None:
             ValueError,
             "int8 does not hold all numbers below 1000",
         ),
-        (
-            lambda g: g.permutation(vd.Buffer((2, 2), vd.float32), axis=2),
-            ValueError,
-            "axis: 2 is out",
-        ),
+        (lambda g: g.permutation(vd.Buffer((2, 2), vd.float32), axis=2), ValueError, "axis: 2 is out"),
         (lambda g: g.permutation(g.random()), ValueError, "no dimensions"),
         (lambda g: g.shuffle([1, 2]), TypeError, "x: expected a vd.Buffer"),
     ],

@@ -165,9 +165,7 @@ def test_one_launch_or_two(
         assert not any(zeros.read(0).any() for turns in counters.turns.values() for zeros in turns)
 
 
-def test_checks_switched_on_between_calls_ignore_earlier_calls(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_checks_switched_on_between_calls_ignore_earlier_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VKDISPATCH_PLAN", "gpu")
     reduction, buffer = plain(SubgroupAdd, vd.float32), vd.asbuffer(np.ones(300_007, np.float32))
     x = reduction._parse_operand((buffer,))

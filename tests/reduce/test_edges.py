@@ -55,14 +55,7 @@ def placed(values: list[float], places: list[int], length: int = 3001) -> np.nda
     return data
 
 
-AMONG = [
-    [7],
-    [0],
-    [3000],
-    [2999, 12],
-    [1000, 1001],
-    [5, 2500],
-]
+AMONG = [[7], [0], [3000], [2999, 12], [1000, 1001], [5, 2500]]
 
 
 @pytest.mark.parametrize("name", ["min", "max", "argmin", "argmax"])

@@ -42,11 +42,7 @@ MAKERS: list[tuple[Callable[..., vd.Image], tuple[int, ...], tuple[int, int, int
     ("make", "shape", "extent", "view"), MAKERS, ids=[f"{m[3]}{m[1]}".replace(" ", "") for m in MAKERS]
 )
 def test_attributes_and_round_trip(
-    make: Callable[..., vd.Image],
-    shape: tuple[int, ...],
-    extent: tuple[int, int, int],
-    view: str,
-    kind: Any,
+    make: Callable[..., vd.Image], shape: tuple[int, ...], extent: tuple[int, int, int], view: str, kind: Any
 ) -> None:
     for channels in (1, 2, 3, 4):
         image = make(kind, channels)

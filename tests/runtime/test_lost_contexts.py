@@ -240,18 +240,10 @@ OBJECTS: list[tuple[str, Callable[[Any], object]]] = [
 @pytest.mark.parametrize(("kind", "use"), OBJECTS)
 @pytest.mark.parametrize(
     ("timeout", "abandoned", "error"),
-    [
-        (None, False, vd.DeviceLostError),
-        (600, False, vd.DeviceLostError),
-        (600, True, vd.DeviceTimeoutError),
-    ],
+    [(None, False, vd.DeviceLostError), (600, False, vd.DeviceLostError), (600, True, vd.DeviceTimeoutError)],
 )
 def test_objects_of_a_lost_context_raise(
-    kind: str,
-    use: Callable[[Any], object],
-    timeout: float | None,
-    abandoned: bool,
-    error: type[Exception],
+    kind: str, use: Callable[[Any], object], timeout: float | None, abandoned: bool, error: type[Exception]
 ) -> None:
     context = vd.make_context(timeout=timeout)
     buffer, graph = vd.asbuffer(np.zeros(3, np.float32)), vd.CommandGraph()

@@ -313,10 +313,7 @@ def test_two_devices_are_described(
     ],
 )
 def test_which_devices(
-    tmp_path: Path,
-    run_python: Callable[..., subprocess.CompletedProcess[str]],
-    arguments: str,
-    outcome: str,
+    tmp_path: Path, run_python: Callable[..., subprocess.CompletedProcess[str]], arguments: str, outcome: str
 ) -> None:
     done = run_python(
         "import numpy as np, vkdispatch as vd\n"
@@ -384,9 +381,7 @@ def test_invalid_signals_are_refused() -> None:
         _ = data.signals
 
 
-def test_signals_end_with_their_context(
-    run_python: Callable[..., subprocess.CompletedProcess[str]],
-) -> None:
+def test_signals_end_with_their_context(run_python: Callable[..., subprocess.CompletedProcess[str]]) -> None:
     done = run_python(
         "import vkdispatch as vd\nfrom vkdispatch.base.context import destroy_context\n"
         "signal = vd.Signal(); destroy_context()\n"

@@ -244,11 +244,7 @@ EDITS: list[tuple[str, Callable[[Code, dict[str, int]], object], str]] = [
         lambda code, _: code.insert(find(code, 254), code[find(code, op.CONSTANT)]),
         "once more|where it cannot be",
     ),
-    (
-        "used before it is defined",
-        lambda code, _: use_early(code),
-        "before it is defined",
-    ),
+    ("used before it is defined", lambda code, _: use_early(code), "before it is defined"),
     (
         "a merge that no branch follows",
         lambda code, _: code.insert(find(code, 247) + 1, [1 << 16]),
@@ -259,11 +255,7 @@ EDITS: list[tuple[str, Callable[[Code, dict[str, int]], object], str]] = [
         lambda code, _: merge_twice(code),
         "end in one block|otherwise|two constructs",
     ),
-    (
-        "an index beyond the end",
-        lambda code, _: beyond(code),
-        "beyond the end",
-    ),
+    ("an index beyond the end", lambda code, _: beyond(code), "beyond the end"),
 ]
 
 

@@ -200,10 +200,7 @@ SHARED = {
         layout(buffer_reference) buffer Q { float x; };""",
     ),
     "printing": ('debugPrintfEXT("x"); a[i] += 1;', "#extension GL_EXT_debug_printf : require\n"),
-    "the clock": (
-        "uvec2 t = clock2x32ARB(); b[i] += t.x;",
-        "#extension GL_ARB_shader_clock : require\n",
-    ),
+    "the clock": ("uvec2 t = clock2x32ARB(); b[i] += t.x;", "#extension GL_ARB_shader_clock : require\n"),
 }
 
 

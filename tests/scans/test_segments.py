@@ -123,10 +123,7 @@ def test_graphs_read_current_flags() -> None:
 
 @pytest.mark.parametrize(
     ("segments", "message"),
-    [
-        ([0, 2], "segments: expected a vd.Buffer"),
-        (vd.float32, "segments: expected a vd.Buffer"),
-    ],
+    [([0, 2], "segments: expected a vd.Buffer"), (vd.float32, "segments: expected a vd.Buffer")],
 )
 def test_invalid_segments(segments: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):

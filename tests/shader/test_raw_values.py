@@ -279,10 +279,7 @@ struct P {{ float a; float b; }};
 layout(push_constant) uniform Block {{ P one; P two; }};
 layout(binding = 0) buffer Out {{ float data[]; }};
 void main() {{ data[0] = one.a; data[1] = one.b; data[2] = two.a; data[3] = two.b; }}"""
-    for given in (
-        {"two": dict, "one": {"b": f32, "a": f32}},
-        {"two": {"a": f32, "b": f32}, "one": dict},
-    ):
+    for given in ({"two": dict, "one": {"b": f32, "a": f32}}, {"two": {"a": f32, "b": f32}, "one": dict}):
         for kernel in both(source, {"data": Buff[f32], **given}, exec_size=1):
             data = out(4)
             kernel(data, {"a": 3, "b": 4}, {"a": 1, "b": 2})

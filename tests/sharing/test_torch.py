@@ -368,11 +368,7 @@ squared = vd.torch.kernel_op(square, "vkdispatch_host_tests::square")
 def test_operators_take_vectors_as_last_axes() -> None:
     y = torch.arange(192.0)
     torch.library.opcheck(lengthened, (torch.ones(64, 3), y.reshape(64, 3)))
-    for view in (
-        lambda x: x.reshape(64, 3),
-        lambda x: x.reshape(3, 64).T,
-        lambda x: x.reshape(64, 3)[1:33],
-    ):
+    for view in (lambda x: x.reshape(64, 3), lambda x: x.reshape(3, 64).T, lambda x: x.reshape(64, 3)[1:33]):
         x = torch.ones(192)
         lengthened(view(x), view(y))
         assert torch.equal(view(x), 1 + 2 * view(y))

@@ -123,10 +123,7 @@ def test_inverse_of_spectra_that_no_reals_have(shape: tuple[int, ...], kind: Any
 def test_real_transforms_of_several_axes() -> None:
     signal = reals((4, 6, 9))
     buffer = vd.asrfftbuffer(signal)
-    for forward, back, axes in (
-        (vkfft.rfft2, vkfft.irfft2, (1, 2)),
-        (vkfft.rfft3, vkfft.irfft3, (0, 1, 2)),
-    ):
+    for forward, back, axes in ((vkfft.rfft2, vkfft.irfft2, (1, 2)), (vkfft.rfft3, vkfft.irfft3, (0, 1, 2))):
         forward(buffer)
         assert distance(buffer.read_fourier(0), np.fft.rfftn(signal, axes=axes)) < CLOSE
         back(buffer)

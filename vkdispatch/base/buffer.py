@@ -714,9 +714,4 @@ __all__ = [
 ]
 
 if not TYPE_CHECKING:
-    __getattr__ = names_elsewhere(
-        __name__,
-        {
-            "base.buffers.kinds": "RFFTBuffer asrfftbuffer",
-        },
-    )
+    __getattr__ = names_elsewhere(__name__, {"base.buffers.kinds": "RFFTBuffer asrfftbuffer"})

@@ -734,6 +734,6 @@ if not TYPE_CHECKING:
             "base.derived_dtypes": (
                 "cross_matrix cross_multiply_type cross_scalar_scalar cross_type cross_vector "
                 "cross_vector_scalar cross_vector_vector fixed_array"
-            ),
+            )
         },
     )

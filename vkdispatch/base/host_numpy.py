@@ -6,10 +6,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentValueError, MissingPackageError
 
-__all__ = [
-    "AxisError",
-    "np",
-]
+__all__ = ["AxisError", "np"]
 
 
 # ---- Stand-ins for libraries that are not installed ------------------------------------------------------

@@ -453,14 +453,7 @@ class Sampler(Handle):
             raise ArgumentTypeError(f"image: expected a vd.Image, got {type(image).__name__}")
         image.require_alive()
         options = image_formats.SamplerOptions(
-            mag_filter,
-            min_filter,
-            mip_filter,
-            address_mode,
-            mip_lod_bias,
-            min_lod,
-            max_lod,
-            border_color,
+            mag_filter, min_filter, mip_filter, address_mode, mip_lod_bias, min_lod, max_lod, border_color
         )
         settings = image_formats.parse_settings(image.dtype, options)
         _check_filterable(image, settings)

@@ -173,11 +173,7 @@ class ReadFuture(_Moment[Array]):
     _alone = True
 
     def __init__(
-        self,
-        context: Context,
-        points: list[Point],
-        array: Array,
-        convert: Callable[[Array], Array] | None,
+        self, context: Context, points: list[Point], array: Array, convert: Callable[[Array], Array] | None
     ) -> None:
         super().__init__(context, points)
         self._array = array

@@ -46,39 +46,17 @@ _ArgType = TypeVar("_ArgType")
 
 
 if TYPE_CHECKING:
-    from vkdispatch.codegen.argument_types import (
-        Buffer as Buffer,
-    )
-    from vkdispatch.codegen.argument_types import (
-        Constant as Constant,
-    )
-    from vkdispatch.codegen.argument_types import (
-        Image1D as Image1D,
-    )
-    from vkdispatch.codegen.argument_types import (
-        Image2D as Image2D,
-    )
-    from vkdispatch.codegen.argument_types import (
-        Image2DArray as Image2DArray,
-    )
-    from vkdispatch.codegen.argument_types import (
-        Image3D as Image3D,
-    )
-    from vkdispatch.codegen.argument_types import (
-        StorageImage1D as StorageImage1D,
-    )
-    from vkdispatch.codegen.argument_types import (
-        StorageImage2D as StorageImage2D,
-    )
-    from vkdispatch.codegen.argument_types import (
-        StorageImage2DArray as StorageImage2DArray,
-    )
-    from vkdispatch.codegen.argument_types import (
-        StorageImage3D as StorageImage3D,
-    )
-    from vkdispatch.codegen.argument_types import (
-        Variable as Variable,
-    )
+    from vkdispatch.codegen.argument_types import Buffer as Buffer
+    from vkdispatch.codegen.argument_types import Constant as Constant
+    from vkdispatch.codegen.argument_types import Image1D as Image1D
+    from vkdispatch.codegen.argument_types import Image2D as Image2D
+    from vkdispatch.codegen.argument_types import Image2DArray as Image2DArray
+    from vkdispatch.codegen.argument_types import Image3D as Image3D
+    from vkdispatch.codegen.argument_types import StorageImage1D as StorageImage1D
+    from vkdispatch.codegen.argument_types import StorageImage2D as StorageImage2D
+    from vkdispatch.codegen.argument_types import StorageImage2DArray as StorageImage2DArray
+    from vkdispatch.codegen.argument_types import StorageImage3D as StorageImage3D
+    from vkdispatch.codegen.argument_types import Variable as Variable
 else:
 
     class Constant(ShaderVariable, Generic[_ArgType]):
@@ -207,8 +185,7 @@ def _storage_texel(name: str, kind: dt.DType) -> dt.DType:
         )
     if count == 3:
         raise located(
-            ArgumentValueError,
-            f"argument {name!r}: no device stores texels of three components; use four",
+            ArgumentValueError, f"argument {name!r}: no device stores texels of three components; use four"
         )
     return kind
 

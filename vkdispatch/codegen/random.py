@@ -19,11 +19,7 @@ from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import here, located
 from vkdispatch.compiler.ir.statements import WRAPPED
 
-__all__ = [
-    "Philox",
-    "philox4x32",
-    "philox4x64",
-]
+__all__ = ["Philox", "philox4x32", "philox4x64"]
 
 
 # ---- Philox, a bijection of counters ---------------------------------------------------------------------
@@ -328,10 +324,7 @@ def _direction(word: Any) -> tuple[Any, Any]:
     odd = ((quarter & 1) == 1).to_register()
     across, up = select(odd, sine, cosine), select(odd, cosine, sine)
     # the cosine is negative in the second and the third quarter, the sine in the third and the fourth
-    return (
-        select(((quarter + 1) & 2) == 2, -across, across),
-        select((quarter & 2) == 2, -up, up),
-    )
+    return (select(((quarter + 1) & 2) == 2, -across, across), select((quarter & 2) == 2, -up, up))
 
 
 # ---- A stream of random numbers for each invocation of a kernel ------------------------------------------

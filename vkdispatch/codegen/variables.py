@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.dtype import is_complex
-from vkdispatch.base.errors import (
-    ArgumentTypeError,
-    ArgumentValueError,
-    ComponentError,
-)
+from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.base.record import replace
 from vkdispatch.codegen.trace import operators
 from vkdispatch.codegen.trace.assignment import assign, update_in_place

@@ -131,10 +131,7 @@ def _divide(left: Span, right: Span) -> Span | None:
     ):
         return None
     shift = inverse.denominator.bit_length() - 1
-    return _multiply(
-        left,
-        Span(inverse, inverse, shift, False, ex.literal(float(inverse), dt.float32)),
-    )
+    return _multiply(left, Span(inverse, inverse, shift, False, ex.literal(float(inverse), dt.float32)))
 
 
 def _find_positive_divisor(left: Span, right: Span) -> int | None:

@@ -213,8 +213,7 @@ def _find_common_kind(first: object, second: object) -> Kind:
     kind, why = join_kinds(first, second)
     if kind is None:
         raise located(
-            ArgumentTypeError,
-            f"the GPU decides between {describe(first)} and {describe(second)}, and {why}",
+            ArgumentTypeError, f"the GPU decides between {describe(first)} and {describe(second)}, and {why}"
         )
     return kind
 

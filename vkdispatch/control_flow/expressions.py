@@ -312,8 +312,7 @@ class AssignmentRewriter:
             return value
         fresh = isinstance(value, ast.Call)
         return copy_position(
-            call(load("_vd_f"), "bind", self.rewrite_expr(value), constant(label), constant(fresh)),
-            value,
+            call(load("_vd_f"), "bind", self.rewrite_expr(value), constant(label), constant(fresh)), value
         )
 
     def rewrite_target(self, node: ast.expr) -> ast.expr:

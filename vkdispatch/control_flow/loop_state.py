@@ -121,12 +121,7 @@ class LoopNames:
 class Loop:
     """A loop being run or recorded."""
 
-    def __init__(
-        self,
-        frame: Caller,
-        noun: str,
-        names: LoopNames,
-    ) -> None:
+    def __init__(self, frame: Caller, noun: str, names: LoopNames) -> None:
         self.frame = frame
         self.noun = noun
         self.names = names

@@ -26,11 +26,7 @@ _MIN_RECORDED = 64
 
 
 def run_for(
-    loop: Loop,
-    items: Any,
-    body: Callable[[Any], Any],
-    target: str | None,
-    orelse: Block | None,
+    loop: Loop, items: Any, body: Callable[[Any], Any], target: str | None, orelse: Block | None
 ) -> Any:
     """Run a for loop over a Python iterable, or record one over a GPU range."""
     frame = loop.frame
@@ -240,8 +236,7 @@ def _record_while(loop: Loop, state: State, test: Block, body: Block, orelse: Bl
         raise located(UsageError, f"{loop.where} changes from a condition of the GPU to one of Python")
     if endless and not loop.has_break and not loop.has_return and not _returns(statements):
         raise located(
-            UsageError,
-            f"{loop.where} never ends: its condition is always true and no break leaves it",
+            UsageError, f"{loop.where} never ends: its condition is always true and no break leaves it"
         )
     recorder.emit(While(condition, tuple(statements), here()))
     loop.finish(state)

@@ -68,10 +68,7 @@ _EXTENDED, _GLOBAL, _STORE_GLOBAL, _STORE_FREE, _IMPORT = (
 )
 _ATTRIBUTES, _FREE = (
     frozenset(opcode.opmap[name] for name in names if name in opcode.opmap)
-    for names in (
-        ("LOAD_ATTR", "LOAD_METHOD"),
-        ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"),
-    )
+    for names in (("LOAD_ATTR", "LOAD_METHOD"), ("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"))
 )
 _MAX_READS = 1024
 

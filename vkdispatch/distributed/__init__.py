@@ -17,11 +17,7 @@ __all__ = ["LocalVulkanCluster", "VulkanPlugin"]
 
 if not TYPE_CHECKING:
     _find = names_elsewhere(
-        __name__,
-        {
-            "distributed.cluster": "LocalVulkanCluster",
-            "distributed.worker": "VulkanPlugin",
-        },
+        __name__, {"distributed.cluster": "LocalVulkanCluster", "distributed.worker": "VulkanPlugin"}
     )
 
     def __getattr__(name: str) -> object:

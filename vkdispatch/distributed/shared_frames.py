@@ -159,10 +159,7 @@ def watch_messages() -> None:
     ) -> Any:
         if not (deserialize and allow_offload and any(map(_has_places, frames))):
             return await load(
-                frames,
-                deserialize=deserialize,
-                deserializers=deserializers,
-                allow_offload=allow_offload,
+                frames, deserialize=deserialize, deserializers=deserializers, allow_offload=allow_offload
             )
         return await run_in_executor_with_context(
             executor, protocol.loads, frames, deserialize=True, deserializers=deserializers

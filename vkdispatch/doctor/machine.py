@@ -43,11 +43,7 @@ def run_child(task: str, argument: str = "", *, seconds: float, **environment: s
     command = [sys.executable, "-c", _START, path, task, argument]
     with tempfile.TemporaryFile() as found, tempfile.TemporaryFile() as log:
         with subprocess.Popen(
-            command,
-            stdin=subprocess.DEVNULL,
-            stdout=found,
-            stderr=log,
-            env={**os.environ, **environment},
+            command, stdin=subprocess.DEVNULL, stdout=found, stderr=log, env={**os.environ, **environment}
         ) as process:
             try:
                 status: int | None = process.wait(seconds)

@@ -30,28 +30,12 @@ _FEATURES: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("int64 atomics", ("shaderBufferInt64Atomics",), "refused"),
     ("float32 atomic add", ("shaderBufferFloat32AtomicAdd",), "refused"),
     ("subgroup arithmetic", ("subgroup_arithmetic",), "done by ballots and shuffles, slower"),
-    (
-        "cooperative matrices",
-        ("cooperativeMatrix",),
-        "vd.matmul multiplies halves without matrix units",
-    ),
-    (
-        "buffer addresses",
-        ("bufferDeviceAddress",),
-        "buffers larger than a binding are refused",
-    ),
+    ("cooperative matrices", ("cooperativeMatrix",), "vd.matmul multiplies halves without matrix units"),
+    ("buffer addresses", ("bufferDeviceAddress",), "buffers larger than a binding are refused"),
     ("sparse buffers", ("sparseBinding",), "a buffer is at most one allocation of the driver"),
     ("push descriptors", ("VK_KHR_push_descriptor",), "launches cost more"),
-    (
-        "host memory import",
-        ("VK_EXT_external_memory_host",),
-        "host memory is copied, not shared",
-    ),
-    (
-        "memory export",
-        ("VK_KHR_external_semaphore_fd",),
-        "no memory is shared with CUDA or other processes",
-    ),
+    ("host memory import", ("VK_EXT_external_memory_host",), "host memory is copied, not shared"),
+    ("memory export", ("VK_KHR_external_semaphore_fd",), "no memory is shared with CUDA or other processes"),
     ("host query reset", ("hostQueryReset",), "no vd.profile()"),
     ("timestamps", ("timestamp_period",), "no vd.profile()"),
     (

@@ -67,10 +67,7 @@ class CommandGraph(CommandList):
     """
 
     def __init__(
-        self,
-        reset_on_submit: bool = False,
-        submit_on_record: bool = False,
-        context: Context | None = None,
+        self, reset_on_submit: bool = False, submit_on_record: bool = False, context: Context | None = None
     ) -> None:
         """Create an empty graph.
 

@@ -138,11 +138,7 @@ _KINDS: tuple[Kind, ...] = (
     "copy buffer",
     "copy image",
 )
-_KNOWN: dict[Known, Precision] = {
-    Known.EXACT: "exact",
-    Known.ABOUT: "about",
-    Known.AT_LEAST: "at least",
-}
+_KNOWN: dict[Known, Precision] = {Known.EXACT: "exact", Known.ABOUT: "about", Known.AT_LEAST: "at least"}
 
 
 @record
@@ -251,17 +247,7 @@ class _Reader:
             written = 0 if kind.startswith("read") else command.size
             times = (begin, end)
             return ProfileRecord(
-                kind,
-                kind,
-                None,
-                queue,
-                *times,
-                None,
-                None,
-                read,
-                written,
-                "exact",
-                command.transfer,
+                kind, kind, None, queue, *times, None, None, read, written, "exact", command.transfer
             )
         facts, groups = self._facts.get(command.plan), command.groups
         if facts is None:

@@ -30,13 +30,7 @@ from vkdispatch.families.tuning import memoize
 from vkdispatch.shader.map import MappedArray, MappingFunction, OutputMap, evaluate_with, map, mapped_index
 from vkdispatch.shader.shader_function import ShaderFunction
 
-__all__ = [
-    "MappedArray",
-    "MappingFunction",
-    "OutputMap",
-    "map",
-    "mapped_index",
-]
+__all__ = ["MappedArray", "MappingFunction", "OutputMap", "map", "mapped_index"]
 
 
 # ---- Numbers that a call reads from the device before it continues, from every queue of a context --------
@@ -404,8 +398,5 @@ def _make_store_kernel(source: Source) -> ShaderFunction:
         index = vc.global_invocation_id().x
         sink.store(result, (), index, source.value(variables, index))
 
-    arguments = [
-        ("result", buffer[source.out_type]),
-        *source.parameters,
-    ]
+    arguments = [("result", buffer[source.out_type]), *source.parameters]
     return trace_kernel(f"evaluate_{source.mapping.name}", body, arguments, _GROUP, exec_size="result.size")

@@ -253,11 +253,7 @@ class Manager(LegacyManager):
     # -- memory
 
     def tensor(
-        self,
-        data: Any,
-        memory_type: MemoryTypes = _DEVICE_TYPE,
-        *,
-        tensor_type: MemoryTypes | None = None,
+        self, data: Any, memory_type: MemoryTypes = _DEVICE_TYPE, *, tensor_type: MemoryTypes | None = None
     ) -> memory.Tensor:
         """Make a tensor of float32.
 
@@ -283,11 +279,7 @@ class Manager(LegacyManager):
         return self._register(memory.make_tensor(self._require_context(), values, np.float32, kind))
 
     def tensor_t(
-        self,
-        data: Any,
-        memory_type: MemoryTypes = _DEVICE_TYPE,
-        *,
-        tensor_type: MemoryTypes | None = None,
+        self, data: Any, memory_type: MemoryTypes = _DEVICE_TYPE, *, tensor_type: MemoryTypes | None = None
     ) -> memory.Tensor:
         """Make a tensor of an array's dtype.
 

@@ -19,11 +19,7 @@ from vkdispatch.kompute.enums import DataTypes, KomputeError, MemoryTypes, Opaqu
 Array = np.ndarray[Any, Any]
 
 
-HOST_KINDS = {
-    MemoryTypes.host: "host",
-    MemoryTypes.staging: "host",
-    MemoryTypes.deviceAndHost: "device_host",
-}
+HOST_KINDS = {MemoryTypes.host: "host", MemoryTypes.staging: "host", MemoryTypes.deviceAndHost: "device_host"}
 
 
 TENSOR_TYPES = {
@@ -417,12 +413,7 @@ class ListTensor(Tensor):
         if self._values is None:
             return self._interface
         values = self._values
-        return {
-            "version": 3,
-            "shape": values.shape,
-            "typestr": values.dtype.str,
-            "data": values.tobytes(),
-        }
+        return {"version": 3, "shape": values.shape, "typestr": values.dtype.str, "data": values.tobytes()}
 
     def data(self) -> Any:
         """Return the host's values: an array, or a list after `kp.use("0.6")`.

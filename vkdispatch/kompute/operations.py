@@ -560,11 +560,7 @@ class LegacyRecordMethods:
         return self.record(make_copy(self._make_owner(), tensors))
 
     def record_algo_data(
-        self,
-        tensors: "Sequence[Memory]",
-        bytes: Any,
-        work_group: Sequence[int] = (0, 0, 0),
-        *options: Any,
+        self, tensors: "Sequence[Memory]", bytes: Any, work_group: Sequence[int] = (0, 0, 0), *options: Any
     ) -> Any:
         """Record the dispatch of SPIR-V or GLSL on tensors.
 

@@ -55,10 +55,7 @@ class Shader:
 
     @staticmethod
     def compile_source(
-        source: str,
-        entry_point: str = "main",
-        definitions: Iterable[tuple[str, str]] = (),
-        **older: Any,
+        source: str, entry_point: str = "main", definitions: Iterable[tuple[str, str]] = (), **older: Any
     ) -> bytes:
         """Compile a GLSL compute shader, in this process and without a device.
 

@@ -21,10 +21,7 @@ from vkdispatch.numpy.core.array import Array, check_cast, store_result, view_of
 from vkdispatch.numpy.core.memory import Kind, parse_dtype
 from vkdispatch.numpy.linalg.products import matmul
 
-__all__ = [
-    "einsum",
-    "einsum_path",
-]
+__all__ = ["einsum", "einsum_path"]
 
 _LETTERS = string.ascii_letters
 

@@ -14,13 +14,7 @@ from vkdispatch.numpy.basics.joining import roll
 from vkdispatch.numpy.basics.manipulation import moveaxis, parse_axes, parse_axis
 from vkdispatch.numpy.basics.sequences import arange
 from vkdispatch.numpy.core.application import assign, make_operation
-from vkdispatch.numpy.core.array import (
-    Array,
-    array_of,
-    parse_index,
-    store_result,
-    value_of,
-)
+from vkdispatch.numpy.core.array import Array, array_of, parse_index, store_result, value_of
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import as_buffer, new_view
 from vkdispatch.numpy.core.memory import (

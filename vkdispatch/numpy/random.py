@@ -40,17 +40,7 @@ from vkdispatch.numpy.linalg import cholesky, matmul
 from vkdispatch.numpy.sorting.searching import argsort, searchsorted, take, take_along_axis, topk
 from vkdispatch.random.generator import Generator as Stream
 
-__all__ = [
-    "Generator",
-    "default_rng",
-    "rand",
-    "randint",
-    "randn",
-    "random_sample",
-    "ranf",
-    "sample",
-    "seed",
-]
+__all__ = ["Generator", "default_rng", "rand", "randint", "randn", "random_sample", "ranf", "sample", "seed"]
 
 
 def _parse_size(size: Any, *parameters: Any) -> memory.Shape:

@@ -131,10 +131,7 @@ def _parse_models(
 
 
 def _parse_options(
-    lines: Sequence[str],
-    start: tuple[int, int],
-    end: tuple[int, int],
-    fail: Callable[[int, str], Exception],
+    lines: Sequence[str], start: tuple[int, int], end: tuple[int, int], fail: Callable[[int, str], Exception]
 ) -> tuple[tuple[str, ...], dict[str, ast.expr]]:
     first, last = start[0] - 1, end[0] - 1
     rows = [line.rstrip("\r\n") for line in lines[first : last + 1]]

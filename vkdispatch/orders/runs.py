@@ -387,11 +387,7 @@ class Output:
         object.__setattr__(self, "_output_copy", copy)
 
     def __call__(
-        self,
-        run_id: object = 0,
-        output: object = None,
-        force: bool = False,
-        timeout: float | None = None,
+        self, run_id: object = 0, output: object = None, force: bool = False, timeout: float | None = None
     ) -> Any:
         """Copy the results of a run back, and return the outputs. See `Accel.output`."""
         return self._output_copy(run_id, output, force, timeout)

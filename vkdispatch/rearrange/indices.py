@@ -29,15 +29,7 @@ _REMEDY = 'mode="wrap" and mode="clip" allow it'
 _MAX_NARROW = (1 << 31) - 1
 _LONG = (dtype.int64, dtype.uint64)
 _SIGNED = (dtype.int8, dtype.int16, dtype.int32, dtype.int64)
-_INTEGERS = (
-    dtype.int8,
-    dtype.uint8,
-    dtype.int16,
-    dtype.uint16,
-    dtype.int32,
-    dtype.uint32,
-    *_LONG,
-)
+_INTEGERS = (dtype.int8, dtype.uint8, dtype.int16, dtype.uint16, dtype.int32, dtype.uint32, *_LONG)
 
 
 class BadIndexError(VkDispatchError, IndexError):
@@ -178,12 +170,7 @@ def note_bad_index(
 
 
 def prepare_notes(
-    function: str,
-    indices: Operand,
-    length: int,
-    what: str,
-    name: str = "indices",
-    remedy: str = _REMEDY,
+    function: str, indices: Operand, length: int, what: str, name: str = "indices", remedy: str = _REMEDY
 ) -> tuple[Buffer[Any], int]:
     """Return the arguments of a kernel that calls `note_bad_places`; see `note_bad_index`.
 

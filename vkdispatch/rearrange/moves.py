@@ -146,11 +146,7 @@ class Move:
         if self.word is not None:
             return [("result", buffer[self.word]), ("x", buffer[self.word])]
         assert self.source is not None and self.sink is not None
-        return [
-            ("result", buffer[self.sink.out_type]),
-            *self.source.parameters,
-            *self.sink.parameters,
-        ]
+        return [("result", buffer[self.sink.out_type]), *self.source.parameters, *self.sink.parameters]
 
     @property
     def label(self) -> str:

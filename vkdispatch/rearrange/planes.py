@@ -358,11 +358,7 @@ class _Tracing:
                     for j in range(side)
                 ]
                 starts = self._below(
-                    column * side,
-                    side,
-                    self._output_row,
-                    number["result_row"],
-                    split=form.split == "columns",
+                    column * side, side, self._output_row, number["result_row"], split=form.split == "columns"
                 )
                 for start, value in zip(starts, values, strict=True):
                     form.move.store(self._variables, start + row, value)

@@ -128,12 +128,7 @@ def _parse_values(values: Any, x: Buffer[Any]) -> Operand:
 
 
 def _launch(
-    x: Buffer[Any],
-    places: Operand,
-    values: Operand,
-    mode: str,
-    unique: bool,
-    graph: CommandGraph | None,
+    x: Buffer[Any], places: Operand, values: Operand, mode: str, unique: bool, graph: CommandGraph | None
 ) -> None:
     long = is_long(places, x.size)
     bits = (2 * places.size - 1).bit_length()

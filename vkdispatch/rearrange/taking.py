@@ -167,11 +167,7 @@ def make_staged_kernel(form: StagedForm) -> ShaderFunction:
     return trace_kernel(
         "take_from_rows",
         body,
-        [
-            *move.arguments,
-            *form.indices.prefix_parameters("indices"),
-            *form.numbers.arguments,
-        ],
+        [*move.arguments, *form.indices.prefix_parameters("indices"), *form.numbers.arguments],
         group,
         workgroups=f"-(-{form.numbers.text('rows')} // {form.rows})",
     )

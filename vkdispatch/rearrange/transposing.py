@@ -28,13 +28,7 @@ from vkdispatch.families.kernels import trace_kernel
 from vkdispatch.families.operands import ArrayLike, Operand, Output, OutputLike, parse_operand, prepare_output
 from vkdispatch.families.tuning import device_facts, memoize
 from vkdispatch.families.values import word_type
-from vkdispatch.rearrange.moves import (
-    Move,
-    Numbers,
-    find_largest_word,
-    is_moved_as_words,
-    pack_numbers,
-)
+from vkdispatch.rearrange.moves import Move, Numbers, find_largest_word, is_moved_as_words, pack_numbers
 from vkdispatch.rearrange.moves import tile_tuning as tuning
 from vkdispatch.rearrange.planes import NarrowForm, TileForm, make_narrow_kernel, make_tile_kernel
 from vkdispatch.shader.shader_function import ShaderFunction
@@ -289,12 +283,7 @@ def _ceil_power_of_four(number: int) -> int:
 
 
 def _plan_gather(
-    array: Operand,
-    target: Output,
-    words: bool,
-    shape: tuple[int, ...],
-    axes: tuple[int, ...],
-    item: int,
+    array: Operand, target: Output, words: bool, shape: tuple[int, ...], axes: tuple[int, ...], item: int
 ) -> tuple[tuple[Move, int, Numbers], tuple[int, ...]]:
     """Return the form of a gathering kernel and the numbers of its launch."""
     strides = [math.prod(shape[axis + 1 :]) for axis in range(len(shape))]

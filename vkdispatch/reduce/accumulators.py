@@ -291,10 +291,7 @@ def make_accumulator(operation: operations.ReduceOp, kind: DType, features: froz
         kind,
         operations.find_identity(operation, kind),
         combine,
-        Steps(
-            finish=lambda value, _: value if narrow is wide else value.to_dtype(narrow),
-            subgroup=subgroup,
-        ),
+        Steps(finish=lambda value, _: value if narrow is wide else value.to_dtype(narrow), subgroup=subgroup),
         brief=brief,
         place=None if operations.is_predefined(operation) else find_origin(operation.reduction),
     )

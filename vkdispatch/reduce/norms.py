@@ -150,11 +150,7 @@ def _reduce_matrices(array: Operand, call: Call, ord: Any, kind: DType) -> Buffe
             )
     sums = reduce_array(array, make_norm(array.var_type, total, total, "1"), inner)
     return arguments.reduce_from(
-        parse_operand(sums),
-        make_extreme(total, largest, kind),
-        call,
-        0 if largest else None,
-        total,
+        parse_operand(sums), make_extreme(total, largest, kind), call, 0 if largest else None, total
     )
 
 

@@ -30,10 +30,7 @@ class Tuning(Table, family="reduce"):
         changes_rounding=True,
     )
     bytes_in_flight = Number(
-        128,
-        "Bytes that an invocation loads before it uses any.",
-        (32, 64, 128, 256),
-        changes_rounding=True,
+        128, "Bytes that an invocation loads before it uses any.", (32, 64, 128, 256), changes_rounding=True
     )
     most_elements = Number(64, "Elements that an invocation combines in one round.")
     most_mapped = Number(32, "The same where elements are mapped.", (8, 16, 32, 64), changes_rounding=True)
@@ -73,10 +70,7 @@ class Tuning(Table, family="reduce"):
         8, "Partial results that an invocation has in flight.", (4, 8, 16), changes_rounding=True
     )
     column_flight = Number(
-        128,
-        'Bytes that an invocation has in flight in "columns".',
-        (32, 64, 128, 256),
-        changes_rounding=True,
+        128, 'Bytes that an invocation has in flight in "columns".', (32, 64, 128, 256), changes_rounding=True
     )
     column_side = Number(
         512,

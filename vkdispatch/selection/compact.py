@@ -272,11 +272,7 @@ class Values(compaction.Writer):
 
     def arguments(self) -> list[tuple[str, Any]]:
         """See `Writer`."""
-        return [
-            ("kept", buffer[self.sink.out_type]),
-            *self.source.parameters,
-            *self.sink.parameters,
-        ]
+        return [("kept", buffer[self.sink.out_type]), *self.source.parameters, *self.sink.parameters]
 
     @property
     def reads_all(self) -> bool:  # type: ignore[override]

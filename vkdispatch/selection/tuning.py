@@ -189,11 +189,7 @@ class Tuning(Table, family="selection"):
         found_on=H200_AND_LLVMPIPE,
     )
     search_whole_group = Number(
-        512,
-        "`search_group` for these.",
-        (128, 256, 512, 1024),
-        found_on=H200_AND_LLVMPIPE,
-        constraint=_POWER,
+        512, "`search_group` for these.", (128, 256, 512, 1024), found_on=H200_AND_LLVMPIPE, constraint=_POWER
     )
     search_whole_each = Number(8, "`search_each` for these.", (2, 4, 8), found_on=H200_AND_LLVMPIPE)
     row_shortest = Number(

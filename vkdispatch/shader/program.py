@@ -406,13 +406,7 @@ class TracedProgram:
                 for slot in slots
             )
             slots, description = (*kept, *guard.slots), guard.description
-        source = KernelSource(
-            self._who,
-            description,
-            slots,
-            self._place,
-            observed=observation is not None,
-        )
+        source = KernelSource(self._who, description, slots, self._place, observed=observation is not None)
         return build_kernel(source, context, local_size, variant, coarsening)
 
 

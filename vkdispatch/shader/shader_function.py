@@ -382,12 +382,7 @@ class ShaderFunction(Referenced, Listed, Call[Function]):
     # -- without a device
 
     def interpret(
-        self,
-        *args: Any,
-        subgroup_size: int = 32,
-        check: object = True,
-        races: bool = False,
-        **kwargs: Any,
+        self, *args: Any, subgroup_size: int = 32, check: object = True, races: bool = False, **kwargs: Any
     ) -> None:
         """Run the kernel with NumPy instead of a device, and return when it is done.
 

@@ -124,10 +124,7 @@ def make_count_kernel(form: PassForm, by_votes: bool) -> ShaderFunction:
                 entry = (here.row * form.tile.bins + digit) * tiles + here.number
                 counts[entry] = total.to_dtype(form.counter)
 
-    arguments = [
-        ("sort_keys", buffer[form.order.raw]),
-        ("sort_counts", buffer[form.counter]),
-    ]
+    arguments = [("sort_keys", buffer[form.order.raw]), ("sort_counts", buffer[form.counter])]
     return _trace_pass("count", form, body, arguments)
 
 
@@ -348,13 +345,7 @@ class _MovedTile:
     """A tile that is ranked by a digit, and then written to the places of its digits."""
 
     def __init__(
-        self,
-        form: PassForm,
-        tile: Tile,
-        here: TileOfRow,
-        keys: Any,
-        buffers: list[Any],
-        shift: Any,
+        self, form: PassForm, tile: Tile, here: TileOfRow, keys: Any, buffers: list[Any], shift: Any
     ) -> None:
         """Load the keys and rank them by the digit with this shift.
 

@@ -46,9 +46,7 @@ class Tuning(Table, family="sorting"):
         40, "Keys of the longest row in which each key counts the keys before it.", (16, 24, 32, 40, 48, 64)
     )
     match = Number(
-        1,
-        "How tiles are ranked in one workgroup, or in three launches (0 or 1): see `TileForm`.",
-        (0, 1),
+        1, "How tiles are ranked in one workgroup, or in three launches (0 or 1): see `TileForm`.", (0, 1)
     )
     votes = Number(
         0, "Whether digits are counted by votes, instead of by one atomic for each key (0 or 1).", (0, 1)

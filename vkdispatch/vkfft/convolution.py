@@ -15,10 +15,7 @@ from vkdispatch.vkfft.program import parse_shape, require_buffer
 
 
 def transpose_kernel2D(  # noqa: N802  (the name that programs use)
-    kernel: Buffer[Any],
-    shape: Any = None,
-    graph: CommandGraph | None = None,
-    keep_shader_code: bool = False,
+    kernel: Buffer[Any], shape: Any = None, graph: CommandGraph | None = None, keep_shader_code: bool = False
 ) -> None:
     """Transform convolution kernels in place to the spectra that `convolve2D` takes.
 

@@ -139,9 +139,7 @@ def _make_embedding(kind: DType) -> ShaderFunction:
     number: Any = Const
     names = ["data", "source", "depth", "height", "width", "planes", "rows", "columns"]
     decorate = shader(
-        arg_type_annotations=[*[buffer[kind]] * 2, *[number[uint32]] * 6],
-        arg_names=names,
-        rewrite=False,
+        arg_type_annotations=[*[buffer[kind]] * 2, *[number[uint32]] * 6], arg_names=names, rewrite=False
     )
     return decorate(with_zeros)
 

@@ -130,14 +130,7 @@ def ifft(
     >>> x.read(0)
     array([1.+0.j, 2.+0.j, 3.+0.j, 4.+0.j], dtype=complex64)
     """
-    fft(
-        buffer,
-        graph=graph,
-        print_shader=print_shader,
-        axis=axis,
-        inverse=True,
-        normalize_inverse=normalize,
-    )
+    fft(buffer, graph=graph, print_shader=print_shader, axis=axis, inverse=True, normalize_inverse=normalize)
 
 
 def ifft2(buffer: Buffer[Any], graph: CommandGraph | None = None, print_shader: bool = False) -> None:

@@ -14,13 +14,7 @@ from vkdispatch.execution_pipeline.command_graph import CommandGraph, current
 from vkdispatch.families.arguments import parse_axes
 from vkdispatch.families.operands import check_apart, check_same_or_apart, is_same_memory
 from vkdispatch.shader.copying import copyto
-from vkdispatch.vkfft.elementwise import (
-    check_complex,
-    check_same_dtype,
-    drop_imaginary_ends,
-    embed,
-    multiply,
-)
+from vkdispatch.vkfft.elementwise import check_complex, check_same_dtype, drop_imaginary_ends, embed, multiply
 from vkdispatch.vkfft.program import (
     BUFFER,
     INPUT,

@@ -95,12 +95,7 @@ class Preprocessing:
 
 
 def resolve_includes(
-    name: str,
-    source: str,
-    include: object = None,
-    defines: object = None,
-    *,
-    confined: bool = False,
+    name: str, source: str, include: object = None, defines: object = None, *, confined: bool = False
 ) -> Preprocessing | None:
     """Find the texts that a source includes. Return None if it has neither includes nor macros.
 

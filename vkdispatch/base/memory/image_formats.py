@@ -316,14 +316,7 @@ class HostSampler:
         self.data = data
         self.enable_mipmaps = enable_mipmaps
         options = SamplerOptions(
-            mag_filter,
-            min_filter,
-            mip_filter,
-            address_mode,
-            mip_lod_bias,
-            min_lod,
-            max_lod,
-            border_color,
+            mag_filter, min_filter, mip_filter, address_mode, mip_lod_bias, min_lod, max_lod, border_color
         )
         self.settings = parse_settings(kinds[0], options)
 

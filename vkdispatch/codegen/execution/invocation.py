@@ -355,11 +355,7 @@ def _function(
 _ALL = (*_INTEGERS, *_FLOATS)
 atomic_add = _function("atomic_add", "atomicAdd", "Add y to `mem`; integers wrap around.", kinds=_ALL)
 atomic_sub = _function(
-    "atomic_sub",
-    "atomicAdd",
-    "Subtract y from `mem`; integers wrap around.",
-    kinds=_ALL,
-    change=ex.negate,
+    "atomic_sub", "atomicAdd", "Subtract y from `mem`; integers wrap around.", kinds=_ALL, change=ex.negate
 )
 atomic_min = _function("atomic_min", "atomicMin", "Set `mem` to y if that is smaller.", kinds=_ALL)
 atomic_max = _function("atomic_max", "atomicMax", "Set `mem` to y if that is larger.", kinds=_ALL)

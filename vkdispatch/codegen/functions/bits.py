@@ -410,11 +410,7 @@ unpack_unorm2x16 = _make(
     "unpack_unorm2x16", "unpackUnorm2x16", dt.uint32, _VEC2, "Unpack two 16-bit steps as a vec2 of [0, 1]."
 )
 pack_snorm2x16 = _make(
-    "pack_snorm2x16",
-    "packSnorm2x16",
-    _VEC2,
-    dt.uint32,
-    "Pack a vec2 of [-1, 1] as two 16-bit steps.",
+    "pack_snorm2x16", "packSnorm2x16", _VEC2, dt.uint32, "Pack a vec2 of [-1, 1] as two 16-bit steps."
 )
 unpack_snorm2x16 = _make(
     "unpack_snorm2x16", "unpackSnorm2x16", dt.uint32, _VEC2, "Unpack two 16-bit steps as a vec2 of [-1, 1]."
@@ -440,11 +436,7 @@ unpack_snorm4x8 = _make(
     "unpack_snorm4x8", "unpackSnorm4x8", dt.uint32, _VEC4, "Unpack four 8-bit steps as a vec4 of [-1, 1]."
 )
 pack_double2x32 = _make(
-    "pack_double2x32",
-    "packDouble2x32",
-    _UVEC2,
-    dt.float64,
-    "Make a float64 of two words, low half first.",
+    "pack_double2x32", "packDouble2x32", _UVEC2, dt.float64, "Make a float64 of two words, low half first."
 )
 unpack_double2x32 = _make(
     "unpack_double2x32",

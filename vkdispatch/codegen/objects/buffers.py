@@ -5,11 +5,7 @@ import math
 from typing import Any
 
 from vkdispatch.base import dtype as dt
-from vkdispatch.base.errors import (
-    ArgumentIndexError,
-    ArgumentTypeError,
-    ArgumentValueError,
-)
+from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.objects.indexing import flat_index
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operands import parse_index

@@ -86,21 +86,7 @@ FORMAT_LETTERS: dict[dt.DType, str] = {dt.float32: "f", dt.int32: "i", dt.uint32
 
 
 # Binding strength of operators, weakest first.
-(
-    CHOICE,
-    OR,
-    AND,
-    BIT_OR,
-    BIT_XOR,
-    BIT_AND,
-    EQUAL,
-    ORDER,
-    SHIFT,
-    SUM,
-    PRODUCT,
-    PREFIX,
-    POSTFIX,
-) = range(13)
+(CHOICE, OR, AND, BIT_OR, BIT_XOR, BIT_AND, EQUAL, ORDER, SHIFT, SUM, PRODUCT, PREFIX, POSTFIX) = range(13)
 STRENGTH = {
     "||": OR,
     "&&": AND,

@@ -27,13 +27,7 @@ INT64, INT16, FLOAT16 = "shaderInt64", "shaderInt16", "shaderFloat16"
 # 16 bits in the argument block, whether it is push constants or a uniform block.
 SHORT_ARGUMENTS = "storagePushConstant16"
 # What each feature is for.
-FEATURE_OF: dict[DType, str] = {
-    int64: INT64,
-    uint64: INT64,
-    int16: INT16,
-    uint16: INT16,
-    float16: FLOAT16,
-}
+FEATURE_OF: dict[DType, str] = {int64: INT64, uint64: INT64, int16: INT16, uint16: INT16, float16: FLOAT16}
 
 
 def emulates(kind: DType, lacks: frozenset[str]) -> bool:

@@ -141,9 +141,7 @@ def expressions_in(block: statements.Block) -> Iterable[Expr]:
 
 
 def postorder(
-    root: Expr,
-    done: Container[int],
-    operands: Callable[[Expr], Iterable[Expr]] = attrgetter("args"),
+    root: Expr, done: Container[int], operands: Callable[[Expr], Iterable[Expr]] = attrgetter("args")
 ) -> Iterator[Expr]:
     """Every expression whose identity is not in `done`, operands first, from left to right.
 

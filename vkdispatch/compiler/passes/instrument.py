@@ -321,10 +321,7 @@ def instrument(kernel: ir.Kernel, checks: words.Checks) -> Instrumented | None:
             *lowering.report.write_violations(),
         )
     observed = replace(
-        kernel,
-        body=body,
-        arguments=(*kernel.arguments, launch),
-        resources=(*kernel.resources, storage),
+        kernel, body=body, arguments=(*kernel.arguments, launch), resources=(*kernel.resources, storage)
     )
     return Instrumented(observed, tuple(lowering.report.sites), storage.index, launch.name)
 

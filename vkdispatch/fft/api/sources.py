@@ -189,11 +189,7 @@ def _check_axes(name: str, buffer_shape: Shape, count: int) -> tuple[int, ...]:
 
 
 def _sources_of_axes(
-    shape: tuple[int, ...],
-    count: int,
-    source: Callable[..., Any],
-    maps: tuple[Map, Map],
-    **options: Any,
+    shape: tuple[int, ...], count: int, source: Callable[..., Any], maps: tuple[Map, Map], **options: Any
 ) -> Sources:
     """Return the code of each of the last axes; the maps belong to the first and the last of them."""
     first: dict[str, Any] = {"input_map": parse_map(maps[0], "input_map")}

@@ -470,10 +470,7 @@ class IOManager:
             self.output_proxy.write(op)
 
     def read_kernel(
-        self,
-        registers: FFTRegisters | None = None,
-        format_transposed: bool = False,
-        inner_only: bool = False,
+        self, registers: FFTRegisters | None = None, format_transposed: bool = False, inner_only: bool = False
     ) -> None:
         """Read the kernel into registers, or call the kernel map for them."""
         registers = registers or self._context.registers

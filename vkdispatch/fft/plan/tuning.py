@@ -34,13 +34,7 @@ class Tuning(Table, family="fft"):
     registers_power_of_two = Number(
         _POWERS,
         "Complex numbers that an invocation holds, of lines of a power of two, by their length.",
-        (
-            _POWERS,
-            ((_ANY, 4),),
-            ((_ANY, 8),),
-            ((_ANY, 16),),
-            ((128, 4), (1024, 8), (_ANY, 16)),
-        ),
+        (_POWERS, ((_ANY, 4),), ((_ANY, 8),), ((_ANY, 16),), ((128, 4), (1024, 8), (_ANY, 16))),
         changes_rounding=True,
     )
     registers_other_length = Number(
@@ -50,9 +44,7 @@ class Tuning(Table, family="fft"):
         changes_rounding=True,
     )
     registers_convolution = Number(
-        _CONVOLUTIONS,
-        "The same of convolved lines of a power of two.",
-        changes_rounding=True,
+        _CONVOLUTIONS, "The same of convolved lines of a power of two.", changes_rounding=True
     )
     group_convolution = Number(
         ((16, 64), (_ANY, 32)), "Least invocations of a workgroup of convolved lines, by their length."

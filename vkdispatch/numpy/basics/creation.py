@@ -20,13 +20,7 @@ from vkdispatch.numpy.core.array import (
     view_of,
 )
 from vkdispatch.numpy.core.blanks import find_blank
-from vkdispatch.numpy.core.conversion import (
-    asarray,
-    copy_array,
-    from_numpy,
-    host_data,
-    parse_shape,
-)
+from vkdispatch.numpy.core.conversion import asarray, copy_array, from_numpy, host_data, parse_shape
 from vkdispatch.numpy.core.devices import parse_device
 from vkdispatch.numpy.core.expressions import evaluate
 from vkdispatch.numpy.core.kernels import gather, new_view

@@ -8,9 +8,7 @@ from vkdispatch.numpy.core.array import Array, parse_operand, value_of
 from vkdispatch.numpy.core.conversion import asarray, host_data, is_of_python
 from vkdispatch.numpy.core.memory import Kind, default_real
 
-__all__ = [
-    "finfo",
-]
+__all__ = ["finfo"]
 
 
 # ---- Arguments of functions of the namespace: arrays, and small data of the host -------------------------

@@ -11,14 +11,7 @@ from vkdispatch.numpy.basics.inputs import require_array, to_array
 from vkdispatch.numpy.core import memory
 from vkdispatch.numpy.core.application import broadcast_shapes, cast
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
-from vkdispatch.numpy.core.array import (
-    Array,
-    array_of,
-    describe,
-    parse_index,
-    value_of,
-    view_of,
-)
+from vkdispatch.numpy.core.array import Array, array_of, describe, parse_index, value_of, view_of
 from vkdispatch.numpy.core.conversion import parse_shape
 from vkdispatch.numpy.core.kernels import gather
 

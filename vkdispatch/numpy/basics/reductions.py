@@ -554,12 +554,7 @@ def cumprod(x: Any, /, axis: Any = None, dtype: Any = None, out: Any = None) -> 
     return _accumulate(scans.cumprod, x, axis, dtype, out)
 
 
-_RUNNING = {
-    "add": scans.cumsum,
-    "multiply": scans.cumprod,
-    "maximum": scans.cummax,
-    "minimum": scans.cummin,
-}
+_RUNNING = {"add": scans.cumsum, "multiply": scans.cumprod, "maximum": scans.cummax, "minimum": scans.cummin}
 
 
 def accumulate(name: str, x: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Array:
@@ -588,13 +583,7 @@ def _cumulative(
 
 
 def cumulative_sum(
-    x: Any,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: Any = None,
-    out: Any = None,
-    include_initial: bool = False,
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Array:
     """Return running sums along an axis, behind a zero if asked for. See `numpy.cumulative_sum`.
 
@@ -607,13 +596,7 @@ def cumulative_sum(
 
 
 def cumulative_prod(
-    x: Any,
-    /,
-    *,
-    axis: int | None = None,
-    dtype: Any = None,
-    out: Any = None,
-    include_initial: bool = False,
+    x: Any, /, *, axis: int | None = None, dtype: Any = None, out: Any = None, include_initial: bool = False
 ) -> Array:
     """Return running products along an axis, behind a one if asked for. See `numpy.cumulative_prod`.
 

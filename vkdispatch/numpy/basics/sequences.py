@@ -13,13 +13,7 @@ from vkdispatch.numpy.basics.elementwise import floor
 from vkdispatch.numpy.core import array, memory
 from vkdispatch.numpy.core.application import broadcast_to as broadcast_view
 from vkdispatch.numpy.core.application import cast, make_operation
-from vkdispatch.numpy.core.conversion import (
-    asarray,
-    from_numpy,
-    is_of_python,
-    parse_shape,
-    read_nested,
-)
+from vkdispatch.numpy.core.conversion import asarray, from_numpy, is_of_python, parse_shape, read_nested
 from vkdispatch.numpy.core.expressions import INDEX, Operation
 from vkdispatch.numpy.core.operations import WHERE
 
@@ -207,13 +201,7 @@ def linspace(
     common = np.result_type(*(each if is_real else 1.0 for each in (start, stop)), 1.0)
     if not is_real or common.itemsize < 4 or (common == memory.float64 and not memory.has_float64()):
         host, step = _on_host.linspace(
-            read_nested(start),
-            read_nested(stop),
-            count,
-            endpoint,
-            True,
-            None,
-            axis,
+            read_nested(start), read_nested(stop), count, endpoint, True, None, axis
         )
         if given is None and is_of_python([start, stop]):
             given = memory.default_complex() if host.dtype.kind == "c" else memory.default_real()

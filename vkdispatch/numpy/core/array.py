@@ -562,23 +562,13 @@ class Array(native.ArrayBase, Generic[ShapeT, ScalarT]):
         return namespace().squeeze(self, axis)
 
     def sum(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        **options: Any,
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **options: Any
     ) -> "Array":
         """Return the sum along axes. See `numpy.sum`."""
         return namespace().sum(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **options)
 
     def prod(
-        self,
-        axis: Any = None,
-        dtype: Any = None,
-        out: Any = None,
-        keepdims: bool = False,
-        **options: Any,
+        self, axis: Any = None, dtype: Any = None, out: Any = None, keepdims: bool = False, **options: Any
     ) -> "Array":
         """Return the product along axes. See `numpy.prod`."""
         return namespace().prod(self, axis=axis, dtype=dtype, out=out, keepdims=keepdims, **options)

@@ -7,9 +7,7 @@ from vkdispatch.base.errors import ArgumentTypeError
 from vkdispatch.numpy.core.expressions import Node
 from vkdispatch.numpy.core.memory import View
 
-__all__ = [
-    "Device",
-]
+__all__ = ["Device"]
 
 
 class Device:

@@ -32,9 +32,7 @@ from vkdispatch.rearrange import take as take_elements
 from vkdispatch.selection.compact import compact
 from vkdispatch.selection.compact import nonzero as find_nonzero
 
-__all__ = [
-    "nonzero",
-]
+__all__ = ["nonzero"]
 
 
 # ---- Reading and writing elements at arrays of indices ---------------------------------------------------

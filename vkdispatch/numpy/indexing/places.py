@@ -426,11 +426,7 @@ def _claim_kernel(form: _Form) -> ShaderFunction:
     return trace_kernel(
         "claim_indices",
         body,
-        [
-            ("slots", buffer[dtype.uint32]),
-            *form.arguments(notes=False),
-            ("writers", constant[dtype.uint32]),
-        ],
+        [("slots", buffer[dtype.uint32]), *form.arguments(notes=False), ("writers", constant[dtype.uint32])],
         _GROUP,
         exec_size="writers",
     )

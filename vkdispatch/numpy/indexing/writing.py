@@ -16,14 +16,7 @@ from vkdispatch.numpy.core.conversion import asarray
 from vkdispatch.numpy.core.memory import Kind, View
 from vkdispatch.numpy.indexing.indexing import nonzero
 
-__all__ = [
-    "copyto",
-    "fill_diagonal",
-    "place",
-    "put",
-    "put_along_axis",
-    "putmask",
-]
+__all__ = ["copyto", "fill_diagonal", "place", "put", "put_along_axis", "putmask"]
 
 
 def _target(a: Any, name: str) -> Array:

@@ -5,9 +5,7 @@ LAPACK on the host, and warns once.
 """
 
 from vkdispatch.numpy.basics.manipulation import matrix_transpose
-from vkdispatch.numpy.linalg.host import (
-    HOST_FUNCTIONS as HOST_FUNCTIONS,
-)
+from vkdispatch.numpy.linalg.host import HOST_FUNCTIONS as HOST_FUNCTIONS
 from vkdispatch.numpy.linalg.host import (
     PerformanceWarning,
     cond,
@@ -21,11 +19,7 @@ from vkdispatch.numpy.linalg.host import (
     svd,
     svdvals,
 )
-from vkdispatch.numpy.linalg.norms import (
-    matrix_norm,
-    norm,
-    vector_norm,
-)
+from vkdispatch.numpy.linalg.norms import matrix_norm, norm, vector_norm
 from vkdispatch.numpy.linalg.products import (
     LinAlgError,
     cross,

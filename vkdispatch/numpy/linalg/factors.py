@@ -197,15 +197,7 @@ def _columns_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that swaps rows beside a panel, and solves right of it with its unit triangle."""
 
     def lu_columns(  # noqa: PLR0913  the arguments of a kernel
-        a: Any,
-        pivots: Any,
-        n: Any,
-        first: Any,
-        end: Any,
-        start: Any,
-        columns: Any,
-        blocks: Any,
-        groups: Any,
+        a: Any, pivots: Any, n: Any, first: Any, end: Any, start: Any, columns: Any, blocks: Any, groups: Any
     ) -> None:
         number = vc.workgroup_id().x
         matrix = (number // blocks + start).to_register()
@@ -228,15 +220,7 @@ def _swap_kernel(kind: DType) -> ShaderFunction:
     """Return the kernel that swaps the rows of right sides as those of their matrices."""
 
     def swap_rows(  # noqa: PLR0913  the arguments of a kernel
-        b: Any,
-        pivots: Any,
-        n: Any,
-        first: Any,
-        end: Any,
-        start: Any,
-        columns: Any,
-        blocks: Any,
-        groups: Any,
+        b: Any, pivots: Any, n: Any, first: Any, end: Any, start: Any, columns: Any, blocks: Any, groups: Any
     ) -> None:
         number = vc.workgroup_id().x
         matrix = (number // blocks + start).to_register()
@@ -253,15 +237,7 @@ def _triangle_kernel(kind: DType, lower: bool) -> ShaderFunction:
     """Return the kernel that solves with rows `first` to `end`, of the unit lower or the upper triangle."""
 
     def solve_triangle(  # noqa: PLR0913  the arguments of a kernel
-        b: Any,
-        a: Any,
-        n: Any,
-        first: Any,
-        end: Any,
-        start: Any,
-        columns: Any,
-        blocks: Any,
-        groups: Any,
+        b: Any, a: Any, n: Any, first: Any, end: Any, start: Any, columns: Any, blocks: Any, groups: Any
     ) -> None:
         number = vc.workgroup_id().x
         matrix = (number // blocks + start).to_register()

@@ -10,11 +10,7 @@ from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.basics.creation import from_numpy, zeros
 from vkdispatch.numpy.basics.elementwise import absolute, conjugate
 from vkdispatch.numpy.basics.inputs import require_array
-from vkdispatch.numpy.basics.manipulation import (
-    expand_dims,
-    matrix_transpose,
-    reshape,
-)
+from vkdispatch.numpy.basics.manipulation import expand_dims, matrix_transpose, reshape
 from vkdispatch.numpy.basics.reductions import any as any_of
 from vkdispatch.numpy.basics.reductions import count_nonzero
 from vkdispatch.numpy.basics.reductions import max as greatest
@@ -138,9 +134,7 @@ def svdvals(x: Any, /) -> Array:
     array = require_array(x)
     tall = _split_tall(array)
     found: Array = _call_host(
-        "svdvals",
-        lambda a: _numpy_linalg.svd(a, compute_uv=False),
-        array if tall is None else tall[1],
+        "svdvals", lambda a: _numpy_linalg.svd(a, compute_uv=False), array if tall is None else tall[1]
     )
     return found
 

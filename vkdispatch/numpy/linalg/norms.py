@@ -6,12 +6,7 @@ from typing import Any
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.numpy.basics.elementwise import absolute, imag_of, real_of, sqrt
 from vkdispatch.numpy.basics.inputs import require_array
-from vkdispatch.numpy.basics.manipulation import (
-    expand_dims,
-    moveaxis,
-    parse_axes,
-    reshape,
-)
+from vkdispatch.numpy.basics.manipulation import expand_dims, moveaxis, parse_axes, reshape
 from vkdispatch.numpy.basics.reductions import count_nonzero
 from vkdispatch.numpy.basics.reductions import max as greatest
 from vkdispatch.numpy.basics.reductions import min as least

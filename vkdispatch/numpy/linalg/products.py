@@ -419,10 +419,7 @@ def _split_chain(sides: Sequence[int]) -> dict[tuple[int, int], int]:
         for first in range(count - length):
             last = first + length
             costs[first, last], splits[first, last] = min(
-                (
-                    costs[first, k] + costs[k + 1, last] + sides[first] * sides[k + 1] * sides[last + 1],
-                    k,
-                )
+                (costs[first, k] + costs[k + 1, last] + sides[first] * sides[k + 1] * sides[last + 1], k)
                 for k in range(first, last)
             )
     return splits

@@ -470,13 +470,7 @@ def _lengths(starts: Array, size: int) -> Array:
 
 
 def isin(
-    x1: Any,
-    /,
-    test_elements: Any,
-    assume_unique: bool = False,
-    invert: bool = False,
-    *,
-    kind: Any = None,
+    x1: Any, /, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, kind: Any = None
 ) -> Array:
     """Return which elements are among others. See `numpy.isin`; `assume_unique` changes nothing.
 

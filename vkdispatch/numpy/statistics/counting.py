@@ -27,14 +27,7 @@ from vkdispatch.numpy.statistics.quantiles import percentile
 from vkdispatch.selection.histogram import bincount as count_integers
 from vkdispatch.selection.histogram import histogram as count_in_bins
 
-__all__ = [
-    "bincount",
-    "digitize",
-    "histogram",
-    "histogram2d",
-    "histogram_bin_edges",
-    "histogramdd",
-]
+__all__ = ["bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd"]
 
 _RULES = ("auto", "fd", "doane", "scott", "rice", "sturges", "sqrt")
 
@@ -298,12 +291,7 @@ def _edges_along(x: Array, bins: Any, limits: Any) -> Array:
 
 
 def histogram2d(
-    x: Any,
-    y: Any,
-    bins: Any = 10,
-    range: Any = None,
-    density: bool | None = None,
-    weights: Any = None,
+    x: Any, y: Any, bins: Any = 10, range: Any = None, density: bool | None = None, weights: Any = None
 ) -> tuple[Array, Array, Array]:
     """Return the counts of points of the plane in bins, and edges. See `numpy.histogram2d`.
 

@@ -356,11 +356,7 @@ MODELS = (
     NativeModel(
         name="hip",
         search=Search(
-            "HIPCXX",
-            ("hipcc",),
-            ("$ROCM_PATH/bin", "$HIP_PATH/bin", "/opt/rocm/bin"),
-            "AMD's ROCm",
-            "hip",
+            "HIPCXX", ("hipcc",), ("$ROCM_PATH/bin", "$HIP_PATH/bin", "/opt/rocm/bin"), "AMD's ROCm", "hip"
         ),
         flags={"hip": _CLANG_HIP},
         write=write_hip,

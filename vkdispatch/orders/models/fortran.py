@@ -289,14 +289,7 @@ MODELS = (
     NativeModel(
         name="fortran",
         search=Search("FC", _NAMES, package=_PACKAGE, language="fortran"),
-        flags={
-            "gnu": _GNU,
-            "flang": _FLANG,
-            "nvhpc": _NVHPC,
-            "intel": _INTEL,
-            "cray": _CRAY,
-            "ibm": _IBM,
-        },
+        flags={"gnu": _GNU, "flang": _FLANG, "nvhpc": _NVHPC, "intel": _INTEL, "cray": _CRAY, "ibm": _IBM},
         write=write_fortran,
         suffix=".F90",
         copy=_LOOP.format(""),
@@ -321,16 +314,9 @@ MODELS = (
     NativeModel(
         name="openacc_fortran",
         search=Search(
-            "FC",
-            ("nvfortran", "gfortran"),
-            package=f"{_PACKAGE}, or NVIDIA's HPC SDK",
-            language="fortran",
+            "FC", ("nvfortran", "gfortran"), package=f"{_PACKAGE}, or NVIDIA's HPC SDK", language="fortran"
         ),
-        flags={
-            "gnu": (*_GNU, "-fopenacc"),
-            "nvhpc": (*_NVHPC, "-acc"),
-            "cray": (*_CRAY, "-h", "acc,noomp"),
-        },
+        flags={"gnu": (*_GNU, "-fopenacc"), "nvhpc": (*_NVHPC, "-acc"), "cray": (*_CRAY, "-h", "acc,noomp")},
         write=write_openacc,
         suffix=".F90",
         copy=_LOOP.format("!$acc loop gang worker vector\n"),
