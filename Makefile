@@ -133,6 +133,7 @@ lint-python:
 
 lint: lint-python
 	@$(BIN)/lint-imports --no-logo
+	@$(BIN)/python docs/stubs.py --check
 	@$(BIN)/python -m benchmarks.size
 	@$(BIN)/clang-format --dry-run -Werror $(NATIVE_SOURCES)
 
@@ -157,6 +158,7 @@ wheel:
 
 format:
 	@$(SETUP) dev
+	@$(BIN)/python docs/stubs.py
 	@$(BIN)/ruff check --fix-only .
 	@$(BIN)/ruff format .
 	@$(BIN)/clang-format -i $(NATIVE_SOURCES)

@@ -17,7 +17,8 @@ if exists(f"{__path__[0]}/base/buffer_allocators.py"):
 
     refuse_mixture()
 
-# Where each public name lives; `__init__.pyi` says the same to type checkers and editors.
+# Where public names live. `make format` writes them to `__init__.pyi`, for type checkers and editors, and the
+# reference has functions in this order.
 _NAMES = {
     "base.buffers.kinds": (
         "RFFTBuffer asrfftbuffer buffer_c64 buffer_dv2 buffer_dv3 buffer_dv4 buffer_f16 buffer_f32 "
@@ -69,12 +70,12 @@ _NAMES = {
     "matrices.product": "matmul",
     "numpy.interchange.lazy": "explain",
     "numpy.core.array": "Array",
-    "rearrange": "concatenate flip pad put repeat roll stack take take_along_axis tile transpose where",
-    "reduce.functions": "all any argmax argmin count_nonzero max mean min prod std sum var",
-    "reduce.norms": "dot norm",
-    "scans.functions": "ScanFunction cummax cummin cumprod cumsum scan",
-    "selection.histogram": "bincount histogram",
-    "selection.compact": "compact nonzero unique",
+    "rearrange": "transpose take take_along_axis put where concatenate stack roll flip tile repeat pad",
+    "reduce.functions": "sum prod mean var std min max argmin argmax any all count_nonzero",
+    "reduce.norms": "norm dot",
+    "scans.functions": "ScanFunction cumsum cumprod cummax cummin scan",
+    "selection.histogram": "histogram bincount",
+    "selection.compact": "unique compact nonzero",
     "selection.searchsorted": "searchsorted",
     "selection.median": "median",
     "selection.topk": "topk",
@@ -85,7 +86,7 @@ _NAMES = {
     "shader.measurement.profile": "Profile profile",
     "shader.raw.kernel": "RawKernel glsl_kernel spirv_kernel",
     "shader.shader_function": "ShaderFunction make_shader_function",
-    "sorting.functions": "argsort sort sort_by_key",
+    "sorting.functions": "sort argsort sort_by_key",
 }
 # Submodules that programs reach as attributes; the rest are reached by importing them.
 _MODULES = (

@@ -1,4 +1,7 @@
-"""GPU kernels as typed Python functions: what `__init__.py` gives, for type checkers and editors."""
+"""GPU kernels as typed Python functions: the public names, for type checkers and editors.
+
+`docs/stubs.py` writes this file.
+"""
 
 from vkdispatch import backends as backends
 from vkdispatch import base as base
@@ -219,7 +222,6 @@ from vkdispatch.shader.shader_function import ShaderFunction, make_shader_functi
 from vkdispatch.sorting.functions import argsort, sort, sort_by_key
 
 __version__: str
-
 __all__ = [
     "AddressMode",
     "ArgumentIndexError",

@@ -1,7 +1,8 @@
-"""The reference of `vkdispatch.numpy`, made from the code: every public function, a page for each group.
+"""The reference of functions on arrays, made from the code.
 
-`.. array-functions:: creation` puts the sections of a group of `array_groups` on a page. Names that mean the
-same function share one entry.
+`.. array-functions:: creation` puts the sections of a group of `array_groups` on a page: functions of
+`vkdispatch.numpy`. Names that mean the same function share one entry. `.. public-functions:: reduce.norms`
+puts the functions there that `vkdispatch` has of a module, in the order of `vkdispatch/__init__.py`.
 """
 
 import functools
@@ -17,6 +18,7 @@ from sections import parse_sections
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
+import vkdispatch as vd
 import vkdispatch.numpy as vnp
 
 
@@ -98,7 +100,24 @@ class ArrayFunctions(SphinxDirective):
         return parse_sections(self, sections, __file__)
 
 
+class PublicFunctions(SphinxDirective):
+    """`.. public-functions:: MODULE ...`: the functions that `vkdispatch` has of modules."""
+
+    required_arguments = 1
+    final_argument_whitespace = True
+
+    def run(self) -> list[nodes.Node]:
+        """Return their entries."""
+        self.env.note_reread()
+        names = [name for module in self.arguments[0].split() for name in vd._NAMES[module].split()]
+        functions = [name for name in names if inspect.isroutine(getattr(vd, name))]
+        return self.parse_text_to_nodes(
+            "".join(f".. autofunction:: vkdispatch.{name}\n\n" for name in functions)
+        )
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
-    """Add the directive."""
+    """Add the directives."""
     app.add_directive("array-functions", ArrayFunctions)
+    app.add_directive("public-functions", PublicFunctions)
     return {"parallel_read_safe": True}

@@ -16,6 +16,7 @@ import pytest
 
 import vkdispatch as vd
 import vkdispatch.codegen as vc
+from benchmarks.mathematics import FUNCTIONS
 from vkdispatch.base.dtype import dtype
 from vkdispatch.base.process import VARIABLES
 from vkdispatch.codegen import execution, functions
@@ -65,6 +66,11 @@ def test_reference_names_everything_public(module: object, prefix: str) -> None:
         folder / "kernels/types.rst",
     ]
     reference = "".join(page.read_text() for page in pages)
+    for homes in re.findall(r"public-functions:: (.*)", reference):
+        names = " ".join(vd._NAMES[home] for home in homes.split())
+        reference += "".join(
+            f":: vkdispatch.{name}\n" for name in names.split() if inspect.isroutine(getattr(vd, name))
+        )
     # the page of the kernel language is made from the functions of these modules
     for room in (functions, execution):
         for made in pkgutil.iter_modules(room.__path__):
@@ -81,6 +87,11 @@ def test_reference_names_everything_public(module: object, prefix: str) -> None:
         if not (written or name.startswith("_") or (name == "dtype" and "`vd.dtype`" in reference)):
             missing.append(name)
     assert missing == []
+
+
+def test_page_of_mathematics_has_errors_of_all_functions() -> None:
+    text = (ROOT / "docs/reference/kernels/mathematics.rst").read_text()
+    assert [name for name in FUNCTIONS if not re.search(rf"^`{name}` ", text, re.MULTILINE)] == []
 
 
 def read_rows(page: str) -> list[list[str]]:

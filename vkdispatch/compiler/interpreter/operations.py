@@ -1,5 +1,6 @@
 """What GLSL operators and functions compute, on NumPy rows."""
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -289,13 +290,13 @@ _NAMED: dict[str, Rule] = {
     "trunc": np.trunc,
     "round": np.rint,
     "round_even": np.rint,
-    **{
-        name: _apply_each(getattr(host, name))
-        for name in ("erf", "erfc", "gamma", "lgamma", "sinpi", "cospi")
-    },
 }
+# NumPy lacks the others
+_HOST_RULES = {name: _apply_each(rule) for name, rule in vars(host).items() if inspect.isfunction(rule)}
 MATHEMATICAL_RULES: dict[str, Rule] = {
-    prefix + name: _convert_to_double(rule) for name, rule in _NAMED.items() for prefix in (SINGLE, DOUBLE)
+    prefix + name: _convert_to_double(rule)
+    for name, rule in (_HOST_RULES | _NAMED).items()
+    for prefix in (SINGLE, DOUBLE)
 }
 
 
