@@ -3,7 +3,6 @@
 import math
 from typing import Any, Protocol
 
-from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import is_dataclass, is_structure, leaves_of, structure_of, wrap_array
 from vkdispatch.base.dtype import DType, compute_type
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
@@ -12,6 +11,7 @@ from vkdispatch.codegen.arguments import ConstantArray
 from vkdispatch.codegen.builder import get_builder
 from vkdispatch.codegen.functions.complex_numbers import complex_type
 from vkdispatch.codegen.functions.elementwise import gives_value, operands
+from vkdispatch.codegen.functions.vectors import NAMED_TYPES
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.objects.structures import ItemArray, StructureBuffer, declare_arrays
 from vkdispatch.codegen.trace.current import current
@@ -26,44 +26,8 @@ __all__ = [
     "LocalArray",
     "constant_array",
     "local_array",
-    "new_complex32_register",
-    "new_complex64_register",
-    "new_complex128_register",
     "new_complex_register",
-    "new_dvec2_register",
-    "new_dvec3_register",
-    "new_dvec4_register",
-    "new_float16_register",
-    "new_float64_register",
-    "new_float_register",
-    "new_hvec2_register",
-    "new_hvec3_register",
-    "new_hvec4_register",
-    "new_ihvec2_register",
-    "new_ihvec3_register",
-    "new_ihvec4_register",
-    "new_int16_register",
-    "new_int64_register",
-    "new_int_register",
-    "new_ivec2_register",
-    "new_ivec3_register",
-    "new_ivec4_register",
-    "new_mat2_register",
-    "new_mat3_register",
-    "new_mat4_register",
     "new_register",
-    "new_uhvec2_register",
-    "new_uhvec3_register",
-    "new_uhvec4_register",
-    "new_uint16_register",
-    "new_uint64_register",
-    "new_uint_register",
-    "new_uvec2_register",
-    "new_uvec3_register",
-    "new_uvec4_register",
-    "new_vec2_register",
-    "new_vec3_register",
-    "new_vec4_register",
     "precise",
     "shared_buffer",
 ]
@@ -252,39 +216,6 @@ def _make_register_maker(kind: DType) -> RegisterMaker:
     return declare
 
 
-new_float16_register = _make_register_maker(dt.float16)
-new_float_register = _make_register_maker(dt.float32)
-new_float64_register = _make_register_maker(dt.float64)
-new_int16_register = _make_register_maker(dt.int16)
-new_int_register = _make_register_maker(dt.int32)
-new_int64_register = _make_register_maker(dt.int64)
-new_uint16_register = _make_register_maker(dt.uint16)
-new_uint_register = _make_register_maker(dt.uint32)
-new_uint64_register = _make_register_maker(dt.uint64)
-new_hvec2_register = _make_register_maker(dt.hvec2)
-new_hvec3_register = _make_register_maker(dt.hvec3)
-new_hvec4_register = _make_register_maker(dt.hvec4)
-new_vec2_register = _make_register_maker(dt.vec2)
-new_vec3_register = _make_register_maker(dt.vec3)
-new_vec4_register = _make_register_maker(dt.vec4)
-new_dvec2_register = _make_register_maker(dt.dvec2)
-new_dvec3_register = _make_register_maker(dt.dvec3)
-new_dvec4_register = _make_register_maker(dt.dvec4)
-new_ihvec2_register = _make_register_maker(dt.ihvec2)
-new_ihvec3_register = _make_register_maker(dt.ihvec3)
-new_ihvec4_register = _make_register_maker(dt.ihvec4)
-new_ivec2_register = _make_register_maker(dt.ivec2)
-new_ivec3_register = _make_register_maker(dt.ivec3)
-new_ivec4_register = _make_register_maker(dt.ivec4)
-new_uhvec2_register = _make_register_maker(dt.uhvec2)
-new_uhvec3_register = _make_register_maker(dt.uhvec3)
-new_uhvec4_register = _make_register_maker(dt.uhvec4)
-new_uvec2_register = _make_register_maker(dt.uvec2)
-new_uvec3_register = _make_register_maker(dt.uvec3)
-new_uvec4_register = _make_register_maker(dt.uvec4)
-new_mat2_register = _make_register_maker(dt.mat2)
-new_mat3_register = _make_register_maker(dt.mat3)
-new_mat4_register = _make_register_maker(dt.mat4)
-new_complex32_register = _make_register_maker(dt.complex32)
-new_complex64_register = _make_register_maker(dt.complex64)
-new_complex128_register = _make_register_maker(dt.complex128)
+for _name, _kind in NAMED_TYPES.items():
+    globals()[f"new_{_name}_register"] = _make_register_maker(_kind)
+__all__ += [f"new_{name}_register" for name in NAMED_TYPES]

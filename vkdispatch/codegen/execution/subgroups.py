@@ -6,12 +6,13 @@ see `vc.subgroup_size`. A class of operations that a device lacks is done by bal
 kernel for a device that lacks these too raises UnsupportedError.
 """
 
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.codegen.functions.bits import reinterpret
-from vkdispatch.codegen.functions.elementwise import Operand, Value
+from vkdispatch.codegen.functions.elementwise import Operand, Value, describe
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.operators import split_components
 from vkdispatch.codegen.variables import ShaderVariable
@@ -20,10 +21,8 @@ from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import here, located
 
 __all__ = [
-    "subgroup_add",
     "subgroup_all",
     "subgroup_all_equal",
-    "subgroup_and",
     "subgroup_any",
     "subgroup_ballot",
     "subgroup_ballot_bit_count",
@@ -34,38 +33,13 @@ __all__ = [
     "subgroup_ballot_inclusive_bit_count",
     "subgroup_broadcast",
     "subgroup_broadcast_first",
-    "subgroup_clustered_add",
-    "subgroup_clustered_and",
-    "subgroup_clustered_max",
-    "subgroup_clustered_min",
-    "subgroup_clustered_mul",
-    "subgroup_clustered_or",
-    "subgroup_clustered_xor",
     "subgroup_elect",
     "subgroup_eq_mask",
-    "subgroup_exclusive_add",
-    "subgroup_exclusive_and",
-    "subgroup_exclusive_max",
-    "subgroup_exclusive_min",
-    "subgroup_exclusive_mul",
-    "subgroup_exclusive_or",
-    "subgroup_exclusive_xor",
     "subgroup_ge_mask",
     "subgroup_gt_mask",
-    "subgroup_inclusive_add",
-    "subgroup_inclusive_and",
-    "subgroup_inclusive_max",
-    "subgroup_inclusive_min",
-    "subgroup_inclusive_mul",
-    "subgroup_inclusive_or",
-    "subgroup_inclusive_xor",
     "subgroup_inverse_ballot",
     "subgroup_le_mask",
     "subgroup_lt_mask",
-    "subgroup_max",
-    "subgroup_min",
-    "subgroup_mul",
-    "subgroup_or",
     "subgroup_quad_broadcast",
     "subgroup_quad_swap_diagonal",
     "subgroup_quad_swap_horizontal",
@@ -74,7 +48,6 @@ __all__ = [
     "subgroup_shuffle_down",
     "subgroup_shuffle_up",
     "subgroup_shuffle_xor",
-    "subgroup_xor",
 ]
 
 _INTEGER_OPERATIONS = frozenset(("and", "or", "xor"))
@@ -139,11 +112,10 @@ _RANGES = {
     "": "over the active invocations of the subgroup.",
     "inclusive": "over the active invocations up to this one, itself included.",
     "exclusive": "over the active invocations before this one; for the first the neutral value.",
-    "clustered": "over the active invocations of each cluster of `size` neighbours.",
 }
 
 
-def _make_reduction(operation: str, over: str = "") -> SubgroupFunction:
+def _define_reduction(operation: str, over: str) -> None:
     name = f"subgroup_{over}_{operation}" if over else f"subgroup_{operation}"
     glsl = f"subgroup{over.title()}{operation.title()}"
 
@@ -151,13 +123,12 @@ def _make_reduction(operation: str, over: str = "") -> SubgroupFunction:
         value = _parse_combined(name, operation, arg1)
         return _compute(glsl, value.dtype, value)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"{_SUBJECTS[operation]} {_RANGES[over]}"
-    return function
+    _define(name, f"{_SUBJECTS[operation]} {_RANGES[over]}", function)
 
 
-def _make_clustered(operation: str) -> ClusteredFunction:
+def _define_clustered(operation: str) -> None:
     name = f"subgroup_clustered_{operation}"
+    glsl = f"subgroupClustered{operation.title()}"
 
     def function(x: Operand, size: int) -> ShaderVariable:
         value = _parse_combined(name, operation, x)
@@ -165,46 +136,25 @@ def _make_clustered(operation: str) -> ClusteredFunction:
             raise located(
                 ArgumentValueError, f"{name}: size must be a power of two as a Python int, got {size!r}"
             )
-        return _compute(
-            f"subgroupClustered{operation.title()}", value.dtype, value, ex.literal(size, dt.uint32)
-        )
+        return _compute(glsl, value.dtype, value, ex.literal(size, dt.uint32))
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""{_SUBJECTS[operation]} {_RANGES["clustered"]}
+    doc = f"""{_SUBJECTS[operation]} over the active invocations of each cluster of `size` neighbours.
 
     `size` is a power of two, a Python int of at most the subgroup's size.
     """
-    return function
+    _define(name, doc, function)
 
 
-subgroup_add = _make_reduction("add")
-subgroup_mul = _make_reduction("mul")
-subgroup_min = _make_reduction("min")
-subgroup_max = _make_reduction("max")
-subgroup_and = _make_reduction("and")
-subgroup_or = _make_reduction("or")
-subgroup_xor = _make_reduction("xor")
-subgroup_inclusive_add = _make_reduction("add", "inclusive")
-subgroup_inclusive_mul = _make_reduction("mul", "inclusive")
-subgroup_inclusive_min = _make_reduction("min", "inclusive")
-subgroup_inclusive_max = _make_reduction("max", "inclusive")
-subgroup_inclusive_and = _make_reduction("and", "inclusive")
-subgroup_inclusive_or = _make_reduction("or", "inclusive")
-subgroup_inclusive_xor = _make_reduction("xor", "inclusive")
-subgroup_exclusive_add = _make_reduction("add", "exclusive")
-subgroup_exclusive_mul = _make_reduction("mul", "exclusive")
-subgroup_exclusive_min = _make_reduction("min", "exclusive")
-subgroup_exclusive_max = _make_reduction("max", "exclusive")
-subgroup_exclusive_and = _make_reduction("and", "exclusive")
-subgroup_exclusive_or = _make_reduction("or", "exclusive")
-subgroup_exclusive_xor = _make_reduction("xor", "exclusive")
-subgroup_clustered_add = _make_clustered("add")
-subgroup_clustered_mul = _make_clustered("mul")
-subgroup_clustered_min = _make_clustered("min")
-subgroup_clustered_max = _make_clustered("max")
-subgroup_clustered_and = _make_clustered("and")
-subgroup_clustered_or = _make_clustered("or")
-subgroup_clustered_xor = _make_clustered("xor")
+def _define(name: str, doc: str, function: Callable[..., ShaderVariable]) -> None:
+    globals()[name] = describe(function, name, doc)
+    __all__.append(name)
+
+
+# `typed_names.pyi` shows these to type checkers.
+for _operation in _SUBJECTS:
+    for _over in _RANGES:
+        _define_reduction(_operation, _over)
+    _define_clustered(_operation)
 
 
 # ---- votes ---------------------------------------------------------------------------------------

@@ -132,7 +132,7 @@ def unary(
             return fold(rule, (var,))
         return apply(name, name if glsl == "" else glsl, (var,), own=own, has_check=check is not None)
 
-    return cast(UnaryFunction, _describe(function, name, doc))
+    return cast(UnaryFunction, describe(function, name, doc))
 
 
 def binary(
@@ -165,10 +165,11 @@ def binary(
             return ShaderVariable(ex.logical(logical, conditions))
         return apply(name, name if glsl == "" else glsl, (x, y), own=own, floating=whole is None)
 
-    return cast(BinaryFunction, _describe(function, name, doc))
+    return cast(BinaryFunction, describe(function, name, doc))
 
 
-def _describe(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+def describe(function: Callable[..., Any], name: str, doc: str) -> Callable[..., Any]:
+    """Give a function its name and docstring; returns it."""
     function.__name__ = function.__qualname__ = name
     function.__doc__ = doc
     return function

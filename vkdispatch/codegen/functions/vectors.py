@@ -27,43 +27,7 @@ __all__ = [
     "reflect",
     "refract",
     "str_to_dtype",
-    "to_complex32",
-    "to_complex64",
-    "to_complex128",
     "to_dtype",
-    "to_dvec2",
-    "to_dvec3",
-    "to_dvec4",
-    "to_float",
-    "to_float16",
-    "to_float64",
-    "to_hvec2",
-    "to_hvec3",
-    "to_hvec4",
-    "to_ihvec2",
-    "to_ihvec3",
-    "to_ihvec4",
-    "to_int",
-    "to_int16",
-    "to_int64",
-    "to_ivec2",
-    "to_ivec3",
-    "to_ivec4",
-    "to_mat2",
-    "to_mat3",
-    "to_mat4",
-    "to_uhvec2",
-    "to_uhvec3",
-    "to_uhvec4",
-    "to_uint",
-    "to_uint16",
-    "to_uint64",
-    "to_uvec2",
-    "to_uvec3",
-    "to_uvec4",
-    "to_vec2",
-    "to_vec3",
-    "to_vec4",
     "transpose",
 ]
 
@@ -71,6 +35,15 @@ __all__ = [
 # ---- Conversions between types, and raw GLSL as a value --------------------------------------------------
 
 
+_SHORT_NAMES: dict[dt.DType, str] = {dt.float32: "float", dt.int32: "int", dt.uint32: "uint"}
+_TYPES: tuple[dt.DType, ...] = (
+    *(dt.float16, dt.float32, dt.float64, dt.int16, dt.int32, dt.int64, dt.uint16, dt.uint32, dt.uint64),
+    *(dt.complex32, dt.complex64, dt.complex128, dt.mat2, dt.mat3, dt.mat4, dt.vec2, dt.vec3, dt.vec4),
+    *(dt.hvec2, dt.hvec3, dt.hvec4, dt.dvec2, dt.dvec3, dt.dvec4, dt.ihvec2, dt.ihvec3, dt.ihvec4),
+    *(dt.ivec2, dt.ivec3, dt.ivec4, dt.uhvec2, dt.uhvec3, dt.uhvec4, dt.uvec2, dt.uvec3, dt.uvec4),
+)
+# Types by their names in `vc.to_vec2`, `vc.new_vec2_register`...: `typed_names.pyi` lists these functions.
+NAMED_TYPES = {_SHORT_NAMES.get(kind, kind.name): kind for kind in _TYPES}
 Conversion = Callable[..., ShaderVariable]
 
 
@@ -112,42 +85,9 @@ def _make_conversion(kind: dt.DType) -> Conversion:
     return convert
 
 
-to_float16 = _make_conversion(dt.float16)
-to_float = _make_conversion(dt.float32)
-to_float64 = _make_conversion(dt.float64)
-to_int16 = _make_conversion(dt.int16)
-to_int = _make_conversion(dt.int32)
-to_int64 = _make_conversion(dt.int64)
-to_uint16 = _make_conversion(dt.uint16)
-to_uint = _make_conversion(dt.uint32)
-to_uint64 = _make_conversion(dt.uint64)
-to_hvec2 = _make_conversion(dt.hvec2)
-to_hvec3 = _make_conversion(dt.hvec3)
-to_hvec4 = _make_conversion(dt.hvec4)
-to_vec2 = _make_conversion(dt.vec2)
-to_vec3 = _make_conversion(dt.vec3)
-to_vec4 = _make_conversion(dt.vec4)
-to_dvec2 = _make_conversion(dt.dvec2)
-to_dvec3 = _make_conversion(dt.dvec3)
-to_dvec4 = _make_conversion(dt.dvec4)
-to_ihvec2 = _make_conversion(dt.ihvec2)
-to_ihvec3 = _make_conversion(dt.ihvec3)
-to_ihvec4 = _make_conversion(dt.ihvec4)
-to_ivec2 = _make_conversion(dt.ivec2)
-to_ivec3 = _make_conversion(dt.ivec3)
-to_ivec4 = _make_conversion(dt.ivec4)
-to_uhvec2 = _make_conversion(dt.uhvec2)
-to_uhvec3 = _make_conversion(dt.uhvec3)
-to_uhvec4 = _make_conversion(dt.uhvec4)
-to_uvec2 = _make_conversion(dt.uvec2)
-to_uvec3 = _make_conversion(dt.uvec3)
-to_uvec4 = _make_conversion(dt.uvec4)
-to_mat2 = _make_conversion(dt.mat2)
-to_mat3 = _make_conversion(dt.mat3)
-to_mat4 = _make_conversion(dt.mat4)
-to_complex32 = _make_conversion(dt.complex32)
-to_complex64 = _make_conversion(dt.complex64)
-to_complex128 = _make_conversion(dt.complex128)
+for _name, _kind in NAMED_TYPES.items():
+    globals()[f"to_{_name}"] = _make_conversion(_kind)
+__all__ += [f"to_{name}" for name in NAMED_TYPES]
 
 
 # ---- Geometry of vectors, and matrices -------------------------------------------------------------------
