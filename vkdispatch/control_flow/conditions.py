@@ -22,6 +22,7 @@ from vkdispatch.compiler.ir import Assert, Expr, Op
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import here, located
 from vkdispatch.compiler.passes.reads import acts
+from vkdispatch.control_flow.comparison import COMPARISONS
 from vkdispatch.control_flow.paths import (
     Path,
     emit_if,
@@ -234,12 +235,7 @@ def _record_paths(active: Tracer, state: State, condition: Expr, one: Path, othe
 
 
 _COMPARE: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
+    **COMPARISONS,
     "is": operator.is_,
     "is not": operator.is_not,
     "in": lambda a, b: contains(a, b, False),

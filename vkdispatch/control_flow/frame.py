@@ -308,11 +308,7 @@ class Frame:
         return signal.value if isinstance(signal, tracer.Returned) else None
 
     def _check_recursion(self, active: tracer.Tracer) -> None:
-        alike = [
-            frame
-            for frame in active.frames
-            if isinstance(frame, Frame) and frame.name == self.name and frame._on_gpu()
-        ]
+        alike = [frame for frame in active.frames if frame.name == self.name and frame._on_gpu()]
         if len(alike) > _DEEPEST_RECURSION:
             raise located(
                 tracer.EndlessRecursionError,
@@ -397,7 +393,7 @@ class Frame:
         return restore
 
     def _loops(self) -> list[Loop]:
-        return [entry.loop for entry in self.open if isinstance(entry.loop, Loop)]
+        return [entry.loop for entry in self.open if entry.loop is not None]
 
     def list_result_registers(self) -> list[Expr]:
         """Return the registers that are declared after the function has been traced."""
@@ -568,7 +564,7 @@ class Frame:
             if entry.loop is not None:
                 break
         loop = entry.loop
-        assert isinstance(loop, Loop)
+        assert loop is not None
         if entry.kind == "gpu loop":
             self._check_guard(what, guarded)
             loop.jump(what)
@@ -586,7 +582,7 @@ class Frame:
         conditional = False
         for entry in reversed(self.open):
             conditional |= entry.kind == "branch"
-            if entry.kind == "loop" and conditional and isinstance(entry.loop, Loop) and entry.loop.endless:
+            if entry.kind == "loop" and conditional and entry.loop is not None and entry.loop.endless:
                 raise tracer.Retry(entry.loop)
         self._check_guard("return", guarded)
         active = self.tracer
@@ -604,11 +600,10 @@ class Frame:
         self._result.store(active, value)
         assert self._outer is not None
         self._outer.store_registers()
-        loops = [entry.loop for entry in self.open if entry.kind == "gpu loop"]
+        loops = [entry.loop for entry in self.open if entry.kind == "gpu loop" and entry.loop is not None]
         if loops:
             self._result.mark_done(active)
             for loop in loops:
-                assert isinstance(loop, Loop)
                 loop.has_return = True
         active.recorder.emit(Break(here()))
         return tracer.RECORDED

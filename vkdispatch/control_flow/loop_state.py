@@ -1,9 +1,8 @@
 """A loop: the variables that it changes, its break and continue statements, and its rounds."""
 
 import math
-from collections.abc import Callable, Set
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 from vkdispatch.base.dtype import bool_, int32
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
@@ -32,7 +31,10 @@ from vkdispatch.control_flow.values import (
     kind_of,
     rebuild,
 )
-from vkdispatch.control_flow.variables import LocalScope, State, Variable, read, write
+from vkdispatch.control_flow.variables import State, Variable, read, write
+
+if TYPE_CHECKING:
+    from vkdispatch.control_flow.frame import Frame
 
 # ---- A loop: the variables that it changes, and its break and continue statements ------------------------
 #
@@ -47,31 +49,6 @@ _Names = tuple[str, ...]
 RawLoopNames = tuple[_Names, _Names, _Names, bool]
 # Types only widen, so that few attempts are needed.
 _ATTEMPTS = 40
-
-
-class Caller(Protocol):
-    """The interface of the enclosing function that a loop uses."""
-
-    tracer: Tracer | None
-    scope: LocalScope
-
-    def open_entry(self, entry: Entry) -> AbstractContextManager[None]:
-        """Note a construct as open."""
-        ...
-
-    def is_live(self, variable: Variable, names: Set[str]) -> bool:
-        """Whether a variable is live, given the live names of the function."""
-        ...
-
-    def branch(
-        self, active: Tracer, condition: Expr, then: Block, orelse: Block | None, after: Set[str]
-    ) -> Any:
-        """Record an if of two blocks."""
-        ...
-
-    def leave_if_done(self) -> None:
-        """Leave the enclosing loop if a return has left the inner one."""
-        ...
 
 
 class _Carried:
@@ -121,7 +98,7 @@ class LoopNames:
 class Loop:
     """A loop being run or recorded."""
 
-    def __init__(self, frame: Caller, noun: str, names: LoopNames) -> None:
+    def __init__(self, frame: "Frame", noun: str, names: LoopNames) -> None:
         self.frame = frame
         self.noun = noun
         self.names = names
@@ -408,7 +385,7 @@ class RoundCounter:
         self.size = size
         self.is_excessive = False
         # the loops that are being unrolled, from the outermost, and the rounds of all of them
-        self._nest: list[Any] = [] if tracer is None else tracer.unrolled
+        self._nest: list[RoundCounter] = [] if tracer is None else tracer.unrolled
         self._total = 0
         self._has_warned = False
 
@@ -423,10 +400,10 @@ class RoundCounter:
 
     def would_exceed(self) -> bool:
         """Whether the nest of loops is too long to be unrolled with this one in it; if so, mark them."""
-        if self.size * math.prod(each.size for each in self._nest) <= _LONG_LOOP:
+        if self.size * math.prod(counter.size for counter in self._nest) <= _LONG_LOOP:
             return False
-        for each in self._nest:
-            each.is_excessive = True
+        for counter in self._nest:
+            counter.is_excessive = True
         return True
 
     def count(self) -> None:

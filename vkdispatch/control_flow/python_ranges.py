@@ -3,7 +3,6 @@
 import builtins
 import functools
 import math
-import operator
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -12,9 +11,9 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import UsageError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.base.record import record
-from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.operators import divides_as_python
 from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
-from vkdispatch.compiler.ir import Expr, Register, ShaderFlags, Statement
+from vkdispatch.compiler.ir import Expr, Register, Statement
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import located, without_warnings
 from vkdispatch.control_flow.comparison import (
@@ -24,6 +23,7 @@ from vkdispatch.control_flow.comparison import (
     Span,
     compare_spans,
     make_fraction,
+    make_whole_span,
 )
 from vkdispatch.control_flow.loop_state import Loop
 from vkdispatch.control_flow.tracer import Entry, Retry, Tracer, find_tracer
@@ -47,20 +47,6 @@ from vkdispatch.control_flow.variables import State, read, write
 # where this is impossible: where Python needs the value itself, or a type cannot represent it exactly.
 
 
-_OPERATE: dict[str, Callable[[Any, Any], Any]] = {
-    **COMPARISONS,
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-    "//": operator.floordiv,
-    "%": operator.mod,
-    "<<": operator.lshift,
-    ">>": operator.rshift,
-    "&": operator.and_,
-    "|": operator.or_,
-    "^": operator.xor,
-}
 _set = object.__setattr__
 
 
@@ -68,6 +54,7 @@ class LoopIndex(PythonNumber):
     """A number computed from the index of a recorded loop. `owner` is the attempt to record that loop."""
 
     __slots__ = ("owner", "span")
+    _goes_first = True
 
     owner: object
     span: Span
@@ -129,7 +116,7 @@ class LoopIndex(PythonNumber):
 
     # -- operators
 
-    def _combine(self, symbol: str, other: object, reflected: bool = False) -> Any:
+    def _operate(self, symbol: str, other: object, reflected: bool = False) -> Any:
         if isinstance(other, ShaderVariable) and not isinstance(other, PythonNumber):
             return self._combine_with_gpu(symbol, other, reflected)
         theirs = _span_of(other)
@@ -159,7 +146,7 @@ class LoopIndex(PythonNumber):
             self.unroll()
         kind = value.var_type
         scalar = dt.component_type(kind)
-        if not (dt.is_scalar(kind) or dt.is_vector(kind)) or scalar is dt.bool_ or symbol not in _OPERATE:
+        if not (dt.is_scalar(kind) or dt.is_vector(kind)) or scalar is dt.bool_:
             self.unroll()
         whole, integers = self.span.whole, dt.is_integer_dtype(scalar)
         if integers and not whole and symbol in COMPARISONS:
@@ -167,89 +154,22 @@ class LoopIndex(PythonNumber):
         if symbol in ("//", "%") and not reflected:
             # k // x
             pass
-        elif symbol == "//" and integers and dt.is_signed_dtype(scalar) and not _divides_as_python():
+        elif symbol == "//" and integers and dt.is_signed_dtype(scalar) and not divides_as_python():
             # whether the quotient truncates depends on the number
             self.unroll()
         adopted = scalar if dt.is_float_dtype(scalar) or (integers and whole) else dt.float32
-        rule = _OPERATE[symbol]
         typed = LocalValue(self.as_expr(adopted))
-        result = rule(value, typed) if reflected else rule(typed, value)
+        left, right = (value, typed) if reflected else (typed, value)
+        result = left._operate(symbol, right)
         with without_warnings():
             for number in self.extremes:
-                known = rule(value, number) if reflected else rule(number, value)
-                if not isinstance(known, ShaderVariable) or known.var_type is not result.var_type:
+                if value._operate(symbol, number, not reflected).var_type is not result.var_type:
                     self.unroll()
         return result
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         """Unroll for NumPy scalars, which do not combine like Python numbers."""
         self.unroll()
-
-    def __add__(self, other: object) -> Any:
-        return self._combine("+", other)
-
-    def __radd__(self, other: object) -> Any:
-        return self._combine("+", other, reflected=True)
-
-    def __sub__(self, other: object) -> Any:
-        return self._combine("-", other)
-
-    def __rsub__(self, other: object) -> Any:
-        return self._combine("-", other, reflected=True)
-
-    def __mul__(self, other: object) -> Any:
-        return self._combine("*", other)
-
-    def __rmul__(self, other: object) -> Any:
-        return self._combine("*", other, reflected=True)
-
-    def __truediv__(self, other: object) -> Any:
-        return self._combine("/", other)
-
-    def __rtruediv__(self, other: object) -> Any:
-        return self._combine("/", other, reflected=True)
-
-    def __floordiv__(self, other: object) -> Any:
-        return self._combine("//", other)
-
-    def __rfloordiv__(self, other: object) -> Any:
-        return self._combine("//", other, reflected=True)
-
-    def __mod__(self, other: object) -> Any:
-        return self._combine("%", other)
-
-    def __rmod__(self, other: object) -> Any:
-        return self._combine("%", other, reflected=True)
-
-    def __lshift__(self, other: object) -> Any:
-        return self._combine("<<", other)
-
-    def __rlshift__(self, other: object) -> Any:
-        return self._combine("<<", other, reflected=True)
-
-    def __rshift__(self, other: object) -> Any:
-        return self._combine(">>", other)
-
-    def __rrshift__(self, other: object) -> Any:
-        return self._combine(">>", other, reflected=True)
-
-    def __and__(self, other: object) -> Any:
-        return self._combine("&", other)
-
-    def __rand__(self, other: object) -> Any:
-        return self._combine("&", other, reflected=True)
-
-    def __or__(self, other: object) -> Any:
-        return self._combine("|", other)
-
-    def __ror__(self, other: object) -> Any:
-        return self._combine("|", other, reflected=True)
-
-    def __xor__(self, other: object) -> Any:
-        return self._combine("^", other)
-
-    def __rxor__(self, other: object) -> Any:
-        return self._combine("^", other, reflected=True)
 
     def __divmod__(self, other: object) -> Any:
         return self // other, self % other
@@ -262,20 +182,14 @@ class LoopIndex(PythonNumber):
             result = self * result
         return result
 
-    def __rpow__(self, other: object) -> Any:  # type: ignore[override]
-        self.unroll()
-
     def __neg__(self) -> Any:
         if not self.span.whole:
             # 0.0 would lose its sign
             self.unroll()
-        return self._combine("-", 0, reflected=True)
-
-    def __pos__(self) -> Any:
-        return self
+        return self._operate("-", 0, reflected=True)
 
     def __invert__(self) -> Any:
-        return self._combine("-", -1, reflected=True)
+        return self._operate("-", -1, reflected=True)
 
     def __abs__(self) -> Any:
         if self.span.low >= 0:
@@ -285,60 +199,22 @@ class LoopIndex(PythonNumber):
         if not self.span.whole:
             self.unroll()
         most = max(-self.span.low, self.span.high)
-        return LoopIndex(self.owner, Span(make_fraction(0), most, 0, True, ex.absolute(self.span.expr)))
+        return LoopIndex(self.owner, make_whole_span(0, most, ex.absolute(self.span.expr)))
 
     def __round__(self, digits: object = None) -> Any:
         return self if self.span.whole and digits is None else self.unroll()
 
-    def __lt__(self, other: object) -> Any:
-        return self._combine("<", other)
-
-    def __le__(self, other: object) -> Any:
-        return self._combine("<=", other)
-
-    def __gt__(self, other: object) -> Any:
-        return self._combine(">", other)
-
-    def __ge__(self, other: object) -> Any:
-        return self._combine(">=", other)
-
-    def __eq__(self, other: object) -> Any:
-        return self._combine("==", other)
-
-    def __ne__(self, other: object) -> Any:
-        return self._combine("!=", other)
-
     def __bool__(self) -> bool:
         return True if self.span.low > 0 or self.span.high < 0 else self.unroll()
 
-    def __hash__(self) -> int:
-        self.unroll()
-
-    def __index__(self) -> int:
-        self.unroll()
-
-    def __int__(self) -> int:
-        self.unroll()
-
-    def __float__(self) -> float:
-        self.unroll()
-
-    def __complex__(self) -> complex:
-        self.unroll()
-
-    __iadd__, __isub__, __imul__, __itruediv__ = __add__, __sub__, __mul__, __truediv__
-    __ifloordiv__, __imod__, __ipow__ = __floordiv__, __mod__, __pow__
-    __ilshift__, __irshift__, __iand__, __ior__, __ixor__ = __lshift__, __rshift__, __and__, __or__, __xor__
+    __hash__ = __index__ = __int__ = __float__ = __complex__ = unroll
+    __ipow__ = __pow__
 
 
 def make_loop_index(owner: object, counter: Expr, numbers: range) -> LoopIndex:
     """Make the index of a GPU loop whose int32 counter takes these numbers."""
     ends = sorted((numbers[0], numbers[-1]))
-    return LoopIndex(owner, Span(make_fraction(ends[0]), make_fraction(ends[1]), 0, True, counter))
-
-
-def _divides_as_python() -> bool:
-    return bool(current().flags & ShaderFlags.PYTHON_DIVISION)
+    return LoopIndex(owner, make_whole_span(ends[0], ends[1], counter))
 
 
 def _span_of(value: object) -> Span | None:
@@ -346,11 +222,9 @@ def _span_of(value: object) -> Span | None:
     if isinstance(value, LoopIndex):
         return value.span
     if type(value) in (int, bool):
-        number = make_fraction(int(value))  # type: ignore[call-overload]
+        number = int(value)  # type: ignore[call-overload]
         return (
-            Span(number, number, 0, True, ex.literal(int(number), dt.int32))
-            if abs(number) < 1 << 31
-            else None
+            make_whole_span(number, number, ex.literal(number, dt.int32)) if abs(number) < 1 << 31 else None
         )
     if type(value) is float and math.isfinite(value) and (value or math.copysign(1, value) > 0):
         number = make_fraction(value)

@@ -186,6 +186,14 @@ class _Statements(AssignmentRewriter):
         inner = _Statements(self.names).rewrite_block(statements)
         return copy_position(make_function(name, [*self.names.list_declarations(statements), *inner]), at)
 
+    def define_block(self, body: Sequence[ast.stmt]) -> ast.expr:
+        """Define the nested function of a block; returns its name, or None for no statements."""
+        if not body:
+            return constant(None)
+        block = self.make_block(self.names.new_name(), body, body[0])
+        self.out.append(block)
+        return load(block.name)
+
     def rewrite_statement(self, node: ast.stmt) -> None:
         method = getattr(self, f"on_{type(node).__name__}", None)
         if method is not None:
@@ -238,32 +246,18 @@ class _Statements(AssignmentRewriter):
             self.rewrite_long_chain(node, branches, last)
             return
         test = self.rewrite_test(node.test)
-        names: list[ast.expr] = []
-        for body in (node.body, node.orelse):
-            if not body:
-                names.append(constant(None))
-                continue
-            block = self.make_block(function.new_name(), body, body[0])
-            self.out.append(block)
-            names.append(load(block.name))
+        blocks = [self.define_block(body) for body in (node.body, node.orelse)]
         after = _make_tuple(function.liveness.after[node])
-        self.call_construct(call(load("_vd_f"), "if_", test, *names, after), node.test)
+        self.call_construct(call(load("_vd_f"), "if_", test, *blocks, after), node.test)
 
     def rewrite_long_chain(self, node: ast.If, branches: Sequence[ast.If], last: Sequence[ast.stmt]) -> None:
         """Rewrite many branches without nesting, which would be too deep for Python."""
-        function = self.names
         pairs: list[ast.expr] = []
         for branch in branches:
             test = self.define_test(branch.test)
-            body = self.make_block(function.new_name(), branch.body, branch.body[0])
-            self.out.append(body)
-            pairs.append(ast.Tuple([load(test), load(body.name)], ast.Load()))
-        orelse: ast.expr = constant(None)
-        if last:
-            block = self.make_block(function.new_name(), last, last[0])
-            self.out.append(block)
-            orelse = load(block.name)
-        after = _make_tuple(function.liveness.after[node])
+            pairs.append(ast.Tuple([load(test), self.define_block(branch.body)], ast.Load()))
+        orelse = self.define_block(last)
+        after = _make_tuple(self.names.liveness.after[node])
         self.call_construct(
             call(load("_vd_f"), "ifs_", ast.Tuple(pairs, ast.Load()), orelse, after), node.test
         )
@@ -282,22 +276,11 @@ class _Statements(AssignmentRewriter):
         return function.name
 
     def on_While(self, node: ast.While) -> None:  # noqa: N802
-        function = self.names
-        test = self.define_test(node.test)
+        test = load(self.define_test(node.test))
         with self.open_entries("loop"):
-            body = self.make_block(function.new_name(), node.body, node.body[0])
-        self.out.append(body)
-        assigned = list_bound_names([node.test, *node.body])
-        self.call_construct(
-            call(
-                load("_vd_f"),
-                "while_",
-                load(test),
-                load(body.name),
-                *self.make_loop_arguments(node, assigned),
-            ),
-            node.test,
-        )
+            body = self.define_block(node.body)
+        facts = self.make_loop_arguments(node, list_bound_names([node.test, *node.body]))
+        self.call_construct(call(load("_vd_f"), "while_", test, body, *facts), node.test)
 
     def on_For(self, node: ast.For) -> None:  # noqa: N802
         function = self.names
@@ -319,11 +302,7 @@ class _Statements(AssignmentRewriter):
     def make_loop_arguments(self, node: ast.While | ast.For, assigned: set[str]) -> list[ast.expr]:
         """Return the else block of a loop and its `LoopNames`, the last arguments of `while_` and `for_`."""
         function = self.names
-        orelse: ast.expr = constant(None)
-        if node.orelse:
-            block = self.make_block(function.new_name(), node.orelse, node.orelse[0])
-            self.out.append(block)
-            orelse = load(block.name)
+        orelse = self.define_block(node.orelse)
         jumps = any(
             isinstance(inner, (ast.Break, ast.Continue, ast.Return)) for inner in iterate_own_nodes(node.body)
         )

@@ -39,7 +39,10 @@ __all__ = [
 _UNSIGNED: dict[int, dt.DType] = {2: dt.uint16, 4: dt.uint32, 8: dt.uint64}
 # Letters of `struct`, by bytes: unsigned, signed and floating.
 _LETTERS = {2: "Hhe", 4: "Iif", 8: "Qqd"}
-_BITS_OF = {**ex.BITS_OF, dt.float16: ("float16BitsToUint16", "uint16BitsToFloat16", dt.uint16)}
+_BITS_OF: dict[dt.DType, tuple[str, str, dt.DType]] = {
+    **ex.BITS_OF,
+    dt.float16: ("float16BitsToUint16", "uint16BitsToFloat16", dt.uint16),
+}
 
 
 def _integer(name: str, x: Operand) -> Expr | int:

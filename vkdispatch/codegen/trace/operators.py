@@ -23,7 +23,7 @@ from vkdispatch.codegen.trace.range_checks import (
 )
 from vkdispatch.compiler.ir import Expr, Op, ShaderFlags
 from vkdispatch.compiler.ir import expressions as ex
-from vkdispatch.compiler.ir.literals import rounded
+from vkdispatch.compiler.ir.literals import MIRRORED, rounded
 from vkdispatch.compiler.ir.location import here, located
 from vkdispatch.compiler.ir.nodes import COMPONENTS
 from vkdispatch.compiler.ir.statements import DOUBLE_REMAINDER, FLOAT_REMAINDER
@@ -203,22 +203,27 @@ def _widen_half(value: Expr) -> Expr:
 
 
 _Rule = Callable[[ex.Operand, ex.Operand], Expr]
+_RULES: dict[str, _Rule] = {
+    **{symbol: partial(ex.add, symbol) for symbol in ("+", "-")},
+    **{symbol: partial(ex.bitwise, symbol) for symbol in ("<<", ">>", "&", "|", "^")},
+    "*": ex.multiply,
+    "/": ex.divide,
+}
 
 
-def _floor_divide_rule() -> _Rule:
-    return floor_quotient if _divides_as_python() else ex.floor_divide
+def _choose_rule(symbol: str) -> _Rule:
+    if symbol == "//":
+        return floor_quotient if divides_as_python() else ex.floor_divide
+    if symbol == "%":
+        return floor_remainder if divides_as_python() else ex.modulo
+    if symbol == "**":
+        return partial(ex.power, precise=has_flag(ShaderFlags.PRECISE_MATH))
+    return _RULES[symbol]
 
 
-def _modulo_rule() -> _Rule:
-    return floor_remainder if _divides_as_python() else ex.modulo
-
-
-def _divides_as_python() -> bool:
+def divides_as_python() -> bool:
+    """Whether `//` and `%` of the kernel being traced round down, as Python's."""
     return has_flag(ShaderFlags.PYTHON_DIVISION)
-
-
-def _power_rule() -> _Rule:
-    return partial(ex.power, precise=True) if has_flag(ShaderFlags.PRECISE_MATH) else ex.power
 
 
 # NumPy's functions behind the operators of its scalars.
@@ -289,6 +294,24 @@ def _place_of(value: object, frame: FrameType) -> tuple[int, CodeType, int]:
     return id(value), frame.f_code, frame.f_lasti
 
 
+def _is_neutral(symbol: str, kind: dt.DType, other: object, reflected: bool) -> bool:
+    """Whether an operator with this number changes neither a value nor its type."""
+    if symbol not in ("*", "//") or isinstance(other, Operators) or not ex.is_number(other):
+        return False
+    if other != 1 or chosen_arithmetic():
+        return False
+    if symbol == "//":
+        return not reflected and ex.is_integer_number(other) and dt.is_integer_dtype(kind)
+    return ex.is_integer_number(other) or not (dt.is_integer_dtype(kind) or ex.is_bool_like(kind))
+
+
+def _check_division(symbol: str, dividend: Expr, divisor: ex.Operand) -> None:
+    if symbol == "//":
+        check_quotient(dividend)
+    elif symbol == "%":
+        check_remainder(dividend, divisor, floors=divides_as_python())
+
+
 def _components_shape(value: Any) -> tuple[int, ...]:
     """Shape of the components of a vector, complex number or matrix; () of a scalar or a whole buffer."""
     try:
@@ -328,51 +351,32 @@ class Operators(GpuValue):
             f"{symbol}: expected a GPU value or a number, got {other!r} ({type(other).__name__})",
         )
 
-    def _apply(self, rule: _Rule, other: object, symbol: str) -> Self:
-        mine, theirs = self._value(), self._operand(other, symbol)
-        own = _apply_chosen(symbol, mine, theirs)
-        return self._result(symbol, mine, theirs, rule(mine, theirs)) if own is None else self._wrap(own)
+    # whether it also computes `other + self`, where `other` is a GPU value of a class above
+    _goes_first = False
 
-    def _reflected(self, rule: _Rule, other: object, symbol: str) -> Self:
-        mine, theirs = self._value(), self._operand(other, symbol)
-        own = _apply_chosen(symbol, theirs, mine)
-        return self._result(symbol, mine, theirs, rule(theirs, mine)) if own is None else self._wrap(own)
-
-    def _result(self, symbol: str, mine: Expr, theirs: ex.Operand, expr: Expr) -> Self:
+    def _operate(self, symbol: str, other: object, reflected: bool = False) -> Self:
+        """Return `self + other`, or if `reflected` `other + self`, for any binary operator."""
+        if isinstance(other, Operators) and other._goes_first and isinstance(other, type(self)):
+            return other._operate(symbol, self, not reflected)
+        mine = self._value()
+        if _is_neutral(symbol, mine.dtype, other, reflected):
+            return self
+        theirs = self._operand(other, symbol)
+        operands = (theirs, mine) if reflected else (mine, theirs)
+        chosen = _apply_chosen(symbol, *operands)
+        if chosen is not None:
+            return self._wrap(chosen)
+        if symbol in MIRRORED:
+            check_comparison(symbol, *operands)
+            return self._wrap(ex.compare(symbol, *operands))
+        if not reflected and not chosen_arithmetic():
+            _check_division(symbol, mine, theirs)
+        expr = _choose_rule(symbol)(*operands)
         if expr.dtype is not mine.dtype:
             check_conversion(symbol, mine, expr.dtype)
         elif isinstance(theirs, Expr) and expr.dtype is not theirs.dtype:
             check_conversion(symbol, theirs, expr.dtype)
         return self._wrap(expr)
-
-    def _with_symbol(
-        self,
-        rule: Callable[[str, ex.Operand, ex.Operand], Expr],
-        symbol: str,
-        other: object,
-        reflected: bool = False,
-    ) -> Self:
-        mine, theirs = self._value(), self._operand(other, symbol)
-        operands = (theirs, mine) if reflected else (mine, theirs)
-        own = _apply_chosen(symbol, *operands)
-        return self._result(symbol, mine, theirs, rule(symbol, *operands)) if own is None else self._wrap(own)
-
-    def _compare(self, symbol: str, other: object) -> Self:
-        mine, theirs = self._value(), self._operand(other, symbol)
-        own = _apply_chosen(symbol, mine, theirs)
-        if own is None:
-            check_comparison(symbol, mine, theirs)
-            own = ex.compare(symbol, mine, theirs)
-        return self._wrap(own)
-
-    def _is_one(self, other: object, *, whole: bool = False) -> bool:
-        """Whether multiplying by `other` changes neither the value nor its type."""
-        if isinstance(other, Operators) or not ex.is_number(other) or other != 1 or chosen_arithmetic():
-            return False
-        kind = self._value().dtype
-        return ex.is_integer_number(other) or not (
-            whole or dt.is_integer_dtype(kind) or ex.is_bool_like(kind)
-        )
 
     def _update(self, symbol: str, result: Self) -> Self:
         """Return what a name holds after an in-place operator: the result, as Python's numbers do."""
@@ -458,22 +462,22 @@ class Operators(GpuValue):
     # -- + - * / // % ** @
 
     def __add__(self, other: object) -> Self:
-        return self._with_symbol(ex.add, "+", other)
+        return self._operate("+", other)
 
     def __radd__(self, other: object) -> Self:
-        return self._with_symbol(ex.add, "+", other, reflected=True)
+        return self._operate("+", other, reflected=True)
 
     def __sub__(self, other: object) -> Self:
-        return self._with_symbol(ex.add, "-", other)
+        return self._operate("-", other)
 
     def __rsub__(self, other: object) -> Self:
-        return self._with_symbol(ex.add, "-", other, reflected=True)
+        return self._operate("-", other, reflected=True)
 
     def __mul__(self, other: object) -> Self:
-        return self if self._is_one(other) else self._apply(ex.multiply, other, "*")
+        return self._operate("*", other)
 
     def __rmul__(self, other: object) -> Self:
-        return self if self._is_one(other) else self._reflected(ex.multiply, other, "*")
+        return self._operate("*", other, reflected=True)
 
     def __matmul__(self, other: object) -> Self:
         if not isinstance(other, Operators):
@@ -481,106 +485,100 @@ class Operators(GpuValue):
         return self._wrap(ex.matmul(self._value(), other._value()))
 
     def __truediv__(self, other: object) -> Self:
-        return self._apply(ex.divide, other, "/")
+        return self._operate("/", other)
 
     def __rtruediv__(self, other: object) -> Self:
-        return self._reflected(ex.divide, other, "/")
+        return self._operate("/", other, reflected=True)
 
     def __floordiv__(self, other: object) -> Self:
-        if self._is_one(other, whole=True) and dt.is_integer_dtype(self._value().dtype):
-            return self
-        if chosen_arithmetic() is None:
-            check_quotient(self._value())
-        return self._apply(_floor_divide_rule(), other, "//")
+        return self._operate("//", other)
 
     def __rfloordiv__(self, other: object) -> Self:
-        return self._reflected(_floor_divide_rule(), other, "//")
+        return self._operate("//", other, reflected=True)
 
     def __mod__(self, other: object) -> Self:
-        if chosen_arithmetic() is None:
-            check_remainder(self._value(), self._operand(other, "%"), floors=_divides_as_python())
-        return self._apply(_modulo_rule(), other, "%")
+        return self._operate("%", other)
 
     def __rmod__(self, other: object) -> Self:
-        return self._reflected(_modulo_rule(), other, "%")
+        return self._operate("%", other, reflected=True)
 
     def __pow__(self, other: object) -> Any:
         if ex.is_number(other) and other == 0 and not chosen_arithmetic():
             return 1
-        return self._apply(_power_rule(), other, "**")
+        return self._operate("**", other)
 
     def __rpow__(self, other: object) -> Self:
-        return self._reflected(_power_rule(), other, "**")
+        return self._operate("**", other, reflected=True)
 
     # -- << >> & | ^ ~
 
     def __lshift__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, "<<", other)
+        return self._operate("<<", other)
 
     def __rlshift__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, "<<", other, reflected=True)
+        return self._operate("<<", other, reflected=True)
 
     def __rshift__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, ">>", other)
+        return self._operate(">>", other)
 
     def __rrshift__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, ">>", other, reflected=True)
+        return self._operate(">>", other, reflected=True)
 
     def __and__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, "&", other)
+        return self._operate("&", other)
 
     def __rand__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, "&", other, reflected=True)
+        return self._operate("&", other, reflected=True)
 
     def __or__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, "|", other)
+        return self._operate("|", other)
 
     def __ror__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, "|", other, reflected=True)
+        return self._operate("|", other, reflected=True)
 
     def __xor__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, "^", other)
+        return self._operate("^", other)
 
     def __rxor__(self, other: object) -> Self:
-        return self._with_symbol(ex.bitwise, "^", other, reflected=True)
+        return self._operate("^", other, reflected=True)
 
     def __neg__(self) -> Self:
-        own = _apply_chosen("-", self._value())
-        return self._wrap(ex.negate(self._value()) if own is None else own)
+        chosen = _apply_chosen("-", self._value())
+        return self._wrap(ex.negate(self._value()) if chosen is None else chosen)
 
     def __pos__(self) -> Self:
         return self
 
     def __invert__(self) -> Self:
-        own = _apply_chosen("~", self._value())
-        return self._wrap(ex.invert(self._value()) if own is None else own)
+        chosen = _apply_chosen("~", self._value())
+        return self._wrap(ex.invert(self._value()) if chosen is None else chosen)
 
     def __abs__(self) -> Self:
-        own = _apply_chosen("abs", self._value())
-        if own is None:
+        chosen = _apply_chosen("abs", self._value())
+        if chosen is None:
             check_difference("abs", self._value())
-            own = ex.absolute(self._value())
-        return self._wrap(own)
+            chosen = ex.absolute(self._value())
+        return self._wrap(chosen)
 
     # -- comparison
 
     def __lt__(self, other: object) -> Self:
-        return self._compare("<", other)
+        return self._operate("<", other)
 
     def __le__(self, other: object) -> Self:
-        return self._compare("<=", other)
+        return self._operate("<=", other)
 
     def __gt__(self, other: object) -> Self:
-        return self._compare(">", other)
+        return self._operate(">", other)
 
     def __ge__(self, other: object) -> Self:
-        return self._compare(">=", other)
+        return self._operate(">=", other)
 
     def __eq__(self, other: object) -> Self:  # type: ignore[override]
-        return self._compare("==", other)
+        return self._operate("==", other)
 
     def __ne__(self, other: object) -> Self:  # type: ignore[override]
-        return self._compare("!=", other)
+        return self._operate("!=", other)
 
     def __bool__(self) -> bool:
         place, note = here(), _explain_unrewritten()
