@@ -261,11 +261,11 @@ def compare_chain(symbols: tuple[str, ...], first: Any, second: Any, *rest: Thun
 
 def _compare_next(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bool) -> tuple[Any, Any]:
     """Compare the next value if the preceding comparisons hold."""
-    found: list[Any] = []
+    rights: list[Any] = []
 
     def compare() -> Any:
-        found.append(thunk())
-        return _COMPARE[symbol](left, found[-1])
+        rights.append(thunk())
+        return _COMPARE[symbol](left, rights[-1])
 
     active = require_tracer()
     before = active.recorder.recorded
@@ -276,25 +276,21 @@ def _compare_next(symbol: str, result: Any, left: Any, thunk: Thunk, *, last: bo
             "this comparison computes a value in the middle by statements of the GPU; put it in a variable "
             "first",
         )
-    return found[-1], joined
+    return rights[-1], joined
 
 
 def contains(left: Any, right: Any, negated: bool) -> Any:
     """`left in right`, where either may have GPU values."""
-    items: list[Any] | None = None
-    if (isinstance(right, (list, tuple)) and (is_gpu(left) or builtins.any(map(is_gpu, right)))) or (
-        is_gpu(left) and isinstance(right, (set, frozenset, dict))
-    ):
-        items = list(right)
-    elif isinstance(right, (range, GpuRange)) and (is_gpu(left) or isinstance(right, GpuRange)):
+    if isinstance(right, (range, GpuRange)) and (is_gpu(left) or isinstance(right, GpuRange)):
         return _in_range(left, right, negated)
-    if items is None:
+    has_gpu_items = isinstance(right, (list, tuple)) and builtins.any(map(is_gpu, right))
+    is_searched = is_gpu(left) and isinstance(right, (list, tuple, set, frozenset, dict))
+    if not (has_gpu_items or is_searched):
         return left not in right if negated else left in right
-    hits: Any = False
-    for item in items:
-        hit = left == item
-        hits = or_(hits, make_thunk(hit))
-    return not_(hits) if negated else hits
+    result: Any = False
+    for item in list(right):
+        result = or_(result, make_thunk(left == item))
+    return not_(result) if negated else result
 
 
 def _at_least(value: ShaderVariable, number: Any) -> ShaderVariable:
@@ -421,21 +417,14 @@ def _divmod(a: Any, b: Any) -> Any:
     return (a // b, a % b) if is_gpu(a) or is_gpu(b) else builtins.divmod(a, b)
 
 
-def _any(values: Any) -> Any:
-    result: Any = False
+def _join_truths(values: Any, *, decisive: bool) -> Any:
+    """Return what `any` (True is decisive) or `all` (False is) of values gives."""
+    join = or_ if decisive else and_
+    result: Any = not decisive
     for value in values:
-        result = or_(result, make_thunk(value))
-        if not is_gpu(result) and result:
-            return True
-    return result if is_gpu(result) else bool(result)
-
-
-def _all(values: Any) -> Any:
-    result: Any = True
-    for value in values:
-        result = and_(result, make_thunk(value))
-        if not is_gpu(result) and not result:
-            return False
+        result = join(result, make_thunk(value))
+        if not is_gpu(result) and bool(result) is decisive:
+            return decisive
     return result if is_gpu(result) else bool(result)
 
 
@@ -444,7 +433,7 @@ def _replace_math(plain: Callable[..., Any], ours: Callable[..., Any]) -> Callab
         if not builtins.any(map(is_gpu, args)):
             return plain(*args)
         if chosen_arithmetic() is not None:
-            args = tuple(_float(each) if is_gpu(each) else each for each in args)
+            args = tuple(_float(arg) if is_gpu(arg) else arg for arg in args)
         return ours(*args)
 
     return either
@@ -469,10 +458,8 @@ def _replacements() -> dict[Any, Callable[..., Any]]:
         builtins.bool: _bool,
         builtins.round: _round,
         builtins.divmod: _divmod,
-        builtins.any: _any,
-        builtins.all: _all,
-        math.isnan: _replace_math(math.isnan, arithmetic.isnan),
-        math.isinf: _replace_math(math.isinf, arithmetic.isinf),
+        builtins.any: partial(_join_truths, decisive=True),
+        builtins.all: partial(_join_truths, decisive=False),
         math.fabs: _replace_math(math.fabs, arithmetic.abs),
         math.floor: _replace_math(math.floor, _replace_rounding(arithmetic.floor)),
         math.ceil: _replace_math(math.ceil, _replace_rounding(arithmetic.ceil)),

@@ -15,7 +15,7 @@ from vkdispatch.base.errors import ArgumentTypeError, UnassignedError, UsageErro
 from vkdispatch.base.record import record
 from vkdispatch.codegen.objects.structures import ItemArray
 from vkdispatch.codegen.trace.current import current
-from vkdispatch.codegen.trace.recording import Recorder
+from vkdispatch.codegen.trace.recording import Recorder, make_zero
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Break, Expr, If, Op, Return
 from vkdispatch.compiler.ir import expressions as ex
@@ -35,7 +35,6 @@ from vkdispatch.control_flow.values import (
     is_gpu,
     iterate_leaves,
     join,
-    make_zero,
     rebuild,
 )
 from vkdispatch.control_flow.variables import LocalScope, State, Variable, read, write

@@ -6,7 +6,7 @@ from typing import Any
 from vkdispatch.base.dtype import DType, bool_
 from vkdispatch.base.record import field, record, replace
 from vkdispatch.codegen.objects.structures import StructureValue
-from vkdispatch.codegen.trace.recording import Recorder
+from vkdispatch.codegen.trace.recording import Recorder, make_zero
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler import ir
 from vkdispatch.compiler.ir import expressions as ex
@@ -295,7 +295,7 @@ def join_values(
         place = make_register(tracer, name, dtype)
         ends = ((one[0], first), (other[0], second))
         kept = [value for path, value in ends if value is before and _is_unchanged(value, path)]
-        start = values.as_expr(kept[0], dtype) if kept else values.make_zero(dtype)
+        start = values.as_expr(kept[0], dtype) if kept else make_zero(dtype)
         tracer.recorder.emit(declare_register(place, start))
         for (path, _), value in ((one, first), (other, second)):
             if not (kept and value is kept[0]):

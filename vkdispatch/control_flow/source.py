@@ -6,7 +6,7 @@ import linecache
 import opcode
 import sys
 import types
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from operator import itemgetter
@@ -62,9 +62,9 @@ _PART: Call = ("", "[]")
 # Instructions that assign to a part of something, and where that lies on the stack.
 _STORES = {"STORE_SUBSCR": -2, "STORE_ATTR": -1}
 # What reads and assigns variables, and what reads an attribute of the value before.
-_EXTENDED, _GLOBAL, _STORE_GLOBAL, _STORE_FREE, _IMPORT = (
+_CACHE, _EXTENDED, _GLOBAL, _STORE_GLOBAL, _STORE_FREE, _IMPORT = (
     opcode.opmap[name]
-    for name in ("EXTENDED_ARG", "LOAD_GLOBAL", "STORE_GLOBAL", "STORE_DEREF", "IMPORT_NAME")
+    for name in ("CACHE", "EXTENDED_ARG", "LOAD_GLOBAL", "STORE_GLOBAL", "STORE_DEREF", "IMPORT_NAME")
 )
 _ATTRIBUTES, _FREE = (
     frozenset(opcode.opmap[name] for name in names if name in opcode.opmap)
@@ -92,22 +92,28 @@ def find_calls(code: types.CodeType) -> frozenset[Call] | None:
         return None
 
 
+def _decode(units: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the number and the argument of each instruction, without caches."""
+    extended = 0
+    for op, low in zip(units[::2], units[1::2], strict=True):
+        if op == _CACHE:
+            continue
+        argument, extended = extended | low, 0
+        if op == _EXTENDED:
+            extended = argument << 8
+        else:
+            yield op, argument
+
+
 def _find_calls(code: types.CodeType, units: bytes) -> frozenset[Call] | None:
-    found: set[Call] = set()
+    calls: set[Call] = set()
     # the names that led to each value, if any did
     stack: list[Call] = []
-    extended = 0
     # local variables that may hold a vector: what functions return is a register or an array
     held: set[str] = set()
     before, in_place = "", False
-    for op, low in zip(units[::2], units[1::2], strict=True):
+    for op, argument in _decode(units):
         name = _NAMES[op]
-        if name == "CACHE":
-            continue
-        argument, extended = extended | low, 0
-        if name == "EXTENDED_ARG":
-            extended = argument << 8
-            continue
         if in_place and name != "SWAP":
             # x += y
             return None
@@ -150,11 +156,11 @@ def _find_calls(code: types.CodeType, units: bytes) -> frozenset[Call] | None:
         else:
             taken = argument + (2 if name == "CALL" else 3)
             first, second = stack[-taken], stack[1 - taken]
-            found.add(second if first is _NULL else first)
+            calls.add(second if first is _NULL else first)
             del stack[-taken:]
             stack.append(())
         before = name
-    return frozenset(found)
+    return frozenset(calls)
 
 
 def _is_held(owner: Call, held: set[str], *, attribute: bool) -> bool:
@@ -218,15 +224,7 @@ def find_reads(code: types.CodeType) -> Reads:
         names.update(inner.co_names)
         cells = _cell_names(inner)
         chain: tuple[str, ...] = ()
-        extended = 0
-        units = inner.co_code
-        for op, low in zip(units[::2], units[1::2], strict=True):
-            if not op:  # CACHE
-                continue
-            argument, extended = extended | low, 0
-            if op == _EXTENDED:
-                extended = argument << 8
-                continue
+        for op, argument in _decode(inner.co_code):
             if op in _ATTRIBUTES:
                 if chain:
                     chain += (inner.co_names[argument >> 1 if _FLAGGED else argument],)

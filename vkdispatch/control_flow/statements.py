@@ -30,38 +30,22 @@ def convert_match(node: ast.Match, subject: str) -> ast.If | None:
 
     `subject` names the variable that will hold what is matched.
     """
-    branches: list[tuple[ast.expr | None, list[ast.stmt]]] = []
-    for case in node.cases:
-        found = _convert_case(case, subject)
-        if found is None:
+    chain: list[ast.stmt] = []
+    for case in reversed(node.cases):
+        conversion = _convert_case(case, subject)
+        if conversion is None:
             return None
-        test, prologue = found
-        branches.append((test, [*prologue, *case.body]))
-    orelse: list[ast.stmt] = []
-    for test, body in reversed(branches):
+        test, prologue = conversion
+        body = [*prologue, *case.body]
         if test is None:
-            orelse = body
+            chain = body
             continue
-        orelse = [ast.If(test, body, orelse)]
-    chain = orelse[0] if len(orelse) == 1 else None
-    if not isinstance(chain, ast.If):
+        for new in (test, *body):
+            copy_position(new, case.pattern)
+        chain = [ast.copy_location(ast.If(test, body, chain), case.pattern)]
+    if len(chain) != 1 or not isinstance(chain[0], ast.If):
         return None
-    for case, inner in zip(node.cases, _list_branches(chain), strict=False):
-        copy_position(inner.test, case.pattern)
-        for statement in inner.body:
-            copy_position(statement, case.pattern)
-        ast.copy_location(inner, case.pattern)
-    return ast.fix_missing_locations(chain)
-
-
-def _list_branches(node: ast.If) -> list[ast.If]:
-    found = [node]
-    while (
-        len(node.orelse) == 1 and isinstance(node.orelse[0], ast.If) and not hasattr(node.orelse[0], "lineno")
-    ):
-        node = node.orelse[0]
-        found.append(node)
-    return found
+    return ast.fix_missing_locations(chain[0])
 
 
 def _convert_case(case: ast.match_case, subject: str) -> tuple[ast.expr | None, list[ast.stmt]] | None:

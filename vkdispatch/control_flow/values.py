@@ -159,11 +159,7 @@ def kind_of(value: object) -> Kind | None:
         return Weak(greatest, least)
     if isinstance(value, ShaderVariable):
         return None if isinstance(value, BoundVariable) else Typed(value._value().dtype)
-    if isinstance(value, np.bool_):
-        return Weak(bool(value))
-    if isinstance(value, np.integer):
-        return Weak(int(value))
-    if isinstance(value, (np.floating, np.complexfloating)):
+    if isinstance(value, (np.bool_, np.number)):
         return Weak(value.item())
     if isinstance(value, (bool, int, float, complex)):
         return Weak(value)
@@ -320,11 +316,6 @@ def as_expr(value: Any, kind: dt.DType) -> Expr:
     if isinstance(value, bool) and kind is not dt.bool_:
         value = int(value)
     return ex.cast(ex.literal(value, kind), kind) if dt.is_scalar(kind) else ex.construct(kind, (value,))
-
-
-def make_zero(kind: dt.DType) -> Expr:
-    """Return the initial value of a register that is assigned before it is read."""
-    return ex.literal(False, dt.bool_) if kind is dt.bool_ else ex.construct(kind, ())
 
 
 def are_same(values: Sequence[object]) -> bool:

@@ -12,7 +12,7 @@ from typing import Any, Generic, NoReturn, TypeVar
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, UsageError
 from vkdispatch.base.host_numpy import np
-from vkdispatch.codegen.functions.elementwise import Value, gives_value
+from vkdispatch.codegen.functions.elementwise import Value, as_value
 from vkdispatch.codegen.trace.current import current
 from vkdispatch.codegen.trace.range_checks import check_start
 from vkdispatch.codegen.trace.recording import Recorder
@@ -409,8 +409,7 @@ def continue_statement() -> None:
     current().next_round()
 
 
-@gives_value
-def select(cond: Condition, a: Any, b: Any) -> Any:
+def select(cond: Condition, a: Any, b: Any) -> ShaderVariable:
     """Choose a if the condition holds, else b; only the chosen one is evaluated.
 
     The condition is a scalar; a and b are GPU values or numbers, vectors and matrices too, and meet in their
@@ -422,7 +421,7 @@ def select(cond: Condition, a: Any, b: Any) -> Any:
         and not isinstance(a, ShaderVariable)
         and not isinstance(b, ShaderVariable)
     ):
-        return a if cond else b
+        return as_value(a if cond else b)
     truth = _parse_truth(cond, "select")
     kinds = [value.var_type for value in (a, b) if isinstance(value, ShaderVariable)]
     first, second = (_choice(value, kinds) for value in (a, b))

@@ -10,7 +10,7 @@ from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.arguments import ConstantArray
 from vkdispatch.codegen.builder import get_builder
 from vkdispatch.codegen.functions.complex_numbers import complex_type
-from vkdispatch.codegen.functions.elementwise import gives_value, operands
+from vkdispatch.codegen.functions.elementwise import as_value, operands
 from vkdispatch.codegen.functions.vectors import NAMED_TYPES
 from vkdispatch.codegen.objects.buffers import BufferVariable
 from vkdispatch.codegen.objects.structures import ItemArray, StructureBuffer, declare_arrays
@@ -110,8 +110,7 @@ def new_complex_register(*args: Any, var_name: str | None = None) -> ShaderVaria
     return new_register(kind, *args, var_name=var_name)
 
 
-@gives_value
-def precise(x: Any) -> Any:
+def precise(x: Any) -> ShaderVariable:
     """Compute a value as it is written: each operation rounds, so that all devices give the same bits.
 
     Devices may otherwise take a product and a sum together, and round once, or take (x + c) - c for x. It
@@ -123,7 +122,7 @@ def precise(x: Any) -> Any:
     """
     (value,) = operands("precise", (x,))
     if not isinstance(value, Expr):
-        return x
+        return as_value(value)
     return ShaderVariable(current().declare(value.dtype, value, precise=True))
 
 

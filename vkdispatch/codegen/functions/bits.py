@@ -1,12 +1,11 @@
 """Bits of integers, values seen as another type of the same size, several small values in one word."""
 
 import struct
-from typing import Any
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import vector_like
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.functions.elementwise import Operand, describe, gives_value
+from vkdispatch.codegen.functions.elementwise import Operand, as_value, describe
 from vkdispatch.codegen.trace.operands import check_dtype
 from vkdispatch.codegen.trace.operators import split_components
 from vkdispatch.codegen.variables import ShaderVariable
@@ -75,15 +74,14 @@ def split_halves(value: Expr) -> tuple[Expr, Expr]:
     return _split_word(_as_unsigned(value))
 
 
-@gives_value
-def bit_count(x: Operand) -> Any:
+def bit_count(x: Operand) -> ShaderVariable:
     """Count of bits that are set: int32 or ivecN.
 
     A Python int gives an int; a negative one has 32 bits, or 64 if it needs them.
     """
     value = _integer("bit_count", x)
     if isinstance(value, int):
-        return (value % (1 << _width(value))).bit_count()
+        return as_value((value % (1 << _width(value))).bit_count())
     kind = vector_like(dt.int32, value.dtype)
     if dt.component_type(value.dtype).item_size == 8:
         low, high = split_halves(value)
@@ -92,13 +90,12 @@ def bit_count(x: Operand) -> Any:
     return ShaderVariable(ex.call("bitCount", kind, _as_uint(value)))
 
 
-@gives_value
-def bitfield_reverse(x: Operand) -> Any:
+def bitfield_reverse(x: Operand) -> ShaderVariable:
     """Bits in reverse order, in the type of x. A Python int has 32 bits, or 64 if it needs them."""
     value = _integer("bitfield_reverse", x)
     if isinstance(value, int):
         width = _width(value)
-        return int(f"{value % (1 << width):0{width}b}"[::-1], 2)
+        return as_value(int(f"{value % (1 << width):0{width}b}"[::-1], 2))
     kind = value.dtype
     size = dt.component_type(kind).item_size
     if size == 8:
@@ -108,12 +105,11 @@ def bitfield_reverse(x: Operand) -> Any:
     return ShaderVariable(ex.cast(turned if size == 4 else ex.bitwise(">>", turned, 16), kind))
 
 
-@gives_value
-def find_lsb(x: Operand) -> Any:
+def find_lsb(x: Operand) -> ShaderVariable:
     """Position of the lowest bit that is set, -1 for zero: int32 or ivecN. A Python int gives an int."""
     value = _integer("find_lsb", x)
     if isinstance(value, int):
-        return (value & -value).bit_length() - 1
+        return as_value((value & -value).bit_length() - 1)
     if dt.component_type(value.dtype).item_size < 8:
         return ShaderVariable(ex.call("findLSB", vector_like(dt.int32, value.dtype), _as_uint(value)))
     low, high = split_halves(value)
@@ -122,15 +118,14 @@ def find_lsb(x: Operand) -> Any:
     return ShaderVariable(ex.select(ex.compare("!=", low, 0), ex.call("findLSB", dt.int32, low), upper))
 
 
-@gives_value
-def find_msb(x: Operand) -> Any:
+def find_msb(x: Operand) -> ShaderVariable:
     """Position of the highest bit that is set, or of a negative value the highest that is not; -1 for none.
 
     int32 or ivecN; a Python int gives an int.
     """
     value = _integer("find_msb", x)
     if isinstance(value, int):
-        return (~value if value < 0 else value).bit_length() - 1
+        return as_value((~value if value < 0 else value).bit_length() - 1)
     kind = value.dtype
     scalar = dt.component_type(kind)
     if scalar.item_size < 8:
@@ -163,8 +158,7 @@ def _field(name: str, offset: Operand, bits: Operand, width: int) -> tuple[Expr,
     return limits[0], limits[1]
 
 
-@gives_value
-def bitfield_extract(x: Operand, offset: Operand, bits: Operand) -> Any:
+def bitfield_extract(x: Operand, offset: Operand, bits: Operand) -> ShaderVariable:
     """Take `bits` bits from position `offset` on, in the type of x; of signed types with the field's sign.
 
     Python ints give an int: without sign, unless x is negative. Raises ValueError for a field that x does
@@ -176,7 +170,8 @@ def bitfield_extract(x: Operand, offset: Operand, bits: Operand) -> Any:
         if ex.is_integer_number(offset) and ex.is_integer_number(bits):
             _field(name, offset, bits, _width(value))
             field = value >> offset & (1 << bits) - 1
-            return field - (1 << bits) if value < 0 and bits and field >> (bits - 1) else field
+            is_negative = value < 0 and bits and field >> (bits - 1)
+            return as_value(field - (1 << bits) if is_negative else field)
         value = ex.literal(value, ex.literal_dtype(value))
     kind = value.dtype
     scalar = dt.component_type(kind)
@@ -191,8 +186,7 @@ def bitfield_extract(x: Operand, offset: Operand, bits: Operand) -> Any:
     return ShaderVariable(ex.select(ex.compare("==", length, 0), ex.literal(0, kind), field_))
 
 
-@gives_value
-def bitfield_insert(base: Operand, insert: Operand, offset: Operand, bits: Operand) -> Any:
+def bitfield_insert(base: Operand, insert: Operand, offset: Operand, bits: Operand) -> ShaderVariable:
     """Replace `bits` bits of base from position `offset` on by the lowest bits of insert, in base's type.
 
     `insert` is a Python int or a GPU value of base's type. Python ints give an int. Raises ValueError for a
@@ -204,7 +198,7 @@ def bitfield_insert(base: Operand, insert: Operand, offset: Operand, bits: Opera
         if isinstance(field, int) and ex.is_integer_number(offset) and ex.is_integer_number(bits):
             _field(name, offset, bits, _width(value))
             mask = ((1 << bits) - 1) << offset
-            return value & ~mask | field << offset & mask
+            return as_value(value & ~mask | field << offset & mask)
         kind = dt.component_type(field.dtype) if isinstance(field, Expr) else ex.literal_dtype(value)
         value = ex.converted_literal(value, kind)
         if isinstance(field, Expr):
@@ -231,8 +225,7 @@ def bitfield_insert(base: Operand, insert: Operand, offset: Operand, bits: Opera
 # ---- the same bits as another type ---------------------------------------------------------------
 
 
-@gives_value
-def reinterpret(var_type: dt.DType, x: Operand) -> Any:
+def reinterpret(var_type: dt.DType, x: Operand) -> ShaderVariable:
     """See the bits of a value as another type of the same size: `vc.reinterpret(vd.uint32, a_float)`.
 
     Any scalar, complex, vector or matrix type will do; the lowest bits are the first component. A Python
@@ -249,7 +242,7 @@ def reinterpret(var_type: dt.DType, x: Operand) -> Any:
     if var_type is dt.bool_:
         raise located(ArgumentValueError, "reinterpret: booleans have no bits; use .to_dtype(vd.int32)")
     if not isinstance(x, ShaderVariable):
-        return _parse_number(var_type, x)
+        return as_value(_parse_number(var_type, x))
     value = x._value()
     kind = value.dtype
     if kind is dt.bool_ or kind.item_size != var_type.item_size:

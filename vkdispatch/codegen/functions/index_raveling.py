@@ -8,7 +8,7 @@ from typing import Any
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentValueError
-from vkdispatch.codegen.functions import elementwise
+from vkdispatch.codegen.functions.elementwise import as_value
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Expr
 from vkdispatch.compiler.ir import expressions as ex
@@ -32,8 +32,7 @@ def ravel_index(index: Any, shape: Any) -> ShaderVariable:
     return ShaderVariable(ex.construct(dt.to_vector(dt.uint32, len(sizes)), position[::-1]))
 
 
-@elementwise.gives_value
-def unravel_index(index: Any, shape: Any) -> Any:
+def unravel_index(index: Any, shape: Any) -> ShaderVariable:
     """Position to flat index: i * s1 + j, or i * (s1 * s2) + j * s2 + k.
 
     A position of one entry is returned as it is, and one of Python ints in a shape of ints gives an int.
@@ -44,7 +43,7 @@ def unravel_index(index: Any, shape: Any) -> Any:
             return index
         entries: Sequence[Any] = _axes("index", index, 1)
     elif _is_int(index) or (isinstance(index, (tuple, list)) and len(index) == 1 and _is_int(index[0])):
-        return index
+        return as_value(index)
     else:
         entries = _axes("index", index, 1)
     sizes = _axes("shape", shape, 1)
@@ -53,7 +52,7 @@ def unravel_index(index: Any, shape: Any) -> Any:
             ArgumentValueError, f"index: {len(entries)} entries do not fit a shape of {len(sizes)} axes"
         )
     if all(_is_int(value) for value in (*entries, *sizes)):
-        return _flat_int(entries, sizes)
+        return as_value(_flat_int(entries, sizes))
     kinds = [value.dtype for value in (*entries, *sizes) if isinstance(value, Expr)]
     flat = _as(entries[0], kinds[0])
     for axis in range(1, len(entries)):

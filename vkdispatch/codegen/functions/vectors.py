@@ -5,7 +5,15 @@ from typing import Any
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
-from vkdispatch.codegen.functions import elementwise
+from vkdispatch.codegen.functions.elementwise import (
+    Operand,
+    Value,
+    all_integers,
+    all_numbers,
+    as_value,
+    fold,
+    operands,
+)
 from vkdispatch.codegen.trace.operands import check_dtype, parse_components
 from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.codegen.variables import ShaderVariable
@@ -94,15 +102,16 @@ __all__ += [f"to_{name}" for name in NAMED_TYPES]
 
 
 def _scalar_result(name: str, values: tuple[Any, ...]) -> ShaderVariable:
-    kind, parts = ex.meet(elementwise.operands(name, values), name, floating=True)
+    kind, parts = ex.meet(operands(name, values), name, floating=True)
     if dt.is_matrix(kind):
         raise located(ArgumentValueError, f"{name}: expected vectors, got {kind.name}")
     parts = [ex.cast(part, kind) for part in parts]
     if dt.is_scalar(kind) and not dt.is_complex(kind):
         # GLSL's function squares: |x| would be infinite where x * x is
         return ShaderVariable(ex.absolute(parts[0] if len(parts) == 1 else ex.add("-", *parts)))
-    found = ex.call(name, dt.component_type(_wider(kind)), *(ex.cast(part, _wider(kind)) for part in parts))
-    return ShaderVariable(ex.cast(found, dt.component_type(kind)))
+    wide = _wider(kind)
+    result = ex.call(name, dt.component_type(wide), *(ex.cast(part, wide) for part in parts))
+    return ShaderVariable(ex.cast(result, dt.component_type(kind)))
 
 
 def _wider(kind: dt.DType) -> dt.DType:
@@ -111,38 +120,29 @@ def _wider(kind: dt.DType) -> dt.DType:
     return dt.to_vector(dt.float32, dt.component_count(kind)) if is_half else kind
 
 
-@elementwise.gives_value
-def length(var: elementwise.Operand) -> Any:
+def length(var: Operand) -> ShaderVariable:
     """Euclidean length of a vector, or |var|; a scalar.
 
     That of a float16 vector is computed in float32. Squares of float32 numbers beyond 1.8e19 are infinite,
     and so is the length of their vector: scale it first.
     """
-    elementwise.operands("length", (var,))
-    return (
-        elementwise.fold(abs, (var,)) if elementwise.all_numbers((var,)) else _scalar_result("length", (var,))
-    )
+    return fold(abs, (var,)) if all_numbers((var,)) else _scalar_result("length", (var,))
 
 
-@elementwise.gives_value
-def distance(x: elementwise.Operand, y: elementwise.Operand) -> Any:
+def distance(x: Operand, y: Operand) -> ShaderVariable:
     """Euclidean distance of two points; a scalar. See `length` for precision."""
-    elementwise.operands("distance", (x, y))
-    return (
-        elementwise.fold(lambda x, y: abs(y - x), (x, y))
-        if elementwise.all_numbers((x, y))
-        else _scalar_result("distance", (x, y))
-    )
+    if all_numbers((x, y)):
+        return fold(lambda x, y: abs(y - x), (x, y))
+    return _scalar_result("distance", (x, y))
 
 
-@elementwise.gives_value
-def dot(x: elementwise.Operand, y: elementwise.Operand) -> Any:
+def dot(x: Operand, y: Operand) -> ShaderVariable:
     """Dot product of two vectors; a scalar of their component type."""
-    left, right = elementwise.operands("dot", (x, y))
-    if elementwise.all_integers((x, y)):
-        return int(x) * int(y)
-    if elementwise.all_numbers((x, y)):
-        return elementwise.fold(lambda x, y: x * y, (x, y))
+    left, right = operands("dot", (x, y))
+    if all_integers((x, y)):
+        return as_value(int(x) * int(y))
+    if all_numbers((x, y)):
+        return fold(lambda x, y: x * y, (x, y))
     _, (left, right) = ex.meet((left, right), "dot")
     for value in (left, right):
         if dt.is_matrix(value.dtype) or dt.is_complex(value.dtype):
@@ -150,7 +150,7 @@ def dot(x: elementwise.Operand, y: elementwise.Operand) -> Any:
     return ShaderVariable(ex.dot(left, right))
 
 
-def _variable(name: str, value: elementwise.Operand) -> Expr:
+def _variable(name: str, value: Operand) -> Expr:
     if not isinstance(value, ShaderVariable):
         raise located(
             ArgumentValueError, f"{name}: expected a GPU value, got {value!r} ({type(value).__name__})"
@@ -158,7 +158,7 @@ def _variable(name: str, value: elementwise.Operand) -> Expr:
     return value._value()
 
 
-def cross(x: elementwise.Value, y: elementwise.Value) -> ShaderVariable:
+def cross(x: Value, y: Value) -> ShaderVariable:
     """Cross product of two vectors of three components."""
     values = (_variable("cross", x), _variable("cross", y))
     for value in values:
@@ -168,7 +168,7 @@ def cross(x: elementwise.Value, y: elementwise.Value) -> ShaderVariable:
     return ShaderVariable(ex.call("cross", kind, *(ex.cast(part, kind) for part in parts)))
 
 
-def normalize(var: elementwise.Operand) -> ShaderVariable:
+def normalize(var: Operand) -> ShaderVariable:
     """Vector of length 1 in the direction of `var`. See `length` for precision."""
     value = _variable("normalize", var)
     if not dt.is_float_dtype(value.dtype) or dt.is_matrix(value.dtype):
@@ -177,7 +177,7 @@ def normalize(var: elementwise.Operand) -> ShaderVariable:
     return ShaderVariable(ex.cast(ex.call("normalize", wide, ex.cast(value, wide)), value.dtype))
 
 
-def _float_vectors(name: str, *values: elementwise.Operand) -> tuple[dt.DType, list[Expr]]:
+def _float_vectors(name: str, *values: Operand) -> tuple[dt.DType, list[Expr]]:
     exprs = [_variable(name, value) for value in values]
     for expr in exprs:
         if not dt.is_float_dtype(expr.dtype) or not (dt.is_vector(expr.dtype) or dt.is_scalar(expr.dtype)):
@@ -186,21 +186,19 @@ def _float_vectors(name: str, *values: elementwise.Operand) -> tuple[dt.DType, l
     return kind, [ex.cast(part, kind) for part in parts]
 
 
-def reflect(direction: elementwise.Operand, normal: elementwise.Operand) -> ShaderVariable:
+def reflect(direction: Operand, normal: Operand) -> ShaderVariable:
     """Direction of a ray after a mirror whose normal, of length 1, is given: d - 2 dot(n, d) n."""
     kind, parts = _float_vectors("reflect", direction, normal)
     return ShaderVariable(ex.call("reflect", kind, *parts))
 
 
-def refract(
-    direction: elementwise.Operand, normal: elementwise.Operand, ratio: elementwise.Operand
-) -> ShaderVariable:
+def refract(direction: Operand, normal: Operand, ratio: Operand) -> ShaderVariable:
     """Direction of a ray behind a surface, by Snell's law; zero where all light is reflected.
 
     `direction` and `normal` have length 1, `ratio` is the quotient of the refractive indices, a scalar.
     """
     kind, parts = _float_vectors("refract", direction, normal)
-    (eta,) = elementwise.operands("refract", (ratio,))
+    (eta,) = operands("refract", (ratio,))
     scalar = dt.component_type(kind)
     if isinstance(eta, Expr) and not dt.is_scalar(eta.dtype):
         raise located(ArgumentValueError, f"refract: the ratio must be a scalar, got {eta.dtype.name}")
@@ -209,22 +207,20 @@ def refract(
     return ShaderVariable(ex.call("refract", kind, *parts))
 
 
-def faceforward(
-    normal: elementwise.Operand, direction: elementwise.Operand, reference: elementwise.Operand
-) -> ShaderVariable:
+def faceforward(normal: Operand, direction: Operand, reference: Operand) -> ShaderVariable:
     """Return the normal, turned so that it faces against a direction: n if dot(reference, d) < 0, else -n."""
     kind, parts = _float_vectors("faceforward", normal, direction, reference)
     return ShaderVariable(ex.call("faceforward", kind, *parts))
 
 
-def _matrix(name: str, value: elementwise.Operand) -> Expr:
+def _matrix(name: str, value: Operand) -> Expr:
     expr = _variable(name, value)
     if not dt.is_matrix(expr.dtype):
         raise located(ArgumentValueError, f"{name}: expected a matrix, got {expr.dtype.name}")
     return expr
 
 
-def matrix_comp_mult(x: elementwise.Value, y: elementwise.Value) -> ShaderVariable:
+def matrix_comp_mult(x: Value, y: Value) -> ShaderVariable:
     """Multiply two matrices component by component."""
     left, right = _matrix("matrix_comp_mult", x), _matrix("matrix_comp_mult", y)
     if left.dtype is not right.dtype:
@@ -234,7 +230,7 @@ def matrix_comp_mult(x: elementwise.Value, y: elementwise.Value) -> ShaderVariab
     return ShaderVariable(ex.call("matrixCompMult", left.dtype, left, right))
 
 
-def outer_product(x: elementwise.Value, y: elementwise.Value) -> ShaderVariable:
+def outer_product(x: Value, y: Value) -> ShaderVariable:
     """Matrix x * transpose(y) of two equal float32 vector types."""
     left, right = _variable("outer_product", x), _variable("outer_product", y)
     if left.dtype is not right.dtype or not _is_float_vector(left.dtype):
@@ -249,18 +245,18 @@ def _is_float_vector(kind: dt.DType) -> bool:
     return dt.is_vector(kind) and dt.component_type(kind) is dt.float32 and not dt.is_scalar(kind)
 
 
-def transpose(var: elementwise.Value) -> ShaderVariable:
+def transpose(var: Value) -> ShaderVariable:
     """Transposed matrix."""
     value = _matrix("transpose", var)
     return ShaderVariable(ex.call("transpose", value.dtype, value))
 
 
-def determinant(var: elementwise.Value) -> ShaderVariable:
+def determinant(var: Value) -> ShaderVariable:
     """Return the determinant of a matrix."""
     return ShaderVariable(ex.call("determinant", dt.float32, _matrix("determinant", var)))
 
 
-def inverse(var: elementwise.Value) -> ShaderVariable:
+def inverse(var: Value) -> ShaderVariable:
     """Inverse of a matrix."""
     value = _matrix("inverse", var)
     return ShaderVariable(ex.call("inverse", value.dtype, value))
