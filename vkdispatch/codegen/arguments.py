@@ -46,17 +46,7 @@ _ArgType = TypeVar("_ArgType")
 
 
 if TYPE_CHECKING:
-    from vkdispatch.codegen.argument_types import Buffer as Buffer
-    from vkdispatch.codegen.argument_types import Constant as Constant
-    from vkdispatch.codegen.argument_types import Image1D as Image1D
-    from vkdispatch.codegen.argument_types import Image2D as Image2D
-    from vkdispatch.codegen.argument_types import Image2DArray as Image2DArray
-    from vkdispatch.codegen.argument_types import Image3D as Image3D
-    from vkdispatch.codegen.argument_types import StorageImage1D as StorageImage1D
-    from vkdispatch.codegen.argument_types import StorageImage2D as StorageImage2D
-    from vkdispatch.codegen.argument_types import StorageImage2DArray as StorageImage2DArray
-    from vkdispatch.codegen.argument_types import StorageImage3D as StorageImage3D
-    from vkdispatch.codegen.argument_types import Variable as Variable
+    from vkdispatch.codegen.argument_types import *  # noqa: F403
 else:
 
     class Constant(ShaderVariable, Generic[_ArgType]):

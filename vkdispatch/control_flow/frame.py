@@ -47,6 +47,7 @@ def _inplace_power(value: Any, operand: Any) -> Any:
     return value
 
 
+# By the names of classes in `ast`.
 _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "Add": operator.iadd,
     "Sub": operator.isub,
@@ -62,11 +63,6 @@ _OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
     "BitOr": operator.ior,
     "BitXor": operator.ixor,
 }
-
-
-def augment(symbol: str, value: Any, operand: Any) -> Any:
-    """Evaluate `value += operand` or another augmented assignment, named as its class in `ast`."""
-    return _OPERATORS[symbol](value, operand)
 
 
 # ---- Random numbers and times of the host, which a kernel gets once: while it is traced ------------------
@@ -439,7 +435,7 @@ class Frame:
 
     def augment(self, symbol: str, value: Any, operand: Any, label: str) -> Any:
         """Evaluate `value += operand` and similar; explicit registers are changed in place."""
-        result = augment(symbol, value, operand)
+        result = _OPERATORS[symbol](value, operand)
         if result is value and isinstance(value, ShaderVariable) and value.is_register():
             return result
         if self.tracer is not None:

@@ -11,14 +11,16 @@ from typing import Any, Protocol
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
+from vkdispatch.codegen.execution.invocation import builtin_value
 from vkdispatch.codegen.functions.bits import reinterpret
 from vkdispatch.codegen.functions.elementwise import Operand, Value, describe
 from vkdispatch.codegen.trace.current import current
+from vkdispatch.codegen.trace.operands import is_integer_scalar, mismatch
 from vkdispatch.codegen.trace.operators import split_components
 from vkdispatch.codegen.variables import ShaderVariable
-from vkdispatch.compiler.ir import Builtin, Expr, Op
+from vkdispatch.compiler.ir import Builtin, Expr
 from vkdispatch.compiler.ir import expressions as ex
-from vkdispatch.compiler.ir.location import here, located
+from vkdispatch.compiler.ir.location import located
 
 __all__ = [
     "subgroup_all",
@@ -206,12 +208,9 @@ def _parse_lane(name: str, value: Any) -> Expr:
         if not 0 <= value < 128:
             raise located(ArgumentValueError, f"{name}: no subgroup has an invocation {value}")
         return ex.literal(value, dt.uint32)
-    if isinstance(value, ShaderVariable):
-        expr = value._value()
-        if dt.is_scalar(expr.dtype) and dt.is_integer_dtype(expr.dtype):
-            return ex.cast(expr, dt.uint32)
-        raise located(ArgumentTypeError, f"{name}: expected an integer, got {expr.dtype.name}")
-    raise located(ArgumentTypeError, f"{name}: expected an integer, got {value!r} ({type(value).__name__})")
+    if isinstance(value, ShaderVariable) and is_integer_scalar(value._value().dtype):
+        return ex.cast(value._value(), dt.uint32)
+    raise mismatch(f"{name}: expected an integer", value)
 
 
 def _move(name: str, glsl: str, x: Any, *lanes: Any) -> ShaderVariable:
@@ -366,31 +365,26 @@ def subgroup_ballot_find_msb(ballot: ShaderVariable) -> ShaderVariable:
     return _compute("subgroupBallotFindMSB", dt.uint32, _parse_ballot("subgroup_ballot_find_msb", ballot))
 
 
-def _mask(which: Builtin) -> ShaderVariable:
-    current()  # outside of a kernel there is no invocation
-    return ShaderVariable(Expr(Op.BUILTIN, dt.uvec4, (), which, here()))
-
-
 def subgroup_eq_mask() -> ShaderVariable:
     """Ballot in which this invocation's bit alone is set (uvec4)."""
-    return _mask(Builtin.SUBGROUP_EQ_MASK)
+    return builtin_value(Builtin.SUBGROUP_EQ_MASK, dt.uvec4)
 
 
 def subgroup_ge_mask() -> ShaderVariable:
     """Ballot in which this invocation's bit and those after it are set (uvec4)."""
-    return _mask(Builtin.SUBGROUP_GE_MASK)
+    return builtin_value(Builtin.SUBGROUP_GE_MASK, dt.uvec4)
 
 
 def subgroup_gt_mask() -> ShaderVariable:
     """Ballot in which the bits after this invocation's are set (uvec4)."""
-    return _mask(Builtin.SUBGROUP_GT_MASK)
+    return builtin_value(Builtin.SUBGROUP_GT_MASK, dt.uvec4)
 
 
 def subgroup_le_mask() -> ShaderVariable:
     """Ballot in which this invocation's bit and those before it are set (uvec4)."""
-    return _mask(Builtin.SUBGROUP_LE_MASK)
+    return builtin_value(Builtin.SUBGROUP_LE_MASK, dt.uvec4)
 
 
 def subgroup_lt_mask() -> ShaderVariable:
     """Ballot in which the bits before this invocation's are set (uvec4)."""
-    return _mask(Builtin.SUBGROUP_LT_MASK)
+    return builtin_value(Builtin.SUBGROUP_LT_MASK, dt.uvec4)

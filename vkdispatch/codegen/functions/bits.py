@@ -6,7 +6,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.derived_dtypes import vector_like
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError
 from vkdispatch.codegen.functions.elementwise import Operand, as_value, describe
-from vkdispatch.codegen.trace.operands import check_dtype
+from vkdispatch.codegen.trace.operands import check_dtype, mismatch
 from vkdispatch.codegen.trace.operators import split_components
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Expr
@@ -49,10 +49,9 @@ def _integer(name: str, x: Operand) -> Expr | int:
         value = x._value()
         if dt.is_integer_dtype(value.dtype):
             return value
-        raise located(ArgumentTypeError, f"{name}: expected integers, got {value.dtype.name}")
-    if ex.is_integer_number(x):
+    elif ex.is_integer_number(x):
         return int(x)
-    raise located(ArgumentTypeError, f"{name}: expected integers, got {x!r} ({type(x).__name__})")
+    raise mismatch(f"{name}: expected integers", x)
 
 
 def _width(value: int) -> int:
@@ -264,10 +263,7 @@ def reinterpret(var_type: dt.DType, x: Operand) -> ShaderVariable:
 
 def _parse_number(kind: dt.DType, x: Operand) -> int | float:
     if not ex.is_number(x):
-        raise located(
-            ArgumentTypeError,
-            f"reinterpret: expected a GPU value or a number, got {x!r} ({type(x).__name__})",
-        )
+        raise mismatch("reinterpret: expected a GPU value or a number", x)
     if not dt.is_scalar(kind):
         raise located(ArgumentValueError, f"reinterpret: a Python number does not become {kind.name}")
     letters = _LETTERS[kind.item_size]
@@ -326,19 +322,15 @@ def _parse_as(name: str, x: Operand, kind: dt.DType) -> Expr:
     """Return x as a value of `kind`. Raises TypeError for another shape, or a float instead of an integer."""
     if isinstance(x, ShaderVariable):
         value = x._value()
-        alike = (dt.is_scalar(value.dtype) and dt.is_scalar(kind)) or (
-            dt.is_vector(value.dtype) and value.dtype.child_count == kind.child_count
-        )
-        if (
-            alike
-            and value.dtype is not dt.bool_
-            and (dt.is_float_dtype(kind) or dt.is_integer_dtype(value.dtype))
-        ):
-            return ex.cast(value, kind)
-        raise located(ArgumentTypeError, f"{name}: expected {kind.name}, got {value.dtype.name}")
+        alike = dt.is_scalar(kind) if dt.is_scalar(value.dtype) else dt.is_vector(value.dtype)
+        if alike and dt.component_count(value.dtype) == dt.component_count(kind):
+            is_number = dt.is_float_dtype(kind) and value.dtype is not dt.bool_
+            if is_number or dt.is_integer_dtype(value.dtype):
+                return ex.cast(value, kind)
+        raise mismatch(f"{name}: expected {kind.name}", value)
     if dt.is_scalar(kind) and (ex.is_integer_number(x) or (dt.is_float_dtype(kind) and ex.is_number(x))):
         return ex.storable(x, kind)
-    raise located(ArgumentTypeError, f"{name}: expected a GPU {kind.name}, got {x!r} ({type(x).__name__})")
+    raise mismatch(f"{name}: expected a GPU {kind.name}", x)
 
 
 def _define_packing(name: str, source: dt.DType, target: dt.DType, doc: str) -> None:

@@ -7,6 +7,7 @@ from vkdispatch.base.dtype import bool_, dtype, is_complex, is_matrix
 from vkdispatch.base.errors import ArgumentValueError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.trace.current import has_flag
+from vkdispatch.codegen.trace.operands import mismatch
 from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Expr, ShaderFlags
@@ -56,10 +57,7 @@ def operands(function: str, values: Sequence[object]) -> list[ex.Operand]:
         elif ex.is_number(value):
             parsed.append(value)
         else:
-            raise located(
-                ArgumentValueError,
-                f"{function}: expected GPU values or numbers, got {value!r} ({type(value).__name__})",
-            )
+            raise mismatch(f"{function}: expected GPU values or numbers", value, ArgumentValueError)
     return parsed
 
 

@@ -14,7 +14,7 @@ from vkdispatch.codegen.functions.elementwise import (
     fold,
     operands,
 )
-from vkdispatch.codegen.trace.operands import check_dtype, parse_components
+from vkdispatch.codegen.trace.operands import check_dtype, mismatch, parse_components
 from vkdispatch.codegen.trace.range_checks import check_conversion
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler.ir import Expr, Op, RawText
@@ -152,9 +152,7 @@ def dot(x: Operand, y: Operand) -> ShaderVariable:
 
 def _variable(name: str, value: Operand) -> Expr:
     if not isinstance(value, ShaderVariable):
-        raise located(
-            ArgumentValueError, f"{name}: expected a GPU value, got {value!r} ({type(value).__name__})"
-        )
+        raise mismatch(f"{name}: expected a GPU value", value, ArgumentValueError)
     return value._value()
 
 

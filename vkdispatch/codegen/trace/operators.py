@@ -13,7 +13,7 @@ from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.base.host_numpy import np
 from vkdispatch.codegen.trace.current import chosen_arithmetic, current, has_flag, is_tracing
-from vkdispatch.codegen.trace.operands import GpuValue, parse_index
+from vkdispatch.codegen.trace.operands import GpuValue, mismatch, parse_index
 from vkdispatch.codegen.trace.range_checks import (
     check_comparison,
     check_conversion,
@@ -346,10 +346,7 @@ class Operators(GpuValue):
                 f"{symbol}: a {mine.name} and the complex number {other!r}; convert the value with "
                 "vc.to_complex64(...)",
             )
-        raise located(
-            ArgumentTypeError,
-            f"{symbol}: expected a GPU value or a number, got {other!r} ({type(other).__name__})",
-        )
+        raise mismatch(f"{symbol}: expected a GPU value or a number", other)
 
     # whether it also computes `other + self`, where `other` is a GPU value of a class above
     _goes_first = False
