@@ -303,6 +303,11 @@ class ShaderVariable(operators.Operators, OfAnyDtype):  # type: ignore[misc]
     def _part(self, index: int, name: str) -> "ShaderVariable":
         return ShaderVariable(operators.select_part(self._value(), index, name))
 
+    def _set_part(self, index: int, name: str, value: object) -> None:
+        if not self._warn_of_scalar(name):
+            self._check_owner()
+            assign(operators.select_part(self._place(), index, name), value)
+
     @property
     def real(self) -> "ShaderVariable":
         """Real part of a complex value."""
@@ -310,9 +315,7 @@ class ShaderVariable(operators.Operators, OfAnyDtype):  # type: ignore[misc]
 
     @real.setter
     def real(self, value: object) -> None:
-        if not self._warn_of_scalar("real"):
-            self._check_owner()
-            assign(operators.select_part(self._place(), 0, "real"), value)
+        self._set_part(0, "real", value)
 
     @property
     def imag(self) -> "ShaderVariable":
@@ -321,9 +324,7 @@ class ShaderVariable(operators.Operators, OfAnyDtype):  # type: ignore[misc]
 
     @imag.setter
     def imag(self, value: object) -> None:
-        if not self._warn_of_scalar("imag"):
-            self._check_owner()
-            assign(operators.select_part(self._place(), 1, "imag"), value)
+        self._set_part(1, "imag", value)
 
     def conjugate(self) -> "ShaderVariable":
         """Complex conjugate. Raises ValueError for a value that is not complex."""

@@ -37,6 +37,7 @@ from vkdispatch.control_flow.tracer import Tracer, find_tracer, require_tracer
 from vkdispatch.control_flow.values import (
     UNBOUND,
     Kind,
+    Mismatch,
     are_same,
     as_expr,
     describe,
@@ -211,12 +212,13 @@ def _select_value(active: Tracer, state: State, condition: Expr, one: Path, othe
 
 
 def _find_common_kind(first: object, second: object) -> Kind:
-    kind, why = join_kinds(first, second)
-    if kind is None:
+    try:
+        return join_kinds(first, second)
+    except Mismatch as error:
         raise located(
-            ArgumentTypeError, f"the GPU decides between {describe(first)} and {describe(second)}, and {why}"
-        )
-    return kind
+            ArgumentTypeError,
+            f"the GPU decides between {describe(first)} and {describe(second)}, and {error}",
+        ) from None
 
 
 def _record_paths(active: Tracer, state: State, condition: Expr, one: Path, other: Path) -> Any:

@@ -207,17 +207,14 @@ class Result:
                 )
             self._kind = _NoValue()
             return
-        kind, why = paths.join_kinds(value, value)
-        if kind is not None and self._kind is not None:
-            try:
-                kind = join(self._kind, kind)
-            except Mismatch as error:
-                kind, why = None, f"{error} have no common type"
-        if kind is None:
+        try:
+            kind = paths.join_kinds(value, value)
+            kind = kind if self._kind is None else join(self._kind, kind)
+        except Mismatch as error:
             raise located(
                 ArgumentTypeError,
-                f"{self._name} returns {describe(value)} where the GPU decides whether it does: {why}",
-            )
+                f"{self._name} returns {describe(value)} where the GPU decides whether it does: {error}",
+            ) from None
         types = [dtype_of(leaf) for leaf in flatten_kind(kind)]
         self._kind = kind
         if self._registers and types != [place.dtype for place in self._registers]:

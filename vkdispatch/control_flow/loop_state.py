@@ -275,7 +275,7 @@ class Loop:
             try:
                 return join(carried.kind, kind)
             except Mismatch as error:
-                why = f"{error} have no common type"
+                why = str(error)
         else:
             why = explain_unkept(value)
         if not self.frame.is_live(carried.variable, read_next):

@@ -149,7 +149,7 @@ Kind = Weak | Typed | Group
 
 
 class Mismatch(Exception):
-    """Two values have no common type."""
+    """Two values have no common type, or a value has none that registers hold."""
 
 
 def kind_of(value: object) -> Kind | None:
@@ -208,9 +208,9 @@ def join(first: Kind, second: Kind) -> Kind:
     """Return the common type of two values. Raises Mismatch if there is none."""
     if isinstance(first, Group) or isinstance(second, Group):
         if not isinstance(first, Group) or not isinstance(second, Group):
-            raise Mismatch("a tuple and a single value")
+            raise Mismatch("a tuple and a single value have no common type")
         if len(first.parts) != len(second.parts):
-            raise Mismatch(f"tuples of {len(first.parts)} and {len(second.parts)} values")
+            raise Mismatch(f"tuples of {len(first.parts)} and {len(second.parts)} values have no common type")
         return Group(tuple(map(join, first.parts, second.parts)), first.maker)
     if isinstance(first, Typed) and isinstance(second, Typed):
         return Typed(_promote(first.dtype, second.dtype))
@@ -221,7 +221,9 @@ def join(first: Kind, second: Kind) -> Kind:
     assert isinstance(weak, Weak)
     kind = _adopt_number(weak.value, typed.dtype)
     if weak.least is not None and _adopt_number(weak.least, typed.dtype) is not kind:
-        raise Mismatch(f"{typed.dtype.name} and the numbers from {weak.least} to {weak.value}")
+        raise Mismatch(
+            f"{typed.dtype.name} and the numbers from {weak.least} to {weak.value} have no common type"
+        )
     return Typed(kind)
 
 
@@ -236,7 +238,7 @@ def _join_numbers(first: Weak, second: Weak) -> Kind:
     assert isinstance(b, int)
     found = common_type((a, b), _INTEGERS)
     if found is None:
-        raise Mismatch(f"the numbers {a} and {b}")
+        raise Mismatch(f"the numbers {a} and {b} have no common type")
     for kind in (first, second):
         if dtype_of(kind) is found:
             # of two that need that type the larger one
@@ -252,7 +254,7 @@ def _adopt_number(value: Any, kind: dt.DType) -> dt.DType:
     if isinstance(value, complex):
         return _promote(kind, dt.complex64)
     if not (dt.is_scalar(kind) or dt.is_complex(kind)):
-        raise Mismatch(f"{kind.name} and the number {value!r}")
+        raise Mismatch(f"{kind.name} and the number {value!r} have no common type")
     if isinstance(value, int):
         if kind is dt.bool_:
             return dtype_of(Weak(value))
@@ -261,7 +263,9 @@ def _adopt_number(value: Any, kind: dt.DType) -> dt.DType:
         candidates = _INTEGERS[:2] if dtype_of(Weak(value)).item_size == 4 else _INTEGERS
         wide = common_type((value, *bounds(kind)), candidates)
         if wide is None:
-            raise Mismatch(f"{kind.name} and the number {value}, which does not fit in it,")
+            raise Mismatch(
+                f"{kind.name} and the number {value}, which does not fit in it, have no common type"
+            )
         return wide
     return kind if dt.is_float_dtype(kind) or dt.is_complex(kind) else _promote(kind, dt.float32)
 
@@ -271,12 +275,12 @@ def _promote(a: dt.DType, b: dt.DType) -> dt.DType:
         return a
     same_shape = (dt.is_scalar(a) or dt.is_complex(a)) and (dt.is_scalar(b) or dt.is_complex(b))
     if not same_shape and not (dt.is_vector(a) and dt.is_vector(b)):
-        raise Mismatch(f"{a.name} and {b.name}")
+        raise Mismatch(f"{a.name} and {b.name} have no common type")
     a, b = (dt.int32 if kind is dt.bool_ else kind for kind in (a, b))
     try:
         return ex.promote(a, b, "assignment")
     except VkDispatchError:
-        raise Mismatch(f"{a.name} and {b.name}") from None
+        raise Mismatch(f"{a.name} and {b.name} have no common type") from None
 
 
 def iterate_leaves(value: object, kind: Kind) -> Iterator[tuple[object, Weak | Typed]]:

@@ -8,7 +8,15 @@ import math
 from collections.abc import Callable
 
 from vkdispatch.base.dtype import component_type, float64, is_scalar, is_vector, make_floating_dtype
-from vkdispatch.codegen.functions.elementwise import Operand, all_numbers, compute, fold, operands, unary
+from vkdispatch.codegen.functions.elementwise import (
+    Operand,
+    UnaryFunction,
+    all_numbers,
+    compute,
+    fold,
+    operands,
+    unary,
+)
 from vkdispatch.codegen.trace.current import has_flag
 from vkdispatch.codegen.variables import ShaderVariable
 from vkdispatch.compiler import host_functions as host
@@ -112,68 +120,36 @@ def pow(x: Operand, y: Operand) -> ShaderVariable:
 # Their texts are in `compiler.glsl`, by topic: those of sinpi and cospi beside sin, of log1p beside log.
 
 
-log10 = unary(
-    "log10",
-    host.log10,
-    "Logarithm to base 10, to 2 units in the last place. A number gives a float.",
-    glsl=None,
-)
-log1p = unary(
-    "log1p",
-    host.log1p,
-    "log(1 + var), also for small values, to 2 units in the last place. A number gives a float.",
-    glsl=None,
-)
-expm1 = unary(
-    "expm1",
-    host.expm1,
-    "exp(var) - 1, also for small values, to 2 units in the last place. A number gives a float.",
-    glsl=None,
-)
-sinpi = unary(
+def _unary_to_units(
+    name: str, rule: Callable[[float], float], doc: str, units: int, details: str = ""
+) -> UnaryFunction:
+    """Make a function with an error of at most so many units in the last place."""
+    text = f"{doc}, to {units} units in the last place. A number gives a float."
+    return unary(name, rule, f"{text}\n\n    {details}\n    " if details else text, glsl=None)
+
+
+log10 = _unary_to_units("log10", host.log10, "Logarithm to base 10", 2)
+log1p = _unary_to_units("log1p", host.log1p, "log(1 + var), also for small values", 2)
+expm1 = _unary_to_units("expm1", host.expm1, "exp(var) - 1, also for small values", 2)
+cbrt = _unary_to_units("cbrt", host.cbrt, "Cube root, also of negative values", 2)
+erf = _unary_to_units("erf", host.erf, "Error function, in floating point", 4)
+erfc = _unary_to_units("erfc", host.erfc, "1 - erf(var), also far from 0, in floating point", 8)
+sinpi = _unary_to_units(
     "sinpi",
     host.sinpi,
-    """Sine of pi * var, to 2 units in the last place. A number gives a float.
-
-    Of multiples of 1/2 it is exact; of whole numbers it is zero with the sign of `var`.
-    """,
-    glsl=None,
+    "Sine of pi * var",
+    2,
+    "Of multiples of 1/2 it is exact; of whole numbers it is zero with the sign of `var`.",
 )
-cospi = unary(
-    "cospi",
-    host.cospi,
-    """Cosine of pi * var, to 2 units in the last place. A number gives a float.
-
-    Of multiples of 1/2 it is exact; its zeros are positive.
-    """,
-    glsl=None,
+cospi = _unary_to_units(
+    "cospi", host.cospi, "Cosine of pi * var", 2, "Of multiples of 1/2 it is exact; its zeros are positive."
 )
-cbrt = unary(
-    "cbrt",
-    host.cbrt,
-    "Cube root, also of negative values, to 2 units in the last place. A number gives a float.",
-    glsl=None,
-)
-erf = unary(
-    "erf",
-    host.erf,
-    "Error function, in floating point, to 4 units in the last place. A number gives a float.",
-    glsl=None,
-)
-erfc = unary(
-    "erfc",
-    host.erfc,
-    "1 - erf(var), also far from 0, in floating point, to 8 units in the last place. A number gives a float.",
-    glsl=None,
-)
-gamma = unary(
+gamma = _unary_to_units(
     "gamma",
     host.gamma,
-    """Gamma function, in floating point, to 8 units in the last place. A number gives a float.
-
-    Of 0.0 and -0.0 it is infinite, of negative whole numbers and minus infinity NaN.
-    """,
-    glsl=None,
+    "Gamma function, in floating point",
+    8,
+    "Of 0.0 and -0.0 it is infinite, of negative whole numbers and minus infinity NaN.",
 )
 lgamma = unary(
     "lgamma",

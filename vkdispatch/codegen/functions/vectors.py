@@ -231,16 +231,13 @@ def matrix_comp_mult(x: Value, y: Value) -> ShaderVariable:
 def outer_product(x: Value, y: Value) -> ShaderVariable:
     """Matrix x * transpose(y) of two equal float32 vector types."""
     left, right = _variable("outer_product", x), _variable("outer_product", y)
-    if left.dtype is not right.dtype or not _is_float_vector(left.dtype):
+    is_float_vector = dt.is_vector(left.dtype) and dt.component_type(left.dtype) is dt.float32
+    if left.dtype is not right.dtype or not is_float_vector:
         raise located(
             ArgumentValueError,
             f"outer_product: expected two vec2, vec3 or vec4, got {left.dtype.name} and {right.dtype.name}",
         )
     return ShaderVariable(ex.call("outerProduct", dt.to_matrix(left.dtype.child_count), left, right))
-
-
-def _is_float_vector(kind: dt.DType) -> bool:
-    return dt.is_vector(kind) and dt.component_type(kind) is dt.float32 and not dt.is_scalar(kind)
 
 
 def transpose(var: Value) -> ShaderVariable:
