@@ -21,22 +21,9 @@ from vkdispatch.compiler.ir import Break, Expr, If, Op, Return
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import Loc, here, located, warn
 from vkdispatch.compiler.passes.reads import acts
-from vkdispatch.control_flow import paths, tracer
+from vkdispatch.control_flow import paths, tracer, values
 from vkdispatch.control_flow.loop_state import Loop, LoopNames, RawLoopNames
 from vkdispatch.control_flow.loops import run_for, run_while
-from vkdispatch.control_flow.values import (
-    Kind,
-    LocalValue,
-    Mismatch,
-    as_expr,
-    describe,
-    dtype_of,
-    flatten_kind,
-    is_gpu,
-    iterate_leaves,
-    join,
-    rebuild,
-)
 from vkdispatch.control_flow.variables import LocalScope, State, Variable, read, write
 
 # ---- Augmented assignments -------------------------------------------------------------------------------
@@ -116,7 +103,7 @@ def check_result(function: Callable[..., Any], result: object) -> None:
         return
     raise located(
         ArgumentTypeError,
-        f"return: a kernel returns no value, got {describe(result)}; store it: out[i] = ...",
+        f"return: a kernel returns no value, got {values.describe(result)}; store it: out[i] = ...",
         _find_return(code),
     )
 
@@ -149,7 +136,7 @@ class Result:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._kind: Kind | _NoValue | None = None
+        self._kind: values.Kind | _NoValue | None = None
         self._registers: list[Expr] = []
         self._done: Expr | None = None
 
@@ -194,7 +181,7 @@ class Result:
         """The result in its registers."""
         if isinstance(self._kind, _NoValue) or self._kind is None:
             return None
-        return rebuild(self._kind, map(LocalValue, self._registers))
+        return values.rebuild(self._kind, map(values.LocalValue, self._registers))
 
     def store(self, active: tracer.Tracer, value: Any) -> None:
         """Store one of several results that the GPU chooses between. Raises Retry if the type widens."""
@@ -209,20 +196,21 @@ class Result:
             return
         try:
             kind = paths.join_kinds(value, value)
-            kind = kind if self._kind is None else join(self._kind, kind)
-        except Mismatch as error:
+            kind = kind if self._kind is None else values.join(self._kind, kind)
+        except values.Mismatch as error:
             raise located(
                 ArgumentTypeError,
-                f"{self._name} returns {describe(value)} where the GPU decides whether it does: {error}",
+                f"{self._name} returns {values.describe(value)} where the GPU decides whether it does: "
+                f"{error}",
             ) from None
-        types = [dtype_of(leaf) for leaf in flatten_kind(kind)]
+        types = [values.dtype_of(leaf) for leaf in values.flatten_kind(kind)]
         self._kind = kind
         if self._registers and types != [place.dtype for place in self._registers]:
             raise tracer.Retry(self)
         if not self._registers:
             self._registers = [paths.make_register(active, f"{self._name}_result", dtype) for dtype in types]
-        for place, (part, _) in zip(self._registers, iterate_leaves(value, kind), strict=True):
-            active.recorder.store(place, as_expr(part, place.dtype))
+        for place, (part, _) in zip(self._registers, values.iterate_leaves(value, kind), strict=True):
+            active.recorder.store(place, values.as_expr(part, place.dtype))
 
     def mark_done(self, active: tracer.Tracer) -> None:
         """Record that the result is known, for the loops that enclose the `return`."""
@@ -448,7 +436,7 @@ class Frame:
     def if_(self, test: Any, then: Block, orelse: Block | None, after: tuple[str, ...]) -> Any:
         """Run one block, or record both where the GPU decides. Returns a signal or None."""
         active = self.tracer
-        if not is_gpu(test) or active is None:
+        if not values.is_gpu(test) or active is None:
             chosen = then if test else orelse
             return None if chosen is None else chosen()
         condition = ex.condition(test._value())
@@ -462,7 +450,7 @@ class Frame:
         """Run one of many blocks, or record the blocks that the GPU decides between."""
         for position, (test, body) in enumerate(branches):
             value = test()
-            if is_gpu(value):
+            if values.is_gpu(value):
                 rest = branches[position + 1 :]
                 blocks = [block for pair in rest for block in pair]
                 mentioned = set(after).union(*map(_list_free_names, blocks))
@@ -565,10 +553,10 @@ class Frame:
             raise tracer.Retry(loop)
         return tracer.BREAK if what == "break" else tracer.CONTINUE
 
-    def return_(self, guarded: bool, *values: Any) -> Any:
+    def return_(self, guarded: bool, *results: Any) -> Any:
         """Return from the function. `guarded` tells that this leaves a `with` or `finally` block."""
         self._check_jump("return")
-        value = values[0] if values else None
+        value = results[0] if results else None
         if all(entry.kind in ("function", "loop") for entry in self.open):
             return tracer.Returned(value)
         conditional = False
@@ -583,7 +571,8 @@ class Frame:
             if value is not None:
                 raise located(
                     ArgumentTypeError,
-                    f"return: a kernel returns no value, got {describe(value)}; store it: out[i] = ...",
+                    f"return: a kernel returns no value, got {values.describe(value)}; store it: "
+                    "out[i] = ...",
                 )
             active.recorder.emit(Return(here()))
             return tracer.RECORDED

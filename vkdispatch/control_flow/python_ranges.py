@@ -16,6 +16,7 @@ from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
 from vkdispatch.compiler.ir import Expr, Register, Statement
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import located, without_warnings
+from vkdispatch.control_flow import values
 from vkdispatch.control_flow.comparison import (
     COMBINATIONS,
     COMPARISONS,
@@ -27,17 +28,6 @@ from vkdispatch.control_flow.comparison import (
 )
 from vkdispatch.control_flow.loop_state import Loop
 from vkdispatch.control_flow.tracer import Entry, Retry, Tracer, find_tracer
-from vkdispatch.control_flow.values import (
-    UNBOUND,
-    Kind,
-    LocalValue,
-    PythonNumber,
-    Typed,
-    as_expr,
-    flatten_kind,
-    iterate_leaves,
-    kind_of,
-)
 from vkdispatch.control_flow.variables import State, read, write
 
 # ---- The index of a Python loop that is recorded as one GPU loop -----------------------------------------
@@ -50,7 +40,7 @@ from vkdispatch.control_flow.variables import State, read, write
 _set = object.__setattr__
 
 
-class LoopIndex(PythonNumber):
+class LoopIndex(values.PythonNumber):
     """A number computed from the index of a recorded loop. `owner` is the attempt to record that loop."""
 
     __slots__ = ("owner", "span")
@@ -97,7 +87,7 @@ class LoopIndex(PythonNumber):
             self.unroll()
         return ex.cast(self.span.expr, kind)
 
-    def is_same(self, other: PythonNumber) -> bool:
+    def is_same(self, other: values.PythonNumber) -> bool:
         """Whether both are the same number in every round."""
         return isinstance(other, LoopIndex) and other.span.expr is self.span.expr
 
@@ -117,7 +107,7 @@ class LoopIndex(PythonNumber):
     # -- operators
 
     def _operate(self, symbol: str, other: object, reflected: bool = False) -> Any:
-        if isinstance(other, ShaderVariable) and not isinstance(other, PythonNumber):
+        if isinstance(other, ShaderVariable) and not isinstance(other, values.PythonNumber):
             return self._combine_with_gpu(symbol, other, reflected)
         theirs = _span_of(other)
         if theirs is None:
@@ -158,7 +148,7 @@ class LoopIndex(PythonNumber):
             # whether the quotient truncates depends on the number
             self.unroll()
         adopted = scalar if dt.is_float_dtype(scalar) or (integers and whole) else dt.float32
-        typed = LocalValue(self.as_expr(adopted))
+        typed = values.LocalValue(self.as_expr(adopted))
         left, right = (value, typed) if reflected else (typed, value)
         result = left._operate(symbol, right)
         with without_warnings():
@@ -298,7 +288,7 @@ class _RangeLoop(Loop):
     def _is_carried(self, key: int, variable: Any, value: Any) -> bool:
         return key in self._kinds
 
-    def carry(self, state: State, kinds: dict[int, Kind]) -> None:
+    def carry(self, state: State, kinds: dict[int, values.Kind]) -> None:
         """Put variables in registers of the given types."""
         self._state, self._kinds = state, dict(kinds)
         self.declare_registers(state)
@@ -309,7 +299,7 @@ class _RangeLoop(Loop):
         assert self._state is not None
         found: dict[int, tuple[object, Any]] = {}
         for key, carried in self._carried.items():
-            parts = iterate_leaves(self._state.values[key], carried.kind)
+            parts = values.iterate_leaves(self._state.values[key], carried.kind)
             for place, (part, _) in zip(carried.registers, parts, strict=True):
                 found[id(place.value)] = (part, place.dtype)
         return found
@@ -400,22 +390,24 @@ class _Attempt:
         }
         return _Trace(registers, tuple(recorder.innermost), changed)
 
-    def _find_kinds(self, state: State, trace: _Trace) -> dict[int, Kind] | None:
+    def _find_kinds(self, state: State, trace: _Trace) -> dict[int, values.Kind] | None:
         """Return types of the carried variables, or None if the loop changes Python numbers or objects."""
-        kinds: dict[int, Kind] = {}
+        kinds: dict[int, values.Kind] = {}
         for key, value in trace.changed.items():
             variable = state.variables[key]
             if value is self._index or not self._loop.is_live(variable):
                 continue
-            kind = kind_of(value)
-            if state.values[key] is UNBOUND or kind is None:
+            kind = values.kind_of(value)
+            if state.values[key] is values.UNBOUND or kind is None:
                 return None
-            if not builtins.all(isinstance(leaf, Typed) for leaf in flatten_kind(kind)):
+            if not builtins.all(isinstance(leaf, values.Typed) for leaf in values.flatten_kind(kind)):
                 return None
             kinds[key] = kind
         return kinds
 
-    def _is_same_round(self, state: State, kinds: dict[int, Kind], first: _Trace, second: _Trace) -> bool:
+    def _is_same_round(
+        self, state: State, kinds: dict[int, values.Kind], first: _Trace, second: _Trace
+    ) -> bool:
         """Whether a round with registers records the same as the first round."""
         if self._find_kinds(state, second) != kinds:
             return False
@@ -426,10 +418,12 @@ class _Attempt:
         if not comparison.are_blocks_equal(first.statements, second.statements):
             return False
         for key, kind in kinds.items():
-            ends = (iterate_leaves(trace.changed[key], kind) for trace in (first, second))
+            ends = (values.iterate_leaves(trace.changed[key], kind) for trace in (first, second))
             for (one, leaf), (other, _) in zip(*ends, strict=True):
-                assert isinstance(leaf, Typed)
-                if not comparison.are_expressions_equal(as_expr(one, leaf.dtype), as_expr(other, leaf.dtype)):
+                assert isinstance(leaf, values.Typed)
+                if not comparison.are_expressions_equal(
+                    values.as_expr(one, leaf.dtype), values.as_expr(other, leaf.dtype)
+                ):
                     return False
         return True
 
@@ -463,18 +457,18 @@ def _join_calls(functions: Sequence[Callable[[], None]]) -> Callable[[], None]:
 
 def _note_random_states(state: State) -> Callable[[], None]:
     """Note the states of random generators; returns a function that restores them."""
-    values = [read(variable.cell) for variable in state.variables.values()]
+    candidates = [read(variable.cell) for variable in state.variables.values()]
     scopes = {id(variable.scope): variable.scope for variable in state.variables.values()}
-    values += [scope.module.get(name) for scope in scopes.values() for name in scope.mentioned]
+    candidates += [scope.module.get(name) for scope in scopes.values() for name in scope.mentioned]
     kinds: list[type] = []
     # both modules are slow to import; each has a global generator behind its functions
     if "random" in sys.modules:
         kinds.append(sys.modules["random"].Random)
-        values.append(sys.modules["random"]._inst)
+        candidates.append(sys.modules["random"]._inst)
     if "numpy.random" in sys.modules:
         kinds += [np.random.Generator, np.random.RandomState]
-        values.append(np.random.mtrand._rand)
-    found = {id(value): value for value in values if isinstance(value, tuple(kinds))}
+        candidates.append(np.random.mtrand._rand)
+    found = {id(value): value for value in candidates if isinstance(value, tuple(kinds))}
     return _join_calls([_note_random_state(generator) for generator in found.values()])
 
 
