@@ -288,7 +288,8 @@ class Frame:
         return signal.value if isinstance(signal, tracer.Returned) else None
 
     def _check_recursion(self, active: tracer.Tracer) -> None:
-        alike = [frame for frame in active.frames if frame.name == self.name and frame._on_gpu()]
+        frames = (frame for frame in active.frames if isinstance(frame, Frame) and frame.name == self.name)
+        alike = [frame for frame in frames if frame._on_gpu()]
         if len(alike) > _DEEPEST_RECURSION:
             raise located(
                 tracer.EndlessRecursionError,
@@ -544,7 +545,6 @@ class Frame:
             if entry.loop is not None:
                 break
         loop = entry.loop
-        assert loop is not None
         if entry.kind == "gpu loop":
             self._check_guard(what, guarded)
             loop.jump(what)
@@ -562,7 +562,7 @@ class Frame:
         conditional = False
         for entry in reversed(self.open):
             conditional |= entry.kind == "branch"
-            if entry.kind == "loop" and conditional and entry.loop is not None and entry.loop.endless:
+            if entry.kind == "loop" and conditional and entry.loop.endless:
                 raise tracer.Retry(entry.loop)
         self._check_guard("return", guarded)
         active = self.tracer
@@ -581,7 +581,7 @@ class Frame:
         self._result.store(active, value)
         assert self._outer is not None
         self._outer.store_registers()
-        loops = [entry.loop for entry in self.open if entry.kind == "gpu loop" and entry.loop is not None]
+        loops = [entry.loop for entry in self.open if entry.kind == "gpu loop"]
         if loops:
             self._result.mark_done(active)
             for loop in loops:

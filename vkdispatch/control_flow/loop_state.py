@@ -1,8 +1,9 @@
 """A loop: the variables that it changes, its break and continue statements, and its rounds."""
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Set
+from contextlib import AbstractContextManager
+from typing import Any, Protocol
 
 from vkdispatch.base.dtype import bool_, int32
 from vkdispatch.base.errors import ArgumentTypeError, UsageError
@@ -13,10 +14,7 @@ from vkdispatch.compiler.ir.location import here, located, warn
 from vkdispatch.control_flow import values
 from vkdispatch.control_flow.paths import inline_last_values, unlock_components
 from vkdispatch.control_flow.tracer import RECORDED, Entry, Retry, Tracer
-from vkdispatch.control_flow.variables import State, Variable, read, write
-
-if TYPE_CHECKING:
-    from vkdispatch.control_flow.frame import Frame
+from vkdispatch.control_flow.variables import LocalScope, State, Variable, read, write
 
 # ---- A loop: the variables that it changes, and its break and continue statements ------------------------
 #
@@ -31,6 +29,31 @@ _Names = tuple[str, ...]
 RawLoopNames = tuple[_Names, _Names, _Names, bool]
 # Types only widen, so that few attempts are needed.
 _ATTEMPTS = 40
+
+
+class Caller(Protocol):
+    """The interface of the enclosing function that a loop uses."""
+
+    tracer: Tracer | None
+    scope: LocalScope
+
+    def open_entry(self, entry: Entry) -> AbstractContextManager[None]:
+        """Note a construct as open."""
+        ...
+
+    def is_live(self, variable: Variable, names: Set[str]) -> bool:
+        """Whether a variable is live, given the live names of the function."""
+        ...
+
+    def branch(
+        self, active: Tracer, condition: Expr, then: Block, orelse: Block | None, after: Set[str]
+    ) -> Any:
+        """Record an if of two blocks."""
+        ...
+
+    def leave_if_done(self) -> None:
+        """Leave the enclosing loop if a return has left the inner one."""
+        ...
 
 
 class _Carried:
@@ -80,7 +103,7 @@ class LoopNames:
 class Loop:
     """A loop being run or recorded."""
 
-    def __init__(self, frame: "Frame", noun: str, names: LoopNames) -> None:
+    def __init__(self, frame: Caller, noun: str, names: LoopNames) -> None:
         self.frame = frame
         self.noun = noun
         self.names = names

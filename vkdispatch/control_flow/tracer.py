@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import CodeType, TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, Protocol
 
 from vkdispatch.base.errors import UsageError, VkDispatchError
 from vkdispatch.base.record import field, record
@@ -15,10 +15,6 @@ from vkdispatch.compiler.ir import Expr, Op, Register, is_part, is_place
 from vkdispatch.compiler.ir.location import Loc, here, is_foreign, located
 from vkdispatch.control_flow.values import LocalValue, Unbound, is_gpu, is_local, is_steady, members_of
 from vkdispatch.control_flow.variables import LocalScope, State, capture, list_variables, read, write
-
-if TYPE_CHECKING:
-    from vkdispatch.control_flow.frame import Frame
-    from vkdispatch.control_flow.loop_state import Loop, RoundCounter
 
 # ---- Signals that blocks of rewritten functions return when a jump leaves them, and open constructs ------
 
@@ -54,12 +50,26 @@ class Returned:
 class Entry:
     """An open construct: the function, a GPU branch, an unrolled loop or a GPU loop.
 
-    `depth` is the nesting depth of the recorder inside of it.
+    `depth` is the nesting depth of the recorder inside of it, `loop` the `loop_state.Loop`, if it is one.
     """
 
     kind: Literal["function", "branch", "loop", "gpu loop"]
     depth: int
-    loop: "Loop | None" = None
+    loop: Any = None
+
+
+class Running(Protocol):
+    """A running rewritten function."""
+
+    scope: LocalScope
+
+    def note_result(self) -> Callable[[], None]:
+        """Note the state of the result; returns a function that restores it."""
+        ...
+
+    def list_result_registers(self) -> list[Expr]:
+        """Return the registers that are declared after the function has been traced."""
+        ...
 
 
 _DEEPEST = 4
@@ -117,14 +127,14 @@ class Tracer:
     gpu: bool = False
     reached: bool = False
     kernel_next: bool = False
-    frames: "list[Frame]" = field(factory=list)
+    frames: list[Running] = field(factory=list)
     waiting: object | None = None
     open_states: list[State] = field(factory=list)
     abandoned: Loc | None = None
     element_copies: set[int] = field(factory=set)
     attempts: list[object] = field(factory=list)
     failures: dict[CodeType, int] = field(factory=dict)
-    unrolled: "list[RoundCounter]" = field(factory=list)
+    unrolled: list[Any] = field(factory=list)
     tries: dict[int, int] = field(factory=dict)
 
     def abandon(self, error: Exception) -> None:
@@ -193,7 +203,7 @@ class Tracer:
         self.reached = False
         return attempt()
 
-    def enter(self, frame: "Frame") -> None:
+    def enter(self, frame: Running) -> None:
         """Begin a call of a rewritten function."""
         for state in self.open_states:
             state.admit(frame.scope)
