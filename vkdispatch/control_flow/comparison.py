@@ -131,9 +131,8 @@ def _divide(left: Span, right: Span) -> Span | None:
     if not divisor:
         return None
     inverse = 1 / divisor
-    if inverse.denominator & (inverse.denominator - 1) or abs(inverse.numerator) & (
-        abs(inverse.numerator) - 1
-    ):
+    terms = (inverse.denominator, abs(inverse.numerator))
+    if any(term & (term - 1) for term in terms):
         return None
     shift = inverse.denominator.bit_length() - 1
     return _multiply(left, Span(inverse, inverse, shift, False, ex.literal(float(inverse), dt.float32)))

@@ -181,7 +181,7 @@ def _select_value(active: Tracer, state: State, condition: Expr, one: paths.Path
     """Return the value of one of two paths, chosen by the GPU."""
     if not (one.is_pure and other.is_pure):
         return _record_paths(active, state, condition, one, other)
-    if values.are_same((one.result, other.result)):
+    if values.are_same(one.result, other.result):
         return one.result
     kind = _find_common_kind(one.result, other.result)
     parts = []

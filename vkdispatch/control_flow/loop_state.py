@@ -192,15 +192,14 @@ class Loop:
             )
             assert kind is not None
             recorder = self.tracer.recorder
-            parts = (
-                [value] * len(values.flatten_kind(kind))
-                if value is values.UNBOUND
-                else [part for part, _ in values.iterate_leaves(value, kind)]
-            )
+            leaves = values.flatten_kind(kind)
+            parts: list[Any] = [0] * len(leaves)
+            if value is not values.UNBOUND:
+                parts = [part for part, _ in values.iterate_leaves(value, kind)]
             registers = []
-            for part, leaf in zip(parts, values.flatten_kind(kind), strict=True):
+            for part, leaf in zip(parts, leaves, strict=True):
                 dtype = values.dtype_of(leaf)
-                start = values.as_expr(0 if part is values.UNBOUND else part, dtype)
+                start = values.as_expr(part, dtype)
                 registers.append(recorder.declare(dtype, start, variable.name))
             self._carried[key] = _Carried(variable, kind, registers)
         self.load_registers()
@@ -213,12 +212,8 @@ class Loop:
             return False
         if value is values.UNBOUND:
             return variable.name == self.target
-        if (
-            values.is_gpu(value)
-            and not isinstance(value, values.LocalValue)
-            and value.is_register()
-            and not values.is_local(value.expr)
-        ):
+        is_place = values.is_gpu(value) and not isinstance(value, values.LocalValue)
+        if is_place and value.is_register() and not values.is_local(value.expr):
             # += changes the register itself; another value would be noticed
             return False
         return values.kind_of(value) is not None

@@ -63,9 +63,9 @@ def constant(value: object) -> ast.Constant:
     return ast.Constant(value)  # type: ignore[arg-type]
 
 
-def call(owner: ast.expr, method: str, *args: ast.expr) -> ast.Call:
-    """Call a method."""
-    return ast.Call(ast.Attribute(owner, method, ast.Load()), list(args), [])
+def call(owner: str, method: str, *args: ast.expr) -> ast.Call:
+    """Call a method of what a name holds."""
+    return ast.Call(ast.Attribute(load(owner), method, ast.Load()), list(args), [])
 
 
 def make_function(name: str, body: list[ast.stmt], parameters: Sequence[str] = ()) -> ast.FunctionDef:
@@ -106,30 +106,12 @@ PLACES = (ast.Subscript, ast.Attribute)
 
 _GENERATORS = (ast.Yield, ast.YieldFrom, ast.Await)
 _CONTROL = (
-    ast.If,
-    ast.While,
-    ast.For,
-    ast.Match,
-    ast.BoolOp,
-    ast.IfExp,
-    ast.Invert,
-    ast.Not,
-    ast.Assert,
-    ast.comprehension,
-    ast.In,
-    ast.NotIn,
+    *(ast.If, ast.While, ast.For, ast.Match, ast.BoolOp, ast.IfExp, ast.Invert, ast.Not, ast.Assert),
+    *(ast.comprehension, ast.In, ast.NotIn),
 )
-
-
-_COMPUTING_ERRORS = frozenset(
-    (
-        "ArithmeticError",
-        "FloatingPointError",
-        "IndexError",
-        "LookupError",
-        "OverflowError",
-        "ZeroDivisionError",
-    )
+_COMPUTING_ERRORS = (
+    *("ArithmeticError", "FloatingPointError", "IndexError", "LookupError"),
+    *("OverflowError", "ZeroDivisionError"),
 )
 
 

@@ -195,7 +195,7 @@ def join_variables(
         value: Any = values.UNBOUND
         if not is_live(variable):
             reason = f"{variable.name!r} is assigned on one path only through {where}"
-        elif values.are_same((first, second)):
+        elif values.are_same(first, second):
             value, reason = first, ""
         elif (
             (first is values.UNBOUND or second is values.UNBOUND)
@@ -282,7 +282,7 @@ def join_values(
     parts = []
     columns = [[value for value, _ in values.iterate_leaves(path[1], kind)] for path in (one, other)]
     for first, second, leaf in zip(*columns, values.flatten_kind(kind), strict=True):
-        if values.are_same((first, second)):
+        if values.are_same(first, second):
             parts.append(first)
             continue
         dtype = values.dtype_of(leaf)

@@ -16,16 +16,7 @@ from vkdispatch.codegen.variables import BoundVariable, ShaderVariable
 from vkdispatch.compiler.ir import Expr, Register, Statement
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.location import located, without_warnings
-from vkdispatch.control_flow import values
-from vkdispatch.control_flow.comparison import (
-    COMBINATIONS,
-    COMPARISONS,
-    Comparison,
-    Span,
-    compare_spans,
-    make_fraction,
-    make_whole_span,
-)
+from vkdispatch.control_flow import comparison, values
 from vkdispatch.control_flow.loop_state import Loop
 from vkdispatch.control_flow.tracer import Entry, Retry, Tracer, find_tracer
 from vkdispatch.control_flow.variables import State, read, write
@@ -47,9 +38,9 @@ class LoopIndex(values.PythonNumber):
     _goes_first = True
 
     owner: object
-    span: Span
+    span: comparison.Span
 
-    def __init__(self, owner: object, span: Span) -> None:
+    def __init__(self, owner: object, span: comparison.Span) -> None:
         _set(self, "owner", owner)
         _set(self, "span", span)
         _set(self, "is_conjugate", False)
@@ -116,10 +107,10 @@ class LoopIndex(values.PythonNumber):
             self.unroll()
         mine = self.span
         left, right = (theirs, mine) if reflected else (mine, theirs)
-        if symbol in COMPARISONS:
-            known = compare_spans(symbol, left, right)
+        if symbol in comparison.COMPARISONS:
+            known = comparison.compare_spans(symbol, left, right)
             return self.unroll() if known is None else known
-        found = COMBINATIONS[symbol](left, right)
+        found = comparison.COMBINATIONS[symbol](left, right)
         if found is None or not found.fits(dt.int32 if found.whole else dt.float32):
             self.unroll()
         if found.known is not None and (found.whole or found.known):
@@ -139,7 +130,7 @@ class LoopIndex(values.PythonNumber):
         if not (dt.is_scalar(kind) or dt.is_vector(kind)) or scalar is dt.bool_:
             self.unroll()
         whole, integers = self.span.whole, dt.is_integer_dtype(scalar)
-        if integers and not whole and symbol in COMPARISONS:
+        if integers and not whole and symbol in comparison.COMPARISONS:
             self.unroll()
         if symbol in ("//", "%") and not reflected:
             # k // x
@@ -189,7 +180,7 @@ class LoopIndex(values.PythonNumber):
         if not self.span.whole:
             self.unroll()
         most = max(-self.span.low, self.span.high)
-        return LoopIndex(self.owner, make_whole_span(0, most, ex.absolute(self.span.expr)))
+        return LoopIndex(self.owner, comparison.make_whole_span(0, most, ex.absolute(self.span.expr)))
 
     def __round__(self, digits: object = None) -> Any:
         return self if self.span.whole and digits is None else self.unroll()
@@ -204,21 +195,25 @@ class LoopIndex(values.PythonNumber):
 def make_loop_index(owner: object, counter: Expr, numbers: range) -> LoopIndex:
     """Make the index of a GPU loop whose int32 counter takes these numbers."""
     ends = sorted((numbers[0], numbers[-1]))
-    return LoopIndex(owner, make_whole_span(ends[0], ends[1], counter))
+    return LoopIndex(owner, comparison.make_whole_span(ends[0], ends[1], counter))
 
 
-def _span_of(value: object) -> Span | None:
+def _span_of(value: object) -> comparison.Span | None:
     """Return the span of a Python number, or None for anything else."""
     if isinstance(value, LoopIndex):
         return value.span
     if type(value) in (int, bool):
         number = int(value)  # type: ignore[call-overload]
         return (
-            make_whole_span(number, number, ex.literal(number, dt.int32)) if abs(number) < 1 << 31 else None
+            comparison.make_whole_span(number, number, ex.literal(number, dt.int32))
+            if abs(number) < 1 << 31
+            else None
         )
     if type(value) is float and math.isfinite(value) and (value or math.copysign(1, value) > 0):
-        number = make_fraction(value)
-        return Span(number, number, number.denominator.bit_length() - 1, False, ex.literal(value, dt.float32))
+        number = comparison.make_fraction(value)
+        return comparison.Span(
+            number, number, number.denominator.bit_length() - 1, False, ex.literal(value, dt.float32)
+        )
     return None
 
 
@@ -414,14 +409,14 @@ class _Attempt:
         if len(first.registers) != len(second.registers):
             return False
         pairs = zip(first.registers, second.registers, strict=True)
-        comparison = Comparison(self._loop.starts, pairs)
-        if not comparison.are_blocks_equal(first.statements, second.statements):
+        equality = comparison.Comparison(self._loop.starts, pairs)
+        if not equality.are_blocks_equal(first.statements, second.statements):
             return False
         for key, kind in kinds.items():
             ends = (values.iterate_leaves(trace.changed[key], kind) for trace in (first, second))
             for (one, leaf), (other, _) in zip(*ends, strict=True):
                 assert isinstance(leaf, values.Typed)
-                if not comparison.are_expressions_equal(
+                if not equality.are_expressions_equal(
                     values.as_expr(one, leaf.dtype), values.as_expr(other, leaf.dtype)
                 ):
                     return False

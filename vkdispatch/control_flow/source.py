@@ -174,9 +174,9 @@ def _variables(code: types.CodeType, name: str, argument: int) -> tuple[list[str
     """Return the local variables that an instruction reads and assigns."""
     if "_FAST" not in name or name == "COPY_FREE_VARS":
         return [], []
-    own = code.co_varnames
+    locals_ = code.co_varnames
     words = name.removesuffix("_CHECK").replace("_BORROW", "").split("_FAST")
-    variables = [own[argument]] if len(words) == 2 else [own[argument >> 4], own[argument & 15]]
+    variables = [locals_[argument]] if len(words) == 2 else [locals_[argument >> 4], locals_[argument & 15]]
     kinds = [word.strip("_") for word in words[:-1]]
     pairs = list(zip(kinds, variables, strict=True))
     return [v for kind, v in pairs if kind == "LOAD"], [v for kind, v in pairs if kind == "STORE"]
@@ -184,8 +184,8 @@ def _variables(code: types.CodeType, name: str, argument: int) -> tuple[list[str
 
 def _cell_names(code: types.CodeType) -> Call:
     """Names of local variables, of those shared with inner functions, and of those of outer ones."""
-    own = code.co_varnames
-    return (*own, *(name for name in code.co_cellvars if name not in own), *code.co_freevars)
+    locals_ = code.co_varnames
+    return (*locals_, *(name for name in code.co_cellvars if name not in locals_), *code.co_freevars)
 
 
 @record
@@ -327,13 +327,10 @@ def _strip_arguments(args: ast.arguments) -> ast.arguments:
 
 def _find_inner_code(code: types.CodeType) -> types.CodeType | None:
     """Return the one function inside the factory."""
-    pending = [code]
-    while pending:
-        code = pending.pop()
-        inner = [value for value in code.co_consts if isinstance(value, types.CodeType)]
-        if code.co_name == "_vd_factory":
+    for factory in _list_codes(code):
+        if factory.co_name == "_vd_factory":
+            inner = [value for value in factory.co_consts if isinstance(value, types.CodeType)]
             return inner[-1] if inner else None
-        pending.extend(inner)
     return None
 
 
@@ -393,13 +390,11 @@ def _compile_statements(text: str) -> dict[tuple[int, str], list[types.CodeType]
     return _group_codes([compile(part, "<source>", "exec", dont_inherit=True) for part in parts])
 
 
-def _group_codes(pending: list[types.CodeType]) -> dict[tuple[int, str], list[types.CodeType]]:
+def _group_codes(outer: list[types.CodeType]) -> dict[tuple[int, str], list[types.CodeType]]:
     """Return code objects and those inside of them by first line and name."""
     codes: dict[tuple[int, str], list[types.CodeType]] = {}
-    while pending:
-        code = pending.pop()
+    for code in (inner for module in outer for inner in _list_codes(module)):
         codes.setdefault((code.co_firstlineno, code.co_name), []).append(code)
-        pending.extend(value for value in code.co_consts if isinstance(value, types.CodeType))
     return codes
 
 
@@ -504,7 +499,7 @@ def _compiles_to(source: Source, code: types.CodeType, module: dict[str, Any]) -
 def _list_codes(code: types.CodeType) -> list[types.CodeType]:
     """Return a code object and those of the functions inside."""
     inner = [_list_codes(value) for value in code.co_consts if isinstance(value, types.CodeType)]
-    return [code, *(each for group in inner for each in group)]
+    return [code, *(nested for codes in inner for nested in codes)]
 
 
 def _is_imported(name: str, module: dict[str, Any]) -> bool:
@@ -541,8 +536,10 @@ def _summarize(code: types.CodeType) -> tuple[Any, ...]:
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & _REST_FLAGS
     # the body of a class has its qualified name, which is another one where a function is compiled by itself
-    own = None if code.co_flags & inspect.CO_OPTIMIZED else code.co_qualname
-    constants = [_summarize_constant(each) for each in code.co_consts if own is None or each != own]
+    omitted = None if code.co_flags & inspect.CO_OPTIMIZED else code.co_qualname
+    constants = [
+        _summarize_constant(value) for value in code.co_consts if omitted is None or value != omitted
+    ]
     return code.co_code, code.co_exceptiontable, names, counts, *constants
 
 
@@ -554,9 +551,7 @@ def _summarize_constant(value: object) -> Any:
 
 
 def _has_pytest_names(code: types.CodeType) -> bool:
-    return any(local.startswith("@py_") for local in code.co_varnames) or any(
-        isinstance(value, types.CodeType) and _has_pytest_names(value) for value in code.co_consts
-    )
+    return any(local.startswith("@py_") for inner in _list_codes(code) for local in inner.co_varnames)
 
 
 def _arguments(args: ast.arguments) -> list[str]:

@@ -113,10 +113,10 @@ def rewrite_function(node: ast.FunctionDef, enclosing: frozenset[str]) -> ast.Fu
     mentioned = tuple(sorted(names.mentioned - names.enclosing - names.free - names.globals))
     lists = (tuple(sorted(each)) for each in sets)
     facts = (node.name, names.early, tuple(names.parameters), *lists, mentioned)
-    frame = call(load("_vd_rt"), "enter", load("_vd_cells"), constant(facts))
+    frame = call("_vd_rt", "enter", load("_vd_cells"), constant(facts))
     prologue += [cells, ast.Assign([store("_vd_f")], frame)]
     block = _Statements(names).make_block("_vd_body", node.body, node)
-    ending = ast.Return(call(load("_vd_f"), "run", load("_vd_body")))
+    ending = ast.Return(call("_vd_f", "run", load("_vd_body")))
     statements = [*prologue, block, ending]
     for statement in statements:
         copy_position(statement, node)
@@ -193,7 +193,7 @@ class _Statements(AssignmentRewriter):
             if entry == "loop" and method != "return_":
                 break
             guarded |= entry == "guard"
-        value = call(load("_vd_f"), method, constant(guarded), *values)
+        value = call("_vd_f", method, constant(guarded), *values)
         self.out.append(copy_position(ast.Return(value), at))
 
     @contextmanager
@@ -232,7 +232,7 @@ class _Statements(AssignmentRewriter):
         test = self.rewrite_test(node.test)
         blocks = [self.define_block(body) for body in (node.body, node.orelse)]
         after = _make_tuple(function.liveness.after[node])
-        self.call_construct(call(load("_vd_f"), "if_", test, *blocks, after), node.test)
+        self.call_construct(call("_vd_f", "if_", test, *blocks, after), node.test)
 
     def rewrite_long_chain(self, node: ast.If, branches: Sequence[ast.If], last: Sequence[ast.stmt]) -> None:
         """Rewrite many branches without nesting, which would be too deep for Python."""
@@ -242,9 +242,7 @@ class _Statements(AssignmentRewriter):
             pairs.append(ast.Tuple([load(test), self.define_block(branch.body)], ast.Load()))
         orelse = self.define_block(last)
         after = _make_tuple(self.names.liveness.after[node])
-        self.call_construct(
-            call(load("_vd_f"), "ifs_", ast.Tuple(pairs, ast.Load()), orelse, after), node.test
-        )
+        self.call_construct(call("_vd_f", "ifs_", ast.Tuple(pairs, ast.Load()), orelse, after), node.test)
 
     def define_test(self, test: ast.expr) -> str:
         """Define a function that evaluates a condition; returns its name."""
@@ -264,7 +262,7 @@ class _Statements(AssignmentRewriter):
         with self.open_entries("loop"):
             body = self.define_block(node.body)
         facts = self.make_loop_arguments(node, list_bound_names([node.test, *node.body]))
-        self.call_construct(call(load("_vd_f"), "while_", test, body, *facts), node.test)
+        self.call_construct(call("_vd_f", "while_", test, body, *facts), node.test)
 
     def on_For(self, node: ast.For) -> None:  # noqa: N802
         function = self.names
@@ -279,9 +277,7 @@ class _Statements(AssignmentRewriter):
         target = node.target.id if isinstance(node.target, ast.Name) else None
         assigned = list_bound_names([node.target, *node.body])
         facts = self.make_loop_arguments(node, assigned)
-        self.call_construct(
-            call(load("_vd_f"), "for_", items, load(name), constant(target), *facts), node.iter
-        )
+        self.call_construct(call("_vd_f", "for_", items, load(name), constant(target), *facts), node.iter)
 
     def make_loop_arguments(self, node: ast.While | ast.For, assigned: set[str]) -> list[ast.expr]:
         """Return the else block of a loop and its `LoopNames`, the last arguments of `while_` and `for_`."""
@@ -316,7 +312,7 @@ class _Statements(AssignmentRewriter):
         ]
         what = constant("a match by other patterns than values, | and _")
         subject = copy_position(
-            call(load("_vd_rt"), "require_known", self.rewrite_expr(node.subject), what), node.subject
+            call("_vd_rt", "require_known", self.rewrite_expr(node.subject), what), node.subject
         )
         self.out.append(ast.copy_location(ast.Match(subject, cases), node))
 
@@ -324,7 +320,7 @@ class _Statements(AssignmentRewriter):
         test = load(self.define_test(node.test))
         arguments = ast.arguments([], [], None, [], [], None, [])
         message = constant(None) if node.msg is None else ast.Lambda(arguments, self.rewrite_expr(node.msg))
-        holds = call(load("_vd_rt"), "check_assert", test, copy_position(message, node))
+        holds = call("_vd_rt", "check_assert", test, copy_position(message, node))
         again = None if node.msg is None else self.rewrite_expr(copy.deepcopy(node.msg))
         self.out.append(ast.copy_location(ast.Assert(copy_position(holds, node.test), again), node))
 
@@ -348,8 +344,8 @@ class _Statements(AssignmentRewriter):
             body = self.rewrite_block(node.body)
             caught = find_computing_error(node)
             if caught:
-                begin = call(load("_vd_rt"), "begin_try", constant(node.lineno))
-                end = call(load("_vd_rt"), "end_try", constant(node.lineno), constant(caught))
+                begin = call("_vd_rt", "begin_try", constant(node.lineno))
+                end = call("_vd_rt", "end_try", constant(node.lineno), constant(caught))
                 body = [
                     copy_position(ast.Expr(begin), node),
                     *body,

@@ -2,7 +2,7 @@
 
 import warnings
 from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from operator import is_
 from types import BuiltinFunctionType, FunctionType, GeneratorType, ModuleType
 from typing import Any
@@ -322,32 +322,23 @@ def as_expr(value: Any, kind: dt.DType) -> Expr:
     return ex.cast(ex.literal(value, kind), kind) if dt.is_scalar(kind) else ex.construct(kind, (value,))
 
 
-def are_same(values: Sequence[object]) -> bool:
-    """Whether all values are the same object, or equal numbers or strings of one type."""
-    first = values[0]
-    for other in values[1:]:
-        if other is first:
-            continue
-        if isinstance(first, PythonNumber) or isinstance(other, PythonNumber):
-            if not isinstance(first, PythonNumber) or not isinstance(other, PythonNumber):
-                return False
-            if not first.is_same(other):
-                return False
-            continue
-        if isinstance(first, ShaderVariable) and isinstance(other, ShaderVariable):
-            if first.expr is other.expr:
-                continue
-            return False
-        if type(first) is not type(other):
-            return False
-        if isinstance(first, tuple) and isinstance(other, tuple):
-            if len(first) != len(other) or not all(are_same(pair) for pair in zip(first, other, strict=True)):
-                return False
-            continue
-        simple = isinstance(first, (bool, int, float, complex, str, bytes, np.generic))
-        if not simple or not (first == other or (first != first and other != other)):
-            return False
-    return True
+def are_same(first: object, second: object) -> bool:
+    """Whether two values are the same object, or equal numbers or strings of one type."""
+    if first is second:
+        return True
+    if isinstance(first, PythonNumber) and isinstance(second, PythonNumber):
+        return first.is_same(second)
+    if isinstance(first, PythonNumber) or isinstance(second, PythonNumber):
+        return False
+    if isinstance(first, ShaderVariable) and isinstance(second, ShaderVariable):
+        return first.expr is second.expr
+    if type(first) is not type(second):
+        return False
+    if isinstance(first, tuple) and isinstance(second, tuple):
+        return len(first) == len(second) and all(map(are_same, first, second))
+    if not isinstance(first, (bool, int, float, complex, str, bytes, np.generic)):
+        return False
+    return bool(first == second or (first != first and second != second))
 
 
 # ---- Contents of Python containers and objects: captured, compared and restored --------------------------
@@ -489,5 +480,5 @@ def is_unchanged(now: list[Any] | None, before: list[Any]) -> bool:
     if now is None or len(now) != len(before):
         return False
     return all(map(is_, now, before)) or all(
-        a is b or are_same((a, b)) for a, b in zip(now, before, strict=True)
+        a is b or are_same(a, b) for a, b in zip(now, before, strict=True)
     )

@@ -168,12 +168,9 @@ class State:
                 self._seen.add(key)
                 part = GlobalVariable(scope.module, name)
                 self.containers.append((f"the global variable {name!r}", part, list_contents(part) or []))
-        for name in scope.mentioned:
-            value = scope.module.get(name)
-            if type(value) not in ATOMS:
-                collect_containers(name, value, self.containers, self._seen, DEEPEST)
-        for name, cell in scope.cells.items():
-            value = read(cell)
+        named = [(name, scope.module.get(name)) for name in scope.mentioned]
+        named += [(name, read(cell)) for name, cell in scope.cells.items()]
+        for name, value in named:
             if type(value) not in ATOMS:
                 collect_containers(name, value, self.containers, self._seen, DEEPEST)
 

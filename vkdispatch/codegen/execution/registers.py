@@ -1,7 +1,8 @@
 """Registers: variables of one invocation, and arrays of its own, of workgroups and of constants."""
 
 import math
-from typing import Any, Protocol
+from collections.abc import Callable
+from typing import Any
 
 from vkdispatch.base.derived_dtypes import is_dataclass, is_structure, leaves_of, structure_of, wrap_array
 from vkdispatch.base.dtype import DType, compute_type
@@ -84,14 +85,6 @@ def checked_shape(shape: Any) -> tuple[int, ...]:
 # ---- Registers -------------------------------------------------------------------------------------------
 #
 # Variables of one invocation; arrays of its own, in workgroup memory, and constant ones.
-
-
-class RegisterMaker(Protocol):
-    """Declares a register of one type."""
-
-    def __call__(self, *args: Any, var_name: str | None = None) -> ShaderVariable:
-        """Declare a register that starts as the arguments say, by default as zero."""
-        ...
 
 
 def new_register(var_type: DType, *args: Any, var_name: str | None = None) -> ShaderVariable:
@@ -207,7 +200,7 @@ def constant_array(
     return get_builder().constant_array(array, var_name)
 
 
-def _make_register_maker(kind: DType) -> RegisterMaker:
+def _make_register_maker(kind: DType) -> Callable[..., ShaderVariable]:
     def declare(*args: Any, var_name: str | None = None) -> ShaderVariable:
         return new_register(kind, *args, var_name=var_name)
 

@@ -7,7 +7,7 @@ kernel for a device that lacks these too raises UnsupportedError.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentTypeError, ArgumentValueError, ComponentError
@@ -53,22 +53,6 @@ __all__ = [
 ]
 
 _INTEGER_OPERATIONS = frozenset(("and", "or", "xor"))
-
-
-class SubgroupFunction(Protocol):
-    """A function of one GPU value across the subgroup."""
-
-    def __call__(self, arg1: Operand) -> ShaderVariable:
-        """Compute it for the active invocations."""
-        ...
-
-
-class ClusteredFunction(Protocol):
-    """A function of one GPU value across clusters of the subgroup."""
-
-    def __call__(self, x: Operand, size: int) -> ShaderVariable:
-        """Compute it for the active invocations of each cluster of `size`, a power of two."""
-        ...
 
 
 def _compute(function: str, kind: dt.DType, *args: Expr) -> ShaderVariable:

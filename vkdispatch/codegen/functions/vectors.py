@@ -52,7 +52,6 @@ _TYPES: tuple[dt.DType, ...] = (
 )
 # Types by their names in `vc.to_vec2`, `vc.new_vec2_register`...: `typed_names.pyi` lists these functions.
 NAMED_TYPES = {_SHORT_NAMES.get(kind, kind.name): kind for kind in _TYPES}
-Conversion = Callable[..., ShaderVariable]
 
 
 def to_dtype(var_type: dt.DType, *args: Any) -> ShaderVariable:
@@ -85,7 +84,7 @@ def str_to_dtype(
     return ShaderVariable(Expr(Op.RAW, var_type, mentioned, raw, here()))
 
 
-def _make_conversion(kind: dt.DType) -> Conversion:
+def _make_conversion(kind: dt.DType) -> Callable[..., ShaderVariable]:
     def convert(*args: Any) -> ShaderVariable:
         return to_dtype(kind, *args)
 

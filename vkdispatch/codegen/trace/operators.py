@@ -12,20 +12,14 @@ from vkdispatch.base import IN_CODEGEN
 from vkdispatch.base import dtype as dt
 from vkdispatch.base.errors import ArgumentIndexError, ArgumentTypeError, ArgumentValueError, ComponentError
 from vkdispatch.base.host_numpy import np
+from vkdispatch.codegen.trace import range_checks
 from vkdispatch.codegen.trace.current import chosen_arithmetic, current, has_flag, is_tracing
-from vkdispatch.codegen.trace.operands import GpuValue, mismatch, parse_index
-from vkdispatch.codegen.trace.range_checks import (
-    check_comparison,
-    check_conversion,
-    check_difference,
-    check_quotient,
-    check_remainder,
-)
-from vkdispatch.compiler.ir import Expr, Op, ShaderFlags
+from vkdispatch.codegen.trace.operands import GpuValue, mismatch, parse_index, parse_stored_value
+from vkdispatch.compiler.ir import Expr, Op, ShaderFlags, Storage, is_constant, is_place, root_of
 from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.literals import MIRRORED, rounded
 from vkdispatch.compiler.ir.location import here, located
-from vkdispatch.compiler.ir.nodes import COMPONENTS
+from vkdispatch.compiler.ir.nodes import COMPONENTS, is_same_place
 from vkdispatch.compiler.ir.statements import DOUBLE_REMAINDER, FLOAT_REMAINDER
 
 # ---- Components of vectors, complex numbers and matrices, as expressions ---------------------------------
@@ -307,9 +301,9 @@ def _is_neutral(symbol: str, kind: dt.DType, other: object, reflected: bool) -> 
 
 def _check_division(symbol: str, dividend: Expr, divisor: ex.Operand) -> None:
     if symbol == "//":
-        check_quotient(dividend)
+        range_checks.check_quotient(dividend)
     elif symbol == "%":
-        check_remainder(dividend, divisor, floors=divides_as_python())
+        range_checks.check_remainder(dividend, divisor, floors=divides_as_python())
 
 
 def _components_shape(value: Any) -> tuple[int, ...]:
@@ -364,15 +358,15 @@ class Operators(GpuValue):
         if chosen is not None:
             return self._wrap(chosen)
         if symbol in MIRRORED:
-            check_comparison(symbol, *operands)
+            range_checks.check_comparison(symbol, *operands)
             return self._wrap(ex.compare(symbol, *operands))
         if not reflected and not chosen_arithmetic():
             _check_division(symbol, mine, theirs)
         expr = _choose_rule(symbol)(*operands)
         if expr.dtype is not mine.dtype:
-            check_conversion(symbol, mine, expr.dtype)
+            range_checks.check_conversion(symbol, mine, expr.dtype)
         elif isinstance(theirs, Expr) and expr.dtype is not theirs.dtype:
-            check_conversion(symbol, theirs, expr.dtype)
+            range_checks.check_conversion(symbol, theirs, expr.dtype)
         return self._wrap(expr)
 
     def _update(self, symbol: str, result: Self) -> Self:
@@ -553,7 +547,7 @@ class Operators(GpuValue):
     def __abs__(self) -> Self:
         chosen = _apply_chosen("abs", self._value())
         if chosen is None:
-            check_difference("abs", self._value())
+            range_checks.check_difference("abs", self._value())
             chosen = ex.absolute(self._value())
         return self._wrap(chosen)
 
@@ -633,3 +627,83 @@ class Operators(GpuValue):
 
     def __ixor__(self, other: object) -> Self:
         return self._update("^", self ^ other)
+
+
+# ---- Assignments to places: elements, registers and their components -------------------------------------
+
+
+def assign(place: Expr, value: object) -> None:
+    """Store a value in a place."""
+    update = value._pending_update() if isinstance(value, GpuValue) else None
+    if isinstance(value, GpuValue) and update is not None:
+        if is_same_place(update[0], place):
+            _check_update(place, update[1], value.expr)
+        else:
+            update = None
+    memory = root_of(place).value
+    if isinstance(memory, Storage):
+        for number in value._extremes() if isinstance(value, GpuValue) else (value,):
+            if ex.is_number(number):
+                ex.check_stored(number, dt.component_type(memory.dtype))
+    try:
+        stored = parse_stored_value(value, place.dtype)
+    except ArgumentValueError as error:
+        held = root_of(place)
+        storage = held.value
+        if isinstance(storage, Storage) and storage.dtype is not held.dtype:
+            error.add_note(
+                f"The buffer holds {storage.dtype.name}; kernels read and write its elements as "
+                f"{held.dtype.name}."
+            )
+        raise
+    if is_constant(root_of(place)):
+        raise located(ArgumentValueError, "the elements of a constant array cannot be assigned to")
+    if not is_place(place):
+        of_array = dt.is_array(root_of(place).dtype)
+        raise located(
+            ArgumentValueError,
+            "the arguments of a kernel cannot be assigned to; of an array, a[:] is a copy"
+            if of_array
+            else "this value cannot be assigned to; copy it with .to_register() and assign to that",
+        )
+    recorder = current()
+    if recorder.aliasing and is_same_place(stored, place):
+        # buf[i] += x ends with buf[i] = buf[i]
+        return
+    if update is not None and (stored is update[0] or _combines(stored, update[1], update[0])):
+        recorder.update(place, stored)
+    else:
+        recorder.store(place, stored)
+    recorder.note_copy(place)
+
+
+def update_in_place(place: Expr, symbol: str, value: Expr) -> None:
+    """Record `place op= x`, whose result is `value`."""
+    _check_update(place, symbol, value)
+    if _combines(value, symbol, place):
+        current().store(place, value.args[1], symbol)
+    elif value is not place:
+        current().store(place, value)
+
+
+def _combines(value: Expr, symbol: str, place: Expr) -> bool:
+    """Whether a value is one operation on what a place holds."""
+    if value.op is not Op.BINARY or value.value != symbol:
+        return False
+    left = value.args[0]
+    return left is place or (left.op is Op.REGISTER and left.value is place.value)
+
+
+def _check_update(place: Expr, symbol: str, value: Expr) -> None:
+    if symbol == "/" and dt.is_integer_dtype(place.dtype):
+        raise located(ArgumentValueError, f"/=: the quotient does not go into {place.dtype.name}; use //=")
+    if value.dtype is not place.dtype:
+        raise located(
+            ArgumentTypeError,
+            f"{symbol}=: the result is {value.dtype.name} and does not go into {place.dtype.name}; "
+            + (
+                "to count, start with a number, such as .to_dtype(vd.int32).to_register()"
+                if place.dtype is dt.bool_
+                else f"convert the operand with .to_dtype(vd.{place.dtype.name})"
+            ),
+        )

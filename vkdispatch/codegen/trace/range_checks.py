@@ -23,12 +23,8 @@ _MAY_REACH_ZERO = frozenset(("%", "/", "&", ">>"))
 # Builtin values that are 0 in the first invocation.
 _IDS = frozenset(
     (
-        Builtin.GLOBAL_INVOCATION_ID,
-        Builtin.LOCAL_INVOCATION_ID,
-        Builtin.LOCAL_INVOCATION_INDEX,
-        Builtin.WORKGROUP_ID,
-        Builtin.SUBGROUP_ID,
-        Builtin.SUBGROUP_INVOCATION_ID,
+        *(Builtin.GLOBAL_INVOCATION_ID, Builtin.LOCAL_INVOCATION_ID, Builtin.LOCAL_INVOCATION_INDEX),
+        *(Builtin.WORKGROUP_ID, Builtin.SUBGROUP_ID, Builtin.SUBGROUP_INVOCATION_ID),
     )
 )
 
