@@ -217,8 +217,8 @@ class ShaderBuilder(Recorder):
 
 def _check_texts(kernel: ir.Kernel) -> None:
     """Raise TypeError where an f-string put a GPU value into a text that is no print."""
-    found = contents(kernel)
-    for statement in found.statements:
+    parts = contents(kernel)
+    for statement in parts.statements:
         if isinstance(statement, ir.Comment):
             refuse_placeholders(statement.text, "comment", statement.loc)
         elif isinstance(statement, ir.RawStatement):
@@ -230,8 +230,8 @@ def _check_texts(kernel: ir.Kernel) -> None:
 
 def _has_joint_block(statement: ir.Statement) -> bool:
     """Whether a branch or a loop has a barrier, or a return."""
-    inner = (each for block in ir.blocks_of(statement) for each in ir.walk(block))
-    return any(is_barrier(each) or isinstance(each, ir.Return) for each in inner)
+    nested = (inner for block in ir.blocks_of(statement) for inner in ir.walk(block))
+    return any(is_barrier(inner) or isinstance(inner, ir.Return) for inner in nested)
 
 
 def _warn_of_barriers(kernel: ir.Kernel) -> None:

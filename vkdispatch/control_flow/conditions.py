@@ -359,10 +359,10 @@ def _int(*args: Any, **kwargs: Any) -> Any:
 def _replace_rounding(ours: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Make a function that rounds to an integer, which leaves integers as `int` does."""
 
-    def rounded(value: Any) -> Any:
+    def round_value(value: Any) -> Any:
         return _int(value if is_integer_dtype(value.var_type) else ours(value))
 
-    return rounded
+    return round_value
 
 
 def _float(*args: Any) -> Any:
@@ -435,7 +435,7 @@ def _modf(x: ShaderVariable) -> tuple[ShaderVariable, ShaderVariable]:
 
 
 def _replacements() -> dict[Any, Callable[..., Any]]:
-    found: dict[Any, Callable[..., Any]] = {
+    replacements: dict[Any, Callable[..., Any]] = {
         builtins.range: _range,
         builtins.min: _replace_extremum("min", builtins.min, arithmetic.min),
         builtins.max: _replace_extremum("max", builtins.max, arithmetic.max),
@@ -456,9 +456,9 @@ def _replacements() -> dict[Any, Callable[..., Any]]:
     for module in (trigonometry, arithmetic):
         for name in module.__all__:
             plain = getattr(math, name, None)
-            if plain is not None and plain not in found:
-                found[plain] = _replace_math(plain, getattr(module, name))
-    return found
+            if plain is not None and plain not in replacements:
+                replacements[plain] = _replace_math(plain, getattr(module, name))
+    return replacements
 
 
 REPLACED = _replacements()

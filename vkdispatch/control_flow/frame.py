@@ -316,8 +316,8 @@ class Frame:
 
     def _explain_unbound(self, error: NameError) -> None:
         """Raise a NameError that says why a variable has no value, if the reason is known."""
-        found = re.search(_UNBOUND_NAME, str(error))
-        name = found.group(1) if found else ""
+        match = re.search(_UNBOUND_NAME, str(error))
+        name = match.group(1) if match else ""
         reason = self.scope.reasons.get(name)
         if reason is not None and not isinstance(error, UnassignedError):
             raise located(UnassignedError, reason, tracer.last_place(error.__traceback__)) from None
@@ -393,8 +393,8 @@ class Frame:
 
     def is_live(self, variable: Variable, names: Set[str]) -> bool:
         """Whether a variable is live, given the live names of this function."""
-        own = variable.scope is self.scope and variable.name not in self.scope.free
-        return variable.name in names or not own
+        is_of_function = variable.scope is self.scope and variable.name not in self.scope.free
+        return variable.name in names or not is_of_function
 
     def bind(self, value: Any, label: str | None, fresh: bool) -> Any:
         """Return the value for a local variable."""

@@ -207,8 +207,8 @@ class Loop:
     def _is_carried(self, key: int, variable: Variable, value: Any) -> bool:
         if key in self._found_late:
             return True
-        own = variable.scope is self.frame.scope and variable.name not in variable.scope.free
-        if not own or variable.name not in self.names.assigned or not self.is_live(variable):
+        is_of_function = variable.scope is self.frame.scope and variable.name not in variable.scope.free
+        if not is_of_function or variable.name not in self.names.assigned or not self.is_live(variable):
             return False
         if value is values.UNBOUND:
             return variable.name == self.target

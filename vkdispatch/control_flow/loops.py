@@ -230,7 +230,7 @@ def _record_while(loop: Loop, state: State, test: Block, body: Block, orelse: Bl
     statements = recorder.take_block(depth)
     if endless and not value:
         raise located(UsageError, f"{loop.where} changes from a condition of the GPU to one of Python")
-    if endless and not loop.has_break and not loop.has_return and not _returns(statements):
+    if endless and not (loop.has_break or loop.has_return or _returns(statements)):
         raise located(
             UsageError, f"{loop.where} never ends: its condition is always true and no break leaves it"
         )

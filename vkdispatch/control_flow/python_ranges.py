@@ -110,16 +110,16 @@ class LoopIndex(values.PythonNumber):
         if symbol in comparison.COMPARISONS:
             known = comparison.compare_spans(symbol, left, right)
             return self.unroll() if known is None else known
-        found = comparison.COMBINATIONS[symbol](left, right)
-        if found is None or not found.fits(dt.int32 if found.whole else dt.float32):
+        result = comparison.COMBINATIONS[symbol](left, right)
+        if result is None or not result.fits(dt.int32 if result.whole else dt.float32):
             self.unroll()
-        if found.known is not None and (found.whole or found.known):
-            return int(found.known) if found.whole else float(found.known)
+        if result.known is not None and (result.whole or result.known):
+            return int(result.known) if result.whole else float(result.known)
         owner = self.owner
         if isinstance(other, LoopIndex) and getattr(other.owner, "depth", 0) < getattr(owner, "depth", 0):
             # unrolling the outer loop first may be enough
             owner = other.owner
-        return LoopIndex(owner, found)
+        return LoopIndex(owner, result)
 
     def _combine_with_gpu(self, symbol: str, value: ShaderVariable, reflected: bool) -> Any:
         """Combine with a GPU value, with the result that each of the numbers would give."""
@@ -292,12 +292,12 @@ class _RangeLoop(Loop):
     def starts(self) -> dict[int, tuple[object, Any]]:
         """The initial values of the registers, and their types."""
         assert self._state is not None
-        found: dict[int, tuple[object, Any]] = {}
+        starts: dict[int, tuple[object, Any]] = {}
         for key, carried in self._carried.items():
             parts = values.iterate_leaves(self._state.values[key], carried.kind)
             for place, (part, _) in zip(carried.registers, parts, strict=True):
-                found[id(place.value)] = (part, place.dtype)
-        return found
+                starts[id(place.value)] = (part, place.dtype)
+        return starts
 
 
 class _Attempt:
@@ -463,8 +463,8 @@ def _note_random_states(state: State) -> Callable[[], None]:
     if "numpy.random" in sys.modules:
         kinds += [np.random.Generator, np.random.RandomState]
         candidates.append(np.random.mtrand._rand)
-    found = {id(value): value for value in candidates if isinstance(value, tuple(kinds))}
-    return _join_calls([_note_random_state(generator) for generator in found.values()])
+    generators = {id(value): value for value in candidates if isinstance(value, tuple(kinds))}
+    return _join_calls([_note_random_state(generator) for generator in generators.values()])
 
 
 def _note_random_state(generator: Any) -> Callable[[], None]:

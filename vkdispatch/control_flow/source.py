@@ -16,9 +16,7 @@ from vkdispatch.base.errors import describe_place
 from vkdispatch.base.record import record
 from vkdispatch.control_flow.names import copy_position, list_children, make_function
 
-# ---- What bytecode tells ---------------------------------------------------------------------------------
-#
-# Functions that have nothing to rewrite except calls, and the variables that are read.
+# ---- What bytecode tells: whether a function has only calls to rewrite, and which variables it reads -----
 #
 # Most kernels are of this kind, and reading their source would take longer than the rest of the trace.
 
@@ -174,9 +172,9 @@ def _variables(code: types.CodeType, name: str, argument: int) -> tuple[list[str
     """Return the local variables that an instruction reads and assigns."""
     if "_FAST" not in name or name == "COPY_FREE_VARS":
         return [], []
-    locals_ = code.co_varnames
+    names = code.co_varnames
     words = name.removesuffix("_CHECK").replace("_BORROW", "").split("_FAST")
-    variables = [locals_[argument]] if len(words) == 2 else [locals_[argument >> 4], locals_[argument & 15]]
+    variables = [names[argument]] if len(words) == 2 else [names[argument >> 4], names[argument & 15]]
     kinds = [word.strip("_") for word in words[:-1]]
     pairs = list(zip(kinds, variables, strict=True))
     return [v for kind, v in pairs if kind == "LOAD"], [v for kind, v in pairs if kind == "STORE"]
@@ -184,8 +182,8 @@ def _variables(code: types.CodeType, name: str, argument: int) -> tuple[list[str
 
 def _cell_names(code: types.CodeType) -> Call:
     """Names of local variables, of those shared with inner functions, and of those of outer ones."""
-    locals_ = code.co_varnames
-    return (*locals_, *(name for name in code.co_cellvars if name not in locals_), *code.co_freevars)
+    local_names = code.co_varnames
+    return (*local_names, *(name for name in code.co_cellvars if name not in local_names), *code.co_freevars)
 
 
 @record
@@ -404,13 +402,13 @@ def find_source(code: types.CodeType, module: dict[str, Any] | None = None) -> S
     `module` are the variables of its module, whose loader reads files in archives.
     """
     lines = linecache.getlines(code.co_filename, module)
-    found = _find_in_lines(code, lines, module or {})
-    if found is None:
+    source = _find_in_lines(code, lines, module or {})
+    if source is None:
         # after a reload, linecache still has the lines of the file before
         linecache.checkcache(code.co_filename)
         renewed = linecache.getlines(code.co_filename, module)
-        found = _find_in_lines(code, renewed, module or {}) if renewed != lines else None
-    return found
+        source = _find_in_lines(code, renewed, module or {}) if renewed != lines else None
+    return source
 
 
 def explain_missing(code: types.CodeType, module: dict[str, Any] | None = None) -> str:
@@ -432,9 +430,9 @@ def explain_missing(code: types.CodeType, module: dict[str, Any] | None = None) 
 def _find_in_lines(code: types.CodeType, lines: list[str], module: dict[str, Any]) -> Source | None:
     if not lines:
         return None
-    found_alone = _find_by_lines(code, lines, module)
-    if found_alone is not None:
-        return found_alone
+    alone = _find_by_lines(code, lines, module)
+    if alone is not None:
+        return alone
     text = "".join(lines)
     file = _parse_file(text)
     if file is None:
@@ -447,13 +445,13 @@ def _find_in_lines(code: types.CodeType, lines: list[str], module: dict[str, Any
             alike = _compile_statements(text).get(place, [])
             if not any(_is_same_code(other, code) for other in alike):
                 return None
-    found = [source for source in file.functions.get(code.co_firstlineno, []) if _is_tree_of(source, code)]
-    if len(found) > 1:
+    sources = [source for source in file.functions.get(code.co_firstlineno, []) if _is_tree_of(source, code)]
+    if len(sources) > 1:
         # several lambdas of one line: those of equal code mean the same, and the columns tell which it is
-        same = [source for source in found if _compiles_to(source, code, module)]
-        fitting = _choose_by_columns(same or found, code)
+        same = [source for source in sources if _compiles_to(source, code, module)]
+        fitting = _choose_by_columns(same or sources, code)
         return fitting or (same[0] if same else None)
-    return found[0] if found else None
+    return sources[0] if sources else None
 
 
 def _find_by_lines(code: types.CodeType, lines: list[str], module: dict[str, Any]) -> Source | None:
@@ -536,10 +534,8 @@ def _summarize(code: types.CodeType) -> tuple[Any, ...]:
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags & _REST_FLAGS
     # the body of a class has its qualified name, which is another one where a function is compiled by itself
-    omitted = None if code.co_flags & inspect.CO_OPTIMIZED else code.co_qualname
-    constants = [
-        _summarize_constant(value) for value in code.co_consts if omitted is None or value != omitted
-    ]
+    name = None if code.co_flags & inspect.CO_OPTIMIZED else code.co_qualname
+    constants = [_summarize_constant(value) for value in code.co_consts if name is None or value != name]
     return code.co_code, code.co_exceptiontable, names, counts, *constants
 
 

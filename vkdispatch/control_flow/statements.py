@@ -111,7 +111,7 @@ def rewrite_function(node: ast.FunctionDef, enclosing: frozenset[str]) -> ast.Fu
     cells = make_function("_vd_cells", [ast.Return(ast.Tuple([load(name) for name in every], ast.Load()))])
     sets = (names.free, names.rebound, names.aliases, names.parts, names.globals)
     mentioned = tuple(sorted(names.mentioned - names.enclosing - names.free - names.globals))
-    lists = (tuple(sorted(each)) for each in sets)
+    lists = (tuple(sorted(group)) for group in sets)
     facts = (node.name, names.early, tuple(names.parameters), *lists, mentioned)
     frame = call("_vd_rt", "enter", load("_vd_cells"), constant(facts))
     prologue += [cells, ast.Assign([store("_vd_f")], frame)]
@@ -287,7 +287,7 @@ class _Statements(AssignmentRewriter):
             isinstance(inner, (ast.Break, ast.Continue, ast.Return)) for inner in iterate_own_nodes(node.body)
         )
         names = (assigned, function.liveness.head[node], function.liveness.after[node])
-        return [orelse, constant((*(tuple(sorted(each)) for each in names), jumps))]
+        return [orelse, constant((*(tuple(sorted(group)) for group in names), jumps))]
 
     def on_Match(self, node: ast.Match) -> None:  # noqa: N802
         name = self.names.new_name()

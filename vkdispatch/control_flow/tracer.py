@@ -219,9 +219,9 @@ class Tracer:
         if not self.gpu and self.waiting is not None:
             raise Retry(self.waiting)
         self.gpu = self.reached = True
-        own = self.frames[-1].scope if self.frames else None
+        innermost = self.frames[-1].scope if self.frames else None
         for variable in list_variables(self.scopes).values():
-            if variable.scope is own and live is not None and variable.name not in live:
+            if variable.scope is innermost and live is not None and variable.name not in live:
                 continue
             value = read(variable.cell)
             if type(value) in _STEADY:
@@ -383,8 +383,8 @@ def find_tracer() -> Tracer | None:
 
 def require_tracer() -> Tracer:
     """Return the trace of the kernel that this thread traces. Raises RuntimeError outside tracing."""
-    found = find_tracer()
-    if found is None:
+    active = find_tracer()
+    if active is None:
         current()
-    assert found is not None
-    return found
+    assert active is not None
+    return active

@@ -197,10 +197,10 @@ def dtype_of(kind: Weak | Typed) -> dt.DType:
     if isinstance(value, bool):
         return dt.bool_
     if isinstance(value, int):
-        found = common_type((value,), _INTEGERS)
-        if found is None:
+        dtype = common_type((value,), _INTEGERS)
+        if dtype is None:
             raise located(ArgumentValueError, f"the integer {value} does not fit in 64 bits")
-        return found
+        return dtype
     return dt.complex64 if isinstance(value, complex) else dt.float32
 
 
@@ -236,15 +236,15 @@ def _join_numbers(first: Weak, second: Weak) -> Kind:
             return first if isinstance(a, wide) else second
     assert isinstance(a, int)
     assert isinstance(b, int)
-    found = common_type((a, b), _INTEGERS)
-    if found is None:
+    common = common_type((a, b), _INTEGERS)
+    if common is None:
         raise Mismatch(f"the numbers {a} and {b} have no common type")
     for kind in (first, second):
-        if dtype_of(kind) is found:
+        if dtype_of(kind) is common:
             # of two that need that type the larger one
             other = second if kind is first else first
-            return other if dtype_of(other) is found and abs(other.value) > abs(kind.value) else kind
-    return Typed(found)
+            return other if dtype_of(other) is common and abs(other.value) > abs(kind.value) else kind
+    return Typed(common)
 
 
 def _adopt_number(value: Any, kind: dt.DType) -> dt.DType:
@@ -369,7 +369,7 @@ class GlobalVariable:
 
 
 def collect_containers(
-    label: str, value: Any, found: list[tuple[str, Any, list[Any]]], seen: set[object], depth: int
+    label: str, value: Any, containers: list[tuple[str, Any, list[Any]]], seen: set[object], depth: int
 ) -> None:
     """Append to `found` the label, container and contents of a value and of what it contains.
 
@@ -383,10 +383,10 @@ def collect_containers(
     if not isinstance(value, tuple):
         seen.add(id(value))
         noun = type(value).__name__ if type(value).__module__ in ("builtins", "numpy") else "object"
-        found.append((f"the {noun} {label!r}", value, inner))
+        containers.append((f"the {noun} {label!r}", value, inner))
     if depth and not ATOMS.issuperset(map(type, inner)):
         for part in inner[:512]:
-            collect_containers(label, part, found, seen, depth - 1)
+            collect_containers(label, part, containers, seen, depth - 1)
 
 
 def list_contents(value: Any) -> list[Any] | None:

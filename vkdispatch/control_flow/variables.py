@@ -99,16 +99,16 @@ _NO_VARIABLES: dict[int, Variable] = {}
 
 def list_variables(scopes: list[LocalScope]) -> dict[int, Variable]:
     """Return all local variables of the running functions, by the identity of their cells."""
-    found = _NO_VARIABLES
+    outer = _NO_VARIABLES
     for scope in scopes:
         # the functions around a running one stay the same
         around, known = scope.merged
-        if around is not found:
+        if around is not outer:
             # those of the inner ones take precedence, and stand first
-            known = {**scope.variables, **found, **scope.variables} if found else {**scope.variables}
-            scope.merged = found, known
-        found = known
-    return {**found}
+            known = {**scope.variables, **outer, **scope.variables} if outer else {**scope.variables}
+            scope.merged = outer, known
+        outer = known
+    return {**outer}
 
 
 @record(eq=False, frozen=False)

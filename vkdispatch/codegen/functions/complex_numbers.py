@@ -54,8 +54,8 @@ def complex_type(args: list[Expr | int | float | complex], what: str) -> dt.DTyp
             continue
         if not (dt.is_scalar(arg.dtype) or dt.is_complex(arg.dtype)):
             raise located(ArgumentTypeError, f"{what}: expected real or complex values, got {arg.dtype.name}")
-        own = dt.complex_from_float(dt.make_floating_dtype(dt.component_type(arg.dtype)))
-        kind = cross_type(kind, own) if kind else own
+        wide = dt.complex_from_float(dt.make_floating_dtype(dt.component_type(arg.dtype)))
+        kind = cross_type(kind, wide) if kind else wide
     return kind or dt.complex64
 
 

@@ -215,7 +215,7 @@ def _extreme_indices(index: Any) -> list[Any]:
     if not any(extremes):
         return []
     ends = [
-        tuple(found[end] if found else part for found, part in zip(extremes, parts, strict=True))
+        tuple(extreme[end] if extreme else part for extreme, part in zip(extremes, parts, strict=True))
         for end in (0, 1)
     ]
     return [end if isinstance(index, tuple) else end[0] for end in ends]

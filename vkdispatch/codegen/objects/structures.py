@@ -598,14 +598,14 @@ def _fields_within(kind: type[derived_dtypes.Structure]) -> Iterator[tuple[Path,
 
 def _hold_parts(value: object, kind: type[derived_dtypes.Structure], owner: type[Any]) -> list[Any]:
     """Return the values of all fields of a structure in registers, which stay as they are now."""
-    return [
-        part._copy()
-        if isinstance(part, ItemArray)
-        else ShaderVariable(held(part._value(), "item"))
-        if isinstance(part, ShaderVariable)
-        else part
-        for part in _parts_of(value, kind, owner)
-    ]
+    return [_hold(part, "item") for part in _parts_of(value, kind, owner)]
+
+
+def _hold(part: object, name: str) -> object:
+    """Copy an array or a GPU value to registers; anything else is returned as it is."""
+    if isinstance(part, ItemArray):
+        return part._copy()
+    return ShaderVariable(held(part._value(), name)) if isinstance(part, ShaderVariable) else part
 
 
 def _parts_of(value: object, kind: type[derived_dtypes.Structure], owner: type[Any]) -> Iterator[Any]:
@@ -631,12 +631,8 @@ def _parts_of(value: object, kind: type[derived_dtypes.Structure], owner: type[A
         part = getattr(value, name)
         if derived_dtypes.is_structure(field):
             yield from _parts_of(part, field, _owner_of(owner, name))
-        elif isinstance(part, ItemArray):
-            yield part._copy()
-        elif isinstance(part, ShaderVariable):
-            yield ShaderVariable(held(part._value(), name))
         else:
-            yield part
+            yield _hold(part, name)
 
 
 def _mismatch(given: str, owner: type[Any]) -> ArgumentTypeError:

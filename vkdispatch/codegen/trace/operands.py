@@ -166,16 +166,16 @@ def add_placeholder(placeholders: list[Placeholder], value: Expr, spec: str, tex
 
 def split_text(placeholders: list[Placeholder], text: str) -> list[str | Placeholder]:
     """Split a text into plain text and placeholders. Raises RuntimeError for one of another kernel."""
-    found: list[str | Placeholder] = []
+    pieces: list[str | Placeholder] = []
     for position, piece in enumerate(re.split(_PLACEHOLDER, text)):
         if position % 2 == 0:
             refuse_placeholders(piece, "print")
-            found += [piece] if piece else []
+            pieces += [piece] if piece else []
         elif int(piece) < len(placeholders):
-            found.append(placeholders[int(piece)])
+            pieces.append(placeholders[int(piece)])
         else:
             raise located(UsageError, "print: the f-string contains a value of another kernel")
-    return found
+    return pieces
 
 
 def take_placeholders(placeholders: list[Placeholder], text: str) -> list[str | Placeholder]:
@@ -189,7 +189,7 @@ def take_placeholders(placeholders: list[Placeholder], text: str) -> list[str | 
 
 def check_printed(placeholders: list[Placeholder]) -> None:
     """Warn of a value that was never printed. Raise RuntimeError if it had a format specification."""
-    warn_once_each(TEXT_IS_MADE_ONCE, [each.loc for each in placeholders if not (each.spec or each.printed)])
+    warn_once_each(TEXT_IS_MADE_ONCE, [item.loc for item in placeholders if not (item.spec or item.printed)])
     for placeholder in placeholders:
         if placeholder.spec and not placeholder.printed:
             raise located(

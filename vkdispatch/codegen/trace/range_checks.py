@@ -10,9 +10,7 @@ from vkdispatch.compiler.ir import expressions as ex
 from vkdispatch.compiler.ir.literals import MIRRORED, bounds, known_outcome, wider_type
 from vkdispatch.compiler.ir.location import warn, within_library
 
-# ---- Where differences of unsigned ids are negative ------------------------------------------------------
-#
-# What they are in the first invocation, where ids are 0.
+# ---- Values of integers in the first invocation, where ids are 0 -----------------------------------------
 
 
 # Expressions are looked through this far.
@@ -117,9 +115,7 @@ def _calculate(symbol: str, a: tuple[float, float], b: tuple[float, float]) -> t
     return (0, a[1]) if a[0] >= 0 else (-math.inf, math.inf)
 
 
-# ---- Warnings about integers whose type makes an operation pointless, or wrong ---------------------------
-#
-# Unsigned differences.
+# ---- Warnings about comparisons that always come out alike, and about unsigned differences ---------------
 
 
 # Operations whose value is negative, or wraps around, where one of their operands does.
