@@ -344,7 +344,8 @@ def case_block(*values: int) -> _Block[None]:
         raise located(ArgumentValueError, "case_block: pass at least one value")
     for value in values:
         if not ex.is_integer_number(value):
-            raise mismatch("case_block: every value must be a Python int", value)
+            given = f"{value!r} ({type(value).__name__})"
+            raise located(ArgumentTypeError, f"case_block: every value must be a Python int, got {given}")
     numbers = tuple(int(value) for value in values)
     return _Block(lambda recorder: _open_case(recorder, numbers))
 
